@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+#
+# The face of the build. Meson does the work, tools/run_tests.py runs the tests;
+# this file only names the verbs. `make` alone lists them.
+
+MAKEFLAGS += --no-print-directory
+STAGES := python3 tools/run_tests.py
+
+# The folder that `make run` serves, and where; empty is this machine, port 8080.
+WWW := www
+LISTEN :=
+
+# Seconds for each target of `make fuzz`.
+T := 60
+
+C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
+
+.PHONY: help run build test check unit property conformance concurrency e2e bench asan tsan \
+        fuzz format diagram install clean hooks ready-to-run ready-to-test ready-to-bench
+
+help: ## list the targets
+	@echo 'weir: make TARGET'
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	    expand -t 15
+
+run: build ## serve the demo site in www/, on http://127.0.0.1:8080/ (LISTEN=, WWW=)
+	@exec build/weir serve $(WWW) $(if $(LISTEN),--listen $(LISTEN)) \
+	    $(if $(wildcard $(WWW)/errors/.),--error-pages $(WWW)/errors)
+
+build: ready-to-run ## build the server: build/weir
+	@CC=gcc scripts/configure build -Db_lto=true
+	@ninja -C build
+
+test: ready-to-test ## everything below down to asan, quick ones first (some minutes)
+	@$(STAGES) unit conformance property corpus check concurrency e2e asan
+
+check: ready-to-test ## never writes: format, tidy, lint, -Werror with gcc and clang, purity
+	@$(STAGES) check
+
+unit: ready-to-test ## unit tests of every layer
+	@$(STAGES) unit
+
+property: ready-to-test ## property tests (SEED=n replays one)
+	@$(STAGES) property
+
+conformance: ready-to-test ## the cases of tests/conformance, in-process
+	@$(STAGES) conformance
+
+concurrency: ready-to-test ## tests of what threads share
+	@$(STAGES) concurrency
+
+e2e: ready-to-test ## the built server from outside (K=name picks tests)
+	@$(STAGES) e2e
+
+asan: ready-to-test ## unit, property, conformance and corpus under ASan and UBSan
+	@$(STAGES) asan
+
+tsan: ready-to-test ## unit and concurrency tests under TSan
+	@$(STAGES) tsan
+
+fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
+	@$(STAGES) --seconds $(T) fuzz
+
+bench: ready-to-bench build ## measure beside other servers, some 8 minutes (ARGS=--quick: 2)
+	@python3 bench/run.py $(ARGS)
+
+format: ready-to-test ## format C and Python; writes
+	@clang-format -i $(C_FILES)
+	@.venv/bin/ruff format --quiet
+	@.venv/bin/ruff check --quiet --fix
+
+diagram: ## draw src/LAYERS into ARCHITECTURE.md; writes
+	@python3 tools/tidy.py --write
+
+install: build ## install the server (DESTDIR is honoured)
+	@meson install -C build --no-rebuild
+
+clean: ## remove what was built (.venv stays)
+	@rm -rf build build-*
+
+hooks: ## check format and tidiness before each commit
+	@install -m 755 scripts/pre-commit "$$(git rev-parse --git-path hooks)/pre-commit"
+
+ready-to-run:
+	@scripts/bootstrap run
+
+ready-to-test:
+	@scripts/bootstrap test
+
+ready-to-bench:
+	@scripts/bootstrap bench

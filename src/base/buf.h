@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A bounded writer: text is appended until the storage is full, and then the
+ * buffer remembers that something did not fit instead of writing past its end.
+ * It owns no memory.
+ */
+#pragma once
+
+#include "base/span.h"
+
+#include <stdint.h>
+
+struct buf {
+    char *at;
+    size_t len;
+    size_t size;   /* capacity in bytes */
+    bool overflow; /* something did not fit; what is there is a whole prefix of appends */
+};
+
+/* Borrows `storage` of `size` bytes for as long as the buffer is used. */
+static inline struct buf buf_over(char *storage, size_t size)
+{
+    return (struct buf){ .at = storage, .len = 0, .size = size, .overflow = false };
+}
+
+static inline size_t buf_room(const struct buf *b)
+{
+    return b->size - b->len;
+}
+
+/* The bytes written so far; valid until the storage changes. */
+static inline struct span buf_span(const struct buf *b)
+{
+    return span_of(b->at, b->len);
+}
+
+/* Appends all of `s`, or nothing and sets `overflow`. */
+static inline void buf_add(struct buf *b, struct span s)
+{
+    if (__builtin_expect(b->overflow || s.len > buf_room(b), 0)) {
+        b->overflow = true;
+        return;
+    }
+    if (s.len > 0)
+        memcpy(b->at + b->len, s.at, s.len);
+    b->len += s.len;
+}
+
+static inline void buf_add_char(struct buf *b, char c)
+{
+    buf_add(b, span_of(&c, 1));
+}
+
+/* Appends the decimal digits of `value`. */
+void buf_add_u64(struct buf *b, uint64_t value);
+
+/* Appends `value` as exactly `digits` lower-case hexadecimal digits, 1 to 16. */
+void buf_add_hex(struct buf *b, uint64_t value, unsigned digits);

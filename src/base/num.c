@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers from text and to text. Overflow is found before it happens; nothing
+ * is accepted that the contract in num.h does not name.
+ */
+#include "base/num.h"
+
+bool num_parse_u64(struct span text, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    if (text.len == 0)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned digit = (unsigned char)text.at[i] - (unsigned)'0';
+        if (digit > 9 || __builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    *ret_value = value;
+    return true;
+}
+
+bool num_parse_hex(struct span text, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    if (text.len == 0)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = num_hex_digit(text.at[i]);
+        if (digit < 0 || value >> 60 != 0)
+            return false;
+        value = value << 4 | (uint64_t)digit;
+    }
+    *ret_value = value;
+    return true;
+}
+
+size_t num_format_u64(char *out, uint64_t value)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    char digits[NUM_U64_DIGITS];
+    size_t at = sizeof(digits);
+
+    while (value >= 10) {
+        at -= 2;
+        memcpy(digits + at, pairs + value % 100 * 2, 2);
+        value /= 100;
+    }
+    if (value > 0 || at == sizeof(digits))
+        digits[--at] = (char)('0' + value);
+
+    memcpy(out, digits + at, sizeof(digits) - at);
+    return sizeof(digits) - at;
+}
+
+int num_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = ascii_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A span is a borrowed run of bytes: it owns nothing, ends nowhere with a NUL
+ * and is passed by value. Whoever hands one out says how long it lasts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct span {
+    const char *at;
+    size_t len;
+};
+
+/* A span over a string literal. */
+#define SPAN(literal) ((struct span){ "" literal, sizeof(literal) - 1 })
+
+static inline struct span span_of(const char *at, size_t len)
+{
+    return (struct span){ at, len };
+}
+
+static inline struct span span_text(const char *text)
+{
+    return (struct span){ text, strlen(text) };
+}
+
+static inline bool span_equal(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+static inline bool span_starts(struct span s, struct span prefix)
+{
+    return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.at, prefix.at, prefix.len) == 0);
+}
+
+static inline bool span_ends(struct span s, struct span suffix)
+{
+    return s.len >= suffix.len &&
+           (suffix.len == 0 || memcmp(s.at + s.len - suffix.len, suffix.at, suffix.len) == 0);
+}
+
+/* The span without its first `count` bytes; `count` is at most its length. */
+static inline struct span span_skip(struct span s, size_t count)
+{
+    return (struct span){ s.at + count, s.len - count };
+}
+
+/* The first `count` bytes of the span, or all of it when it is shorter. */
+static inline struct span span_first(struct span s, size_t count)
+{
+    return (struct span){ s.at, s.len < count ? s.len : count };
+}
+
+static inline char ascii_lower(char c)
+{
+    return (c >= 'A' && c <= 'Z') ? (char)(c + ('a' - 'A')) : c;
+}
+
+/* Equality without regard to ASCII case, as field names and most tokens have it. */
+static inline bool span_equal_nocase(struct span a, struct span b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (ascii_lower(a.at[i]) != ascii_lower(b.at[i]))
+            return false;
+    return true;
+}
+
+/* The span without spaces and tabs at either end (OWS, RFC 9110 section 5.6.3). */
+static inline struct span span_trim(struct span s)
+{
+    while (s.len > 0 && (s.at[0] == ' ' || s.at[0] == '\t'))
+        s = span_skip(s, 1);
+    while (s.len > 0 && (s.at[s.len - 1] == ' ' || s.at[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}

@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the stages of `make test` and adds up what passed and failed.
+
+A stage is a list of steps; a step is one command, and knows how to count what
+it ran: cmocka and the conformance runner through Meson's log, pytest through
+its report, anything else as one. Builds are made when the first step needs
+them. It runs on a bare Python, since it also runs what makes the better one.
+
+The last line of output is always `N passed, M failed`, which machines read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PYTHON = TOP / ".venv/bin/python"
+SUMMARY_FILE = TOP / ".cache/summary"
+CONTINUOUS = os.environ.get("CI") == "true"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a step ran."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+        )
+
+
+ONE_PASSED = Tally(passed=1)
+ONE_FAILED = Tally(failed=1)
+ONE_SKIPPED = Tally(skipped=1)
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build directory: which compiler, which Meson options."""
+
+    directory: str
+    compiler: str
+    options: tuple[str, ...]
+
+
+SANITIZED = ("-Dtests=true", "-Dhardening=false", "-Db_lundef=false")
+BUILDS = {
+    "release": Build("build", "gcc", ("-Db_lto=true",)),
+    "gcc": Build("build-gcc", "gcc", ("-Dtests=true",)),
+    "clang": Build("build-clang", "clang", ("-Dtests=true",)),
+    "asan": Build("build-asan", "gcc", (*SANITIZED, "-Db_sanitize=address,undefined")),
+    "tsan": Build("build-tsan", "gcc", (*SANITIZED, "-Db_sanitize=thread")),
+    "fuzz": Build(
+        "build-fuzz",
+        "clang",
+        (
+            "-Dfuzz=true",
+            "-Dhardening=false",
+            "-Db_lundef=false",
+            "-Db_sanitize=address,undefined",
+        ),
+    ),
+}
+
+SANITIZER_ENVIRONMENT = {
+    "ASAN_OPTIONS": "halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+
+def run(command: list[str], **environment: str) -> int:
+    """Runs a command from the top of the tree, with its output going to ours."""
+    sys.stdout.flush()
+    done = subprocess.run(
+        command,
+        cwd=TOP,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    return done.returncode
+
+
+def outcome(status: int) -> Tally:
+    return ONE_PASSED if status == 0 else ONE_FAILED
+
+
+def source_files(*endings: str) -> list[str]:
+    found = (
+        path
+        for room in ("src", "tests", "fuzz", "bench")
+        for path in (TOP / room).rglob("*")
+        if path.suffix in endings
+    )
+    return sorted(str(path.relative_to(TOP)) for path in found)
+
+
+class BuildError(Exception):
+    """Nothing that needs this build can run."""
+
+
+_tried: dict[str, bool] = {}
+
+
+def build(name: str) -> Path:
+    """Configures and builds, once for each name in one run; says where."""
+    made = BUILDS[name]
+    directory = TOP / made.directory
+    if name not in _tried:
+        configure = ["scripts/configure", made.directory, *made.options]
+        compile_all = ["ninja", "--quiet", "-C", made.directory]
+        _tried[name] = run(configure, CC=made.compiler) == 0 and run(compile_all) == 0
+    if not _tried[name]:
+        raise BuildError(f"the {name} build failed")
+    return directory
+
+
+CMOCKA_PASSED = re.compile(r"^\[  PASSED  \] (\d+) test\(s\)", re.MULTILINE)
+CMOCKA_FAILED = re.compile(r"^\[  FAILED  \] (\d+) test\(s\)", re.MULTILINE)
+CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) test\(s\)", re.MULTILINE)
+SUMMARY = re.compile(r"(\d+) passed(?:, (\d+) failed)?(?:, (\d+) skipped)?")
+
+
+def count_program(record: dict[str, str]) -> Tally:
+    """Counts the tests inside one test program, from one record of Meson's log."""
+    output = (record.get("stdout") or "") + "\n" + (record.get("stderr") or "")
+    if record["result"] == "SKIP":
+        return ONE_SKIPPED
+
+    def total(pattern: re.Pattern[str]) -> int:
+        return sum(int(count) for count in pattern.findall(output))
+
+    counted = Tally(total(CMOCKA_PASSED), total(CMOCKA_FAILED), total(CMOCKA_SKIPPED))
+    if counted == Tally() and (last := list(SUMMARY.finditer(output))):
+        passed, failed, skipped = (int(group or 0) for group in last[-1].groups())
+        counted = Tally(passed, failed, skipped)
+    if record["result"] == "OK":
+        return counted if counted.passed + counted.failed > 0 else ONE_PASSED + counted
+    # A program that died or ran out of time may have counted no failure itself.
+    return counted if counted.failed > 0 else counted + ONE_FAILED
+
+
+def meson_tests(build_name: str, suite: str, *, wrapper: str = "") -> Callable[[], Tally]:
+    def step() -> Tally:
+        directory = build(build_name)
+        logs = directory / "meson-logs"
+        for old in logs.glob(f"{suite}*.json"):
+            old.unlink()
+        command = ["meson", "test", "-C", str(directory), "--no-rebuild", "--suite", suite]
+        command += ["--logbase", suite, "--print-errorlogs", *(["-v"] if CONTINUOUS else [])]
+        if wrapper:
+            command += ["--wrapper", wrapper]
+        environment = SANITIZER_ENVIRONMENT if build_name in ("asan", "tsan") else {}
+        status = run(command, **environment)
+        # Meson adds the wrapper's name to the log's; without tests it writes none.
+        texts = [log.read_text() for log in logs.glob(f"{suite}*.json")]
+        records = [json.loads(line) for text in texts for line in text.splitlines()]
+        tally = sum(map(count_program, records), Tally())
+        return tally if status == 0 or tally.failed > 0 else tally + ONE_FAILED
+
+    return step
+
+
+def count_report(path: Path) -> Tally:
+    """Counts what a pytest run did, from its JUnit report."""
+    tally = Tally()
+    for suite in ElementTree.parse(path).getroot().iter("testsuite"):
+        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        skipped = int(suite.get("skipped", 0))
+        tally += Tally(int(suite.get("tests", 0)) - failed - skipped, failed, skipped)
+    return tally
+
+
+def pytest(folder: str, *, needs_server: bool) -> Callable[[], Tally]:
+    def step() -> Tally:
+        environment = {}
+        if needs_server:
+            build("release")
+            environment["WEIR"] = os.environ.get("WEIR", str(TOP / "build/weir"))
+        report = TOP / "build" / f"{Path(folder).name}.xml"
+        report.unlink(missing_ok=True)
+        command = [str(PYTHON), "-m", "pytest", f"--junitxml={report}", folder]
+        command.append("-v" if CONTINUOUS else "-q")
+        if chosen := os.environ.get("K"):
+            command += ["-k", chosen]
+        status = run(command, **environment)
+        if not report.exists():
+            return outcome(status)
+        tally = count_report(report)
+        return tally if status in (0, 5) or tally.failed > 0 else tally + ONE_FAILED
+
+    return step
+
+
+def command(*words: str, needs: str = "") -> Callable[[], Tally]:
+    """A step that is one command; skipped where the tool `needs` is not installed."""
+
+    def step() -> Tally:
+        if needs and not shutil.which(needs):
+            print(f"skipped: {needs} is not installed")
+            return ONE_SKIPPED
+        return outcome(run(list(words)))
+
+    return step
+
+
+def format_check() -> Tally:
+    checked = subprocess.run(
+        ["clang-format", "--dry-run", "-Werror", *source_files(".c", ".h")],
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = re.findall(r"^(\S+:\d+):\d+: error", checked.stderr, re.MULTILINE)
+    for path in sorted({line.partition(":")[0] for line in lines}):
+        first = next(line for line in lines if line.startswith(f"{path}:"))
+        print(f"{first}: not as `make format` has it")
+    if checked.returncode != 0 and not lines:
+        print(checked.stderr)
+    return outcome(checked.returncode)
+
+
+def warnings(name: str) -> Callable[[], Tally]:
+    def step() -> Tally:
+        build(name)
+        return ONE_PASSED
+
+    return step
+
+
+def symbols() -> Tally:
+    directory = build("gcc")
+    return outcome(run([sys.executable, "tools/symbols.py", str(directory)]))
+
+
+def clang_tidy() -> Tally:
+    if not shutil.which("clang-tidy"):
+        print("skipped: clang-tidy is not installed")
+        return ONE_SKIPPED
+    directory = build("clang")
+    files = [name for name in source_files(".c") if name.startswith("src/")]
+    jobs = os.cpu_count() or 1
+    batches = [files[start::jobs] for start in range(min(jobs, len(files)))]
+    running = [
+        subprocess.Popen(
+            ["clang-tidy", "--quiet", "-p", str(directory), *batch],
+            cwd=TOP,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for batch in batches
+    ]
+    tally = ONE_PASSED
+    for process in running:
+        output, _ = process.communicate()
+        if process.returncode != 0:
+            print(output)
+            tally = ONE_FAILED
+    return tally
+
+
+def fuzz(seconds: int) -> Callable[[], Tally]:
+    def step() -> Tally:
+        directory = build("fuzz")
+        tally = Tally()
+        for target in sorted(path for path in (directory / "fuzz").glob("*_fuzz")):
+            name = target.name.removesuffix("_fuzz")
+            found = directory / "found" / name
+            found.mkdir(parents=True, exist_ok=True)
+            saved = TOP / "fuzz/corpus" / name
+            words = [str(target), f"-max_total_time={seconds}", "-timeout=10"]
+            words += ["-print_final_stats=1", f"-artifact_prefix={found}/", str(found)]
+            words += [str(saved)] if saved.is_dir() else []
+            if (dictionary := TOP / "fuzz" / f"{name}.dict").is_file():
+                words.append(f"-dict={dictionary}")
+            tally += outcome(run(words, **SANITIZER_ENVIRONMENT))
+        return tally
+
+    return step
+
+
+Steps = list[tuple[str, Callable[[], Tally]]]
+
+
+def every_stage(seconds: int) -> dict[str, Steps]:
+    """The steps of each stage, with the titles they are reported by."""
+    # TSan of gcc 12 cannot find its shadow memory where the kernel randomises addresses widely.
+    still = "setarch --addr-no-randomize" if shutil.which("setarch") else ""
+    return {
+        "unit": [("unit tests", meson_tests("gcc", "unit"))],
+        "conformance": [("conformance cases", meson_tests("gcc", "conformance"))],
+        "property": [("property tests", meson_tests("gcc", "property"))],
+        "corpus": [("saved fuzz inputs", meson_tests("gcc", "fuzz"))],
+        "concurrency": [("concurrency tests", meson_tests("gcc", "concurrency"))],
+        "check": [
+            ("format", format_check),
+            ("tidy", command(sys.executable, "tools/tidy.py")),
+            ("ruff", command(str(PYTHON), "-m", "ruff", "check", "--quiet")),
+            ("ruff format", command(str(PYTHON), "-m", "ruff", "format", "--quiet", "--check")),
+            ("mypy", command(str(PYTHON), "-m", "mypy")),
+            ("tests of tools/", pytest("tests/tools", needs_server=False)),
+            ("gcc without a warning", warnings("gcc")),
+            ("clang without a warning", warnings("clang")),
+            ("every header alone, gcc", command("tools/headers-alone", "gcc")),
+            ("every header alone, clang", command("tools/headers-alone", "clang")),
+            ("symbols: purity, names, use", symbols),
+            ("saved fuzz inputs", meson_tests("gcc", "fuzz")),
+            ("clang-tidy", clang_tidy),
+            ("cppcheck", command("tools/run-cppcheck", needs="cppcheck")),
+        ],
+        "e2e": [("end to end", pytest("tests/e2e", needs_server=True))],
+        "asan": [
+            (f"{suite} under ASan and UBSan", meson_tests("asan", suite))
+            for suite in ("unit", "conformance", "property", "fuzz")
+        ],
+        "tsan": [
+            (f"{suite} under TSan", meson_tests("tsan", suite, wrapper=still))
+            for suite in ("concurrency", "unit")
+        ],
+        "fuzz": [("fuzz", fuzz(seconds))],
+    }
+
+
+def chosen_steps(
+    names: list[str], stages: dict[str, Steps]
+) -> Iterator[tuple[str, Callable[[], Tally]]]:
+    """The steps of the named stages, each title once."""
+    seen = set()
+    for name in names:
+        for title, step in stages[name]:
+            if title not in seen:
+                seen.add(title)
+                yield title, step
+
+
+def main() -> int:
+    stages = every_stage(0)
+    parser = argparse.ArgumentParser(description="Run stages of the tests.")
+    parser.add_argument("--seconds", type=int, default=60, help="for each fuzz target")
+    parser.add_argument("stage", nargs="+", choices=sorted(stages))
+    options = parser.parse_args()
+    stages = every_stage(options.seconds)
+
+    tally = Tally()
+    failures: list[str] = []
+    for title, step in chosen_steps(options.stage, stages):
+        print(f"== {title}", flush=True)
+        began = time.monotonic()
+        try:
+            counted = step()
+        except BuildError as failure:
+            print(failure)
+            counted = ONE_FAILED
+        tally += counted
+        if counted.failed:
+            failures.append(title)
+        words = f"{counted.passed} passed, {counted.failed} failed"
+        if counted.skipped:
+            words += f", {counted.skipped} skipped"
+        print(f"-- {title}: {words} ({time.monotonic() - began:.1f} s)", flush=True)
+
+    print()
+    for title in failures:
+        print(f"failed: {title}")
+    if tally.skipped:
+        print(f"skipped: {tally.skipped}")
+    summary = f"{tally.passed} passed, {tally.failed} failed"
+    print(summary, flush=True)
+    SUMMARY_FILE.parent.mkdir(exist_ok=True)
+    SUMMARY_FILE.write_text(summary + "\n")
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
