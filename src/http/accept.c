@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Proactive negotiation (RFC 9110 section 12): weights from Accept-Encoding and
+ * Accept. An element that does not follow the grammar is passed over as if it
+ * were not there, so that it can never make an answer acceptable.
+ */
+#include "http/accept.h"
+
+#include "base/check.h"
+#include "http/list.h"
+
+enum {
+    WEIGHT_NONE = -1,
+    WEIGHT_MAX = 1000,
+};
+
+/* One element of either field: what it names, and its parameters. */
+struct choice {
+    struct span name;
+    int weight;
+    bool narrowed; /* it has parameters that what we send does not meet */
+};
+
+struct span http_coding_name(enum http_coding coding)
+{
+    switch (coding) {
+    case HTTP_CODING_BR:
+        return SPAN("br");
+    case HTTP_CODING_ZSTD:
+        return SPAN("zstd");
+    case HTTP_CODING_GZIP:
+        return SPAN("gzip");
+    case HTTP_CODING_IDENTITY:
+    case HTTP_CODING_COUNT:
+        break;
+    }
+    CHECK(coding == HTTP_CODING_IDENTITY);
+    return SPAN("");
+}
+
+struct span http_coding_suffix(enum http_coding coding)
+{
+    switch (coding) {
+    case HTTP_CODING_BR:
+        return SPAN(".br");
+    case HTTP_CODING_ZSTD:
+        return SPAN(".zst");
+    case HTTP_CODING_GZIP:
+        return SPAN(".gz");
+    case HTTP_CODING_IDENTITY:
+    case HTTP_CODING_COUNT:
+        break;
+    }
+    CHECK(coding == HTTP_CODING_IDENTITY);
+    return SPAN("");
+}
+
+/* A qvalue (RFC 9110 section 12.4.2) in thousandths. */
+static bool read_weight(struct span text, int *ret_weight)
+{
+    if (text.len < 1 || text.len > 5 || (text.at[0] != '0' && text.at[0] != '1'))
+        return false;
+    if (text.len > 1 && text.at[1] != '.')
+        return false;
+    int weight = (text.at[0] - '0') * WEIGHT_MAX;
+    int place = WEIGHT_MAX / 10;
+    for (size_t i = 2; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return false;
+        weight += (text.at[i] - '0') * place;
+        place /= 10;
+    }
+    if (weight > WEIGHT_MAX)
+        return false;
+    *ret_weight = weight;
+    return true;
+}
+
+/* Takes what stands before the next `;` outside quotes, trimmed, and the `;`.
+ * False when a quoted string is not closed. */
+static bool take_until_semicolon(struct span *text, struct span *ret_piece)
+{
+    bool quoted = false;
+    size_t len = 0;
+    while (len < text->len && (quoted || text->at[len] != ';')) {
+        if (text->at[len] == '"')
+            quoted = !quoted;
+        else if (quoted && text->at[len] == '\\' && len + 1 < text->len)
+            len++;
+        len++;
+    }
+    if (quoted)
+        return false;
+    *ret_piece = span_trim(span_first(*text, len));
+    *text = span_skip(*text, len < text->len ? len + 1 : len);
+    return true;
+}
+
+/* Takes in one parameter, `name=value`. */
+static bool read_parameter(struct span parameter, struct choice *choice)
+{
+    size_t equals = 0;
+    while (equals < parameter.len && parameter.at[equals] != '=')
+        equals++;
+    if (equals == 0 || equals == parameter.len)
+        return false;
+    struct span name = span_first(parameter, equals);
+    struct span value = span_skip(parameter, equals + 1);
+
+    if (span_equal_nocase(name, SPAN("q")))
+        return read_weight(value, &choice->weight);
+
+    /* All text here is UTF-8, so a range narrowed to that is not narrowed. */
+    bool utf8 =
+        span_equal_nocase(name, SPAN("charset")) &&
+        (span_equal_nocase(value, SPAN("utf-8")) || span_equal_nocase(value, SPAN("\"utf-8\"")));
+    if (!utf8)
+        choice->narrowed = true;
+    return true;
+}
+
+/* `name *( OWS ";" OWS [ parameter ] )`; q may stand anywhere among them. */
+static bool read_choice(struct span element, struct choice *ret_choice)
+{
+    struct choice choice = { .weight = WEIGHT_MAX };
+    if (!take_until_semicolon(&element, &choice.name) || choice.name.len == 0)
+        return false;
+    while (element.len > 0) {
+        struct span parameter;
+        if (!take_until_semicolon(&element, &parameter))
+            return false;
+        if (parameter.len > 0 && !read_parameter(parameter, &choice))
+            return false;
+    }
+    *ret_choice = choice;
+    return true;
+}
+
+/* The coding of this name, or HTTP_CODING_COUNT. */
+static enum http_coding coding_of(struct span name)
+{
+    if (span_equal_nocase(name, SPAN("identity")))
+        return HTTP_CODING_IDENTITY;
+    if (span_equal_nocase(name, SPAN("x-gzip"))) /* RFC 9110 section 8.4.1.3 */
+        return HTTP_CODING_GZIP;
+    for (int coding = 0; coding < HTTP_CODING_IDENTITY; coding++)
+        if (span_equal_nocase(name, http_coding_name((enum http_coding)coding)))
+            return (enum http_coding)coding;
+    return HTTP_CODING_COUNT;
+}
+
+enum http_coding http_accept_coding(bool present, struct span accept_encoding, unsigned available)
+{
+    if (!present)
+        return HTTP_CODING_IDENTITY;
+
+    int weight[HTTP_CODING_COUNT] = { WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE };
+    int others = WEIGHT_NONE; /* what `*` says of codings that are not listed */
+    struct span element;
+    while (http_list_next(&accept_encoding, &element)) {
+        struct choice choice;
+        if (!read_choice(element, &choice) || choice.narrowed)
+            continue;
+        enum http_coding coding = coding_of(choice.name);
+        int *told = &others;
+        if (coding != HTTP_CODING_COUNT)
+            told = &weight[coding];
+        else if (!span_equal(choice.name, SPAN("*")))
+            continue;
+        if (choice.weight > *told)
+            *told = choice.weight;
+    }
+
+    enum http_coding best = HTTP_CODING_IDENTITY;
+    int best_weight = 0;
+    for (int coding = 0; coding < HTTP_CODING_COUNT; coding++) {
+        int its_weight = weight[coding] == WEIGHT_NONE ? others : weight[coding];
+        if ((available & (1u << coding)) != 0 && its_weight > best_weight) {
+            best = (enum http_coding)coding;
+            best_weight = its_weight;
+        }
+    }
+    return best;
+}
+
+/* How closely a media range fits `type`: 3 for itself, 2 for its `type/` with any
+ * subtype, 1 for anything, 0 for not at all. */
+static int fit_of(struct span range, struct span type)
+{
+    if (span_equal_nocase(range, type))
+        return 3;
+    if (span_equal(range, SPAN("*/*")))
+        return 1;
+    size_t slash = 0;
+    while (slash < type.len && type.at[slash] != '/')
+        slash++;
+    if (range.len != slash + 2 || !span_ends(range, SPAN("/*")))
+        return 0;
+    return span_equal_nocase(span_first(range, slash), span_first(type, slash)) ? 2 : 0;
+}
+
+int http_accept_weight(bool present, struct span accept, struct span type)
+{
+    bool empty = true;
+    int best_fit = 0;
+    int weight = 0;
+    struct span element;
+    while (present && http_list_next(&accept, &element)) {
+        empty = false;
+        struct choice choice;
+        if (!read_choice(element, &choice) || choice.narrowed)
+            continue;
+        int fit = fit_of(choice.name, type);
+        if (fit == 0 || fit < best_fit || (fit == best_fit && choice.weight <= weight))
+            continue;
+        best_fit = fit;
+        weight = choice.weight;
+    }
+    return empty ? WEIGHT_MAX : weight;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Body framing, and reading past a body. The chunked reader is a table of
+ * states against classes of bytes: what the table does not name is malformed.
+ * Data inside a chunk is stepped over by count, never looked at.
+ */
+#include "http/body.h"
+
+#include "base/num.h"
+#include "http/list.h"
+#include "http/token.h"
+
+/* Named after what has just been read. TRAILERS is also the beginning of each
+ * trailer line. 0 is "malformed", so that the table's gaps are. */
+enum chunk_state {
+    CHUNK_BAD,
+    CHUNK_BEGIN,     /* nothing of the size line yet */
+    CHUNK_SIZE,      /* a digit of the size */
+    CHUNK_SPACE,     /* white space before a ';' */
+    CHUNK_SEMICOLON, /* ';', maybe white space */
+    CHUNK_NAME,      /* part of an extension's name */
+    CHUNK_NAME_SPACE,
+    CHUNK_EQUALS, /* '=', maybe white space */
+    CHUNK_TOKEN,  /* part of an extension's value */
+    CHUNK_QUOTED,
+    CHUNK_QUOTED_PAIR, /* a backslash in a quoted value */
+    CHUNK_QUOTED_END,
+    CHUNK_SIZE_CR,
+    CHUNK_DATA,
+    CHUNK_DATA_END,
+    CHUNK_DATA_CR,
+    CHUNK_TRAILERS,
+    CHUNK_TRAILER_NAME,
+    CHUNK_TRAILER_VALUE,
+    CHUNK_TRAILER_CR,
+    CHUNK_LAST_CR,
+    CHUNK_DONE,
+    CHUNK_STATE_COUNT
+};
+
+enum byte_class {
+    BYTE_CONTROL, /* never allowed */
+    BYTE_OTHER,   /* text that is nothing below: delimiters, bytes above DEL */
+    BYTE_HEX,     /* token bytes that are hexadecimal digits too */
+    BYTE_TOKEN,
+    BYTE_SPACE, /* SP and HTAB */
+    BYTE_CR,
+    BYTE_LF,
+    BYTE_SEMICOLON,
+    BYTE_EQUALS,
+    BYTE_QUOTE,
+    BYTE_BACKSLASH,
+    BYTE_COLON,
+    BYTE_CLASS_COUNT
+};
+
+/* The bytes that are not token bytes; the rest is asked of http_token_byte. */
+static enum byte_class classify(char c)
+{
+    switch (c) {
+    case ' ':
+    case '\t':
+        return BYTE_SPACE;
+    case '\r':
+        return BYTE_CR;
+    case '\n':
+        return BYTE_LF;
+    case ';':
+        return BYTE_SEMICOLON;
+    case '=':
+        return BYTE_EQUALS;
+    case '"':
+        return BYTE_QUOTE;
+    case '\\':
+        return BYTE_BACKSLASH;
+    case ':':
+        return BYTE_COLON;
+    default:
+        break;
+    }
+    if (num_hex_digit(c) >= 0)
+        return BYTE_HEX;
+    if (http_token_byte(c))
+        return BYTE_TOKEN;
+    return (unsigned char)c < 0x20 || c == 0x7f ? BYTE_CONTROL : BYTE_OTHER;
+}
+
+/* What may stand in a quoted string as it is, and what may in a field value. */
+#define ON_QUOTED_TEXT(state) \
+    [BYTE_OTHER] = (state), [BYTE_HEX] = (state), [BYTE_TOKEN] = (state), [BYTE_SPACE] = (state), \
+    [BYTE_SEMICOLON] = (state), [BYTE_EQUALS] = (state), [BYTE_COLON] = (state)
+#define ON_TEXT(state)  ON_QUOTED_TEXT(state), [BYTE_QUOTE] = (state), [BYTE_BACKSLASH] = (state)
+#define ON_TOKEN(state) [BYTE_HEX] = (state), [BYTE_TOKEN] = (state)
+
+/* RFC 9112 section 7.1: chunk-size [ chunk-ext ] CRLF data CRLF ... trailers CRLF. White
+ * space around ';' and '=' is bad form that has to be read; before the CR there is none. */
+static const uint8_t next_state[CHUNK_STATE_COUNT][BYTE_CLASS_COUNT] = {
+    [CHUNK_BEGIN] = { [BYTE_HEX] = CHUNK_SIZE },
+    [CHUNK_SIZE] = { [BYTE_HEX] = CHUNK_SIZE,
+                     [BYTE_SPACE] = CHUNK_SPACE,
+                     [BYTE_SEMICOLON] = CHUNK_SEMICOLON,
+                     [BYTE_CR] = CHUNK_SIZE_CR },
+    [CHUNK_SPACE] = { [BYTE_SPACE] = CHUNK_SPACE, [BYTE_SEMICOLON] = CHUNK_SEMICOLON },
+    [CHUNK_SEMICOLON] = { [BYTE_SPACE] = CHUNK_SEMICOLON, ON_TOKEN(CHUNK_NAME) },
+    [CHUNK_NAME] = { ON_TOKEN(CHUNK_NAME), [BYTE_SPACE] = CHUNK_NAME_SPACE,
+                     [BYTE_EQUALS] = CHUNK_EQUALS, [BYTE_SEMICOLON] = CHUNK_SEMICOLON,
+                     [BYTE_CR] = CHUNK_SIZE_CR },
+    [CHUNK_NAME_SPACE] = { [BYTE_SPACE] = CHUNK_NAME_SPACE,
+                           [BYTE_EQUALS] = CHUNK_EQUALS,
+                           [BYTE_SEMICOLON] = CHUNK_SEMICOLON },
+    [CHUNK_EQUALS] = { [BYTE_SPACE] = CHUNK_EQUALS,
+                       ON_TOKEN(CHUNK_TOKEN),
+                       [BYTE_QUOTE] = CHUNK_QUOTED },
+    [CHUNK_TOKEN] = { ON_TOKEN(CHUNK_TOKEN), [BYTE_SPACE] = CHUNK_SPACE,
+                      [BYTE_SEMICOLON] = CHUNK_SEMICOLON, [BYTE_CR] = CHUNK_SIZE_CR },
+    [CHUNK_QUOTED] = { ON_QUOTED_TEXT(CHUNK_QUOTED), [BYTE_QUOTE] = CHUNK_QUOTED_END,
+                       [BYTE_BACKSLASH] = CHUNK_QUOTED_PAIR },
+    [CHUNK_QUOTED_PAIR] = { ON_TEXT(CHUNK_QUOTED) },
+    [CHUNK_QUOTED_END] = { [BYTE_SPACE] = CHUNK_SPACE,
+                           [BYTE_SEMICOLON] = CHUNK_SEMICOLON,
+                           [BYTE_CR] = CHUNK_SIZE_CR },
+    [CHUNK_SIZE_CR] = { [BYTE_LF] = CHUNK_DATA },
+    [CHUNK_DATA_END] = { [BYTE_CR] = CHUNK_DATA_CR },
+    [CHUNK_DATA_CR] = { [BYTE_LF] = CHUNK_BEGIN },
+    [CHUNK_TRAILERS] = { ON_TOKEN(CHUNK_TRAILER_NAME), [BYTE_CR] = CHUNK_LAST_CR },
+    [CHUNK_TRAILER_NAME] = { ON_TOKEN(CHUNK_TRAILER_NAME), [BYTE_COLON] = CHUNK_TRAILER_VALUE },
+    [CHUNK_TRAILER_VALUE] = { ON_TEXT(CHUNK_TRAILER_VALUE), [BYTE_CR] = CHUNK_TRAILER_CR },
+    [CHUNK_TRAILER_CR] = { [BYTE_LF] = CHUNK_TRAILERS },
+    [CHUNK_LAST_CR] = { [BYTE_LF] = CHUNK_DONE },
+};
+
+/* Reads every Transfer-Encoding line: 0 when they say `chunked` and nothing else. */
+static int check_codings(const struct http_request *request, const char *head)
+{
+    bool chunked = false, unknown = false;
+    struct span value, coding;
+    size_t cursor = 0;
+
+    while (http_request_next_value(request, head, HTTP_FIELD_TRANSFER_ENCODING, &cursor, &value)) {
+        while (http_list_next(&value, &coding)) {
+            size_t name_len = 0;
+            while (name_len < coding.len && coding.at[name_len] != ';')
+                name_len++;
+            struct span name = span_trim(span_first(coding, name_len));
+            if (chunked || !http_token_valid(name))
+                return HTTP_BAD_REQUEST; /* chunked has to be the last, and once */
+            if (!span_equal_nocase(name, SPAN("chunked")))
+                unknown = true;
+            else if (name_len < coding.len)
+                return HTTP_BAD_REQUEST; /* it has no parameters */
+            else
+                chunked = true;
+        }
+    }
+    if (unknown)
+        return HTTP_NOT_IMPLEMENTED;
+    return chunked ? 0 : HTTP_BAD_REQUEST;
+}
+
+int http_body_begin(struct http_body *ret_body, const struct http_request *request,
+                    const char *head)
+{
+    bool has_length = http_request_has(request, HTTP_FIELD_CONTENT_LENGTH);
+
+    if (http_request_has(request, HTTP_FIELD_TRANSFER_ENCODING)) {
+        if (has_length || request->minor == 0)
+            return HTTP_BAD_REQUEST;
+        int status = check_codings(request, head);
+        if (status == 0)
+            *ret_body = (struct http_body){ .kind = HTTP_BODY_CHUNKED, .state = CHUNK_BEGIN };
+        return status;
+    }
+    uint64_t length = 0;
+    if (has_length) {
+        struct span text = http_request_field(request, head, HTTP_FIELD_CONTENT_LENGTH);
+        if (http_request_repeats(request, HTTP_FIELD_CONTENT_LENGTH) ||
+            !num_parse_u64(text, &length))
+            return HTTP_BAD_REQUEST;
+        if (length > HTTP_BODY_MAX)
+            return HTTP_CONTENT_TOO_LARGE;
+    }
+    *ret_body = (struct http_body){ .kind = length > 0 ? HTTP_BODY_LENGTH : HTTP_BODY_NONE,
+                                    .remaining = length };
+    return 0;
+}
+
+/* Steps over data bytes; how many. */
+static size_t skip_data(struct http_body *body, size_t available)
+{
+    size_t count = body->remaining < available ? (size_t)body->remaining : available;
+
+    body->remaining -= count;
+    body->total += count;
+    return count;
+}
+
+/* Takes one byte of framing. Returns 0, or the status that refuses it. */
+static int take_framing(struct http_body *body, char c)
+{
+    uint8_t state = next_state[body->state][classify(c)];
+    size_t line_max = state >= CHUNK_TRAILERS ? HTTP_TRAILERS_MAX : HTTP_CHUNK_LINE_MAX;
+
+    if (state == CHUNK_BAD || ++body->line_size > line_max)
+        return HTTP_BAD_REQUEST;
+    if (state == CHUNK_SIZE) {
+        body->remaining = body->remaining << 4 | (uint64_t)num_hex_digit(c);
+        if (body->remaining > HTTP_BODY_MAX - body->total)
+            return HTTP_CONTENT_TOO_LARGE;
+    }
+    if (state == CHUNK_DATA) { /* the size line has ended */
+        if (body->remaining == 0)
+            state = CHUNK_TRAILERS;
+        body->line_size = 0;
+    }
+    if (state == CHUNK_BEGIN)
+        body->line_size = 0;
+    body->state = state;
+    return 0;
+}
+
+static enum http_body_step discard_chunked(struct http_body *body, struct span bytes,
+                                           size_t *ret_consumed, enum http_status *ret_status)
+{
+    size_t pos = 0;
+
+    while (pos < bytes.len && body->state != CHUNK_DONE) {
+        if (body->state == CHUNK_DATA) {
+            pos += skip_data(body, bytes.len - pos);
+            if (body->remaining == 0)
+                body->state = CHUNK_DATA_END;
+            continue;
+        }
+        int status = take_framing(body, bytes.at[pos++]);
+        if (status != 0) {
+            *ret_status = (enum http_status)status;
+            return HTTP_BODY_FAILED;
+        }
+    }
+    *ret_consumed = pos;
+    return body->state == CHUNK_DONE ? HTTP_BODY_DONE : HTTP_BODY_MORE;
+}
+
+enum http_body_step http_body_discard(struct http_body *body, struct span bytes,
+                                      size_t *ret_consumed, enum http_status *ret_status)
+{
+    if (body->kind == HTTP_BODY_CHUNKED)
+        return discard_chunked(body, bytes, ret_consumed, ret_status);
+    *ret_consumed = skip_data(body, bytes.len);
+    return body->remaining == 0 ? HTTP_BODY_DONE : HTTP_BODY_MORE;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The texts of the status codes, made from status.def at compile time, so that
+ * a code and its words cannot drift apart. It formats nothing: every answer is
+ * a span over a string literal.
+ */
+#include "http/status.h"
+
+#include "base/check.h"
+
+struct status_text {
+    struct span line;
+    struct span reason;
+    struct span sentence;
+};
+
+static const struct status_text *find_text(enum http_status status)
+{
+    switch (status) {
+#define STATUS(code, name, reason_phrase, sentence_text) \
+    case HTTP_##name: { \
+        static const struct status_text text = { \
+            .line = SPAN("HTTP/1.1 " #code " " reason_phrase "\r\n"), \
+            .reason = SPAN(reason_phrase), \
+            .sentence = SPAN(sentence_text), \
+        }; \
+        return &text; \
+    }
+#include "http/status.def"
+#undef STATUS
+    }
+    return NULL;
+}
+
+struct span http_status_line(enum http_status status)
+{
+    const struct status_text *text = find_text(status);
+    CHECK(text != NULL);
+    return text->line;
+}
+
+struct span http_status_reason(enum http_status status)
+{
+    const struct status_text *text = find_text(status);
+    CHECK(text != NULL);
+    return text->reason;
+}
+
+struct span http_status_sentence(enum http_status status)
+{
+    const struct status_text *text = find_text(status);
+    CHECK(text != NULL);
+    return text->sentence;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Content negotiation, row by row. Random fields against a model are in
+ * tests/property/accept_test.c.
+ */
+#include "http/accept.h"
+
+#include "support/guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum {
+    BR = 1 << HTTP_CODING_BR,
+    ZSTD = 1 << HTTP_CODING_ZSTD,
+    GZIP = 1 << HTTP_CODING_GZIP,
+    PLAIN = 1 << HTTP_CODING_IDENTITY,
+    ALL = BR | ZSTD | GZIP | PLAIN,
+};
+
+static void assert_coding(const char *field, unsigned available, enum http_coding expected)
+{
+    struct guard guard;
+    enum http_coding got = http_accept_coding(true, guard_text(&guard, field), available);
+    guard_done(&guard);
+    if (got != expected)
+        fail_msg("`%s` of %#x: expected %d, got %d", field, available, (int)expected, (int)got);
+}
+
+static void assert_weight(const char *field, const char *type, int expected)
+{
+    struct guard guard;
+    int got = http_accept_weight(true, guard_text(&guard, field), span_text(type));
+    guard_done(&guard);
+    if (got != expected)
+        fail_msg("`%s` for %s: expected %d, got %d", field, type, expected, got);
+}
+
+static void without_the_field_nothing_is_coded(void **state)
+{
+    (void)state;
+    assert_int_equal(http_accept_coding(false, SPAN(""), ALL), HTTP_CODING_IDENTITY);
+    assert_coding("", ALL, HTTP_CODING_IDENTITY);
+    assert_coding(" , ,", ALL, HTTP_CODING_IDENTITY);
+}
+
+static void among_equals_the_better_coding_wins(void **state)
+{
+    (void)state;
+    assert_coding("gzip, deflate, br, zstd", ALL, HTTP_CODING_BR);
+    assert_coding("gzip, deflate, br, zstd", ALL & ~BR, HTTP_CODING_ZSTD);
+    assert_coding("gzip, deflate, br, zstd", GZIP | PLAIN, HTTP_CODING_GZIP);
+    assert_coding("gzip, deflate, br, zstd", PLAIN, HTTP_CODING_IDENTITY);
+    assert_coding("identity, gzip", ALL, HTTP_CODING_GZIP);
+    assert_coding("gzip", ALL, HTTP_CODING_GZIP);
+    assert_coding("deflate", ALL, HTTP_CODING_IDENTITY);
+}
+
+static void the_highest_weight_wins(void **state)
+{
+    (void)state;
+    assert_coding("br;q=0.5, gzip;q=0.8", ALL, HTTP_CODING_GZIP);
+    assert_coding("br;q=0.5, gzip;q=0.501", ALL, HTTP_CODING_GZIP);
+    assert_coding("br;q=0.5, gzip;q=0.8, identity", ALL, HTTP_CODING_IDENTITY);
+    assert_coding("gzip;q=0.001", ALL, HTTP_CODING_GZIP);
+    assert_coding("gzip;q=1.000, br;q=0.999", ALL, HTTP_CODING_GZIP);
+    assert_coding("gzip;q=0.2, gzip;q=0.9, br;q=0.5", ALL, HTTP_CODING_GZIP);
+}
+
+static void weight_zero_is_a_refusal(void **state)
+{
+    (void)state;
+    assert_coding("gzip;q=0", ALL, HTTP_CODING_IDENTITY);
+    assert_coding("br;q=0.0, zstd;q=0.000, gzip;q=0.", ALL, HTTP_CODING_IDENTITY);
+    assert_coding("br;q=0, *", ALL, HTTP_CODING_ZSTD);
+}
+
+static void the_star_stands_for_what_is_not_listed(void **state)
+{
+    (void)state;
+    assert_coding("*", ALL, HTTP_CODING_BR);
+    assert_coding("*;q=0.5, gzip", ALL, HTTP_CODING_GZIP);
+    assert_coding("gzip;q=0.5, *;q=0.7", ALL, HTTP_CODING_BR);
+    assert_coding("gzip;q=0.5, *;q=0", ALL, HTTP_CODING_GZIP);
+    assert_coding("*;q=0.5, identity", ALL, HTTP_CODING_IDENTITY);
+}
+
+static void identity_is_the_last_resort_even_when_excluded(void **state)
+{
+    (void)state;
+    assert_coding("identity;q=0", ALL, HTTP_CODING_IDENTITY);
+    assert_coding("*;q=0", ALL, HTTP_CODING_IDENTITY);
+    assert_coding("br, identity;q=0", GZIP | PLAIN, HTTP_CODING_IDENTITY);
+    assert_coding("br, identity;q=0", 0, HTTP_CODING_IDENTITY);
+}
+
+static void names_have_no_case_and_gzip_an_old_name(void **state)
+{
+    (void)state;
+    assert_coding("GZip", ALL, HTTP_CODING_GZIP);
+    assert_coding("x-gzip", ALL, HTTP_CODING_GZIP);
+    assert_coding("gzip ; Q=0.5 , br\t;\tq=0.4", ALL, HTTP_CODING_GZIP);
+}
+
+static void malformed_elements_are_passed_over(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {
+        "br;q=2",     "br;q=1.001", "br;q=-1",    "br;q=0.1234", "br;q=.5",   "br;q=",
+        "br;q",       "br;=1",      "br;q=0,5",   "br;q= 1",     "br;q =1",   "br;q=1x",
+        "br;level=1", "br br",      "br;q=\"1\"", ";q=1",        "b\xc3\xa9", "br;x=\"unclosed",
+        "br;q=00.5",  "br;q=1e0",   "br=1",       "br;q=0x1",    "brr",       "b",
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        assert_coding(fields[i], ALL, HTTP_CODING_IDENTITY);
+    assert_coding("br;q=9, gzip;q=0.1", ALL, HTTP_CODING_GZIP);
+    assert_coding("br;;q=0.5;", ALL, HTTP_CODING_BR); /* empty parameters are allowed */
+}
+
+static void codings_have_names_and_suffixes(void **state)
+{
+    (void)state;
+    assert_true(span_equal(http_coding_name(HTTP_CODING_BR), SPAN("br")));
+    assert_true(span_equal(http_coding_name(HTTP_CODING_ZSTD), SPAN("zstd")));
+    assert_true(span_equal(http_coding_name(HTTP_CODING_GZIP), SPAN("gzip")));
+    assert_true(span_equal(http_coding_name(HTTP_CODING_IDENTITY), SPAN("")));
+    assert_true(span_equal(http_coding_suffix(HTTP_CODING_BR), SPAN(".br")));
+    assert_true(span_equal(http_coding_suffix(HTTP_CODING_ZSTD), SPAN(".zst")));
+    assert_true(span_equal(http_coding_suffix(HTTP_CODING_GZIP), SPAN(".gz")));
+    assert_true(span_equal(http_coding_suffix(HTTP_CODING_IDENTITY), SPAN("")));
+}
+
+/* The example of RFC 9110 section 12.5.1, for types without parameters. */
+static void the_most_specific_range_counts(void **state)
+{
+    (void)state;
+    const char *field = "text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, "
+                        "text/plain;format=fixed;q=0.4, */*;q=0.5";
+    assert_weight(field, "text/plain", 700);
+    assert_weight(field, "text/html", 300);
+    assert_weight(field, "image/jpeg", 500);
+    assert_weight("*/*, text/html;q=0.1, text/*;q=0.2", "text/html", 100);
+    assert_weight("*/*, text/*;q=0", "text/html", 0);
+    assert_weight("text/html;q=0.1, text/html;q=0.2", "text/html", 200);
+}
+
+static void an_absent_or_empty_accept_takes_anything(void **state)
+{
+    (void)state;
+    assert_int_equal(http_accept_weight(false, SPAN("text/html"), SPAN("a/b")), 1000);
+    assert_weight("", "text/html", 1000);
+    assert_weight(",", "text/html", 1000);
+}
+
+static void what_no_range_names_has_no_weight(void **state)
+{
+    (void)state;
+    assert_weight("application/json", "text/html", 0);
+    assert_weight("text/htm", "text/html", 0);
+    assert_weight("texts/*", "text/html", 0);
+    assert_weight("tex/*", "text/html", 0);
+    assert_weight("*/html", "text/html", 0);
+    assert_weight("*", "text/html", 0);
+    assert_weight("text/", "text/html", 0);
+    assert_weight("/*", "text/html", 0);
+    assert_weight("text/html;q=2", "text/html", 0);
+}
+
+static void ranges_have_no_case(void **state)
+{
+    (void)state;
+    assert_weight("TEXT/Html;Q=0.5", "text/html", 500);
+    assert_weight("Text/*;q=0.5", "text/html", 500);
+}
+
+static void parameters_narrow_a_range_unless_they_ask_for_utf8(void **state)
+{
+    (void)state;
+    assert_weight("text/html;level=1", "text/html", 0);
+    assert_weight("text/html;level=1, text/html;q=0.4", "text/html", 400);
+    assert_weight("application/json;charset=UTF-8", "application/json", 1000);
+    assert_weight("application/json; charset=\"utf-8\"; q=0.5", "application/json", 500);
+    assert_weight("application/json;q=0.5;charset=utf-8", "application/json", 500);
+    assert_weight("application/json;charset=latin1", "application/json", 0);
+    assert_weight("a/b;x=\"q=0;,\\\"\";q=0.5, */*;q=0.2", "a/b", 200);
+}
+
+static void what_browsers_send_prefers_html(void **state)
+{
+    (void)state;
+    const char *browser = "text/html,application/xhtml+xml,application/xml;q=0.9,"
+                          "image/avif,image/webp,image/apng,*/*;q=0.8";
+    assert_weight(browser, "text/html", 1000);
+    assert_weight(browser, "application/json", 800);
+    assert_weight("application/json, */*;q=0.5", "text/html", 500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_the_field_nothing_is_coded),
+        cmocka_unit_test(among_equals_the_better_coding_wins),
+        cmocka_unit_test(the_highest_weight_wins),
+        cmocka_unit_test(weight_zero_is_a_refusal),
+        cmocka_unit_test(the_star_stands_for_what_is_not_listed),
+        cmocka_unit_test(identity_is_the_last_resort_even_when_excluded),
+        cmocka_unit_test(names_have_no_case_and_gzip_an_old_name),
+        cmocka_unit_test(malformed_elements_are_passed_over),
+        cmocka_unit_test(codings_have_names_and_suffixes),
+        cmocka_unit_test(the_most_specific_range_counts),
+        cmocka_unit_test(an_absent_or_empty_accept_takes_anything),
+        cmocka_unit_test(what_no_range_names_has_no_weight),
+        cmocka_unit_test(ranges_have_no_case),
+        cmocka_unit_test(parameters_narrow_a_range_unless_they_ask_for_utf8),
+        cmocka_unit_test(what_browsers_send_prefers_html),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
