@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The two clocks. Models read them once for each wake-up and pass the numbers
+ * down; nothing below a model asks for the time.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define OS_CLOCK_SECOND UINT64_C(1000000000) /* nanoseconds */
+
+/* CLOCK_MONOTONIC: for deadlines and durations. Never 0. */
+uint64_t os_clock_now_ns(void);
+
+/* CLOCK_REALTIME_COARSE in seconds: for Date and the logs. Cheap, right to a tick. */
+int64_t os_clock_wall_s(void);
+
+/* CLOCK_REALTIME in milliseconds since 1970: for the error log, whose lines are
+ * few and whose order matters. */
+int64_t os_clock_wall_ms(void);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files under a directory that nobody can leave. Every function returns 0 or a
+ * descriptor on success and -errno on failure; every descriptor is CLOEXEC.
+ */
+#pragma once
+
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct stat;
+
+/* Opens a directory to resolve paths against (O_PATH). */
+MUST_USE int os_file_open_directory(const char *path);
+
+/* Opens `path` (relative, no leading slash, "." for the root itself) below
+ * `root_fd` for reading, never blocking on a fifo or a device, never outside
+ * the root: openat2 with RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS, and where the
+ * kernel has no openat2 a walk, component by component, that follows no link.
+ * -EXDEV or -ELOOP: the path would leave the root. Retries EAGAIN a few times. */
+MUST_USE int os_file_open_beneath(int root_fd, const char *path);
+
+/* The same, but only to fstat what is there (O_PATH): no right to read it is
+ * needed, and a device or a fifo does not notice. */
+MUST_USE int os_file_peek_beneath(int root_fd, const char *path);
+
+/* Forces the walk in place of openat2, so that tests reach it; returns the old setting. */
+bool os_file_force_walk(bool force);
+
+/* fstat; 0 or -errno. */
+MUST_USE int os_file_stat(int fd, struct stat *ret_stat);
+
+/* fstatat for one name in an open directory; a link is not followed. 0 or -errno. */
+MUST_USE int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat);
+
+/* Reads exactly `len` bytes at `offset`; -ENODATA when the file ends before.
+ * Retries EINTR. On failure `bytes` may hold a part. */
+MUST_USE int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset);
+
+/* Closes, ignoring EINTR (the descriptor is gone either way). -1 is allowed. */
+void os_file_close(int fd);

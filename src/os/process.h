@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a process is allowed, and who it is.
+ */
+#pragma once
+
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* CPUs that this process may run on, at least 1. */
+unsigned os_process_cpus(void);
+
+/* Raises the limit of open files as far as it may go; returns the limit in force. */
+size_t os_process_raise_files(void);
+
+/* Asks for `signal` when the parent dies; -ESRCH when `parent` is already gone. */
+MUST_USE int os_process_end_with_parent(int signal, pid_t parent);
+
+struct os_process_user {
+    uid_t uid;
+    gid_t gid;
+};
+
+/* Looks a user name up; 0 or -ENOENT. */
+MUST_USE int os_process_find_user(const char *name, struct os_process_user *ret_user);
+
+/* Becomes that user for good: supplementary groups, gid, uid, in this order, and
+ * checks that there is no way back. 0 or -errno; after an error the process must
+ * not go on. */
+MUST_USE int os_process_become(const struct os_process_user *user, const char *name);

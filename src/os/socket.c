@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/socket.h"
+
+#include "base/num.h"
+#include "os/file.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { ADDRESS_TEXT_MAX = 64 };
+
+/* ---- addresses ---- */
+
+static int parse_unix(const char *path, struct os_socket_address *ret_address)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    size_t len = strlen(path);
+    if (len == 0)
+        return -EINVAL;
+    if (len >= sizeof(un.sun_path))
+        return -ENAMETOOLONG;
+    memcpy(un.sun_path, path, len + 1);
+    *ret_address = (struct os_socket_address){
+        .len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1)
+    };
+    memcpy(&ret_address->storage, &un, sizeof(un));
+    return 0;
+}
+
+static int make_v4(struct in_addr host, uint16_t port, struct os_socket_address *ret_address)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = host };
+    *ret_address = (struct os_socket_address){ .len = sizeof(in) };
+    memcpy(&ret_address->storage, &in, sizeof(in));
+    return 0;
+}
+
+static int make_v6(struct in6_addr host, uint16_t port, struct os_socket_address *ret_address)
+{
+    struct sockaddr_in6 in = { .sin6_family = AF_INET6,
+                               .sin6_port = htons(port),
+                               .sin6_addr = host };
+    *ret_address = (struct os_socket_address){ .len = sizeof(in) };
+    memcpy(&ret_address->storage, &in, sizeof(in));
+    return 0;
+}
+
+static int parse_host(struct span host, uint16_t port, struct os_socket_address *ret_address)
+{
+    char text[ADDRESS_TEXT_MAX];
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (span_equal(host, SPAN("*")))
+        return make_v6(in6addr_any, port, ret_address);
+    if (span_equal(host, SPAN("localhost")))
+        host = SPAN("127.0.0.1");
+    bool bracketed = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
+    if (bracketed)
+        host = span_of(host.at + 1, host.len - 2);
+    if (host.len == 0 || host.len >= sizeof(text))
+        return -EINVAL;
+    memcpy(text, host.at, host.len);
+    text[host.len] = '\0';
+    if (bracketed)
+        return inet_pton(AF_INET6, text, &v6) == 1 ? make_v6(v6, port, ret_address) : -EINVAL;
+    return inet_pton(AF_INET, text, &v4) == 1 ? make_v4(v4, port, ret_address) : -EINVAL;
+}
+
+int os_socket_parse(const char *text, struct os_socket_address *ret_address)
+{
+    struct span whole = span_text(text);
+    if (span_starts(whole, SPAN("unix:")))
+        return parse_unix(text + 5, ret_address);
+
+    const char *colon = strrchr(text, ':');
+    struct span host = SPAN("127.0.0.1");
+    struct span port_text = whole;
+    if (colon) {
+        host = span_of(text, (size_t)(colon - text));
+        port_text = span_text(colon + 1);
+    }
+    uint64_t port;
+    if (port_text.len > 5 || !num_parse_u64(port_text, &port) || port > UINT16_MAX)
+        return -EINVAL;
+    return parse_host(host, (uint16_t)port, ret_address);
+}
+
+bool os_socket_url(const struct os_socket_address *address, char *out, size_t size)
+{
+    char host[INET6_ADDRSTRLEN];
+    int len = -1;
+    if (address->storage.ss_family == AF_UNIX) {
+        struct sockaddr_un un;
+        memcpy(&un, &address->storage, sizeof(un));
+        len = snprintf(out, size, "unix:%s", un.sun_path);
+    } else if (address->storage.ss_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, &address->storage, sizeof(in));
+        inet_ntop(AF_INET, &in.sin_addr, host, sizeof(host));
+        len = snprintf(out, size, "http://%s:%u/", host, ntohs(in.sin_port));
+    } else if (address->storage.ss_family == AF_INET6) {
+        struct sockaddr_in6 in;
+        memcpy(&in, &address->storage, sizeof(in));
+        inet_ntop(AF_INET6, &in.sin6_addr, host, sizeof(host));
+        len = snprintf(out, size, "http://[%s]:%u/", host, ntohs(in.sin6_port));
+    }
+    return len > 0 && (size_t)len < size;
+}
+
+/* ---- listeners ---- */
+
+static int set_flag(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+static bool is_any_v6(const struct os_socket_address *address)
+{
+    struct sockaddr_in6 in;
+    memcpy(&in, &address->storage, sizeof(in));
+    return memcmp(&in.sin6_addr, &in6addr_any, sizeof(in6addr_any)) == 0;
+}
+
+/* Accepted sockets inherit these, so that no connection pays for setting them. */
+static int set_tcp_options(int fd, const struct os_socket_address *address,
+                           const struct os_socket_options *options)
+{
+    int rc = set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (rc == 0 && options->share_port)
+        rc = set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (rc == 0)
+        rc = set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (rc == 0)
+        rc = set_flag(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_s);
+    if (rc == 0 && address->storage.ss_family == AF_INET6)
+        rc = set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, is_any_v6(address) ? 0 : 1);
+    if (rc == 0 && options->congestion &&
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, options->congestion,
+                   (socklen_t)strlen(options->congestion)) < 0)
+        rc = -errno;
+    return rc;
+}
+
+/* Removes a socket file that has no listener: whoever made it is gone. */
+static int remove_stale(const struct os_socket_address *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    int rc = connect(fd, (const struct sockaddr *)&address->storage, address->len) < 0 ? -errno : 0;
+    os_file_close(fd);
+    if (rc != -ECONNREFUSED)
+        return -EADDRINUSE;
+    struct sockaddr_un un;
+    memcpy(&un, &address->storage, sizeof(un));
+    return unlink(un.sun_path) < 0 ? -errno : 0;
+}
+
+static int bind_address(int fd, const struct os_socket_address *address)
+{
+    const struct sockaddr *name = (const struct sockaddr *)&address->storage;
+    if (bind(fd, name, address->len) == 0)
+        return 0;
+    if (errno != EADDRINUSE || address->storage.ss_family != AF_UNIX)
+        return -errno;
+    int rc = remove_stale(address);
+    if (rc == 0 && bind(fd, name, address->len) < 0)
+        rc = -errno;
+    return rc;
+}
+
+int os_socket_listen(const struct os_socket_address *address,
+                     const struct os_socket_options *options)
+{
+    int family = address->storage.ss_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    int rc = family == AF_UNIX ? 0 : set_tcp_options(fd, address, options);
+    if (rc == 0)
+        rc = bind_address(fd, address);
+    if (rc == 0 && listen(fd, options->backlog) < 0)
+        rc = -errno;
+    if (rc < 0) {
+        os_file_close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+int os_socket_local(int fd, struct os_socket_address *ret_address)
+{
+    struct os_socket_address address = { .len = sizeof(address.storage) };
+    if (getsockname(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
+        return -errno;
+    *ret_address = address;
+    return 0;
+}
+
+static bool is_error_of_connection(int error)
+{
+    switch (error) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int os_socket_accept(int listener_fd, struct os_socket_address *ret_peer)
+{
+    for (;;) {
+        ret_peer->len = sizeof(ret_peer->storage);
+        int fd = accept4(listener_fd, (struct sockaddr *)&ret_peer->storage, &ret_peer->len,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            return fd;
+        if (!is_error_of_connection(errno))
+            return -errno;
+    }
+}

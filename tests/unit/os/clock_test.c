@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The clocks tell the same time as the C library's, in the units they say.
+ */
+#include "os/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <time.h>
+
+static void durations_never_run_backwards_or_from_zero(void **state)
+{
+    (void)state;
+    uint64_t last_ns = os_clock_now_ns();
+    assert_true(last_ns > 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        const uint64_t now_ns = os_clock_now_ns();
+        assert_true(now_ns >= last_ns);
+        last_ns = now_ns;
+    }
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    assert_true(last_ns / OS_CLOCK_SECOND <= (uint64_t)now.tv_sec);
+    assert_true(last_ns / OS_CLOCK_SECOND + 60 > (uint64_t)now.tv_sec);
+}
+
+static void the_wall_clocks_agree(void **state)
+{
+    (void)state;
+    const int64_t wall_ms = os_clock_wall_ms();
+    const int64_t wall_s = os_clock_wall_s();
+    const int64_t libc_s = time(NULL);
+    assert_in_range(wall_s - wall_ms / 1000 + 60, 59, 120); /* the coarse one is a tick behind */
+    assert_in_range(libc_s - wall_s + 60, 59, 120);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(durations_never_run_backwards_or_from_zero),
+        cmocka_unit_test(the_wall_clocks_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

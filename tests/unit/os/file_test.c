@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opening beneath a root, once by openat2 and once by the walk that stands in
+ * for it; what the two may differ in (links that stay inside) is said in the table.
+ */
+#include "os/file.h"
+
+#include "tree.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+struct roots {
+    struct tree tree;
+    int fd; /* the folder "root" in the tree; "outside" is beside it */
+};
+
+static int set_up(void **state)
+{
+    static struct roots roots;
+    struct tree *tree = &roots.tree;
+
+    tree_make(tree);
+    tree_folder(tree, "root");
+    tree_folder(tree, "root/folder");
+    tree_folder(tree, "root/folder/deeper");
+    tree_write(tree, "root/file", "inside");
+    tree_write(tree, "root/folder/deeper/file", "deep inside");
+    tree_write(tree, "outside", "a secret");
+    tree_link(tree, "root/to_file", "file");
+    tree_link(tree, "root/to_folder", "folder");
+    tree_link(tree, "root/folder/up_and_back", "../file");
+    tree_link(tree, "root/out", "../outside");
+    tree_link(tree, "root/out_folder", "..");
+    tree_link(tree, "root/absolute", "/etc/passwd");
+    tree_link(tree, "root/self", "self");
+    tree_link(tree, "root/dead", "nowhere");
+    roots.fd = os_file_open_directory(tree_absolute(tree, "root"));
+    assert_true(roots.fd >= 0);
+    *state = &roots;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct roots *roots = *state;
+    (void)os_file_force_walk(false);
+    os_file_close(roots->fd);
+    tree_remove(&roots->tree);
+    return 0;
+}
+
+/* What is in the file at `path`, "" for what is not a file, or the error. */
+static int read_beneath(int root_fd, const char *path, char text[32])
+{
+    struct stat status;
+
+    int fd = os_file_open_beneath(root_fd, path);
+    if (fd < 0)
+        return fd;
+    assert_int_equal(os_file_stat(fd, &status), 0);
+    memset(text, 0, 32);
+    if (S_ISREG(status.st_mode)) {
+        assert_true(status.st_size < 32);
+        assert_int_equal(os_file_read_at(fd, text, (size_t)status.st_size, 0), 0);
+    }
+    os_file_close(fd);
+    return 0;
+}
+
+static void opens_what_is_beneath_and_nothing_else(void **state)
+{
+    static const struct {
+        const char *path;
+        int error, walk_error;
+        const char *text;
+    } cases[] = {
+        { "file", 0, 0, "inside" },
+        { "folder/deeper/file", 0, 0, "deep inside" },
+        { "folder//deeper/./file", 0, 0, "deep inside" },
+        { ".", 0, 0, "" },
+        { "folder", 0, 0, "" },
+        { "folder/", 0, 0, "" },
+        { "to_file", 0, -ELOOP, "inside" },
+        { "to_folder/deeper/file", 0, -ELOOP, "deep inside" },
+        { "to_folder/", 0, -ELOOP, "" },
+        { "folder/up_and_back", 0, -ELOOP, "inside" },
+        { "", -ENOENT, -ENOENT, NULL },
+        { "nothing", -ENOENT, -ENOENT, NULL },
+        { "nothing/file", -ENOENT, -ENOENT, NULL },
+        { "file/", -ENOTDIR, -ENOTDIR, NULL },
+        { "file/file", -ENOTDIR, -ENOTDIR, NULL },
+        { "dead", -ENOENT, -ELOOP, NULL },
+        { "self", -ELOOP, -ELOOP, NULL },
+        { "out", -EXDEV, -ELOOP, NULL },
+        { "out_folder/outside", -EXDEV, -ELOOP, NULL },
+        { "out_folder/", -EXDEV, -ELOOP, NULL },
+        { "absolute", -EXDEV, -ELOOP, NULL },
+        { "..", -EXDEV, -EXDEV, NULL },
+        { "../outside", -EXDEV, -EXDEV, NULL },
+        { "folder/../../outside", -EXDEV, -EXDEV, NULL },
+        { "/etc/passwd", -EXDEV, -EXDEV, NULL },
+    };
+    const struct roots *roots = *state;
+    char text[32];
+
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            int expected = walk == 1 ? cases[i].walk_error : cases[i].error;
+            int error = read_beneath(roots->fd, cases[i].path, text);
+            if (error != expected)
+                fail_msg("%s (walk %d): %d, not %d", cases[i].path, walk, error, expected);
+            if (error == 0)
+                assert_string_equal(text, cases[i].text);
+        }
+    }
+}
+
+static void refuses_magic_links(void **state)
+{
+    (void)state;
+    int proc_fd = os_file_open_directory("/proc");
+    assert_true(proc_fd >= 0);
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        char path[64];
+        (void)snprintf(path, sizeof(path), "%d/root/etc/passwd", (int)getpid());
+        assert_int_equal(os_file_open_beneath(proc_fd, path), -ELOOP);
+        (void)snprintf(path, sizeof(path), "%d/cwd", (int)getpid());
+        assert_int_equal(os_file_peek_beneath(proc_fd, path), -ELOOP);
+    }
+    os_file_close(proc_fd);
+}
+
+static void refuses_names_that_are_too_long(void **state)
+{
+    const struct roots *roots = *state;
+    char *path = malloc(2 * PATH_MAX);
+    assert_non_null(path);
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        memset(path, 'a', NAME_MAX + 1);
+        path[NAME_MAX + 1] = '\0';
+        assert_int_equal(os_file_open_beneath(roots->fd, path), -ENAMETOOLONG);
+        for (int i = 0; i < PATH_MAX; i++)
+            memcpy(path + (ptrdiff_t)2 * i, "./", 2);
+        path[2 * PATH_MAX - 1] = '\0';
+        assert_int_equal(os_file_open_beneath(roots->fd, path), -ENAMETOOLONG);
+        path[PATH_MAX - 1] = '\0';
+        assert_int_equal(read_beneath(roots->fd, path, path + PATH_MAX), 0);
+    }
+    free(path);
+}
+
+static void does_not_wait_for_the_other_end_of_a_fifo(void **state)
+{
+    const struct roots *roots = *state;
+    char text[32];
+
+    assert_int_equal(mkfifoat(roots->fd, "fifo", 0644), 0);
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        (void)alarm(10); /* ends the test if it blocks */
+        assert_int_equal(read_beneath(roots->fd, "fifo", text), 0);
+        (void)alarm(0);
+    }
+}
+
+static void says_that_a_socket_is_no_file(void **state)
+{
+    const struct roots *roots = *state;
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/root/socket",
+                   roots->tree.path);
+    int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(socket_fd >= 0);
+    assert_int_equal(bind(socket_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        assert_int_equal(os_file_open_beneath(roots->fd, "socket"), -ENXIO);
+    }
+    os_file_close(socket_fd);
+}
+
+static void peeks_without_the_right_to_read(void **state)
+{
+    const struct roots *roots = *state;
+    const uid_t user = geteuid();
+    struct stat status;
+
+    assert_int_equal(fchmodat(roots->fd, "folder", 0311, 0), 0);
+    assert_int_equal(fchmodat(roots->tree.fd, ".", 0755, 0), 0);
+    if (user == 0)
+        assert_int_equal(seteuid(65534), 0); /* root may read everything */
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        int fd = os_file_peek_beneath(roots->fd, "folder");
+        int error = os_file_open_beneath(roots->fd, "folder");
+        bool peeked = fd >= 0 && os_file_stat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+        os_file_close(fd);
+        if (walk == 1 && user == 0)
+            assert_int_equal(seteuid(0), 0);
+        assert_true(peeked);
+        assert_int_equal(error, -EACCES);
+    }
+    assert_int_equal(fchmodat(roots->fd, "folder", 0755, 0), 0);
+}
+
+static void every_descriptor_is_closed_on_exec(void **state)
+{
+    const struct roots *roots = *state;
+
+    assert_int_equal(fcntl(roots->fd, F_GETFD), FD_CLOEXEC);
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        int fd = os_file_open_beneath(roots->fd, "file");
+        int peek_fd = os_file_peek_beneath(roots->fd, "file");
+        assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+        assert_int_equal(fcntl(peek_fd, F_GETFD), FD_CLOEXEC);
+        os_file_close(fd);
+        os_file_close(peek_fd);
+    }
+}
+
+static void leaks_no_descriptor_whatever_the_outcome(void **state)
+{
+    static const char *const paths[] = {
+        "file",         "folder/deeper/file",    "out",
+        "out_folder/x", "to_folder/deeper/file", "folder/deeper/no",
+        "../x"
+    };
+    const struct roots *roots = *state;
+
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        int before = dup(roots->fd);
+        os_file_close(before);
+        for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+            os_file_close(os_file_open_beneath(roots->fd, paths[i]));
+        int after = dup(roots->fd); /* the lowest free number again */
+        os_file_close(after);
+        assert_int_equal(after, before);
+    }
+}
+
+static void tells_when_descriptors_run_out(void **state)
+{
+    const struct roots *roots = *state;
+    struct rlimit limit, none;
+
+    int lowest_free = dup(roots->fd);
+    os_file_close(lowest_free);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = (rlim_t)lowest_free;
+    for (int walk = 0; walk <= 1; walk++) {
+        (void)os_file_force_walk(walk == 1);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        int error = os_file_open_beneath(roots->fd, "folder/deeper/file");
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_int_equal(error, -EMFILE);
+    }
+}
+
+static void reads_exactly_what_is_asked_or_says_that_it_is_not_there(void **state)
+{
+    const struct roots *roots = *state;
+    char text[8] = "";
+
+    int fd = os_file_open_beneath(roots->fd, "file"); /* "inside" */
+    assert_true(fd >= 0);
+    assert_int_equal(os_file_read_at(fd, text, 4, 2), 0);
+    assert_string_equal(text, "side");
+    assert_int_equal(os_file_read_at(fd, text, 0, 6), 0);
+    assert_int_equal(os_file_read_at(fd, text, 7, 0), -ENODATA);
+    assert_int_equal(os_file_read_at(fd, text, 1, 6), -ENODATA);
+    os_file_close(fd);
+    assert_int_equal(os_file_read_at(-1, text, 1, 0), -EBADF);
+}
+
+static void stats_a_link_and_not_what_it_leads_to(void **state)
+{
+    const struct roots *roots = *state;
+    struct stat status;
+
+    assert_int_equal(os_file_stat_at(roots->fd, "out", &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    assert_int_equal(os_file_stat_at(roots->fd, "nothing", &status), -ENOENT);
+    assert_int_equal(os_file_stat(-1, &status), -EBADF);
+}
+
+static void opens_only_directories_as_roots(void **state)
+{
+    const struct roots *roots = *state;
+
+    assert_int_equal(os_file_open_directory(tree_absolute(&roots->tree, "root/file")), -ENOTDIR);
+    assert_int_equal(os_file_open_directory(tree_absolute(&roots->tree, "nothing")), -ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(opens_what_is_beneath_and_nothing_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_magic_links, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_names_that_are_too_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(does_not_wait_for_the_other_end_of_a_fifo, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(says_that_a_socket_is_no_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(peeks_without_the_right_to_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_descriptor_is_closed_on_exec, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leaks_no_descriptor_whatever_the_outcome, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(tells_when_descriptors_run_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_exactly_what_is_asked_or_says_that_it_is_not_there,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stats_a_link_and_not_what_it_leads_to, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(opens_only_directories_as_roots, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("os/file", tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Addresses as people write them, and listeners on them.
+ */
+#include "os/socket.h"
+
+#include "os/file.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void reads_addresses_and_tells_their_urls(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { "8080", "http://127.0.0.1:8080/" },
+        { "127.0.0.1:0", "http://127.0.0.1:0/" },
+        { "localhost:80", "http://127.0.0.1:80/" },
+        { "10.1.2.3:65535", "http://10.1.2.3:65535/" },
+        { "[::1]:8080", "http://[::1]:8080/" },
+        { "*:80", "http://[::]:80/" },
+        { "unix:/run/weir.sock", "unix:/run/weir.sock" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct os_socket_address address;
+        char url[128];
+        assert_int_equal(os_socket_parse(cases[i][0], &address), 0);
+        assert_true(os_socket_url(&address, url, sizeof(url)));
+        assert_string_equal(url, cases[i][1]);
+    }
+}
+
+static void refuses_what_is_not_an_address(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "",
+        ":",
+        "80a",
+        "-1",
+        "65536",
+        "127.0.0.1:",
+        "::1:8080",
+        "[::1]",
+        "[::1:80",
+        "[]:80",
+        "example.org:80",
+        "1.2.3:80",
+        "1.2.3.4.5:80",
+        "unix:",
+        " 80",
+        "127.0.0.1:+80",
+        "[127.0.0.1]:80",
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct os_socket_address address;
+        assert_int_equal(os_socket_parse(cases[i], &address), -EINVAL);
+    }
+    char path[200] = "unix:";
+    memset(path + 5, 'p', sizeof(path) - 6);
+    path[sizeof(path) - 1] = '\0';
+    struct os_socket_address address;
+    assert_int_equal(os_socket_parse(path, &address), -ENAMETOOLONG);
+}
+
+static int listen_on(const char *text, bool share)
+{
+    struct os_socket_address address;
+    assert_int_equal(os_socket_parse(text, &address), 0);
+    const struct os_socket_options options = { .backlog = 16, .share_port = share };
+    return os_socket_listen(&address, &options);
+}
+
+static void a_port_in_use_is_told_and_a_shared_one_is_shared(void **state)
+{
+    (void)state;
+    struct os_socket_address got;
+    char text[32];
+    int first = listen_on("127.0.0.1:0", true);
+    assert_true(first >= 0);
+    assert_int_equal(os_socket_local(first, &got), 0);
+    char url[64];
+    assert_true(os_socket_url(&got, url, sizeof(url)));
+    int port = atoi(strrchr(url, ':') + 1);
+    snprintf(text, sizeof(text), "127.0.0.1:%d", port);
+    assert_int_equal(listen_on(text, false), -EADDRINUSE);
+    int second = listen_on(text, true);
+    assert_true(second >= 0);
+    os_file_close(first);
+    os_file_close(second);
+}
+
+static void a_socket_file_left_behind_is_replaced_and_one_in_use_is_not(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/socket_test.XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    char text[64];
+    snprintf(text, sizeof(text), "unix:%s/s", folder);
+    int first = listen_on(text, false);
+    assert_true(first >= 0);
+    assert_int_equal(listen_on(text, false), -EADDRINUSE);
+    os_file_close(first);
+    int second = listen_on(text, false);
+    assert_true(second >= 0);
+    os_file_close(second);
+    unlink(text + 5);
+    rmdir(folder);
+}
+
+static void accepts_what_waits_and_says_when_nothing_does(void **state)
+{
+    (void)state;
+    struct os_socket_address address;
+    int listener = listen_on("127.0.0.1:0", false);
+    assert_true(listener >= 0);
+    struct os_socket_address peer;
+    assert_int_equal(os_socket_accept(listener, &peer), -EAGAIN);
+    assert_int_equal(os_socket_local(listener, &address), 0);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(client, (const struct sockaddr *)&address.storage, address.len), 0);
+    int fd = os_socket_accept(listener, &peer);
+    assert_true(fd >= 0);
+    assert_int_equal(peer.storage.ss_family, AF_INET);
+    os_file_close(fd);
+    os_file_close(client);
+    os_file_close(listener);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_addresses_and_tells_their_urls),
+        cmocka_unit_test(refuses_what_is_not_an_address),
+        cmocka_unit_test(a_port_in_use_is_told_and_a_shared_one_is_shared),
+        cmocka_unit_test(a_socket_file_left_behind_is_replaced_and_one_in_use_is_not),
+        cmocka_unit_test(accepts_what_waits_and_says_when_nothing_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
