@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a line is told: pieces are measured first, so that a line that fits is
+ * written without a look at the room, and one that does not is cut to measure.
+ * Clean text, nearly all there is, is copied; the rest goes through log/escape.h.
+ * Where the bytes go from here is log/sink.c.
+ */
+#include "log/access.h"
+
+#include "base/num.h"
+#include "base/scan.h"
+#include "log/escape.h"
+#include "log/sink.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* One text of a line. */
+struct piece {
+    struct span raw;
+    enum log_escape how;
+    bool plain;  /* told by its own bytes */
+    size_t told; /* bytes it takes, or may take when it is cut */
+    bool cut;
+};
+
+enum { PEER, REQUEST, HOST, REFERER, AGENT, PIECES };
+
+/* What stands around the pieces: the stamp, the JSON names, two numbers. */
+enum { AROUND_MAX = 140 };
+
+static const struct span ellipsis = { "...", 3 };
+
+int log_access_start(struct log_access *log, struct log_access_sink *sink)
+{
+    *log = (struct log_access){ .sink = sink };
+    if (atomic_load_explicit(&sink->fd, memory_order_relaxed) < 0)
+        return 0;
+    log->bytes = malloc(LOG_ACCESS_BUFFER);
+    return log->bytes != NULL ? 0 : -ENOMEM;
+}
+
+/* The part of every line that changes once a second: from behind the peer to the
+ * request in `combined`, from the line's start to the peer in JSON. */
+static void stamp_second(struct log_access *log, int64_t wall_s)
+{
+    static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+    static const int64_t last_s = 253402300799; /* the end of the year 9999 */
+    const time_t second = wall_s < 0 ? 0 : wall_s > last_s ? last_s : wall_s;
+    struct tm t;
+    CHECK(gmtime_r(&second, &t) != NULL);
+    int len;
+    if (log->sink->format == LOG_JSON)
+        len = snprintf(log->stamp, sizeof(log->stamp),
+                       "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02dZ\",\"peer\":\"", t.tm_year + 1900,
+                       t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+    else
+        len = snprintf(log->stamp, sizeof(log->stamp),
+                       " - - [%02d/%s/%04d:%02d:%02d:%02d +0000] \"", t.tm_mday, months[t.tm_mon],
+                       t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
+    CHECK(len > 0 && (size_t)len < sizeof(log->stamp));
+    log->stamp_len = (size_t)len;
+    log->stamp_s = wall_s;
+}
+
+static void measure(struct piece *piece)
+{
+    piece->plain = scan_log_unsafe(piece->raw.at, piece->raw.len) == piece->raw.len;
+    if (piece->how == LOG_ESCAPE_WORD && piece->raw.len > 0)
+        piece->plain = piece->plain && memchr(piece->raw.at, ' ', piece->raw.len) == NULL;
+    piece->told = piece->plain ? piece->raw.len
+                               : log_escape(NULL, SIZE_MAX, piece->raw, piece->how);
+}
+
+/* Cuts the longest pieces to one length, so that all of them take `room` bytes at
+ * most. They take more now. */
+static void cut_longest(struct piece pieces[PIECES], size_t room)
+{
+    bool fits[PIECES] = { false };
+    unsigned long_count = PIECES;
+    for (unsigned i = 0; i < PIECES; i++) {
+        if (fits[i] || pieces[i].told > room / long_count)
+            continue;
+        fits[i] = true;
+        room -= pieces[i].told;
+        long_count--;
+        i = UINT_MAX; /* there is more for the others now: look again at all */
+    }
+    for (unsigned i = 0; i < PIECES; i++) {
+        if (fits[i])
+            continue;
+        pieces[i].told = room / long_count;
+        pieces[i].cut = true;
+    }
+}
+
+static char *put(char *out, struct span text)
+{
+    memcpy(out, text.at, text.len);
+    return out + text.len;
+}
+
+static char *put_number(char *out, uint64_t value)
+{
+    return out + num_format_u64(out, value);
+}
+
+static char *put_piece(char *out, const struct piece *piece)
+{
+    if (piece->cut) {
+        out += log_escape(out, piece->told - ellipsis.len, piece->raw, piece->how);
+        return put(out, ellipsis);
+    }
+    if (!piece->plain)
+        return out + log_escape(out, piece->told, piece->raw, piece->how);
+    return piece->raw.len > 0 ? put(out, piece->raw) : out;
+}
+
+static char *put_combined(char *out, const struct piece pieces[PIECES], struct span stamp,
+                          const struct log_access_line *line)
+{
+    out = put_piece(out, &pieces[PEER]);
+    out = put(out, stamp);
+    out = put_piece(out, &pieces[REQUEST]);
+    out = put(out, SPAN("\" "));
+    out = put_number(out, line->status);
+    out = put(out, SPAN(" "));
+    out = line->body_bytes > 0 ? put_number(out, line->body_bytes) : put(out, SPAN("-"));
+    out = put(out, SPAN(" \""));
+    out = put_piece(out, &pieces[REFERER]);
+    out = put(out, SPAN("\" \""));
+    out = put_piece(out, &pieces[AGENT]);
+    return put(out, SPAN("\"\n"));
+}
+
+static char *put_json(char *out, const struct piece pieces[PIECES], struct span stamp,
+                      const struct log_access_line *line)
+{
+    out = put(out, stamp);
+    out = put_piece(out, &pieces[PEER]);
+    out = put(out, SPAN("\",\"request\":\""));
+    out = put_piece(out, &pieces[REQUEST]);
+    out = put(out, SPAN("\",\"host\":\""));
+    out = put_piece(out, &pieces[HOST]);
+    out = put(out, SPAN("\",\"status\":"));
+    out = put_number(out, line->status);
+    out = put(out, SPAN(",\"bytes\":"));
+    out = put_number(out, line->body_bytes);
+    out = put(out, SPAN(",\"referer\":\""));
+    out = put_piece(out, &pieces[REFERER]);
+    out = put(out, SPAN("\",\"agent\":\""));
+    out = put_piece(out, &pieces[AGENT]);
+    return put(out, SPAN("\"}\n"));
+}
+
+static struct span or_dash(struct span text)
+{
+    return text.len > 0 ? text : SPAN("-");
+}
+
+/* The line's texts, measured, and cut when they are too long together. Returns how
+ * long the line is at most. */
+static size_t prepare(struct piece pieces[PIECES], const struct log_access_sink *sink,
+                      const struct log_access_line *line)
+{
+    if (sink->format == LOG_JSON) {
+        pieces[PEER] = (struct piece){ .raw = line->peer, .how = LOG_ESCAPE_JSON };
+        pieces[REQUEST] = (struct piece){ .raw = line->request_line, .how = LOG_ESCAPE_JSON };
+        pieces[HOST] = (struct piece){ .raw = line->host, .how = LOG_ESCAPE_JSON };
+        pieces[REFERER] = (struct piece){ .raw = line->referer, .how = LOG_ESCAPE_JSON };
+        pieces[AGENT] = (struct piece){ .raw = line->user_agent, .how = LOG_ESCAPE_JSON };
+    } else {
+        pieces[PEER] = (struct piece){ .raw = or_dash(line->peer), .how = LOG_ESCAPE_WORD };
+        pieces[REQUEST] = (struct piece){ .raw = or_dash(line->request_line) };
+        pieces[HOST] = (struct piece){ .how = LOG_ESCAPE_BYTES };
+        pieces[REFERER] = (struct piece){ .raw = or_dash(line->referer) };
+        pieces[AGENT] = (struct piece){ .raw = or_dash(line->user_agent) };
+    }
+    size_t told = 0;
+    for (unsigned i = 0; i < PIECES; i++) {
+        measure(&pieces[i]);
+        told += pieces[i].told;
+    }
+    const size_t line_max = log_sink_line_max(sink);
+    if (told <= line_max - AROUND_MAX)
+        return told + AROUND_MAX;
+    cut_longest(pieces, line_max - AROUND_MAX);
+    return line_max;
+}
+
+void log_access_add(struct log_access *log, const struct log_access_line *line, int64_t wall_s)
+{
+    if (log->bytes == NULL)
+        return;
+    if (log->stamp_len == 0 || wall_s != log->stamp_s)
+        stamp_second(log, wall_s);
+    struct piece pieces[PIECES];
+    const size_t len_max = prepare(pieces, log->sink, line);
+    if (len_max > LOG_ACCESS_BUFFER - log->len)
+        log_access_flush(log);
+    if (len_max > LOG_ACCESS_BUFFER - log->len) {
+        (void)atomic_fetch_add_explicit(&log->sink->dropped, 1, memory_order_relaxed);
+        return;
+    }
+    const struct span stamp = span_of(log->stamp, log->stamp_len);
+    char *const start = log->bytes + log->len;
+    char *const end = log->sink->format == LOG_JSON ? put_json(start, pieces, stamp, line)
+                                                    : put_combined(start, pieces, stamp, line);
+    CHECK((size_t)(end - start) <= len_max);
+    log->len += (size_t)(end - start);
+    log->lines_pending++;
+}
+
+void log_access_flush(struct log_access *log)
+{
+    if (log->len > 0)
+        log_sink_write(log, 0);
+}
+
+void log_access_stop(struct log_access *log)
+{
+    if (log->len > 0)
+        log_sink_write(log, LOG_SINK_PATIENCE_MS);
+    if (log->lines_pending > 0)
+        (void)atomic_fetch_add_explicit(&log->sink->dropped, log->lines_pending,
+                                        memory_order_relaxed);
+    free(log->bytes);
+    *log = (struct log_access){ 0 };
+}

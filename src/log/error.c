@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines are few here, so each is formatted on the stack and written at once: it is
+ * there when the process dies the next moment. No lock: a line is one write, and
+ * the descriptor's number does not change once other threads run.
+ */
+#include "log/error.h"
+
+#include "base/buf.h"
+#include "log/escape.h"
+#include "os/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static_assert(LOG_ERROR_LINE_MAX <= PIPE_BUF, "a pipe takes a line in one piece");
+
+static _Atomic int error_fd = STDERR_FILENO;
+static _Atomic int threshold = LOG_INFO;
+static _Atomic unsigned long lost; /* lines for which there was no room */
+static _Atomic bool torn;          /* the last line was not written to its end */
+static const char *error_path;     /* NULL: standard error; set before there are threads */
+
+static const char *const level_names[] = {
+    [LOG_DEBUG] = "debug",
+    [LOG_INFO] = "info",
+    [LOG_WARNING] = "warning",
+    [LOG_ERROR] = "error",
+};
+
+static int open_path(const char *path)
+{
+    const int fd =
+        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
+    return fd >= 0 ? fd : -errno;
+}
+
+int log_error_open(const char *path, enum log_level level)
+{
+    atomic_store(&threshold, (int)level);
+    int fd = STDERR_FILENO;
+    if (path != NULL && strcmp(path, "-") != 0)
+        fd = open_path(path);
+    const int old = atomic_exchange(&error_fd, fd >= 0 ? fd : STDERR_FILENO);
+    error_path = fd >= 0 && fd != STDERR_FILENO ? path : NULL;
+    if (old != STDERR_FILENO)
+        (void)close(old);
+    return fd >= 0 ? 0 : fd;
+}
+
+int log_error_reopen(void)
+{
+    if (error_path == NULL)
+        return 0;
+    const int fd = open_path(error_path);
+    if (fd < 0)
+        return fd;
+    int result;
+    do {
+        result = dup3(fd, atomic_load(&error_fd), O_CLOEXEC);
+    } while (result < 0 && (errno == EINTR || errno == EBUSY));
+    const int error = result < 0 ? -errno : 0;
+    (void)close(fd); /* nothing was written through it */
+    return error;
+}
+
+/* Puts `2026-11-21T08:00:00.123Z error [4711] ` and returns its length. */
+static size_t put_prefix(char *out, size_t size, enum log_level level)
+{
+    const int64_t now_ms = os_clock_wall_ms();
+    const time_t second = now_ms / 1000;
+    struct tm t;
+    CHECK(gmtime_r(&second, &t) != NULL);
+    const int len = snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %s [%d] ",
+                             t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min,
+                             t.tm_sec, (int)(now_ms % 1000), level_names[level], (int)getpid());
+    CHECK(len > 0 && (size_t)len < size);
+    return (size_t)len;
+}
+
+/* Writes the line behind the newline at `line[0]`, or with it when the last line
+ * was not written to its end. */
+static bool write_line(const char *line, size_t len)
+{
+    struct pollfd room = { .fd = atomic_load_explicit(&error_fd, memory_order_relaxed),
+                           .events = POLLOUT };
+    if (poll(&room, 1, 0) != 1)
+        return false;
+    const size_t skipped = atomic_exchange(&torn, false) ? 0 : 1;
+    ssize_t written;
+    do {
+        written = write(room.fd, line + skipped, len - skipped);
+    } while (written < 0 && errno == EINTR);
+    const bool whole = written == (ssize_t)(len - skipped);
+    if (!whole && (written > 0 || skipped == 0))
+        atomic_store(&torn, true);
+    return whole;
+}
+
+static void put_note(struct buf *line, struct span before, unsigned long count, struct span after)
+{
+    if (count == 0)
+        return;
+    buf_add(line, before);
+    buf_add_u64(line, count);
+    buf_add(line, after);
+}
+
+static void write_text(enum log_level level, struct span text, bool cut, unsigned long held_back)
+{
+    enum { NOTES_MAX = 120 }; /* "...", two notes and the newline */
+    char bytes[LOG_ERROR_LINE_MAX];
+    struct buf line = buf_over(bytes, sizeof(bytes));
+    buf_add_char(&line, '\n');
+    line.len += put_prefix(line.at + line.len, buf_room(&line), level);
+
+    const size_t room = buf_room(&line) - NOTES_MAX;
+    if (log_escape(NULL, SIZE_MAX, text, LOG_ESCAPE_TEXT) > room)
+        cut = true;
+    line.len += log_escape(line.at + line.len, room, text, LOG_ESCAPE_TEXT);
+    if (cut)
+        buf_add(&line, SPAN("..."));
+    const unsigned long lost_before = atomic_exchange(&lost, 0);
+    put_note(&line, SPAN(" (and "), held_back, SPAN(" more like it)"));
+    put_note(&line, SPAN(" (lines lost before this: "), lost_before, SPAN(")"));
+    buf_add_char(&line, '\n');
+    CHECK(!line.overflow);
+    if (!write_line(line.at, line.len))
+        (void)atomic_fetch_add(&lost, lost_before + 1);
+}
+
+static void __attribute__((format(printf, 3, 0)))
+write_formatted(enum log_level level, unsigned long held_back, const char *format,
+                va_list arguments)
+{
+    const int saved_errno = errno;
+    char text[LOG_ERROR_LINE_MAX];
+    const int len = vsnprintf(text, sizeof(text), format, arguments);
+    if (len >= 0)
+        write_text(level, span_first(span_of(text, (size_t)len), sizeof(text) - 1),
+                   (size_t)len >= sizeof(text), held_back);
+    errno = saved_errno;
+}
+
+static bool is_wanted(enum log_level level)
+{
+    return (int)level >= atomic_load_explicit(&threshold, memory_order_relaxed);
+}
+
+void log_error(enum log_level level, const char *format, ...)
+{
+    if (!is_wanted(level))
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    write_formatted(level, 0, format, arguments);
+    va_end(arguments);
+}
+
+void log_error_limited(struct log_error_limit *limit, int interval_s, enum log_level level,
+                       const char *format, ...)
+{
+    if (!is_wanted(level))
+        return;
+    const long now_s = 1 + (long)(os_clock_now_ns() / OS_CLOCK_SECOND); /* 0 means never */
+    long last_s = atomic_load(&limit->last_s);
+    if ((last_s != 0 && now_s - last_s < interval_s) ||
+        !atomic_compare_exchange_strong(&limit->last_s, &last_s, now_s)) {
+        (void)atomic_fetch_add(&limit->held_back, 1);
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    write_formatted(level, atomic_exchange(&limit->held_back, 0), format, arguments);
+    va_end(arguments);
+}

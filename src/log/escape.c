@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One unit at a time: a byte or a character goes through as it is or becomes its
+ * escape. Counting and writing are one loop, so the two cannot disagree. The fast
+ * way for clean text is the caller's: scan_log_unsafe first.
+ */
+#include "log/escape.h"
+
+#include <stdint.h>
+
+static const char hex_digits[] = "0123456789abcdef";
+
+enum { UNIT_MAX = 6 }; /* \u00HH; a character is at most 4 */
+
+static bool is_continuation(unsigned char byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
+/* The length of the UTF-8 character at the front (RFC 3629: no surrogates, nothing
+ * longer than needed, nothing above U+10FFFF) and its code point; 0 when there is none. */
+static size_t decode(struct span text, uint32_t *ret_code)
+{
+    const unsigned char *at = (const unsigned char *)text.at;
+    const unsigned char first = at[0];
+    const size_t len = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || len > text.len)
+        return 0;
+    uint32_t code = len == 1 ? first : first & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        if (!is_continuation(at[i]))
+            return 0;
+        code = code << 6 | (at[i] & 0x3fu);
+    }
+    static const uint32_t lowest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    if (code < lowest[len] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return 0;
+    *ret_code = code;
+    return len;
+}
+
+static bool is_hostile(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || /* C0, DEL and C1 */
+           (code >= 0x2028 && code <= 0x202e) ||           /* separators, embeddings, overrides */
+           (code >= 0x2066 && code <= 0x2069);             /* isolates */
+}
+
+static size_t put_byte_escape(char *out, unsigned char byte)
+{
+    out[0] = '\\';
+    out[1] = 'x';
+    out[2] = hex_digits[byte >> 4];
+    out[3] = hex_digits[byte & 15];
+    return 4;
+}
+
+static size_t put_json_escape(char *out, uint32_t code)
+{
+    out[0] = '\\';
+    out[1] = 'u';
+    for (unsigned i = 0; i < 4; i++)
+        out[2 + i] = hex_digits[code >> (12 - 4 * i) & 15];
+    return 6;
+}
+
+/* Tells the front of `text` in `out`. Returns the length of that, and through
+ * *ret_taken how much of the text it stands for. */
+static size_t tell_unit(char out[UNIT_MAX], struct span text, enum log_escape how,
+                        size_t *ret_taken)
+{
+    const unsigned char first = (unsigned char)text.at[0];
+    uint32_t code = first;
+    size_t len = decode(text, &code);
+    const bool ascii_only = how == LOG_ESCAPE_BYTES || how == LOG_ESCAPE_WORD;
+    const bool special = (how != LOG_ESCAPE_TEXT && (first == '"' || first == '\\')) ||
+                         (how == LOG_ESCAPE_WORD && first == ' ') || (ascii_only && len > 1);
+    if (len > 0 && !special && !is_hostile(code)) {
+        memcpy(out, text.at, len);
+        *ret_taken = len;
+        return len;
+    }
+    if (how == LOG_ESCAPE_JSON) {
+        *ret_taken = len > 0 ? len : 1;
+        return put_json_escape(out, len > 0 ? code : first);
+    }
+    *ret_taken = 1;
+    return put_byte_escape(out, first);
+}
+
+size_t log_escape(char *out, size_t room, struct span text, enum log_escape how)
+{
+    size_t used = 0;
+    while (text.len > 0) {
+        char unit[UNIT_MAX];
+        size_t taken;
+        const size_t len = tell_unit(unit, text, how, &taken);
+        if (len > room - used)
+            break;
+        if (out != NULL)
+            memcpy(out + used, unit, len);
+        used += len;
+        text = span_skip(text, taken);
+    }
+    return used;
+}

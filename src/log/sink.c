@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The access log's descriptor. Several processes append to one file, so a buffer
+ * goes out in one write, which the kernel does not interleave with others; and
+ * nothing is ever taken back by truncating, as lines of others may follow. A pipe
+ * or terminal gets at most PIPE_BUF bytes of whole lines at a time, and only when
+ * it says that it has room. It does not rotate and does not retry in a loop.
+ */
+#include "log/sink.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* O_NONBLOCK means nothing to a file, and keeps a fifo from blocking us. */
+enum { APPEND_FLAGS = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
+
+/* Personal data: not for everybody on the machine to read. */
+enum { FILE_MODE = 0640 };
+
+static_assert(LOG_ACCESS_BUFFER >= 2 * LOG_LINE_MAX, "a line fits into an empty buffer");
+static_assert(PIPE_BUF <= LOG_LINE_MAX, "what goes into a pipe is no longer than other lines");
+
+static int open_path(const char *path)
+{
+    const int fd = open(path, APPEND_FLAGS | O_CREAT, FILE_MODE);
+    return fd >= 0 ? fd : -errno;
+}
+
+/* Standard output is shared with whoever started us, so it may not be made
+ * non-blocking; opening what it refers to gives a descriptor that may. Where that
+ * is not allowed, asking for room first has to do. */
+static int open_standard_output(void)
+{
+    struct stat st;
+    if (fstat(STDOUT_FILENO, &st) < 0)
+        return -errno;
+    if (S_ISFIFO(st.st_mode) || isatty(STDOUT_FILENO)) {
+        const int fd = open("/proc/self/fd/1", APPEND_FLAGS);
+        if (fd >= 0)
+            return fd;
+    }
+    return STDOUT_FILENO;
+}
+
+static enum log_sink_kind kind_of(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return LOG_SINK_FILE;
+    if (S_ISSOCK(st.st_mode))
+        return LOG_SINK_SOCKET;
+    return S_ISFIFO(st.st_mode) || isatty(fd) ? LOG_SINK_PIPE : LOG_SINK_FILE;
+}
+
+int log_access_open(struct log_access_sink *sink, const char *path, enum log_format format)
+{
+    *sink = (struct log_access_sink){ .format = format };
+    atomic_init(&sink->fd, -1);
+    if (strcmp(path, "off") == 0)
+        return 0;
+    if (strcmp(path, "-") != 0)
+        sink->path = path;
+    const int fd = sink->path != NULL ? open_path(path) : open_standard_output();
+    if (fd < 0)
+        return fd;
+    atomic_store(&sink->kind, kind_of(fd));
+    atomic_store(&sink->fd, fd);
+    return 0;
+}
+
+int log_access_reopen(struct log_access_sink *sink)
+{
+    const int old = atomic_load(&sink->fd);
+    if (sink->path == NULL || old < 0)
+        return 0;
+    const int fd = open_path(sink->path);
+    if (fd < 0)
+        return fd;
+    int result;
+    do {
+        result = dup3(fd, old, O_CLOEXEC);
+    } while (result < 0 && (errno == EINTR || errno == EBUSY));
+    const int error = result < 0 ? -errno : 0;
+    if (error == 0) {
+        atomic_store(&sink->kind, kind_of(fd));
+        atomic_store(&sink->torn, false);
+    }
+    (void)close(fd); /* nothing was written through it */
+    return error;
+}
+
+void log_access_close(struct log_access_sink *sink)
+{
+    const int fd = atomic_exchange(&sink->fd, -1);
+    if (fd >= 0 && !(sink->path == NULL && fd == STDOUT_FILENO))
+        (void)close(fd); /* what could fail has been written, and counted, before */
+}
+
+size_t log_sink_line_max(const struct log_access_sink *sink)
+{
+    return atomic_load_explicit(&sink->kind, memory_order_relaxed) == LOG_SINK_FILE ? LOG_LINE_MAX
+                                                                                    : PIPE_BUF;
+}
+
+static uint64_t count_lines(const char *at, size_t len)
+{
+    uint64_t count = 0;
+    const char *const end = at + len;
+    while ((at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        count++;
+        at++;
+    }
+    return count;
+}
+
+static void count_dropped(struct log_access *log, uint64_t lines)
+{
+    (void)atomic_fetch_add_explicit(&log->sink->dropped, lines, memory_order_relaxed);
+}
+
+static void drop_all(struct log_access *log)
+{
+    count_dropped(log, log->lines_pending);
+    log->lines_pending = 0;
+    log->len = 0;
+}
+
+/* `writev`, again when a signal came first. Returns how much was written. */
+static size_t append(int fd, const struct iovec *pieces, int count)
+{
+    ssize_t written;
+    do {
+        written = writev(fd, pieces, count);
+    } while (written < 0 && errno == EINTR);
+    return written > 0 ? (size_t)written : 0;
+}
+
+/* When the disk is full a write may end inside a line. That tail is ended as soon
+ * as a byte can be written: at once, or in front of the next write by any thread
+ * of this process. The line that it began counts as dropped. */
+static void write_file(struct log_access *log, int fd)
+{
+    struct log_access_sink *sink = log->sink;
+    char newline = '\n';
+    bool torn = atomic_load_explicit(&sink->torn, memory_order_relaxed) &&
+                atomic_exchange_explicit(&sink->torn, false, memory_order_relaxed);
+    const size_t lead = torn ? 1 : 0;
+    const struct iovec end = { &newline, 1 };
+    const struct iovec pieces[] = { { &newline, lead }, { log->bytes, log->len } };
+    size_t written = append(fd, pieces, 2);
+    if (written > 0) {
+        written -= lead;
+        torn = written > 0 && log->bytes[written - 1] != '\n' && append(fd, &end, 1) == 0;
+    }
+    if (torn)
+        atomic_store_explicit(&sink->torn, true, memory_order_relaxed);
+    log->lines_pending -= count_lines(log->bytes, written);
+    drop_all(log);
+}
+
+/* How much goes into the next write: whole lines, as many as a pipe takes in one
+ * piece. */
+static size_t chunk_len(const char *at, size_t len)
+{
+    if (len <= PIPE_BUF)
+        return len;
+    const char *newline = memrchr(at, '\n', PIPE_BUF);
+    return newline != NULL ? (size_t)(newline + 1 - at) : PIPE_BUF;
+}
+
+static ssize_t write_chunk(int fd, enum log_sink_kind kind, const char *at, size_t len)
+{
+    return kind == LOG_SINK_SOCKET ? send(fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                   : write(fd, at, len);
+}
+
+static void write_bounded(struct log_access *log, int fd, enum log_sink_kind kind, int patience_ms)
+{
+    size_t done = 0;
+    bool gone = false;
+    while (done < log->len && !gone) {
+        struct pollfd room = { .fd = fd, .events = POLLOUT };
+        if (poll(&room, 1, patience_ms) <= 0)
+            break;
+        const char *at = log->bytes + done;
+        const ssize_t written = write_chunk(fd, kind, at, chunk_len(at, log->len - done));
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0 && errno == EAGAIN)
+            break;
+        if (written > 0) {
+            log->lines_pending -= count_lines(at, (size_t)written);
+            done += (size_t)written;
+        }
+        gone = written <= 0;
+    }
+    log->len -= done;
+    memmove(log->bytes, log->bytes + done, log->len);
+    if (gone)
+        drop_all(log);
+}
+
+void log_sink_write(struct log_access *log, int patience_ms)
+{
+    const int fd = atomic_load_explicit(&log->sink->fd, memory_order_relaxed);
+    const enum log_sink_kind kind = atomic_load_explicit(&log->sink->kind, memory_order_relaxed);
+    if (fd < 0)
+        drop_all(log);
+    else if (kind == LOG_SINK_FILE)
+        write_file(log, fd);
+    else
+        write_bounded(log, fd, kind, patience_ms);
+}

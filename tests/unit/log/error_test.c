@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The error log: what a line looks like, which lines are written, and what happens
+ * when it is long, hostile, repeated, or has nowhere to go.
+ */
+#include "log/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = P_tmpdir "/weir-error-XXXXXX";
+static char path[64];
+static char text[256 * 1024]; /* what the log holds */
+
+static int make_directory(void **state)
+{
+    (void)state;
+    (void)signal(SIGPIPE, SIG_IGN); /* as the server does */
+    if (mkdtemp(directory) == NULL)
+        return -1;
+    (void)snprintf(path, sizeof(path), "%s/error.log", directory);
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return rmdir(directory);
+}
+
+static int open_log(void **state)
+{
+    (void)state;
+    return log_error_open(path, LOG_INFO);
+}
+
+static int close_log(void **state)
+{
+    (void)state;
+    (void)unlink(path);
+    return log_error_open(NULL, LOG_INFO);
+}
+
+static size_t read_log(const char *name)
+{
+    const int fd = open(name, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    const ssize_t got = read(fd, text, sizeof(text) - 1);
+    assert_true(got >= 0);
+    assert_int_equal(close(fd), 0);
+    text[got] = '\0';
+    return (size_t)got;
+}
+
+static unsigned count_lines(void)
+{
+    unsigned count = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void assert_matches(const char *pattern)
+{
+    regex_t regex;
+    assert_int_equal(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    const int result = regexec(&regex, text, 0, NULL, 0);
+    regfree(&regex);
+    if (result != 0)
+        fail_msg("not %s but %s", pattern, text);
+}
+
+#define TIME "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z"
+
+static void a_line_has_time_level_and_process(void **state)
+{
+    (void)state;
+    log_error(LOG_ERROR, "site %s: cannot open %s: %d", "docs", "/srv/docs", 13);
+    (void)read_log(path);
+    char pattern[256];
+    (void)snprintf(pattern, sizeof(pattern),
+                   "^" TIME " error \\[%d\\] site docs: cannot open /srv/docs: 13\n$",
+                   (int)getpid());
+    assert_matches(pattern);
+}
+
+static void only_lines_of_the_level_or_above_are_written(void **state)
+{
+    (void)state;
+    assert_int_equal(log_error_open(path, LOG_WARNING), 0);
+    log_error(LOG_DEBUG, "a");
+    log_error(LOG_INFO, "b");
+    log_error(LOG_WARNING, "c");
+    log_error(LOG_ERROR, "d");
+    (void)read_log(path);
+    assert_int_equal(count_lines(), 2);
+    assert_matches("^[^ ]+ warning [^ ]+ c\n[^ ]+ error [^ ]+ d\n$");
+
+    assert_int_equal(log_error_open(path, LOG_DEBUG), 0);
+    log_error(LOG_DEBUG, "e");
+    (void)read_log(path);
+    assert_matches(" debug [^ ]+ e\n$");
+}
+
+static void control_bytes_are_escaped_and_text_is_not(void **state)
+{
+    (void)state;
+    log_error(LOG_INFO, "%s", "one\ntwo\r\x1b[31m\x7f \"q\\\" gr\xc3\xbc\xc3\x9f \xc2\x9b \xff");
+    (void)read_log(path);
+    assert_int_equal(count_lines(), 1);
+    assert_non_null(strstr(text, "one\\x0atwo\\x0d\\x1b[31m\\x7f \"q\\\" gr\xc3\xbc\xc3\x9f "
+                                 "\\xc2\\x9b \\xff\n"));
+}
+
+static void a_long_line_is_cut_and_says_so(void **state)
+{
+    (void)state;
+    static char many[3 * LOG_ERROR_LINE_MAX];
+    static const char bytes[] = { 'x', '\x01' }; /* long at once, and long when escaped */
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(truncate(path, 0), 0);
+        memset(many, bytes[i], sizeof(many) - 1);
+        log_error(LOG_INFO, "%s", many);
+        const size_t len = read_log(path);
+        assert_true(len > LOG_ERROR_LINE_MAX / 2 && len <= LOG_ERROR_LINE_MAX);
+        assert_int_equal(count_lines(), 1);
+        assert_string_equal(text + len - 6, i == 0 ? "xx...\n" : "01...\n");
+    }
+}
+
+static void leaves_errno_alone_and_can_tell_it(void **state)
+{
+    (void)state;
+    errno = ENOENT;
+    log_error(LOG_INFO, "cannot open: %m");
+    assert_int_equal(errno, ENOENT);
+    (void)read_log(path);
+    assert_matches("cannot open: No such file or directory\n$");
+
+    assert_int_equal(log_error_open("/dev/full", LOG_INFO), 0);
+    errno = ENOENT;
+    log_error(LOG_INFO, "%s", "this cannot be written");
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(log_error_open(path, LOG_INFO), 0);
+    log_error(LOG_INFO, "%s", "this can"); /* and tells of the loss */
+}
+
+static void what_happens_often_is_told_once_in_a_while(void **state)
+{
+    (void)state;
+    struct log_error_limit limit = { 0 };
+    struct log_error_limit other = { 0 };
+    for (unsigned i = 0; i < 1000; i++)
+        log_error_limited(&limit, 3600, LOG_ERROR, "too many open files (%u)", i);
+    log_error_limited(&other, 3600, LOG_ERROR, "something else");
+    log_error_limited(&other, 3600, LOG_DEBUG, "not wanted at all");
+    (void)read_log(path);
+    assert_int_equal(count_lines(), 2);
+    assert_matches("too many open files \\(0\\)\n.*something else\n$");
+    assert_int_equal(other.held_back, 0);
+
+    log_error_limited(&limit, 0, LOG_ERROR, "still too many"); /* the interval is over */
+    log_error_limited(&limit, 0, LOG_ERROR, "and again");
+    (void)read_log(path);
+    assert_matches("still too many \\(and 999 more like it\\)\n.*and again\n$");
+}
+
+static void a_rotated_log_goes_on_in_a_new_file(void **state)
+{
+    (void)state;
+    char moved[80];
+    (void)snprintf(moved, sizeof(moved), "%s.1", path);
+    log_error(LOG_INFO, "first");
+    assert_int_equal(rename(path, moved), 0);
+    log_error(LOG_INFO, "second");
+    assert_int_equal(log_error_reopen(), 0);
+    log_error(LOG_INFO, "third");
+    (void)read_log(moved);
+    assert_matches("first\n.*second\n$");
+    (void)read_log(path);
+    assert_int_equal(count_lines(), 1);
+    assert_matches("third\n$");
+
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(log_error_reopen(), -EISDIR); /* the open file is kept */
+    assert_int_equal(rmdir(path), 0);
+    log_error(LOG_INFO, "fourth");
+    assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_equal(unlink(moved), 0);
+}
+
+/* Standard error is a pipe while `say` runs; returns what came out. */
+static void capture_standard_error(void (*say)(void))
+{
+    int ends[2];
+    const int saved = dup(STDERR_FILENO);
+    assert_true(saved >= 0);
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    const bool moved = dup2(ends[1], STDERR_FILENO) == STDERR_FILENO;
+    say();
+    const bool restored = dup2(saved, STDERR_FILENO) == STDERR_FILENO;
+    assert_true(moved && restored);
+    const ssize_t got = read(ends[0], text, sizeof(text) - 1);
+    assert_true(got >= 0);
+    text[got] = '\0';
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(close(ends[1]), 0);
+    assert_int_equal(close(saved), 0);
+}
+
+static void say_after_a_failed_open(void)
+{
+    assert_int_equal(log_error_open("/nonexistent/error.log", LOG_INFO), -ENOENT);
+    assert_int_equal(log_error_reopen(), 0);
+    log_error(LOG_INFO, "here");
+    assert_int_equal(log_error_open("-", LOG_INFO), 0);
+    log_error(LOG_INFO, "and here");
+}
+
+static void without_a_file_lines_go_to_standard_error(void **state)
+{
+    (void)state;
+    capture_standard_error(say_after_a_failed_open);
+    assert_int_equal(count_lines(), 2);
+    assert_matches("here\n.*and here\n$");
+}
+
+/* The pipe would block a writer: standard error is not ours to make non-blocking. */
+static void a_full_pipe_loses_lines_and_says_how_many(void **state)
+{
+    (void)state;
+    int ends[2];
+    char filler[4096] = { 0 };
+    const int saved = dup(STDERR_FILENO);
+    assert_true(saved >= 0);
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    while (write(ends[1], filler, sizeof(filler)) > 0)
+        ;
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+    const bool moved = dup2(ends[1], STDERR_FILENO) == STDERR_FILENO;
+    log_error(LOG_INFO, "lost");
+    log_error(LOG_INFO, "lost too");
+    ssize_t got;
+    while ((got = read(ends[0], filler, sizeof(filler))) > 0)
+        ;
+    log_error(LOG_INFO, "heard");
+    log_error(LOG_INFO, "heard too");
+    const bool restored = dup2(saved, STDERR_FILENO) == STDERR_FILENO;
+    assert_true(moved && restored);
+    got = read(ends[0], text, sizeof(text) - 1);
+    assert_true(got > 0);
+    text[got] = '\0';
+    assert_matches("heard \\(lines lost before this: 2\\)\n.*heard too\n$");
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(close(ends[1]), 0);
+    assert_int_equal(close(saved), 0);
+}
+
+enum { THREADS = 4, LINES = 200 };
+
+static void *say_much(void *argument)
+{
+    for (unsigned i = 0; i < LINES; i++)
+        log_error(LOG_INFO, "thread %s line %u of it", (const char *)argument, i);
+    return NULL;
+}
+
+static void lines_of_several_threads_stay_whole(void **state)
+{
+    (void)state;
+    static char names[THREADS][2] = { "a", "b", "c", "d" };
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, say_much, names[i]), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    (void)read_log(path);
+    assert_int_equal(count_lines(), THREADS * LINES);
+    assert_matches("^(" TIME " info \\[[0-9]+\\] thread [a-d] line [0-9]+ of it\n)+$");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_line_has_time_level_and_process, open_log, close_log),
+        cmocka_unit_test_setup_teardown(only_lines_of_the_level_or_above_are_written, open_log,
+                                        close_log),
+        cmocka_unit_test_setup_teardown(control_bytes_are_escaped_and_text_is_not, open_log,
+                                        close_log),
+        cmocka_unit_test_setup_teardown(a_long_line_is_cut_and_says_so, open_log, close_log),
+        cmocka_unit_test_setup_teardown(leaves_errno_alone_and_can_tell_it, open_log, close_log),
+        cmocka_unit_test_setup_teardown(what_happens_often_is_told_once_in_a_while, open_log,
+                                        close_log),
+        cmocka_unit_test_setup_teardown(a_rotated_log_goes_on_in_a_new_file, open_log, close_log),
+        cmocka_unit_test_teardown(without_a_file_lines_go_to_standard_error, close_log),
+        cmocka_unit_test_teardown(a_full_pipe_loses_lines_and_says_how_many, close_log),
+        cmocka_unit_test_setup_teardown(lines_of_several_threads_stay_whole, open_log, close_log),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
