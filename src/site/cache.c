@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table, its bounds and its lock. Entries stand in chains of a bucket array
+ * of fixed size; writers change chains under the lock, readers walk them at any
+ * time. Which entry leaves is eviction.h's to say, when its memory may go
+ * reclaim.h's.
+ */
+#include "site/cache.h"
+
+#include "base/hash.h"
+#include "site/eviction.h"
+#include "site/reclaim.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+typedef _Atomic(struct site_cache_entry *) chain_link;
+
+struct site_cache {
+    /* Written by site_cache_new, read by everybody. */
+    struct site_cache_limits limits;
+    chain_link *buckets;
+    size_t bucket_mask;
+    uint64_t seed;
+    struct site_cache_reader *readers;
+    unsigned reader_count;
+
+    /* sieve takes it for writing only. */
+    _Alignas(CACHE_LINE) pthread_rwlock_t lock;
+    struct site_eviction eviction;
+    struct site_cache_totals totals;
+
+    struct site_reclaim reclaim;
+};
+
+static size_t power_of_two_from(size_t least)
+{
+    size_t power = 1;
+    while (power < least)
+        power *= 2;
+    return power;
+}
+
+static uint64_t random_seed(const void *anything)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
+        return seed;
+    /* Only in the first moments after boot: where the heap lies is not known outside either. */
+    return (uint64_t)(uintptr_t)anything * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* glibc's default would let a stream of readers keep a writer out for good. */
+static int init_lock(pthread_rwlock_t *lock)
+{
+    pthread_rwlockattr_t attributes;
+    int error = pthread_rwlockattr_init(&attributes);
+    if (error != 0)
+        return error;
+    error =
+        pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    if (error == 0)
+        error = pthread_rwlock_init(lock, &attributes);
+    (void)pthread_rwlockattr_destroy(&attributes); /* cannot fail on Linux */
+    return error;
+}
+
+struct site_cache *site_cache_new(struct site_cache_limits limits, unsigned readers)
+{
+    if (limits.entries > SIZE_MAX / sizeof(chain_link) / 2)
+        return NULL;
+    const size_t bucket_count = power_of_two_from(limits.entries);
+    struct site_cache *cache = aligned_alloc(CACHE_LINE, sizeof(*cache));
+    if (cache == NULL)
+        return NULL;
+    *cache = (struct site_cache){
+        .limits = limits,
+        .buckets = calloc(bucket_count, sizeof(chain_link)),
+        .bucket_mask = bucket_count - 1,
+        .seed = random_seed(cache),
+        .readers = aligned_alloc(CACHE_LINE, (readers > 0 ? readers : 1) * sizeof(*cache->readers)),
+        .reader_count = readers,
+        .eviction.policy = limits.policy,
+    };
+    if (cache->buckets == NULL || cache->readers == NULL || init_lock(&cache->lock) != 0) {
+        free(cache->buckets);
+        free(cache->readers);
+        free(cache);
+        return NULL;
+    }
+    for (unsigned i = 0; i < readers; i++)
+        cache->readers[i] = (struct site_cache_reader){ .cache = cache };
+    site_reclaim_init(&cache->reclaim, cache->readers, readers);
+    return cache;
+}
+
+struct site_cache_reader *site_cache_reader(struct site_cache *cache, unsigned index)
+{
+    CHECK(index < cache->reader_count);
+    site_cache_online(&cache->readers[index]);
+    return &cache->readers[index];
+}
+
+uint64_t site_cache_hash(const struct site_cache *cache, struct span key)
+{
+    return hash_bytes(key, cache->seed);
+}
+
+static void lock_for_writing(struct site_cache *cache)
+{
+    CHECK(pthread_rwlock_wrlock(&cache->lock) == 0);
+}
+
+static void unlock(struct site_cache *cache)
+{
+    CHECK(pthread_rwlock_unlock(&cache->lock) == 0);
+}
+
+/* Finding */
+
+static struct site_cache_entry *walk(const struct site_cache *cache, uint64_t hash, struct span key)
+{
+    /* Acquire: an entry's fields were written before it was linked. */
+    struct site_cache_entry *entry =
+        atomic_load_explicit(&cache->buckets[hash & cache->bucket_mask], memory_order_acquire);
+    while (entry != NULL && (entry->hash != hash || !span_equal(entry->key, key)))
+        entry = atomic_load_explicit(&entry->chain, memory_order_acquire);
+    return entry;
+}
+
+/* Between the two locks the entry may be taken out, but not freed: the reader
+ * has not been quiet since it found it. */
+static struct site_cache_entry *find_lru(struct site_cache *cache, uint64_t hash, struct span key)
+{
+    CHECK(pthread_rwlock_rdlock(&cache->lock) == 0);
+    struct site_cache_entry *entry = walk(cache, hash, key);
+    const bool newest = entry == cache->eviction.queue[SITE_EVICTION_ALL].newest;
+    unlock(cache);
+    if (entry == NULL || newest)
+        return entry;
+    lock_for_writing(cache);
+    if (entry->resident)
+        site_eviction_touch(&cache->eviction, entry);
+    unlock(cache);
+    return entry;
+}
+
+struct site_cache_entry *site_cache_find(struct site_cache_reader *reader, uint64_t hash,
+                                         struct span key)
+{
+    struct site_cache *cache = reader->cache;
+    CHECK(atomic_load_explicit(&reader->seen, memory_order_relaxed) != SITE_RECLAIM_OFFLINE);
+    if (cache->limits.policy == SITE_CACHE_LRU)
+        return find_lru(cache, hash, key);
+    struct site_cache_entry *entry = walk(cache, hash, key);
+    /* A store only when it says something new keeps the line shared between cores. */
+    if (entry != NULL && atomic_load_explicit(&entry->visited, memory_order_relaxed) == 0)
+        atomic_store_explicit(&entry->visited, 1, memory_order_relaxed);
+    return entry;
+}
+
+/* Changing; under the lock */
+
+/* The link that points to `entry`. */
+static chain_link *link_to(struct site_cache *cache, const struct site_cache_entry *entry)
+{
+    chain_link *link = &cache->buckets[entry->hash & cache->bucket_mask];
+    for (;;) {
+        struct site_cache_entry *at = atomic_load_explicit(link, memory_order_relaxed);
+        if (at == entry)
+            return link;
+        CHECK(at != NULL);
+        link = &at->chain;
+    }
+}
+
+/* Takes a resident entry out, putting what `link` is to point to in its place. Its
+ * own chain stays as it is: readers may be walking through it. */
+static void take_out(struct site_cache *cache, struct site_cache_entry *entry, chain_link *link,
+                     struct site_cache_entry *successor)
+{
+    atomic_store_explicit(link, successor, memory_order_release);
+    site_eviction_leave(&cache->eviction, entry);
+    entry->resident = false;
+    cache->totals.bytes -= entry->size_bytes;
+    cache->totals.entries--;
+    cache->totals.descriptors -= entry->descriptors;
+    site_reclaim_retire(&cache->reclaim, entry);
+}
+
+static void drop(struct site_cache *cache, struct site_cache_entry *entry)
+{
+    take_out(cache, entry, link_to(cache, entry),
+             atomic_load_explicit(&entry->chain, memory_order_relaxed));
+}
+
+/* Evicts until `entry` fits. `*old`, the one it is to replace, counts as gone; it
+ * becomes NULL when it is evicted itself. False when too much is retired. */
+static bool make_room(struct site_cache *cache, const struct site_cache_entry *entry,
+                      struct site_cache_entry **old)
+{
+    const struct site_cache_limits *limits = &cache->limits;
+    const struct site_cache_totals *totals = &cache->totals;
+    while (cache->reclaim.bytes <= limits->bytes / SITE_CACHE_RETIRED_SHARE) {
+        const size_t old_bytes = *old != NULL ? (*old)->size_bytes : 0;
+        const size_t old_entries = *old != NULL ? 1 : 0;
+        const uint32_t old_descriptors = *old != NULL ? (*old)->descriptors : 0;
+        enum site_eviction_queue which = SITE_EVICTION_ALL;
+        if (totals->bytes - old_bytes <= limits->bytes - entry->size_bytes &&
+            totals->entries - old_entries < limits->entries) {
+            if (totals->descriptors - old_descriptors <= limits->descriptors - entry->descriptors)
+                return true;
+            which = SITE_EVICTION_OPEN;
+        }
+        struct site_cache_entry *victim = site_eviction_victim(&cache->eviction, which);
+        CHECK(victim != NULL);
+        if (victim == *old)
+            *old = NULL;
+        drop(cache, victim);
+        cache->totals.evicted++;
+    }
+    return false;
+}
+
+static bool admit(struct site_cache *cache, struct site_cache_entry *entry)
+{
+    const struct site_cache_limits *limits = &cache->limits;
+    if (entry->size_bytes > limits->bytes / SITE_CACHE_ENTRY_SHARE || limits->bytes == 0 ||
+        limits->entries == 0 || entry->descriptors > limits->descriptors)
+        return false;
+    if (entry->resident || entry->retired_at != 0)
+        return false;
+    struct site_cache_entry *old = walk(cache, entry->hash, entry->key);
+    if (!make_room(cache, entry, &old))
+        return false;
+
+    site_cache_hold(entry);
+    entry->resident = true;
+    chain_link *bucket = &cache->buckets[entry->hash & cache->bucket_mask];
+    if (old != NULL) {
+        atomic_store_explicit(&entry->chain,
+                              atomic_load_explicit(&old->chain, memory_order_relaxed),
+                              memory_order_relaxed);
+        atomic_store_explicit(&entry->visited,
+                              atomic_load_explicit(&old->visited, memory_order_relaxed),
+                              memory_order_relaxed);
+        take_out(cache, old, link_to(cache, old), entry);
+    } else {
+        atomic_store_explicit(&entry->chain, atomic_load_explicit(bucket, memory_order_relaxed),
+                              memory_order_relaxed);
+        atomic_store_explicit(bucket, entry, memory_order_release);
+    }
+    site_eviction_enter(&cache->eviction, entry);
+    cache->totals.bytes += entry->size_bytes;
+    cache->totals.entries++;
+    cache->totals.descriptors += entry->descriptors;
+    cache->totals.inserted++;
+    return true;
+}
+
+bool site_cache_insert(struct site_cache_reader *reader, struct site_cache_entry *entry)
+{
+    struct site_cache *cache = reader->cache;
+    CHECK(atomic_load_explicit(&entry->references, memory_order_relaxed) > 0);
+    lock_for_writing(cache);
+    struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
+    const bool admitted = admit(cache, entry);
+    if (!admitted)
+        cache->totals.refused++;
+    unlock(cache);
+    site_reclaim_free(collected);
+    return admitted;
+}
+
+void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry *entry)
+{
+    struct site_cache *cache = reader->cache;
+    lock_for_writing(cache);
+    struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
+    if (entry->resident)
+        drop(cache, entry);
+    unlock(cache);
+    site_reclaim_free(collected);
+}
+
+/* Freeing */
+
+/* Somebody else who holds the lock collects instead, or the next turn does. */
+static void try_to_collect(struct site_cache *cache)
+{
+    if (pthread_rwlock_trywrlock(&cache->lock) != 0)
+        return;
+    struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
+    unlock(cache);
+    site_reclaim_free(collected);
+}
+
+void site_cache_quiesce(struct site_cache_reader *reader)
+{
+    if (site_reclaim_quiesce(&reader->cache->reclaim, reader))
+        try_to_collect(reader->cache);
+}
+
+void site_cache_offline(struct site_cache_reader *reader)
+{
+    struct site_cache *cache = reader->cache;
+    atomic_store_explicit(&reader->seen, SITE_RECLAIM_OFFLINE, memory_order_release);
+    if (atomic_load_explicit(&cache->reclaim.waiting, memory_order_relaxed))
+        try_to_collect(cache);
+}
+
+void site_cache_online(struct site_cache_reader *reader)
+{
+    const uint64_t epoch =
+        atomic_load_explicit(&reader->cache->reclaim.epoch, memory_order_acquire);
+    (void)atomic_exchange_explicit(&reader->seen, epoch, memory_order_acq_rel); /* see reclaim.h */
+}
+
+void site_cache_hold(struct site_cache_entry *entry)
+{
+    (void)atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+}
+
+void site_cache_release(struct site_cache_entry *entry)
+{
+    const uint32_t before = atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel);
+    CHECK(before > 0);
+    if (before == 1)
+        entry->release(entry);
+}
+
+void site_cache_free(struct site_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    struct site_cache_entry *entry;
+    while ((entry = cache->eviction.queue[SITE_EVICTION_ALL].newest) != NULL)
+        drop(cache, entry);
+    site_reclaim_free(site_reclaim_collect_all(&cache->reclaim));
+    CHECK(pthread_rwlock_destroy(&cache->lock) == 0);
+    free(cache->buckets);
+    free(cache->readers);
+    free(cache);
+}
+
+struct site_cache_totals site_cache_totals(struct site_cache *cache)
+{
+    CHECK(pthread_rwlock_rdlock(&cache->lock) == 0);
+    struct site_cache_totals totals = cache->totals;
+    totals.retired_bytes = cache->reclaim.bytes;
+    unlock(cache);
+    return totals;
+}

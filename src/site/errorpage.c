@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The built-in error page, put together from texts of our own, so nothing in it
+ * needs escaping. It names no path, header or version: it says what happened,
+ * and nothing that a prober could use.
+ */
+#include "site/errorpage.h"
+
+#include "base/buf.h"
+
+static const char style[] =
+    "<style>"
+    ":root{color-scheme:light dark;--ink:#1c2b33;--soft:#5b6b73;--line:#0b7285;--page:#f7f9fa}"
+    "@media(prefers-color-scheme:dark){"
+    ":root{--ink:#e3eaee;--soft:#9aabb4;--line:#3bc9db;--page:#11181c}}"
+    "body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--page);"
+    "color:var(--ink);font:1.05rem/1.6 system-ui,sans-serif}"
+    "main{max-width:32rem;padding:2rem}"
+    "p{margin:0}"
+    ".code{color:var(--line);font-size:4.5rem;line-height:1;font-weight:700;"
+    "font-variant-numeric:tabular-nums}"
+    "h1{margin:.75rem 0 .5rem;padding-bottom:.75rem;border-bottom:3px solid var(--line);"
+    "font-size:1.5rem;line-height:1.3}"
+    ".why{color:var(--soft)}"
+    "</style>\n";
+
+size_t site_errorpage_render(char *out, size_t size, unsigned status, struct span reason,
+                             struct span sentence)
+{
+    struct buf page = buf_over(out, size);
+
+    buf_add(&page, SPAN("<!doctype html>\n"
+                        "<html lang=\"en\">\n"
+                        "<meta charset=\"utf-8\">\n"
+                        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                        "<title>"));
+    buf_add_u64(&page, status);
+    buf_add_char(&page, ' ');
+    buf_add(&page, reason);
+    buf_add(&page, SPAN("</title>\n"));
+    buf_add(&page, span_of(style, sizeof(style) - 1));
+    buf_add(&page, SPAN("<main>\n<p class=\"code\">"));
+    buf_add_u64(&page, status);
+    buf_add(&page, SPAN("</p>\n<h1>"));
+    buf_add(&page, reason);
+    buf_add(&page, SPAN("</h1>\n"));
+    if (sentence.len > 0) {
+        buf_add(&page, SPAN("<p class=\"why\">"));
+        buf_add(&page, sentence);
+        buf_add(&page, SPAN("</p>\n"));
+    }
+    buf_add(&page, SPAN("</main>\n</html>\n"));
+    return page.len; /* cut at a piece's end in storage that is too small */
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading and sorting a directory. Natural order is made by giving each name a
+ * key whose plain byte order it is: letters in lower case, and each run of
+ * digits as '0', the count of its digits without leading zeros, and those
+ * digits. Comparing bytes is an order whatever the names are, and it is fast.
+ */
+#include "site/folder.h"
+
+#include "os/file.h"
+#include "site/look.h"
+#include "site/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum {
+    ROWS_AT_FIRST = 64,
+    NAME_LEN_MAX = 1024,        /* NAME_MAX counts UTF-16 units on some filesystems */
+    KEY_MAX = 3 * NAME_LEN_MAX, /* a single digit becomes three bytes */
+    DIGITS_MAX = 255,           /* of one run; its count is a byte */
+};
+
+struct reading {
+    const struct site *site;
+    struct span path; /* of the directory */
+    DIR *stream;
+    struct site_folder folder;
+    size_t rows_size;
+    struct site_text names; /* each name, then its key */
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static size_t make_key(struct span name, char out[KEY_MAX])
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < name.len;) {
+        if (!is_digit(name.at[i])) {
+            out[len++] = ascii_lower(name.at[i++]);
+            continue;
+        }
+        while (i < name.len && name.at[i] == '0')
+            i++;
+        const size_t start = i;
+        while (i < name.len && i - start < DIGITS_MAX && is_digit(name.at[i]))
+            i++;
+        out[len++] = '0';
+        out[len++] = (char)(i - start);
+        memcpy(out + len, name.at + start, i - start);
+        len += i - start;
+    }
+    return len;
+}
+
+static uint64_t start_of_key(const char *key, size_t len)
+{
+    uint64_t start = 0;
+    for (size_t i = 0; i < sizeof(start); i++)
+        start = start << 8 | (i < len ? (unsigned char)key[i] : 0);
+    return start;
+}
+
+/* Measures what a link leads to, if that is inside the root. */
+static int stat_through_link(const struct reading *reading, struct span name,
+                             struct stat *ret_status)
+{
+    char path[PATH_MAX];
+    const struct span directory = span_skip(reading->path, 1);
+
+    if (directory.len + name.len >= sizeof(path))
+        return -ENAMETOOLONG;
+    memcpy(path, directory.at, directory.len);
+    memcpy(path + directory.len, name.at, name.len);
+    path[directory.len + name.len] = '\0';
+    int fd = os_file_peek_beneath(reading->site->root_fd, path);
+    if (fd < 0)
+        return fd;
+    int error = os_file_stat(fd, ret_status);
+    os_file_close(fd);
+    return error;
+}
+
+static bool may_be_named(const struct site *site, struct span name)
+{
+    if (span_equal(name, SPAN(".")) || span_equal(name, SPAN("..")) || name.len > NAME_LEN_MAX ||
+        (name.at[0] == '.' && !site_options(site)->hidden))
+        return false;
+    for (size_t i = 0; i < name.len; i++)
+        if ((unsigned char)name.at[i] < ' ' || name.at[i] == 0x7f)
+            return false; /* no request can ask for it */
+    return true;
+}
+
+static bool add_row(struct reading *reading, struct span name, const struct stat *status)
+{
+    struct site_folder *folder = &reading->folder;
+    char key[KEY_MAX];
+
+    if (folder->count == reading->rows_size) {
+        size_t larger = reading->rows_size > 0 ? reading->rows_size * 2 : ROWS_AT_FIRST;
+        struct site_folder_row *rows = reallocarray(folder->rows, larger, sizeof(*rows));
+        if (rows == NULL)
+            return false;
+        folder->rows = rows;
+        reading->rows_size = larger;
+    }
+    const size_t key_len = make_key(name, key);
+    const size_t name_at = reading->names.len;
+    site_text_add(&reading->names, name);
+    site_text_add(&reading->names, span_of(key, key_len));
+    if (reading->names.failed)
+        return false;
+    folder->rows[folder->count++] = (struct site_folder_row){
+        .size = S_ISDIR(status->st_mode) ? 0 : (uint64_t)status->st_size,
+        .modified_s = status->st_mtim.tv_sec,
+        .key_start = start_of_key(key, key_len),
+        .name_at = (uint32_t)name_at, /* 100,000 names and keys are below 2^32 bytes */
+        .name_len = (uint16_t)name.len,
+        .key_len = (uint16_t)key_len,
+        .directory = S_ISDIR(status->st_mode),
+    };
+    folder->directories += S_ISDIR(status->st_mode);
+    return true;
+}
+
+/* Adds what one name stands for, if it is to be shown. */
+static int add_name(struct reading *reading, const char *text)
+{
+    const struct span name = span_text(text);
+    struct stat status;
+
+    if (!may_be_named(reading->site, name))
+        return 0;
+    int error = os_file_stat_at(dirfd(reading->stream), text, &status);
+    if (error == 0 && S_ISLNK(status.st_mode))
+        error = stat_through_link(reading, name, &status);
+    if (error == -EMFILE || error == -ENFILE || error == -ENOMEM)
+        return error;
+    if (error < 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
+        return 0; /* gone again, or not to be served */
+    if (reading->folder.count == SITE_LISTING_ENTRIES_MAX) {
+        reading->folder.cut = true;
+        return 0;
+    }
+    return add_row(reading, name, &status) ? 0 : -ENOMEM;
+}
+
+int site_folder_read(const struct site *site, struct span path, struct site_folder *ret_folder)
+{
+    struct reading reading = { .site = site, .path = path };
+    int error = 0;
+
+    int fd = site_open_directory(site, path);
+    if (fd < 0)
+        return fd;
+    reading.stream = fdopendir(fd);
+    if (reading.stream == NULL) {
+        error = -errno;
+        os_file_close(fd);
+        return error;
+    }
+    while (error == 0 && !reading.folder.cut) {
+        errno = 0;
+        const struct dirent *entry = readdir(reading.stream);
+        if (entry == NULL) {
+            error = -errno;
+            break;
+        }
+        error = add_name(&reading, entry->d_name);
+    }
+    (void)closedir(reading.stream); /* only read */
+    reading.folder.names = reading.names.at;
+    if (error < 0)
+        site_folder_free(&reading.folder);
+    else
+        *ret_folder = reading.folder;
+    return error;
+}
+
+/* How the rows compare; one comparison for each order, for qsort_r. */
+struct ordering {
+    const char *names;
+    enum site_listing_order order;
+    bool descending;
+};
+
+static int compare_bytes(struct span a, struct span b)
+{
+    int difference = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
+    return difference != 0 ? difference : (a.len > b.len) - (a.len < b.len);
+}
+
+/* By key, and by the bytes of the name where two keys are equal ("a" and "A",
+ * "1" and "01"); names in a directory differ, so it is a total order. */
+static int compare_names(const char *names, const struct site_folder_row *a,
+                         const struct site_folder_row *b)
+{
+    if (a->key_start != b->key_start)
+        return a->key_start < b->key_start ? -1 : 1;
+    const struct span a_name = span_of(names + a->name_at, a->name_len);
+    const struct span b_name = span_of(names + b->name_at, b->name_len);
+    int difference = compare_bytes(span_of(a_name.at + a_name.len, a->key_len),
+                                   span_of(b_name.at + b_name.len, b->key_len));
+    return difference != 0 ? difference : compare_bytes(a_name, b_name);
+}
+
+static int compare_rows(const void *a_row, const void *b_row, void *context)
+{
+    const struct site_folder_row *a = a_row;
+    const struct site_folder_row *b = b_row;
+    const struct ordering *ordering = context;
+    int difference = 0;
+
+    if (a->directory != b->directory)
+        return a->directory ? -1 : 1;
+    if (ordering->order == SITE_LISTING_BY_SIZE)
+        difference = (a->size > b->size) - (a->size < b->size);
+    else if (ordering->order == SITE_LISTING_BY_TIME)
+        difference = (a->modified_s > b->modified_s) - (a->modified_s < b->modified_s);
+    if (difference == 0)
+        difference = compare_names(ordering->names, a, b);
+    return ordering->descending ? -difference : difference;
+}
+
+void site_folder_sort(struct site_folder *folder, enum site_listing_order order, bool descending)
+{
+    struct ordering ordering = { folder->names, order, descending };
+
+    if (folder->count > 1)
+        qsort_r(folder->rows, folder->count, sizeof(*folder->rows), compare_rows, &ordering);
+}
+
+void site_folder_free(struct site_folder *folder)
+{
+    free(folder->rows);
+    free(folder->names);
+    *folder = (struct site_folder){ 0 };
+}

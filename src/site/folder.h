@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a directory holds and may be shown, in order. Private to site/.
+ */
+#pragma once
+
+#include "site/listing.h"
+
+#include <stdint.h>
+
+struct site_folder_row {
+    uint64_t size; /* bytes; 0 for a directory */
+    int64_t modified_s;
+    uint64_t key_start; /* the first bytes of the sort key, big-endian */
+    uint32_t name_at;   /* in `names`; the sort key follows the name */
+    uint16_t name_len, key_len;
+    bool directory;
+};
+
+struct site_folder {
+    struct site_folder_row *rows;
+    size_t count;
+    size_t directories; /* how many of them are */
+    char *names;
+    bool cut; /* there are more than SITE_LISTING_ENTRIES_MAX */
+};
+
+/* Reads the directory: what could not be served (hidden names, devices, links
+ * that are dead or lead out, names with control bytes) is left out. 0 or -errno. */
+MUST_USE int site_folder_read(const struct site *site, struct span path,
+                              struct site_folder *ret_folder);
+
+/* Puts directories first, then by `order`, ties and directories without a size
+ * by name; `descending` turns each group round. */
+void site_folder_sort(struct site_folder *folder, enum site_listing_order order, bool descending);
+
+void site_folder_free(struct site_folder *folder);
+
+static inline struct span site_folder_name(const struct site_folder *folder,
+                                           const struct site_folder_row *row)
+{
+    return span_of(folder->names + row->name_at, row->name_len);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Listings as a page and as JSON. The page stands alone: no script, no picture,
+ * nothing fetched; every link in it is relative, so that it works under any
+ * prefix that a proxy puts in front.
+ *
+ * It does not decide whether a directory may be listed; whoever asks has done so.
+ */
+#include "site/listing.h"
+
+#include "site/folder.h"
+#include "site/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct sorting {
+    enum site_listing_order order;
+    bool descending;
+};
+
+static const char page_style[] =
+    "<style>\n"
+    ":root{color-scheme:light dark;--ink:#1c2b33;--soft:#5b6b73;--line:#d5dde1;--link:#0b7285;"
+    "--page:#f7f9fa;--row:#e9f3f5}\n"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e3eaee;--soft:#9aabb4;--line:#2a363d;"
+    "--link:#3bc9db;--page:#11181c;--row:#18242a}}\n"
+    "body{margin:0 auto;max-width:60rem;padding:1.5rem;background:var(--page);color:var(--ink);"
+    "font:1rem/1.5 system-ui,sans-serif}\n"
+    "a{color:var(--link);text-decoration:none}\n"
+    "a:hover{text-decoration:underline}\n"
+    "h1{margin:0;font-size:1.4rem;overflow-wrap:anywhere}\n"
+    "h1 i{color:var(--soft);font-style:normal;font-weight:400;margin:0 .1em}\n"
+    "p{margin:.25rem 0 1rem;color:var(--soft)}\n"
+    "table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
+    "th{padding:.4rem .6rem;text-align:left;border-bottom:2px solid var(--link);"
+    "white-space:nowrap}\n"
+    "th[aria-sort=ascending] a::after{content:\" \\2191\"}\n"
+    "th[aria-sort=descending] a::after{content:\" \\2193\"}\n"
+    "td{padding:.3rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere}\n"
+    "td+td,th+th{text-align:right;white-space:nowrap}\n"
+    "td+td{color:var(--soft)}\n"
+    ".d a{font-weight:600}\n"
+    "tbody tr:hover{background:var(--row)}\n"
+    "@media(max-width:36rem){body{padding:1rem .5rem}tr{display:flex;flex-wrap:wrap;"
+    "border-bottom:1px solid var(--line)}td,th{border:0;flex:1 0 auto}td:first-child{flex:1 0 100%;"
+    "box-sizing:border-box;padding-bottom:0}td+td{padding-top:0;font-size:.85rem}"
+    "td:nth-child(2){text-align:left}}\n"
+    "</style>\n";
+
+/* Takes the part of *rest before the next `separator`, and the separator. */
+static struct span take_until(struct span *rest, char separator)
+{
+    const char *end = memchr(rest->at, separator, rest->len);
+    struct span part = span_first(*rest, end != NULL ? (size_t)(end - rest->at) : rest->len);
+
+    *rest = span_skip(*rest, part.len + (end != NULL));
+    return part;
+}
+
+static struct sorting parse_sorting(struct span query)
+{
+    struct sorting sorting = { SITE_LISTING_BY_NAME, false };
+
+    while (query.len > 0) {
+        struct span value = take_until(&query, '&');
+        const struct span name = take_until(&value, '=');
+        if (span_equal(name, SPAN("order")))
+            sorting.descending = span_equal(value, SPAN("desc"));
+        else if (!span_equal(name, SPAN("sort")))
+            continue;
+        else if (span_equal(value, SPAN("name")))
+            sorting.order = SITE_LISTING_BY_NAME;
+        else if (span_equal(value, SPAN("size")))
+            sorting.order = SITE_LISTING_BY_SIZE;
+        else if (span_equal(value, SPAN("time")))
+            sorting.order = SITE_LISTING_BY_TIME;
+    }
+    return sorting;
+}
+
+/* 308 B, 1.2 KiB, 47 MiB: three digits at most, four below a thousand. */
+static void add_size(struct site_text *text, uint64_t size)
+{
+    static const char units[] = "KMGTPE";
+    unsigned unit = 0;
+
+    if (size < 1024) {
+        site_text_add_u64(text, size);
+        site_text_add(text, SPAN(" B"));
+        return;
+    }
+    while (unit + 1 < sizeof(units) - 1 && size >> (10 * unit + 20) != 0)
+        unit++;
+    uint64_t tenths = ((size >> (10 * unit)) * 10 + 512) / 1024;
+    if (tenths >= 10235 && unit + 1 < sizeof(units) - 1) { /* would be shown as 1024 */
+        unit++;
+        tenths = 10;
+    }
+    site_text_add_u64(text, tenths < 100 ? tenths / 10 : (tenths + 5) / 10);
+    if (tenths < 100) {
+        site_text_add(text, SPAN("."));
+        site_text_add_u64(text, tenths % 10);
+    }
+    site_text_add(text, SPAN(" "));
+    site_text_add(text, span_of(&units[unit], 1));
+    site_text_add(text, SPAN("iB"));
+}
+
+static void add_count(struct site_text *text, size_t count, struct span one, struct span many)
+{
+    site_text_add_u64(text, count);
+    site_text_add(text, count == 1 ? one : many);
+}
+
+static size_t count_slashes(struct span s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s.len; i++)
+        count += s.at[i] == '/';
+    return count;
+}
+
+/* The path as links to each directory above: / a / b / */
+static void add_crumbs(struct site_text *text, struct span path)
+{
+    struct span rest = span_skip(path, 1);
+    size_t above = count_slashes(rest);
+    struct span name = SPAN("/");
+
+    site_text_add(text, SPAN("<h1>"));
+    for (bool first = true;; first = false) {
+        if (above > 0) {
+            site_text_add(text, SPAN("<a href=\""));
+            for (size_t i = 0; i < above; i++)
+                site_text_add(text, SPAN("../"));
+            site_text_add(text, first ? SPAN("\" aria-label=\"Top\">") : SPAN("\">"));
+        }
+        site_text_add(text, SPAN("<bdi>"));
+        site_text_add_html(text, name);
+        site_text_add(text, above > 0 ? SPAN("</bdi></a>") : SPAN("</bdi>"));
+        if (!first)
+            site_text_add(text, SPAN("<i>/</i>"));
+        if (above == 0)
+            break;
+        name = take_until(&rest, '/');
+        above--;
+    }
+    site_text_add(text, SPAN("</h1>\n"));
+}
+
+static void add_summary(struct site_text *text, const struct site_folder *folder)
+{
+    site_text_add(text, SPAN("<p>"));
+    if (folder->count == 0)
+        site_text_add(text, SPAN("This folder is empty."));
+    else {
+        add_count(text, folder->directories, SPAN(" folder, "), SPAN(" folders, "));
+        add_count(text, folder->count - folder->directories, SPAN(" file"), SPAN(" files"));
+    }
+    if (folder->cut)
+        site_text_add(text, SPAN(" \xe2\x80\x93 there are more, which are not shown"));
+    site_text_add(text, SPAN("</p>\n"));
+}
+
+/* A column's head is a link that sorts by it, or the other way round when the
+ * rows already are. Names go up at first, sizes and times down. */
+static void add_column(struct site_text *text, struct sorting now, enum site_listing_order order,
+                       struct span query, struct span title)
+{
+    bool descending = order != SITE_LISTING_BY_NAME;
+
+    site_text_add(text, SPAN("<th scope=\"col\""));
+    if (now.order == order) {
+        descending = !now.descending;
+        site_text_add(text, now.descending ? SPAN(" aria-sort=\"descending\"")
+                                           : SPAN(" aria-sort=\"ascending\""));
+    }
+    site_text_add(text, SPAN("><a href=\"?sort="));
+    site_text_add(text, query);
+    site_text_add(text, descending ? SPAN("&amp;order=desc\">") : SPAN("&amp;order=asc\">"));
+    site_text_add(text, title);
+    site_text_add(text, SPAN("</a></th>\n"));
+}
+
+static void add_html_row(struct site_text *text, const struct site_folder *folder,
+                         const struct site_folder_row *row)
+{
+    const struct span name = site_folder_name(folder, row);
+
+    site_text_add(text, row->directory ? SPAN("<tr class=\"d\"><td><a href=\"")
+                                       : SPAN("<tr><td><a href=\""));
+    site_text_add_segment(text, name);
+    site_text_add(text, row->directory ? SPAN("/\"><bdi>") : SPAN("\"><bdi>"));
+    site_text_add_html(text, name);
+    if (row->directory) {
+        site_text_add(text, SPAN("/</bdi></a></td><td></td><td>"));
+    } else {
+        site_text_add(text, SPAN("</bdi></a></td><td title=\""));
+        add_count(text, row->size, SPAN(" byte\">"), SPAN(" bytes\">"));
+        add_size(text, row->size);
+        site_text_add(text, SPAN("</td><td>"));
+    }
+    site_text_add(text, SPAN("<time datetime=\""));
+    site_text_add_time(text, row->modified_s, false);
+    site_text_add(text, SPAN("\">"));
+    site_text_add_time(text, row->modified_s, true);
+    site_text_add(text, SPAN("</time></td></tr>\n"));
+}
+
+static void add_html(struct site_text *text, struct span path, const struct site_folder *folder,
+                     struct sorting sorting)
+{
+    site_text_add(text, SPAN("<!doctype html>\n"
+                             "<html lang=\"en\">\n"
+                             "<head>\n"
+                             "<meta charset=\"utf-8\">\n"
+                             "<meta name=\"viewport\" content=\"width=device-width, "
+                             "initial-scale=1\">\n"
+                             "<title>Index of "));
+    site_text_add_html(text, path);
+    site_text_add(text, SPAN("</title>\n"));
+    site_text_add(text, span_of(page_style, sizeof(page_style) - 1));
+    site_text_add(text, SPAN("</head>\n<body>\n<main>\n"));
+    add_crumbs(text, path);
+    add_summary(text, folder);
+    site_text_add(text, SPAN("<table>\n<thead>\n<tr>\n"));
+    add_column(text, sorting, SITE_LISTING_BY_NAME, SPAN("name"), SPAN("Name"));
+    add_column(text, sorting, SITE_LISTING_BY_SIZE, SPAN("size"), SPAN("Size"));
+    add_column(text, sorting, SITE_LISTING_BY_TIME, SPAN("time"), SPAN("Changed (UTC)"));
+    site_text_add(text, SPAN("</tr>\n</thead>\n<tbody>\n"));
+    if (path.len > 1)
+        site_text_add(text, SPAN("<tr class=\"d\"><td><a href=\"../\">../</a></td>"
+                                 "<td></td><td></td></tr>\n"));
+    for (size_t i = 0; i < folder->count; i++)
+        add_html_row(text, folder, &folder->rows[i]);
+    site_text_add(text, SPAN("</tbody>\n</table>\n</main>\n</body>\n</html>\n"));
+}
+
+static void add_json(struct site_text *text, const struct site_folder *folder)
+{
+    site_text_add(text, SPAN("["));
+    for (size_t i = 0; i < folder->count; i++) {
+        const struct site_folder_row *row = &folder->rows[i];
+        site_text_add(text, i > 0 ? SPAN(",\n{\"name\":\"") : SPAN("\n{\"name\":\""));
+        site_text_add_json(text, site_folder_name(folder, row));
+        if (row->directory) {
+            site_text_add(text, SPAN("\",\"type\":\"directory\",\"size\":null"));
+        } else {
+            site_text_add(text, SPAN("\",\"type\":\"file\",\"size\":"));
+            site_text_add_u64(text, row->size);
+        }
+        site_text_add(text, SPAN(",\"modified\":\""));
+        site_text_add_time(text, row->modified_s, false);
+        site_text_add(text, SPAN("\"}"));
+    }
+    site_text_add(text, SPAN("\n]\n"));
+}
+
+int site_listing_render(const struct site *site, const struct site_listing_request *request,
+                        char **ret_text, size_t *ret_len)
+{
+    const struct sorting sorting = parse_sorting(request->query);
+    struct site_folder folder;
+    struct site_text text = { 0 };
+
+    int error = site_folder_read(site, request->path, &folder);
+    if (error == -EXDEV || error == -ELOOP || error == -EPERM)
+        return -EACCES;
+    if (error == -ENOTDIR || error == -ENAMETOOLONG)
+        return -ENOENT;
+    if (error < 0)
+        return error;
+    site_folder_sort(&folder, sorting.order, sorting.descending);
+    if (request->form == SITE_LISTING_JSON)
+        add_json(&text, &folder);
+    else
+        add_html(&text, request->path, &folder, sorting);
+    site_folder_free(&folder);
+    if (text.failed) {
+        free(text.at);
+        return -ENOMEM;
+    }
+    *ret_text = text.at;
+    *ret_len = text.len;
+    return 0;
+}

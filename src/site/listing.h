@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Directory listings: what a folder holds, in an order that people expect
+ * (directories first, then names in natural order: img2 before img10), as a
+ * page or as JSON.
+ */
+#pragma once
+
+#include "base/check.h"
+#include "base/span.h"
+
+struct site;
+
+enum site_listing_form { SITE_LISTING_HTML, SITE_LISTING_JSON };
+enum site_listing_order { SITE_LISTING_BY_NAME, SITE_LISTING_BY_SIZE, SITE_LISTING_BY_TIME };
+
+struct site_listing_request {
+    struct span path;  /* of the directory, decoded, ends with '/' */
+    struct span query; /* "sort=name|size|time&order=asc|desc"; anything else is ignored */
+    enum site_listing_form form;
+};
+
+/* Renders the directory into memory of its own, which the caller frees with
+ * free(). Left out is what could not be served: hidden names (unless the site
+ * shows them), devices and the like, links that are dead or lead out of the
+ * root. At most SITE_LISTING_ENTRIES_MAX entries are read; the page says so when
+ * there are more. The JSON form is an array of
+ *   {"name":"a","type":"file","size":308,"modified":"2026-11-21T08:00:00Z"}
+ * with type "directory" and size null for directories. Both forms are UTF-8.
+ * Returns 0, -EACCES or -ENOENT (not to be shown), or another -errno. */
+enum { SITE_LISTING_ENTRIES_MAX = 100000 };
+MUST_USE int site_listing_render(const struct site *site,
+                                 const struct site_listing_request *request, char **ret_text,
+                                 size_t *ret_len);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Entries: small files are read into memory, one whole version of each; large
+ * ones stay open. What identifies each version, towards clients (entity tag,
+ * modification time) and towards the disk, is settled here, once.
+ *
+ * It does not decide when an entry is used or thrown away.
+ */
+#include "site/load.h"
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "site/mime.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* A file's times are taken from a clock that ticks, at most every 10 ms: two
+ * changes within a tick look like one. Filesystems that keep whole seconds
+ * (FAT: every second one) give themselves away by the missing fraction. */
+#define TICK_NS        (20 * INT64_C(1000000))
+#define COARSE_TICK_NS (2 * NS_PER_S + TICK_NS)
+
+enum {
+    READ_ATTEMPTS = 4,
+    ETAG_SIZE = 2 + 16 + 1 + 16 + 4, /* quotes, time, '-', size, "-zst" */
+};
+
+/* Fixed, so that a tag stays the same over restarts and for every worker; each
+ * variant adds its number, so that equal bytes in two codings have two tags. */
+#define ETAG_SEED UINT64_C(0x77656972)
+
+struct loaded {
+    struct site_entry entry; /* first */
+    struct site_identity identity[SITE_VARIANTS];
+    bool settled; /* every file's last change was at least a tick before the load */
+    bool whole;
+    char etag[SITE_VARIANTS][ETAG_SIZE];
+    char key[];
+};
+
+static const struct loaded *loaded_of(const struct site_entry *entry)
+{
+    return (const struct loaded *)entry;
+}
+
+static unsigned hex_digits(uint64_t value)
+{
+    return value == 0 ? 1 : (unsigned)(64 - __builtin_clzll(value) + 3) / 4;
+}
+
+static void drop_variant(struct loaded *loaded, int v)
+{
+    struct site_file *file = &loaded->entry.file[v];
+
+    if (file->body != NULL)
+        free((void *)(uintptr_t)(file->body - SITE_HEAD_ROOM));
+    else
+        free((void *)(uintptr_t)file->head.at);
+    os_file_close(file->fd);
+    *file = (struct site_file){ .fd = -1 };
+    loaded->entry.variants &= (uint8_t) ~(1u << v);
+}
+
+static void release(struct site_cache_entry *cached)
+{
+    struct loaded *loaded = (struct loaded *)cached;
+
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        drop_variant(loaded, v);
+    free(loaded);
+}
+
+/* Reads the version that `identity` tells. When the file turns out to be another
+ * by now, *identity tells which: -EAGAIN with as many bytes read all the same,
+ * or -ENODATA when there were not as many. */
+static int read_version(int fd, struct site_identity *identity, char *bytes)
+{
+    struct stat status;
+
+    int read_error = os_file_read_at(fd, bytes, identity->size, 0);
+    if (read_error < 0 && read_error != -ENODATA)
+        return read_error;
+    int error = os_file_stat(fd, &status);
+    if (error < 0)
+        return error;
+    const struct site_identity after = site_identity_of(&status);
+    bool same = site_identity_equal(identity, &after);
+    *identity = after;
+    if (read_error == 0 && same)
+        return 0;
+    return read_error < 0 ? read_error : -EAGAIN;
+}
+
+/* Brings a file into memory, unless it is larger than `body_max`; then the body
+ * stays NULL. *ret_whole is false when no version of it held still. 0 or -errno. */
+static int load_body(int fd, struct site_identity *identity, size_t body_max,
+                     struct site_file *file, bool *ret_whole)
+{
+    for (int attempt = 1;; attempt++) {
+        file->size = identity->size;
+        if (file->size > body_max)
+            return 0;
+        char *memory = malloc(SITE_HEAD_ROOM + file->size);
+        if (memory == NULL)
+            return -ENOMEM;
+        int error = read_version(fd, identity, memory + SITE_HEAD_ROOM);
+        bool last = attempt == READ_ATTEMPTS;
+        if (error == 0 || (error == -EAGAIN && last)) {
+            file->body = memory + SITE_HEAD_ROOM;
+            *ret_whole = error == 0;
+            return 0;
+        }
+        free(memory);
+        if (last || (error != -EAGAIN && error != -ENODATA))
+            return error;
+    }
+}
+
+/* Whether a change after `looked_ns` is sure to show in the file's times. */
+static bool is_settled(const struct site_identity *identity, int64_t looked_ns)
+{
+    const int64_t tick_ns = identity->changed_ns % NS_PER_S == 0 ? COARSE_TICK_NS : TICK_NS;
+    const int64_t age_ns = looked_ns - identity->changed_ns;
+    return age_ns >= tick_ns || age_ns <= -tick_ns;
+}
+
+static struct span make_etag(char out[ETAG_SIZE], const struct site_file *file, int v,
+                             bool trustworthy)
+{
+    static const struct span names[SITE_VARIANTS] = {
+        [SITE_BR] = SPAN("-br"),
+        [SITE_ZSTD] = SPAN("-zst"),
+        [SITE_GZIP] = SPAN("-gz"),
+        [SITE_PLAIN] = SPAN(""),
+    };
+    struct buf tag = buf_over(out, ETAG_SIZE);
+
+    if (!trustworthy)
+        return SPAN("");
+    buf_add_char(&tag, '"');
+    if (file->body != NULL) {
+        const struct span body = span_of(file->body, file->size);
+        buf_add_hex(&tag, hash_bytes(body, ETAG_SEED + (unsigned)v), 16);
+    } else {
+        buf_add_hex(&tag, (uint64_t)file->modified_ns, hex_digits((uint64_t)file->modified_ns));
+        buf_add_char(&tag, '-');
+        buf_add_hex(&tag, file->size, hex_digits(file->size));
+        buf_add(&tag, names[v]);
+    }
+    buf_add_char(&tag, '"');
+    CHECK(!tag.overflow);
+    return buf_span(&tag);
+}
+
+/* Loads one variant into the entry; the descriptor is taken from *fd when it
+ * stays open. 0 or -errno, and then there is nothing of it in the entry. */
+static int load_variant(struct loaded *loaded, int v, const struct site_sight *sight, int *fd)
+{
+    struct site_identity *identity = &loaded->identity[v];
+    struct site_file *file = &loaded->entry.file[v];
+    bool whole = true;
+
+    *identity = sight->identity[v];
+    int error = load_body(*fd, identity, loaded->entry.site->options->body_max, file, &whole);
+    if (error == 0 && !whole && v != SITE_PLAIN)
+        error = -EAGAIN; /* the plain file serves better than half of two siblings */
+    loaded->entry.variants |= (uint8_t)(1u << v);
+    if (error < 0) {
+        drop_variant(loaded, v);
+        return error;
+    }
+    if (file->body == NULL) {
+        file->fd = *fd;
+        *fd = -1;
+    }
+
+    const int64_t modified_s = identity->modified_ns / NS_PER_S;
+    const bool dated = modified_s > 1;
+    const bool settled = is_settled(identity, sight->looked_ns);
+    file->modified_ns = identity->modified_ns;
+    file->etag =
+        make_etag(loaded->etag[v], file, v, whole && (file->body != NULL || (dated && settled)));
+    file->last_modified_s = -1;
+    if (whole && dated) {
+        const int64_t looked_s = sight->looked_ns / NS_PER_S;
+        file->last_modified_s = modified_s < looked_s ? modified_s : looked_s;
+    }
+    loaded->settled = loaded->settled && settled;
+    loaded->whole = loaded->whole && whole;
+    return 0;
+}
+
+/* Tells the cache what the entry costs. */
+static void measure(struct loaded *loaded)
+{
+    struct site_cache_entry *cached = &loaded->entry.cache;
+
+    cached->size_bytes = sizeof(*loaded) + cached->key.len;
+    cached->descriptors = 0;
+    for (int v = 0; v < SITE_VARIANTS; v++) {
+        const struct site_file *file = &loaded->entry.file[v];
+        if (file->body != NULL)
+            cached->size_bytes += SITE_HEAD_ROOM + file->size;
+        if (file->fd >= 0)
+            cached->descriptors++;
+    }
+}
+
+/* A new, empty entry, with one reference. NULL without memory. */
+static struct loaded *new_entry(const struct site *site, struct span key, uint64_t hash)
+{
+    struct loaded *loaded = calloc(1, sizeof(*loaded) + key.len);
+    if (loaded == NULL)
+        return NULL;
+    memcpy(loaded->key, key.at, key.len);
+    loaded->settled = true;
+    loaded->whole = true;
+
+    struct site_entry *entry = &loaded->entry;
+    entry->site = site;
+    entry->cache.key = span_of(loaded->key, key.len);
+    entry->cache.hash = hash;
+    entry->cache.release = release;
+    atomic_store_explicit(&entry->cache.references, 1, memory_order_relaxed);
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        entry->file[v].fd = -1;
+    return loaded;
+}
+
+enum site_result site_load(const struct site *site, struct site_sight *sight, struct span key,
+                           uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
+{
+    struct loaded *loaded = new_entry(site, key, hash);
+    if (loaded == NULL)
+        return SITE_BUSY;
+    struct site_entry *entry = &loaded->entry;
+    entry->type = site_mime_type(site->mime, site_sight_name(sight));
+    atomic_store_explicit(&entry->checked_ns, now_ns, memory_order_relaxed);
+
+    int error = load_variant(loaded, SITE_PLAIN, sight, &sight->fd[SITE_PLAIN]);
+    if (error < 0) {
+        release(&entry->cache);
+        return error == -ENOMEM || error == -ENODATA ? SITE_BUSY : SITE_BROKEN;
+    }
+    for (int v = 0; v < SITE_PLAIN && loaded->whole; v++) {
+        if (sight->fd[v] < 0 || load_variant(loaded, v, sight, &sight->fd[v]) < 0)
+            continue;
+        /* Either of the two may have changed since they were sighted. */
+        if (!site_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
+            drop_variant(loaded, v);
+    }
+    entry->negotiable = entry->variants != 1u << SITE_PLAIN;
+    measure(loaded);
+    *ret_entry = entry;
+    return SITE_FILE;
+}
+
+static uint8_t variants_of(const struct site_sight *sight)
+{
+    unsigned variants = 0;
+    for (unsigned v = 0; v < SITE_VARIANTS; v++)
+        if (sight->fd[v] >= 0)
+            variants |= 1u << v;
+    return (uint8_t)variants;
+}
+
+bool site_entry_matches(const struct site_entry *entry, const struct site_sight *sight)
+{
+    const struct loaded *loaded = loaded_of(entry);
+    const struct span type = site_mime_type(entry->site->mime, site_sight_name(sight));
+
+    if (!loaded->settled || type.at != entry->type.at)
+        return false;
+    if (variants_of(sight) != entry->variants)
+        return false;
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        if (sight->fd[v] >= 0 && !site_identity_equal(&loaded->identity[v], &sight->identity[v]))
+            return false;
+    return true;
+}
+
+bool site_entry_is_whole(const struct site_entry *entry)
+{
+    return loaded_of(entry)->whole;
+}
+
+bool site_set_head(struct site_entry *entry, enum site_variant variant, struct span head)
+{
+    struct site_file *file = &entry->file[variant];
+    char *at;
+
+    if (file->body != NULL) {
+        if (head.len > SITE_HEAD_ROOM)
+            return false;
+        at = (char *)(uintptr_t)file->body - head.len;
+    } else {
+        at = malloc(head.len > 0 ? head.len : 1);
+        if (at == NULL)
+            return false;
+        free((void *)(uintptr_t)file->head.at);
+        entry->cache.size_bytes += head.len - file->head.len;
+    }
+    memcpy(at, head.at, head.len);
+    file->head = span_of(at, head.len);
+    return true;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a path to open files. Every decision is made about a descriptor that is
+ * already open, never about a name that could mean something else a moment
+ * later; names are only ever opened beneath the root.
+ *
+ * It does not read the files and knows nothing of the cache.
+ */
+#include "site/look.h"
+
+#include "os/clock.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+static const struct span endings[SITE_VARIANTS] = {
+    [SITE_BR] = SPAN(".br"),
+    [SITE_ZSTD] = SPAN(".zst"),
+    [SITE_GZIP] = SPAN(".gz"),
+    [SITE_PLAIN] = SPAN(""),
+};
+
+/* What was found under one name. */
+struct place {
+    int fd; /* -1 unless it is a regular file */
+    struct site_identity identity;
+};
+
+/* Clamped to what 64 bits hold, the years 1678 to 2261: filesystems can say more. */
+static int64_t to_ns(struct timespec time)
+{
+    const int64_t second = INT64_C(1000000000);
+    const int64_t last = INT64_MAX / second - 1;
+    if (time.tv_sec > last || time.tv_sec < -last)
+        return time.tv_sec > 0 ? last * second : -last * second;
+    return time.tv_sec * second + time.tv_nsec;
+}
+
+struct site_identity site_identity_of(const struct stat *status)
+{
+    return (struct site_identity){
+        .device = status->st_dev,
+        .inode = status->st_ino,
+        .size = (uint64_t)status->st_size,
+        .modified_ns = to_ns(status->st_mtim),
+        .changed_ns = to_ns(status->st_ctim),
+    };
+}
+
+bool site_identity_equal(const struct site_identity *a, const struct site_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+}
+
+bool site_sibling_fits(const struct site_identity *sibling, const struct site_identity *plain)
+{
+    return sibling->size > 0 && sibling->modified_ns >= plain->modified_ns;
+}
+
+static enum site_result result_of_error(int error)
+{
+    switch (-error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case EINVAL: /* a name that this filesystem cannot have */
+    case EILSEQ:
+        return SITE_ABSENT;
+    case EACCES:
+    case EPERM:
+    case EXDEV: /* out of the root */
+    case ELOOP:
+    case ENXIO: /* a socket, or a device without a driver */
+    case ENODEV:
+        return SITE_FORBIDDEN;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+        return SITE_BUSY;
+    default:
+        return SITE_BROKEN;
+    }
+}
+
+/* SITE_FILE for a regular file, SITE_REDIRECT for a directory. */
+static enum site_result open_place(int root_fd, const char *path, struct place *ret_place)
+{
+    struct stat status;
+
+    int fd = os_file_open_beneath(root_fd, path);
+    bool unreadable = fd == -EACCES;
+    if (unreadable) /* a directory may be closed to reading and open to passing through */
+        fd = os_file_peek_beneath(root_fd, path);
+    if (fd < 0)
+        return result_of_error(fd);
+    int error = os_file_stat(fd, &status);
+    if (error == 0 && S_ISREG(status.st_mode) && !unreadable) {
+        *ret_place = (struct place){ .fd = fd, .identity = site_identity_of(&status) };
+        return SITE_FILE;
+    }
+    os_file_close(fd);
+    if (error < 0)
+        return SITE_BROKEN;
+    return S_ISDIR(status.st_mode) ? SITE_REDIRECT : SITE_FORBIDDEN;
+}
+
+static bool name_is_hidden(struct span name)
+{
+    return name.at[0] == '.' && !span_equal(name, SPAN(".well-known"));
+}
+
+/* Whether a request may ask for this path at all. What it may not is absent, so
+ * that nobody learns whether it is there. Callers normalise paths; this does not
+ * depend on it. */
+static bool path_is_askable(struct span path, bool hidden)
+{
+    if (path.len == 0 || path.at[0] != '/' || memchr(path.at, '\0', path.len) != NULL)
+        return false;
+    path = span_skip(path, 1);
+    while (path.len > 0) {
+        const char *slash = memchr(path.at, '/', path.len);
+        struct span name = span_first(path, slash != NULL ? (size_t)(slash - path.at) : path.len);
+        if (name.len == 0 || span_equal(name, SPAN(".")) || span_equal(name, SPAN("..")))
+            return false;
+        if (!hidden && name_is_hidden(name))
+            return false;
+        path = span_skip(path, name.len + (slash != NULL));
+    }
+    return true;
+}
+
+/* Puts `path` and `ending` together with a NUL; false when it is longer than any
+ * path can be. */
+static bool join(char out[PATH_MAX], struct span path, struct span ending)
+{
+    if (path.len >= PATH_MAX || ending.len >= PATH_MAX - path.len)
+        return false;
+    memcpy(out, path.at, path.len);
+    memcpy(out + path.len, ending.at, ending.len);
+    out[path.len + ending.len] = '\0';
+    return true;
+}
+
+static bool is_compressed(struct span path)
+{
+    for (int v = 0; v < SITE_PLAIN; v++)
+        if (span_ends(path, endings[v]))
+            return true;
+    return false;
+}
+
+/* Opens what stands beside the plain file, as far as it can stand for it. Only
+ * want of descriptors or memory is told; whatever else is wrong with a sibling,
+ * the plain file is there to send. */
+static enum site_result look_for_siblings(int root_fd, struct site_sight *sight)
+{
+    char path[PATH_MAX];
+    struct place place;
+    const struct span plain = span_of(sight->path, sight->path_len);
+
+    if (is_compressed(plain))
+        return SITE_FILE;
+    for (int v = 0; v < SITE_PLAIN; v++) {
+        if (!join(path, plain, endings[v]))
+            continue;
+        enum site_result result = open_place(root_fd, path, &place);
+        if (result == SITE_BUSY)
+            return SITE_BUSY;
+        if (result != SITE_FILE)
+            continue;
+        if (!site_sibling_fits(&place.identity, &sight->identity[SITE_PLAIN])) {
+            os_file_close(place.fd);
+            continue;
+        }
+        sight->fd[v] = place.fd;
+        sight->identity[v] = place.identity;
+    }
+    return SITE_FILE;
+}
+
+/* Looks at the file whose path the sight holds. */
+static enum site_result look(const struct site *site, int root_fd, struct site_sight *sight)
+{
+    struct place place;
+
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        sight->fd[v] = -1;
+    sight->looked_ns = os_clock_wall_ms() * 1000000;
+    enum site_result result = open_place(root_fd, sight->path, &place);
+    if (result != SITE_FILE)
+        return result;
+    sight->fd[SITE_PLAIN] = place.fd;
+    sight->identity[SITE_PLAIN] = place.identity;
+    if (site->options->precompressed)
+        result = look_for_siblings(root_fd, sight);
+    if (result != SITE_FILE)
+        site_sight_close(sight);
+    return result;
+}
+
+/* The path below the root: no leading slash, and "." for the root itself. */
+static struct span below_root(struct span path)
+{
+    while (path.len > 0 && path.at[0] == '/')
+        path = span_skip(path, 1);
+    return path.len > 0 ? path : SPAN(".");
+}
+
+static enum site_result look_in_directory(const struct site *site, struct span path,
+                                          struct site_sight *sight)
+{
+    const struct span directory = span_skip(path, 1);
+
+    for (const char *const *index = site->options->index; index != NULL && *index != NULL;
+         index++) {
+        if (!join(sight->path, directory, span_text(*index)))
+            continue;
+        sight->path_len = directory.len + strlen(*index);
+        enum site_result result = look(site, site->root_fd, sight);
+        if (result != SITE_ABSENT && result != SITE_REDIRECT)
+            return result;
+    }
+    int fd = site_open_directory(site, path);
+    if (fd < 0)
+        return result_of_error(fd);
+    os_file_close(fd);
+    return site->options->listing ? SITE_LISTING : SITE_FORBIDDEN;
+}
+
+enum site_result site_look(const struct site *site, struct span path, struct site_sight *ret_sight)
+{
+    if (!path_is_askable(path, site->options->hidden))
+        return SITE_ABSENT;
+    if (path.at[path.len - 1] == '/')
+        return look_in_directory(site, path, ret_sight);
+    return site_look_at_file(site, site->root_fd, path, ret_sight);
+}
+
+enum site_result site_look_at_file(const struct site *site, int root_fd, struct span path,
+                                   struct site_sight *ret_sight)
+{
+    path = below_root(path);
+    if (!join(ret_sight->path, path, SPAN("")))
+        return SITE_ABSENT;
+    ret_sight->path_len = path.len;
+    return look(site, root_fd, ret_sight);
+}
+
+void site_sight_close(struct site_sight *sight)
+{
+    for (int v = 0; v < SITE_VARIANTS; v++) {
+        os_file_close(sight->fd[v]);
+        sight->fd[v] = -1;
+    }
+}
+
+struct span site_sight_name(const struct site_sight *sight)
+{
+    const char *slash = memrchr(sight->path, '/', sight->path_len);
+    const char *name = slash != NULL ? slash + 1 : sight->path;
+    return span_of(name, (size_t)(sight->path + sight->path_len - name));
+}
+
+int site_open_directory(const struct site *site, struct span path)
+{
+    char below[PATH_MAX];
+
+    if (!path_is_askable(path, site->options->hidden) || path.at[path.len - 1] != '/')
+        return -ENOENT;
+    if (!join(below, below_root(path), SPAN("")))
+        return -ENAMETOOLONG;
+    return os_file_open_beneath(site->root_fd, below);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of media types: an open-addressed hash from endings to types, built
+ * once at start, then only read. The first word about an ending stands, so the
+ * order of loading is the order of trust: mime.def's FIXED lines, the system's
+ * table, mime.def's FILL lines.
+ *
+ * It does not look into files: a name is all there is to go by.
+ */
+#include "site/mime.h"
+
+#include "base/hash.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ENDING_MAX = 31,     /* longer ones are in no table */
+    TYPE_MAX = 127,      /* RFC 6838 section 4.2 allows 127 for each half; real ones stay below */
+    SLOTS_AT_FIRST = 512 /* a power of two */
+};
+
+#define CHARSET "; charset=utf-8"
+
+struct site_mime {
+    struct slot *slots; /* slot_count of them, at least a quarter empty */
+    size_t slot_count;  /* a power of two */
+    size_t used;
+};
+
+struct slot {
+    char *type; /* with its charset; NULL: empty */
+    uint8_t type_len, ending_len;
+    char ending[ENDING_MAX];
+};
+
+enum trust { FIXED, FILL };
+
+static const struct {
+    struct span ending, type;
+    enum trust trust;
+} built_in[] = {
+#define MIME(ending, type, trust) { SPAN(ending), SPAN(type), trust },
+#include "site/mime.def"
+#undef MIME
+};
+
+static bool carries_charset(struct span type)
+{
+    static const struct span texts[] = {
+        SPAN("application/javascript"), SPAN("application/xml"),     SPAN("application/xhtml+xml"),
+        SPAN("application/xslt+xml"),   SPAN("application/rss+xml"), SPAN("application/atom+xml"),
+        SPAN("image/svg+xml"),
+    };
+
+    if (span_starts(type, SPAN("text/")))
+        return true;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (span_equal(type, texts[i]))
+            return true;
+    return false;
+}
+
+/* The slot where `ending` (lower case) is, or where it would be put. */
+static struct slot *find_slot(const struct site_mime *mime, struct span ending)
+{
+    size_t at = (size_t)hash_bytes(ending, 0) & (mime->slot_count - 1);
+    for (;;) {
+        struct slot *slot = &mime->slots[at];
+        if (slot->type == NULL || span_equal(ending, span_of(slot->ending, slot->ending_len)))
+            return slot;
+        at = (at + 1) & (mime->slot_count - 1);
+    }
+}
+
+static bool grow(struct site_mime *mime)
+{
+    struct site_mime larger = { .slot_count = mime->slot_count * 2, .used = mime->used };
+
+    larger.slots = calloc(larger.slot_count, sizeof(*larger.slots));
+    if (larger.slots == NULL)
+        return false;
+    for (size_t i = 0; i < mime->slot_count; i++) {
+        const struct slot *slot = &mime->slots[i];
+        if (slot->type != NULL)
+            *find_slot(&larger, span_of(slot->ending, slot->ending_len)) = *slot;
+    }
+    free(mime->slots);
+    *mime = larger;
+    return true;
+}
+
+/* False without memory. What does not fit a slot is left out. */
+static bool add(struct site_mime *mime, struct span ending, struct span type)
+{
+    char lower[ENDING_MAX];
+
+    if (ending.len == 0 || ending.len > ENDING_MAX || type.len > TYPE_MAX)
+        return true;
+    for (size_t i = 0; i < ending.len; i++)
+        lower[i] = ascii_lower(ending.at[i]);
+    struct slot *slot = find_slot(mime, span_of(lower, ending.len));
+    if (slot->type != NULL)
+        return true;
+
+    const struct span charset = carries_charset(type) ? SPAN(CHARSET) : SPAN("");
+    char *text = malloc(type.len + charset.len);
+    if (text == NULL)
+        return false;
+    memcpy(text, type.at, type.len);
+    memcpy(text + type.len, charset.at, charset.len);
+    *slot = (struct slot){
+        .type = text,
+        .type_len = (uint8_t)(type.len + charset.len),
+        .ending_len = (uint8_t)ending.len,
+    };
+    memcpy(slot->ending, lower, ending.len);
+    mime->used++;
+    return mime->used < mime->slot_count / 4 * 3 || grow(mime);
+}
+
+static bool add_built_in(struct site_mime *mime, enum trust trust)
+{
+    for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
+        if (built_in[i].trust == trust && !add(mime, built_in[i].ending, built_in[i].type))
+            return false;
+    return true;
+}
+
+/* Takes the next run of anything but blanks from *line; empty at the end. */
+static struct span take_word(struct span *line)
+{
+    static const char blanks[] = " \t\r\n";
+
+    while (line->len > 0 && memchr(blanks, line->at[0], sizeof(blanks) - 1) != NULL)
+        *line = span_skip(*line, 1);
+    size_t len = 0;
+    while (len < line->len && memchr(blanks, line->at[len], sizeof(blanks) - 1) == NULL)
+        len++;
+    struct span word = span_first(*line, len);
+    *line = span_skip(*line, len);
+    return word;
+}
+
+/* A type goes into a response's head as it stands, so it is a type and no more:
+ * two tokens (RFC 9110 section 8.3.1) and a slash. */
+static bool is_type(struct span type)
+{
+    static const char token[] = "!#$%&'*+-.^_`|~";
+    size_t slashes = 0;
+
+    for (size_t i = 0; i < type.len; i++) {
+        const char c = type.at[i];
+        if (c == '/' && i > 0 && i + 1 < type.len)
+            slashes++;
+        else if (!((c >= '0' && c <= '9') || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') ||
+                   memchr(token, c, sizeof(token) - 1) != NULL))
+            return false;
+    }
+    return slashes == 1;
+}
+
+/* Lines of a type and its endings; `#` begins a comment. */
+static bool add_system(struct site_mime *mime, const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t len;
+    bool added = true;
+
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return true;
+    while (added && (len = getline(&text, &size, file)) >= 0) {
+        struct span line = span_of(text, (size_t)len);
+        const char *comment = memchr(line.at, '#', line.len);
+        if (comment != NULL)
+            line.len = (size_t)(comment - line.at);
+        const struct span type = take_word(&line);
+        if (!is_type(type))
+            continue;
+        struct span ending;
+        while (added && (ending = take_word(&line)).len > 0)
+            added = add(mime, ending, type);
+    }
+    free(text);
+    (void)fclose(file); /* only read */
+    return added;
+}
+
+struct site_mime *site_mime_new(const char *system_path)
+{
+    struct site_mime *mime = malloc(sizeof(*mime));
+    if (mime == NULL)
+        return NULL;
+    *mime = (struct site_mime){
+        .slots = calloc(SLOTS_AT_FIRST, sizeof(struct slot)),
+        .slot_count = SLOTS_AT_FIRST,
+    };
+    if (mime->slots != NULL && add_built_in(mime, FIXED) &&
+        add_system(mime, system_path != NULL ? system_path : "/etc/mime.types") &&
+        add_built_in(mime, FILL))
+        return mime;
+    site_mime_free(mime);
+    return NULL;
+}
+
+void site_mime_free(struct site_mime *mime)
+{
+    if (mime == NULL)
+        return;
+    for (size_t i = 0; mime->slots != NULL && i < mime->slot_count; i++)
+        free(mime->slots[i].type);
+    free(mime->slots);
+    free(mime);
+}
+
+struct span site_mime_type(const struct site_mime *mime, struct span file_name)
+{
+    static const struct span unknown = SPAN("application/octet-stream");
+    char lower[ENDING_MAX];
+    size_t len = 0;
+
+    while (len < file_name.len && file_name.at[file_name.len - 1 - len] != '.') {
+        if (len == ENDING_MAX || file_name.at[file_name.len - 1 - len] == '/')
+            return unknown;
+        len++;
+    }
+    if (len == 0 || len + 1 >= file_name.len) /* no dot, or none but in front */
+        return unknown;
+    for (size_t i = 0; i < len; i++)
+        lower[i] = ascii_lower(file_name.at[file_name.len - len + i]);
+    const struct slot *slot = find_slot(mime, span_of(lower, len));
+    return slot->type != NULL ? span_of(slot->type, slot->type_len) : unknown;
+}

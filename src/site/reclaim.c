@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Retired entries and the readers they wait for; the argument is in the header.
+ * It takes no lock: the cache's own protects the list.
+ */
+#include "site/reclaim.h"
+
+void site_reclaim_init(struct site_reclaim *reclaim, struct site_cache_reader *readers,
+                       unsigned reader_count)
+{
+    *reclaim = (struct site_reclaim){ .readers = readers, .reader_count = reader_count };
+    atomic_init(&reclaim->epoch, SITE_RECLAIM_OFFLINE + 1);
+}
+
+void site_reclaim_retire(struct site_reclaim *reclaim, struct site_cache_entry *entry)
+{
+    const uint64_t epoch = atomic_load_explicit(&reclaim->epoch, memory_order_relaxed);
+    entry->retired_at = epoch;
+    entry->retired_next = NULL;
+    if (reclaim->newest != NULL)
+        reclaim->newest->retired_next = entry;
+    else
+        reclaim->oldest = entry;
+    reclaim->newest = entry;
+    reclaim->bytes += entry->size_bytes;
+    atomic_store_explicit(&reclaim->waiting, true, memory_order_relaxed);
+    atomic_store_explicit(&reclaim->epoch, epoch + 1, memory_order_release);
+}
+
+/* The lowest epoch that an online reader has seen; UINT64_MAX without one. */
+static uint64_t lowest_seen(const struct site_reclaim *reclaim)
+{
+    uint64_t lowest = UINT64_MAX;
+    for (unsigned i = 0; i < reclaim->reader_count; i++) {
+        struct site_cache_reader *reader = &reclaim->readers[i];
+        uint64_t seen = atomic_load_explicit(&reader->seen, memory_order_acquire);
+        if (seen == SITE_RECLAIM_OFFLINE) /* changes nothing, but takes a place in the order */
+            seen = atomic_fetch_or_explicit(&reader->seen, 0, memory_order_acq_rel);
+        if (seen != SITE_RECLAIM_OFFLINE && seen < lowest)
+            lowest = seen;
+    }
+    return lowest;
+}
+
+/* Cuts off and returns the front of the list: entries stamped before `epoch`. */
+static struct site_cache_entry *take_before(struct site_reclaim *reclaim, uint64_t epoch)
+{
+    struct site_cache_entry *const list = reclaim->oldest;
+    struct site_cache_entry *last = NULL;
+    for (struct site_cache_entry *e = list; e != NULL && e->retired_at < epoch;
+         e = e->retired_next) {
+        reclaim->bytes -= e->size_bytes;
+        last = e;
+    }
+    if (last == NULL)
+        return NULL;
+    reclaim->oldest = last->retired_next;
+    last->retired_next = NULL;
+    if (reclaim->oldest == NULL) {
+        reclaim->newest = NULL;
+        atomic_store_explicit(&reclaim->waiting, false, memory_order_relaxed);
+    }
+    return list;
+}
+
+struct site_cache_entry *site_reclaim_collect(struct site_reclaim *reclaim)
+{
+    return reclaim->oldest != NULL ? take_before(reclaim, lowest_seen(reclaim)) : NULL;
+}
+
+struct site_cache_entry *site_reclaim_collect_all(struct site_reclaim *reclaim)
+{
+    return take_before(reclaim, UINT64_MAX);
+}
+
+void site_reclaim_free(struct site_cache_entry *list)
+{
+    while (list != NULL) {
+        struct site_cache_entry *next = list->retired_next;
+        site_cache_release(list);
+        list = next;
+    }
+}

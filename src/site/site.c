@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers for paths: from the cache while they are fresh, else from the disk.
+ * A hit is a hash, a look into the table and a comparison of two times; all the
+ * rest is for what is not there, or not fresh, and happens in ask_disk.
+ *
+ * It does not open or read files itself (look.c, load.c), and keeps no list of
+ * what is not there: an absent path asks the disk each time.
+ */
+#include "site/site.h"
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "os/file.h"
+#include "site/load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+/* What is asked for. Keys of paths begin with '/', the others do not. */
+struct question {
+    enum { ASK_PATH, ASK_FALLBACK, ASK_ERROR_PAGE } kind;
+    struct span path;
+    struct span key;
+    uint64_t hash;
+};
+
+static enum site_result look_for(const struct site *site, const struct question *question,
+                                 struct site_sight *ret_sight)
+{
+    switch (question->kind) {
+    case ASK_PATH:
+        return site_look(site, question->path, ret_sight);
+    case ASK_FALLBACK:
+        return site_look_at_file(site, site->root_fd, question->path, ret_sight);
+    case ASK_ERROR_PAGE:
+        return site_look_at_file(site, site->error_pages_fd, question->path, ret_sight);
+    default:
+        return SITE_ABSENT;
+    }
+}
+
+/* Signed, because another thread's time may be a little ahead of ours. */
+static inline bool is_fresh(uint64_t checked_ns, uint64_t now_ns)
+{
+    return (int64_t)(now_ns - checked_ns) < (int64_t)SITE_FRESH_NS;
+}
+
+/* The entry in the cache, fresh or not, or NULL. */
+static inline struct site_entry *find_entry(const struct site *site,
+                                            struct site_cache_reader *reader, struct span key,
+                                            uint64_t hash)
+{
+    struct site_entry *entry = (struct site_entry *)site_cache_find(reader, hash, key);
+
+    /* Two sites' keys can be equal, and then only their hashes tell them apart. */
+    return entry != NULL && entry->site == site ? entry : NULL;
+}
+
+/* Makes the caller the one who asks the disk about a stale entry; the others go
+ * on with it meanwhile. False when somebody else was first. */
+static bool claim_check(struct site_entry *entry, uint64_t *checked_ns, uint64_t now_ns)
+{
+    return !is_fresh(*checked_ns, now_ns) &&
+           atomic_compare_exchange_strong_explicit(&entry->checked_ns, checked_ns, now_ns,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
+/* The disk gave no answer: the next one to come shall ask again. */
+static void return_check(struct site_entry *entry, uint64_t checked_ns, uint64_t now_ns)
+{
+    (void)atomic_compare_exchange_strong_explicit(&entry->checked_ns, &now_ns, checked_ns,
+                                                  memory_order_relaxed, memory_order_relaxed);
+}
+
+/* Asks the disk, about `old` if that is not NULL. An old entry that is no longer
+ * right leaves the cache at once, whatever becomes of the new one. */
+static __attribute__((noinline)) enum site_result ask_disk(
+    const struct site *site, struct site_cache_reader *reader, const struct question *question,
+    struct site_entry *old, uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
+{
+    struct site_sight sight;
+    uint64_t checked_ns = 0;
+
+    if (old != NULL) {
+        checked_ns = atomic_load_explicit(&old->checked_ns, memory_order_relaxed);
+        if (!claim_check(old, &checked_ns, now_ns)) {
+            *ret_entry = old;
+            *ret_new = false;
+            return SITE_FILE;
+        }
+    }
+    enum site_result result = look_for(site, question, &sight);
+    if (result == SITE_BUSY || result == SITE_BROKEN) {
+        if (old != NULL)
+            return_check(old, checked_ns, now_ns);
+        return result;
+    }
+    if (old != NULL && result == SITE_FILE && site_entry_matches(old, &sight)) {
+        site_sight_close(&sight);
+        *ret_entry = old;
+        *ret_new = false;
+        return SITE_FILE;
+    }
+    if (old != NULL)
+        site_cache_remove(reader, &old->cache);
+    if (result != SITE_FILE)
+        return result;
+    result = site_load(site, &sight, question->key, question->hash, now_ns, ret_entry);
+    site_sight_close(&sight);
+    if (result == SITE_FILE)
+        *ret_new = true;
+    return result;
+}
+
+static enum site_result answer(const struct site *site, struct site_cache_reader *reader,
+                               struct question *question, uint64_t now_ns,
+                               struct site_entry **ret_entry, bool *ret_new)
+{
+    question->hash = hash_bytes(question->key, site->seed);
+    struct site_entry *entry = find_entry(site, reader, question->key, question->hash);
+    if (entry != NULL &&
+        is_fresh(atomic_load_explicit(&entry->checked_ns, memory_order_relaxed), now_ns)) {
+        *ret_entry = entry;
+        *ret_new = false;
+        return SITE_FILE;
+    }
+    return ask_disk(site, reader, question, entry, now_ns, ret_entry, ret_new);
+}
+
+enum site_result site_find(const struct site *site, struct site_cache_reader *reader,
+                           struct span path, uint64_t now_ns, struct site_entry **ret_entry,
+                           bool *ret_new)
+{
+    struct question question = { .kind = ASK_PATH, .path = path, .key = path };
+    if (path.len == 0 || path.at[0] != '/')
+        return SITE_ABSENT;
+    return answer(site, reader, &question, now_ns, ret_entry, ret_new);
+}
+
+enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
+                                    uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
+{
+    struct question question = {
+        .kind = ASK_FALLBACK,
+        .path = site->fallback,
+        .key = SPAN("fallback"),
+    };
+    if (site->fallback.len == 0)
+        return SITE_ABSENT;
+    enum site_result result = answer(site, reader, &question, now_ns, ret_entry, ret_new);
+    return result == SITE_REDIRECT ? SITE_FORBIDDEN : result; /* it has become a directory */
+}
+
+enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,
+                                      unsigned status, uint64_t now_ns,
+                                      struct site_entry **ret_entry, bool *ret_new)
+{
+    static const struct span prefix = SPAN("error/");
+    char storage[sizeof("error/4294967295.html")];
+    struct buf text = buf_over(storage, sizeof(storage));
+
+    if (site->error_pages_fd < 0)
+        return SITE_ABSENT;
+    buf_add(&text, prefix);
+    buf_add_u64(&text, status);
+    buf_add(&text, SPAN(".html"));
+    struct question question = {
+        .kind = ASK_ERROR_PAGE,
+        .path = span_skip(buf_span(&text), prefix.len),
+        .key = buf_span(&text),
+    };
+    enum site_result result = answer(site, reader, &question, now_ns, ret_entry, ret_new);
+    return result == SITE_REDIRECT ? SITE_ABSENT : result;
+}
+
+void site_publish(struct site_cache_reader *reader, struct site_entry *entry)
+{
+    /* A refusal is counted by the cache, and the caller has its own reference. */
+    if (site_entry_is_whole(entry))
+        (void)site_cache_insert(reader, &entry->cache);
+}
+
+int site_file_read(const struct site_file *file, char *bytes, size_t len, uint64_t offset)
+{
+    if (file->body == NULL)
+        return os_file_read_at(file->fd, bytes, len, offset);
+    if (offset > file->size || len > file->size - offset)
+        return -ENODATA;
+    memcpy(bytes, file->body + offset, len);
+    return 0;
+}
+
+bool site_file_unchanged(const struct site_file *file)
+{
+    struct stat status;
+
+    if (file->body != NULL)
+        return true;
+    if (os_file_stat(file->fd, &status) < 0)
+        return false;
+    /* Not the inode's own time: that moves when another file takes its name. */
+    const struct site_identity now = site_identity_of(&status);
+    return now.size == file->size && now.modified_ns == file->modified_ns;
+}
+
+/* The fallback has to be there at the start; later it may come and go. */
+static int check_fallback(const struct site *site)
+{
+    struct stat status;
+    char path[PATH_MAX];
+
+    if (site->fallback.len >= sizeof(path))
+        return -ENAMETOOLONG;
+    memcpy(path, site->fallback.at, site->fallback.len);
+    path[site->fallback.len] = '\0';
+    int fd = os_file_open_beneath(site->root_fd, path);
+    if (fd < 0)
+        return fd;
+    int error = os_file_stat(fd, &status);
+    os_file_close(fd);
+    if (error == 0 && !S_ISREG(status.st_mode))
+        error = S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+    return error;
+}
+
+/* Opens what the options name. On failure *ret_what is the path that failed. */
+static int open_paths(struct site *site, const char **ret_what)
+{
+    const struct site_options *options = site->options;
+    int error = 0;
+
+    site->root_fd = os_file_open_directory(options->root);
+    if (site->root_fd < 0) {
+        *ret_what = options->root;
+        return site->root_fd;
+    }
+    if (options->error_pages != NULL) {
+        site->error_pages_fd = os_file_open_directory(options->error_pages);
+        if (site->error_pages_fd < 0) {
+            *ret_what = options->error_pages;
+            return site->error_pages_fd;
+        }
+    }
+    if (options->fallback != NULL) {
+        site->fallback = span_text(options->fallback + strspn(options->fallback, "/"));
+        error = check_fallback(site);
+        if (error < 0)
+            *ret_what = options->fallback;
+    }
+    return error;
+}
+
+int site_open(struct site **ret_site, const struct site_options *options,
+              const struct site_mime *mime, const char **ret_what)
+{
+    struct site *site = malloc(sizeof(*site));
+    if (site == NULL) {
+        *ret_what = options->root;
+        return -ENOMEM;
+    }
+    *site = (struct site){
+        .options = options,
+        .mime = mime,
+        .root_fd = -1,
+        .error_pages_fd = -1,
+    };
+    int error = open_paths(site, ret_what);
+    if (error == 0 && getrandom(&site->seed, sizeof(site->seed), 0) != sizeof(site->seed)) {
+        *ret_what = options->root;
+        error = -EIO;
+    }
+    if (error < 0) {
+        site_close(site);
+        return error;
+    }
+    *ret_site = site;
+    return 0;
+}
+
+void site_close(struct site *site)
+{
+    if (site == NULL)
+        return;
+    os_file_close(site->error_pages_fd);
+    os_file_close(site->root_fd);
+    free(site);
+}
+
+const struct site_options *site_options(const struct site *site)
+{
+    return site->options;
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cache's contract, one sentence at a time: bounds, both orders of eviction,
+ * and how long what was found stays valid. Long random histories are in
+ * tests/property, several threads in tests/concurrency.
+ */
+#include "site/cache.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+struct value {
+    struct site_cache_entry cache;
+    char name[16];
+    unsigned *released;
+};
+
+static unsigned released; /* values of this test that are gone */
+
+static void release_value(struct site_cache_entry *entry)
+{
+    struct value *value = (struct value *)entry;
+    (*value->released)++;
+    free(value);
+}
+
+/* A value with its creator's reference. */
+static struct site_cache_entry *make(struct site_cache *cache, const char *name, size_t size_bytes,
+                                     uint32_t descriptors)
+{
+    struct value *value = calloc(1, sizeof(*value));
+    assert_non_null(value);
+    (void)snprintf(value->name, sizeof(value->name), "%s", name);
+    value->released = &released;
+    value->cache.key = span_text(value->name);
+    value->cache.hash = site_cache_hash(cache, value->cache.key);
+    value->cache.size_bytes = size_bytes;
+    value->cache.descriptors = descriptors;
+    value->cache.release = release_value;
+    atomic_init(&value->cache.references, 1);
+    return &value->cache;
+}
+
+/* Makes a value and leaves it to the cache alone. */
+static bool put(struct site_cache_reader *reader, struct site_cache *cache, const char *name,
+                size_t size_bytes, uint32_t descriptors)
+{
+    struct site_cache_entry *entry = make(cache, name, size_bytes, descriptors);
+    const bool kept = site_cache_insert(reader, entry);
+    site_cache_release(entry);
+    return kept;
+}
+
+static struct site_cache_entry *find(struct site_cache_reader *reader, struct site_cache *cache,
+                                     const char *name)
+{
+    const struct span key = span_text(name);
+    return site_cache_find(reader, site_cache_hash(cache, key), key);
+}
+
+static struct site_cache *new_cache(enum site_cache_policy policy, size_t bytes, size_t entries,
+                                    uint32_t descriptors)
+{
+    const struct site_cache_limits limits = { policy, bytes, entries, descriptors };
+    struct site_cache *cache = site_cache_new(limits, 2);
+    assert_non_null(cache);
+    released = 0;
+    return cache;
+}
+
+static void finds_what_was_put_in_and_nothing_else(void **state)
+{
+    (void)state;
+    for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
+        struct site_cache *cache = new_cache((enum site_cache_policy)policy, 8000, 10, 10);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        assert_null(find(reader, cache, "a"));
+        assert_true(put(reader, cache, "a", 100, 0));
+        assert_true(put(reader, cache, "b", 100, 2));
+        assert_string_equal(((struct value *)find(reader, cache, "a"))->name, "a");
+        assert_string_equal(((struct value *)find(reader, cache, "b"))->name, "b");
+        assert_null(find(reader, cache, ""));
+        assert_null(find(reader, cache, "ab"));
+        const struct site_cache_totals totals = site_cache_totals(cache);
+        assert_int_equal(totals.bytes, 200);
+        assert_int_equal(totals.entries, 2);
+        assert_int_equal(totals.descriptors, 2);
+        assert_int_equal(totals.inserted, 2);
+        site_cache_free(cache);
+        assert_int_equal(released, 2);
+    }
+}
+
+/* Whole hashes collide once in 2^64; the key decides. Taking entries out of the
+ * middle, the end and the front of one chain leaves the others in it. */
+static void tells_keys_with_the_same_hash_apart(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "a", "b", "c", "d" };
+    static const unsigned leave[] = { 1, 0, 3, 2 };
+    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 8000, 10, 10);
+    struct site_cache_reader *reader = site_cache_reader(cache, 0);
+    bool present[4] = { true, true, true, true };
+    for (unsigned i = 0; i < 4; i++) {
+        struct site_cache_entry *entry = make(cache, names[i], 10, 0);
+        entry->hash = 7;
+        assert_true(site_cache_insert(reader, entry));
+        site_cache_release(entry);
+    }
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 4; i++) {
+            struct site_cache_entry *found = site_cache_find(reader, 7, span_text(names[i]));
+            assert_int_equal(found != NULL, present[i]);
+            if (found != NULL)
+                assert_string_equal(((struct value *)found)->name, names[i]);
+        }
+        const struct span key = span_text(names[leave[round]]);
+        site_cache_remove(reader, site_cache_find(reader, 7, key));
+        present[leave[round]] = false;
+    }
+    assert_int_equal(site_cache_totals(cache).entries, 0);
+    site_cache_free(cache);
+}
+
+static void a_value_lives_until_its_creator_and_the_cache_let_go(void **state)
+{
+    (void)state;
+    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 8000, 10, 10);
+    struct site_cache_reader *reader = site_cache_reader(cache, 0);
+    struct site_cache_entry *entry = make(cache, "a", 100, 0);
+    assert_true(site_cache_insert(reader, entry));
+    site_cache_remove(reader, entry);
+    site_cache_quiesce(reader);
+    assert_int_equal(released, 0);
+    assert_string_equal(((struct value *)entry)->name, "a");
+    site_cache_release(entry);
+    assert_int_equal(released, 1);
+    site_cache_free(cache);
+}
+
+static void what_was_found_stays_valid_until_the_next_quiesce(void **state)
+{
+    (void)state;
+    for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
+        struct site_cache *cache = new_cache((enum site_cache_policy)policy, 8000, 10, 10);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        assert_true(put(reader, cache, "a", 100, 0));
+        struct site_cache_entry *found = find(reader, cache, "a");
+        site_cache_remove(reader, found);
+        assert_null(find(reader, cache, "a"));
+        assert_string_equal(((struct value *)found)->name, "a");
+        assert_int_equal(released, 0);
+        assert_int_equal(site_cache_totals(cache).retired_bytes, 100);
+        site_cache_quiesce(reader);
+        assert_int_equal(released, 1);
+        assert_int_equal(site_cache_totals(cache).retired_bytes, 0);
+        site_cache_free(cache);
+    }
+}
+
+static void every_reader_that_is_online_is_waited_for(void **state)
+{
+    (void)state;
+    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 8000, 10, 10);
+    struct site_cache_reader *first = site_cache_reader(cache, 0);
+    struct site_cache_reader *second = site_cache_reader(cache, 1);
+    assert_true(put(first, cache, "a", 100, 0));
+    site_cache_remove(first, find(first, cache, "a"));
+    site_cache_quiesce(first);
+    site_cache_quiesce(first);
+    assert_int_equal(released, 0);
+    site_cache_quiesce(second);
+    assert_int_equal(released, 1);
+
+    assert_true(put(first, cache, "b", 100, 0));
+    site_cache_remove(first, find(first, cache, "b"));
+    site_cache_quiesce(first);
+    assert_int_equal(released, 1);
+    site_cache_offline(second); /* going away is as good as a quiesce */
+    assert_int_equal(released, 2);
+
+    assert_true(put(first, cache, "c", 100, 0));
+    site_cache_remove(first, find(first, cache, "c"));
+    site_cache_quiesce(first); /* nobody waits for one that is away */
+    assert_int_equal(released, 3);
+
+    site_cache_online(second);
+    assert_true(put(first, cache, "d", 100, 0));
+    site_cache_remove(first, find(second, cache, "d"));
+    site_cache_quiesce(first);
+    assert_int_equal(released, 3);
+    site_cache_free(cache);
+    assert_int_equal(released, 4);
+}
+
+static void a_held_entry_outlives_eviction_and_the_cache(void **state)
+{
+    (void)state;
+    struct site_cache *cache = new_cache(SITE_CACHE_LRU, 8000, 1, 10);
+    struct site_cache_reader *reader = site_cache_reader(cache, 0);
+    assert_true(put(reader, cache, "a", 100, 0));
+    struct site_cache_entry *first = find(reader, cache, "a");
+    site_cache_hold(first);
+    assert_true(put(reader, cache, "b", 100, 0));
+    struct site_cache_entry *second = find(reader, cache, "b");
+    site_cache_hold(second);
+    site_cache_quiesce(reader);
+    assert_int_equal(site_cache_totals(cache).retired_bytes, 0);
+    site_cache_free(cache);
+    assert_int_equal(released, 0);
+    assert_string_equal(((struct value *)first)->name, "a");
+    assert_string_equal(((struct value *)second)->name, "b");
+    site_cache_release(first);
+    site_cache_release(second);
+    assert_int_equal(released, 2);
+}
+
+static void a_newer_value_replaces_one_with_the_same_key(void **state)
+{
+    (void)state;
+    for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
+        struct site_cache *cache = new_cache((enum site_cache_policy)policy, 8000, 10, 10);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        assert_true(put(reader, cache, "a", 100, 1));
+        struct site_cache_entry *old = find(reader, cache, "a");
+        assert_true(put(reader, cache, "a", 70, 0));
+        struct site_cache_entry *new = find(reader, cache, "a");
+        assert_ptr_not_equal(old, new);
+        assert_string_equal(((struct value *)old)->name, "a");
+        struct site_cache_totals totals = site_cache_totals(cache);
+        assert_int_equal(totals.entries, 1);
+        assert_int_equal(totals.bytes, 70);
+        assert_int_equal(totals.descriptors, 0);
+        assert_int_equal(totals.retired_bytes, 100);
+        assert_int_equal(totals.inserted, 2);
+        assert_int_equal(totals.evicted, 0);
+
+        site_cache_remove(reader, old); /* no longer the one: nothing happens */
+        assert_ptr_equal(find(reader, cache, "a"), new);
+        site_cache_free(cache);
+        assert_int_equal(released, 2);
+    }
+}
+
+static void a_replacement_in_a_full_cache_evicts_nobody(void **state)
+{
+    (void)state;
+    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 800, 2, 2);
+    struct site_cache_reader *reader = site_cache_reader(cache, 0);
+    assert_true(put(reader, cache, "a", 100, 1));
+    assert_true(put(reader, cache, "b", 100, 1));
+    assert_true(put(reader, cache, "b", 100, 1));
+    assert_non_null(find(reader, cache, "a"));
+    assert_int_equal(site_cache_totals(cache).evicted, 0);
+    site_cache_free(cache);
+}
+
+static void refuses_what_is_above_its_share(void **state)
+{
+    (void)state;
+    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 800, 10, 2);
+    struct site_cache_reader *reader = site_cache_reader(cache, 0);
+    assert_true(put(reader, cache, "fits", 100, 2));
+    assert_false(put(reader, cache, "large", 101, 0));
+    assert_false(put(reader, cache, "open", 100, 3));
+    assert_false(put(reader, cache, "fits", 101, 0));
+    assert_non_null(find(reader, cache, "fits")); /* a refused replacement changes nothing */
+    assert_null(find(reader, cache, "large"));
+    assert_int_equal(site_cache_totals(cache).refused, 3);
+    assert_int_equal(released, 3);
+    site_cache_free(cache);
+}
+
+static void keeps_nothing_without_bytes_or_entries(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct site_cache *cache =
+            new_cache(SITE_CACHE_SIEVE, i == 0 ? 0 : 8000, i == 0 ? 10 : 0, 1);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        assert_false(put(reader, cache, "a", 0, 0));
+        assert_null(find(reader, cache, "a"));
+        assert_int_equal(site_cache_totals(cache).refused, 1);
+        site_cache_free(cache);
+        assert_int_equal(released, 1);
+    }
+}
+
+static void an_entry_goes_in_once(void **state)
+{
+    (void)state;
+    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 8000, 10, 10);
+    struct site_cache_reader *reader = site_cache_reader(cache, 0);
+    struct site_cache_entry *entry = make(cache, "a", 100, 0);
+    assert_true(site_cache_insert(reader, entry));
+    assert_false(site_cache_insert(reader, entry));
+    site_cache_remove(reader, entry);
+    assert_false(site_cache_insert(reader, entry)); /* readers may still walk through it */
+    site_cache_quiesce(reader);
+    assert_false(site_cache_insert(reader, entry));
+    site_cache_release(entry);
+    assert_int_equal(released, 1);
+    site_cache_free(cache);
+}
+
+static void refuses_to_grow_while_a_quarter_is_retired(void **state)
+{
+    (void)state;
+    struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 800, 100, 0);
+    struct site_cache_reader *reader = site_cache_reader(cache, 0);
+    struct site_cache_reader *asleep = site_cache_reader(cache, 1);
+    static const char *const names[] = { "a", "b", "c" };
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(put(reader, cache, names[i], 100, 0));
+        site_cache_remove(reader, find(reader, cache, names[i]));
+        site_cache_quiesce(reader);
+    }
+    assert_int_equal(site_cache_totals(cache).retired_bytes, 300);
+    assert_false(put(reader, cache, "d", 10, 0));
+    assert_int_equal(site_cache_totals(cache).refused, 1);
+    site_cache_quiesce(asleep);
+    assert_true(put(reader, cache, "d", 10, 0));
+    assert_int_equal(site_cache_totals(cache).retired_bytes, 0);
+    site_cache_free(cache);
+}
+
+/* Fills a cache of four with a b c d, uses some, adds others, and tells who is left. */
+struct order_case {
+    enum site_cache_policy policy;
+    const char *used;
+    const char *added;
+    const char *left;
+};
+
+static void evicts_in_the_order_of_its_policy(void **state)
+{
+    (void)state;
+    static const struct order_case cases[] = {
+        { SITE_CACHE_SIEVE, "", "e", "bcde" },
+        { SITE_CACHE_SIEVE, "a", "e", "acde" },
+        /* the hand goes on behind c, to d */
+        { SITE_CACHE_SIEVE, "ab", "ef", "abef" },
+        /* d was the newest: the hand begins again at a */
+        { SITE_CACHE_SIEVE, "abc", "efg", "cefg" },
+        /* all are marked: round once, and a goes */
+        { SITE_CACHE_SIEVE, "abcd", "e", "bcde" },
+        { SITE_CACHE_LRU, "", "e", "bcde" },
+        { SITE_CACHE_LRU, "a", "e", "acde" },
+        { SITE_CACHE_LRU, "ab", "ef", "abef" },
+        { SITE_CACHE_LRU, "dcba", "ef", "abef" },
+        { SITE_CACHE_LRU, "abcd", "e", "bcde" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct order_case *c = &cases[i];
+        struct site_cache *cache = new_cache(c->policy, 80000, 4, 10);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        for (const char *name = "abcd"; *name != '\0'; name++)
+            assert_true(put(reader, cache, (char[]){ *name, '\0' }, 10, 0));
+        for (const char *name = c->used; *name != '\0'; name++)
+            assert_non_null(find(reader, cache, (char[]){ *name, '\0' }));
+        for (const char *name = c->added; *name != '\0'; name++)
+            assert_true(put(reader, cache, (char[]){ *name, '\0' }, 10, 0));
+        for (const char *name = "abcdefg"; *name != '\0'; name++)
+            if ((find(reader, cache, (char[]){ *name, '\0' }) != NULL) !=
+                (strchr(c->left, *name) != NULL))
+                fail_msg("case %zu: %c", i, *name);
+        assert_int_equal(site_cache_totals(cache).evicted, strlen(c->added));
+        site_cache_free(cache);
+    }
+}
+
+static void room_for_a_descriptor_is_taken_from_those_who_hold_some(void **state)
+{
+    (void)state;
+    for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
+        struct site_cache *cache = new_cache((enum site_cache_policy)policy, 80000, 100, 3);
+        struct site_cache_reader *reader = site_cache_reader(cache, 0);
+        assert_true(put(reader, cache, "plain", 10, 0));
+        assert_true(put(reader, cache, "open1", 10, 1));
+        assert_true(put(reader, cache, "open2", 10, 2));
+        assert_non_null(find(reader, cache, "open1"));
+        assert_true(put(reader, cache, "open3", 10, 1));
+        assert_non_null(find(reader, cache, "plain"));
+        assert_non_null(find(reader, cache, "open1"));
+        assert_null(find(reader, cache, "open2"));
+        assert_int_equal(site_cache_totals(cache).descriptors, 2);
+        site_cache_free(cache);
+    }
+}
+
+static void each_cache_hashes_in_its_own_way(void **state)
+{
+    (void)state;
+    struct site_cache *one = new_cache(SITE_CACHE_SIEVE, 800, 1, 0);
+    struct site_cache *other = new_cache(SITE_CACHE_SIEVE, 800, 1, 0);
+    assert_int_not_equal(site_cache_hash(one, SPAN("/index.html")),
+                         site_cache_hash(other, SPAN("/index.html")));
+    site_cache_free(one);
+    site_cache_free(other);
+    site_cache_free(NULL);
+}
+
+static void a_table_beyond_all_memory_is_refused(void **state)
+{
+    (void)state;
+    assert_null(site_cache_new((struct site_cache_limits){ .entries = SIZE_MAX }, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_what_was_put_in_and_nothing_else),
+        cmocka_unit_test(tells_keys_with_the_same_hash_apart),
+        cmocka_unit_test(a_value_lives_until_its_creator_and_the_cache_let_go),
+        cmocka_unit_test(what_was_found_stays_valid_until_the_next_quiesce),
+        cmocka_unit_test(every_reader_that_is_online_is_waited_for),
+        cmocka_unit_test(a_held_entry_outlives_eviction_and_the_cache),
+        cmocka_unit_test(a_newer_value_replaces_one_with_the_same_key),
+        cmocka_unit_test(a_replacement_in_a_full_cache_evicts_nobody),
+        cmocka_unit_test(refuses_what_is_above_its_share),
+        cmocka_unit_test(keeps_nothing_without_bytes_or_entries),
+        cmocka_unit_test(an_entry_goes_in_once),
+        cmocka_unit_test(refuses_to_grow_while_a_quarter_is_retired),
+        cmocka_unit_test(evicts_in_the_order_of_its_policy),
+        cmocka_unit_test(room_for_a_descriptor_is_taken_from_those_who_hold_some),
+        cmocka_unit_test(each_cache_hashes_in_its_own_way),
+        cmocka_unit_test(a_table_beyond_all_memory_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How soon a change on the disk is seen, how little is asked of the disk until
+ * then, and what becomes of a file that changes while it is read.
+ */
+#include "unit/site/fixture.h"
+
+#include <pthread.h>
+
+/* Freshness */
+
+static void a_fresh_hit_does_not_ask_the_disk(void **state)
+{
+    struct fixture *f = *state;
+    bool is_new;
+    tree_write(&f->tree, "root/a.txt", "first");
+    struct site_entry *entry = find_file(f, "/a.txt");
+    tree_remove_file(&f->tree, "root/a.txt");
+    f->now_ns += SITE_FRESH_NS - 1;
+    assert_ptr_equal(find(f, "/a.txt", &is_new), entry);
+    assert_false(is_new);
+    f->now_ns += 1;
+    assert_int_equal(result_of(f, SPAN("/a.txt")), SITE_ABSENT);
+    assert_int_equal(site_cache_totals(f->cache).entries, 0);
+}
+
+static void a_time_before_the_last_check_is_fresh(void **state)
+{
+    struct fixture *f = *state;
+    bool is_new;
+    tree_write(&f->tree, "root/a.txt", "first");
+    (void)find_file(f, "/a.txt");
+    f->now_ns -= 1000; /* another thread woke up a little earlier */
+    (void)find(f, "/a.txt", &is_new);
+    assert_false(is_new);
+}
+
+static void an_unchanged_file_keeps_its_entry(void **state)
+{
+    struct fixture *f = *state;
+    bool is_new;
+    tree_write(&f->tree, "root/a.txt", "first");
+    struct site_entry *entry = find_settled(f, "/a.txt");
+    for (int i = 0; i < 3; i++) {
+        pass_time(f);
+        assert_ptr_equal(find(f, "/a.txt", &is_new), entry);
+        assert_int_equal(entry->checked_ns, f->now_ns);
+    }
+}
+
+static void write_in_place(const struct tree *tree)
+{
+    tree_write(tree, "root/a.txt", "other");
+}
+
+static void write_in_place_and_put_the_time_back(const struct tree *tree)
+{
+    tree_write(tree, "root/a.txt", "other");
+    tree_date(tree, "root/a.txt", LONG_AGO_NS);
+}
+
+static void replace(const struct tree *tree)
+{
+    tree_write(tree, "root/b.txt", "other");
+    tree_date(tree, "root/b.txt", LONG_AGO_NS);
+    tree_rename(tree, "root/b.txt", "root/a.txt");
+}
+
+static void replace_by_link(const struct tree *tree)
+{
+    tree_write(tree, "root/b.txt", "other");
+    tree_remove_file(tree, "root/a.txt");
+    tree_link(tree, "root/a.txt", "b.txt");
+}
+
+static void every_kind_of_change_is_seen_after_half_a_second(void **state)
+{
+    static void (*const changes[])(const struct tree *) = { write_in_place,
+                                                            write_in_place_and_put_the_time_back,
+                                                            replace, replace_by_link };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        tree_write(&f->tree, "root/a.txt", "first");
+        tree_date(&f->tree, "root/a.txt", LONG_AGO_NS);
+        assert_body_is(find_settled(f, "/a.txt"), "first");
+        changes[i](&f->tree);
+        assert_body_is(find_file(f, "/a.txt"), "first");
+        pass_time(f);
+        assert_body_is(find_file(f, "/a.txt"), "other");
+        (void)unlinkat(f->tree.fd, "root/a.txt", 0);
+        pass_time(f);
+    }
+}
+
+static void a_change_within_the_tick_of_the_load_is_seen_by_content(void **state)
+{
+    struct fixture *f = *state;
+    /* Both writes may carry the same time and the same size. */
+    for (int i = 0; i < 200; i++) {
+        tree_write(&f->tree, "root/a.txt", "first");
+        pass_time(f);
+        assert_body_is(find_file(f, "/a.txt"), "first");
+        tree_write(&f->tree, "root/a.txt", "other");
+        pass_time(f);
+        assert_body_is(find_file(f, "/a.txt"), "other");
+    }
+}
+
+static void a_changed_entry_leaves_the_cache_even_if_the_new_one_is_not_published(void **state)
+{
+    struct fixture *f = *state;
+    tree_write(&f->tree, "root/a.txt", "first");
+    (void)find_settled(f, "/a.txt");
+    tree_write(&f->tree, "root/a.txt", "other");
+    pass_time(f);
+    assert_int_equal(result_of(f, SPAN("/a.txt")), SITE_FILE);
+    assert_int_equal(site_cache_totals(f->cache).entries, 0);
+    assert_body_is(find_file(f, "/a.txt"), "other");
+}
+
+static void the_choice_of_index_file_is_checked_too(void **state)
+{
+    struct fixture *f = *state;
+    tree_write(&f->tree, "root/index.txt", "second choice");
+    assert_body_is(find_settled(f, "/"), "second choice");
+    tree_write(&f->tree, "root/index.html", "first choice");
+    pass_time(f);
+    const struct site_entry *entry = find_file(f, "/");
+    assert_body_is(entry, "first choice");
+    assert_span_is(entry->type, "text/html; charset=utf-8");
+    tree_remove_file(&f->tree, "root/index.html");
+    pass_time(f);
+    assert_body_is(find_file(f, "/"), "second choice");
+    tree_remove_file(&f->tree, "root/index.txt");
+    pass_time(f);
+    assert_int_equal(result_of(f, SPAN("/")), SITE_FORBIDDEN);
+}
+
+static void out_of_descriptors_is_busy_and_passes(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit limit, none;
+
+    tree_write(&f->tree, "root/a.txt", "first");
+    tree_write(&f->tree, "root/b.txt", "second");
+    struct site_entry *entry = find_settled(f, "/a.txt");
+    int lowest_free = dup(f->tree.fd);
+    (void)close(lowest_free);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = (rlim_t)lowest_free;
+    pass_time(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    enum site_result known = result_of(f, SPAN("/a.txt"));
+    enum site_result unknown = result_of(f, SPAN("/b.txt"));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(known, SITE_BUSY);
+    assert_int_equal(unknown, SITE_BUSY);
+    assert_ptr_equal(find_file(f, "/a.txt"), entry); /* it is asked about again at once */
+    assert_int_equal(entry->checked_ns, f->now_ns);
+}
+
+/* A file that does not hold still */
+
+struct restless {
+    const struct tree *tree;
+    _Atomic bool stop;
+};
+
+/* Every version has another length. */
+static void *change_all_the_time(void *argument)
+{
+    struct restless *restless = argument;
+    int fd = openat(restless->tree->fd, "root/restless.txt", O_WRONLY | O_CLOEXEC);
+    for (int i = 0; !restless->stop; i++)
+        if (ftruncate(fd, 600 * 1024 + i % 64 * 512) < 0)
+            break;
+    (void)close(fd);
+    return NULL;
+}
+
+static void an_entry_holds_one_version_or_is_nobody_elses(void **state)
+{
+    struct fixture *f = *state;
+    struct restless restless = { .tree = &f->tree };
+    struct site_entry *entry;
+    pthread_t thread;
+    bool is_new;
+
+    f->options.body_max = 1024 * 1024;
+    site_cache_free(f->cache);
+    open_cache(f, 64 * 1024 * 1024);
+    tree_write(&f->tree, "root/restless.txt", "x");
+    assert_int_equal(pthread_create(&thread, NULL, change_all_the_time, &restless), 0);
+    for (int i = 0; i < 300; i++) {
+        enum site_result result =
+            site_find(f->site, f->reader, SPAN("/restless.txt"), f->now_ns, &entry, &is_new);
+        pass_time(f);
+        if (result == SITE_BUSY) /* shorter at every look */
+            continue;
+        assert_int_equal(result, SITE_FILE);
+        if (!is_new) /* the other thread did not run for so long that the file settled */
+            continue;
+        site_publish(f->reader, entry);
+        const struct site_file *file = &entry->file[SITE_PLAIN];
+        assert_int_equal(entry->cache.resident, file->etag.len > 0);
+        assert_int_equal(file->last_modified_s < 0, file->etag.len == 0);
+        assert_int_equal(file->body[file->size - 1], file->size > 1 ? '\0' : 'x');
+        site_cache_release(&entry->cache);
+    }
+    restless.stop = true;
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_fresh_hit_does_not_ask_the_disk),
+        TEST(a_time_before_the_last_check_is_fresh),
+        TEST(an_unchanged_file_keeps_its_entry),
+        TEST(every_kind_of_change_is_seen_after_half_a_second),
+        TEST(a_change_within_the_tick_of_the_load_is_seen_by_content),
+        TEST(a_changed_entry_leaves_the_cache_even_if_the_new_one_is_not_published),
+        TEST(the_choice_of_index_file_is_checked_too),
+        TEST(out_of_descriptors_is_busy_and_passes),
+        TEST(an_entry_holds_one_version_or_is_nobody_elses),
+    };
+    return cmocka_run_group_tests_name("site/freshness", tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Listings: what is in them, in which order, and that no name, whatever its
+ * bytes, breaks the page or the JSON.
+ */
+#include "site/listing.h"
+
+#include "unit/site/fixture.h"
+
+#include <errno.h>
+
+/* The listing as text with a NUL; the test frees it. */
+static char *render(const struct fixture *f, const char *path, const char *query,
+                    enum site_listing_form form)
+{
+    const struct site_listing_request request = {
+        .path = span_text(path),
+        .query = span_text(query),
+        .form = form,
+    };
+    char *text;
+    size_t len;
+
+    assert_int_equal(site_listing_render(f->site, &request, &text, &len), 0);
+    char *ended = realloc(text, len + 1);
+    if (ended == NULL)
+        abort();
+    ended[len] = '\0';
+    assert_int_equal(strlen(ended), len);
+    return ended;
+}
+
+/* The names of a JSON listing as "a b c"; for names without escapes. */
+static void read_names(const char *json, char *out, size_t size)
+{
+    static const char before[] = "{\"name\":\"";
+    size_t len = 0;
+
+    for (const char *at = strstr(json, before); at != NULL; at = strstr(at, before)) {
+        at += sizeof(before) - 1;
+        size_t name_len = strcspn(at, "\"");
+        assert_true(len + name_len + 2 < size);
+        if (len > 0)
+            out[len++] = ' ';
+        memcpy(out + len, at, name_len);
+        len += name_len;
+    }
+    out[len] = '\0';
+}
+
+static void assert_order(const struct fixture *f, const char *path, const char *query,
+                         const char *expected)
+{
+    char names[4096];
+    char *json = render(f, path, query, SITE_LISTING_JSON);
+    read_names(json, names, sizeof(names));
+    free(json);
+    if (strcmp(names, expected) != 0)
+        fail_msg("%s?%s: \"%s\", not \"%s\"", path, query, names, expected);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("nowhere in the listing: %s", part);
+}
+
+static void puts_directories_first_and_names_in_natural_order(void **state)
+{
+    static const char *const files[] = { "img10",
+                                         "img2",
+                                         "IMG1",
+                                         "img1",
+                                         "img002",
+                                         "img02",
+                                         "a",
+                                         "B",
+                                         "c",
+                                         "0",
+                                         "00",
+                                         "10",
+                                         "9",
+                                         "img2b",
+                                         "img",
+                                         "z9999999999999999999999",
+                                         "z10000000000000000000000" };
+    struct fixture *f = *state;
+
+    tree_folder(&f->tree, "root/list");
+    tree_folder(&f->tree, "root/list/zoo");
+    tree_folder(&f->tree, "root/list/Ape");
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), "root/list/%s", files[i]);
+        tree_write(&f->tree, path, "x");
+    }
+    assert_order(f, "/list/", "",
+                 "Ape zoo 0 00 9 10 a B c img IMG1 img1 img002 img02 img2 img2b img10 "
+                 "z9999999999999999999999 z10000000000000000000000");
+}
+
+static void sorts_as_the_query_says(void **state)
+{
+    struct fixture *f = *state;
+    const struct tree *tree = &f->tree;
+
+    tree_folder(tree, "root/y");
+    tree_folder(tree, "root/z");
+    tree_write(tree, "root/a", "333");
+    tree_write(tree, "root/b", "1");
+    tree_write(tree, "root/c", "22");
+    tree_write(tree, "root/d", "22");
+    tree_date(tree, "root/y", 50 * SECOND_NS);
+    tree_date(tree, "root/z", 40 * SECOND_NS);
+    tree_date(tree, "root/a", 20 * SECOND_NS);
+    tree_date(tree, "root/b", 30 * SECOND_NS);
+    tree_date(tree, "root/c", 10 * SECOND_NS);
+    tree_date(tree, "root/d", 10 * SECOND_NS);
+    assert_order(f, "/", "", "y z a b c d");
+    assert_order(f, "/", "sort=name", "y z a b c d");
+    assert_order(f, "/", "sort=name&order=desc", "z y d c b a");
+    assert_order(f, "/", "order=desc", "z y d c b a");
+    assert_order(f, "/", "sort=size", "y z b c d a");
+    assert_order(f, "/", "order=desc&sort=size", "z y a d c b");
+    assert_order(f, "/", "sort=time", "z y c d a b");
+    assert_order(f, "/", "sort=time&order=desc", "y z b a d c");
+    assert_order(f, "/", "sort=", "y z a b c d");
+    assert_order(f, "/", "sort=colour&order=up&&=&x", "y z a b c d");
+    assert_order(f, "/", "sort=time&sort=name&order=desc&order=asc", "y z a b c d");
+}
+
+/* The definition of natural order, without keys: two positions and no memory. */
+static int compare_naturally(const char *a, const char *b)
+{
+    const char *const a_start = a;
+    const char *const b_start = b;
+
+    while (*a != '\0' && *b != '\0') {
+        bool digits = *a >= '0' && *a <= '9' && *b >= '0' && *b <= '9';
+        if (digits) {
+            char *a_end, *b_end;
+            unsigned long long a_value = strtoull(a, &a_end, 10);
+            unsigned long long b_value = strtoull(b, &b_end, 10);
+            if (a_value != b_value)
+                return a_value < b_value ? -1 : 1;
+            a = a_end;
+            b = b_end;
+            continue;
+        }
+        /* a digit against anything else counts as '0', as all numbers stand together */
+        int a_char = *a >= '0' && *a <= '9' ? '0' : (unsigned char)ascii_lower(*a);
+        int b_char = *b >= '0' && *b <= '9' ? '0' : (unsigned char)ascii_lower(*b);
+        if (a_char != b_char)
+            return a_char - b_char;
+        a++;
+        b++;
+    }
+    if (*a != *b)
+        return *a == '\0' ? -1 : 1;
+    return strcmp(a_start, b_start);
+}
+
+static void every_pair_of_random_names_is_in_natural_order(void **state)
+{
+    enum { NAMES = 300, NAME_SIZE = 12 };
+    static const char letters[] = "aAbB0123009_~";
+    static char names[NAMES][NAME_SIZE];
+    struct fixture *f = *state;
+    char listed[NAMES * NAME_SIZE + 1];
+    unsigned random = 12345;
+    size_t count = 0;
+
+    for (int i = 0; i < NAMES; i++) {
+        char path[64];
+        size_t len = 1 + random % (NAME_SIZE - 2);
+        char name[NAME_SIZE] = "";
+        for (size_t at = 0; at < len; at++) {
+            random = random * 1103515245 + 12345;
+            name[at] = letters[(random >> 16) % (sizeof(letters) - 1)];
+        }
+        (void)snprintf(path, sizeof(path), "root/%s", name);
+        tree_write(&f->tree, path, "");
+    }
+    char *json = render(f, "/", "", SITE_LISTING_JSON);
+    read_names(json, listed, sizeof(listed));
+    free(json);
+    for (char *name = strtok(listed, " "); name != NULL; name = strtok(NULL, " "))
+        (void)snprintf(names[count++], NAME_SIZE, "%s", name);
+    assert_true(count > NAMES / 2);
+    for (size_t a = 0; a < count; a++)
+        for (size_t b = a + 1; b < count; b++)
+            if (compare_naturally(names[a], names[b]) >= 0)
+                fail_msg("%s before %s", names[a], names[b]);
+}
+
+static void leaves_out_what_could_not_be_served(void **state)
+{
+    struct fixture *f = *state;
+    const struct tree *tree = &f->tree;
+
+    tree_write(tree, "root/file", "x");
+    tree_write(tree, "root/.hidden", "x");
+    tree_folder(tree, "root/.git");
+    tree_write(tree, "root/line\nbreak", "x");
+    assert_int_equal(mkfifoat(tree->fd, "root/fifo", 0644), 0);
+    tree_link(tree, "root/inside", "file");
+    tree_link(tree, "root/dead", "nowhere");
+    tree_link(tree, "root/out", "../secret");
+    tree_link(tree, "root/out_folder", "..");
+    tree_link(tree, "root/absolute", "/etc");
+    tree_link(tree, "root/here", ".");
+    assert_order(f, "/", "", "here file inside");
+    f->options.hidden = true;
+    assert_order(f, "/", "", ".git here .hidden file inside");
+}
+
+static void says_what_each_entry_is(void **state)
+{
+    struct fixture *f = *state;
+    tree_folder(&f->tree, "root/folder");
+    tree_write(&f->tree, "root/file.txt", "12345");
+    tree_date(&f->tree, "root/folder", LONG_AGO_NS);
+    tree_date(&f->tree, "root/file.txt", INT64_C(951782400) * SECOND_NS); /* a leap day */
+    tree_link(&f->tree, "root/link.txt", "file.txt");
+
+    char *json = render(f, "/", "", SITE_LISTING_JSON);
+    assert_string_equal(json, "[\n"
+                              "{\"name\":\"folder\",\"type\":\"directory\",\"size\":null,"
+                              "\"modified\":\"2001-09-09T01:46:40Z\"},\n"
+                              "{\"name\":\"file.txt\",\"type\":\"file\",\"size\":5,"
+                              "\"modified\":\"2000-02-29T00:00:00Z\"},\n"
+                              "{\"name\":\"link.txt\",\"type\":\"file\",\"size\":5,"
+                              "\"modified\":\"2000-02-29T00:00:00Z\"}\n"
+                              "]\n");
+    free(json);
+    char *html = render(f, "/", "", SITE_LISTING_HTML);
+    assert_has(html, "<tr class=\"d\"><td><a href=\"folder/\"><bdi>folder/</bdi></a></td><td></td>"
+                     "<td><time datetime=\"2001-09-09T01:46:40Z\">2001-09-09 01:46</time>");
+    assert_has(html, "<tr><td><a href=\"file.txt\"><bdi>file.txt</bdi></a></td>"
+                     "<td title=\"5 bytes\">5 B</td><td><time datetime=\"2000-02-29T00:00:00Z\">");
+    assert_has(html, "1 folder, 2 files");
+    assert_null(strstr(html, "<script"));
+    free(html);
+}
+
+static void shows_times_of_every_century(void **state)
+{
+    static const struct {
+        int64_t seconds;
+        const char *text;
+    } cases[] = {
+        { 0, "1970-01-01T00:00:00Z" },          { -1, "1969-12-31T23:59:59Z" },
+        { 68169600, "1972-02-29T00:00:00Z" },   { 4107542399, "2100-02-28T23:59:59Z" },
+        { 4107542400, "2100-03-01T00:00:00Z" }, { 1795248000, "2026-11-21T08:00:00Z" },
+    };
+    struct fixture *f = *state;
+
+    tree_write(&f->tree, "root/file", "x");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tree_date(&f->tree, "root/file", cases[i].seconds * SECOND_NS);
+        char *json = render(f, "/", "", SITE_LISTING_JSON);
+        assert_has(json, cases[i].text);
+        free(json);
+    }
+}
+
+static void shows_sizes_that_people_can_read(void **state)
+{
+    static const struct {
+        off_t size;
+        const char *text;
+    } cases[] = {
+        { 0, "title=\"0 bytes\">0 B<" },
+        { 1, "title=\"1 byte\">1 B<" },
+        { 1023, ">1023 B<" },
+        { 1024, ">1.0 KiB<" },
+        { 1536, ">1.5 KiB<" },
+        { 10188, ">9.9 KiB<" },
+        { 10240, ">10 KiB<" },
+        { 1047552, ">1023 KiB<" },
+        { 1048575, ">1.0 MiB<" },
+        { 1048576, "title=\"1048576 bytes\">1.0 MiB<" },
+        { (off_t)5 << 30, ">5.0 GiB<" },
+        { ((off_t)1 << 43) - 1, ">8.0 TiB<" },
+    };
+    struct fixture *f = *state;
+
+    tree_write(&f->tree, "root/file", "");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (truncate(tree_absolute(&f->tree, "root/file"), cases[i].size) < 0)
+            continue; /* larger than this filesystem has files */
+        char *html = render(f, "/", "", SITE_LISTING_HTML);
+        assert_has(html, cases[i].text);
+        free(html);
+    }
+}
+
+static void no_name_breaks_the_page_or_the_json(void **state)
+{
+    static const struct {
+        const char *name, *href, *html, *json;
+    } cases[] = {
+        { "<b>&\"'", "%3Cb%3E%26%22%27", "&lt;b&gt;&amp;&quot;&#39;", "<b>&\\\"'" },
+        { "a:b", "a%3Ab", "a:b", "a:b" },
+        { "100% ?#", "100%25%20%3F%23", "100% ?#", "100% ?#" },
+        { "back\\slash", "back%5Cslash", "back\\slash", "back\\\\slash" },
+        { "gr\xc3\xbc\xc3\x9f", "gr%C3%BC%C3%9F", "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+        { "\xf0\x9f\x8c\x8a", "%F0%9F%8C%8A", "\xf0\x9f\x8c\x8a", "\xf0\x9f\x8c\x8a" },
+        { "latin\xfc.", "latin%FC.", "latin\xef\xbf\xbd.", "latin\xef\xbf\xbd." },
+        { "cut\xe2\x82", "cut%E2%82", "cut\xef\xbf\xbd\xef\xbf\xbd",
+          "cut\xef\xbf\xbd\xef\xbf\xbd" },
+        { "\xc0\xaf", "%C0%AF", "\xef\xbf\xbd\xef\xbf\xbd", "\xef\xbf\xbd\xef\xbf\xbd" },
+        { "\xed\xa0\x80", "%ED%A0%80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd",
+          "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+        { "\xf4\x90\x80\x80", "%F4%90%80%80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd",
+          "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[64];
+        char expected[256];
+        (void)snprintf(path, sizeof(path), "root/%s", cases[i].name);
+        tree_write(&f->tree, path, "x");
+        char *html = render(f, "/", "", SITE_LISTING_HTML);
+        char *json = render(f, "/", "", SITE_LISTING_JSON);
+        (void)snprintf(expected, sizeof(expected), "<a href=\"%s\"><bdi>%s</bdi>", cases[i].href,
+                       cases[i].html);
+        assert_has(html, expected);
+        (void)snprintf(expected, sizeof(expected), "{\"name\":\"%s\",", cases[i].json);
+        assert_has(json, expected);
+        free(html);
+        free(json);
+        tree_remove_file(&f->tree, path);
+    }
+}
+
+static void shows_the_way_back_up(void **state)
+{
+    struct fixture *f = *state;
+    tree_folder(&f->tree, "root/<a>");
+    tree_folder(&f->tree, "root/<a>/b");
+    char *html = render(f, "/<a>/b/", "", SITE_LISTING_HTML);
+    assert_has(html, "<title>Index of /&lt;a&gt;/b/</title>");
+    assert_has(html, "<h1><a href=\"../../\" aria-label=\"Top\"><bdi>/</bdi></a>"
+                     "<a href=\"../\"><bdi>&lt;a&gt;</bdi></a><i>/</i><bdi>b</bdi><i>/</i></h1>");
+    assert_has(html, "<a href=\"../\">../</a>");
+    assert_has(html, "This folder is empty.");
+    free(html);
+    html = render(f, "/", "", SITE_LISTING_HTML);
+    assert_has(html, "<h1><bdi>/</bdi></h1>");
+    assert_null(strstr(html, "../"));
+    free(html);
+}
+
+static void column_heads_sort_and_turn_round(void **state)
+{
+    struct fixture *f = *state;
+    char *html = render(f, "/", "", SITE_LISTING_HTML);
+    assert_has(html, "aria-sort=\"ascending\"><a href=\"?sort=name&amp;order=desc\">Name</a>");
+    assert_has(html, "<th scope=\"col\"><a href=\"?sort=size&amp;order=desc\">Size</a>");
+    free(html);
+    html = render(f, "/", "sort=size&order=desc", SITE_LISTING_HTML);
+    assert_has(html, "aria-sort=\"descending\"><a href=\"?sort=size&amp;order=asc\">Size</a>");
+    assert_has(html, "<th scope=\"col\"><a href=\"?sort=name&amp;order=asc\">Name</a>");
+    free(html);
+}
+
+static void refuses_what_is_not_a_directory_to_show(void **state)
+{
+    static const struct {
+        const char *path;
+        int error;
+    } cases[] = {
+        { "/nothing/", -ENOENT },    { "/file/", -ENOENT }, { "/folder", -ENOENT },
+        { "/.git/", -ENOENT },       { "", -ENOENT },       { "/../", -ENOENT },
+        { "/out_folder/", -EACCES },
+    };
+    struct fixture *f = *state;
+    char *text = NULL;
+    size_t len;
+
+    tree_folder(&f->tree, "root/folder");
+    tree_folder(&f->tree, "root/.git");
+    tree_write(&f->tree, "root/file", "x");
+    tree_link(&f->tree, "root/out_folder", "..");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct site_listing_request request = { .path = span_text(cases[i].path) };
+        assert_int_equal(site_listing_render(f->site, &request, &text, &len), cases[i].error);
+        assert_null(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(puts_directories_first_and_names_in_natural_order),
+        TEST(sorts_as_the_query_says),
+        TEST(every_pair_of_random_names_is_in_natural_order),
+        TEST(leaves_out_what_could_not_be_served),
+        TEST(says_what_each_entry_is),
+        TEST(shows_times_of_every_century),
+        TEST(shows_sizes_that_people_can_read),
+        TEST(no_name_breaks_the_page_or_the_json),
+        TEST(shows_the_way_back_up),
+        TEST(column_heads_sort_and_turn_round),
+        TEST(refuses_what_is_not_a_directory_to_show),
+    };
+    return cmocka_run_group_tests_name("site/listing", tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files that are stored compressed beside the plain one: when they may stand for
+ * it, and how they are told apart.
+ */
+#include "unit/site/fixture.h"
+
+/* Stored forms */
+
+static void write_forms(const struct tree *tree)
+{
+    tree_write(tree, "root/a.js", "plain");
+    tree_write(tree, "root/a.js.br", "b");
+    tree_write(tree, "root/a.js.zst", "zs");
+    tree_write(tree, "root/a.js.gz", "gzi");
+}
+
+static void finds_stored_forms_each_with_its_own_tag(void **state)
+{
+    struct fixture *f = *state;
+    write_forms(&f->tree);
+    const struct site_entry *entry = find_file(f, "/a.js");
+    assert_int_equal(entry->variants, (1 << SITE_VARIANTS) - 1);
+    assert_true(entry->negotiable);
+    assert_span_is(entry->type, "text/javascript; charset=utf-8");
+    for (int v = 0; v < SITE_VARIANTS; v++) {
+        assert_int_equal(entry->file[v].size, v == SITE_PLAIN ? 5 : v + 1);
+        for (int w = 0; w < v; w++)
+            assert_false(span_equal(entry->file[v].etag, entry->file[w].etag));
+    }
+}
+
+static void equal_bytes_in_two_forms_have_two_tags(void **state)
+{
+    struct fixture *f = *state;
+    tree_write(&f->tree, "root/a.js", "same");
+    tree_write(&f->tree, "root/a.js.gz", "same");
+    const struct site_entry *entry = find_file(f, "/a.js");
+    assert_int_equal(entry->variants, 1 << SITE_GZIP | 1 << SITE_PLAIN);
+    assert_false(span_equal(entry->file[SITE_GZIP].etag, entry->file[SITE_PLAIN].etag));
+}
+
+static void large_forms_carry_their_name_in_the_tag(void **state)
+{
+    struct fixture *f = *state;
+    char text[BODY_MAX + 1] = "x";
+    tree_write(&f->tree, "root/a.js", "plain");
+    tree_date(&f->tree, "root/a.js", LONG_AGO_NS);
+    tree_write_bytes(&f->tree, "root/a.js.zst", span_of(text, sizeof(text)));
+    tree_date(&f->tree, "root/a.js.zst", LONG_AGO_NS);
+    const struct site_entry *entry = find_settled(f, "/a.js");
+    assert_span_is(entry->file[SITE_ZSTD].etag, "\"de0b6b3a7640000-3e9-zst\"");
+    assert_true(entry->file[SITE_ZSTD].fd >= 0);
+    assert_true(entry->file[SITE_PLAIN].body != NULL);
+}
+
+static void a_form_that_is_older_empty_or_no_file_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    tree_write(&f->tree, "root/a.js", "plain");
+    tree_date(&f->tree, "root/a.js", LONG_AGO_NS);
+    tree_write(&f->tree, "root/a.js.br", "older");
+    tree_date(&f->tree, "root/a.js.br", LONG_AGO_NS - 1);
+    tree_write(&f->tree, "root/a.js.zst", "");
+    tree_folder(&f->tree, "root/a.js.gz");
+    assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_PLAIN);
+    tree_date(&f->tree, "root/a.js.br", LONG_AGO_NS);
+    pass_time(f);
+    assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_BR | 1 << SITE_PLAIN);
+}
+
+static void a_form_is_a_plain_file_when_asked_for_by_name(void **state)
+{
+    struct fixture *f = *state;
+    write_forms(&f->tree);
+    tree_write(&f->tree, "root/a.js.gz.br", "no form of a form");
+    const struct site_entry *entry = find_file(f, "/a.js.gz");
+    assert_int_equal(entry->variants, 1 << SITE_PLAIN);
+    assert_span_is(entry->type, "application/gzip");
+}
+
+static void forms_without_their_plain_file_are_absent(void **state)
+{
+    struct fixture *f = *state;
+    write_forms(&f->tree);
+    tree_remove_file(&f->tree, "root/a.js");
+    assert_int_equal(result_of(f, SPAN("/a.js")), SITE_ABSENT);
+}
+
+static void forms_are_looked_for_only_when_asked_to(void **state)
+{
+    struct fixture *f = *state;
+    write_forms(&f->tree);
+    f->options.precompressed = false;
+    assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_PLAIN);
+}
+
+static void a_form_that_comes_changes_or_goes_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    tree_write(&f->tree, "root/a.js", "plain");
+    assert_int_equal(find_settled(f, "/a.js")->variants, 1 << SITE_PLAIN);
+    tree_write(&f->tree, "root/a.js.gz", "one");
+    pass_time(f);
+    assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_GZIP | 1 << SITE_PLAIN);
+    assert_span_is(span_of(find_settled(f, "/a.js")->file[SITE_GZIP].body, 3), "one");
+    tree_write(&f->tree, "root/a.js.gz", "two");
+    pass_time(f);
+    assert_span_is(span_of(find_settled(f, "/a.js")->file[SITE_GZIP].body, 3), "two");
+    tree_write(&f->tree, "root/a.js", "newer"); /* makes the form too old */
+    tree_date(&f->tree, "root/a.js.gz", LONG_AGO_NS);
+    pass_time(f);
+    assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_PLAIN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(finds_stored_forms_each_with_its_own_tag),
+        TEST(equal_bytes_in_two_forms_have_two_tags),
+        TEST(large_forms_carry_their_name_in_the_tag),
+        TEST(a_form_that_is_older_empty_or_no_file_is_passed_over),
+        TEST(a_form_is_a_plain_file_when_asked_for_by_name),
+        TEST(forms_without_their_plain_file_are_absent),
+        TEST(forms_are_looked_for_only_when_asked_to),
+        TEST(a_form_that_comes_changes_or_goes_is_noticed),
+    };
+    return cmocka_run_group_tests_name("site/stored_forms", tests, NULL, NULL);
+}
