@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/answer.h"
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "http/accept.h"
+#include "http/precondition.h"
+#include "session/head.h"
+#include "session/line.h"
+#include "site/errorpage.h"
+
+#include <stdlib.h>
+
+enum {
+    PART_HEAD_MAX = 512 /* its media type is at most 127 + 127 bytes (RFC 6838 section 4.2) */
+};
+
+/* ---- bodies that do not fit behind their head ---- */
+
+static struct session_buffer *open_body(struct session_exchange *x, unsigned status)
+{
+    struct session_buffer *out = x->out;
+    out->open = true;
+    out->held = false;
+    out->entry = NULL;
+    out->owned = NULL;
+    out->memory = span_of(NULL, 0);
+    out->file = NULL;
+    out->file_at = out->file_end = 0;
+    out->head_left = out->len - out->at;
+    out->body_sent = 0;
+    out->line = session_line_defer(x, status);
+    out->ranges.count = 0;
+    out->next_range = 1;
+    return out;
+}
+
+void session_answer_end(struct session_worker *worker, struct session_buffer *out)
+{
+    if (!out->open)
+        return;
+    out->open = false;
+    session_line_end(worker, out->line, out->body_sent);
+    free(out->owned);
+    if (out->held)
+        site_cache_release(&out->entry->cache);
+}
+
+/* ---- whole files and parts of them ---- */
+
+/* Puts bytes [first, first + len) of a file behind the head, if they fit there. */
+static bool stage_bytes(struct buf *head, const struct site_file *file, uint64_t first, size_t len)
+{
+    if (len > buf_room(head))
+        return false;
+    if (file->body) {
+        buf_add(head, span_of(file->body + first, len));
+        return true;
+    }
+    if (site_file_read(file, head->at + head->len, len, first) < 0 || !site_file_unchanged(file))
+        return false;
+    head->len += len;
+    return true;
+}
+
+static void answer_bytes(struct session_exchange *x, enum http_status status, struct buf *head,
+                         struct site_entry *entry, const struct site_file *file, uint64_t first,
+                         uint64_t len)
+{
+    if (session_head_only(x)) {
+        session_head_stage(x, head);
+        session_line_log(x, status, 0);
+        return;
+    }
+    size_t small = file->body ? SESSION_COPY_MAX : SESSION_TAIL_BYTES;
+    if (len <= small && stage_bytes(head, file, first, (size_t)len)) {
+        session_head_stage(x, head);
+        session_line_log(x, status, len);
+        return;
+    }
+    session_head_stage(x, head);
+    struct session_buffer *out = open_body(x, status);
+    out->entry = entry;
+    if (file->body) {
+        out->memory = span_of(file->body + first, (size_t)len);
+    } else {
+        out->file = file;
+        out->file_at = first;
+        out->file_end = first + len;
+    }
+}
+
+static void answer_whole(struct session_exchange *x, struct site_entry *entry,
+                         const struct site_file *file)
+{
+    struct buf head = session_head_begin(x, HTTP_OK);
+    if (file->body && file->size <= SESSION_COPY_MAX && !session_head_only(x) &&
+        file->head.len + file->size <= buf_room(&head)) {
+        buf_add(&head, span_of(file->head.at, file->head.len + (size_t)file->size));
+        session_head_stage(x, &head);
+        session_line_log(x, HTTP_OK, file->size);
+        return;
+    }
+    buf_add(&head, file->head);
+    answer_bytes(x, HTTP_OK, &head, entry, file, 0, file->size);
+}
+
+static void add_content_range(struct buf *head, const struct http_range *range, uint64_t size)
+{
+    buf_add(head, SPAN("Content-Range: bytes "));
+    buf_add_u64(head, range->first);
+    buf_add_char(head, '-');
+    buf_add_u64(head, range->first + range->len - 1);
+    buf_add_char(head, '/');
+    buf_add_u64(head, size);
+    buf_add(head, SPAN("\r\n"));
+}
+
+static void add_boundary(struct buf *text, uint64_t boundary)
+{
+    buf_add(text, SPAN("weir"));
+    buf_add_hex(text, boundary, 16);
+}
+
+static void add_part_head(struct buf *text, const struct session_buffer *out, unsigned part)
+{
+    buf_add(text, part == 0 ? SPAN("--") : SPAN("\r\n--"));
+    add_boundary(text, out->boundary);
+    buf_add(text, SPAN("\r\nContent-Type: "));
+    buf_add(text, out->entry->type);
+    buf_add(text, SPAN("\r\n"));
+    add_content_range(text, &out->ranges.range[part], out->file->size);
+    buf_add(text, SPAN("\r\n"));
+}
+
+static void add_last_boundary(struct buf *text, const struct session_buffer *out)
+{
+    buf_add(text, SPAN("\r\n--"));
+    add_boundary(text, out->boundary);
+    buf_add(text, SPAN("--\r\n"));
+}
+
+bool session_answer_next_part(struct session_buffer *out)
+{
+    if (out->next_range > out->ranges.count)
+        return false;
+    out->at = 0;
+    struct buf text = buf_over(out->bytes, sizeof(out->bytes));
+    unsigned part = out->next_range++;
+    if (part == out->ranges.count) {
+        add_last_boundary(&text, out);
+    } else {
+        const struct http_range *range = &out->ranges.range[part];
+        add_part_head(&text, out, part);
+        if (out->file->body) {
+            out->memory = span_of(out->file->body + range->first, (size_t)range->len);
+        } else {
+            out->file_at = range->first;
+            out->file_end = range->first + range->len;
+        }
+    }
+    CHECK(!text.overflow);
+    out->len = text.len;
+    return true;
+}
+
+static uint64_t multipart_length(const struct session_buffer *out)
+{
+    char scratch[PART_HEAD_MAX];
+    uint64_t total = 0;
+    for (unsigned part = 0; part < out->ranges.count; part++) {
+        struct buf text = buf_over(scratch, sizeof(scratch));
+        add_part_head(&text, out, part);
+        CHECK(!text.overflow);
+        total += text.len + out->ranges.range[part].len;
+    }
+    struct buf text = buf_over(scratch, sizeof(scratch));
+    add_last_boundary(&text, out);
+    return total + text.len;
+}
+
+static void answer_parts(struct session_exchange *x, struct site_entry *entry,
+                         const struct site_file *file, const struct http_ranges *ranges)
+{
+    struct session_buffer *out = x->out;
+    out->entry = entry;
+    out->file = file;
+    out->ranges = *ranges;
+    out->boundary = hash_bytes(span_of((const char *)&x->worker->now_ns, sizeof(x->worker->now_ns)),
+                               file->size);
+    struct buf head = session_head_begin(x, HTTP_PARTIAL_CONTENT);
+    session_head_add_length(&head, multipart_length(out));
+    buf_add(&head, SPAN("Content-Type: multipart/byteranges; boundary="));
+    add_boundary(&head, out->boundary);
+    buf_add(&head, SPAN("\r\n"));
+    buf_add(&head, session_head_from(file, SESSION_MARK_ENCODING));
+    session_head_stage(x, &head);
+
+    open_body(x, HTTP_PARTIAL_CONTENT);
+    out->entry = entry;
+    out->file = file;
+    out->ranges.count = ranges->count;
+    out->next_range = 0;
+}
+
+static void answer_part(struct session_exchange *x, struct site_entry *entry,
+                        const struct site_file *file, const struct http_range *range)
+{
+    struct buf head = session_head_begin(x, HTTP_PARTIAL_CONTENT);
+    add_content_range(&head, range, file->size);
+    session_head_add_length(&head, range->len);
+    buf_add(&head, session_head_from(file, SESSION_MARK_TYPE));
+    answer_bytes(x, HTTP_PARTIAL_CONTENT, &head, entry, file, range->first, range->len);
+}
+
+static void answer_not_modified(struct session_exchange *x, const struct site_file *file)
+{
+    struct buf head = session_head_begin(x, HTTP_NOT_MODIFIED);
+    buf_add(&head, session_head_from(file, SESSION_MARK_VALIDATORS));
+    session_head_stage(x, &head);
+    session_line_log(x, HTTP_NOT_MODIFIED, 0);
+}
+
+static void answer_page(struct session_exchange *x, enum http_status status, struct span extra);
+
+static void answer_no_range(struct session_exchange *x, const struct site_file *file)
+{
+    char field[64];
+    struct buf extra = buf_over(field, sizeof(field));
+    buf_add(&extra, SPAN("Content-Range: bytes */"));
+    buf_add_u64(&extra, file->size);
+    buf_add(&extra, SPAN("\r\n"));
+    answer_page(x, HTTP_RANGE_NOT_SATISFIABLE, buf_span(&extra));
+}
+
+static void answer_ranges(struct session_exchange *x, struct site_entry *entry,
+                          const struct site_file *file)
+{
+    struct http_ranges ranges;
+    struct span field = http_request_field(x->request, x->head, HTTP_FIELD_RANGE);
+    if (x->request->method != HTTP_GET || !http_request_has(x->request, HTTP_FIELD_RANGE) ||
+        http_request_repeats(x->request, HTTP_FIELD_RANGE)) {
+        answer_whole(x, entry, file);
+        return;
+    }
+    switch (http_range_parse(field, file->size, &ranges)) {
+    case HTTP_RANGE_IGNORE:
+        answer_whole(x, entry, file);
+        return;
+    case HTTP_RANGE_UNSATISFIABLE:
+        answer_no_range(x, file);
+        return;
+    case HTTP_RANGE_SATISFIABLE:
+        if (ranges.count == 1)
+            answer_part(x, entry, file, &ranges.range[0]);
+        else
+            answer_parts(x, entry, file, &ranges);
+        return;
+    }
+}
+
+static const struct site_file *choose_variant(const struct session_exchange *x,
+                                              const struct site_entry *entry)
+{
+    if (!entry->negotiable)
+        return &entry->file[SITE_PLAIN];
+    struct span field = http_request_field(x->request, x->head, HTTP_FIELD_ACCEPT_ENCODING);
+    bool present = http_request_has(x->request, HTTP_FIELD_ACCEPT_ENCODING);
+    return &entry->file[http_accept_coding(present, field, entry->variants)];
+}
+
+/* The fields that make an answer depend on more than the path. */
+enum {
+    CONDITIONS = 1u << HTTP_FIELD_IF_MATCH | 1u << HTTP_FIELD_IF_NONE_MATCH |
+                 1u << HTTP_FIELD_IF_MODIFIED_SINCE | 1u << HTTP_FIELD_IF_UNMODIFIED_SINCE |
+                 1u << HTTP_FIELD_IF_RANGE | 1u << HTTP_FIELD_RANGE
+};
+
+static void answer_conditional(struct session_exchange *x, struct site_entry *entry,
+                               const struct site_file *file)
+{
+    struct http_validators current = { file->etag, file->last_modified_s };
+    switch (http_precondition_evaluate(x->request, x->head, current, x->worker->wall_s)) {
+    case HTTP_PROCEED:
+        answer_ranges(x, entry, file);
+        return;
+    case HTTP_IGNORE_RANGE:
+        answer_whole(x, entry, file);
+        return;
+    case HTTP_ANSWER_NOT_MODIFIED:
+        answer_not_modified(x, file);
+        return;
+    case HTTP_ANSWER_FAILED:
+        answer_page(x, HTTP_PRECONDITION_FAILED, span_of(NULL, 0));
+        return;
+    }
+}
+
+void session_answer_entry(struct session_exchange *x, struct site_entry *entry, bool owned)
+{
+    const struct site_file *file = choose_variant(x, entry);
+    if (__builtin_expect(file->head.len == 0, 0))
+        answer_page(x, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 1\r\n"));
+    else if (__builtin_expect((x->request->present & CONDITIONS) == 0, 1))
+        answer_whole(x, entry, file);
+    else
+        answer_conditional(x, entry, file);
+
+    if (!owned)
+        return;
+    if (x->out->open && x->out->entry == entry)
+        x->out->held = true;
+    else
+        site_cache_release(&entry->cache);
+}
+
+/* ---- texts and pages ---- */
+
+void session_answer_text(struct session_exchange *x, struct span type, char *text, size_t len)
+{
+    struct buf head = session_head_begin(x, HTTP_OK);
+    session_head_add_length(&head, len);
+    session_head_add_field(&head, SPAN("Content-Type: "), type);
+    buf_add(&head, SPAN("Vary: Accept\r\nX-Content-Type-Options: nosniff\r\n"));
+    session_head_end(x, &head);
+    session_head_stage(x, &head);
+    if (session_head_only(x)) {
+        session_line_log(x, HTTP_OK, 0);
+        free(text);
+        return;
+    }
+    struct session_buffer *out = open_body(x, HTTP_OK);
+    out->owned = text;
+    out->memory = span_of(text, len);
+}
+
+/* A page of the site's own for this status, or NULL. */
+static struct site_entry *find_own_page(struct session_exchange *x, enum http_status status,
+                                        bool *ret_owned)
+{
+    struct site_entry *entry;
+    if (!x->site || site_find_error_page(x->site->site, x->worker->reader, status,
+                                         x->worker->now_ns, &entry, ret_owned) != SITE_FILE)
+        return NULL;
+    if (*ret_owned) {
+        session_head_prepare(x, entry);
+        site_publish(x->worker->reader, entry);
+    }
+    if (entry->file[SITE_PLAIN].head.len > 0)
+        return entry;
+    if (*ret_owned)
+        site_cache_release(&entry->cache);
+    return NULL;
+}
+
+static void answer_page(struct session_exchange *x, enum http_status status, struct span extra)
+{
+    bool owned = false;
+    struct site_entry *own = find_own_page(x, status, &owned);
+    struct buf head = session_head_begin(x, status);
+    buf_add(&head, extra);
+    if (own) {
+        const struct site_file *file = &own->file[SITE_PLAIN];
+        session_head_add_length(&head, file->size);
+        session_head_add_field(&head, SPAN("Content-Type: "), own->type);
+        session_head_end(x, &head);
+        answer_bytes(x, status, &head, own, file, 0, file->size);
+        if (owned && x->out->open && x->out->entry == own)
+            x->out->held = true;
+        else if (owned)
+            site_cache_release(&own->cache);
+        return;
+    }
+    char page[SITE_ERRORPAGE_MAX];
+    size_t len = site_errorpage_render(page, sizeof(page), status, http_status_reason(status),
+                                       http_status_sentence(status));
+    session_head_add_length(&head, len);
+    buf_add(&head, SPAN("Content-Type: text/html; charset=utf-8\r\n"));
+    session_head_end(x, &head);
+    if (!session_head_only(x))
+        buf_add(&head, span_of(page, len));
+    session_head_stage(x, &head);
+    session_line_log(x, status, session_head_only(x) ? 0 : len);
+}
+
+#define ALLOW "Allow: GET, HEAD, OPTIONS\r\n"
+
+void session_answer_status(struct session_exchange *x, enum http_status status)
+{
+    struct span extra = span_of(NULL, 0);
+    if (status == HTTP_METHOD_NOT_ALLOWED)
+        extra = SPAN(ALLOW);
+    else if (status == HTTP_SERVICE_UNAVAILABLE)
+        extra = SPAN("Retry-After: 1\r\n");
+    answer_page(x, status, extra);
+}
+
+void session_answer_redirect(struct session_exchange *x)
+{
+    char field[SESSION_ANSWER_ROOM / 4];
+    struct buf location = buf_over(field, sizeof(field));
+    buf_add(&location, SPAN("Location: "));
+    http_target_encode_path(&location, x->target.path);
+    buf_add_char(&location, '/');
+    if (x->target.has_query) {
+        buf_add_char(&location, '?');
+        buf_add(&location, x->target.query);
+    }
+    buf_add(&location, SPAN("\r\n"));
+    if (location.overflow)
+        session_answer_status(x, HTTP_URI_TOO_LONG);
+    else
+        answer_page(x, HTTP_MOVED_PERMANENTLY, buf_span(&location));
+}
+
+void session_answer_options(struct session_exchange *x)
+{
+    struct buf head = session_head_begin(x, HTTP_NO_CONTENT);
+    buf_add(&head, SPAN(ALLOW));
+    session_head_end(x, &head);
+    session_head_stage(x, &head);
+    session_line_log(x, HTTP_NO_CONTENT, 0);
+}

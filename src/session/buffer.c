@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/buffer.h"
+
+#include "session/worker.h"
+
+#include <stdlib.h>
+
+enum { SPARE_MAX = 64 }; /* 2 MiB for each thread; a burst above it is given back */
+
+struct session_buffer *session_buffer_take(struct session_worker *worker)
+{
+    struct session_buffer *buffer = worker->spare;
+    if (__builtin_expect(buffer != NULL, 1)) {
+        worker->spare = buffer->next;
+        worker->spare_count--;
+    } else {
+        buffer = malloc(sizeof(*buffer));
+        if (!buffer)
+            return NULL;
+    }
+    buffer->at = buffer->len = 0;
+    buffer->open = false;
+    return buffer;
+}
+
+void session_buffer_give(struct session_worker *worker, struct session_buffer *buffer)
+{
+    CHECK(!buffer->open);
+    if (worker->spare_count >= SPARE_MAX) {
+        free(buffer);
+        return;
+    }
+    buffer->next = worker->spare;
+    worker->spare = buffer;
+    worker->spare_count++;
+}
+
+void session_buffer_free(struct session_buffer *spare)
+{
+    while (spare) {
+        struct session_buffer *next = spare->next;
+        free(spare);
+        spare = next;
+    }
+}

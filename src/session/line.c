@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/line.h"
+
+#include "base/buf.h"
+#include "session/answer.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+enum { PEER_MAX = INET6_ADDRSTRLEN };
+
+static char *put_octet(char *at, unsigned value)
+{
+    if (value >= 100)
+        *at++ = (char)('0' + value / 100);
+    if (value >= 10)
+        *at++ = (char)('0' + value / 10 % 10);
+    *at++ = (char)('0' + value % 10);
+    return at;
+}
+
+static size_t format_peer(char out[PEER_MAX], const struct session_peer *peer)
+{
+    if (peer->family == 4) {
+        char *at = put_octet(out, peer->address[0]);
+        for (int i = 1; i < 4; i++) {
+            *at++ = '.';
+            at = put_octet(at, peer->address[i]);
+        }
+        return (size_t)(at - out);
+    }
+    if (peer->family == 6 && inet_ntop(AF_INET6, peer->address, out, PEER_MAX))
+        return strlen(out);
+    out[0] = '-';
+    return 1;
+}
+
+static struct log_access_line line_of(const struct session_exchange *x, unsigned status,
+                                      uint64_t body_bytes)
+{
+    struct log_access_line line = {
+        .request_line = x->request_line,
+        .host = x->target.host,
+        .status = status,
+        .body_bytes = body_bytes,
+    };
+    if (x->request) {
+        line.referer = http_request_field(x->request, x->head, HTTP_FIELD_REFERER);
+        line.user_agent = http_request_field(x->request, x->head, HTTP_FIELD_USER_AGENT);
+    }
+    return line;
+}
+
+void session_line_log(struct session_exchange *x, unsigned status, uint64_t body_bytes)
+{
+    struct log_access *log = &x->worker->log;
+    if (!log->bytes)
+        return;
+    char peer[PEER_MAX];
+    struct log_access_line line = line_of(x, status, body_bytes);
+    line.peer = span_of(peer, format_peer(peer, &x->session->peer));
+    log_access_add(log, &line, x->worker->wall_s);
+}
+
+static struct span move_text(struct buf *to, struct span text)
+{
+    const char *at = to->at + to->len;
+    buf_add(to, text);
+    return span_of(at, text.len);
+}
+
+struct session_line *session_line_defer(struct session_exchange *x, unsigned status)
+{
+    if (!x->worker->log.bytes)
+        return NULL;
+    struct log_access_line line = line_of(x, status, 0);
+    char peer[PEER_MAX];
+    line.peer = span_of(peer, format_peer(peer, &x->session->peer));
+    size_t len = line.peer.len + line.request_line.len + line.host.len + line.referer.len +
+                 line.user_agent.len;
+    struct session_line *deferred = malloc(sizeof(*deferred) + len);
+    if (!deferred) {
+        log_access_add(&x->worker->log, &line, x->worker->wall_s);
+        return NULL;
+    }
+    struct buf text = buf_over(deferred->text, len);
+    line.peer = move_text(&text, line.peer);
+    line.request_line = move_text(&text, line.request_line);
+    line.host = move_text(&text, line.host);
+    line.referer = move_text(&text, line.referer);
+    line.user_agent = move_text(&text, line.user_agent);
+    deferred->line = line;
+    return deferred;
+}
+
+void session_line_end(struct session_worker *worker, struct session_line *line, uint64_t body_bytes)
+{
+    if (!line)
+        return;
+    line->line.body_bytes = body_bytes;
+    log_access_add(&worker->log, &line->line, worker->wall_s);
+    free(line);
+}

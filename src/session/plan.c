@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/plan.h"
+
+#include "http/accept.h"
+#include "session/head.h"
+#include "session/hosts.h"
+#include "site/listing.h"
+
+#include <errno.h>
+
+static struct span field_of(const struct session_exchange *x, enum http_field field)
+{
+    return http_request_field(x->request, x->head, field);
+}
+
+static void refuse(struct session_exchange *x, enum http_status status)
+{
+    x->close = true;
+    x->session->lingering = true;
+    session_answer_status(x, status);
+}
+
+/* ---- what the disk has to say ---- */
+
+/* A fallback page is for people who navigate: not for a missing script or image,
+ * which would rather have its 404. */
+static bool navigates(const struct session_exchange *x)
+{
+    struct span path = x->target.path;
+    size_t at = path.len;
+    while (at > 0 && path.at[at - 1] != '/')
+        at--;
+    if (!memchr(path.at + at, '.', path.len - at))
+        return true;
+    struct span accept = field_of(x, HTTP_FIELD_ACCEPT);
+    bool named = http_accept_weight(true, accept, SPAN("text/html")) >
+                 http_accept_weight(true, accept, SPAN("application/octet-stream"));
+    return http_request_has(x->request, HTTP_FIELD_ACCEPT) && named;
+}
+
+static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
+{
+    if (fresh) {
+        session_head_prepare(x, entry);
+        site_publish(x->worker->reader, entry);
+    }
+    session_answer_entry(x, entry, fresh);
+}
+
+static void answer_absent(struct session_exchange *x)
+{
+    const struct site *site = x->site->site;
+    struct site_entry *entry;
+    bool fresh;
+    if (site_options(site)->fallback && navigates(x) &&
+        site_find_fallback(site, x->worker->reader, x->worker->now_ns, &entry, &fresh) == SITE_FILE)
+        answer_found(x, entry, fresh);
+    else
+        session_answer_status(x, HTTP_NOT_FOUND);
+}
+
+static void answer_listing(struct session_exchange *x)
+{
+    bool present = http_request_has(x->request, HTTP_FIELD_ACCEPT);
+    struct span accept = field_of(x, HTTP_FIELD_ACCEPT);
+    bool json = http_accept_weight(present, accept, SPAN("application/json")) >
+                http_accept_weight(present, accept, SPAN("text/html"));
+    struct site_listing_request request = {
+        .path = x->target.path,
+        .query = x->target.query,
+        .form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML,
+    };
+    char *text;
+    size_t len;
+    int rc = site_listing_render(x->site->site, &request, &text, &len);
+    if (rc == 0)
+        session_answer_text(x, json ? SPAN("application/json") : SPAN("text/html; charset=utf-8"),
+                            text, len);
+    else if (rc == -ENOENT)
+        answer_absent(x);
+    else if (rc == -EACCES)
+        session_answer_status(x, HTTP_FORBIDDEN);
+    else if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
+        session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
+    else
+        session_answer_status(x, HTTP_INTERNAL_SERVER_ERROR);
+}
+
+static void answer_path(struct session_exchange *x)
+{
+    struct site_entry *entry;
+    bool fresh;
+    switch (site_find(x->site->site, x->worker->reader, x->target.path, x->worker->now_ns, &entry,
+                      &fresh)) {
+    case SITE_FILE:
+        answer_found(x, entry, fresh);
+        return;
+    case SITE_REDIRECT:
+        session_answer_redirect(x);
+        return;
+    case SITE_LISTING:
+        answer_listing(x);
+        return;
+    case SITE_ABSENT:
+        answer_absent(x);
+        return;
+    case SITE_FORBIDDEN:
+        session_answer_status(x, HTTP_FORBIDDEN);
+        return;
+    case SITE_BUSY:
+        session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
+        return;
+    case SITE_BROKEN:
+        session_answer_status(x, HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+}
+
+/* ---- what the request has to say ---- */
+
+/* Whether the client waits to be asked for a body. It never is: nothing here
+ * wants one, so the final answer comes at once (RFC 9110 section 10.1.1). */
+static bool expects_continue(const struct session_exchange *x, bool *ret_unknown)
+{
+    *ret_unknown = false;
+    if (x->request->minor == 0 || !http_request_has(x->request, HTTP_FIELD_EXPECT))
+        return false;
+    bool known = span_equal_nocase(field_of(x, HTTP_FIELD_EXPECT), SPAN("100-continue"));
+    *ret_unknown = !known || http_request_repeats(x->request, HTTP_FIELD_EXPECT);
+    return known;
+}
+
+static void answer_method(struct session_exchange *x)
+{
+    switch ((enum http_method)x->request->method) {
+    case HTTP_GET:
+    case HTTP_HEAD:
+        answer_path(x);
+        return;
+    case HTTP_OPTIONS:
+        session_answer_options(x);
+        return;
+    case HTTP_METHOD_KNOWN:
+        session_answer_status(x, HTTP_METHOD_NOT_ALLOWED);
+        return;
+    case HTTP_METHOD_UNKNOWN:
+        session_answer_status(x, HTTP_NOT_IMPLEMENTED);
+        return;
+    }
+}
+
+void session_plan(struct session_exchange *x, struct http_body *ret_body)
+{
+    *ret_body = (struct http_body){ .kind = HTTP_BODY_NONE };
+    struct http_body body;
+    int status = http_body_begin(&body, x->request, x->head);
+    if (status != 0) {
+        refuse(x, (enum http_status)status);
+        return;
+    }
+    char storage[HTTP_TARGET_MAX];
+    status = http_target_resolve(&x->target, x->request, x->head, storage, sizeof(storage));
+    if (status == HTTP_BAD_REQUEST) {
+        refuse(x, HTTP_BAD_REQUEST);
+        return;
+    }
+    x->close = !http_request_persists(x->request, x->head);
+    if (!x->close && atomic_load_explicit(&x->worker->shared->draining, memory_order_relaxed))
+        x->close = x->session->lingering = true; /* its next request may be on the way */
+    bool unknown_expectation;
+    if (expects_continue(x, &unknown_expectation) && body.kind != HTTP_BODY_NONE)
+        x->close = x->session->lingering = true;
+    else if (!x->close)
+        *ret_body = body;
+    else
+        x->session->lingering = x->session->lingering || body.kind != HTTP_BODY_NONE;
+
+    x->site = session_hosts_find(x->worker->shared->hosts, x->target.host);
+    if (unknown_expectation)
+        session_answer_status(x, HTTP_EXPECTATION_FAILED);
+    else if (!x->site)
+        session_answer_status(x, HTTP_MISDIRECTED_REQUEST);
+    else if (status == HTTP_NOT_FOUND)
+        session_answer_status(x, HTTP_NOT_FOUND);
+    else
+        answer_method(x);
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Theory of operation. Input is used from the front: the rest of a body is
+ * dropped, then heads are parsed and answered one after the other into the
+ * output buffer, until the input is used up, an answer does not fit, or the
+ * connection has to end. What was not used waits in `input`. When the output has
+ * gone out, using goes on where it stopped. A connection between requests has
+ * neither buffer.
+ *
+ *   IDLE --first byte--> HEAD --whole head--> (answer) --> SENDING --> IDLE
+ *                          \-- deadline: 408                  \--> BODY --> IDLE
+ *                                                              \--> LINGERING --> closed
+ */
+#include "session/session.h"
+
+#include "http/body.h"
+#include "session/buffer.h"
+#include "session/plan.h"
+#include "session/worker.h"
+
+#include <stdlib.h>
+
+/* What the deadline is for. */
+enum phase { IDLE, HEAD, BODY, SENDING, LINGERING };
+
+enum {
+    INPUT_MAX = 64 * 1024,
+    INPUT_FIRST = 2 * 1024, /* most heads that come in pieces fit */
+    LINGER_BYTES_MAX = 2 * 1024 * 1024
+};
+#define LINGER_NS UINT64_C(2000000000)
+
+/* Bytes that wait, and how far the parser has come with them. */
+struct session_input {
+    struct http_request request;
+    size_t at, len, size;
+    char bytes[];
+};
+
+static_assert(SESSION_READ_MAX + HTTP_HEAD_MAX <= INPUT_MAX, "a head and one read fit");
+
+/* ---- life ---- */
+
+void session_open(struct session *s, struct session_worker *worker, struct session_peer peer,
+                  uint64_t now_ns)
+{
+    *s = (struct session){
+        .worker = worker,
+        .peer = peer,
+        .phase = IDLE,
+        .deadline_ns = now_ns + worker->shared->header_timeout_ns,
+    };
+}
+
+static void drop_input(struct session *s)
+{
+    free(s->input);
+    s->input = NULL;
+}
+
+static void drop_body(struct session *s)
+{
+    free(s->body);
+    s->body = NULL;
+}
+
+static void drop_output(struct session *s)
+{
+    if (!s->output)
+        return;
+    session_answer_end(s->worker, s->output);
+    session_buffer_give(s->worker, s->output);
+    s->output = NULL;
+}
+
+void session_close(struct session *s)
+{
+    drop_input(s);
+    drop_body(s);
+    drop_output(s);
+}
+
+bool session_idle(const struct session *s)
+{
+    return s->phase == IDLE;
+}
+
+/* ---- what waits ---- */
+
+size_t session_room(const struct session *s)
+{
+    if (s->output)
+        return 0;
+    if (!s->input)
+        return SESSION_READ_MAX;
+    size_t room = INPUT_MAX - s->input->len;
+    return room < SESSION_READ_MAX ? room : SESSION_READ_MAX;
+}
+
+/* Makes room for `count` more bytes behind those that wait. */
+static bool reserve_input(struct session *s, size_t count)
+{
+    struct session_input *input = s->input;
+    if (input && input->at + input->len + count <= input->size)
+        return true;
+    size_t len = input ? input->len : 0;
+    if (input && len + count <= input->size) {
+        memmove(input->bytes, input->bytes + input->at, len);
+        input->at = 0;
+        return true;
+    }
+    size_t size = INPUT_FIRST;
+    while (size < len + count)
+        size *= 2;
+    CHECK(size <= INPUT_MAX);
+    struct session_input *bigger = malloc(sizeof(*bigger) + size);
+    if (!bigger)
+        return false;
+    *bigger = (struct session_input){ .len = len, .size = size };
+    if (input) {
+        bigger->request = input->request;
+        memcpy(bigger->bytes, input->bytes + input->at, len);
+    }
+    free(input);
+    s->input = bigger;
+    return true;
+}
+
+static bool keep_input(struct session *s, struct span bytes)
+{
+    if (!reserve_input(s, bytes.len))
+        return false;
+    struct session_input *input = s->input;
+    memcpy(input->bytes + input->at + input->len, bytes.at, bytes.len);
+    input->len += bytes.len;
+    return true;
+}
+
+/* ---- using input ---- */
+
+static bool has_output_room(struct session *s)
+{
+    if (__builtin_expect(!s->output, 1))
+        s->output = session_buffer_take(s->worker);
+    struct session_buffer *out = s->output;
+    return out && !out->open && out->len + SESSION_ANSWER_ROOM <= SESSION_BUFFER_BYTES;
+}
+
+static struct session_exchange begin_exchange(struct session *s)
+{
+    return (struct session_exchange){ .session = s, .worker = s->worker, .out = s->output };
+}
+
+static void answer_request(struct session *s, const struct http_request *request, const char *head)
+{
+    struct session_exchange x = begin_exchange(s);
+    x.request = request;
+    x.head = head;
+    x.request_line = span_of(head + request->line.at, request->line.len);
+    struct http_body body;
+    session_plan(&x, &body);
+    s->served = true;
+    if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
+        return;
+    s->body = malloc(sizeof(*s->body));
+    if (s->body)
+        *s->body = body;
+    else
+        s->closing = s->lingering = true;
+}
+
+/* Answers what cannot be a request, and gives the connection up. */
+static void answer_failure(struct session *s, enum http_status status, struct span request_line)
+{
+    struct session_exchange x = begin_exchange(s);
+    x.request_line = request_line;
+    x.close = true;
+    s->lingering = true;
+    session_answer_status(&x, status);
+}
+
+/* Returns how many of `bytes` belonged to the body. */
+static size_t use_body(struct session *s, struct span bytes)
+{
+    size_t consumed = bytes.len;
+    enum http_status status;
+    switch (http_body_discard(s->body, bytes, &consumed, &status)) {
+    case HTTP_BODY_MORE:
+        return bytes.len;
+    case HTTP_BODY_DONE:
+        drop_body(s);
+        return consumed;
+    case HTTP_BODY_FAILED:
+        break;
+    }
+    /* The request has had its answer; a second one would be taken for the next. */
+    drop_body(s);
+    s->closing = s->lingering = true;
+    return bytes.len;
+}
+
+/* Uses what it can from the front of `bytes`; returns how much. `request` is the
+ * parser's state, and is left so when a head is unfinished. */
+static size_t use_input(struct session *s, struct span bytes, struct http_request *request)
+{
+    size_t used = 0;
+    while (used < bytes.len && !s->closing) {
+        struct span rest = span_skip(bytes, used);
+        if (s->body) {
+            used += use_body(s, rest);
+            continue;
+        }
+        if (!has_output_room(s)) {
+            s->closing = s->closing || !s->output; /* no memory */
+            break;
+        }
+        enum http_status status;
+        switch (http_request_parse(request, rest, &status)) {
+        case HTTP_PARSED:
+            answer_request(s, request, rest.at);
+            used += request->head_len;
+            *request = (struct http_request){ 0 };
+            break;
+        case HTTP_PARSE_MORE:
+            return used;
+        case HTTP_PARSE_FAILED:
+            answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len));
+            break;
+        }
+    }
+    return used;
+}
+
+/* ---- what comes next ---- */
+
+static enum session_want enter(struct session *s, enum phase phase, uint64_t deadline_ns,
+                               enum session_want want)
+{
+    s->phase = (uint8_t)phase;
+    s->deadline_ns = deadline_ns;
+    return want;
+}
+
+static enum session_want finish(struct session *s, uint64_t now_ns)
+{
+    drop_input(s);
+    drop_body(s);
+    if (!s->lingering || s->ended)
+        return WANT_CLOSE;
+    return enter(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
+}
+
+static enum session_want settle(struct session *s, uint64_t now_ns)
+{
+    const struct session_shared *shared = s->worker->shared;
+    if (s->output && (s->output->at < s->output->len || s->output->open)) {
+        s->progress_bytes = 0;
+        return enter(s, SENDING, now_ns + shared->send_timeout_ns, WANT_WRITE);
+    }
+    drop_output(s);
+    if (s->closing)
+        return finish(s, now_ns);
+    if (s->ended)
+        return WANT_CLOSE;
+    if (s->body)
+        return s->phase == BODY ? WANT_READ
+                                : enter(s, BODY, now_ns + shared->body_timeout_ns, WANT_READ);
+    if (s->input)
+        return s->phase == HEAD ? WANT_READ
+                                : enter(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
+    return enter(s, IDLE, now_ns + shared->idle_timeout_ns, WANT_READ);
+}
+
+/* Goes on with the bytes that wait. */
+static void use_kept_input(struct session *s)
+{
+    struct session_input *input = s->input;
+    size_t used = use_input(s, span_of(input->bytes + input->at, input->len), &input->request);
+    input->at += used;
+    input->len -= used;
+    s->lingering = s->lingering || (s->closing && input->len > 0);
+    if (input->len == 0 || s->closing)
+        drop_input(s);
+}
+
+static enum session_want linger(struct session *s, size_t bytes)
+{
+    s->lingered_bytes += (uint32_t)bytes;
+    return bytes == 0 || s->lingered_bytes > LINGER_BYTES_MAX ? WANT_CLOSE : WANT_READ;
+}
+
+static enum session_want give_up(struct session *s)
+{
+    s->closing = true;
+    return WANT_CLOSE;
+}
+
+enum session_want session_feed(struct session *s, struct span in, uint64_t now_ns)
+{
+    CHECK(in.len <= session_room(s));
+    if (s->phase == LINGERING)
+        return linger(s, in.len);
+    if (in.len == 0) {
+        s->ended = true;
+        return WANT_CLOSE;
+    }
+    if (s->input) {
+        if (!keep_input(s, in))
+            return give_up(s);
+        use_kept_input(s);
+        return settle(s, now_ns);
+    }
+    struct http_request request = { 0 };
+    size_t used = use_input(s, in, &request);
+    if (__builtin_expect(used < in.len, 0)) {
+        if (s->closing)
+            s->lingering = true;
+        else if (!keep_input(s, span_skip(in, used)))
+            return give_up(s);
+        else
+            s->input->request = request;
+    }
+    return settle(s, now_ns);
+}
+
+/* ---- output ---- */
+
+/* Whether the staged bytes and the memory behind them are all that is left. */
+static bool ends_in_memory(const struct session_buffer *out)
+{
+    return !out->open || (out->file_at == out->file_end && out->next_range > out->ranges.count);
+}
+
+struct session_out session_output(const struct session *s)
+{
+    const struct session_buffer *out = s->output;
+    struct session_out next = { .file_fd = -1 };
+    CHECK(out);
+    next.last = s->closing && !s->lingering && ends_in_memory(out);
+    unsigned pieces = 0;
+    if (out->at < out->len)
+        next.piece[pieces++] = span_of(out->bytes + out->at, out->len - out->at);
+    if (!out->open)
+        return next;
+    if (out->memory.len > 0)
+        next.piece[pieces] = out->memory;
+    uint64_t left = out->file_end - out->file_at;
+    if (left > SESSION_TAIL_BYTES) {
+        next.file_fd = out->file->fd;
+        next.file_offset = out->file_at;
+        next.file_len = left - SESSION_TAIL_BYTES;
+    }
+    return next;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Takes `bytes` off the front of the output; whether any of it is left to send
+ * as it stands. */
+static bool consume(struct session_buffer *out, size_t bytes)
+{
+    size_t staged = smaller(bytes, out->len - out->at);
+    out->at += staged;
+    bytes -= staged;
+    if (__builtin_expect(!out->open, 1)) {
+        CHECK(bytes == 0);
+        return out->at < out->len;
+    }
+    size_t head = smaller(staged, out->head_left);
+    out->head_left -= head;
+    out->body_sent += staged - head + bytes;
+    size_t memory = smaller(bytes, out->memory.len);
+    out->memory = span_skip(out->memory, memory);
+    bytes -= memory;
+    CHECK(bytes <= out->file_end - out->file_at);
+    out->file_at += bytes;
+    return out->at < out->len || out->memory.len > 0 ||
+           out->file_end - out->file_at > SESSION_TAIL_BYTES;
+}
+
+/* Stages the last bytes of a file, which are let out only while it is the file
+ * whose length was announced. */
+static bool stage_tail(struct session_buffer *out)
+{
+    size_t len = (size_t)(out->file_end - out->file_at);
+    if (site_file_read(out->file, out->bytes, len, out->file_at) < 0 ||
+        !site_file_unchanged(out->file))
+        return false;
+    out->at = 0;
+    out->len = len;
+    out->file_at = out->file_end;
+    return true;
+}
+
+static enum session_want cut_short(struct session *s)
+{
+    drop_output(s);
+    s->closing = true;
+    return WANT_CLOSE;
+}
+
+enum session_want session_cut(struct session *s)
+{
+    return cut_short(s);
+}
+
+void session_hold(struct session *s)
+{
+    struct session_buffer *out = s->output;
+    if (!out || !out->open || out->held || !out->entry)
+        return;
+    site_cache_hold(&out->entry->cache);
+    out->held = true;
+}
+
+static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
+{
+    s->progress_bytes += (uint32_t)smaller(bytes, SESSION_SEND_STEP);
+    if (s->progress_bytes < SESSION_SEND_STEP)
+        return;
+    s->progress_bytes = 0;
+    s->deadline_ns = now_ns + s->worker->shared->send_timeout_ns;
+}
+
+enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
+{
+    struct session_buffer *out = s->output;
+    CHECK(out);
+    if (__builtin_expect(consume(out, bytes), 0)) {
+        note_progress(s, bytes, now_ns);
+        session_hold(s);
+        return WANT_WRITE;
+    }
+    if (out->open) {
+        if (out->file_at < out->file_end) {
+            note_progress(s, bytes, now_ns);
+            session_hold(s);
+            return stage_tail(out) ? WANT_WRITE : cut_short(s);
+        }
+        if (session_answer_next_part(out)) {
+            session_hold(s);
+            return WANT_WRITE;
+        }
+    }
+    drop_output(s);
+    if (__builtin_expect(s->input != NULL, 0) && !s->closing)
+        use_kept_input(s);
+    return settle(s, now_ns);
+}
+
+/* ---- time ---- */
+
+enum session_want session_expire(struct session *s, uint64_t now_ns)
+{
+    if (now_ns < s->deadline_ns)
+        return s->output ? WANT_WRITE : WANT_READ;
+    if (s->phase != HEAD || !has_output_room(s)) {
+        s->closing = true;
+        return WANT_CLOSE;
+    }
+    drop_input(s);
+    answer_failure(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0));
+    return settle(s, now_ns);
+}

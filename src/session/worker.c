@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/worker.h"
+
+#include "http/status.h"
+#include "session/buffer.h"
+
+#include <errno.h>
+
+/* How long a log line may wait in memory: with the turn of a loop on top it
+ * stays below the promised second. */
+#define LOG_WAIT_NS UINT64_C(500000000)
+
+static void format_second(struct session_worker *worker)
+{
+    struct span line = http_status_line(HTTP_OK);
+    CHECK(line.len + 6 + HTTP_DATE_LEN + 2 <= sizeof(worker->ok_prefix));
+    char *at = worker->ok_prefix;
+    memcpy(at, line.at, line.len);
+    char *date = at + line.len;
+    memcpy(date, "Date: ", 6);
+    http_date_format(date + 6, worker->wall_s);
+    memcpy(date + 6 + HTTP_DATE_LEN, "\r\n", 2);
+    worker->date_field = span_of(date, 6 + HTTP_DATE_LEN + 2);
+    worker->ok_prefix_len = line.len + worker->date_field.len;
+}
+
+int session_worker_start(struct session_worker *worker, struct session_shared *shared,
+                         unsigned index)
+{
+    *worker = (struct session_worker){ .shared = shared, .wall_s = -1 };
+    worker->reader = site_cache_reader(shared->cache, index);
+    site_cache_online(worker->reader);
+    return log_access_start(&worker->log, shared->log);
+}
+
+void session_worker_stop(struct session_worker *worker)
+{
+    log_access_stop(&worker->log);
+    session_buffer_free(worker->spare);
+    worker->spare = NULL;
+    worker->spare_count = 0;
+    site_cache_offline(worker->reader);
+}
+
+void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t wall_s)
+{
+    worker->now_ns = now_ns;
+    if (wall_s != worker->wall_s) {
+        worker->wall_s = wall_s;
+        format_second(worker);
+    }
+    site_cache_quiesce(worker->reader);
+    if (worker->log.len > 0 && session_worker_due_ns(worker) <= now_ns) {
+        log_access_flush(&worker->log);
+        worker->log_due_ns = 0;
+    }
+}
+
+uint64_t session_worker_due_ns(struct session_worker *worker)
+{
+    if (worker->log.len == 0) {
+        worker->log_due_ns = 0;
+        return UINT64_MAX;
+    }
+    if (worker->log_due_ns == 0)
+        worker->log_due_ns = worker->now_ns + LOG_WAIT_NS;
+    return worker->log_due_ns;
+}
+
+void session_worker_rest(struct session_worker *worker)
+{
+    site_cache_offline(worker->reader);
+}
+
+void session_worker_resume(struct session_worker *worker)
+{
+    site_cache_online(worker->reader);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the sessions of one thread share: output buffers, the present second as
+ * text, the access log's buffer, a reader of the cache. And what all threads of
+ * a process share: sites, hosts, limits.
+ */
+#pragma once
+
+#include "base/check.h"
+#include "http/date.h"
+#include "log/access.h"
+#include "session/session.h"
+#include "site/site.h"
+
+#include <stdatomic.h>
+
+/* One virtual host's answers. */
+struct session_site {
+    struct site *site;
+    struct span fields;       /* extra response field lines, each ended by CRLF; at most
+                                 SESSION_FIELDS_MAX bytes */
+    const char *const *hosts; /* names in lower case, without port, NULL at the end; "*.name"
+                                 stands for any name below; an empty list answers every host */
+};
+
+enum { SESSION_FIELDS_MAX = 4096 };
+
+/* Made by the server before any thread starts; immutable but for the atomics. */
+struct session_shared {
+    const struct session_site *sites;
+    size_t site_count;
+    struct session_hosts *hosts; /* made from `sites` (session/hosts.h) */
+    struct site_cache *cache;
+    struct log_access_sink *log;
+    struct span server_field;   /* "Server: weir\r\n", or empty */
+    uint64_t header_timeout_ns; /* from the first byte of a head to its last */
+    uint64_t body_timeout_ns;   /* for a request body, whole */
+    uint64_t idle_timeout_ns;   /* between requests */
+    uint64_t send_timeout_ns;   /* for each SESSION_SEND_STEP bytes of progress */
+    _Atomic bool draining;      /* answers say `Connection: close` */
+};
+
+/* Progress that a reader has to make within send_timeout_ns, in bytes. */
+enum { SESSION_SEND_STEP = 4096 };
+
+struct session_worker {
+    struct session_shared *shared;
+    struct site_cache_reader *reader;
+    struct log_access log;
+    uint64_t now_ns;
+    int64_t wall_s;
+    char ok_prefix[128]; /* status line 200 and Date, ready */
+    size_t ok_prefix_len;
+    struct span date_field;       /* "Date: ...\r\n", the end of ok_prefix */
+    struct session_buffer *spare; /* output buffers not in use */
+    unsigned spare_count;
+    uint64_t log_due_ns; /* when the log's buffer is written; 0: it was empty */
+};
+
+/* Binds thread number `index` (0 ..) to what is shared. 0 or -ENOMEM. */
+MUST_USE int session_worker_start(struct session_worker *worker, struct session_shared *shared,
+                                  unsigned index);
+void session_worker_stop(struct session_worker *worker);
+
+/* Once for each wake-up, before any session call: takes the time, lets go of
+ * what the last turn found in the cache, and writes the log when it is due. */
+void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t wall_s);
+
+/* When the next tick has to come at the latest, for the log's sake; UINT64_MAX: no matter. */
+uint64_t session_worker_due_ns(struct session_worker *worker);
+
+/* Before waiting, and after, where other threads share the cache. */
+void session_worker_rest(struct session_worker *worker);
+void session_worker_resume(struct session_worker *worker);

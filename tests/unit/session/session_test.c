@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The seam, driven as a model drives it, with a clock of the test's own: what
+ * conformance cases cannot say, because it is about buffers, deadlines, short
+ * writes and files that change while they are sent.
+ */
+#include "session/session.h"
+
+#include "session/hosts.h"
+#include "session/worker.h"
+#include "site/mime.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SECOND    UINT64_C(1000000000)
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+enum { BIG_SIZE = 300 * 1024, MIDDLE_SIZE = 40 * 1024 };
+
+static struct {
+    char root[64];
+    struct site_mime *mime;
+    struct site *site;
+    struct session_site sites[1];
+    struct log_access_sink log;
+    struct session_shared shared;
+    struct session_worker worker;
+    uint64_t now_ns;
+} world;
+
+static void write_file(const char *name, size_t size, char fill)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", world.root, name);
+    char *bytes = malloc(size);
+    assert_non_null(bytes);
+    memset(bytes, fill, size);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_true(write(fd, bytes, size) == (ssize_t)size);
+    close(fd);
+    free(bytes);
+}
+
+static int make_world(void **state)
+{
+    (void)state;
+    static const char *const index[] = { "index.html", NULL };
+    static const struct site_options options = {
+        .name = "test", .root = world.root, .index = index, .body_max = 64 * 1024
+    };
+    snprintf(world.root, sizeof(world.root), "%s", "/tmp/session_test.XXXXXX");
+    if (!mkdtemp(world.root))
+        return -1;
+    write_file("small.html", 308, 's');
+    write_file("middle.bin", MIDDLE_SIZE, 'm');
+    write_file("big.bin", BIG_SIZE, 'b');
+
+    world.mime = site_mime_new(NULL);
+    const char *what;
+    if (site_open(&world.site, &options, world.mime, &what) < 0)
+        return -1;
+    world.sites[0] = (struct session_site){ .site = world.site };
+    if (log_access_open(&world.log, "off", LOG_COMBINED) < 0)
+        return -1;
+    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
+    world.shared = (struct session_shared){
+        .sites = world.sites,
+        .site_count = 1,
+        .hosts = session_hosts_new(world.sites, 1),
+        .cache = site_cache_new(limits, 1),
+        .log = &world.log,
+        .server_field = SPAN("Server: weir\r\n"),
+        .header_timeout_ns = 10 * SECOND,
+        .body_timeout_ns = 30 * SECOND,
+        .idle_timeout_ns = 60 * SECOND,
+        .send_timeout_ns = 20 * SECOND,
+    };
+    world.now_ns = 1000 * SECOND;
+    if (session_worker_start(&world.worker, &world.shared, 0) < 0)
+        return -1;
+    session_worker_tick(&world.worker, world.now_ns, 1800000000);
+    return 0;
+}
+
+static int end_world(void **state)
+{
+    (void)state;
+    session_worker_stop(&world.worker);
+    site_cache_free(world.shared.cache);
+    session_hosts_free(world.shared.hosts);
+    site_close(world.site);
+    site_mime_free(world.mime);
+    log_access_close(&world.log);
+    static const char *const names[] = { "small.html", "middle.bin", "big.bin" };
+    char path[128];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", world.root, names[i]);
+        unlink(path);
+    }
+    return rmdir(world.root);
+}
+
+static struct session open_session(void)
+{
+    struct session s;
+    session_open(&s, &world.worker, (struct session_peer){ .family = 4 }, world.now_ns);
+    return s;
+}
+
+static void tick(uint64_t later_ns)
+{
+    world.now_ns += later_ns;
+    session_worker_tick(&world.worker, world.now_ns, 1800000000);
+}
+
+static enum session_want feed(struct session *s, const char *text)
+{
+    return session_feed(s, span_text(text), world.now_ns);
+}
+
+/* Bytes of one output, memory and file, at most `most` of them, into `to`. */
+static size_t copy_output(const struct session_out *out, char *to, size_t most)
+{
+    size_t len = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        size_t part = out->piece[i].len < most - len ? out->piece[i].len : most - len;
+        if (part > 0)
+            memcpy(to + len, out->piece[i].at, part);
+        len += part;
+    }
+    if (len < most && out->file_len > 0) {
+        size_t part = out->file_len < most - len ? (size_t)out->file_len : most - len;
+        ssize_t got = pread(out->file_fd, to + len, part, (off_t)out->file_offset);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    return len;
+}
+
+/* Sends everything, at most `step` bytes at a time; the bytes end up in `to`. */
+static enum session_want send_all(struct session *s, char *to, size_t step, size_t *ret_len)
+{
+    enum session_want want = WANT_WRITE;
+    size_t len = 0;
+    while (want == WANT_WRITE) {
+        struct session_out out = session_output(s);
+        size_t sent = copy_output(&out, to + len, step);
+        assert_true(sent > 0);
+        len += sent;
+        want = session_sent(s, sent, world.now_ns);
+    }
+    *ret_len = len;
+    return want;
+}
+
+static size_t count_of(const char *text, size_t len, const char *what)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = memmem(at, len - (size_t)(at - text), what, strlen(what)));)
+        at += strlen(what), count++;
+    return count;
+}
+
+static char bytes[4 * 1024 * 1024];
+
+static void answers_of_one_read_leave_in_one_send(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    char requests[16 * sizeof(GET("/small.html"))] = "";
+    for (int i = 0; i < 16; i++)
+        strcat(requests, GET("/small.html"));
+    assert_int_equal(feed(&s, requests), WANT_WRITE);
+    struct session_out out = session_output(&s);
+    assert_int_equal(count_of(out.piece[0].at, out.piece[0].len, "HTTP/1.1 200 OK\r\n"), 16);
+    assert_int_equal(out.piece[1].len, 0);
+    assert_int_equal(session_sent(&s, out.piece[0].len, world.now_ns), WANT_READ);
+    session_close(&s);
+}
+
+static void an_idle_connection_holds_no_buffer(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    size_t len;
+    assert_null(s.input);
+    assert_int_equal(feed(&s, GET("/small.html")), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_true(session_idle(&s));
+    assert_null(s.input);
+    assert_null(s.output);
+    assert_null(s.body);
+    assert_true(sizeof(s) <= 128);
+    session_close(&s);
+}
+
+static void more_requests_than_the_buffer_takes_are_all_answered(void **state)
+{
+    (void)state;
+    enum { COUNT = 700 };
+    struct session s = open_session();
+    size_t answers = 0;
+    size_t asked = 0;
+    char requests[SESSION_READ_MAX];
+    size_t unit = strlen(GET("/small.html"));
+    while (asked < COUNT) {
+        size_t fits = session_room(&s) / unit;
+        size_t batch = COUNT - asked < fits ? COUNT - asked : fits;
+        for (size_t i = 0; i < batch; i++)
+            memcpy(requests + i * unit, GET("/small.html"), unit);
+        asked += batch;
+        size_t len;
+        assert_int_equal(session_feed(&s, span_of(requests, batch * unit), world.now_ns),
+                         WANT_WRITE);
+        assert_int_equal(session_room(&s), 0);
+        assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+        answers += count_of(bytes, len, "HTTP/1.1 200 OK\r\n");
+    }
+    assert_int_equal(answers, COUNT);
+    session_close(&s);
+}
+
+/* Every size of file, every size of write: always the same bytes. */
+static void short_writes_give_the_same_bytes(void **state)
+{
+    (void)state;
+    static const char *const requests[] = {
+        GET("/small.html"),
+        GET("/middle.bin"),
+        GET("/big.bin"),
+        GET("/small.html") GET("/big.bin") GET("/small.html"),
+        "GET /big.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=0-20000,50000-50009,-30000\r\n\r\n",
+        "GET /middle.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-9,-100\r\n\r\n",
+    };
+    static const size_t steps[] = { 1024, 4097, 65536, 17 };
+    static char whole[sizeof(bytes)];
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        struct session s = open_session();
+        size_t whole_len;
+        assert_int_equal(feed(&s, requests[i]), WANT_WRITE);
+        assert_int_equal(send_all(&s, whole, sizeof(whole), &whole_len), WANT_READ);
+        session_close(&s);
+        if (strstr(requests[i], "Range"))
+            continue; /* a multipart boundary differs from answer to answer */
+        for (size_t step = 0; step < sizeof(steps) / sizeof(steps[0]); step++) {
+            struct session t = open_session();
+            size_t len;
+            assert_int_equal(feed(&t, requests[i]), WANT_WRITE);
+            assert_int_equal(send_all(&t, bytes, steps[step], &len), WANT_READ);
+            assert_int_equal(len, whole_len);
+            assert_memory_equal(bytes, whole, len);
+            session_close(&t);
+        }
+    }
+}
+
+static size_t announced_length(const char *answer, size_t len, size_t *ret_body)
+{
+    const char *field = memmem(answer, len, "Content-Length: ", 16);
+    const char *end = memmem(answer, len, "\r\n\r\n", 4);
+    assert_non_null(field);
+    assert_non_null(end);
+    *ret_body = len - (size_t)(end + 4 - answer);
+    return (size_t)strtoul(field + 16, NULL, 10);
+}
+
+static void multipart_lengths_are_exact(void **state)
+{
+    (void)state;
+    static const size_t steps[] = { sizeof(bytes), 999 };
+    for (size_t i = 0; i < 2; i++) {
+        struct session s = open_session();
+        assert_int_equal(feed(&s, "GET /big.bin HTTP/1.1\r\nHost: a\r\n"
+                                  "Range: bytes=0-20000,50000-50009,-30000\r\n\r\n"),
+                         WANT_WRITE);
+        size_t len;
+        size_t body;
+        assert_int_equal(send_all(&s, bytes, steps[i], &len), WANT_READ);
+        size_t announced = announced_length(bytes, len, &body);
+        assert_int_equal(announced, body);
+        assert_int_equal(count_of(bytes, len, "\r\nContent-Range: bytes "), 3);
+        session_close(&s);
+    }
+}
+
+static void a_held_answer_survives_the_turn_and_the_eviction(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    assert_int_equal(feed(&s, GET("/middle.bin")), WANT_WRITE);
+    struct session_out out = session_output(&s);
+    size_t head = out.piece[0].len;
+    assert_int_equal(session_sent(&s, head + 10, world.now_ns), WANT_WRITE);
+
+    write_file("middle.bin", MIDDLE_SIZE, 'n');
+    tick(2 * SECOND);
+    struct session t = open_session();
+    size_t len;
+    assert_int_equal(feed(&t, GET("/middle.bin")), WANT_WRITE);
+    assert_int_equal(send_all(&t, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_true(bytes[len - 1] == 'n');
+    session_close(&t);
+    for (int i = 0; i < 10; i++)
+        tick(SECOND);
+
+    assert_int_equal(send_all(&s, bytes, 1000, &len), WANT_READ);
+    assert_int_equal(len, MIDDLE_SIZE - 10);
+    assert_int_equal(count_of(bytes, len, "n"), 0);
+    session_close(&s);
+    write_file("middle.bin", MIDDLE_SIZE, 'm');
+    tick(2 * SECOND);
+}
+
+static void a_file_rewritten_while_it_is_sent_is_never_completed(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    assert_int_equal(feed(&s, GET("/big.bin")), WANT_WRITE);
+    struct session_out out = session_output(&s);
+    assert_true(out.file_fd >= 0);
+    assert_true(out.file_len < BIG_SIZE);
+    assert_int_equal(session_sent(&s, out.piece[0].len + 1000, world.now_ns), WANT_WRITE);
+    usleep(20000); /* so that the file system's clock moves on between two versions */
+    write_file("big.bin", BIG_SIZE, 'c');
+    out = session_output(&s);
+    assert_int_equal(session_sent(&s, (size_t)out.file_len, world.now_ns), WANT_CLOSE);
+    session_close(&s);
+    write_file("big.bin", BIG_SIZE, 'b');
+    tick(2 * SECOND);
+}
+
+static void a_file_cut_short_ends_the_connection(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    assert_int_equal(feed(&s, GET("/big.bin")), WANT_WRITE);
+    struct session_out out = session_output(&s);
+    assert_int_equal(session_sent(&s, out.piece[0].len, world.now_ns), WANT_WRITE);
+    assert_int_equal(session_cut(&s), WANT_CLOSE);
+    session_close(&s);
+}
+
+static void a_slow_head_gets_408_at_an_absolute_deadline(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    tick(5 * SECOND);
+    assert_int_equal(feed(&s, "GET / HT"), WANT_READ);
+    uint64_t deadline = session_deadline_ns(&s);
+    assert_true(deadline == world.now_ns + 10 * SECOND);
+    tick(9 * SECOND);
+    assert_int_equal(feed(&s, "TP"), WANT_READ);
+    assert_true(session_deadline_ns(&s) == deadline);
+    assert_int_equal(session_expire(&s, world.now_ns), WANT_READ);
+    tick(SECOND);
+    assert_int_equal(session_expire(&s, world.now_ns), WANT_WRITE);
+    size_t len;
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_HALF_CLOSE);
+    assert_memory_equal(bytes, "HTTP/1.1 408 ", 13);
+    assert_int_equal(count_of(bytes, len, "Connection: close\r\n"), 1);
+    assert_int_equal(feed(&s, "still talking"), WANT_READ);
+    assert_int_equal(feed(&s, ""), WANT_CLOSE);
+    session_close(&s);
+}
+
+static void an_idle_connection_is_closed_without_a_word(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    tick(10 * SECOND);
+    assert_int_equal(session_expire(&s, world.now_ns), WANT_CLOSE);
+    session_close(&s);
+}
+
+static void a_reader_that_creeps_is_cut_off(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    assert_int_equal(feed(&s, GET("/middle.bin")), WANT_WRITE);
+    for (int i = 0; i < 19; i++) {
+        tick(SECOND);
+        assert_int_equal(session_sent(&s, 1, world.now_ns), WANT_WRITE);
+    }
+    tick(2 * SECOND);
+    assert_int_equal(session_expire(&s, world.now_ns), WANT_CLOSE);
+    session_close(&s);
+}
+
+static void a_reader_that_gets_on_is_not(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    assert_int_equal(feed(&s, GET("/middle.bin")), WANT_WRITE);
+    for (int i = 0; i < 8; i++) {
+        tick(15 * SECOND);
+        assert_int_equal(session_sent(&s, 4096, world.now_ns), WANT_WRITE);
+        assert_true(session_deadline_ns(&s) > world.now_ns);
+    }
+    session_close(&s);
+}
+
+static void a_drain_closes_after_the_answer(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    atomic_store(&world.shared.draining, true);
+    assert_int_equal(feed(&s, GET("/small.html")), WANT_WRITE);
+    size_t len;
+    assert_false(session_output(&s).last);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_HALF_CLOSE);
+    assert_int_equal(count_of(bytes, len, "Connection: close\r\n"), 1);
+    atomic_store(&world.shared.draining, false);
+    session_close(&s);
+}
+
+/* What may be held back until the close must not be held back for anything else. */
+static void only_the_end_of_a_connection_that_closes_is_last(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *request;
+        bool last;
+    } cases[] = {
+        { GET("/small.html"), false },
+        { "GET /small.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", true },
+        { "GET /small.html HTTP/1.0\r\n\r\n", true },
+        { "GET /middle.bin HTTP/1.0\r\n\r\n", true },
+        { "GET /big.bin HTTP/1.0\r\n\r\n", false },
+        { "GET /small.html HTTP/1.0\r\n\r\nmore", false },
+        { "GET /\x01 HTTP/1.0\r\n\r\n", false },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct session s = open_session();
+        assert_int_equal(feed(&s, cases[i].request), WANT_WRITE);
+        assert_int_equal(session_output(&s).last, cases[i].last);
+        session_close(&s);
+    }
+}
+
+static void a_flood_after_the_last_answer_is_bounded(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    assert_int_equal(feed(&s, "BAD\x01\r\n"), WANT_WRITE);
+    size_t len;
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_HALF_CLOSE);
+    static char junk[SESSION_READ_MAX];
+    enum session_want want = WANT_READ;
+    size_t fed = 0;
+    while (want == WANT_READ && fed < sizeof(bytes) * 2) {
+        fed += sizeof(junk);
+        want = session_feed(&s, span_of(junk, sizeof(junk)), world.now_ns);
+    }
+    assert_int_equal(want, WANT_CLOSE);
+    assert_true(fed < sizeof(bytes));
+    session_close(&s);
+}
+
+static void a_body_is_dropped_and_the_next_request_found(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    size_t len;
+    assert_int_equal(
+        feed(&s, "POST /small.html HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n123"),
+        WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_memory_equal(bytes, "HTTP/1.1 405 ", 13);
+    assert_false(session_idle(&s));
+    assert_int_equal(feed(&s, "4567890" GET("/small.html")), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_memory_equal(bytes, "HTTP/1.1 200 ", 13);
+    assert_null(s.body);
+    session_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_of_one_read_leave_in_one_send),
+        cmocka_unit_test(an_idle_connection_holds_no_buffer),
+        cmocka_unit_test(more_requests_than_the_buffer_takes_are_all_answered),
+        cmocka_unit_test(short_writes_give_the_same_bytes),
+        cmocka_unit_test(multipart_lengths_are_exact),
+        cmocka_unit_test(a_held_answer_survives_the_turn_and_the_eviction),
+        cmocka_unit_test(a_file_rewritten_while_it_is_sent_is_never_completed),
+        cmocka_unit_test(a_file_cut_short_ends_the_connection),
+        cmocka_unit_test(a_slow_head_gets_408_at_an_absolute_deadline),
+        cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
+        cmocka_unit_test(a_reader_that_creeps_is_cut_off),
+        cmocka_unit_test(a_reader_that_gets_on_is_not),
+        cmocka_unit_test(a_drain_closes_after_the_answer),
+        cmocka_unit_test(only_the_end_of_a_connection_that_closes_is_last),
+        cmocka_unit_test(a_flood_after_the_last_answer_is_bounded),
+        cmocka_unit_test(a_body_is_dropped_and_the_next_request_found),
+    };
+    return cmocka_run_group_tests(tests, make_world, end_world);
+}
