@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/connection.h"
+
+#include "log/error.h"
+#include "model/reactor.h"
+#include "os/file.h"
+#include "os/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/sendfile.h>
+
+enum {
+    SENDFILE_CHUNK = 512 * 1024, /* asked of one sendfile */
+    TURN_BYTES = 1024 * 1024     /* one connection's share of a turn of the loop */
+};
+
+static int fd_of(const struct model_reactor *r, const struct model_connection *c)
+{
+    return (int)(c - r->table);
+}
+
+void model_connection_close(struct model_reactor *r, struct model_connection *c)
+{
+    session_close(&c->session);
+    model_wheel_remove(&r->wheel, &c->timer);
+    c->watched = 0;
+    /* The number may be another thread's the moment it is closed, and with it
+     * this struct: the release pairs with the acquire in model_connection_begin. */
+    atomic_store_explicit(&c->owner, NULL, memory_order_release);
+    os_file_close(fd_of(r, c));
+    atomic_fetch_sub_explicit(&r->live, 1, memory_order_release);
+}
+
+/* Has the kernel report `events`, and those only. False when it cannot. */
+static bool watch(struct model_reactor *r, struct model_connection *c, uint32_t events)
+{
+    if (c->watched == events)
+        return true;
+    struct epoll_event event = { .events = events, .data.u64 = (uint32_t)fd_of(r, c) };
+    int how = c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    if (epoll_ctl(r->epoll_fd, how, fd_of(r, c), &event) < 0)
+        return false;
+    c->watched = events;
+    return true;
+}
+
+/* ---- sending ---- */
+
+static ssize_t send_memory(int fd, const struct session_out *out)
+{
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (out->file_len > 0 || out->last ? MSG_MORE : 0);
+    if (out->piece[1].len == 0)
+        return send(fd, out->piece[0].at, out->piece[0].len, flags);
+    struct iovec parts[2];
+    for (unsigned i = 0; i < 2; i++)
+        parts[i] = (struct iovec){ (void *)(uintptr_t)out->piece[i].at, out->piece[i].len };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    return sendmsg(fd, &message, flags);
+}
+
+/* Sends what one call takes. Bytes taken, 0 for none just now, -ENODATA when the
+ * file has lost its end, or another -errno. */
+static ssize_t send_some(int fd, const struct session_out *out)
+{
+    size_t memory = out->piece[0].len + out->piece[1].len;
+    ssize_t sent;
+    if (memory > 0) {
+        sent = send_memory(fd, out);
+    } else {
+        off_t offset = (off_t)out->file_offset;
+        size_t len = out->file_len < SENDFILE_CHUNK ? (size_t)out->file_len : SENDFILE_CHUNK;
+        sent = sendfile(fd, out->file_fd, &offset, len);
+        if (sent == 0)
+            return -ENODATA;
+    }
+    if (sent >= 0)
+        return sent;
+    return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* Sends until there is nothing more to send, the kernel takes no more (then it
+ * is WANT_WRITE that is returned), or the connection has had its share. */
+static enum session_want send_output(struct model_reactor *r, struct model_connection *c)
+{
+    enum session_want want = WANT_WRITE;
+    size_t turn = 0;
+    while (want == WANT_WRITE) {
+        struct session_out out = session_output(&c->session);
+        ssize_t sent = send_some(fd_of(r, c), &out);
+        if (sent == -ENODATA)
+            return session_cut(&c->session);
+        if (sent < 0)
+            return WANT_CLOSE;
+        want = session_sent(&c->session, (size_t)sent, r->now_ns);
+        turn += (size_t)sent;
+        if (sent == 0 || turn > TURN_BYTES)
+            break;
+    }
+    return want;
+}
+
+/* ---- following what the session wants ---- */
+
+/* A timer that fires too early is put off when it fires; only an earlier
+ * deadline has to be told to the wheel. */
+static void keep_time(struct model_reactor *r, struct model_connection *c)
+{
+    uint64_t due_ns = session_deadline_ns(&c->session);
+    if (__builtin_expect(!c->timer.next || due_ns < c->timer.due_ns - WHEEL_TICK_NS, 0))
+        model_wheel_add(&r->wheel, &c->timer, due_ns);
+}
+
+static void follow(struct model_reactor *r, struct model_connection *c, enum session_want want)
+{
+    if (want == WANT_WRITE)
+        want = send_output(r, c);
+    if (want == WANT_HALF_CLOSE) {
+        (void)shutdown(fd_of(r, c), SHUT_WR); /* fails only when the peer is gone: recv will tell */
+        want = WANT_READ;
+    }
+    if (want == WANT_CLOSE || !watch(r, c, want == WANT_WRITE ? EPOLLOUT : EPOLLIN | EPOLLRDHUP)) {
+        model_connection_close(r, c);
+        return;
+    }
+    keep_time(r, c);
+}
+
+static void receive(struct model_reactor *r, struct model_connection *c)
+{
+    size_t room = session_room(&c->session);
+    ssize_t len = recv(fd_of(r, c), r->input, room, MSG_DONTWAIT);
+    if (len >= 0)
+        follow(r, c, session_feed(&c->session, span_of(r->input, (size_t)len), r->now_ns));
+    else if (errno == EAGAIN || errno == EINTR)
+        follow(r, c, WANT_READ);
+    else
+        model_connection_close(r, c);
+}
+
+void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events)
+{
+    if (c->watched & EPOLLIN)
+        receive(r, c);
+    else if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
+        follow(r, c, WANT_WRITE);
+}
+
+void model_connection_expire(struct model_reactor *r, struct model_wheel_node *node)
+{
+    struct model_connection *c =
+        (struct model_connection *)((char *)node - offsetof(struct model_connection, timer));
+    if (r->now_ns < session_deadline_ns(&c->session))
+        keep_time(r, c);
+    else
+        follow(r, c, session_expire(&c->session, r->now_ns));
+}
+
+/* ---- accepting ---- */
+
+static struct session_peer peer_of(const struct os_socket_address *address)
+{
+    struct session_peer peer = { 0 };
+    if (address->storage.ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)&address->storage;
+        peer.family = 4;
+        memcpy(peer.address, &in->sin_addr, 4);
+    } else if (address->storage.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)&address->storage;
+        bool mapped = IN6_IS_ADDR_V4MAPPED(&in->sin6_addr);
+        peer.family = mapped ? 4 : 6;
+        memcpy(peer.address, in->sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
+    }
+    return peer;
+}
+
+int model_connection_accept(struct model_reactor *r, int listener_fd, struct session_peer *ret_peer)
+{
+    static struct log_error_limit limit;
+    struct os_socket_address address;
+    int fd = os_socket_accept(listener_fd, &address);
+    if (fd >= 0 && (size_t)fd >= r->table_size) {
+        os_file_close(fd);
+        fd = -EMFILE;
+    }
+    if (fd < 0) {
+        if (fd != -EAGAIN)
+            log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s",
+                              strerror(-fd));
+        return fd;
+    }
+    *ret_peer = peer_of(&address);
+    return fd;
+}
+
+void model_connection_begin(struct model_reactor *r, int fd, struct session_peer peer)
+{
+    struct model_connection *c = &r->table[fd];
+    CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
+    atomic_store_explicit(&c->owner, r, memory_order_relaxed);
+    session_open(&c->session, &r->worker, peer, r->now_ns);
+    receive(r, c); /* the request is often here already, and then epoll need not be asked */
+}

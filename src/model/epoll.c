@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Model `epoll`: one thread, one event loop, every connection on it.
+ *
+ * Cost: none for locks, none for threads; a private descriptor table, which the
+ * kernel looks up faster than a shared one. One core at most.
+ * Failure: a slow disk read stops everybody; a crash loses every connection.
+ */
+#include "model/model.h"
+#include "model/reactor.h"
+
+int model_epoll_run(struct server *server);
+
+int model_epoll_run(struct server *server)
+{
+    struct model_reactor *reactor = NULL;
+    int rc = model_reactors_new(server, 1, &reactor);
+    if (rc == 0) {
+        model_reactor_run(reactor);
+        rc = reactor->status;
+    }
+    model_reactors_free(reactor);
+    return rc;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/reactor.h"
+
+#include "model/connection.h"
+#include "model/model.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/process.h"
+#include "os/signal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What an event is about: the kind above, a descriptor below. */
+enum { EVENT_CONNECTION, EVENT_LISTENER, EVENT_WAKE, EVENT_SIGNAL };
+
+/* How long connections between requests are left alone when a drain begins: a
+ * request may be on its way to them. */
+#define DRAIN_IDLE_NS UINT64_C(250000000)
+
+static uint64_t event_data(unsigned kind, int fd)
+{
+    return (uint64_t)kind << 32 | (uint32_t)fd;
+}
+
+static int watch(const struct model_reactor *r, unsigned kind, int fd, uint32_t events)
+{
+    struct epoll_event event = { .events = events, .data.u64 = event_data(kind, fd) };
+    return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* ---- making and ending ---- */
+
+static const int *listener_set(const struct model_reactor *r)
+{
+    const struct server *server = r->server;
+    return server->listeners + (size_t)r->index * server->listener_count;
+}
+
+static int set_listening(struct model_reactor *r, bool listening)
+{
+    int rc = 0;
+    const int *set = listener_set(r);
+    for (unsigned i = 0; i < r->server->listener_count && rc == 0; i++) {
+        if (set[i] < 0)
+            continue;
+        if (listening)
+            rc = watch(r, EVENT_LISTENER, set[i], EPOLLIN);
+        else
+            rc = epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, set[i], NULL) < 0 ? -errno : 0;
+    }
+    r->listening = listening;
+    return rc;
+}
+
+static int open_reactor(struct model_reactor *r)
+{
+    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (r->epoll_fd < 0 || r->wake_fd < 0)
+        return -errno;
+    r->input = malloc(SESSION_READ_MAX);
+    if (!r->input)
+        return -ENOMEM;
+    int rc = session_worker_start(&r->worker, r->server->shared, r->index);
+    if (rc == 0)
+        rc = watch(r, EVENT_WAKE, r->wake_fd, EPOLLIN);
+    if (rc == 0 && r->index == 0)
+        rc = watch(r, EVENT_SIGNAL, r->server->signal_fd, EPOLLIN);
+    if (rc == 0)
+        rc = set_listening(r, true);
+    return rc;
+}
+
+int model_reactors_new(struct server *server, unsigned count, struct model_reactor **ret_reactors)
+{
+    size_t table_size = os_process_raise_files();
+    struct model_connection *table = mmap(NULL, table_size * sizeof(*table), PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (table == MAP_FAILED)
+        return -errno;
+    struct model_reactor *all = aligned_alloc(CACHE_LINE, count * sizeof(*all));
+    if (!all) {
+        munmap(table, table_size * sizeof(*table));
+        return -ENOMEM;
+    }
+    memset(all, 0, count * sizeof(*all));
+    *ret_reactors = all;
+    for (unsigned i = 0; i < count; i++) {
+        all[i] = (struct model_reactor){
+            .server = server,
+            .all = all,
+            .count = count,
+            .index = i,
+            .connections_max = (server->connections_max + count - 1) / count,
+            .table = table,
+            .table_size = table_size,
+            .epoll_fd = -1,
+            .wake_fd = -1,
+        };
+        pthread_mutex_init(&all[i].handed_lock, NULL);
+        model_wheel_init(&all[i].wheel, os_clock_now_ns());
+    }
+    CHECK(count <= server->listener_sets);
+    int rc = 0;
+    for (unsigned i = 0; i < count && rc == 0; i++)
+        rc = open_reactor(&all[i]);
+    return rc;
+}
+
+void model_reactors_free(struct model_reactor *reactors)
+{
+    if (!reactors)
+        return;
+    munmap(reactors->table, reactors->table_size * sizeof(*reactors->table));
+    for (unsigned i = 0; i < reactors->count; i++) {
+        struct model_reactor *r = &reactors[i];
+        if (r->worker.reader)
+            session_worker_stop(&r->worker);
+        os_file_close(r->epoll_fd);
+        os_file_close(r->wake_fd);
+        free(r->input);
+        pthread_mutex_destroy(&r->handed_lock);
+    }
+    free(reactors);
+}
+
+/* ---- accepting ---- */
+
+static void wake(const struct model_reactor *r)
+{
+    uint64_t one = 1;
+    (void)!write(r->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
+}
+
+/* The reactor that a new connection goes to: the emptiest, unless this one is
+ * nearly as empty, for handing over costs more than a little unevenness. */
+static struct model_reactor *choose_owner(struct model_reactor *r)
+{
+    struct model_reactor *emptiest = r;
+    unsigned least = atomic_load_explicit(&r->live, memory_order_relaxed);
+    unsigned mine = least;
+    for (unsigned i = 0; i < r->count; i++) {
+        unsigned live = atomic_load_explicit(&r->all[i].live, memory_order_relaxed);
+        if (live < least) {
+            least = live;
+            emptiest = &r->all[i];
+        }
+    }
+    unsigned margin = least / 20 > 2 ? least / 20 : 2;
+    return mine > least + margin ? emptiest : r;
+}
+
+static bool hand_over(struct model_reactor *to, int fd, struct session_peer peer)
+{
+    pthread_mutex_lock(&to->handed_lock);
+    bool room = to->handed_count < REACTOR_HANDED_MAX;
+    if (room) {
+        to->handed[to->handed_count++] = (struct model_handed){ fd, peer };
+        atomic_fetch_add_explicit(&to->live, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&to->handed_lock);
+    if (room)
+        wake(to);
+    return room;
+}
+
+static void take_handed(struct model_reactor *r)
+{
+    struct model_handed handed[REACTOR_HANDED_MAX];
+    pthread_mutex_lock(&r->handed_lock);
+    unsigned count = r->handed_count;
+    memcpy(handed, r->handed, count * sizeof(handed[0]));
+    r->handed_count = 0;
+    pthread_mutex_unlock(&r->handed_lock);
+    for (unsigned i = 0; i < count; i++)
+        model_connection_begin(r, handed[i].fd, handed[i].peer);
+}
+
+/* Until a connection ends, and not before `again_ns`. */
+static void stop_listening(struct model_reactor *r, uint64_t again_ns)
+{
+    if (r->listening)
+        (void)set_listening(r, false); /* a listener that stays in is only woken for in vain */
+    r->listen_again_ns = again_ns;
+}
+
+static void accept_from(struct model_reactor *r, int listener_fd)
+{
+    for (unsigned i = 0; i < REACTOR_ACCEPTS; i++) {
+        if (atomic_load_explicit(&r->live, memory_order_relaxed) >= r->connections_max &&
+            choose_owner(r) == r) {
+            stop_listening(r, 0);
+            return;
+        }
+        struct session_peer peer;
+        int fd = model_connection_accept(r, listener_fd, &peer);
+        if (fd == -EAGAIN)
+            return;
+        if (fd < 0) {
+            stop_listening(r, r->now_ns + OS_CLOCK_SECOND / 10);
+            return;
+        }
+        struct model_reactor *owner = r->count > 1 ? choose_owner(r) : r;
+        if (owner != r && hand_over(owner, fd, peer))
+            continue;
+        atomic_fetch_add_explicit(&r->live, 1, memory_order_relaxed);
+        model_connection_begin(r, fd, peer);
+    }
+}
+
+static void listen_again_when_possible(struct model_reactor *r)
+{
+    if (r->listening || r->retiring || r->now_ns < r->listen_again_ns)
+        return;
+    r->listen_again_ns = 0;
+    if (atomic_load_explicit(&r->live, memory_order_relaxed) < r->connections_max)
+        (void)set_listening(r, true); /* fails for want of memory only: tried again next turn */
+}
+
+/* ---- draining ---- */
+
+static void close_idle(struct model_reactor *r)
+{
+    for (size_t fd = 0; fd < r->table_size; fd++) {
+        struct model_connection *c = &r->table[fd];
+        if (c->owner == r && session_idle(&c->session))
+            model_connection_close(r, c);
+    }
+    r->drain_idle_ns = 0;
+}
+
+static void begin_drain(struct model_reactor *r)
+{
+    const int *set = listener_set(r);
+    if (r->listening) {
+        for (unsigned i = 0; i < r->server->listener_count; i++)
+            if (set[i] >= 0)
+                accept_from(r, set[i]); /* who has been let in by the kernel is served */
+    }
+    if (r->listening)
+        (void)set_listening(r, false); /* the process is about to leave them anyway */
+    r->retiring = true;
+    r->drain_idle_ns = r->now_ns + DRAIN_IDLE_NS;
+    r->drain_end_ns = r->now_ns + r->server->drain_timeout_ns;
+}
+
+static void close_all(struct model_reactor *r)
+{
+    for (size_t fd = 0; fd < r->table_size; fd++)
+        if (r->table[fd].owner == r)
+            model_connection_close(r, &r->table[fd]);
+}
+
+/* Whether the loop goes on. */
+static bool follow_phase(struct model_reactor *r)
+{
+    int phase = atomic_load_explicit(&r->server->phase, memory_order_acquire);
+    if (phase == SERVER_RUNNING)
+        return true;
+    if (!r->retiring)
+        begin_drain(r);
+    if (r->drain_idle_ns != 0 && r->now_ns >= r->drain_idle_ns)
+        close_idle(r);
+    if (phase == SERVER_STOPPING || r->now_ns >= r->drain_end_ns)
+        close_all(r);
+    return atomic_load_explicit(&r->live, memory_order_acquire) > 0;
+}
+
+/* ---- the loop ---- */
+
+static void read_signals(struct model_reactor *r)
+{
+    int signal;
+    while ((signal = os_signal_read(r->server->signal_fd)) > 0)
+        if (server_signal(r->server, signal))
+            for (unsigned i = 0; i < r->count; i++)
+                wake(&r->all[i]);
+}
+
+static void empty_wake(const struct model_reactor *r)
+{
+    uint64_t count;
+    (void)!read(r->wake_fd, &count, sizeof(count)); /* what it was woken for is looked up anyway */
+}
+
+static void act_on(struct model_reactor *r, const struct epoll_event *event)
+{
+    int fd = (int)(uint32_t)event->data.u64;
+    switch (event->data.u64 >> 32) {
+    case EVENT_CONNECTION:
+        model_connection_event(r, &r->table[fd], event->events);
+        return;
+    case EVENT_LISTENER:
+        accept_from(r, fd);
+        return;
+    case EVENT_WAKE:
+        empty_wake(r);
+        take_handed(r);
+        return;
+    case EVENT_SIGNAL:
+        read_signals(r);
+        return;
+    default:
+        CHECK(false);
+    }
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int wait_ms(struct model_reactor *r)
+{
+    uint64_t due = earlier(model_wheel_next_ns(&r->wheel), session_worker_due_ns(&r->worker));
+    if (!r->listening && !r->retiring)
+        due = earlier(due, r->listen_again_ns ? r->listen_again_ns : UINT64_MAX);
+    if (r->retiring)
+        due = earlier(due, r->drain_idle_ns ? r->drain_idle_ns : r->drain_end_ns);
+    if (due == UINT64_MAX)
+        return -1;
+    uint64_t now = r->now_ns;
+    return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
+}
+
+/* A thread that sleeps must not keep others from freeing what left the cache. */
+static int wait_for_events(struct model_reactor *r, struct epoll_event *events)
+{
+    bool others = r->count > 1;
+    int timeout_ms = wait_ms(r);
+    if (others)
+        session_worker_rest(&r->worker);
+    int count = epoll_wait(r->epoll_fd, events, REACTOR_EVENTS, timeout_ms);
+    int rc = count < 0 ? -errno : count;
+    if (others)
+        session_worker_resume(&r->worker);
+    r->now_ns = os_clock_now_ns();
+    session_worker_tick(&r->worker, r->now_ns, os_clock_wall_s());
+    return rc == -EINTR ? 0 : rc;
+}
+
+void model_reactor_run(struct model_reactor *r)
+{
+    struct epoll_event events[REACTOR_EVENTS];
+    r->now_ns = os_clock_now_ns();
+    session_worker_tick(&r->worker, r->now_ns, os_clock_wall_s());
+    while (follow_phase(r)) {
+        int count = wait_for_events(r, events);
+        if (count < 0) {
+            r->status = count;
+            return;
+        }
+        for (int i = 0; i < count; i++)
+            act_on(r, &events[i]);
+        struct model_wheel_node *node;
+        while ((node = model_wheel_expired(&r->wheel, r->now_ns)))
+            model_connection_expire(r, node);
+        listen_again_when_possible(r);
+    }
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An event loop: one thread, one epoll set, the connections that it owns, and
+ * the sessions on them. `epoll` is one of these, `percore` one for each core.
+ *
+ * For a request on a warm connection the loop makes two system calls, recv and
+ * send, and a share of one epoll_wait.
+ */
+#pragma once
+
+#include "base/check.h"
+#include "model/wheel.h"
+#include "session/worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct model_connection;
+struct server;
+
+enum {
+    REACTOR_EVENTS = 256,    /* taken from the kernel at a time */
+    REACTOR_ACCEPTS = 64,    /* accepted before others get their turn */
+    REACTOR_HANDED_MAX = 256 /* connections on their way to another loop */
+};
+
+/* A connection that one reactor accepted and another will serve. */
+struct model_handed {
+    int fd;
+    struct session_peer peer;
+};
+
+/* Written by its own thread, but for the parts that say otherwise. */
+struct model_reactor {
+    struct server *server;
+    struct model_reactor *all; /* the process's reactors, an array */
+    unsigned count;
+    unsigned index; /* among them */
+    unsigned connections_max;
+    struct model_connection *table; /* indexed by descriptor; shared, each element has one owner */
+    size_t table_size;
+    int epoll_fd;
+    int wake_fd;              /* an eventfd; written by any thread */
+    bool listening;           /* the listeners are in the epoll set */
+    bool retiring;            /* the phase is not RUNNING any more, and this loop knows */
+    uint64_t listen_again_ns; /* after running out of descriptors; 0: not waiting */
+    uint64_t drain_idle_ns;   /* until when connections between requests are left alone */
+    uint64_t drain_end_ns;
+    uint64_t now_ns;
+    struct session_worker worker;
+    struct model_wheel wheel;
+    char *input; /* SESSION_READ_MAX bytes, for one recv at a time */
+    int status;  /* what the loop ended with; read after the join */
+
+    /* Written by any thread. */
+    _Alignas(CACHE_LINE) _Atomic unsigned live; /* connections owned, or on their way here */
+    pthread_mutex_t handed_lock;                /* guards the two below */
+    unsigned handed_count;
+    struct model_handed handed[REACTOR_HANDED_MAX];
+};
+
+/* Makes the `count` reactors of a server, with one table of connections. 0 or
+ * -errno, with *ret_reactors for model_reactors_free. */
+MUST_USE int model_reactors_new(struct server *server, unsigned count,
+                                struct model_reactor **ret_reactors);
+void model_reactors_free(struct model_reactor *reactors);
+
+/* Runs one reactor until the server stops and its connections are gone. Keeps the
+ * outcome in `status`. */
+void model_reactor_run(struct model_reactor *reactor);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Deadlines fire late by at most a tick, never early within the wheel's span,
+ * and exactly once.
+ */
+#include "model/wheel.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static void fires_between_its_deadline_and_two_ticks_later(void **state)
+{
+    (void)state;
+    for (uint64_t due = 1; due < 10 * SECOND; due += 77777777) {
+        struct model_wheel wheel;
+        struct model_wheel_node node = { 0 };
+        model_wheel_init(&wheel, 0);
+        model_wheel_add(&wheel, &node, due);
+        assert_null(model_wheel_expired(&wheel, due));
+        assert_ptr_equal(model_wheel_expired(&wheel, due + 2 * WHEEL_TICK_NS), &node);
+        assert_null(model_wheel_expired(&wheel, due + 9 * SECOND));
+    }
+}
+
+static void tells_when_the_next_one_fires(void **state)
+{
+    (void)state;
+    struct model_wheel wheel;
+    struct model_wheel_node late = { 0 };
+    struct model_wheel_node soon = { 0 };
+    model_wheel_init(&wheel, 100 * SECOND);
+    assert_true(model_wheel_next_ns(&wheel) == UINT64_MAX);
+    model_wheel_add(&wheel, &late, 109 * SECOND);
+    model_wheel_add(&wheel, &soon, 101 * SECOND);
+    assert_true(model_wheel_next_ns(&wheel) == soon.due_ns);
+    model_wheel_remove(&wheel, &soon);
+    assert_true(model_wheel_next_ns(&wheel) == late.due_ns);
+    model_wheel_remove(&wheel, &late);
+    model_wheel_remove(&wheel, &late);
+    assert_true(model_wheel_next_ns(&wheel) == UINT64_MAX);
+}
+
+static void moves_a_node_that_is_added_again(void **state)
+{
+    (void)state;
+    struct model_wheel wheel;
+    struct model_wheel_node node = { 0 };
+    model_wheel_init(&wheel, 0);
+    model_wheel_add(&wheel, &node, 5 * SECOND);
+    model_wheel_add(&wheel, &node, SECOND);
+    assert_ptr_equal(model_wheel_expired(&wheel, 2 * SECOND), &node);
+    assert_null(model_wheel_expired(&wheel, 7 * SECOND));
+}
+
+static void a_deadline_beyond_the_span_fires_at_its_end(void **state)
+{
+    (void)state;
+    struct model_wheel wheel;
+    struct model_wheel_node node = { 0 };
+    model_wheel_init(&wheel, 0);
+    model_wheel_add(&wheel, &node, 3600 * SECOND);
+    assert_true(node.due_ns <= WHEEL_SLOTS * WHEEL_TICK_NS);
+    assert_ptr_equal(model_wheel_expired(&wheel, node.due_ns), &node);
+}
+
+/* A process that was stopped wakes with everything overdue: each node fires once,
+ * even when its owner puts it in again. */
+static void survives_a_long_sleep(void **state)
+{
+    (void)state;
+    struct model_wheel wheel;
+    struct model_wheel_node node[50] = { { 0 } };
+    model_wheel_init(&wheel, 0);
+    for (unsigned i = 0; i < 50; i++)
+        model_wheel_add(&wheel, &node[i], (i + 1) * SECOND / 7);
+    uint64_t now = 100000 * SECOND;
+    unsigned fired = 0;
+    struct model_wheel_node *expired;
+    while ((expired = model_wheel_expired(&wheel, now))) {
+        fired++;
+        assert_true(fired < 100000);
+        if (fired <= 50)
+            model_wheel_add(&wheel, expired, now + SECOND);
+    }
+    assert_true(fired >= 50);
+}
+
+static void many_random_deadlines_fire_in_order(void **state)
+{
+    (void)state;
+    enum { NODES = 2000 };
+    struct model_wheel wheel;
+    struct model_wheel_node *node = calloc(NODES, sizeof(*node));
+    assert_non_null(node);
+    model_wheel_init(&wheel, 0);
+    uint64_t seed = 12345;
+    for (unsigned i = 0; i < NODES; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        model_wheel_add(&wheel, &node[i], (seed >> 33) % (15 * SECOND));
+    }
+    unsigned fired = 0;
+    for (uint64_t now = 0; now < 16 * SECOND; now += SECOND / 100) {
+        const struct model_wheel_node *expired;
+        while ((expired = model_wheel_expired(&wheel, now))) {
+            fired++;
+            assert_true(expired->due_ns <= now);
+            assert_true(now - expired->due_ns <= SECOND / 100 + WHEEL_TICK_NS);
+        }
+    }
+    assert_int_equal(fired, NODES);
+    free(node);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fires_between_its_deadline_and_two_ticks_later),
+        cmocka_unit_test(tells_when_the_next_one_fires),
+        cmocka_unit_test(moves_a_node_that_is_added_again),
+        cmocka_unit_test(a_deadline_beyond_the_span_fires_at_its_end),
+        cmocka_unit_test(survives_a_long_sleep),
+        cmocka_unit_test(many_random_deadlines_fire_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
