@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/read.h"
+
+#include "config/file.h"
+#include "config/nearest.h"
+#include "config/reason.h"
+#include "config/store.h"
+#include "config/verify.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- the file ---- */
+
+struct file_reading {
+    struct config_store *store;
+    const char *path;
+    struct span folder;                    /* of the file, with its final slash, or empty */
+    struct config_section_values *section; /* NULL: before any, or in one that is wrong */
+    unsigned server_line;                  /* of [server]; 0: not yet */
+    bool any_section;
+};
+
+static void take_site_heading(struct file_reading *reading, struct span name,
+                              struct config_origin origin)
+{
+    struct config_store *store = reading->store;
+    bool good = name.len > 0 && name.len <= 64;
+    for (size_t i = 0; i < name.len && good; i++) {
+        char c = ascii_lower(name.at[i]);
+        good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-", c));
+    }
+    if (name.len == 0) {
+        config_problem_error(&store->problems, origin, "a site needs a name, as in [site docs]");
+        return;
+    }
+    if (!good) {
+        config_problem_error(&store->problems, origin,
+                             "`%.*s` is not a site's name; use letters, digits and . _ -",
+                             config_quote_len(name), name.at);
+        return;
+    }
+    for (const struct config_section_values *site = store->sites; site; site = site->next) {
+        if (!span_equal(span_text(site->name), name))
+            continue;
+        if (site->origin.layer == CONFIG_BY_FILE)
+            config_problem_error(&store->problems, origin,
+                                 "[site %s] is there twice (first on line %u)", site->name,
+                                 site->origin.line);
+        else
+            config_problem_error(&store->problems, origin,
+                                 "[site %s] has the name of the folder on the command line; rename "
+                                 "it",
+                                 site->name);
+        return; /* its settings are then about neither */
+    }
+    reading->section = config_store_add_site(store, name, origin);
+}
+
+static void take_section(void *context, struct span text, unsigned line)
+{
+    static const char *const names[] = { "server", "site", NULL };
+    struct file_reading *reading = context;
+    struct config_problems *problems = &reading->store->problems;
+    struct config_origin origin = { CONFIG_BY_FILE, reading->path, line };
+    reading->section = NULL;
+    reading->any_section = true;
+
+    size_t len = 0;
+    while (len < text.len && text.at[len] != ' ' && text.at[len] != '\t')
+        len++;
+    struct span kind = span_first(text, len), name = span_trim(span_skip(text, len));
+    if (span_equal(kind, SPAN("site"))) {
+        take_site_heading(reading, name, origin);
+        return;
+    }
+    if (!span_equal(text, SPAN("server"))) {
+        const char *nearest = config_nearest_of(kind, names);
+        if (nearest)
+            config_problem_error(problems, origin, "unknown section [%.*s]; did you mean [%s%s]?",
+                                 config_quote_len(text), text.at, nearest,
+                                 strcmp(nearest, "site") == 0 ? " NAME" : "");
+        else
+            config_problem_error(problems, origin,
+                                 "unknown section [%.*s]; there are [server] and [site NAME]",
+                                 config_quote_len(text), text.at);
+        return;
+    }
+    if (reading->server_line > 0)
+        config_problem_error(problems, origin, "[server] is there twice (first on line %u)",
+                             reading->server_line);
+    else
+        reading->server_line = line;
+    reading->section = &reading->store->server;
+}
+
+static void tell_unknown(struct file_reading *reading, struct span name,
+                         struct config_origin origin)
+{
+    struct config_problems *problems = &reading->store->problems;
+    const struct config_section_values *section = reading->section;
+    const char *here = section->section == CONFIG_SERVER ? "[server]" : "a site";
+    const struct config_setting *other = config_setting_find_anywhere(name);
+    if (other) {
+        config_problem_error(problems, origin, "`%s` does not belong in %s; it goes under %s",
+                             other->name, here,
+                             other->section == CONFIG_SERVER ? "[server]" : "[site NAME]");
+        return;
+    }
+    struct config_nearest nearest = config_nearest_to(name);
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++)
+        if (config_setting_table[i].section == section->section)
+            config_nearest_offer(&nearest, config_setting_table[i].name);
+    if (nearest.best)
+        config_problem_error(problems, origin, "unknown setting `%.*s`; did you mean `%s`?",
+                             config_quote_len(name), name.at, nearest.best);
+    else
+        config_problem_error(problems, origin, "unknown setting `%.*s`; %s has none like it",
+                             config_quote_len(name), name.at, here);
+}
+
+static void take_setting(void *context, struct span name, struct span value, unsigned line)
+{
+    struct file_reading *reading = context;
+    struct config_origin origin = { CONFIG_BY_FILE, reading->path, line };
+    if (!reading->section) {
+        if (!reading->any_section)
+            config_problem_error(&reading->store->problems, origin,
+                                 "`%.*s` stands before any section; begin with [server] or [site "
+                                 "NAME]",
+                                 config_quote_len(name), name.at);
+        return; /* of an unknown section nothing more can be said */
+    }
+    const struct config_setting *setting = config_setting_find(reading->section->section, name);
+    if (!setting) {
+        tell_unknown(reading, name, origin);
+        return;
+    }
+    config_store_set(reading->store, reading->section, setting, value, reading->folder, origin);
+}
+
+static void read_file(struct config_store *store, const char *path)
+{
+    struct span text, folder = span_text(path);
+    while (folder.len > 0 && folder.at[folder.len - 1] != '/')
+        folder.len--;
+    int rc = config_file_load(path, &store->arena, &text);
+    if (rc < 0) {
+        struct config_origin origin = { CONFIG_BY_FILE, path, 0 };
+        config_problem_error(&store->problems, origin, "cannot be read: %s", strerror(-rc));
+        return;
+    }
+    struct file_reading reading = { .store = store, .path = path, .folder = folder };
+    struct config_file_handler handler = { &reading, take_section, take_setting };
+    config_file_parse(text, path, &handler, &store->problems);
+}
+
+/* ---- the environment ---- */
+
+/* A variable that is no setting may be somebody else's; one that nearly is, a slip. */
+static void tell_unknown_variable(struct config_store *store, struct span name)
+{
+    char variable[CONFIG_VARIABLE_MAX], best[CONFIG_VARIABLE_MAX];
+    unsigned best_distance = 3;
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        if (config_setting_table[i].section != CONFIG_SERVER)
+            continue;
+        config_setting_variable(&config_setting_table[i], variable);
+        unsigned distance = config_nearest_distance(name, span_text(variable));
+        if (distance >= best_distance)
+            continue;
+        best_distance = distance;
+        memcpy(best, variable, sizeof(best));
+    }
+    struct config_origin origin = { CONFIG_BY_ENVIRONMENT, config_arena_copy(&store->arena, name),
+                                    0 };
+    if (best_distance < 3)
+        config_problem_warning(&store->problems, origin, "is no setting; did you mean %s?", best);
+}
+
+static void read_environment(struct config_store *store, const char *const *environment)
+{
+    char variable[CONFIG_VARIABLE_MAX];
+    for (; environment && *environment; environment++) {
+        struct span entry = span_text(*environment);
+        const char *equals = memchr(entry.at, '=', entry.len);
+        if (!equals || !span_starts(entry, SPAN("WEIR_")))
+            continue;
+        struct span name = span_first(entry, (size_t)(equals - entry.at));
+        struct span value = span_trim(span_skip(entry, name.len + 1));
+        const struct config_setting *setting = NULL;
+        for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+            config_setting_variable(&config_setting_table[i], variable);
+            if (config_setting_table[i].section == CONFIG_SERVER &&
+                span_equal(name, span_text(variable)))
+                setting = &config_setting_table[i];
+        }
+        struct config_origin origin = { CONFIG_BY_ENVIRONMENT,
+                                        config_arena_copy(&store->arena, name), 0 };
+        if (!setting)
+            tell_unknown_variable(store, name);
+        else if (value.len > 0) /* an empty variable is one that is not set */
+            config_store_set(store, &store->server, setting, value, SPAN(""), origin);
+    }
+}
+
+/* ---- the command line ---- */
+
+static void read_folder(struct config_store *store, const char *folder)
+{
+    struct config_origin origin = { CONFIG_BY_ARGUMENT, folder, 0 };
+    struct config_section_values *site = config_store_add_site(store, SPAN("default"), origin);
+    config_store_set(store, site, &config_setting_table[SETTING_root], span_text(folder), SPAN(""),
+                     origin);
+}
+
+static void read_flags(struct config_store *store, const struct config_request *request)
+{
+    for (size_t i = 0; i < request->flag_count; i++) {
+        const struct config_flag *flag = &request->flags[i];
+        const struct config_setting *setting = config_setting_find_anywhere(span_text(flag->name));
+        CHECK(setting != NULL);
+        struct config_origin origin = { CONFIG_BY_FLAG,
+                                        config_arena_print(&store->arena, "--%s", flag->name), 0 };
+        struct config_section_values *values = &store->server;
+        if (setting->section == CONFIG_SITE) {
+            values = request->folder ? store->sites : NULL;
+            if (!values) {
+                config_problem_error(&store->problems, origin,
+                                     "is for a folder on the command line; in a file write `%s = "
+                                     "%s` under [site NAME]",
+                                     flag->name, flag->value);
+                continue;
+            }
+        }
+        config_store_set(store, values, setting, span_trim(span_text(flag->value)), SPAN(""),
+                         origin);
+    }
+}
+
+/* ---- all together ---- */
+
+static void set_defaults(struct config_store *store, struct config_section_values *values)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const struct config_setting *setting = &config_setting_table[i];
+        const char *text = config_setting_default(setting);
+        if (setting->section == values->section && text)
+            config_store_set_default(store, values, setting, text, NULL);
+    }
+}
+
+/* What `weir DIR` does differently from a file: it is for a person at a terminal. */
+static void set_quick_defaults(struct config_store *store, const struct config_request *request)
+{
+    config_store_set_default(store, store->sites, &config_setting_table[SETTING_listing], "on",
+                             "for a folder on the command line");
+    if (!request->file && request->output_is_terminal)
+        config_store_set_default(store, &store->server, &config_setting_table[SETTING_access_log],
+                                 "-", "standard output is a terminal");
+}
+
+struct config_store *config_read(const struct config_request *request)
+{
+    struct config_store *store = calloc(1, sizeof(*store));
+    CHECK(store != NULL);
+    store->problems.arena = &store->arena;
+    store->server.section = CONFIG_SERVER;
+    if (request->folder) /* first, so that it answers what no site is named for */
+        read_folder(store, request->folder);
+    if (request->file)
+        read_file(store, request->file);
+    read_environment(store, request->environment);
+    read_flags(store, request);
+
+    if (request->folder)
+        set_quick_defaults(store, request);
+    set_defaults(store, &store->server);
+    for (struct config_section_values *site = store->sites; site; site = site->next)
+        set_defaults(store, site);
+    config_store_build(store);
+    config_verify(store, request);
+    return store;
+}
+
+const struct config *config_result(const struct config_store *store)
+{
+    CHECK(store->problems.error_count == 0);
+    return &store->config;
+}
+
+unsigned config_errors(const struct config_store *store)
+{
+    return store->problems.error_count;
+}
+
+unsigned config_flag_errors(const struct config_store *store)
+{
+    return store->problems.flag_error_count;
+}
+
+unsigned config_warnings(const struct config_store *store)
+{
+    return store->problems.warning_count;
+}
+
+void config_print_problems(const struct config_store *store, FILE *out)
+{
+    config_problems_print(&store->problems, out);
+}
+
+void config_free(struct config_store *store)
+{
+    if (!store)
+        return;
+    config_arena_done(&store->arena);
+    free(store);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/setting.h"
+
+#include "base/check.h"
+#include "config/config.h"
+
+#include <stddef.h>
+
+const struct config_setting config_setting_table[CONFIG_SETTINGS] = {
+#define SERVER_SETTING(field, name, kind, most, fallback, group, sentence) \
+    { name, \
+      CONFIG_SERVER, \
+      CONFIG_##kind, \
+      CONFIG_GROUP_##group, \
+      offsetof(struct config, field), \
+      UINT64_C(most), \
+      fallback, \
+      sentence },
+#define SITE_SETTING(field, name, kind, most, fallback, group, sentence) \
+    { name, \
+      CONFIG_SITE, \
+      CONFIG_##kind, \
+      CONFIG_GROUP_##group, \
+      offsetof(struct config_site, field), \
+      UINT64_C(most), \
+      fallback, \
+      sentence },
+#include "config/settings.def"
+#undef SERVER_SETTING
+#undef SITE_SETTING
+};
+
+const struct config_setting *config_setting_find(enum config_section section, struct span name)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const struct config_setting *setting = &config_setting_table[i];
+        if (setting->section == section && span_equal(span_text(setting->name), name))
+            return setting;
+    }
+    return NULL;
+}
+
+const struct config_setting *config_setting_find_anywhere(struct span name)
+{
+    const struct config_setting *setting = config_setting_find(CONFIG_SERVER, name);
+    return setting ? setting : config_setting_find(CONFIG_SITE, name);
+}
+
+bool config_setting_has_flag(const struct config_setting *setting)
+{
+    size_t place = (size_t)(setting - config_setting_table);
+    return place != SETTING_root && place != SETTING_hosts; /* DIR is the root, for any host */
+}
+
+const char *config_setting_default(const struct config_setting *setting)
+{
+    return setting->fallback[0] == '(' ? NULL : setting->fallback;
+}
+
+static const char *const models[] = { "auto",
+#define MODEL(name, threads, sentence, use) #name,
+#include "model/models.def"
+#undef MODEL
+                                      NULL };
+static const char *const formats[] = { "combined", "json", NULL };
+static const char *const levels[] = { "debug", "info", "warning", "error", NULL };
+static const char *const policies[] = { "sieve", "lru", NULL };
+static const char *const switches[] = { "on", "off", NULL };
+
+/* What is the same for every setting of a kind. */
+static const struct {
+    const char *placeholder;
+    const char *const *choices;
+    bool list;
+    bool commas;
+} kinds[] = {
+    [CONFIG_LISTEN] = { "ADDRESS", NULL, true, true },
+    [CONFIG_HOST] = { "HOST", NULL, true, true },
+    [CONFIG_NAME] = { "NAME", NULL, true, true },
+    [CONFIG_HEADER] = { "'NAME: VALUE'", NULL, true, false },
+    [CONFIG_FOLDER] = { "DIR", NULL, false, false },
+    [CONFIG_BELOW] = { "FILE", NULL, false, false },
+    [CONFIG_LOG] = { "FILE|-", NULL, false, false },
+    [CONFIG_LOG_OR_OFF] = { "FILE|-|off", NULL, false, false },
+    [CONFIG_MODEL] = { "MODEL", models, false, false },
+    [CONFIG_FORMAT] = { "combined|json", formats, false, false },
+    [CONFIG_LEVEL] = { "LEVEL", levels, false, false },
+    [CONFIG_POLICY] = { "sieve|lru", policies, false, false },
+    [CONFIG_WORD] = { "NAME", NULL, false, false },
+    [CONFIG_USER] = { "USER", NULL, false, false },
+    [CONFIG_COUNT] = { "N|auto", NULL, false, false },
+    [CONFIG_ENTRIES] = { "N", NULL, false, false },
+    [CONFIG_SIZE] = { "SIZE", NULL, false, false },
+    [CONFIG_DURATION] = { "TIME", NULL, false, false },
+    [CONFIG_DRAIN] = { "TIME", NULL, false, false },
+    [CONFIG_SWITCH] = { "on|off", switches, false, false },
+};
+
+const char *const *config_setting_choices(enum config_kind kind)
+{
+    return kinds[kind].choices;
+}
+
+const char *config_setting_placeholder(const struct config_setting *setting)
+{
+    return kinds[setting->kind].placeholder;
+}
+
+bool config_setting_is_list(enum config_kind kind)
+{
+    return kinds[kind].list;
+}
+
+bool config_setting_has_commas(enum config_kind kind)
+{
+    return kinds[kind].commas;
+}
+
+void config_setting_variable(const struct config_setting *setting, char out[CONFIG_VARIABLE_MAX])
+{
+    size_t len = strlen(setting->name);
+    CHECK(len + sizeof("WEIR_") <= CONFIG_VARIABLE_MAX);
+    memcpy(out, "WEIR_", 5);
+    for (size_t i = 0; i <= len; i++) {
+        char c = setting->name[i];
+        out[5 + i] = c == '-' ? '_' : (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
+}
+
+const char *config_group_title(enum config_group group)
+{
+    static const char *const titles[CONFIG_GROUPS] = {
+        [CONFIG_GROUP_NETWORK] = "Network",   [CONFIG_GROUP_PROCESS] = "Processes",
+        [CONFIG_GROUP_LOGS] = "Logs",         [CONFIG_GROUP_CACHE] = "Cache",
+        [CONFIG_GROUP_TIMEOUTS] = "Timeouts", [CONFIG_GROUP_SITE] = "Site",
+    };
+    return titles[group];
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/store.h"
+
+#include "config/listen.h"
+#include "config/value.h"
+
+struct config_section_values *config_store_add_site(struct config_store *store, struct span name,
+                                                    struct config_origin origin)
+{
+    struct config_section_values *site = config_arena_take(&store->arena, sizeof(*site));
+    site->section = CONFIG_SITE;
+    site->name = config_arena_copy(&store->arena, name);
+    site->origin = origin;
+    struct config_section_values **end = &store->sites;
+    while (*end)
+        end = &(*end)->next;
+    *end = site;
+    return site;
+}
+
+static void take_up(struct config_store *store, struct config_item **end, const char *text,
+                    struct config_origin origin)
+{
+    struct config_item *item = config_arena_take(&store->arena, sizeof(*item));
+    *item = (struct config_item){ .text = text, .origin = origin };
+    *end = item;
+}
+
+/* " (line 3)", when `first` is in the file. */
+static const char *first_line(struct config_store *store, struct config_origin first)
+{
+    if (first.layer != CONFIG_BY_FILE)
+        return "";
+    return config_arena_print(&store->arena, " (first on line %u)", first.line);
+}
+
+static void set_one(struct config_store *store, struct config_section_values *values,
+                    const struct config_setting *setting, struct span text, struct span folder,
+                    struct config_origin origin)
+{
+    /* In a file the line alone does not tell the setting; elsewhere the origin does. */
+    bool in_file = origin.layer == CONFIG_BY_FILE;
+    const char *name = in_file ? setting->name : "", *colon = in_file ? ": " : "";
+    struct config_reason reason = { .text = "" };
+    const char *canonical;
+    if (!config_value_check(setting, text, folder, &store->arena, &canonical, &reason)) {
+        config_problem_error(&store->problems, origin, "%s%s%s", name, colon, reason.text);
+        return;
+    }
+
+    struct config_item **end = &values->items[setting - config_setting_table];
+    if (*end && (*end)->origin.layer < origin.layer)
+        *end = NULL; /* a higher layer begins anew */
+    if (!config_setting_is_list(setting->kind)) {
+        if (*end && in_file)
+            config_problem_error(&store->problems, origin, "%s is set twice%s", name,
+                                 first_line(store, (*end)->origin));
+        take_up(store, end, canonical, origin);
+        return;
+    }
+    bool may_repeat =
+        setting->kind == CONFIG_HEADER ||
+        (setting->kind == CONFIG_LISTEN && config_listen_is_any_port(span_text(canonical)));
+    for (; *end; end = &(*end)->next) {
+        if (may_repeat || strcmp((*end)->text, canonical) != 0)
+            continue;
+        config_problem_error(&store->problems, origin, "%s%s`%s` is there twice%s", name, colon,
+                             canonical, first_line(store, (*end)->origin));
+        return;
+    }
+    take_up(store, end, canonical, origin);
+}
+
+void config_store_set(struct config_store *store, struct config_section_values *values,
+                      const struct config_setting *setting, struct span text, struct span folder,
+                      struct config_origin origin)
+{
+    while (config_setting_has_commas(setting->kind)) {
+        const char *comma = memchr(text.at, ',', text.len);
+        if (!comma)
+            break;
+        size_t len = (size_t)(comma - text.at);
+        set_one(store, values, setting, span_trim(span_first(text, len)), folder, origin);
+        text = span_skip(text, len + 1);
+    }
+    set_one(store, values, setting, span_trim(text), folder, origin);
+}
+
+void config_store_set_default(struct config_store *store, struct config_section_values *values,
+                              const struct config_setting *setting, const char *text,
+                              const char *why)
+{
+    if (values->items[setting - config_setting_table])
+        return;
+    struct config_origin origin = { CONFIG_BY_DEFAULT, why, 0 };
+    config_store_set(store, values, setting, span_text(text), SPAN(""), origin);
+}
+
+static void build_section(struct config_store *store, const struct config_section_values *values,
+                          void *section)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const struct config_setting *setting = &config_setting_table[i];
+        if (setting->section != values->section)
+            continue;
+        size_t count = 0;
+        for (const struct config_item *item = values->items[i]; item; item = item->next)
+            count++;
+        if (count == 0 && !config_setting_is_list(setting->kind))
+            continue; /* the field stays NULL */
+        const char **texts = config_arena_take(&store->arena, (count + 1) * sizeof(*texts));
+        count = 0;
+        for (const struct config_item *item = values->items[i]; item; item = item->next)
+            texts[count++] = item->text;
+        config_value_store(setting, texts, section);
+    }
+}
+
+void config_store_build(struct config_store *store)
+{
+    struct config *config = &store->config;
+    build_section(store, &store->server, config);
+    const struct config_item *listen = store->server.items[SETTING_listen];
+    config->listen_by_default = listen && listen->origin.layer == CONFIG_BY_DEFAULT;
+
+    unsigned count = 0;
+    for (const struct config_section_values *site = store->sites; site; site = site->next)
+        count++;
+    struct config_site *sites = config_arena_take(&store->arena, count * sizeof(*sites));
+    config->sites = sites;
+    config->site_count = count;
+    for (const struct config_section_values *site = store->sites; site; site = site->next) {
+        sites->name = site->name;
+        build_section(store, site, sites);
+        sites++;
+    }
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One configuration while it is put together, and afterwards: for each section
+ * and setting the values that are in force, with where each came from.
+ *
+ * Layers are applied in ascending order (file, environment, flags); a value of a
+ * higher layer takes the place of all values of the lower ones.
+ *
+ * Private to config/; others use config/read.h.
+ */
+#pragma once
+
+#include "config/arena.h"
+#include "config/config.h"
+#include "config/problem.h"
+#include "config/setting.h"
+
+struct config_item {
+    struct config_item *next;
+    const char *text; /* canonical (config/value.h) */
+    struct config_origin origin;
+};
+
+struct config_section_values {
+    struct config_section_values *next; /* sites, in order */
+    enum config_section section;
+    const char *name;            /* of a site */
+    struct config_origin origin; /* its heading, or the folder on the command line */
+    struct config_item *items[CONFIG_SETTINGS];
+};
+
+struct config_store {
+    struct config_arena arena;
+    struct config_problems problems;
+    struct config_section_values server;
+    struct config_section_values *sites;
+    struct config config; /* filled by config_store_build */
+};
+
+/* Appends a site. The name is copied. */
+struct config_section_values *config_store_add_site(struct config_store *store, struct span name,
+                                                    struct config_origin origin);
+
+/* Checks a text that was given for a setting and takes it up, or tells the problem.
+ * Relative paths begin at `folder`. */
+void config_store_set(struct config_store *store, struct config_section_values *values,
+                      const struct config_setting *setting, struct span text, struct span folder,
+                      struct config_origin origin);
+
+/* Gives a setting that nobody has set its value. */
+void config_store_set_default(struct config_store *store, struct config_section_values *values,
+                              const struct config_setting *setting, const char *text,
+                              const char *why);
+
+/* Fills store->config with what is in force; every setting with a default has a value. */
+void config_store_build(struct config_store *store);

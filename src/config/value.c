@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/value.h"
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "config/config.h"
+#include "config/field.h"
+#include "config/host.h"
+#include "config/listen.h"
+#include "config/nearest.h"
+
+/* ---- numbers ---- */
+
+struct unit {
+    const char *suffix;
+    uint64_t factor;
+};
+
+static const struct unit size_units[] = {
+    { "K", 1024 }, { "M", 1024 * 1024 }, { "G", 1024 * 1024 * 1024 }, { "", 1 }, { NULL, 0 },
+};
+
+static const struct unit time_units[] = {
+    { "ms", 1000000 },
+    { "s", 1000000000 },
+    { "m", UINT64_C(60) * 1000000000 },
+    { "h", UINT64_C(3600) * 1000000000 },
+    { NULL, 0 },
+};
+
+/* Digits and one of the units, in either case, without anything between them. */
+static bool parse_with_unit(struct span text, const struct unit *units, uint64_t *ret_value)
+{
+    size_t digits = 0;
+    while (digits < text.len && text.at[digits] >= '0' && text.at[digits] <= '9')
+        digits++;
+    uint64_t number, value;
+    if (!num_parse_u64(span_first(text, digits), &number))
+        return false;
+    struct span suffix = span_skip(text, digits);
+    for (; units->suffix; units++) {
+        if (!span_equal_nocase(suffix, span_text(units->suffix)))
+            continue;
+        if (__builtin_mul_overflow(number, units->factor, &value))
+            return false;
+        *ret_value = value;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_count(struct span text, uint64_t *ret_value)
+{
+    if (span_equal(text, SPAN("auto"))) {
+        *ret_value = 0;
+        return true;
+    }
+    return num_parse_u64(text, ret_value);
+}
+
+static bool parse_duration(struct span text, uint64_t *ret_value)
+{
+    if (span_equal(text, SPAN("0"))) {
+        *ret_value = 0;
+        return true;
+    }
+    return parse_with_unit(text, time_units, ret_value);
+}
+
+static bool check_count(const struct config_setting *setting, struct span text,
+                        struct config_reason *ret_reason)
+{
+    uint64_t value;
+    bool least_is_one = setting->kind == CONFIG_ENTRIES;
+    bool good = least_is_one ? num_parse_u64(text, &value) : parse_count(text, &value);
+    if (good && value <= setting->most && (value > 0 || !least_is_one))
+        return true;
+    return config_refuse(ret_reason, "`%.*s` is not a number from 1 to %llu%s",
+                         config_quote_len(text), text.at, (unsigned long long)setting->most,
+                         least_is_one ? "" : ", or auto");
+}
+
+static bool check_size(const struct config_setting *setting, struct span text,
+                       struct config_reason *ret_reason)
+{
+    uint64_t value;
+    if (!parse_with_unit(text, size_units, &value))
+        return config_refuse(ret_reason,
+                             "`%.*s` is not a size; write a number of bytes, or 256K, 64M, 1G",
+                             config_quote_len(text), text.at);
+    if (value > setting->most)
+        return config_refuse(ret_reason, "`%.*s` is too much; at most %lluG",
+                             config_quote_len(text), text.at,
+                             (unsigned long long)(setting->most >> 30));
+    return true;
+}
+
+static bool check_duration(const struct config_setting *setting, struct span text,
+                           struct config_reason *ret_reason)
+{
+    uint64_t value, number;
+    if (!parse_duration(text, &value)) {
+        if (num_parse_u64(text, &number))
+            return config_refuse(ret_reason,
+                                 "`%.*s` has no unit; write %.*ss for seconds, or use "
+                                 "ms, m or h",
+                                 config_quote_len(text), text.at, config_quote_len(text), text.at);
+        return config_refuse(ret_reason, "`%.*s` is not a time; write 500ms, 10s, 2m or 1h",
+                             config_quote_len(text), text.at);
+    }
+    if (value / 1000000000 > setting->most)
+        return config_refuse(ret_reason, "`%.*s` is too long; at most %lluh",
+                             config_quote_len(text), text.at,
+                             (unsigned long long)setting->most / 3600);
+    return true;
+}
+
+/* ---- words and paths ---- */
+
+static bool check_choice(const char *const *choices, struct span text,
+                         struct config_reason *ret_reason)
+{
+    char storage[256];
+    struct buf all = buf_over(storage, sizeof(storage));
+    for (const char *const *choice = choices; *choice; choice++) {
+        if (span_equal(text, span_text(*choice)))
+            return true;
+        if (choice > choices)
+            buf_add(&all, choice[1] ? SPAN(", ") : SPAN(" or "));
+        buf_add(&all, span_text(*choice));
+    }
+    const char *nearest = config_nearest_of(text, choices);
+    if (nearest)
+        return config_refuse(ret_reason, "`%.*s` is not %.*s; did you mean `%s`?",
+                             config_quote_len(text), text.at, (int)all.len, all.at, nearest);
+    return config_refuse(ret_reason, "`%.*s` is not %.*s", config_quote_len(text), text.at,
+                         (int)all.len, all.at);
+}
+
+/* Letters, digits and . _ - + at most `most` bytes. */
+static bool check_name(struct span text, size_t most, const char *what,
+                       struct config_reason *ret_reason)
+{
+    bool good = text.len <= most;
+    for (size_t i = 0; i < text.len && good; i++) {
+        char c = ascii_lower(text.at[i]);
+        good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-+", c));
+    }
+    return good || config_refuse(ret_reason, "`%.*s` is not the name of a %s",
+                                 config_quote_len(text), text.at, what);
+}
+
+static bool check_file_name(struct span text, struct config_reason *ret_reason)
+{
+    if (memchr(text.at, '/', text.len))
+        return config_refuse(ret_reason,
+                             "`%.*s` has a slash; an index file is a name alone, looked "
+                             "for in each folder",
+                             config_quote_len(text), text.at);
+    if (span_equal(text, SPAN(".")) || span_equal(text, SPAN("..")) || text.len > 255)
+        return config_refuse(ret_reason, "`%.*s` is not the name of a file", config_quote_len(text),
+                             text.at);
+    return true;
+}
+
+/* Whether one of the path's segments is "." or "..". */
+static bool has_dot_segment(struct span path)
+{
+    while (path.len > 0) {
+        const char *slash = memchr(path.at, '/', path.len);
+        size_t len = slash ? (size_t)(slash - path.at) : path.len;
+        struct span segment = span_first(path, len);
+        if (span_equal(segment, SPAN(".")) || span_equal(segment, SPAN("..")))
+            return true;
+        path = span_skip(path, slash ? len + 1 : len);
+    }
+    return false;
+}
+
+static bool check_below(struct span text, struct config_arena *arena, const char **ret_text,
+                        struct config_reason *ret_reason)
+{
+    struct span path = text;
+    while (path.len > 0 && path.at[0] == '/')
+        path = span_skip(path, 1);
+    if (path.len == 0 || path.at[path.len - 1] == '/' || has_dot_segment(path))
+        return config_refuse(ret_reason,
+                             "`%.*s` is not a file below the root; write its path from "
+                             "there, such as index.html",
+                             config_quote_len(text), text.at);
+    *ret_text = config_arena_copy(arena, path);
+    return true;
+}
+
+static const char *join(struct config_arena *arena, struct span folder, struct span path)
+{
+    if (path.at[0] == '/' || folder.len == 0)
+        return config_arena_copy(arena, path);
+    return config_arena_print(arena, "%.*s%.*s", (int)folder.len, folder.at, (int)path.len,
+                              path.at);
+}
+
+static bool check_path(const struct config_setting *setting, struct span text, struct span folder,
+                       struct config_arena *arena, const char **ret_text,
+                       struct config_reason *ret_reason)
+{
+    bool log = setting->kind == CONFIG_LOG || setting->kind == CONFIG_LOG_OR_OFF;
+    bool off = span_equal(text, SPAN("off"));
+    if (log && (span_equal(text, SPAN("-")) || (off && setting->kind == CONFIG_LOG_OR_OFF))) {
+        *ret_text = config_arena_copy(arena, text);
+        return true;
+    }
+    if (log && off)
+        return config_refuse(ret_reason, "it cannot be turned off; write a file, or - for standard "
+                                         "error");
+    if (text.len >= 4096 || folder.len + text.len >= 4096)
+        return config_refuse(ret_reason, "the path is longer than the system allows");
+    if (span_starts(text, SPAN("~")) && (text.len == 1 || text.at[1] == '/'))
+        return config_refuse(ret_reason, "`~` means nothing here; write the whole path");
+    *ret_text = join(arena, folder, text);
+    return true;
+}
+
+static bool check_listen(struct span text, struct span folder, struct config_arena *arena,
+                         const char **ret_text, struct config_reason *ret_reason)
+{
+    struct span path = text;
+    if (span_starts(text, SPAN("unix:")) && text.len > 5 && text.at[5] != '/')
+        path = span_text(config_arena_print(arena, "unix:%.*s%.*s", (int)folder.len, folder.at,
+                                            (int)text.len - 5, text.at + 5));
+    if (!config_listen_check(path, ret_reason))
+        return false;
+    bool bare = !memchr(path.at, ':', path.len); /* a port alone is for this machine alone */
+    *ret_text =
+        config_arena_print(arena, "%s%.*s", bare ? "127.0.0.1:" : "", (int)path.len, path.at);
+    return true;
+}
+
+/* ---- all of them ---- */
+
+static bool check_by_kind(const struct config_setting *setting, struct span text,
+                          struct span folder, struct config_arena *arena, const char **ret_text,
+                          struct config_reason *ret_reason)
+{
+    switch (setting->kind) {
+    case CONFIG_LISTEN:
+        return check_listen(text, folder, arena, ret_text, ret_reason);
+    case CONFIG_HOST:
+        return config_host_check(text, arena, ret_text, ret_reason);
+    case CONFIG_HEADER:
+        return config_field_check(text, arena, ret_text, ret_reason);
+    case CONFIG_BELOW:
+        return check_below(text, arena, ret_text, ret_reason);
+    case CONFIG_FOLDER:
+    case CONFIG_LOG:
+    case CONFIG_LOG_OR_OFF:
+        return check_path(setting, text, folder, arena, ret_text, ret_reason);
+    case CONFIG_NAME:
+        return check_file_name(text, ret_reason);
+    case CONFIG_WORD: /* TCP_CA_NAME_MAX is 16, with its NUL */
+        return check_name(text, 15, "congestion control", ret_reason);
+    case CONFIG_USER:
+        return check_name(text, 32, "user", ret_reason);
+    case CONFIG_COUNT:
+    case CONFIG_ENTRIES:
+        return check_count(setting, text, ret_reason);
+    case CONFIG_SIZE:
+        return check_size(setting, text, ret_reason);
+    case CONFIG_DURATION:
+    case CONFIG_DRAIN:
+        return check_duration(setting, text, ret_reason);
+    case CONFIG_MODEL:
+    case CONFIG_FORMAT:
+    case CONFIG_LEVEL:
+    case CONFIG_POLICY:
+    case CONFIG_SWITCH:
+        return check_choice(config_setting_choices(setting->kind), text, ret_reason);
+    }
+    return false;
+}
+
+bool config_value_check(const struct config_setting *setting, struct span text, struct span folder,
+                        struct config_arena *arena, const char **ret_text,
+                        struct config_reason *ret_reason)
+{
+    if (text.len == 0)
+        return config_refuse(ret_reason, "a value is missing");
+    if (text.len >= 2 && text.at[0] == text.at[text.len - 1] &&
+        (text.at[0] == '"' || text.at[0] == '\''))
+        return config_refuse(ret_reason, "write the value without quotes");
+    const char *canonical = NULL;
+    if (!check_by_kind(setting, text, folder, arena, &canonical, ret_reason))
+        return false;
+    *ret_text = canonical ? canonical : config_arena_copy(arena, text);
+    return true;
+}
+
+void config_value_store(const struct config_setting *setting, const char *const *texts,
+                        void *section)
+{
+    char *field = (char *)section + setting->offset;
+    struct span text = texts[0] ? span_text(texts[0]) : SPAN("");
+    uint64_t value = 0;
+    bool good = true;
+    switch (setting->kind) {
+    case CONFIG_LISTEN:
+    case CONFIG_HOST:
+    case CONFIG_NAME:
+    case CONFIG_HEADER:
+        *(const char *const **)(void *)field = texts;
+        break;
+    case CONFIG_FOLDER:
+    case CONFIG_BELOW:
+    case CONFIG_LOG:
+    case CONFIG_LOG_OR_OFF:
+    case CONFIG_MODEL:
+    case CONFIG_FORMAT:
+    case CONFIG_LEVEL:
+    case CONFIG_POLICY:
+    case CONFIG_WORD:
+    case CONFIG_USER:
+        *(const char **)(void *)field = texts[0];
+        break;
+    case CONFIG_COUNT:
+        good = parse_count(text, &value);
+        *(unsigned *)(void *)field = (unsigned)value;
+        break;
+    case CONFIG_ENTRIES:
+        good = num_parse_u64(text, (uint64_t *)(void *)field);
+        break;
+    case CONFIG_SIZE:
+        good = parse_with_unit(text, size_units, (uint64_t *)(void *)field);
+        break;
+    case CONFIG_DURATION:
+    case CONFIG_DRAIN:
+        good = parse_duration(text, &value);
+        if (value == 0 && setting->kind == CONFIG_DURATION)
+            value = CONFIG_FOREVER_NS;
+        *(uint64_t *)(void *)field = value;
+        break;
+    case CONFIG_SWITCH:
+        *(bool *)(void *)field = span_equal(text, SPAN("on"));
+        break;
+    }
+    CHECK(good);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/verify.h"
+
+#include "config/listen.h"
+#include "config/read.h"
+#include "config/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The first value in force, or NULL when there is none. */
+static const struct config_item *value_of(const struct config_section_values *values,
+                                          enum config_setting_place place)
+{
+    return values->items[place];
+}
+
+static bool is_on(const struct config_section_values *values, enum config_setting_place place)
+{
+    const struct config_item *item = value_of(values, place);
+    return item && strcmp(item->text, "on") == 0;
+}
+
+/* ---- folders and files ---- */
+
+/* "root: ", where the place of the message does not already say it. */
+static const char *label(struct config_store *store, enum config_setting_place place,
+                         struct config_origin origin)
+{
+    if (origin.layer != CONFIG_BY_FILE)
+        return "";
+    return config_arena_print(&store->arena, "%s: ", config_setting_table[place].name);
+}
+
+/* "`/srv/www` ", unless the place of the message is that very path. */
+static const char *quote(struct config_store *store, const struct config_item *item)
+{
+    if (item->origin.layer == CONFIG_BY_ARGUMENT)
+        return "";
+    return config_arena_print(&store->arena, "`%s` ", item->text);
+}
+
+/* Whether the setting names a folder that can be read; tells when it does not. */
+static bool check_folder(struct config_store *store, const struct config_section_values *site,
+                         enum config_setting_place place, bool to_list)
+{
+    const struct config_item *item = value_of(site, place);
+    struct stat info;
+    if (!item)
+        return false;
+    const char *name = label(store, place, item->origin), *path = quote(store, item);
+    if (stat(item->text, &info) < 0) {
+        config_problem_error(&store->problems, item->origin, "%s%scannot be served: %s", name, path,
+                             errno == ENOENT ? "there is no such folder" : strerror(errno));
+        return false;
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        config_problem_error(&store->problems, item->origin,
+                             "%s%sis a file; give the folder that it is in", name, path);
+        return false;
+    }
+    if (faccessat(AT_FDCWD, item->text, to_list ? X_OK | R_OK : X_OK, AT_EACCESS) < 0) {
+        config_problem_error(&store->problems, item->origin, "%s%scannot be served: %s", name, path,
+                             strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static void check_fallback(struct config_store *store, const struct config_section_values *site)
+{
+    const struct config_item *root = value_of(site, SETTING_root);
+    const struct config_item *item = value_of(site, SETTING_fallback);
+    struct stat info;
+    if (!item)
+        return;
+    const char *path = config_arena_print(&store->arena, "%s/%s", root->text, item->text);
+    const char *name = label(store, SETTING_fallback, item->origin);
+    if (stat(path, &info) < 0)
+        config_problem_error(&store->problems, item->origin, "%s`%s`: %s", name, path,
+                             strerror(errno));
+    else if (!S_ISREG(info.st_mode))
+        config_problem_error(&store->problems, item->origin, "%s`%s` is not a file", name, path);
+}
+
+/* The folder that the path `text` is in, without links, in `out`; false: there is none. */
+static bool resolve_parent(struct config_store *store, const char *text, char out[PATH_MAX])
+{
+    const char *slash = strrchr(text, '/');
+    size_t len = slash ? (size_t)(slash - text) : 0;
+    const char *parent = !slash     ? "."
+                         : len == 0 ? "/"
+                                    : config_arena_copy(&store->arena, span_of(text, len));
+    return realpath(parent, out) != NULL;
+}
+
+static bool is_inside(const char *path, const char *folder)
+{
+    struct span a = span_text(path), b = span_text(folder);
+    return span_starts(a, b) && (a.len == b.len || span_ends(b, SPAN("/")) || a.at[b.len] == '/');
+}
+
+static void check_log(struct config_store *store, enum config_setting_place place)
+{
+    const struct config_item *item = value_of(&store->server, place);
+    char parent[PATH_MAX], root[PATH_MAX];
+    struct stat info;
+    if (!item || strcmp(item->text, "-") == 0 || strcmp(item->text, "off") == 0)
+        return;
+    const char *name = label(store, place, item->origin);
+    if (stat(item->text, &info) == 0 && S_ISDIR(info.st_mode)) {
+        config_problem_error(&store->problems, item->origin,
+                             "%s`%s` is a folder; name a file in it", name, item->text);
+        return;
+    }
+    if (!resolve_parent(store, item->text, parent)) {
+        config_problem_error(&store->problems, item->origin,
+                             "%sthe folder of `%s` cannot be reached: %s", name, item->text,
+                             strerror(errno));
+        return;
+    }
+    for (const struct config_section_values *site = store->sites; site; site = site->next) {
+        const struct config_item *folder = value_of(site, SETTING_root);
+        if (folder && realpath(folder->text, root) && is_inside(parent, root))
+            config_problem_warning(&store->problems, item->origin,
+                                   "%s`%s` is inside the root of [site %s]: visitors can read it",
+                                   name, item->text, site->name);
+    }
+}
+
+/* ---- sites ---- */
+
+static void check_root_is_wise(struct config_store *store, const struct config_section_values *site,
+                               const struct config_request *request)
+{
+    static const char *const broad[] = { "/",     "/home", "/root", "/etc", "/var", "/usr",
+                                         "/proc", "/sys",  "/dev",  "/tmp", NULL };
+    const struct config_item *root = value_of(site, SETTING_root);
+    const char *name = label(store, SETTING_root, root->origin);
+    char path[PATH_MAX], home[PATH_MAX];
+    if (!realpath(root->text, path))
+        return;
+    for (const char *const *folder = broad; *folder; folder++)
+        if (strcmp(path, *folder) == 0)
+            config_problem_warning(&store->problems, root->origin,
+                                   "%severything in %s that this user may read is served", name,
+                                   path);
+    for (const char *const *entry = request->environment; entry && *entry; entry++)
+        if (strncmp(*entry, "HOME=", 5) == 0 && realpath(*entry + 5, home) &&
+            strcmp(home, path) == 0 && strcmp(path, "/root") != 0 && strcmp(path, "/") != 0)
+            config_problem_warning(&store->problems, root->origin,
+                                   "%sthis is your home folder: everything in it is served", name);
+
+    static const char *const secret[] = { ".git", ".svn", ".env", ".ssh", ".htpasswd", NULL };
+    const struct config_item *hidden = value_of(site, SETTING_hidden);
+    for (const char *const *file = secret; *file && is_on(site, SETTING_hidden); file++) {
+        const char *inside = config_arena_print(&store->arena, "%s/%s", path, *file);
+        if (access(inside, F_OK) == 0)
+            config_problem_warning(&store->problems, hidden->origin,
+                                   "%swith it, %s/%s is served as well",
+                                   label(store, SETTING_hidden, hidden->origin), root->text, *file);
+    }
+}
+
+static void check_listing_is_wise(struct config_store *store,
+                                  const struct config_section_values *site)
+{
+    const struct config_item *listing = value_of(site, SETTING_listing);
+    if (!is_on(site, SETTING_listing))
+        return;
+    for (const struct config_item *listen = value_of(&store->server, SETTING_listen); listen;
+         listen = listen->next) {
+        if (!config_listen_is_public(span_text(listen->text)))
+            continue;
+        bool chosen = listing->origin.layer != CONFIG_BY_DEFAULT;
+        config_problem_warning(&store->problems, chosen ? listing->origin : listen->origin,
+                               "listing is on, and %s is open to other machines: they can see the "
+                               "name of every file",
+                               listen->text);
+        return;
+    }
+}
+
+static void check_headers(struct config_store *store, const struct config_section_values *site)
+{
+    size_t bytes = 0;
+    for (const struct config_item *item = value_of(site, SETTING_headers); item;
+         item = item->next) {
+        bytes += strlen(item->text) + sizeof("\r\n") - 1;
+        if (bytes <= CONFIG_HEADERS_MAX)
+            continue;
+        config_problem_error(&store->problems, item->origin,
+                             "%sthe header lines of the site are more than %d bytes",
+                             label(store, SETTING_headers, item->origin), CONFIG_HEADERS_MAX);
+        return;
+    }
+}
+
+/* "(line 3)", or what else finds the site. */
+static const char *where(struct config_store *store, struct config_origin origin)
+{
+    if (origin.layer == CONFIG_BY_FILE)
+        return config_arena_print(&store->arena, "(line %u)", origin.line);
+    return "(on the command line)";
+}
+
+/* Two sites may not answer to the same name, or both to all. */
+static void check_pair(struct config_store *store, const struct config_section_values *site,
+                       const struct config_section_values *other)
+{
+    const struct config_item *hosts = value_of(site, SETTING_hosts);
+    const struct config_item *others = value_of(other, SETTING_hosts);
+    if (!hosts && !others) {
+        bool folder = other->origin.layer == CONFIG_BY_ARGUMENT;
+        config_problem_error(&store->problems, site->origin,
+                             "[site %s] has no `host`, and neither has %s %s: both would answer "
+                             "any host; give this one a `host`",
+                             site->name, folder ? "the folder" : other->name,
+                             where(store, other->origin));
+    }
+    for (const struct config_item *a = hosts; a; a = a->next)
+        for (const struct config_item *b = others; b; b = b->next)
+            if (strcmp(a->text, b->text) == 0)
+                config_problem_error(&store->problems, a->origin,
+                                     "host: `%s` already belongs to site %s %s", a->text,
+                                     other->name, where(store, b->origin));
+}
+
+static void check_site(struct config_store *store, const struct config_section_values *site,
+                       const struct config_request *request)
+{
+    for (struct config_section_values *other = store->sites; other != site; other = other->next)
+        check_pair(store, site, other);
+    check_headers(store, site);
+    check_listing_is_wise(store, site);
+    check_folder(store, site, SETTING_error_pages, false);
+    if (!value_of(site, SETTING_root)) {
+        config_problem_error(&store->problems, site->origin,
+                             "[site %s] has no root; write `root = /srv/www` or the like below it",
+                             site->name);
+        return;
+    }
+    if (!check_folder(store, site, SETTING_root, is_on(site, SETTING_listing)))
+        return;
+    check_fallback(store, site);
+    check_root_is_wise(store, site, request);
+}
+
+/* ---- the server ---- */
+
+/* 0, 0s, 00ms ... */
+static bool is_zero(const char *duration)
+{
+    return duration[0] == '0' && !strpbrk(duration, "123456789");
+}
+
+static void check_timeouts(struct config_store *store)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const struct config_setting *setting = &config_setting_table[i];
+        if (setting->kind != CONFIG_DURATION && setting->kind != CONFIG_DRAIN)
+            continue;
+        const struct config_item *item = value_of(&store->server, (enum config_setting_place)i);
+        if (!item || !is_zero(item->text))
+            continue;
+        config_problem_warning(&store->problems, item->origin, "%s%s",
+                               label(store, (enum config_setting_place)i, item->origin),
+                               setting->kind == CONFIG_DRAIN
+                                   ? "with 0, stopping cuts off the answers under way"
+                                   : "with 0 there is no limit: clients that do nothing keep their "
+                                     "connections for ever");
+    }
+}
+
+static void check_cache(struct config_store *store)
+{
+    const struct config *config = &store->config;
+    const struct config_item *item = value_of(&store->server, SETTING_cache_file_max_bytes);
+    uint64_t share = config->cache_size_bytes / 8; /* what one answer may take */
+    if (!item || item->origin.layer == CONFIG_BY_DEFAULT || config->cache_size_bytes == 0 ||
+        config->cache_file_max_bytes <= share)
+        return;
+    config_problem_warning(&store->problems, item->origin,
+                           "%sno answer gets more than an eighth of cache-size, %llu bytes here",
+                           label(store, SETTING_cache_file_max_bytes, item->origin),
+                           (unsigned long long)share);
+}
+
+/* Only the file is asked: a lookup through the name service may open sockets. */
+static void check_user(struct config_store *store)
+{
+    const struct config_item *item = value_of(&store->server, SETTING_user);
+    FILE *users = item ? fopen("/etc/passwd", "re") : NULL;
+    if (!users)
+        return;
+    const char *name = label(store, SETTING_user, item->origin);
+    const struct passwd *entry;
+    do {
+        entry = fgetpwent(users);
+    } while (entry && strcmp(entry->pw_name, item->text) != 0);
+    if (!entry)
+        config_problem_warning(&store->problems, item->origin, "%sthere is no `%s` in /etc/passwd",
+                               name, item->text);
+    else if (entry->pw_uid == 0)
+        config_problem_warning(&store->problems, item->origin,
+                               "%s`%s` is the superuser; a user of its own is safer", name,
+                               item->text);
+    fclose(users);
+}
+
+static void check_congestion(struct config_store *store)
+{
+    const struct config_item *item = value_of(&store->server, SETTING_congestion);
+    FILE *file = item ? fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re") : NULL;
+    char words[512];
+    if (!file)
+        return;
+    bool read = fgets(words, sizeof(words), file) != NULL;
+    fclose(file);
+    if (!read)
+        return;
+    words[strcspn(words, "\n")] = 0;
+    struct span rest = span_text(words);
+    while (rest.len > 0) {
+        struct span word = span_first(rest, strcspn(rest.at, " "));
+        if (span_equal(word, span_text(item->text)))
+            return;
+        rest = span_trim(span_skip(rest, word.len));
+    }
+    config_problem_warning(&store->problems, item->origin,
+                           "%sthe kernel has not loaded `%s`; it has %s",
+                           label(store, SETTING_congestion, item->origin), item->text, words);
+}
+
+void config_verify(struct config_store *store, const struct config_request *request)
+{
+    for (const struct config_section_values *site = store->sites; site; site = site->next)
+        check_site(store, site, request);
+    if (!store->sites && store->problems.error_count == 0) {
+        struct config_origin origin = { CONFIG_BY_FILE, request->file, 0 };
+        config_problem_error(&store->problems, origin,
+                             "there is nothing to serve; add a section [site NAME] with a `root`");
+    }
+    check_log(store, SETTING_access_log);
+    check_log(store, SETTING_error_log);
+    check_timeouts(store);
+    check_cache(store);
+    check_user(store);
+    check_congestion(store);
+}

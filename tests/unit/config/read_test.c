@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whole configurations: file, environment and command line together, in a
+ * folder of their own that has the sites site/ and other/.
+ */
+#include "config/read.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char top[] = "/tmp/weir-config-XXXXXX";
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(top) || chdir(top) < 0)
+        return -1;
+    mkdir("site", 0755);
+    mkdir("site/.git", 0755);
+    mkdir("site/errors", 0755);
+    mkdir("other", 0755);
+    write_file("site/index.html", "hello");
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    static const char *const files[] = { "weir.conf", "site/index.html" };
+    static const char *const folders[] = { "site/.git", "site/errors", "site", "other" };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        unlink(files[i]);
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        rmdir(folders[i]);
+    return chdir("/") < 0 ? -1 : rmdir(top);
+}
+
+/* The problems as they are printed. Free it. */
+static char *problems_of(const struct config_store *store)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    config_print_problems(store, out);
+    fclose(out);
+    return text;
+}
+
+static char *explanation_of(const struct config_store *store)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    config_explain(store, out);
+    fclose(out);
+    return text;
+}
+
+static struct config_store *read_text(const char *text)
+{
+    write_file("weir.conf", text);
+    struct config_request request = { .file = "weir.conf" };
+    return config_read(&request);
+}
+
+/* Reads and insists that there are no errors. */
+static struct config_store *read_good(const struct config_request *request)
+{
+    struct config_store *store = config_read(request);
+    if (config_errors(store) > 0) {
+        char *problems = problems_of(store);
+        fail_msg("unexpected: %s", problems);
+    }
+    return store;
+}
+
+/* The text gives exactly these lines. */
+static void assert_problems(const char *text, const char *expected)
+{
+    struct config_store *store = read_text(text);
+    char *problems = problems_of(store);
+    if (strcmp(problems, expected) != 0)
+        fail_msg("%s---\ngives\n%s---\nexpected\n%s---", text, problems, expected);
+    free(problems);
+    config_free(store);
+}
+
+#define SITE "[site a]\nroot = site\n"
+
+static void the_defaults_stand_without_anything_said(void **state)
+{
+    (void)state;
+    write_file("weir.conf", SITE);
+    struct config_request request = { .file = "weir.conf", .output_is_terminal = true };
+    struct config_store *store = read_good(&request);
+    const struct config *config = config_result(store);
+    assert_string_equal(config->listen[0], "127.0.0.1:8080");
+    assert_string_equal(config->listen[1], "[::1]:8080");
+    assert_null(config->listen[2]);
+    assert_true(config->listen_by_default);
+    assert_string_equal(config->model, "auto");
+    assert_int_equal(config->workers, 0);
+    assert_int_equal(config->threads, 0);
+    assert_int_equal(config->connections, 0);
+    assert_string_equal(config->access_log, "off");
+    assert_string_equal(config->log_format, "combined");
+    assert_string_equal(config->error_log, "-");
+    assert_string_equal(config->log_level, "info");
+    assert_int_equal(config->cache_size_bytes, 64 << 20);
+    assert_int_equal(config->cache_entries, 65536);
+    assert_string_equal(config->cache_policy, "sieve");
+    assert_int_equal(config->cache_file_max_bytes, 256 << 10);
+    assert_int_equal(config->header_timeout_ns, UINT64_C(10000000000));
+    assert_int_equal(config->body_timeout_ns, UINT64_C(30000000000));
+    assert_int_equal(config->idle_timeout_ns, UINT64_C(65000000000));
+    assert_int_equal(config->send_timeout_ns, UINT64_C(30000000000));
+    assert_int_equal(config->drain_timeout_ns, UINT64_C(30000000000));
+    assert_null(config->congestion);
+    assert_null(config->user);
+    assert_true(config->server_header);
+    assert_int_equal(config->site_count, 1);
+    const struct config_site *site = &config->sites[0];
+    assert_string_equal(site->name, "a");
+    assert_null(site->hosts[0]);
+    assert_string_equal(site->root, "site");
+    assert_string_equal(site->index[0], "index.html");
+    assert_null(site->index[1]);
+    assert_null(site->fallback);
+    assert_null(site->error_pages);
+    assert_null(site->headers[0]);
+    assert_false(site->listing);
+    assert_true(site->precompressed);
+    assert_false(site->hidden);
+    config_free(store);
+}
+
+static void everything_can_be_said_in_a_file(void **state)
+{
+    (void)state;
+    write_file("weir.conf", "[server]\n"
+                            "listen = *:80, [::]:81\n"
+                            "listen = unix:/run/weir.sock\n"
+                            "model = epoll\nworkers = 2\nthreads = 3\nconnections = 9000\n"
+                            "access-log = access.log\nlog-format = json\nerror-log = -\n"
+                            "log-level = debug\ncache-size = 1G\ncache-entries = 5\n"
+                            "cache-policy = lru\ncache-file-max = 1K\nheader-timeout = 1s\n"
+                            "body-timeout = 2s\nidle-timeout = 3s\nsend-timeout = 4s\n"
+                            "drain-timeout = 5s\nserver-header = off\n"
+                            "[site a]\n"
+                            "host = a.example, *.A.example\nhost = b.example\n"
+                            "root = site\nindex = start.html, index.html\n"
+                            "spa = /index.html\nerror-pages = site/errors\nlisting = on\n"
+                            "precompressed = off\nhidden = off\n"
+                            "header = X-One: 1\nheader = X-Two: 2, 3\n"
+                            "[site b]\nroot = other\n");
+    struct config_request request = { .file = "weir.conf" };
+    struct config_store *store = read_good(&request);
+    const struct config *config = config_result(store);
+    assert_string_equal(config->listen[2], "unix:/run/weir.sock");
+    assert_null(config->listen[3]);
+    assert_false(config->listen_by_default);
+    assert_string_equal(config->model, "epoll");
+    assert_int_equal(config->connections, 9000);
+    assert_string_equal(config->access_log, "access.log");
+    assert_string_equal(config->cache_policy, "lru");
+    assert_int_equal(config->drain_timeout_ns, UINT64_C(5000000000));
+    assert_false(config->server_header);
+    assert_int_equal(config->site_count, 2);
+    const struct config_site *site = &config->sites[0];
+    assert_string_equal(site->hosts[1], "*.a.example");
+    assert_string_equal(site->hosts[2], "b.example");
+    assert_null(site->hosts[3]);
+    assert_string_equal(site->index[0], "start.html");
+    assert_string_equal(site->fallback, "index.html");
+    assert_string_equal(site->error_pages, "site/errors");
+    assert_string_equal(site->headers[1], "X-Two: 2, 3");
+    assert_true(site->listing);
+    assert_false(site->precompressed);
+    config_free(store);
+}
+
+static void flags_win_over_variables_and_variables_over_the_file(void **state)
+{
+    (void)state;
+    write_file("weir.conf", "[server]\nlisten = 1000, 1001\ncache-size = 1M\nworkers = 1\n"
+                            "threads = 1\n" SITE);
+    static const char *const environment[] = { "WEIR_CACHE_SIZE=2M",
+                                               "WEIR_WORKERS=2",
+                                               "WEIR_LISTEN=2000, 2001",
+                                               "WEIR_MODEL=",
+                                               "WEIR_SOMETHING_ELSE=5",
+                                               "PATH=/bin",
+                                               NULL };
+    static const struct config_flag flags[] = {
+        { "workers", "9" },
+        { "workers", "3" },
+        { "listen", "3000" },
+        { "listen", "3001" },
+    };
+    struct config_request request = {
+        .file = "weir.conf", .flags = flags, .flag_count = 4, .environment = environment
+    };
+    struct config_store *store = read_good(&request);
+    const struct config *config = config_result(store);
+    assert_int_equal(config->threads, 1);
+    assert_int_equal(config->cache_size_bytes, 2 << 20);
+    assert_int_equal(config->workers, 3);
+    assert_string_equal(config->listen[0], "127.0.0.1:3000");
+    assert_string_equal(config->listen[1], "127.0.0.1:3001");
+    assert_null(config->listen[2]);
+    assert_string_equal(config->model, "auto");
+    assert_int_equal(config_warnings(store), 0);
+    config_free(store);
+}
+
+static void a_folder_alone_is_served_to_the_one_at_the_terminal(void **state)
+{
+    (void)state;
+    struct config_request request = { .folder = "site", .output_is_terminal = true };
+    struct config_store *store = read_good(&request);
+    const struct config *config = config_result(store);
+    assert_string_equal(config->access_log, "-");
+    assert_int_equal(config->site_count, 1);
+    assert_string_equal(config->sites[0].name, "default");
+    assert_string_equal(config->sites[0].root, "site");
+    assert_true(config->sites[0].listing);
+    config_free(store);
+
+    request.output_is_terminal = false;
+    store = read_good(&request);
+    assert_string_equal(config_result(store)->access_log, "off");
+    config_free(store);
+}
+
+static void flags_of_the_site_are_for_the_folder(void **state)
+{
+    (void)state;
+    static const struct config_flag flags[] = {
+        { "listing", "off" },
+        { "header", "X: 1" },
+        { "header", "Y: 2, 3" },
+        { "spa", "index.html" },
+    };
+    struct config_request request = { .folder = "site", .flags = flags, .flag_count = 4 };
+    struct config_store *store = read_good(&request);
+    const struct config_site *site = &config_result(store)->sites[0];
+    assert_false(site->listing);
+    assert_string_equal(site->headers[1], "Y: 2, 3");
+    assert_string_equal(site->fallback, "index.html");
+    config_free(store);
+
+    write_file("weir.conf", SITE);
+    request = (struct config_request){ .file = "weir.conf", .flags = flags, .flag_count = 1 };
+    store = config_read(&request);
+    char *problems = problems_of(store);
+    assert_non_null(strstr(problems, "weir: --listing: is for a folder on the command line"));
+    assert_int_equal(config_flag_errors(store), 1);
+    free(problems);
+    config_free(store);
+}
+
+static void a_folder_beside_a_file_answers_for_all_other_hosts(void **state)
+{
+    (void)state;
+    write_file("weir.conf", "[site a]\nhost = a.example\nroot = other\n");
+    struct config_request request = { .file = "weir.conf",
+                                      .folder = "site",
+                                      .output_is_terminal = true };
+    struct config_store *store = read_good(&request);
+    const struct config *config = config_result(store);
+    assert_int_equal(config->site_count, 2);
+    assert_string_equal(config->sites[0].name, "default");
+    assert_string_equal(config->sites[1].name, "a");
+    assert_string_equal(config->access_log, "off");
+    config_free(store);
+
+    write_file("weir.conf", SITE);
+    store = config_read(&request);
+    char *problems = problems_of(store);
+    assert_string_equal(problems, "weir.conf:1: error: [site a] has no `host`, and neither has the "
+                                  "folder (on the command line): both would answer any host; give "
+                                  "this one a `host`\n");
+    free(problems);
+    config_free(store);
+}
+
+static void tells_slips_in_names_with_what_was_meant(void **state)
+{
+    (void)state;
+    assert_problems("[server]\nlisen = 80\n[sit b]\nroot = /nowhere\n" SITE "indx = a\n",
+                    "weir.conf:2: error: unknown setting `lisen`; did you mean `listen`?\n"
+                    "weir.conf:3: error: unknown section [sit b]; did you mean [site NAME]?\n"
+                    "weir.conf:7: error: unknown setting `indx`; did you mean `index`?\n");
+    assert_problems("[server]\nroot = site\n" SITE "cache-size = 5\nfrobnicate = 1\n[other]\n",
+                    "weir.conf:2: error: `root` does not belong in [server]; it goes under [site "
+                    "NAME]\n"
+                    "weir.conf:5: error: `cache-size` does not belong in a site; it goes under "
+                    "[server]\n"
+                    "weir.conf:6: error: unknown setting `frobnicate`; a site has none like it\n"
+                    "weir.conf:7: error: unknown section [other]; there are [server] and [site "
+                    "NAME]\n");
+    assert_problems("listen = 80\n" SITE, "weir.conf:1: error: `listen` stands before any section; "
+                                          "begin with [server] or [site NAME]\n");
+}
+
+static void tells_what_is_there_twice(void **state)
+{
+    (void)state;
+    assert_problems("[server]\nworkers = 1\nworkers = 2\nlisten = 80, 80\nlisten = 0, 0\n[server]\n"
+                    "[site a]\nroot = site\nhost = x, X\n[site a]\nroot = /nowhere\n",
+                    "weir.conf:3: error: workers is set twice (first on line 2)\n"
+                    "weir.conf:4: error: listen: `127.0.0.1:80` is there twice (first on line 4)\n"
+                    "weir.conf:6: error: [server] is there twice (first on line 1)\n"
+                    "weir.conf:9: error: host: `x` is there twice (first on line 9)\n"
+                    "weir.conf:10: error: [site a] is there twice (first on line 7)\n");
+}
+
+static void tells_sites_that_answer_for_the_same_host(void **state)
+{
+    (void)state;
+    assert_problems("[site a]\nroot = site\nhost = x.org, y.org\n[site b]\nroot = other\n"
+                    "host = z.org, Y.ORG\n",
+                    "weir.conf:6: error: host: `y.org` already belongs to site a (line 3)\n");
+    assert_problems("[site a]\nroot = site\n[site b]\nroot = other\n",
+                    "weir.conf:3: error: [site b] has no `host`, and neither has a (line 1): both "
+                    "would answer any host; give this one a `host`\n");
+}
+
+static void tells_sites_without_a_name_or_a_root(void **state)
+{
+    (void)state;
+    assert_problems("[site]\n[site a/b]\n[site a]\nhost = a\n",
+                    "weir.conf:1: error: a site needs a name, as in [site docs]\n"
+                    "weir.conf:2: error: `a/b` is not a site's name; use letters, digits and . _ "
+                    "-\n"
+                    "weir.conf:3: error: [site a] has no root; write `root = /srv/www` or the like "
+                    "below it\n");
+    assert_problems("", "weir.conf: error: there is nothing to serve; add a section [site NAME] "
+                        "with a `root`\n");
+}
+
+static void tells_folders_that_cannot_be_served(void **state)
+{
+    (void)state;
+    assert_problems("[site a]\nroot = nowhere\n[site b]\nroot = site/index.html\nhost = b\n"
+                    "[site c]\nroot = site\nhost = c\nerror-pages = nowhere\nspa = app.html\n"
+                    "[site d]\nroot = site\nhost = d\nspa = errors\n",
+                    "weir.conf:2: error: root: `nowhere` cannot be served: there is no such "
+                    "folder\n"
+                    "weir.conf:4: error: root: `site/index.html` is a file; give the folder that "
+                    "it is in\n"
+                    "weir.conf:9: error: error-pages: `nowhere` cannot be served: there is no such "
+                    "folder\n"
+                    "weir.conf:10: error: spa: `site/app.html`: No such file or directory\n"
+                    "weir.conf:14: error: spa: `site/errors` is not a file\n");
+    assert_problems("[server]\naccess-log = nowhere/a.log\nerror-log = other\n" SITE,
+                    "weir.conf:2: error: access-log: the folder of `nowhere/a.log` cannot be "
+                    "reached: No such file or directory\n"
+                    "weir.conf:3: error: error-log: `other` is a folder; name a file in it\n");
+}
+
+static void tells_a_folder_that_may_not_be_read(void **state)
+{
+    (void)state;
+    if (geteuid() == 0)
+        skip(); /* nothing is forbidden to root */
+    assert_int_equal(chmod("other", 0311), 0);
+    assert_problems("[site a]\nroot = other\n", "");
+    assert_problems("[site a]\nroot = other\nlisting = on\n",
+                    "weir.conf:2: error: root: `other` cannot be served: Permission denied\n");
+    assert_int_equal(chmod("other", 0), 0);
+    assert_problems("[site a]\nroot = other\n",
+                    "weir.conf:2: error: root: `other` cannot be served: Permission denied\n");
+    assert_int_equal(chmod("other", 0755), 0);
+}
+
+static void warns_of_traps_without_refusing_them(void **state)
+{
+    (void)state;
+    assert_problems("[server]\nidle-timeout = 0\ndrain-timeout = 0s\ncache-file-max = 9M\n"
+                    "access-log = site/access.log\nlisten = *:80\nuser = root\n"
+                    "[site a]\nroot = site\nhidden = on\nlisting = on\n",
+                    "weir.conf:2: warning: idle-timeout: with 0 there is no limit: clients that do "
+                    "nothing keep their connections for ever\n"
+                    "weir.conf:3: warning: drain-timeout: with 0, stopping cuts off the answers "
+                    "under way\n"
+                    "weir.conf:4: warning: cache-file-max: no answer gets more than an eighth of "
+                    "cache-size, 8388608 bytes here\n"
+                    "weir.conf:5: warning: access-log: `site/access.log` is inside the root of "
+                    "[site a]: visitors can read it\n"
+                    "weir.conf:7: warning: user: `root` is the superuser; a user of its own is "
+                    "safer\n"
+                    "weir.conf:10: warning: hidden: with it, site/.git is served as well\n"
+                    "weir.conf:11: warning: listing is on, and *:80 is open to other machines: "
+                    "they can see the name of every file\n");
+    assert_problems("[site a]\nroot = /\n",
+                    "weir.conf:2: warning: root: everything in / that this user may read is "
+                    "served\n");
+    assert_problems("[server]\nuser = no-such-user-here\n" SITE,
+                    "weir.conf:2: warning: user: there is no `no-such-user-here` in /etc/passwd\n");
+}
+
+static void warns_of_a_home_folder_and_of_nearly_right_variables(void **state)
+{
+    (void)state;
+    char home[512];
+    snprintf(home, sizeof(home), "HOME=%s/site", top);
+    const char *const environment[] = { home, "WEIR_CACHE_SIZ=1M", NULL };
+    struct config_request request = { .folder = "site", .environment = environment };
+    struct config_store *store = read_good(&request);
+    char *problems = problems_of(store);
+    assert_string_equal(problems, "weir: warning: WEIR_CACHE_SIZ: is no setting; did you mean "
+                                  "WEIR_CACHE_SIZE?\n"
+                                  "weir: warning: site: this is your home folder: everything in it "
+                                  "is served\n");
+    free(problems);
+    config_free(store);
+}
+
+static void says_where_outside_a_file_the_error_is(void **state)
+{
+    (void)state;
+    static const char *const environment[] = { "WEIR_WORKERS=many", NULL };
+    static const struct config_flag flags[] = { { "cache-size", "64Q" },
+                                                { "header", "a: \x1b[1m" } };
+    struct config_request request = {
+        .folder = "nowhere", .environment = environment, .flags = flags, .flag_count = 2
+    };
+    struct config_store *store = config_read(&request);
+    char *problems = problems_of(store);
+    assert_string_equal(problems,
+                        "weir: WEIR_WORKERS: `many` is not a number from 1 to 1024, or auto\n"
+                        "weir: --cache-size: `64Q` is not a size; write a number of bytes, or "
+                        "256K, 64M, 1G\n"
+                        "weir: --header: the value of `a` has a control byte, such as a line "
+                        "break\n"
+                        "weir: nowhere: cannot be served: there is no such folder\n");
+    assert_int_equal(config_errors(store), 4);
+    assert_int_equal(config_flag_errors(store), 3);
+    free(problems);
+    config_free(store);
+}
+
+static void shows_twenty_errors_in_order_and_counts_the_rest(void **state)
+{
+    (void)state;
+    char text[4096] = "[server]\n";
+    size_t len = strlen(text);
+    for (int i = 0; i < 30; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "nonsense\nxyzzy = %d\n", i);
+    snprintf(text + len, sizeof(text) - len, SITE);
+    struct config_store *store = read_text(text);
+    char *problems = problems_of(store);
+    assert_int_equal(config_errors(store), 60);
+    unsigned lines = 0;
+    char *rest = problems;
+    for (char *end; (end = strchr(rest, '\n')) != NULL; rest = end + 1) {
+        char expected[32];
+        *end = 0;
+        snprintf(expected, sizeof(expected), "weir.conf:%u: error: ", lines + 2);
+        if (lines++ < 20)
+            assert_memory_equal(rest, expected, strlen(expected));
+        else
+            assert_string_equal(rest, "and 40 more errors");
+    }
+    assert_int_equal(lines, 21);
+    free(problems);
+    config_free(store);
+}
+
+static void control_bytes_do_not_reach_the_terminal(void **state)
+{
+    (void)state;
+    assert_problems("[server]\ncache-policy = \x1b[31m\x07\n" SITE,
+                    "weir.conf:2: error: cache-policy: `?[31m?` is not sieve or lru\n");
+}
+
+static void limits_the_header_lines_of_a_site(void **state)
+{
+    (void)state;
+    char text[8192] = SITE;
+    size_t len = strlen(text);
+    for (int i = 0; i < 5; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "header = X-%d: %01000d\n", i, 0);
+    assert_problems(text, "weir.conf:7: error: header: the header lines of the site are more than "
+                          "4096 bytes\n");
+}
+
+static void paths_begin_at_the_folder_of_the_file(void **state)
+{
+    (void)state;
+    write_file("site/weir.conf", "[site a]\nroot = errors\nerror-pages = ../other\n");
+    struct config_request request = { .file = "site/weir.conf" };
+    struct config_store *store = read_good(&request);
+    const struct config_site *site = &config_result(store)->sites[0];
+    assert_string_equal(site->root, "site/errors");
+    assert_string_equal(site->error_pages, "site/../other");
+    config_free(store);
+    unlink("site/weir.conf");
+}
+
+static void a_missing_file_is_an_error_of_the_configuration(void **state)
+{
+    (void)state;
+    struct config_request request = { .file = "nowhere.conf" };
+    struct config_store *store = config_read(&request);
+    char *problems = problems_of(store);
+    assert_string_equal(problems,
+                        "nowhere.conf: error: cannot be read: No such file or directory\n");
+    assert_int_equal(config_flag_errors(store), 0);
+    free(problems);
+    config_free(store);
+    config_free(NULL);
+}
+
+/* Finds the line of `name` in section `section`; it must end with `value` and `origin`. */
+static void assert_explained(const char *text, const char *section, const char *name,
+                             const char *value, const char *origin)
+{
+    const char *at = strstr(text, section);
+    char wanted[64];
+    assert_non_null(at);
+    snprintf(wanted, sizeof(wanted), "\n  %s ", name);
+    at = strstr(at, wanted);
+    if (!at)
+        fail_msg("no %s in %s:\n%s", name, section, text);
+    struct span line = span_of(at + 1, strcspn(at + 1, "\n"));
+    struct span rest = span_trim(span_skip(line, strlen(wanted) - 1));
+    if (!span_starts(rest, span_text(value)))
+        fail_msg("%s: `%.*s`, expected `%s`", name, (int)line.len, line.at, value);
+    rest = span_trim(span_skip(rest, strlen(value)));
+    if (!span_equal(rest, span_text(origin)))
+        fail_msg("%s: `%.*s`, expected `%s`", name, (int)line.len, line.at, origin);
+}
+
+static void explains_every_value_and_its_origin(void **state)
+{
+    (void)state;
+    write_file("weir.conf", "[server]\nthreads = 4\n\n[site a]\nroot = site\nhost = a.example\n");
+    static const char *const environment[] = { "WEIR_CACHE_SIZE=2M", NULL };
+    static const struct config_flag flags[] = { { "model", "epoll" }, { "spa", "index.html" } };
+    struct config_request request = { .file = "weir.conf",
+                                      .folder = "site",
+                                      .flags = flags,
+                                      .flag_count = 2,
+                                      .environment = environment };
+    struct config_store *store = read_good(&request);
+    char *text = explanation_of(store);
+    assert_explained(text, "[server]", "threads", "4", "weir.conf:2");
+    assert_explained(text, "[server]", "cache-size", "2M", "environment WEIR_CACHE_SIZE");
+    assert_explained(text, "[server]", "model", "epoll", "flag --model");
+    assert_explained(text, "[server]", "user", "(unchanged)", "default");
+    assert_explained(text, "[site default]", "root", "site", "command line");
+    assert_explained(text, "[site default]", "spa", "index.html", "flag --spa");
+    assert_explained(text, "[site default]", "listing", "on",
+                     "default, for a folder on the command line");
+    assert_explained(text, "[site a]", "host", "a.example", "weir.conf:6");
+    assert_explained(text, "[site a]", "listing", "off", "default");
+    free(text);
+    config_free(store);
+
+    request = (struct config_request){ .folder = "site", .output_is_terminal = true };
+    store = read_good(&request);
+    text = explanation_of(store);
+    assert_explained(text, "[server]", "access-log", "-", "default, standard output is a terminal");
+    free(text);
+    config_free(store);
+}
+
+static void leaves_nothing_in_the_folder(void **state)
+{
+    (void)state;
+    write_file("weir.conf", "[server]\naccess-log = a.log\nerror-log = e.log\n"
+                            "listen = unix:weir.sock\n" SITE);
+    struct config_request request = { .file = "weir.conf" };
+    config_free(read_good(&request));
+    assert_int_equal(access("a.log", F_OK), -1);
+    assert_int_equal(access("e.log", F_OK), -1);
+    assert_int_equal(access("weir.sock", F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_defaults_stand_without_anything_said),
+        cmocka_unit_test(everything_can_be_said_in_a_file),
+        cmocka_unit_test(flags_win_over_variables_and_variables_over_the_file),
+        cmocka_unit_test(a_folder_alone_is_served_to_the_one_at_the_terminal),
+        cmocka_unit_test(flags_of_the_site_are_for_the_folder),
+        cmocka_unit_test(a_folder_beside_a_file_answers_for_all_other_hosts),
+        cmocka_unit_test(tells_slips_in_names_with_what_was_meant),
+        cmocka_unit_test(tells_what_is_there_twice),
+        cmocka_unit_test(tells_sites_that_answer_for_the_same_host),
+        cmocka_unit_test(tells_sites_without_a_name_or_a_root),
+        cmocka_unit_test(tells_folders_that_cannot_be_served),
+        cmocka_unit_test(tells_a_folder_that_may_not_be_read),
+        cmocka_unit_test(warns_of_traps_without_refusing_them),
+        cmocka_unit_test(warns_of_a_home_folder_and_of_nearly_right_variables),
+        cmocka_unit_test(says_where_outside_a_file_the_error_is),
+        cmocka_unit_test(shows_twenty_errors_in_order_and_counts_the_rest),
+        cmocka_unit_test(control_bytes_do_not_reach_the_terminal),
+        cmocka_unit_test(limits_the_header_lines_of_a_site),
+        cmocka_unit_test(paths_begin_at_the_folder_of_the_file),
+        cmocka_unit_test(a_missing_file_is_an_error_of_the_configuration),
+        cmocka_unit_test(explains_every_value_and_its_origin),
+        cmocka_unit_test(leaves_nothing_in_the_folder),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
