@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `weir check`: reads a configuration as `weir serve` would, tells what is wrong
+ * and, asked to, what is in force; then stops. Without side effects.
+ */
+#include "config/read.h"
+#include "program/command.h"
+#include "program/options.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *plural(unsigned count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void print_verdict(const struct config_store *store, const char *name)
+{
+    const struct config *config = config_result(store);
+    unsigned listeners = 0, warnings = config_warnings(store);
+    while (config->listen[listeners])
+        listeners++;
+    printf("%s: ok (%u site%s, %u listener%s", name, config->site_count, plural(config->site_count),
+           listeners, plural(listeners));
+    if (warnings > 0)
+        printf(", %u warning%s", warnings, plural(warnings));
+    printf(")\n");
+}
+
+static int check(const struct program_options *options, const char *file, const char *folder)
+{
+    struct config_request request = {
+        .file = file,
+        .folder = folder,
+        .flags = options->flags,
+        .flag_count = options->flag_count,
+        .environment = (const char *const *)environ,
+        .output_is_terminal = isatty(STDOUT_FILENO) == 1,
+    };
+    struct config_store *store = config_read(&request);
+    unsigned errors = config_errors(store);
+    int status = PROGRAM_OK;
+    config_print_problems(store, stderr);
+    if (errors > 0) {
+        fprintf(stderr, "%s: %u error%s\n", file ? file : folder, errors, plural(errors));
+        status = config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+    } else {
+        if (options->explain) {
+            config_explain(store, stdout);
+            putchar('\n');
+        }
+        print_verdict(store, file ? file : folder);
+    }
+    config_free(store);
+    return status;
+}
+
+/* The argument is a folder, as for `weir serve`, or a file, as -c takes one. */
+static int check_argument(const struct program_options *options)
+{
+    const char *argument = options->argument;
+    struct stat info;
+    if (!argument && !options->config_file) {
+        if (stat("weir.conf", &info) == 0)
+            return check(options, "weir.conf", NULL);
+        fprintf(stderr, "weir: nothing to check; there is no weir.conf here: weir check FILE\n");
+        return PROGRAM_USAGE;
+    }
+    if (!argument)
+        return check(options, options->config_file, NULL);
+    if (stat(argument, &info) == 0 && S_ISDIR(info.st_mode))
+        return check(options, options->config_file, argument);
+    if (!options->config_file)
+        return check(options, argument, NULL);
+    fprintf(stderr, "weir: `%s` is no folder, and -c already names the configuration\n", argument);
+    return PROGRAM_USAGE;
+}
+
+int program_check(const struct program_command *command, const char *const *arguments)
+{
+    struct program_options options;
+    int status = PROGRAM_USAGE;
+    switch (program_options_read(command, arguments, &options)) {
+    case PROGRAM_OPTIONS_ANSWERED:
+        status = PROGRAM_OK;
+        break;
+    case PROGRAM_OPTIONS_WRONG:
+        break;
+    case PROGRAM_OPTIONS_READ:
+        status = check_argument(&options);
+        break;
+    }
+    program_options_done(&options);
+    return status;
+}

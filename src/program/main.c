@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The beginning and the end of every command: finds it by its name, and sees to
+ * it that what was printed has arrived. `weir DIR` is `weir serve DIR`.
+ */
+#include "base/span.h"
+#include "config/nearest.h"
+#include "program/command.h"
+#include "program/options.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+const struct program_command program_commands[] = {
+    { "serve", "[DIR] [-c FILE] [OPTION]...", "serve a folder, or what a file configures",
+      "With DIR alone it is a server for yourself: this machine only, port 8080,\n"
+      "folders listed, requests shown on the terminal. With -c it does what the file\n"
+      "says; with both, DIR answers for every host that no site of the file has.\n"
+      "\n"
+      "Options win over variables (WEIR_CACHE_SIZE for --cache-size; all but those of\n"
+      "the site), variables over the file, the file over the defaults.\n"
+      "\n"
+      "Examples:\n"
+      "  weir .                               this folder, on http://127.0.0.1:8080/\n"
+      "  weir public --listen '*:8080'        for other machines too\n"
+      "  weir dist --spa index.html           a single-page application\n"
+      "  weir serve -c /etc/weir/weir.conf    sites, from a file (weir.conf(5))\n",
+      PROGRAM_ARGUMENT | PROGRAM_CONFIG_FILE | PROGRAM_SETTINGS | PROGRAM_SERVE_OPTIONS,
+      program_serve },
+    { "check", "[FILE|DIR] [-c FILE] [--explain] [OPTION]...", "test a configuration",
+      "Tells everything that is wrong with FILE (without one: ./weir.conf), with the\n"
+      "line and a cure. It needs no privileges, opens no socket and writes no file.\n"
+      "Settings may follow as for `weir serve`, and are tested too.\n"
+      "\n"
+      "It exits with 0 when the configuration can be used, with 1 when it cannot, and\n"
+      "with 2 when the command line is wrong. Warnings do not count.\n"
+      "\n"
+      "Examples:\n"
+      "  weir check weir.conf                 is it right?\n"
+      "  weir check weir.conf --explain       which values apply, and where from?\n"
+      "  weir check --explain .               what would `weir .` do?\n",
+      PROGRAM_ARGUMENT | PROGRAM_CONFIG_FILE | PROGRAM_SETTINGS | PROGRAM_EXPLAIN, program_check },
+    { "models", "", "list the concurrency models",
+      "One line each: its name, what it is, and when to use it. Choose one with\n"
+      "`weir serve --model NAME`.\n",
+      0, program_models },
+    { "help", "[COMMAND]", "explain a command", "", PROGRAM_ARGUMENT, program_help },
+    { NULL, NULL, NULL, NULL, 0, NULL },
+};
+
+const struct program_command *program_command_find(const char *name)
+{
+    for (const struct program_command *command = program_commands; command->name; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}
+
+/* A word that is no command is a folder, if there is anything of that name. */
+static bool is_folder(const char *word)
+{
+    struct stat info;
+    return strchr(word, '/') || strcmp(word, ".") == 0 || stat(word, &info) == 0;
+}
+
+static int refuse_word(const char *word)
+{
+    struct config_nearest nearest = config_nearest_to(span_text(word));
+    for (const struct program_command *command = program_commands; command->name; command++)
+        config_nearest_offer(&nearest, command->name);
+    if (nearest.best)
+        fprintf(stderr, "weir: `%s` is neither a command nor a folder; did you mean `%s`?\n", word,
+                nearest.best);
+    else
+        fprintf(stderr, "weir: `%s` is neither a command nor a folder; see `weir help`\n", word);
+    return PROGRAM_USAGE;
+}
+
+static int run(const char *const *arguments)
+{
+    const char *word = arguments[0];
+    if (!word) {
+        program_help_print(NULL, stderr);
+        return PROGRAM_USAGE;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        program_help_print(NULL, stdout);
+        return PROGRAM_OK;
+    }
+    const struct program_command *command = program_command_find(word);
+    if (command)
+        return command->run(command, arguments + 1);
+    if (word[0] != '-' && !is_folder(word))
+        return refuse_word(word);
+    command = program_command_find("serve");
+    return command->run(command, arguments);
+}
+
+int main(int argc, char **argv)
+{
+    int status = run((const char *const *)argv + (argc > 0));
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "weir: cannot write to standard output: %s\n", strerror(errno));
+        return status == PROGRAM_OK ? PROGRAM_FAILED : status;
+    }
+    return status;
+}

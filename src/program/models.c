@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `weir models`: what models there are. The first word of each line is a name
+ * that --model takes; programs may rely on that.
+ */
+#include "model/model.h"
+
+#include "program/command.h"
+#include "program/options.h"
+
+int program_models(const struct program_command *command, const char *const *arguments)
+{
+    struct program_options options;
+    enum program_options_result result = program_options_read(command, arguments, &options);
+    program_options_done(&options);
+    if (result != PROGRAM_OPTIONS_READ)
+        return result == PROGRAM_OPTIONS_WRONG ? PROGRAM_USAGE : PROGRAM_OK;
+
+    int width = 0;
+    for (const struct model *model = model_all(); model->name; model++)
+        if ((int)strlen(model->name) > width)
+            width = (int)strlen(model->name);
+    for (const struct model *model = model_all(); model->name; model++)
+        printf("%-*s  %s. Use: %s\n", width, model->name, model->sentence, model->use);
+    return PROGRAM_OK;
+}

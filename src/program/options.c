@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/options.h"
+
+#include "base/num.h"
+#include "config/nearest.h"
+#include "config/setting.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+const struct program_option program_option_table[] = {
+    { "config", 'c', "FILE", PROGRAM_CONFIG_FILE, "read the configuration from FILE" },
+    { "explain", 0, NULL, PROGRAM_EXPLAIN, "print every value in force and where it came from" },
+    { "ready-fd", 0, "N", PROGRAM_SERVE_OPTIONS,
+      "write the URL of each address to descriptor N once it accepts, then close it" },
+    { "quiet", 'q', NULL, PROGRAM_SERVE_OPTIONS, "print nothing at start" },
+    { "help", 'h', NULL, 0, "print help and stop" },
+    { "version", 'V', NULL, 0, "print the version and stop" },
+    { NULL, 0, NULL, 0, NULL },
+};
+
+/* What people know from elsewhere, and what it is here. */
+static const struct {
+    const char *name;
+    const char *cure;
+} elsewhere[] = {
+    { "port", "an address goes with --listen PORT" },
+    { "p", "an address goes with --listen PORT" },
+    { "bind", "an address goes with --listen ADDRESS:PORT" },
+    { "b", "an address goes with --listen ADDRESS:PORT" },
+    { "address", "an address goes with --listen ADDRESS:PORT" },
+    { "root", "the folder goes without an option: weir DIR" },
+    { "directory", "the folder goes without an option: weir DIR" },
+    { "d", "the folder goes without an option: weir DIR" },
+    { "host", "names of hosts go into a file: see weir.conf(5)" },
+    { "v", "the version is told by --version" },
+};
+
+struct reading {
+    const struct program_command *command;
+    const char *const *next; /* argument */
+    struct program_options *options;
+};
+
+static bool refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static bool refuse(const char *format, ...)
+{
+    va_list args;
+    fputs("weir: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool accepts(const struct program_command *command, const struct program_option *option)
+{
+    return option->accepted_by == 0 || (option->accepted_by & command->accepts) != 0;
+}
+
+static bool refuse_unknown(const struct program_command *command, const char *dashes,
+                           struct span name)
+{
+    int len = (int)name.len;
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+        if (span_equal(name, span_text(elsewhere[i].name)) &&
+            (command->accepts & PROGRAM_SETTINGS) != 0)
+            return refuse("there is no %s%.*s; %s", dashes, len, name.at, elsewhere[i].cure);
+
+    struct config_nearest nearest = config_nearest_to(name);
+    for (size_t i = 0; i < CONFIG_SETTINGS && (command->accepts & PROGRAM_SETTINGS) != 0; i++)
+        if (config_setting_has_flag(&config_setting_table[i]))
+            config_nearest_offer(&nearest, config_setting_table[i].name);
+    for (const struct program_option *option = program_option_table; option->name; option++)
+        if (accepts(command, option))
+            config_nearest_offer(&nearest, option->name);
+    if (nearest.best)
+        return refuse("unknown option %s%.*s; did you mean --%s?", dashes, len, name.at,
+                      nearest.best);
+    return refuse("unknown option %s%.*s; `weir help %s` lists them", dashes, len, name.at,
+                  command->name);
+}
+
+/* The descriptor has to be one that whoever started us has opened. */
+static bool take_ready_fd(struct reading *reading, const char *value)
+{
+    uint64_t number;
+    if (!num_parse_u64(span_text(value), &number) || number > INT_MAX)
+        return refuse("--ready-fd: `%s` is not the number of a descriptor", value);
+    if (fcntl((int)number, F_GETFD) < 0)
+        return refuse("--ready-fd: descriptor %s is not open", value);
+    reading->options->ready_fd = (int)number;
+    return true;
+}
+
+static bool take_option(struct reading *reading, const struct program_option *option,
+                        const char *value)
+{
+    struct program_options *options = reading->options;
+    if (strcmp(option->name, "config") == 0) {
+        if (options->config_file)
+            return refuse("-c is given twice; there is one configuration");
+        options->config_file = value;
+        return true;
+    }
+    if (strcmp(option->name, "ready-fd") == 0)
+        return take_ready_fd(reading, value);
+    if (strcmp(option->name, "quiet") == 0)
+        options->quiet = true;
+    else if (strcmp(option->name, "explain") == 0)
+        options->explain = true;
+    return true;
+}
+
+/* The value of an option: behind its `=`, or the next argument. */
+static bool take_value(struct reading *reading, const char *shown, const char *placeholder,
+                       const char *attached, const char **ret_value)
+{
+    const char *value = attached ? attached : *reading->next;
+    if (!value)
+        return refuse("%s needs a value: %s %s", shown, shown, placeholder);
+    if (!attached)
+        reading->next++;
+    *ret_value = value;
+    return true;
+}
+
+static bool take_setting(struct reading *reading, const struct config_setting *setting,
+                         const char *shown, const char *attached)
+{
+    const char *value = "on"; /* what a switch without a value means */
+    const char *next = *reading->next;
+    bool may_lack = setting->kind == CONFIG_SWITCH;
+    bool lacks = !attached && (!next || (strcmp(next, "on") != 0 && strcmp(next, "off") != 0));
+    if (!(may_lack && lacks) &&
+        !take_value(reading, shown, config_setting_placeholder(setting), attached, &value))
+        return false;
+    struct program_options *options = reading->options;
+    options->flags[options->flag_count++] = (struct config_flag){ setting->name, value };
+    return true;
+}
+
+static bool take_long(struct reading *reading, const char *argument)
+{
+    const struct program_command *command = reading->command;
+    const char *equals = strchr(argument, '=');
+    struct span shown = span_of(argument, equals ? (size_t)(equals - argument) : strlen(argument));
+    struct span name = span_skip(shown, 2);
+    const char *attached = equals ? equals + 1 : NULL, *value = "";
+    for (const struct program_option *option = program_option_table; option->name; option++) {
+        if (!span_equal(name, span_text(option->name)) || !accepts(command, option))
+            continue;
+        if (!option->placeholder && attached)
+            return refuse("--%s takes no value", option->name);
+        char text[32];
+        snprintf(text, sizeof(text), "--%s", option->name);
+        return (!option->placeholder ||
+                take_value(reading, text, option->placeholder, attached, &value)) &&
+               take_option(reading, option, value);
+    }
+    const struct config_setting *setting = config_setting_find_anywhere(name);
+    if (!setting || !config_setting_has_flag(setting))
+        return refuse_unknown(command, "--", name);
+    if ((command->accepts & PROGRAM_SETTINGS) == 0)
+        return refuse("`weir %s` takes no --%s", command->name, setting->name);
+    char text[CONFIG_VARIABLE_MAX];
+    snprintf(text, sizeof(text), "--%s", setting->name);
+    return take_setting(reading, setting, text, attached);
+}
+
+static bool take_short(struct reading *reading, const char *argument)
+{
+    const char *attached = argument[2] ? argument + 2 : NULL, *value = "";
+    char shown[] = { '-', argument[1], 0 };
+    for (const struct program_option *option = program_option_table; option->name; option++) {
+        if (option->letter != argument[1] || !accepts(reading->command, option))
+            continue;
+        if (!option->placeholder && attached)
+            break;
+        return (!option->placeholder ||
+                take_value(reading, shown, option->placeholder, attached, &value)) &&
+               take_option(reading, option, value);
+    }
+    return refuse_unknown(reading->command, "-", span_text(argument + 1));
+}
+
+static bool take_argument(struct reading *reading, const char *argument)
+{
+    struct program_options *options = reading->options;
+    if ((reading->command->accepts & PROGRAM_ARGUMENT) == 0)
+        return refuse("`weir %s` takes no argument, and `%s` is one", reading->command->name,
+                      argument);
+    if (argument[0] == 0)
+        return refuse("the folder's name is empty");
+    if (options->argument)
+        return refuse("`%s` and `%s` are two arguments; `weir %s` takes one", options->argument,
+                      argument, reading->command->name);
+    options->argument = argument;
+    return true;
+}
+
+/* Help and version win over everything else on the line, right or wrong. */
+static bool answer(const struct program_command *command, const char *const *arguments)
+{
+    for (; *arguments && strcmp(*arguments, "--") != 0; arguments++) {
+        if (strcmp(*arguments, "--help") == 0 || strcmp(*arguments, "-h") == 0) {
+            program_help_print(command, stdout);
+            return true;
+        }
+        if (strcmp(*arguments, "--version") == 0 || strcmp(*arguments, "-V") == 0) {
+            printf("weir %s\n", WEIR_VERSION);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum program_options_result program_options_read(const struct program_command *command,
+                                                 const char *const *arguments,
+                                                 struct program_options *ret_options)
+{
+    *ret_options = (struct program_options){ .ready_fd = -1 };
+    if (answer(command, arguments))
+        return PROGRAM_OPTIONS_ANSWERED;
+    size_t count = 0;
+    while (arguments[count])
+        count++;
+    ret_options->flags = calloc(count + 1, sizeof(*ret_options->flags));
+    if (!ret_options->flags) {
+        refuse("out of memory");
+        return PROGRAM_OPTIONS_WRONG;
+    }
+    struct reading reading = { command, arguments, ret_options };
+    bool good = true, only_arguments = false;
+    while (good && *reading.next) {
+        const char *argument = *reading.next++;
+        if (only_arguments || argument[0] != '-' || argument[1] == 0)
+            good = take_argument(&reading, argument);
+        else if (strcmp(argument, "--") == 0)
+            only_arguments = true;
+        else if (argument[1] == '-')
+            good = take_long(&reading, argument);
+        else
+            good = take_short(&reading, argument);
+    }
+    return good ? PROGRAM_OPTIONS_READ : PROGRAM_OPTIONS_WRONG;
+}
+
+void program_options_done(struct program_options *options)
+{
+    free(options->flags);
+    options->flags = NULL;
+}

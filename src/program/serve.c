@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `weir serve`: reads the configuration and hands it to the server.
+ */
+#include "config/read.h"
+#include "program/command.h"
+#include "program/options.h"
+#include "server/server.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* `weir serve weir.conf` is a small slip with a cure of its own. */
+static bool is_config_file(const char *argument)
+{
+    struct stat info;
+    return span_ends(span_text(argument), SPAN(".conf")) && stat(argument, &info) == 0 &&
+           S_ISREG(info.st_mode);
+}
+
+static int serve(const struct program_options *options)
+{
+    struct config_request request = {
+        .file = options->config_file,
+        .folder = options->argument,
+        .flags = options->flags,
+        .flag_count = options->flag_count,
+        .environment = (const char *const *)environ,
+        .output_is_terminal = isatty(STDOUT_FILENO) == 1,
+    };
+    struct config_store *store = config_read(&request);
+    int status;
+    config_print_problems(store, stderr);
+    if (config_errors(store) > 0) {
+        status = config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+    } else {
+        struct server_launch launch = { .ready_fd = options->ready_fd, .quiet = options->quiet };
+        status = server_run(config_result(store), &launch);
+    }
+    config_free(store);
+    return status;
+}
+
+int program_serve(const struct program_command *command, const char *const *arguments)
+{
+    struct program_options options;
+    int status = PROGRAM_USAGE;
+    switch (program_options_read(command, arguments, &options)) {
+    case PROGRAM_OPTIONS_ANSWERED:
+        status = PROGRAM_OK;
+        break;
+    case PROGRAM_OPTIONS_WRONG:
+        break;
+    case PROGRAM_OPTIONS_READ:
+        if (!options.argument && !options.config_file)
+            fprintf(stderr, "weir: nothing to serve; give a folder (weir serve DIR) or a "
+                            "configuration (weir serve -c FILE)\n");
+        else if (options.argument && is_config_file(options.argument))
+            fprintf(stderr, "weir: `%s` is a configuration; serve it with: weir serve -c %s\n",
+                    options.argument, options.argument);
+        else
+            status = serve(&options);
+        break;
+    }
+    program_options_done(&options);
+    return status;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/worker.h"
+
+#include "base/buf.h"
+#include "log/error.h"
+#include "os/process.h"
+#include "os/signal.h"
+#include "session/hosts.h"
+#include "session/worker.h"
+#include "site/mime.h"
+#include "site/site.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    FILES_RESERVED = 64,    /* descriptors kept for logs, listeners, folders */
+    CACHE_FILES_MAX = 1024, /* large files that the cache keeps open */
+    CACHE_FILES_SHARE = 8   /* and at most this part of all descriptors */
+};
+
+/* What the sessions of the process share, and what it was made of. */
+struct holdings {
+    struct session_shared shared;
+    struct site_mime *mime;
+    struct session_site *sites;
+    struct site_options *options;
+    char **fields;
+};
+
+bool server_signal(struct server *server, int signal)
+{
+    switch (signal) {
+    case SIGTERM:
+        if (atomic_load(&server->phase) != SERVER_RUNNING)
+            return false;
+        atomic_store(&server->shared->draining, true);
+        atomic_store(&server->phase, SERVER_DRAINING);
+        return true;
+    case SIGQUIT:
+        atomic_store(&server->phase, SERVER_STOPPING);
+        return true;
+    case SIGUSR1: {
+        int rc = log_access_reopen(server->shared->log);
+        if (rc < 0)
+            log_error(LOG_ERROR, "cannot reopen the access log: %s; the old file is kept",
+                      strerror(-rc));
+        if (log_error_reopen() < 0)
+            log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
+        return false;
+    }
+    default:
+        return false;
+    }
+}
+
+/* ---- sites ---- */
+
+/* "Name: value" lines, as they stand in an answer. */
+static struct buf join_fields(const char *const *headers)
+{
+    size_t len = 0;
+    for (const char *const *header = headers; header && *header; header++)
+        len += strlen(*header) + 2;
+    struct buf text = buf_over(malloc(len + 1), len);
+    for (const char *const *header = headers; text.at && header && *header; header++) {
+        buf_add(&text, span_text(*header));
+        buf_add(&text, SPAN("\r\n"));
+    }
+    return text;
+}
+
+static int open_site(struct holdings *h, const struct config *config, unsigned index)
+{
+    const struct config_site *from = &config->sites[index];
+    h->options[index] = (struct site_options){
+        .name = from->name,
+        .root = from->root,
+        .index = from->index,
+        .fallback = from->fallback,
+        .error_pages = from->error_pages,
+        .listing = from->listing,
+        .precompressed = from->precompressed,
+        .hidden = from->hidden,
+        .body_max = (size_t)config->cache_file_max_bytes,
+    };
+    struct buf fields = join_fields(from->headers);
+    h->fields[index] = fields.at;
+    if (!fields.at)
+        return -ENOMEM;
+    struct session_site *site = &h->sites[index];
+    const char *what = from->root;
+    int rc = site_open(&site->site, &h->options[index], h->mime, &what);
+    if (rc < 0) {
+        log_error(LOG_ERROR, "site %s: cannot open %s: %s", from->name, what, strerror(-rc));
+        return rc;
+    }
+    site->fields = buf_span(&fields);
+    site->hosts = from->hosts;
+    if (site->fields.len > SESSION_FIELDS_MAX) {
+        log_error(LOG_ERROR, "site %s: its header lines are longer than %d bytes together",
+                  from->name, SESSION_FIELDS_MAX);
+        return -E2BIG;
+    }
+    h->shared.site_count = index + 1;
+    return 0;
+}
+
+static int open_sites(struct holdings *h, const struct config *config)
+{
+    h->mime = site_mime_new(NULL);
+    h->sites = calloc(config->site_count, sizeof(*h->sites));
+    h->options = calloc(config->site_count, sizeof(*h->options));
+    h->fields = calloc(config->site_count, sizeof(*h->fields));
+    if (!h->mime || !h->sites || !h->options || !h->fields)
+        return -ENOMEM;
+    h->shared.sites = h->sites;
+    int rc = 0;
+    for (unsigned i = 0; i < config->site_count && rc == 0; i++)
+        rc = open_site(h, config, i);
+    if (rc < 0)
+        return rc;
+    h->shared.hosts = session_hosts_new(h->sites, h->shared.site_count);
+    return h->shared.hosts ? 0 : -ENOMEM;
+}
+
+static void free_holdings(struct holdings *h, unsigned site_count)
+{
+    site_cache_free(h->shared.cache);
+    session_hosts_free(h->shared.hosts);
+    for (size_t i = 0; i < h->shared.site_count; i++)
+        site_close(h->sites[i].site);
+    for (unsigned i = 0; h->fields && i < site_count; i++)
+        free(h->fields[i]);
+    free(h->fields);
+    free(h->options);
+    free(h->sites);
+    site_mime_free(h->mime);
+}
+
+/* ---- the process ---- */
+
+static unsigned cache_files(size_t files)
+{
+    size_t share = files / CACHE_FILES_SHARE;
+    return (unsigned)(share < CACHE_FILES_MAX ? share : CACHE_FILES_MAX);
+}
+
+static unsigned connections_of(const struct config *config, size_t files)
+{
+    size_t taken = FILES_RESERVED + cache_files(files);
+    unsigned room = files > 2 * taken ? (unsigned)(files - taken) : (unsigned)files / 2;
+    return config->connections > 0 && config->connections < room ? config->connections : room;
+}
+
+static int hold(struct holdings *h, const struct server_worker_plan *plan, size_t files)
+{
+    const struct config *config = plan->config;
+    struct site_cache_limits limits = {
+        .policy = strcmp(config->cache_policy, "lru") == 0 ? SITE_CACHE_LRU : SITE_CACHE_SIEVE,
+        .bytes = (size_t)config->cache_size_bytes,
+        .entries = (size_t)config->cache_entries,
+        .descriptors = cache_files(files),
+    };
+    struct session_shared *shared = &h->shared;
+    shared->cache = site_cache_new(limits, plan->threads);
+    shared->log = plan->access_log;
+    shared->server_field = config->server_header ? SPAN("Server: weir\r\n") : span_of(NULL, 0);
+    shared->header_timeout_ns = config->header_timeout_ns;
+    shared->body_timeout_ns = config->body_timeout_ns;
+    shared->idle_timeout_ns = config->idle_timeout_ns;
+    shared->send_timeout_ns = config->send_timeout_ns;
+    int rc = shared->cache ? open_sites(h, config) : -ENOMEM;
+    if (rc == -ENOMEM)
+        log_error(LOG_ERROR, "not enough memory for a cache of %llu bytes",
+                  (unsigned long long)config->cache_size_bytes);
+    return rc;
+}
+
+static int drop_privileges(const char *name)
+{
+    struct os_process_user user;
+    int rc = os_process_find_user(name, &user);
+    if (rc == 0)
+        rc = os_process_become(&user, name);
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot become user %s: %s", name, strerror(-rc));
+    return rc;
+}
+
+static int serve(struct holdings *h, const struct server_worker_plan *plan, size_t files)
+{
+    const struct server_listeners *l = plan->listeners;
+    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1 };
+    struct server server = {
+        .shared = &h->shared,
+        .listeners = l->fd + (size_t)plan->index * plan->threads * l->count,
+        .listener_count = (unsigned)l->count,
+        .listener_sets = plan->threads,
+        .threads = plan->threads,
+        .connections_max = connections_of(plan->config, files),
+        .drain_timeout_ns = plan->config->drain_timeout_ns,
+        .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
+    };
+    if (server.signal_fd < 0)
+        return server.signal_fd;
+    if (write(plan->ready_fd, "", 1) != 1)
+        log_error(LOG_DEBUG, "nobody waits for worker %u", plan->index);
+    close(plan->ready_fd);
+    int rc = plan->model->run(&server);
+    close(server.signal_fd);
+    if (rc < 0)
+        log_error(LOG_ERROR, "model %s ended: %s", plan->model->name, strerror(-rc));
+    return rc;
+}
+
+int server_worker_run(const struct server_worker_plan *plan)
+{
+    struct holdings h = { 0 };
+    size_t files = os_process_raise_files();
+    int rc = plan->config->user ? drop_privileges(plan->config->user) : 0;
+    if (rc == 0)
+        rc = hold(&h, plan, files);
+    if (rc == 0)
+        rc = serve(&h, plan, files);
+    free_holdings(&h, plan->config->site_count);
+    log_access_close(plan->access_log);
+    return rc == 0 ? 0 : 1;
+}
