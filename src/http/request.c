@@ -9,6 +9,7 @@
  */
 #include "http/request.h"
 
+#include "base/buf.h"
 #include "base/scan.h"
 #include "http/list.h"
 #include "http/token.h"
@@ -370,6 +371,25 @@ bool http_request_next_value(const struct http_request *request, const char *hea
     }
     *cursor = pos;
     return false;
+}
+
+struct span http_request_list(const struct http_request *request, const char *head,
+                              enum http_field field, char *storage, size_t storage_size)
+{
+    struct buf list = buf_over(storage, storage_size);
+    struct span value;
+    size_t cursor = 0;
+
+    if (!http_request_repeats(request, field))
+        return http_request_field(request, head, field);
+    while (http_request_next_value(request, head, field, &cursor, &value)) {
+        if (value.len + 2 > buf_room(&list))
+            break;
+        if (list.len > 0)
+            buf_add(&list, SPAN(", "));
+        buf_add(&list, value);
+    }
+    return buf_span(&list);
 }
 
 bool http_request_persists(const struct http_request *request, const char *head)

@@ -115,6 +115,12 @@ static inline bool http_request_repeats(const struct http_request *request, enum
 bool http_request_next_value(const struct http_request *request, const char *head,
                              enum http_field field, size_t *cursor, struct span *ret_value);
 
+/* A list field that may come in several lines, as one list (RFC 9110 section 5.3).
+ * Lines are joined in `storage`, as many as fit whole; a single one is lent as it
+ * stands. Empty when the field is absent. */
+struct span http_request_list(const struct http_request *request, const char *head,
+                              enum http_field field, char *storage, size_t storage_size);
+
 /* Whether the connection may carry another request after this one
  * (RFC 9112 section 9.3): 1.1 unless `close`, 1.0 only with `keep-alive`. */
 bool http_request_persists(const struct http_request *request, const char *head);

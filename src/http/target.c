@@ -227,7 +227,7 @@ int http_target_resolve(struct http_target *ret_target, const struct http_reques
             return HTTP_BAD_REQUEST;
     }
     int status = resolve_path(&out, target, storage);
-    if (status == 0)
+    if (status != HTTP_BAD_REQUEST)
         *ret_target = out;
     return status;
 }

@@ -39,7 +39,8 @@ struct http_target {
  * form that the method does not allow, a scheme other than http or https, a
  * fragment, a bad escape, an encoded NUL or other control byte, or a path that
  * climbs above the root. CONNECT's authority form is never valid here: 400.
- * What is wrong in two ways, 400 and 404, is a 400. */
+ * What is wrong in two ways, 400 and 404, is a 400. With 404 the target is set
+ * too, but its path means nothing. */
 int http_target_resolve(struct http_target *ret_target, const struct http_request *request,
                         const char *head, char *storage, size_t storage_size);
 

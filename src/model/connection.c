@@ -13,8 +13,8 @@
 #include <sys/sendfile.h>
 
 enum {
-    SENDFILE_CHUNK = 512 * 1024, /* asked of one sendfile */
-    TURN_BYTES = 1024 * 1024     /* one connection's share of a turn of the loop */
+    SENDFILE_CHUNK = 1024 * 1024, /* asked of one sendfile */
+    TURN_BYTES = 1024 * 1024      /* one connection's share of a turn of the loop */
 };
 
 static int fd_of(const struct model_reactor *r, const struct model_connection *c)
@@ -61,18 +61,25 @@ static ssize_t send_memory(int fd, const struct session_out *out)
     return sendmsg(fd, &message, flags);
 }
 
+/* What one call is asked to take. */
+static size_t asked_of(const struct session_out *out)
+{
+    size_t memory = out->piece[0].len + out->piece[1].len;
+    if (memory > 0)
+        return memory;
+    return out->file_len < SENDFILE_CHUNK ? (size_t)out->file_len : SENDFILE_CHUNK;
+}
+
 /* Sends what one call takes. Bytes taken, 0 for none just now, -ENODATA when the
  * file has lost its end, or another -errno. */
 static ssize_t send_some(int fd, const struct session_out *out)
 {
-    size_t memory = out->piece[0].len + out->piece[1].len;
     ssize_t sent;
-    if (memory > 0) {
+    if (out->piece[0].len > 0) {
         sent = send_memory(fd, out);
     } else {
         off_t offset = (off_t)out->file_offset;
-        size_t len = out->file_len < SENDFILE_CHUNK ? (size_t)out->file_len : SENDFILE_CHUNK;
-        sent = sendfile(fd, out->file_fd, &offset, len);
+        sent = sendfile(fd, out->file_fd, &offset, asked_of(out));
         if (sent == 0)
             return -ENODATA;
     }
@@ -82,12 +89,14 @@ static ssize_t send_some(int fd, const struct session_out *out)
 }
 
 /* Sends until there is nothing more to send, the kernel takes no more (then it
- * is WANT_WRITE that is returned), or the connection has had its share. */
+ * is WANT_WRITE that is returned), or the connection has had its share. A short
+ * count says that the kernel is full: asking again would only confirm it. */
 static enum session_want send_output(struct model_reactor *r, struct model_connection *c)
 {
     enum session_want want = WANT_WRITE;
     size_t turn = 0;
-    while (want == WANT_WRITE) {
+    bool full = false;
+    while (want == WANT_WRITE && !full && turn < TURN_BYTES) {
         struct session_out out = session_output(&c->session);
         ssize_t sent = send_some(fd_of(r, c), &out);
         if (sent == -ENODATA)
@@ -96,8 +105,7 @@ static enum session_want send_output(struct model_reactor *r, struct model_conne
             return WANT_CLOSE;
         want = session_sent(&c->session, (size_t)sent, r->now_ns);
         turn += (size_t)sent;
-        if (sent == 0 || turn > TURN_BYTES)
-            break;
+        full = (size_t)sent < asked_of(&out);
     }
     return want;
 }

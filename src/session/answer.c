@@ -24,7 +24,7 @@ static struct session_buffer *open_body(struct session_exchange *x, unsigned sta
     out->held = false;
     out->entry = NULL;
     out->owned = NULL;
-    out->memory = span_of(NULL, 0);
+    out->memory = SPAN("");
     out->file = NULL;
     out->file_at = out->file_end = 0;
     out->head_left = out->len - out->at;
@@ -72,8 +72,7 @@ static void answer_bytes(struct session_exchange *x, enum http_status status, st
         session_line_log(x, status, 0);
         return;
     }
-    size_t small = file->body ? SESSION_COPY_MAX : SESSION_TAIL_BYTES;
-    if (len <= small && stage_bytes(head, file, first, (size_t)len)) {
+    if (len <= SESSION_COPY_MAX && stage_bytes(head, file, first, (size_t)len)) {
         session_head_stage(x, head);
         session_line_log(x, status, len);
         return;
@@ -264,7 +263,9 @@ static const struct site_file *choose_variant(const struct session_exchange *x,
 {
     if (!entry->negotiable)
         return &entry->file[SITE_PLAIN];
-    struct span field = http_request_field(x->request, x->head, HTTP_FIELD_ACCEPT_ENCODING);
+    char storage[SESSION_LIST_MAX];
+    struct span field = http_request_list(x->request, x->head, HTTP_FIELD_ACCEPT_ENCODING, storage,
+                                          sizeof(storage));
     bool present = http_request_has(x->request, HTTP_FIELD_ACCEPT_ENCODING);
     return &entry->file[http_accept_coding(present, field, entry->variants)];
 }

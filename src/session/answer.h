@@ -13,6 +13,9 @@
 #include "session/session.h"
 #include "session/worker.h"
 
+/* Of a list field that comes in several lines, what is looked at. */
+enum { SESSION_LIST_MAX = 1024 };
+
 /* One request and its answer in the making. */
 struct session_exchange {
     struct session *session;

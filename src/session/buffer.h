@@ -23,15 +23,15 @@ enum {
      * head, with a site's own fields, and a built-in error page. */
     SESSION_ANSWER_ROOM = 8 * 1024,
 
-    /* Bodies in memory up to this size are copied behind their head, so that
-     * several answers leave in one send; above it, a second piece of memory is
-     * cheaper than the copy. */
+    /* Bodies up to this size are copied behind their head, so that several answers
+     * leave in one send; above it, a second piece of memory is cheaper than the
+     * copy, and a file than reading it. */
     SESSION_COPY_MAX = 12 * 1024,
 
     /* The last bytes of a file are read rather than sent from the file, and only
      * after the file was seen to be unchanged: a body that mixes two versions is
      * never completed. */
-    SESSION_TAIL_BYTES = 16 * 1024
+    SESSION_TAIL_BYTES = 1024
 };
 
 struct session_buffer {

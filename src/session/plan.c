@@ -8,9 +8,13 @@
 
 #include <errno.h>
 
-static struct span field_of(const struct session_exchange *x, enum http_field field)
+/* How much a media type is wanted, 0 to 1000. */
+static int weight_of(const struct session_exchange *x, struct span type)
 {
-    return http_request_field(x->request, x->head, field);
+    char storage[SESSION_LIST_MAX];
+    struct span accept =
+        http_request_list(x->request, x->head, HTTP_FIELD_ACCEPT, storage, sizeof(storage));
+    return http_accept_weight(http_request_has(x->request, HTTP_FIELD_ACCEPT), accept, type);
 }
 
 static void refuse(struct session_exchange *x, enum http_status status)
@@ -32,10 +36,7 @@ static bool navigates(const struct session_exchange *x)
         at--;
     if (!memchr(path.at + at, '.', path.len - at))
         return true;
-    struct span accept = field_of(x, HTTP_FIELD_ACCEPT);
-    bool named = http_accept_weight(true, accept, SPAN("text/html")) >
-                 http_accept_weight(true, accept, SPAN("application/octet-stream"));
-    return http_request_has(x->request, HTTP_FIELD_ACCEPT) && named;
+    return weight_of(x, SPAN("text/html")) > weight_of(x, SPAN("application/octet-stream"));
 }
 
 static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
@@ -61,10 +62,7 @@ static void answer_absent(struct session_exchange *x)
 
 static void answer_listing(struct session_exchange *x)
 {
-    bool present = http_request_has(x->request, HTTP_FIELD_ACCEPT);
-    struct span accept = field_of(x, HTTP_FIELD_ACCEPT);
-    bool json = http_accept_weight(present, accept, SPAN("application/json")) >
-                http_accept_weight(present, accept, SPAN("text/html"));
+    bool json = weight_of(x, SPAN("application/json")) > weight_of(x, SPAN("text/html"));
     struct site_listing_request request = {
         .path = x->target.path,
         .query = x->target.query,
@@ -125,7 +123,8 @@ static bool expects_continue(const struct session_exchange *x, bool *ret_unknown
     *ret_unknown = false;
     if (x->request->minor == 0 || !http_request_has(x->request, HTTP_FIELD_EXPECT))
         return false;
-    bool known = span_equal_nocase(field_of(x, HTTP_FIELD_EXPECT), SPAN("100-continue"));
+    bool known = span_equal_nocase(http_request_field(x->request, x->head, HTTP_FIELD_EXPECT),
+                                   SPAN("100-continue"));
     *ret_unknown = !known || http_request_repeats(x->request, HTTP_FIELD_EXPECT);
     return known;
 }

@@ -407,10 +407,12 @@ enum session_want session_cut(struct session *s)
     return cut_short(s);
 }
 
-void session_hold(struct session *s)
+/* What is found in the cache is valid for this turn of the worker's loop only;
+ * what is still to be sent in a later one needs a reference. */
+static void hold(struct session *s)
 {
     struct session_buffer *out = s->output;
-    if (!out || !out->open || out->held || !out->entry)
+    if (!out->open || out->held || !out->entry)
         return;
     site_cache_hold(&out->entry->cache);
     out->held = true;
@@ -431,17 +433,17 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     CHECK(out);
     if (__builtin_expect(consume(out, bytes), 0)) {
         note_progress(s, bytes, now_ns);
-        session_hold(s);
+        hold(s);
         return WANT_WRITE;
     }
     if (out->open) {
         if (out->file_at < out->file_end) {
             note_progress(s, bytes, now_ns);
-            session_hold(s);
+            hold(s);
             return stage_tail(out) ? WANT_WRITE : cut_short(s);
         }
         if (session_answer_next_part(out)) {
-            session_hold(s);
+            hold(s);
             return WANT_WRITE;
         }
     }

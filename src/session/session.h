@@ -97,11 +97,6 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
 /* The file ended before its announced range did: the connection cannot be saved. */
 enum session_want session_cut(struct session *s);
 
-/* Makes what session_output lends stay valid beyond this turn of the worker's
- * loop. Called by itself after a partial send; a model that sends
- * asynchronously calls it before it submits. */
-void session_hold(struct session *s);
-
 /* When session_expire is due (monotonic, nanoseconds). It moves as the session
  * goes on: check again when it is reached. */
 static inline uint64_t session_deadline_ns(const struct session *s)

@@ -13,7 +13,9 @@
 
 enum { SIZE_AT_FIRST = 8 * 1024 };
 
-char *site_text_room(struct site_text *text, size_t size)
+/* Room for `size` more bytes in one piece, to be claimed by adding to `len`;
+ * NULL, and `failed`, without memory. */
+static char *room_for(struct site_text *text, size_t size)
 {
     if (text->failed)
         return NULL;
@@ -34,7 +36,7 @@ char *site_text_room(struct site_text *text, size_t size)
 
 void site_text_add(struct site_text *text, struct span s)
 {
-    char *room = site_text_room(text, s.len);
+    char *room = room_for(text, s.len);
     if (room == NULL || s.len == 0)
         return;
     memcpy(room, s.at, s.len);
@@ -43,7 +45,7 @@ void site_text_add(struct site_text *text, struct span s)
 
 void site_text_add_u64(struct site_text *text, uint64_t value)
 {
-    char *room = site_text_room(text, NUM_U64_DIGITS);
+    char *room = room_for(text, NUM_U64_DIGITS);
     if (room != NULL)
         text->len += num_format_u64(room, value);
 }
@@ -159,7 +161,7 @@ void site_text_add_segment(struct site_text *text, struct span s)
 {
     static const char digits[] = "0123456789ABCDEF";
 
-    char *const room = site_text_room(text, s.len * 3);
+    char *const room = room_for(text, s.len * 3);
     if (room == NULL)
         return;
     char *out = room;

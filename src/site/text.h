@@ -16,10 +16,6 @@ struct site_text {
     bool failed; /* no memory: nothing is added any more */
 };
 
-/* Room for `size` more bytes in one piece, to be claimed by adding to `len`;
- * NULL, and `failed`, without memory. */
-char *site_text_room(struct site_text *text, size_t size);
-
 void site_text_add(struct site_text *text, struct span s);
 void site_text_add_u64(struct site_text *text, uint64_t value);
 

@@ -127,7 +127,7 @@ static void the_defaults_stand_without_anything_said(void **state)
     assert_int_equal(config->cache_size_bytes, 64 << 20);
     assert_int_equal(config->cache_entries, 65536);
     assert_string_equal(config->cache_policy, "sieve");
-    assert_int_equal(config->cache_file_max_bytes, 256 << 10);
+    assert_int_equal(config->cache_file_max_bytes, 64 << 10);
     assert_int_equal(config->header_timeout_ns, UINT64_C(10000000000));
     assert_int_equal(config->body_timeout_ns, UINT64_C(30000000000));
     assert_int_equal(config->idle_timeout_ns, UINT64_C(65000000000));

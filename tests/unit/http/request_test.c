@@ -538,10 +538,38 @@ static void knows_which_connections_persist(void **state)
     }
 }
 
+static void joins_the_lines_of_a_list_field(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields;
+        const char *list;
+    } rows[] = {
+        { "Accept: text/html\r\n", "text/html" },
+        { "Accept: a/b\r\nHost: a\r\naccept: c/d, e/f\r\n", "a/b, c/d, e/f" },
+        { "Accept:\r\nAccept: c/d\r\n", "c/d" },
+        { "Accept: a/b\r\nAccept: 0123456789012345678901234567890\r\n", "a/b" },
+        { "Host: a\r\n", "" },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char head[256];
+        char storage[24];
+        struct parsed p;
+        snprintf(head, sizeof(head), "GET / HTTP/1.1\r\n%s\r\n", rows[i].fields);
+        parse(&p, span_text(head));
+        assert_int_equal(p.result, PARSED);
+        assert_span(
+            http_request_list(&p.request, p.bytes.at, HTTP_FIELD_ACCEPT, storage, sizeof(storage)),
+            rows[i].list);
+        parsed_done(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_browsers_request),
+        cmocka_unit_test(joins_the_lines_of_a_list_field),
         cmocka_unit_test(recognises_every_field_of_the_table_in_any_case_and_no_neighbour),
         cmocka_unit_test(classifies_methods),
         cmocka_unit_test(refuses_a_malformed_request_line),

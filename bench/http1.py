@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""A client that sees bytes: how long the head was, which bytes the body had.
+
+Used to check that every server answers the same before it is measured, and to hold idle
+connections. It knows Content-Length and end-of-connection framing, not chunked.
+"""
+
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.process import BenchError
+
+TIMEOUT_S = 10.0
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One response; `head_bytes` includes the empty line."""
+
+    status: int
+    head_bytes: int
+    fields: dict[str, str]
+    body: bytes
+
+
+def request_bytes(path: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+    """A GET request as wrk would send it."""
+    lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *(f"{k}: {v}" for k, v in headers)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def read_answer(connection: socket.socket) -> Answer:
+    """Reads one response.
+
+    Raises:
+        BenchError: the peer closed or sent something else.
+    """
+    data = bytearray()
+    while (end := data.find(b"\r\n\r\n")) < 0:
+        piece = connection.recv(1 << 20)
+        if not piece:
+            raise BenchError(f"the connection ended inside a response head: {bytes(data)!r}")
+        data += piece
+    first, *rest = data[:end].decode("latin-1").split("\r\n")
+    fields = {k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in rest)}
+    status = int(first.split()[1])
+    body = data[end + 4 :]
+    length = 0 if status == 304 else int(fields.get("content-length", "-1"))
+    while length < 0 or len(body) < length:
+        piece = connection.recv(1 << 20)
+        if not piece:
+            if length < 0:
+                break
+            raise BenchError(f"the body ended after {len(body)} of {length} bytes")
+        body += piece
+    return Answer(status=status, head_bytes=end + 4, fields=fields, body=bytes(body))
+
+
+def connect(port: int) -> socket.socket:
+    """Connects to the port on loopback."""
+    return socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+
+
+def fetch(port: int, path: str, headers: Sequence[tuple[str, str]] = (), repeat: int = 1) -> Answer:
+    """Gets the path `repeat` times over one connection; returns the last answer."""
+    with connect(port) as connection:
+        for _ in range(repeat):
+            connection.sendall(request_bytes(path, headers))
+            answer = read_answer(connection)
+    return answer
+
+
+def wait_for_port(port: int, deadline_s: float = 10.0) -> None:
+    """Waits until something accepts connections there.
+
+    Raises:
+        BenchError: not within the deadline.
+    """
+    end = time.monotonic() + deadline_s
+    while True:
+        try:
+            connect(port).close()
+            return
+        except OSError as error:
+            if time.monotonic() > end:
+                raise BenchError(f"nothing accepts on port {port}: {error}") from error
+            time.sleep(0.005)
+
+
+def hold_connections(port: int, path: str, count: int) -> list[socket.socket]:
+    """Opens `count` connections, gets the path once on each, and keeps them open.
+
+    They are closed with a reset, so that thousands of them leave no TIME_WAIT behind.
+    """
+    held: list[socket.socket] = []
+    request = request_bytes(path)
+    try:
+        for _ in range(count):
+            connection = connect(port)
+            held.append(connection)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+            connection.sendall(request)
+            if read_answer(connection).status != 200:
+                raise BenchError("not every idle connection got its answer")
+    except (OSError, BenchError) as error:
+        for connection in held:
+            connection.close()
+        raise BenchError(f"connection {len(held)} of {count}: {error}") from error
+    return held
+
+
+def free_port() -> int:
+    """A port that is free now, for servers that cannot pick one and report it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""The three measurements: CPU under a load, memory per idle connection, system calls per request.
+
+Each takes a server that runs already and returns plain numbers. The server's answers have been
+compared with the file's bytes before (see `verify`).
+"""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench import http1, process
+from bench.process import BenchError
+from bench.scenarios import CLOSE_FIELD, SMALL_FILE, Scenario
+from bench.servers import FLOOR, Running
+
+WARM_UP_REQUESTS = 50
+WRK_SCRIPT = Path(__file__).with_name("wrk.lua")
+SETTLE_READINGS = 15
+SETTLE_INTERVAL_S = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How big a server's answer is."""
+
+    status: int
+    head_bytes: int
+    body_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One measurement of one server under one load."""
+
+    server: str
+    round: int
+    requests: float  # completed, as the generator counts; by bytes in bulk scenarios
+    bytes: int
+    duration_s: float
+    cpu_ns: int  # used by the server's processes, user and system
+    cpu_us_per_request: float
+    requests_per_s: float
+    p50_us: int
+    p99_us: int
+    errors: dict[str, int]
+    foreign_share: float  # of the server's core, used by anything but the server
+    generator_share: float  # of the generator's core, used by anything
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle:
+    """Memory of a server's processes without and with idle connections."""
+
+    server: str
+    connections: int
+    before_kib: float
+    after_kib: float
+    kib_per_connection: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Syscalls:
+    """System calls per request under one load."""
+
+    server: str
+    scenario: str
+    requests: int
+    per_request: float
+    by_name: dict[str, float]
+
+
+def headers_for(running: Running, scenario: Scenario) -> list[tuple[str, str]]:
+    """The request fields of the scenario, with the server's own ETag where it takes one."""
+    fields = [CLOSE_FIELD] if scenario.closes else []
+    if scenario.status == 304 and running.product.name != FLOOR:
+        tag = http1.fetch(running.port, scenario.path).fields.get("etag")
+        if tag is None:
+            raise BenchError(f"{running.product.name} sends no ETag")
+        fields.append(("If-None-Match", tag))
+    return fields
+
+
+def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
+    """Checks the status and every byte of the body, and warms the server up on the way.
+
+    Raises:
+        BenchError: the server answers something else than the file.
+    """
+    name = running.product.name
+    headers = headers_for(running, scenario)
+    repeat = 1 if scenario.closes or scenario.bulk else WARM_UP_REQUESTS
+    answer = http1.fetch(running.port, scenario.path, headers, repeat)
+    if name != FLOOR:
+        if answer.status != scenario.status:
+            raise BenchError(f"{name} answers {answer.status} for {scenario.path}")
+        if answer.status == 200 and answer.body != (root / scenario.path[1:]).read_bytes():
+            raise BenchError(f"{name} sends other bytes than {scenario.path} has")
+    return Sizes(status=answer.status, head_bytes=answer.head_bytes, body_bytes=len(answer.body))
+
+
+def run_wrk(
+    port: int, scenario: Scenario, headers: list[tuple[str, str]], seconds: int, cpu: int
+) -> dict[str, int]:
+    """Runs the generator pinned to its core and returns its counts.
+
+    Raises:
+        BenchError: it failed or did not end.
+    """
+    argv = ["wrk", "-t1", f"-c{scenario.connections}", f"-d{seconds}s", "-s", str(WRK_SCRIPT)]
+    for name, value in headers:
+        argv += ["-H", f"{name}: {value}"]
+    argv += [f"http://127.0.0.1:{port}{scenario.path}", "--", str(scenario.depth)]
+    try:
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=seconds + 30,
+            check=False,
+            preexec_fn=process.pin_and_limit(cpu, None),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BenchError(f"wrk did not end: {error}") from error
+    found = re.search(r"^BENCH (\{.*\})$", done.stdout, re.MULTILINE)
+    if found is None:
+        raise BenchError(f"wrk failed: {done.stdout} {done.stderr}")
+    counts: dict[str, int] = json.loads(found[1])
+    if counts["requests"] == 0:
+        raise BenchError(f"no request was answered: {counts}")
+    return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cores:
+    """Who runs where."""
+
+    server: int
+    generator: int
+
+
+def load_round(
+    running: Running, scenario: Scenario, sizes: Sizes, number: int, seconds: int, cores: Cores
+) -> Round:
+    """Loads the server for a while and returns what a request cost it."""
+    headers = headers_for(running, scenario)
+    busy = process.busy_ns(cores.server), process.busy_ns(cores.generator)
+    used_ns = process.cpu_ns(running.process.pid)
+    counts = run_wrk(running.port, scenario, headers, seconds, cores.generator)
+    used_ns = process.cpu_ns(running.process.pid) - used_ns
+    busy = process.busy_ns(cores.server) - busy[0], process.busy_ns(cores.generator) - busy[1]
+    running.check_alive()
+    duration_s = counts["duration_us"] / 1e6
+    # Half a big answer is half a request; wrk counts only whole ones.
+    answer_bytes = sizes.head_bytes + sizes.body_bytes
+    requests = counts["bytes"] / answer_bytes if scenario.bulk else float(counts["requests"])
+    kinds = ("connect_errors", "read_errors", "write_errors", "timeouts", "status_errors")
+    expected = {"status_errors"} if scenario.status >= 400 else set()
+    return Round(
+        server=running.product.name,
+        round=number,
+        requests=requests,
+        bytes=counts["bytes"],
+        duration_s=duration_s,
+        cpu_ns=used_ns,
+        cpu_us_per_request=used_ns / requests / 1e3,
+        requests_per_s=requests / duration_s,
+        p50_us=counts["p50_us"],
+        p99_us=counts["p99_us"],
+        errors={kind: counts[kind] for kind in kinds if counts[kind] and kind not in expected},
+        foreign_share=max(0.0, (busy[0] - used_ns) / 1e9 / duration_s),
+        generator_share=busy[1] / 1e9 / duration_s,
+    )
+
+
+def idle_memory(running: Running, connections: int) -> Idle:
+    """Opens connections, one request on each, and returns what holding them costs."""
+    pid = running.process.pid
+    before_kib = _settled_memory_kib(pid)
+    held = http1.hold_connections(running.port, SMALL_FILE, connections)
+    try:
+        after_kib = _settled_memory_kib(pid)
+        running.check_alive()
+    finally:
+        for connection in held:
+            connection.close()
+    return Idle(
+        server=running.product.name,
+        connections=connections,
+        before_kib=before_kib,
+        after_kib=after_kib,
+        kib_per_connection=(after_kib - before_kib) / connections,
+    )
+
+
+def _settled_memory_kib(pid: int) -> float:
+    """The memory of the tree once two readings agree, or the last one when none do."""
+    last = process.memory_kib(pid)
+    for _ in range(SETTLE_READINGS):
+        time.sleep(SETTLE_INTERVAL_S)
+        previous, last = last, process.memory_kib(pid)
+        if previous == last:
+            break
+    return last
+
+
+def count_syscalls(
+    running: Running, scenario: Scenario, seconds: int, cores: Cores, work: Path
+) -> Syscalls:
+    """Counts with strace, attached only while the load runs.
+
+    The load's connections are set up and closed within the count; over thousands of requests on
+    64 connections that adds about 0.01. strace slows the server down, so more connections wait in
+    each epoll_wait than without it.
+    """
+    headers = headers_for(running, scenario)
+    output = work / "strace.txt"
+    pids = [f"-p{pid}" for pid in process.tree(running.process.pid)]
+    strace = process.start(
+        ["strace", "-f", "-c", "-o", str(output), *pids],
+        cpu=cores.generator,
+        log=work / "strace.log",
+    )
+
+    def is_attached() -> bool:
+        if strace.poll() is not None:
+            raise BenchError(f"strace: {(work / 'strace.log').read_text().strip()}")
+        return all(process.is_traced(tid) for tid in process.threads(running.process.pid))
+
+    try:
+        process.wait_until(is_attached, "strace to attach")
+        counts = run_wrk(running.port, scenario, headers, seconds, cores.generator)
+        strace.send_signal(signal.SIGINT)
+        strace.wait(10)
+    finally:
+        process.stop(strace)
+    by_name = {}
+    for line in output.read_text().splitlines():
+        columns = line.split()
+        if len(columns) >= 5 and columns[0][0].isdigit() and columns[-1] != "total":
+            by_name[columns[-1]] = int(columns[3]) / counts["requests"]
+    return Syscalls(
+        server=running.product.name,
+        scenario=scenario.name,
+        requests=counts["requests"],
+        per_request=sum(by_name.values()),
+        by_name=dict(sorted(by_name.items(), key=lambda item: -item[1])),
+    )
+
+
+def as_json(value: Round | Idle | Syscalls | Sizes) -> dict[str, object]:
+    """A result as it goes into the JSON file, rounded to what was measured."""
+    return {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(value).items()}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""What is measured: the files served, the loads, and the goals for weir's figures."""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+FILES = {
+    "308.bin": 308,
+    "10k.bin": 10 * 1024,
+    "100k.bin": 100 * 1024,
+    "10m.bin": 10 * 1024 * 1024,
+}
+SMALL_FILE = "/308.bin"
+IDLE = "idle"
+SYSCALLS = "syscalls"
+CLOSE_FIELD = ("Connection", "close")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One load: the same request over and over."""
+
+    name: str
+    what: str
+    path: str = SMALL_FILE
+    connections: int = 64
+    depth: int = 1  # requests sent at once
+    closes: bool = False  # a connection for each request
+    bulk: bool = False  # dominated by bytes: counted by bytes, sensitive to congestion control
+    status: int = 200
+    extra: bool = False  # left out of --quick
+
+
+SCENARIOS = (
+    Scenario(name="keepalive", what="308-byte file, 64 keep-alive connections"),
+    Scenario(name="close", what="308-byte file, a connection for each request", closes=True),
+    Scenario(name="pipeline16", what="308-byte file, 16 requests at once", depth=16),
+    Scenario(name="10k", what="10 KiB file", path="/10k.bin"),
+    Scenario(name="100k", what="100 KiB file", path="/100k.bin", bulk=True),
+    Scenario(name="10m", what="10 MiB file, 8 of them", path="/10m.bin", connections=8, bulk=True),
+    Scenario(name="304", what="308-byte file, If-None-Match with its ETag", status=304, extra=True),
+    Scenario(name="404", what="a file that does not exist", path="/absent", status=404, extra=True),
+)
+
+
+def make_files(root: Path) -> None:
+    """Writes the files to serve: bytes that do not compress, the same in every run."""
+    root.mkdir(parents=True)
+    for name, size in FILES.items():
+        (root / name).write_bytes(random.Random(name).randbytes(size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """`subject`'s figure must lie within bounds, as a multiple of the same figure of `peer`."""
+
+    scenario: str
+    figure: str  # "cpu": CPU per request; "idle": KiB per connection; "syscalls": per request
+    peer: str | None  # None: absolute
+    at_most: float
+    at_least: float = 0.0
+    strict: bool = False  # below at_most, not equal to it
+
+
+GOALS = (
+    Goal(scenario="keepalive", figure="cpu", peer="floor", at_most=1.10),
+    Goal(scenario="keepalive", figure="cpu", peer="h2o", at_most=1.0, strict=True),
+    Goal(scenario="keepalive", figure="cpu", peer="nginx", at_most=1.0, strict=True),
+    Goal(scenario="pipeline16", figure="cpu", peer="nginx", at_most=0.20),
+    Goal(scenario="close", figure="cpu", peer="nginx", at_most=0.95),
+    Goal(scenario="10k", figure="cpu", peer="h2o", at_most=1.0, strict=True),
+    Goal(scenario="100k", figure="cpu", peer="h2o", at_most=1.0, strict=True),
+    Goal(scenario="10m", figure="cpu", peer="nginx", at_most=1.0),
+    Goal(scenario="keepalive", figure="syscalls", peer=None, at_most=2.1, at_least=2.0),
+    Goal(scenario=IDLE, figure="idle", peer=None, at_most=0.25),
+)

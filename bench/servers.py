@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""The servers under measurement: how an expert would set each up for this, and how it starts.
+
+Every server is one process or one worker on one core, with logs off except weir's, which is on.
+Adding a server is one function that returns a Launch and one line in PEERS.
+"""
+
+import os
+import pwd
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from bench import http1, process
+from bench.process import BenchError
+from bench.scenarios import Scenario
+
+FLOOR = "floor"
+WEIR = "weir"
+OTHER = "other"  # a second weir, for comparing two builds
+TUNED = "nginx-tuned"
+DESCRIPTORS = 20_000
+CONNECTIONS_MAX = 16_384
+KEEP_ALIVE_S = 120
+READY_WITHIN_S = 10.0
+FLOOR_IN_MEMORY_MAX = 256 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What a server is started for."""
+
+    root: Path  # the files to serve
+    work: Path  # for its configuration and logs
+    cpu: int
+    scenario: Scenario
+    congestion: str | None = None  # of the listener; only floor and weir can be told
+    head_bytes: int = 192  # floor only: the answer to imitate
+    body_bytes: int = 308
+    file: Path | None = None  # floor only: where a big body comes from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """A command to run; `port` is None when the server reports its own through --ready-fd."""
+
+    argv: list[str]
+    port: int | None = None
+    config: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """One server that can be measured."""
+
+    name: str
+    version: str
+    launch: Callable[[Setup], Launch]
+
+
+@dataclass(kw_only=True)
+class Running:
+    """A started server."""
+
+    product: Product
+    launch: Launch
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path = field(repr=False)
+
+    def check_alive(self) -> None:
+        """Raises BenchError with what the server last said when it has ended."""
+        status = self.process.poll()
+        if status is not None:
+            said = self.log.read_text(errors="replace").strip().splitlines()[-5:]
+            raise BenchError(f"{self.product.name} ended with {status}: {' / '.join(said)}")
+
+    def stop(self) -> None:
+        """Ends it and all its processes."""
+        process.stop(self.process)
+
+
+def _user_directive(directive: str) -> str:
+    """As root a server would switch to a user who may not read our files: keep it as it is."""
+    return f"{directive} {pwd.getpwuid(0).pw_name};\n" if os.geteuid() == 0 else ""
+
+
+def _floor(binary: Path) -> Callable[[Setup], Launch]:
+    def launch(setup: Setup) -> Launch:
+        argv = [str(binary), "--head", str(setup.head_bytes)]
+        if setup.file is not None and setup.body_bytes > FLOOR_IN_MEMORY_MAX:
+            argv += ["--file", str(setup.file)]
+        else:
+            argv += ["--body", str(setup.body_bytes)]
+        argv += ["--close"] if setup.scenario.closes else []
+        argv += ["--congestion", setup.congestion] if setup.congestion else []
+        return Launch(argv=argv)
+
+    return launch
+
+
+def _weir(binary: Path, model: str, extra: list[str]) -> Callable[[Setup], Launch]:
+    def launch(setup: Setup) -> Launch:
+        argv = [str(binary), "serve", str(setup.root), "--listen", "127.0.0.1:0"]
+        argv += ["--model", model, "--listing", "off"]
+        argv += ["--access-log", str(setup.work / "access.log")]
+        argv += ["--congestion", setup.congestion] if setup.congestion else []
+        return Launch(argv=argv + extra)
+
+    return launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class NginxWays:
+    """How nginx gets a file into a socket; the defaults are what its guides recommend."""
+
+    sendfile: str = "on"
+    tcp_nopush: str = "on"
+    deferred: str = ""
+
+
+def _nginx_ways(scenario: Scenario) -> NginxWays:
+    """The settings found to cost nginx 1.22 least under this load (docs/performance.md)."""
+    if scenario.closes:
+        return NginxWays(deferred=" deferred")
+    if scenario.bulk:
+        return NginxWays(tcp_nopush="off")
+    if scenario.depth > 1:
+        return NginxWays()
+    return NginxWays(sendfile="off", tcp_nopush="off")
+
+
+def _nginx(binary: str, *, is_tuned: bool = False) -> Callable[[Setup], Launch]:
+    def launch(setup: Setup) -> Launch:
+        ways = _nginx_ways(setup.scenario) if is_tuned else NginxWays()
+        port = http1.free_port()
+        temp = "".join(
+            f"    {kind}_temp_path {setup.work}/{kind};\n"
+            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        config = f"""\
+{_user_directive("user")}daemon off;
+pid {setup.work}/nginx.pid;
+error_log stderr crit;
+worker_processes 1;
+worker_rlimit_nofile {DESCRIPTORS};
+events {{
+    use epoll;
+    worker_connections {CONNECTIONS_MAX};
+    multi_accept on;
+    accept_mutex off;
+}}
+http {{
+{temp}    types {{ text/html html; }}
+    default_type application/octet-stream;
+    access_log off;
+    log_not_found off;
+    sendfile {ways.sendfile};
+    tcp_nopush {ways.tcp_nopush};
+    tcp_nodelay on;
+    keepalive_timeout {KEEP_ALIVE_S};
+    keepalive_requests 1000000000;
+    reset_timedout_connection on;
+    open_file_cache max=1000 inactive=60s;
+    open_file_cache_valid 60s;
+    open_file_cache_errors on;
+    server {{
+        listen 127.0.0.1:{port} backlog=4096{ways.deferred};
+        root {setup.root};
+    }}
+}}
+"""
+        path = setup.work / "nginx.conf"
+        path.write_text(config)
+        argv = [binary, "-p", str(setup.work), "-c", str(path), "-e", "stderr"]
+        return Launch(argv=argv, port=port, config=config)
+
+    return launch
+
+
+def _h2o(binary: str) -> Callable[[Setup], Launch]:
+    def launch(setup: Setup) -> Launch:
+        port = http1.free_port()
+        user = f"user: {pwd.getpwuid(0).pw_name}\n" if os.geteuid() == 0 else ""
+        config = f"""\
+{user}num-threads: 1
+max-connections: {CONNECTIONS_MAX}
+http1-request-timeout: {KEEP_ALIVE_S}
+listen:
+  host: 127.0.0.1
+  port: {port}
+hosts:
+  default:
+    paths:
+      /:
+        file.dir: {setup.root}
+"""
+        path = setup.work / "h2o.conf"
+        path.write_text(config)
+        return Launch(argv=[binary, "-m", "worker", "-c", str(path)], port=port, config=config)
+
+    return launch
+
+
+def _lighttpd(binary: str) -> Callable[[Setup], Launch]:
+    def launch(setup: Setup) -> Launch:
+        port = http1.free_port()
+        config = f"""\
+server.bind = "127.0.0.1"
+server.port = {port}
+server.document-root = "{setup.root}"
+server.modules = ()
+server.event-handler = "linux-sysepoll"
+server.network-backend = "sendfile"
+server.listen-backlog = 4096
+server.max-fds = {DESCRIPTORS}
+server.max-connections = {CONNECTIONS_MAX}
+server.max-keep-alive-idle = {KEEP_ALIVE_S}
+server.max-keep-alive-requests = 65535
+server.stat-cache-engine = "simple"
+mimetype.assign = ( ".html" => "text/html", "" => "application/octet-stream" )
+"""
+        path = setup.work / "lighttpd.conf"
+        path.write_text(config)
+        return Launch(argv=[binary, "-D", "-f", str(path)], port=port, config=config)
+
+    return launch
+
+
+# name -> program, and what makes its command and configuration
+PEERS: dict[str, tuple[str, Callable[[str], Callable[[Setup], Launch]]]] = {
+    "nginx": ("nginx", _nginx),
+    TUNED: ("nginx", partial(_nginx, is_tuned=True)),
+    "h2o": ("h2o", _h2o),
+    "lighttpd": ("lighttpd", _lighttpd),
+}
+
+
+def _version(*argv: str) -> str:
+    """The first line that looks like a version in what the command prints."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    found = re.search(r"\d+\.\d+(\.\d+)?[\w.+-]*", done.stdout + done.stderr)
+    return found[0] if found else "unknown"
+
+
+def _installed(name: str) -> str | None:
+    """Where the program is; /usr/sbin is not on every user's PATH."""
+    return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the user may say about the servers."""
+
+    build: Path  # has weir and bench/floor
+    other: Path | None
+    model: str
+    weir_options: str
+    only: list[str]
+
+
+def products(choice: Choice) -> tuple[list[Product], list[str]]:
+    """The servers to measure, and the names of those that are not there.
+
+    Raises:
+        BenchError: an unknown name, or no floor to compare with.
+    """
+    floor = choice.build.resolve() / "bench" / "floor"
+    extra = shlex.split(choice.weir_options)
+    known = [FLOOR, WEIR, *PEERS]
+    if unknown := set(choice.only) - set(known):
+        raise BenchError(f"no server called {', '.join(sorted(unknown))}; there are: {known}")
+    if not floor.exists():
+        raise BenchError(f"{floor} is not built; run `make build` first")
+    found = [Product(name=FLOOR, version="-", launch=_floor(floor))]
+    missing = []
+    for name, path in ((WEIR, choice.build / "weir"), (OTHER, choice.other)):
+        if path is None:
+            continue
+        if path.exists():
+            version = _version(str(path), "--version")
+            launch = _weir(path.resolve(), choice.model, extra)
+            found.append(Product(name=name, version=version, launch=launch))
+        else:
+            missing.append(f"{name} ({path})")
+    for name, (program, maker) in PEERS.items():
+        if binary := _installed(program):
+            found.append(Product(name=name, version=_version(binary, "-v"), launch=maker(binary)))
+        else:
+            missing.append(name)
+    chosen = {*choice.only, OTHER} if choice.only else {p.name for p in found}
+    return [p for p in found if p.name in chosen], missing
+
+
+def start(product: Product, setup: Setup) -> Running:
+    """Starts the server pinned to its core and returns once it answers.
+
+    Raises:
+        BenchError: it did not come up; the message has its last words.
+    """
+    shutil.rmtree(setup.work, ignore_errors=True)
+    setup.work.mkdir(parents=True)
+    launch = product.launch(setup)
+    reports = launch.port is None
+    read_end, write_end = os.pipe()
+    log = setup.work / "output.log"
+    child = process.start(
+        [*launch.argv, *(["--ready-fd", str(write_end)] if reports else [])],
+        cpu=setup.cpu,
+        nofile=DESCRIPTORS,
+        log=log,
+        pass_fds=[write_end] if reports else [],
+    )
+    os.close(write_end)
+    port = launch.port or 0
+    running = Running(product=product, launch=launch, port=port, process=child, log=log)
+    with open(read_end) as ready:
+        try:
+            if reports:
+                running.port = _reported_port(ready, product.name)
+            http1.wait_for_port(running.port, READY_WITHIN_S)
+            running.check_alive()
+        except BenchError:
+            running.stop()
+            running.check_alive()
+            raise
+    return running
+
+
+def _reported_port(ready: IO[str], name: str) -> int:
+    """The port in the URL that the server writes once it accepts."""
+    process.wait_until_readable(ready, READY_WITHIN_S, name)
+    line = ready.readline()
+    found = re.search(r":(\d+)/?$", line.strip())
+    if found is None:
+        raise BenchError(f"{name} reported no URL but {line!r}")
+    return int(found[1])

@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What wrk cannot do by its options: send DEPTH requests at once (wrk ... -- DEPTH), and report its
+-- counts as one line of JSON. Without a depth wrk's own constant request is used, which is cheaper.
+
+function init(args)
+    local depth = tonumber(args[1] or "1")
+    if depth > 1 then
+        local batch = string.rep(wrk.format(), depth)
+        request = function()
+            return batch
+        end
+    end
+end
+
+function done(summary, latency, requests)
+    local errors = summary.errors
+    io.write(string.format(
+        '\nBENCH {"requests": %d, "bytes": %.0f, "duration_us": %d, "connect_errors": %d,'
+            .. ' "read_errors": %d, "write_errors": %d, "timeouts": %d, "status_errors": %d,'
+            .. ' "p50_us": %d, "p99_us": %d}\n',
+        summary.requests, summary.bytes, summary.duration, errors.connect,
+        errors.read, errors.write, errors.timeout, errors.status,
+        latency:percentile(50), latency:percentile(99)))
+end

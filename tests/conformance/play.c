@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One connection without a socket; see play.h.
+ */
+#include "play.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* When all of it happens: monotonic nanoseconds, and Sat, 21 Nov 2026 08:00:00 GMT. */
+#define PLAY_NOW_NS UINT64_C(1000000000000)
+#define PLAY_WALL_S 1795248000
+
+/* More turns than any case needs: a session that spins is stopped here. */
+enum { TURNS_MAX = 10 * 1000 * 1000 };
+
+struct play {
+    struct session session;
+    struct session_worker *worker;
+    struct play_input input;
+    uint64_t random;
+    uint64_t now_ns;
+    char *edge; /* input portions end here; the page behind is not readable */
+    FILE *sent;
+    const char *broken;
+    size_t turns;
+};
+
+/* splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators). */
+static uint64_t next_random(struct play *p)
+{
+    uint64_t z = (p->random += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* A size from 1 to `most`, small ones often. */
+static size_t pick_portion(struct play *p, size_t most)
+{
+    uint64_t limits[] = { 1, 4, 64, 1024, most };
+    uint64_t limit = limits[next_random(p) % (sizeof limits / sizeof *limits)];
+    uint64_t size = 1 + next_random(p) % limit;
+    return size < most ? (size_t)size : most;
+}
+
+static void tick(struct play *p)
+{
+    session_worker_tick(p->worker, p->now_ns, PLAY_WALL_S);
+}
+
+static void keep_memory(struct play *p, struct span piece, uint64_t *left)
+{
+    size_t len = piece.len < *left ? piece.len : (size_t)*left;
+    if (len == 0)
+        return;
+    (void)fwrite(piece.at, 1, len, p->sent);
+    *left -= len;
+}
+
+/* Copies from the file as sendfile would; false when it is too short. */
+static bool keep_file(struct play *p, const struct session_out *out, uint64_t left)
+{
+    char bytes[16 * 1024];
+    uint64_t at = out->file_offset;
+    while (left > 0) {
+        size_t want = left < sizeof bytes ? (size_t)left : sizeof bytes;
+        ssize_t got = pread(out->file_fd, bytes, want, (off_t)at);
+        if (got <= 0)
+            return false;
+        (void)fwrite(bytes, 1, (size_t)got, p->sent);
+        left -= (uint64_t)got;
+        at += (uint64_t)got;
+    }
+    return true;
+}
+
+static enum session_want send_some(struct play *p)
+{
+    struct session_out out = session_output(&p->session);
+    uint64_t total = out.piece[0].len + out.piece[1].len + (out.file_fd >= 0 ? out.file_len : 0);
+    if (total == 0) {
+        p->broken = "wants to write, and has nothing to write";
+        return WANT_CLOSE;
+    }
+    if (out.piece[0].len == 0 && out.piece[1].len > 0)
+        p->broken = "an empty piece before one that is not";
+    uint64_t taken = total;
+    if (p->input.style == PLAY_RANDOM)
+        taken = next_random(p) % 8 == 0 ? 0 : pick_portion(p, (size_t)total);
+    uint64_t left = taken;
+    for (int i = 0; i < 2; i++)
+        keep_memory(p, out.piece[i], &left);
+    if (left > 0 && !keep_file(p, &out, left))
+        return session_cut(&p->session);
+    enum session_want want = session_sent(&p->session, (size_t)taken, p->now_ns);
+    if (want == WANT_WRITE && taken < total)
+        tick(p); /* the kernel's buffer is full: the rest goes out in another turn */
+    return want;
+}
+
+static enum session_want feed_some(struct play *p, size_t *at)
+{
+    size_t room = session_room(&p->session);
+    size_t left = p->input.bytes.len - *at;
+    if (room == 0 || room > SESSION_READ_MAX) {
+        p->broken = "wants to read, and has no room or too much";
+        return WANT_CLOSE;
+    }
+    size_t most = left < room ? left : room;
+    size_t len = most;
+    if (p->input.style == PLAY_BYTES)
+        len = 1;
+    else if (p->input.style == PLAY_RANDOM)
+        len = pick_portion(p, most);
+    char *bytes = p->edge - len;
+    memcpy(bytes, p->input.bytes.at + *at, len);
+    *at += len;
+    tick(p);
+    enum session_want want = session_feed(&p->session, span_of(bytes, len), p->now_ns);
+    memset(bytes, 0xa5, len);
+    return want;
+}
+
+/* Until everything is said and done on both sides. */
+static enum answer_state converse(struct play *p)
+{
+    size_t at = 0;
+    bool half_closed = false;
+    bool ended = false;
+    enum session_want want = WANT_READ;
+    while (want != WANT_CLOSE && !p->broken) {
+        if (++p->turns > TURNS_MAX)
+            p->broken = "does not come to an end";
+        else if (want == WANT_WRITE && half_closed)
+            p->broken = "writes after its half-close";
+        else if (want == WANT_WRITE)
+            want = send_some(p);
+        else if (at < p->input.bytes.len)
+            want = feed_some(p, &at);
+        else if (ended || p->input.end == CASES_END_NOTHING)
+            break;
+        else {
+            ended = true;
+            if (p->input.end == CASES_END_EXPIRE)
+                p->now_ns = session_deadline_ns(&p->session);
+            tick(p);
+            want = p->input.end == CASES_END_EXPIRE
+                       ? session_expire(&p->session, p->now_ns)
+                       : session_feed(&p->session, span_of(p->edge, 0), p->now_ns);
+        }
+        half_closed |= want == WANT_HALF_CLOSE;
+    }
+    if (want == WANT_CLOSE || half_closed)
+        return ANSWER_CLOSED;
+    return session_idle(&p->session) ? ANSWER_OPEN : ANSWER_WAITING;
+}
+
+struct play_result play_connection(struct session_worker *worker, struct play_input input)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t room = (SESSION_READ_MAX + page - 1) / page * page;
+    char *area =
+        mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(area != MAP_FAILED);
+    CHECK(mprotect(area + room, page, PROT_NONE) == 0);
+
+    struct play_result result = { 0 };
+    struct play p = { .worker = worker,
+                      .input = input,
+                      .random = input.seed,
+                      .now_ns = PLAY_NOW_NS,
+                      .edge = area + room };
+    p.sent = open_memstream(&result.bytes, &result.len);
+    CHECK(p.sent);
+
+    tick(&p);
+    struct session_peer peer = { .family = 4, .address = { 127, 0, 0, 1 } };
+    session_open(&p.session, worker, peer, p.now_ns);
+    result.state = converse(&p);
+    session_close(&p.session);
+    tick(&p);
+    result.broken = p.broken;
+    CHECK(fclose(p.sent) == 0);
+    CHECK(munmap(area, room + page) == 0);
+    return result;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sites without a server; see serve.h.
+ */
+#include "serve.h"
+
+#include "session/hosts.h"
+#include "site/mime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *const index_names[] = { "index.html", NULL };
+
+/* What README.md says of each name; the first answers every other. */
+static const struct {
+    const char *hosts[2];
+    const char *folder; /* below the fixture's top */
+    const char *fallback;
+    const char *fields;
+    bool listing, own_pages, hidden;
+} sites[SERVE_SITES] = {
+    { .hosts = { NULL }, .folder = "site" },
+    { .hosts = { "list.test" }, .folder = "site", .listing = true },
+    { .hosts = { "spa.test" }, .folder = "site", .fallback = "index.html" },
+    { .hosts = { "pages.test" },
+      .folder = "site",
+      .fields = "X-Frame-Options: DENY\r\n",
+      .own_pages = true },
+    { .hosts = { "open.test" }, .folder = "site", .hidden = true },
+    { .hosts = { "*.wild.test" }, .folder = "site/d" },
+    { .hosts = { "one.wild.test" }, .folder = "site/sub" },
+};
+
+static char *below(const char *folder, const char *name)
+{
+    char *path = NULL;
+    CHECK(asprintf(&path, "%s/%s", folder, name) >= 0);
+    return path;
+}
+
+static int open_site(struct serve *serve, const struct fixture *fixture, unsigned i,
+                     size_t body_max)
+{
+    serve->paths[i] = below(fixture->top, sites[i].folder);
+    serve->options[i] = (struct site_options){
+        .name = sites[i].hosts[0] ? sites[i].hosts[0] : "default",
+        .root = serve->paths[i],
+        .index = index_names,
+        .fallback = sites[i].fallback,
+        .error_pages = sites[i].own_pages ? serve->errors : NULL,
+        .listing = sites[i].listing,
+        .precompressed = true,
+        .hidden = sites[i].hidden,
+        .body_max = body_max,
+    };
+    const char *what = NULL;
+    int result = site_open(&serve->sites[i].site, &serve->options[i], serve->mime, &what);
+    if (result != 0) {
+        (void)fprintf(stderr, "site %s: %s: %s\n", serve->options[i].name, what, strerror(-result));
+        return -1;
+    }
+    serve->sites[i].hosts = sites[i].hosts;
+    if (sites[i].fields)
+        serve->sites[i].fields = span_text(sites[i].fields);
+    return 0;
+}
+
+int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache_bytes,
+                size_t body_max)
+{
+    *serve = (struct serve){ .log.fd = -1 };
+    serve->errors = below(fixture->top, "errors");
+    serve->log_path = below(fixture->top, "access.log");
+    serve->mime = site_mime_new("/dev/null");
+    CHECK(serve->mime);
+    for (unsigned i = 0; i < SERVE_SITES; i++)
+        if (open_site(serve, fixture, i, body_max) != 0)
+            return -1;
+    struct site_cache_limits limits = {
+        .policy = SITE_CACHE_SIEVE, .bytes = cache_bytes, .entries = 1000, .descriptors = 100
+    };
+    if (log_access_open(&serve->log, serve->log_path, LOG_COMBINED) != 0) {
+        perror(serve->log_path);
+        return -1;
+    }
+    serve->shared = (struct session_shared){
+        .sites = serve->sites,
+        .site_count = SERVE_SITES,
+        .hosts = session_hosts_new(serve->sites, SERVE_SITES),
+        .cache = site_cache_new(limits, 1),
+        .log = &serve->log,
+        .server_field = SPAN("Server: weir\r\n"),
+        .header_timeout_ns = UINT64_C(10000000000),
+        .body_timeout_ns = UINT64_C(20000000000),
+        .idle_timeout_ns = UINT64_C(30000000000),
+        .send_timeout_ns = UINT64_C(40000000000),
+    };
+    CHECK(serve->shared.hosts && serve->shared.cache);
+    CHECK(session_worker_start(&serve->worker, &serve->shared, 0) == 0);
+    return 0;
+}
+
+void serve_stop(struct serve *serve)
+{
+    if (serve->worker.shared)
+        session_worker_stop(&serve->worker);
+    site_cache_free(serve->shared.cache);
+    session_hosts_free(serve->shared.hosts);
+    if (serve->shared.log)
+        log_access_close(&serve->log);
+    for (unsigned i = 0; i < SERVE_SITES; i++) {
+        if (serve->sites[i].site)
+            site_close(serve->sites[i].site);
+        free(serve->paths[i]);
+    }
+    site_mime_free(serve->mime);
+    free(serve->errors);
+    free(serve->log_path);
+    *serve = (struct serve){ .log.fd = -1 };
+}
+
+size_t serve_log_lines(struct serve *serve)
+{
+    log_access_flush(&serve->worker.log);
+    FILE *in = fopen(serve->log_path, "re");
+    CHECK(in);
+    size_t lines = 0;
+    for (int c = fgetc(in); c != EOF; c = fgetc(in))
+        lines += c == '\n';
+    (void)fclose(in);
+    return lines;
+}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Clients that go on asking while something happens to the server, and keep count."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from tests.e2e.wire import Connection, WireError
+
+
+@dataclass
+class Count:
+    """What one client saw."""
+
+    answers: int = 0
+    refused: int = 0  # no connection at all
+    unanswered: int = 0  # a connection, a request, and not a byte in return
+    cut: int = 0  # an answer that was begun and not finished
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: Count) -> None:
+        self.answers += other.answers
+        self.refused += other.refused
+        self.unanswered += other.unanswered
+        self.cut += other.cut
+        self.wrong += other.wrong
+
+
+class Client(threading.Thread):
+    """Asks for one path over and over, until told to finish."""
+
+    def __init__(self, address: tuple[str, int], path: str, body: bytes, *, keep: bool) -> None:
+        super().__init__()
+        self.address = address
+        self.path = path
+        self.body = body
+        self.keep = keep
+        self.finish = threading.Event()
+        self.count = Count()
+
+    def run(self) -> None:
+        while not self.finish.is_set():
+            try:
+                connection = Connection.to(self.address)
+            except (ConnectionRefusedError, ConnectionResetError):
+                self.count.refused += 1
+                continue
+            try:
+                self.use(connection)
+            finally:
+                connection.close()
+
+    def use(self, connection: Connection) -> None:
+        """Asks over one connection until it is closed."""
+        option = "keep-alive" if self.keep else "close"
+        request = f"GET {self.path} HTTP/1.1\r\nHost: a\r\nConnection: {option}\r\n\r\n".encode()
+        while not self.finish.is_set():
+            try:
+                connection.send(request)
+                answer = connection.read()
+            except (OSError, WireError):
+                if connection.data:
+                    self.count.cut += 1
+                else:
+                    self.count.unanswered += 1
+                return
+            self.count.answers += 1
+            if (answer.status, answer.body) != (200, self.body):
+                self.count.wrong.append(f"{answer.status}, {len(answer.body)} bytes")
+            if answer.closes:
+                return
+
+
+class Load:
+    """Some clients at work; a context manager."""
+
+    def __init__(
+        self, address: tuple[str, int], path: str, body: bytes, *, clients: int, keep: bool
+    ) -> None:
+        self.clients = [Client(address, path, body, keep=keep) for _ in range(clients)]
+
+    def __enter__(self) -> Load:
+        for client in self.clients:
+            client.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> Count:
+        """Lets every client finish what it is at, and adds up."""
+        for client in self.clients:
+            client.finish.set()
+        for client in self.clients:
+            client.join()
+        return self.count()
+
+    def count(self) -> Count:
+        total = Count()
+        for client in self.clients:
+            total.add(client.count)
+        return total
+
+    def wait_for(self, answers: int) -> None:
+        """Goes on until so many more answers have come."""
+        until = self.count().answers + answers
+        while self.count().answers < until:
+            assert any(client.is_alive() for client in self.clients)
+            self.clients[0].join(0.005)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Starts the server, waits until it says that it accepts, and ends it by its process id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+TOP = Path(__file__).resolve().parent.parent.parent
+WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
+
+START_S = 20.0
+STOP_S = 20.0
+
+
+def models() -> list[str]:
+    """The names of the concurrency models, as the server itself lists them."""
+    listed = subprocess.run([WEIR, "models"], capture_output=True, text=True, check=True)
+    return [line.split()[0] for line in listed.stdout.splitlines() if line.strip()]
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process, told apart from a later one with the same id by its start time."""
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of(cls, pid: int) -> Process | None:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        fields = stat.rpartition(")")[2].split()
+        return None if fields[0] == "Z" else cls(pid, fields[19])
+
+    @property
+    def alive(self) -> bool:
+        return Process.of(self.pid) == self
+
+    def cpu_s(self) -> float:
+        """User and system time of all its threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def children(self) -> list[Process]:
+        found = []
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for task in Path(f"/proc/{self.pid}/task").iterdir():
+                pids = (task / "children").read_text().split()
+                found += [child for pid in pids if (child := Process.of(int(pid)))]
+        return found
+
+    def descendants(self) -> list[Process]:
+        found = []
+        for child in self.children():
+            found += [child, *child.descendants()]
+        return found
+
+
+@dataclass
+class Server:
+    """A server that runs."""
+
+    popen: subprocess.Popen[bytes]
+    urls: list[str]
+    stderr: Path
+    seen: set[Process] = field(default_factory=set)
+
+    @property
+    def url(self) -> str:
+        return self.urls[0].rstrip("/")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        parts = urlsplit(self.url)
+        assert parts.hostname
+        assert parts.port
+        return parts.hostname, parts.port
+
+    @property
+    def master(self) -> Process:
+        master = Process.of(self.popen.pid)
+        assert master
+        return master
+
+    def workers(self) -> list[Process]:
+        workers = self.master.children()
+        self.seen.update(workers)
+        return workers
+
+    def messages(self) -> str:
+        return self.stderr.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        self.popen.send_signal(number)
+
+    def wait(self, seconds: float = STOP_S) -> int:
+        """Waits for the end of a server that was told to stop; its exit status."""
+        try:
+            return self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"it did not stop in {seconds} s: {self.messages()}") from None
+
+    def kill(self) -> None:
+        for process in [*self.master.descendants(), self.master]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        self.popen.wait()
+
+    def stop(self) -> None:
+        """Stops it as an administrator would, and finds nothing left behind."""
+        if self.popen.poll() is None:
+            self.seen.update(self.master.descendants())
+            self.signal(signal.SIGTERM)
+        status = self.wait()
+        assert status == 0, f"exit status {status}: {self.messages()}"
+        left = [process for process in self.seen if process.alive]
+        assert not left, f"still running: {left}"
+
+
+def _read_urls(fd: int, seconds: float) -> list[str]:
+    """Reads what --ready-fd is given, up to its end."""
+    text = b""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if not select.select([fd], [], [], left)[0]:
+            break
+        if not (got := os.read(fd, 4096)):
+            break
+        text += got
+    return text.decode().splitlines()
+
+
+def start(
+    arguments: list[str],
+    stderr: Path,
+    *,
+    wrapper: tuple[str, ...] = (),
+    stdout: Path | None = None,
+) -> Server:
+    """Starts `weir serve` with these arguments, and waits until it accepts."""
+    ready, ready_end = os.pipe()
+    try:
+        with stderr.open("wb") as errors, (stdout or Path(os.devnull)).open("wb") as output:
+            command = [*wrapper, str(WEIR), "serve", *arguments, "--ready-fd", str(ready_end)]
+            popen = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                pass_fds=(ready_end,),
+            )
+    finally:
+        os.close(ready_end)
+    with os.fdopen(ready, "rb"):
+        urls = _read_urls(ready, START_S)
+    server = Server(popen, urls, stderr)
+    if not urls:
+        if popen.poll() is None:
+            server.kill()
+        raise AssertionError(f"it did not start: {server.messages()}")
+    return server

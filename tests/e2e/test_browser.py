@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""The demo site and a directory listing, as a browser sees them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urldefrag, urljoin
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import TOP
+from tests.e2e.wire import connect
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+WWW = TOP / "www"
+
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}"),
+    pytest.mark.parametrize("model", ["percore"]),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
+        )
+        yield browser
+        browser.close()
+
+
+class Watch:
+    """What goes wrong while pages are looked at."""
+
+    def __init__(self, page: Page) -> None:
+        self.troubles: list[str] = []
+        page.on("console", self.on_console)
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        page.on("response", self.on_response)
+        page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
+
+    def on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.troubles.append(f"{message.text} {message.location['url']}")
+
+    def on_response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.troubles.append(f"{response.status}: {response.url}")
+
+
+def links_of(page: Page) -> list[str]:
+    """Every address that the page points to, absolute and without fragments."""
+    found = page.eval_on_selector_all(
+        "[href], [src]", "all => all.map(each => each.getAttribute('href') ?? each.src)"
+    )
+    return [urldefrag(urljoin(page.url, link))[0] for link in found]
+
+
+def visit_all(page: Page, start: str) -> tuple[set[str], list[str]]:
+    """Opens every page of the site that the first one leads to; all links, and the dead ones."""
+    seen: set[str] = set()
+    dead: list[str] = []
+    waiting = [start]
+    while waiting:
+        url = waiting.pop()
+        if url in seen or not url.startswith(start):
+            continue
+        seen.add(url)
+        response = page.request.get(url)
+        if response.status >= 400:
+            dead.append(f"{response.status}: {url}")
+        elif response.headers.get("content-type", "").startswith("text/html"):
+            page.goto(url)
+            waiting += links_of(page)
+    return seen, dead
+
+
+def test_the_demo_site_is_whole(server: ServerFactory, browser: Browser) -> None:
+    running = server("--error-pages", str(WWW / "errors"), folder=WWW)
+    page = browser.new_page()
+    watch = Watch(page)
+    seen, dead = visit_all(page, running.url + "/")
+    page.close()
+    assert dead == []
+    assert watch.troubles == []
+    assert len(seen) > 5
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_page_of_the_demo_site_is_wider_than_the_window(
+    server: ServerFactory, browser: Browser, dark: bool, width: int
+) -> None:
+    running = server(folder=WWW)
+    page = browser.new_page(
+        viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light"
+    )
+    wide = []
+    for path in sorted(WWW.glob("*.html")):
+        page.goto(f"{running.url}/{path.name}")
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(path.name)
+    page.close()
+    assert wide == []
+
+
+def test_a_listing_can_be_read_sorted_and_followed(
+    server: ServerFactory, browser: Browser, tmp_path: Path
+) -> None:
+    folder = tmp_path / "listed"
+    names = ["img2.txt", "img10.txt", "a b&<c>.txt", "100%.txt", "q?x#y.txt", "caf\u00e9.txt"]
+    (folder / "zdir").mkdir(parents=True)
+    for size, name in enumerate(names):
+        (folder / name).write_text("x" * size)
+    running = server("--listing", "on", folder=folder)
+    page = browser.new_page()
+    watch = Watch(page)
+    page.goto(running.url + "/")
+    text = page.inner_text("body")
+    for name in [*names, "zdir"]:
+        assert name in text
+    assert text.index("zdir") < text.index("100%.txt")
+    assert text.index("img2.txt") < text.index("img10.txt")
+    for name in names:
+        page.goto(running.url + "/")
+        with page.expect_navigation():
+            page.get_by_role("link", name=name, exact=True).click()
+        assert page.inner_text("body") == (folder / name).read_text()
+    _, dead = visit_all(page, running.url + "/")
+    page.close()
+    assert dead == []
+    assert [trouble for trouble in watch.troubles if "favicon" not in trouble] == []
+
+
+def test_an_error_page_says_what_is_wrong(server: ServerFactory, browser: Browser) -> None:
+    running = server()
+    page = browser.new_page()
+    response = page.goto(running.url + "/nothing-here")
+    assert response
+    assert response.status == 404
+    assert "404" in page.title()
+    assert page.inner_text("h1")
+    page.close()
+
+
+def test_the_demo_site_has_what_its_stored_codings_promise(server: ServerFactory) -> None:
+    running = server(folder=WWW)
+    with connect(running.address) as connection:
+        for path in WWW.rglob("*.gz"):
+            plain = "/" + str(path.relative_to(WWW).with_suffix(""))
+            coded = connection.get(plain, "a", "Accept-Encoding: gzip")
+            assert coded.get("Content-Encoding") == "gzip", plain
+            assert coded.body == path.read_bytes()

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""`weir check`: what it says, what it returns, and that it does nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.running import TOP, WEIR
+
+
+def weir(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs weir with an environment that says nothing else."""
+    return subprocess.run(
+        [WEIR, *arguments],
+        cwd=cwd,
+        env={"PATH": os.defpath, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+
+
+def explained(text: str, section: str) -> dict[str, tuple[str, str]]:
+    """The values of a section as --explain prints them: name -> value, origin."""
+    found: dict[str, tuple[str, str]] = {}
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("["):
+            inside = line.split("]")[0] + "]" == section
+        elif inside and line.startswith("  "):
+            name, value, origin = line[2:18].strip(), *line[20:].split("  ", 1)
+            found[name] = (value, origin.strip())
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, site: Path) -> Path:
+    """A folder with site/ in it, and a configuration that is right."""
+    assert site.parent == tmp_path
+    (tmp_path / "weir.conf").write_text(
+        "[server]\nlisten = 0, [::1]:0, unix:weir.sock\naccess-log = access.log\n"
+        "[site a]\nroot = site\n[site b]\nroot = site\nhost = b.example\n"
+    )
+    return tmp_path
+
+
+def test_a_good_file_is_ok(folder: Path) -> None:
+    for arguments in (["weir.conf"], ["-c", "weir.conf"], ["--config=weir.conf"], []):
+        done = weir("check", *arguments, cwd=folder)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            0,
+            "weir.conf: ok (2 sites, 3 listeners)\n",
+            "",
+        )
+
+
+def test_every_error_is_told_with_its_line_and_a_cure(folder: Path) -> None:
+    (folder / "bad.conf").write_text(
+        "[server]\n"
+        "lisen = 80\n"
+        "listen = localhost:80\n"
+        "cache-size = 64Q\n"
+        "idle-timeout = 10\n"
+        "garbage\n"
+        "[site a]\n"
+        "root = nowhere\n"
+        "index = a/b\n"
+        "[sit b]\n"
+    )
+    done = weir("check", "bad.conf", cwd=folder)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "bad.conf:2: error: unknown setting `lisen`; did you mean `listen`?",
+        "bad.conf:3: error: listen: `localhost` is a name; write 127.0.0.1:80 or [::1]:80",
+        "bad.conf:4: error: cache-size: `64Q` is not a size; write a number of bytes, or "
+        "256K, 64M, 1G",
+        "bad.conf:5: error: idle-timeout: `10` has no unit; write 10s for seconds, or use ms, "
+        "m or h",
+        "bad.conf:6: error: this is neither `[section]` nor `name = value`",
+        "bad.conf:8: error: root: `nowhere` cannot be served: there is no such folder",
+        "bad.conf:9: error: index: `a/b` has a slash; an index file is a name alone, looked for "
+        "in each folder",
+        "bad.conf:10: error: unknown section [sit b]; did you mean [site NAME]?",
+        "bad.conf: 8 errors",
+    ]
+
+
+def test_warnings_do_not_fail(folder: Path) -> None:
+    (folder / "trap.conf").write_text("[server]\nidle-timeout = 0\n[site a]\nroot = site\n")
+    done = weir("check", "trap.conf", cwd=folder)
+    assert done.returncode == 0
+    assert done.stderr.startswith("trap.conf:2: warning: idle-timeout: ")
+    assert done.stdout == "trap.conf: ok (1 site, 2 listeners, 1 warning)\n"
+
+
+def test_explain_names_the_origin_of_every_value(folder: Path) -> None:
+    done = weir(
+        "check", "weir.conf", "--explain", "--threads", "3", cwd=folder, WEIR_CACHE_SIZE="1M"
+    )
+    assert done.returncode == 0
+    server = explained(done.stdout, "[server]")
+    assert server["threads"] == ("3", "flag --threads")
+    assert server["cache-size"] == ("1M", "environment WEIR_CACHE_SIZE")
+    assert server["access-log"] == ("access.log", "weir.conf:3")
+    assert server["workers"] == ("auto", "default")
+    assert explained(done.stdout, "[site b]")["host"] == ("b.example", "weir.conf:8")
+    assert done.stdout.splitlines()[-1] == "weir.conf: ok (2 sites, 3 listeners)"
+
+
+def test_a_folder_is_explained_as_it_would_be_served(folder: Path) -> None:
+    done = weir("check", "site", "--explain", "--hidden", cwd=folder)
+    assert done.returncode == 0
+    site = explained(done.stdout, "[site default]")
+    assert site["root"] == ("site", "command line")
+    assert site["listing"] == ("on", "default, for a folder on the command line")
+    assert site["hidden"] == ("on", "flag --hidden")
+    assert explained(done.stdout, "[server]")["access-log"] == ("off", "default")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nowhere.conf", "--listen"],
+        ["--bogus"],
+        ["weir.conf", "other.conf"],
+        ["weir.conf", "-c", "weir.conf"],
+        ["weir.conf", "--cache-size", "much"],
+        ["weir.conf", "--listing", "on"],
+        ["weir.conf", "--explain=yes"],
+        ["weir.conf", "--ready-fd", "1"],
+    ],
+)
+def test_a_wrong_command_line_exits_with_2(folder: Path, arguments: list[str]) -> None:
+    done = weir("check", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("weir: ")
+
+
+def test_a_wrong_variable_or_a_missing_file_exits_with_1(folder: Path) -> None:
+    done = weir("check", cwd=folder, WEIR_MODEL="bogus")
+    assert done.returncode == 1
+    assert done.stderr.startswith("weir: WEIR_MODEL: `bogus` is not auto, ")
+    done = weir("check", "nowhere.conf", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr.startswith("nowhere.conf: error: cannot be read: ")
+
+
+def test_without_anything_to_check_it_says_what_to_give(tmp_path: Path) -> None:
+    done = weir("check", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "weir check FILE" in done.stderr
+
+
+def test_it_writes_no_file(folder: Path) -> None:
+    def listed() -> list[tuple[str, int]]:
+        return sorted((str(path), path.stat().st_mtime_ns) for path in folder.rglob("*"))
+
+    before = listed()
+    assert weir("check", "--explain", cwd=folder).returncode == 0
+    assert listed() == before
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_it_opens_no_socket_and_nothing_for_writing(folder: Path) -> None:
+    text = (folder / "weir.conf").read_text()
+    full = text.replace("[server]\n", "[server]\nuser = nobody\ncongestion = cubic\n")
+    (folder / "weir.conf").write_text(full)
+    strace = [shutil.which("strace") or "", "-f", "-qq", "-o", "trace"]
+    probe = subprocess.run(
+        [*strace, "-e", "trace=%file", "true"], cwd=folder, capture_output=True, check=False
+    )
+    if probe.returncode != 0:
+        pytest.skip("strace may not trace here")
+    done = subprocess.run(
+        [*strace, "-e", "trace=%network,%file,%process", WEIR, "check", "-c", "weir.conf"],
+        cwd=folder,
+        env={"PATH": os.defpath},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    calls = (folder / "trace").read_text().splitlines()
+    assert any("weir.conf" in call for call in calls)
+    for word in ("socket(", "bind(", "connect(", "O_WRONLY", "O_RDWR", "O_CREAT", "unlink", "fork"):
+        assert not [call for call in calls if word in call]
+
+
+def test_the_example_is_right() -> None:
+    done = weir("check", "weir.conf.example", cwd=TOP)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""The command line: commands, options, their errors, and that every text about the
+settings says what settings.def says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.running import TOP, WEIR, models
+
+
+def weir(*arguments: str, cwd: Path = TOP) -> subprocess.CompletedProcess[str]:
+    """Runs weir, which must come to an end by itself."""
+    return subprocess.run(
+        [WEIR, *arguments],
+        cwd=cwd,
+        env={"PATH": os.defpath},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A line of settings.def."""
+
+    section: str
+    name: str
+    default: str
+
+    @property
+    def has_flag(self) -> bool:
+        return self.name not in ("root", "host")
+
+
+@cache
+def settings() -> tuple[Setting, ...]:
+    text = (TOP / "src/config/settings.def").read_text()
+    pattern = r'^(SERVER|SITE)_SETTING\(\w+, "([^"]+)", \w+, \w+, "([^"]+)",'
+    found = tuple(Setting(*match.groups()) for match in re.finditer(pattern, text, re.MULTILINE))
+    entries = re.findall(r'^\w+_SETTING\(\w+, "', text, re.MULTILINE)
+    assert len(found) == len(entries) > 20
+    return found
+
+
+def test_help_and_version_are_answers_not_errors() -> None:
+    for arguments in (
+        ["--help"],
+        ["-h"],
+        ["help"],
+        ["help", "serve"],
+        ["help", "help"],
+        ["serve", "--help"],
+        ["check", "-h"],
+        ["models", "--help"],
+        ["--listen", "nonsense", "--help"],
+    ):
+        done = weir(*arguments)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+        assert "sage:" in done.stdout
+        assert max(map(len, done.stdout.splitlines())) <= 80
+    for arguments in (["--version"], ["-V"], ["serve", "--version"]):
+        done = weir(*arguments)
+        assert done.returncode == 0
+        assert re.fullmatch(r"weir \d+\.\d+\.\d+\S*\n", done.stdout)
+
+
+def test_help_names_every_command_and_each_has_its_own() -> None:
+    overview = weir("help").stdout
+    for command in ("serve", "check", "models", "help"):
+        assert f"  weir {command}" in overview
+        done = weir("help", command)
+        assert done.returncode == 0
+    assert weir().returncode == 2
+    assert weir().stderr == overview
+
+
+def test_models_are_listed_one_a_line() -> None:
+    done = weir("models")
+    assert done.returncode == 0
+    listed = (TOP / "src/model/models.def").read_text()
+    assert models() == re.findall(r"^MODEL\((\w+),", listed, re.MULTILINE)
+    assert all(" Use: " in line for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serv"], "`serv` is neither a command nor a folder; did you mean `serve`?"),
+        (["chekc"], "did you mean `check`?"),
+        (["frobnicate"], "neither a command nor a folder; see `weir help`"),
+        (["help", "modles"], "did you mean `models`?"),
+        (["serve"], "nothing to serve; give a folder (weir serve DIR) or"),
+        (["serve", "--listen", "0"], "nothing to serve"),
+        (["."] * 2, "`.` and `.` are two arguments"),
+        ([".", "--lisen", "80"], "unknown option --lisen; did you mean --listen?"),
+        ([".", "--cache_size=1M"], "unknown option --cache_size; did you mean --cache-size?"),
+        ([".", "-x"], "unknown option -x; `weir help serve` lists them"),
+        ([".", "--port", "80"], "there is no --port; an address goes with --listen PORT"),
+        ([".", "-p", "80"], "there is no -p; an address goes with --listen PORT"),
+        ([".", "--listen"], "--listen needs a value: --listen ADDRESS"),
+        ([".", "--quiet=yes"], "--quiet takes no value"),
+        ([".", "--listen", "127.0.0.1"], "`127.0.0.1` has no port; write 127.0.0.1:8080"),
+        ([".", "--listen=99999"], "--listen: port 99999 is too large"),
+        ([".", "--model", "epol"], "--model: `epol` is not auto, "),
+        ([".", "--cache-size", "64Q"], "--cache-size: `64Q` is not a size"),
+        ([".", "--header", "Content-Length: 5"], "weir itself says Content-Length"),
+        ([".", "--header", "X: a\r\nY: b"], "control byte"),
+        ([".", "--spa", "../secret"], "is not a file below the root"),
+        ([".", "--ready-fd", "x"], "`x` is not the number of a descriptor"),
+        ([".", "--ready-fd", "999"], "descriptor 999 is not open"),
+        (["./nowhere"], "./nowhere: cannot be served: there is no such folder"),
+        (["README.md"], "README.md: is a file; give the folder that it is in"),
+        (["models", "--listen", "0"], "`weir models` takes no --listen"),
+        (["models", "now"], "takes no argument"),
+        (["-c", "a", "-c", "b"], "-c is given twice"),
+        (["-c"], "-c needs a value: -c FILE"),
+    ],
+)
+def test_a_mistake_gets_one_line_with_a_cure(arguments: list[str], said: str) -> None:
+    done = weir(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("weir: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+def test_serving_a_configuration_by_its_name_tells_how(tmp_path: Path) -> None:
+    (tmp_path / "weir.conf").write_text("")
+    done = weir("weir.conf", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "serve it with: weir serve -c weir.conf" in done.stderr
+    done = weir("serve", "-c", "weir.conf", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("weir.conf: error: there is nothing to serve")
+
+
+def test_a_command_that_is_a_folder_too_is_reached_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    assert weir("models", cwd=tmp_path).returncode == 0
+    done = weir("check", "--", "models", cwd=tmp_path)
+    assert done.stdout == "models: ok (1 site, 2 listeners)\n"
+
+
+def test_a_switch_needs_no_value(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    for words in (
+        ["--hidden", "site"],
+        ["--hidden", "on", "site"],
+        ["--hidden=on", "site"],
+        ["site", "--hidden"],
+    ):
+        done = weir("check", "--explain", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"^  hidden +on +flag --hidden$", done.stdout, re.MULTILINE)
+    done = weir("check", "--explain", "--hidden", "off", "site", cwd=tmp_path)
+    assert re.search(r"^  hidden +off +flag --hidden$", done.stdout, re.MULTILINE)
+
+
+def test_output_that_cannot_be_written_is_an_error() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [WEIR, "help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=20
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("weir: cannot write to standard output: ")
+
+
+# ---- every text about the settings, and settings.def ----
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_help_has_every_flag_with_its_default() -> None:
+    text = weir("help", "serve").stdout
+    flags = re.split(r"^  (?:-\w, )?--", text, flags=re.MULTILINE)[1:]
+    described = {flag.split()[0]: words(flag) for flag in flags}
+    own = {"config", "ready-fd", "quiet", "help", "version"}
+    assert described.keys() - own == {setting.name for setting in settings() if setting.has_flag}
+    for setting in settings():
+        if not setting.has_flag:
+            continue
+        special = setting.name in ("listing", "access-log")
+        default = setting.default if setting.default.startswith("(") else "default"
+        assert default in described[setting.name]
+        if not setting.default.startswith("(") and not special:
+            assert f"(default {setting.default})" in described[setting.name]
+
+
+def test_explain_shows_every_setting() -> None:
+    text = weir("check", "--explain", "weir.conf.example").stdout
+    for setting in settings():
+        assert re.search(rf"^  {setting.name} ", text, re.MULTILINE), setting
+
+
+def manual_default(setting: Setting) -> str:
+    """How weir.conf(5) writes a default."""
+    if setting.default == "(required)":
+        return "Required."
+    if setting.default.startswith("("):
+        return f"Default: {setting.default.strip('()')}."
+    return f"Default: .Ql {setting.default} "
+
+
+def test_the_manual_of_the_file_has_every_setting_with_its_default() -> None:
+    text = (TOP / "docs/man/weir.conf.5").read_text()
+    items = re.split(r"^\.It Ic ", text, flags=re.MULTILINE)[1:]
+    described = {item.split()[0]: words(item) for item in items}
+    assert list(described) == [setting.name for setting in settings()]
+    for setting in settings():
+        assert manual_default(setting) in described[setting.name]
+
+
+def test_the_manual_of_the_program_has_every_flag() -> None:
+    text = (TOP / "docs/man/weir.1").read_text()
+    listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
+    own = ["config", "explain", "ready-fd", "quiet", "help", "version"]
+    assert listed == own + [setting.name for setting in settings() if setting.has_flag]
+
+
+def test_the_page_has_every_setting_with_its_default() -> None:
+    text = (TOP / "docs/configuration.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \|", text, re.MULTILINE)
+    expected = [
+        (
+            setting.name,
+            setting.default.strip("()")
+            if setting.default.startswith("(")
+            else f"`{setting.default}`",
+        )
+        for setting in settings()
+    ]
+    assert rows == expected
+
+
+def test_the_example_has_every_setting_with_its_default() -> None:
+    text = (TOP / "weir.conf.example").read_text()
+    shown = dict(re.findall(r"^(?:# )?([a-z-]+) = (.+)$", text, re.MULTILINE)[::-1])
+    for setting in settings():
+        if setting.name == "host" or setting.default.startswith("("):
+            assert setting.name in shown
+        else:
+            assert shown[setting.name] == setting.default

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: MIT
+"""Runs the conformance cases over TCP, against every model; all models must agree.
+
+h11 reads the answers a second time, as an oracle that is not ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import h11
+import pytest
+
+from tests.e2e.cases import Case, expand, read_cases
+from tests.e2e.folder import make_folder
+from tests.e2e.running import Server, start
+from tests.e2e.wire import TIMEOUT_S, Answer, Connection, WireError, connect, lint, parse_answer
+
+CASES = [case for case in read_cases() if not case.expire]
+PROBE = b"GET /hello.txt HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
+MASKS = [
+    (re.compile(rb"\r\nDate: [^\r]*"), b"\r\nDate: *"),
+    (re.compile(rb"weir[0-9a-f]{16}"), b"boundary"),
+]
+
+CONFIGURATION = """\
+[server]
+listen = 127.0.0.1:0
+
+[site any]
+root = {root}
+
+[site list]
+host = list.test
+root = {root}
+listing = on
+
+[site spa]
+host = spa.test
+root = {root}
+spa = index.html
+
+[site pages]
+host = pages.test
+root = {root}
+error-pages = {errors}
+header = X-Frame-Options: DENY
+
+[site open]
+host = open.test
+root = {root}
+hidden = on
+
+[site wild]
+host = *.wild.test
+root = {root}/d
+
+[site one]
+host = one.wild.test
+root = {root}/sub
+"""
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """The root of the fixture, where an unprivileged server can get at it."""
+    with tempfile.TemporaryDirectory(prefix="weir-e2e-") as name:
+        top = Path(name)
+        top.chmod(0o755)
+        yield make_folder(top)
+        (top / "site/noperm.d").chmod(0o755)
+
+
+@pytest.fixture(scope="session")
+def sites(model: str, folder: Path) -> Iterator[Server]:
+    """One server of each model, for all cases."""
+    top = folder.parent
+    configuration = top / "weir.conf"
+    configuration.write_text(CONFIGURATION.format(root=folder, errors=top / "errors"))
+    words = ["-c", str(configuration), "--model", model]
+    if os.geteuid() == 0:
+        words += ["--user", "nobody"]
+    server = start(words, top / f"stderr-{model}")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def said() -> dict[str, bytes]:
+    """What the first model answered to each case, dates and boundaries masked."""
+    return {}
+
+
+def etag_of(server: Server, path: str) -> str:
+    with connect(server.address) as connection:
+        connection.send(f"HEAD /{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        tag = connection.read(bodiless=True).get("ETag")
+    assert tag
+    return tag
+
+
+def take_answers(case: Case, data: bytes) -> tuple[list[Answer], bytes]:
+    """The answers at the front of the data, as far as they are expected and whole."""
+    answers = []
+    for lines in case.answers:
+        parsed = parse_answer(data, bodiless="body none" in lines)
+        if not parsed:
+            break
+        answers.append(parsed[0])
+        data = parsed[1]
+    return answers, data
+
+
+def converse(connection: Connection, case: Case, *, until_closed: bool) -> bytes:
+    """Sends and reads at the same time, until all is answered or the server has closed."""
+    unsent = memoryview(expand(case.request))
+    data = bytearray()
+    connection.socket.setblocking(False)
+    with selectors.DefaultSelector() as ready:
+        ready.register(connection.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        while True:
+            events = ready.select(TIMEOUT_S)
+            assert events, f"silence after {bytes(data[-200:])!r}"
+            if events[0][1] & selectors.EVENT_READ:
+                got = connection.socket.recv(256 * 1024)
+                data += got
+                if not got:
+                    break
+            if events[0][1] & selectors.EVENT_WRITE:
+                # What the server does not want any more, it need not take.
+                with contextlib.suppress(BlockingIOError, BrokenPipeError):
+                    unsent = unsent[connection.socket.send(unsent) :]
+                if not unsent:
+                    ready.modify(connection.socket, selectors.EVENT_READ)
+                    if case.half_close:
+                        connection.end_sending()
+            whole = not until_closed and len(take_answers(case, bytes(data))[0]) == len(
+                case.answers
+            )
+            if whole and not unsent:
+                break
+    connection.socket.settimeout(TIMEOUT_S)
+    return bytes(data)
+
+
+def play(server: Server, case: Case) -> bytes:
+    """Plays the case, and proves that the connection is in the state it should be."""
+    until_closed = case.end in ("closed", "cut")
+    with connect(server.address) as connection:
+        data = converse(connection, case, until_closed=until_closed)
+        if case.end == "open":
+            connection.send(PROBE)
+            probed, rest = parse_answer(connection.read_to_end()) or (None, b"")
+            assert probed, "no answer to another request"
+            assert (probed.status, probed.body, rest) == (200, b"hello\n", b"")
+        elif case.end == "waiting":
+            connection.end_sending()
+            assert connection.read_to_end() == b""
+    return data
+
+
+def parts_of(body: bytes, boundary: str) -> list[tuple[str, bytes]]:
+    """The parts of multipart/byteranges: Content-Range and data of each."""
+    mark = f"--{boundary}".encode()
+    pieces = (b"\r\n" + body.removeprefix(b"\r\n")).split(b"\r\n" + mark)
+    assert pieces[0] == b""
+    assert pieces[-1] == b"--\r\n"
+    parts = []
+    for piece in pieces[1:-1]:
+        head, _, data = piece.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        assert fields["Content-Type"]
+        parts.append((fields["Content-Range"], data))
+    return parts
+
+
+def check_parts(answer: Answer, content: bytes, ranges: list[str]) -> None:
+    boundary = (answer.get("Content-Type") or "").partition("boundary=")[2]
+    expected = []
+    for text in ranges:
+        first, last = map(int, text.split("-"))
+        expected.append((f"bytes {text}/{len(content)}", content[first : last + 1]))
+    assert parts_of(answer.body, boundary) == expected
+
+
+def check_body(answer: Answer, rule: str, folder: Path) -> None:
+    kind, _, text = rule.partition(" ")
+    match kind:
+        case "is":
+            assert answer.body == expand(text)
+        case "has":
+            assert expand(text) in answer.body
+        case "lacks":
+            assert expand(text) not in answer.body
+        case "file":
+            name, _, part = text.partition(" ")
+            content = (folder / name).read_bytes()
+            if part:
+                first, last = map(int, part.split("-"))
+                content = content[first : last + 1]
+            assert answer.body == content
+        case "parts":
+            name, *ranges = text.split()
+            check_parts(answer, (folder / name).read_bytes(), ranges)
+        case "length":
+            assert len(answer.body) == int(text)
+        case "empty":
+            assert answer.get("Content-Length") == "0"
+        case "page":
+            assert answer.get("Content-Type") == "text/html; charset=utf-8"
+            assert str(answer.status).encode() in answer.body
+        case "none":
+            assert answer.body == b""
+        case _:
+            raise WireError(f"`body {rule}` means nothing")
+
+
+def check_answer(answer: Answer, lines: tuple[str, ...], folder: Path) -> None:
+    lint(answer)
+    for line in lines:
+        if line.startswith("status "):
+            assert str(answer.status) in line.removeprefix("status ").split(" or ")
+        elif line.startswith("body "):
+            check_body(answer, line.removeprefix("body "), folder)
+        elif line.startswith("no "):
+            assert answer.get(line.removeprefix("no ")) is None
+        else:
+            name, _, value = line.partition(": ")
+            assert answer.get(name) is not None, f"no {name}"
+            if value != "*":
+                assert answer.get(name) == expand(value).decode("latin-1")
+
+
+def check_with_h11(answer: Answer, *, bodiless: bool) -> None:
+    """h11 must read the same status and the same body."""
+    client = h11.Connection(h11.CLIENT)
+    method = "HEAD" if bodiless and answer.status not in (204, 304) else "GET"
+    client.send(h11.Request(method=method, target="/", headers=[("Host", "a")]))
+    client.send(h11.EndOfMessage())
+    client.receive_data(answer.raw)
+    response = client.next_event()
+    assert isinstance(response, h11.Response)
+    assert response.status_code == answer.status
+    body = b""
+    while isinstance(event := client.next_event(), h11.Data):
+        body += event.data
+    assert isinstance(event, h11.EndOfMessage)
+    assert body == answer.body
+    assert client.trailing_data[0] == b""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_answers_as_the_case_expects(
+    case: Case, sites: Server, folder: Path, said: dict[str, bytes]
+) -> None:
+    case = case.filled(lambda path: etag_of(sites, path))
+    data = play(sites, case)
+    answers, rest = take_answers(case, data)
+    assert rest == b"", "more answers than expected"
+    assert len(answers) == len(case.answers), f"too few answers: {data[:500]!r}"
+    for answer, lines in zip(answers, case.answers, strict=True):
+        check_answer(answer, lines, folder)
+        check_with_h11(answer, bodiless="body none" in lines)
+    announced = [answer.closes for answer in answers]
+    assert not any(announced[:-1])
+    if answers and not case.half_close:
+        assert announced[-1] == (case.end == "closed")
+    for pattern, mask in MASKS:
+        data = pattern.sub(mask, data)
+    assert said.setdefault(case.id, data) == data, "another model answered something else"

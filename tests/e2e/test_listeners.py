@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Addresses to accept on, and sites to choose from."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.wire import connect
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="there is no ::1 here")
+
+
+def test_each_listener_is_told_and_serves(server: ServerFactory) -> None:
+    running = server(listen=("127.0.0.1:0", "127.0.0.1:0"))
+    assert len(running.urls) == 2
+    assert len(set(running.urls)) == 2
+    for url in running.urls:
+        host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
+        with connect((host, int(port))) as connection:
+            assert connection.get("/hello.txt").body == b"hello\n"
+
+
+@needs_ipv6
+def test_it_serves_over_ipv6(server: ServerFactory) -> None:
+    running = server(listen=("[::1]:0",))
+    assert running.url.startswith("http://[::1]:")
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+
+
+def test_it_serves_over_a_unix_socket(server: ServerFactory, tmp_path: Path) -> None:
+    path = tmp_path / "weir.sock"
+    running = server(listen=(f"unix:{path}",))
+    assert running.urls == [f"unix:{path}"]
+    for _ in range(3):
+        with connect(str(path)) as connection:
+            assert connection.get("/hello.txt").body == b"hello\n"
+    running.stop()
+    assert not path.exists()
+
+
+def test_a_stale_unix_socket_is_replaced(server: ServerFactory, tmp_path: Path) -> None:
+    path = tmp_path / "weir.sock"
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(path))
+    server(listen=(f"unix:{path}",))
+    with connect(str(path)) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+
+
+def test_the_host_picks_the_site(server: ServerFactory, tmp_path: Path) -> None:
+    for name in ["one", "two", "rest"]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "name.txt").write_text(name)
+    configuration = tmp_path / "weir.conf"
+    configuration.write_text(
+        "[server]\n"
+        "listen = 127.0.0.1:0\n"
+        f"[site one]\nhost = one.test\nroot = {tmp_path}/one\nheader = X-Site: first\n"
+        f"[site two]\nhost = *.two.test\nroot = {tmp_path}/two\n"
+        f"[site rest]\nroot = {tmp_path}/rest\n"
+    )
+    running = server("-c", str(configuration), folder=None, listen=())
+    with connect(running.address) as connection:
+        first = connection.get("/name.txt", "one.test")
+        assert (first.body, first.get("X-Site")) == (b"one", "first")
+        assert connection.get("/name.txt", "ONE.test:8080").body == b"one"
+        assert connection.get("/name.txt", "a.two.test").body == b"two"
+        assert connection.get("/name.txt", "a.b.two.test").body == b"two"
+        other = connection.get("/name.txt", "three.test")
+        assert (other.body, other.get("X-Site")) == (b"rest", None)
+
+
+def test_a_host_that_no_site_has_is_told_so(server: ServerFactory, tmp_path: Path) -> None:
+    configuration = tmp_path / "weir.conf"
+    configuration.write_text(
+        f"[server]\nlisten = 127.0.0.1:0\n[site one]\nhost = one.test\nroot = {tmp_path}\n"
+    )
+    running = server("-c", str(configuration), folder=None, listen=())
+    with connect(running.address) as connection:
+        assert connection.get("/nothing-here", "one.test").status == 404
+        assert connection.get("/nothing-here", "two.test").status == 421

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""The access log: one whole line for each answer, whatever happens to the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.load import Load
+from tests.e2e.wire import Connection, connect
+
+COMBINED = re.compile(
+    rb"127\.0\.0\.1 - - \[\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}\] "
+    rb'"((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-) "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)"'
+)
+FORMATS = ["combined", "json"]
+
+
+def converse(connection: Connection) -> int:
+    """Asks for a bit of everything; how many answers came."""
+    big = "/big.bin"
+    tag = connection.get("/hello.txt").get("ETag")
+    statuses = [
+        connection.get("/nothing-here").status,
+        connection.get("/hello.txt", "a", f"If-None-Match: {tag}").status,
+        connection.get("/hello.txt", "a", "Range: bytes=1-2").status,
+        connection.get(big).status,
+        connection.get(big, "a", "Range: bytes=0-0,-1").status,
+        connection.get("/hello.txt", "a", "Range: bytes=100-").status,
+    ]
+    assert statuses == [404, 304, 206, 200, 206, 416]
+    connection.send(b"HEAD /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+    connection.read(bodiless=True)
+    connection.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n" * 50)
+    for _ in range(50):
+        connection.read()
+    connection.send(b"nonsense\r\n\r\n")
+    assert connection.read().status == 400
+    assert connection.read_to_end() == b""
+    return 1 + len(statuses) + 1 + 50 + 1
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_there_is_a_line_for_each_answer(
+    server: ServerFactory, site: Path, tmp_path: Path, form: str
+) -> None:
+    log = tmp_path / "access.log"
+    (site / "big.bin").write_bytes(bytes(300_000))
+    running = server("--access-log", str(log), "--log-format", form)
+    answers = 0
+    for _ in range(10):
+        with connect(running.address) as connection:
+            answers += converse(connection)
+    running.stop()
+    lines = log.read_bytes().splitlines()
+    assert len(lines) == answers
+    for line in lines:
+        if form == "json":
+            assert isinstance(json.loads(line), dict)
+        else:
+            assert COMBINED.fullmatch(line), line
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_lines_say_what_was_asked_and_answered(
+    server: ServerFactory, tmp_path: Path, form: str
+) -> None:
+    log = tmp_path / "access.log"
+    running = server("--access-log", str(log), "--log-format", form)
+    with connect(running.address) as connection:
+        connection.get("/hello.txt?q", "a", "Referer: http://b/", "User-Agent: test/1.0")
+    running.stop()
+    line = log.read_bytes().rstrip(b"\n")
+    if form == "json":
+        told = json.loads(line)
+        assert 200 in told.values()
+        assert 6 in told.values()
+        assert {"http://b/", "test/1.0"} <= set(map(str, told.values()))
+        assert "/hello.txt?q" in line.decode()
+        return
+    match = COMBINED.fullmatch(line)
+    assert match
+    assert match.groups() == (
+        b"GET /hello.txt?q HTTP/1.1",
+        b"200",
+        b"6",
+        b"http://b/",
+        b"test/1.0",
+    )
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_bytes_are_escaped(server: ServerFactory, tmp_path: Path, form: str) -> None:
+    log = tmp_path / "access.log"
+    running = server("--access-log", str(log), "--log-format", form)
+    hostile = b'"\\\x80\xff\xe9 " 200 1 "\xc2\x9b31m'
+    with connect(running.address) as connection:
+        connection.send(
+            b"GET /%22\xff?\\x HTTP/1.1\r\nHost: a\r\nReferer: "
+            + hostile
+            + b"\r\nUser-Agent: "
+            + hostile
+            + b"\r\n\r\n"
+        )
+        connection.read()
+        connection.send(b"GET /\x1b]0;x\x07 HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert connection.read().status == 400
+    running.stop()
+    text = log.read_bytes()
+    assert not re.search(rb"[^ -~\n]", text)
+    assert text.count(b"\n") == 2
+    for line in text.splitlines():
+        assert json.loads(line) if form == "json" else COMBINED.fullmatch(line)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rotation_loses_no_line(server: ServerFactory, tmp_path: Path, form: str) -> None:
+    log = tmp_path / "access.log"
+    running = server("--access-log", str(log), "--log-format", form)
+    with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=True) as load:
+        for number in range(4):
+            load.wait_for(300)
+            log.rename(tmp_path / f"access.log.{number}")
+            running.signal(signal.SIGUSR1)
+            deadline = time.monotonic() + 10
+            while not log.exists():
+                assert time.monotonic() < deadline, "the log is not opened again"
+        load.wait_for(300)
+        count = load.stop()
+    running.stop()
+    texts = [path.read_bytes() for path in tmp_path.glob("access.log*")]
+    assert count.unanswered == count.cut == 0
+    assert sum(text.count(b"\n") for text in texts) == count.answers
+    assert all(text.endswith(b"\n") for text in texts if text)
+
+
+def test_lines_come_within_a_second_or_two(server: ServerFactory, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    running = server("--access-log", str(log))
+    with connect(running.address) as connection:
+        connection.get("/hello.txt")
+        deadline = time.monotonic() + 2.5
+        while not log.read_bytes():
+            assert time.monotonic() < deadline, "the line is still in the buffer"
+
+
+def test_a_full_disk_costs_lines_and_nothing_else(server: ServerFactory) -> None:
+    running = server("--access-log", "/dev/full")
+    with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=True) as load:
+        load.wait_for(3000)
+        count = load.stop()
+    assert count.wrong == []
+    assert count.unanswered == count.cut == count.refused == 0
+
+
+def test_a_reader_of_the_log_that_stops_reading_stops_nothing(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    try:
+        running = server("--access-log", str(pipe))
+        with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=True) as load:
+            load.wait_for(4000)
+            count = load.stop()
+        assert count.wrong == []
+        assert count.unanswered == count.cut == 0
+        running.stop()
+    finally:
+        os.close(reader)

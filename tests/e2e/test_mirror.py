@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""A real site of about a thousand files comes through byte for byte."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.wire import Answer, parse_answer
+
+DOCS = Path("/usr/share/doc/python3.11/html")
+CONNECTIONS = 200
+ROUNDS = 3
+
+needs_docs = pytest.mark.skipif(not DOCS.is_dir(), reason=f"{DOCS} is not installed")
+
+
+def files_of(root: Path) -> dict[str, bytes]:
+    """What may be served: path below the root, and the bytes.
+
+    Links that lead out of the root and names that begin with a dot are left out.
+    """
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            shown = path.relative_to(root)
+            hidden = any(part.startswith(".") for part in shown.parts)
+            if not hidden and path.resolve().is_relative_to(root.resolve()) and path.is_file():
+                found[str(shown)] = path.read_bytes()
+    return found
+
+
+def links_out_of(root: Path) -> list[str]:
+    return [
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_symlink() and not path.resolve().is_relative_to(root.resolve())
+    ]
+
+
+async def read_answer(reader: asyncio.StreamReader) -> Answer:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+    parsed = parse_answer(head + await reader.readexactly(length))
+    assert parsed
+    return parsed[0]
+
+
+async def fetch(address: tuple[str, int], paths: list[str]) -> list[Answer]:
+    """Fetches the paths one after the other over one connection that stays open."""
+    reader, writer = await asyncio.open_connection(*address)
+    answers = []
+    try:
+        for path in paths:
+            writer.write(f"GET /{quote(path)} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            answers.append(await read_answer(reader))
+    finally:
+        writer.close()
+        await writer.wait_closed()
+    return answers
+
+
+async def fetch_all(address: tuple[str, int], work: list[list[str]]) -> list[list[Answer]]:
+    async with asyncio.timeout(240):
+        return await asyncio.gather(*(fetch(address, paths) for paths in work))
+
+
+@needs_docs
+@pytest.mark.parametrize("cache", ["64M", "1M", "0"])
+def test_many_connections_get_every_file_as_it_is(server: ServerFactory, cache: str) -> None:
+    running = server("--cache-size", cache, folder=DOCS)
+    files = files_of(DOCS)
+    assert len(files) > 500
+    paths = list(files) * ROUNDS
+    random.Random(1).shuffle(paths)
+    work = [paths[first::CONNECTIONS] for first in range(CONNECTIONS)]
+    fetched = asyncio.run(fetch_all(running.address, work))
+    for asked, answers in zip(work, fetched, strict=True):
+        for path, answer in zip(asked, answers, strict=True):
+            assert answer.status == 200, path
+            assert answer.body == files[path], path
+
+
+@needs_docs
+def test_links_out_of_the_site_are_refused(server: ServerFactory) -> None:
+    links = links_out_of(DOCS)
+    if not links:
+        pytest.skip("this version of the documentation has no such links")
+    running = server(folder=DOCS)
+    answers = asyncio.run(fetch(running.address, links))
+    assert [answer.status for answer in answers] == [403] * len(links)
+
+
+@needs_docs
+@pytest.mark.skipif(not shutil.which("wget"), reason="wget is not installed")
+def test_wget_mirrors_the_site(server: ServerFactory, tmp_path: Path) -> None:
+    running = server(folder=DOCS)
+    into = tmp_path / "mirror"
+    host, port = running.address
+    command = ["wget", "--mirror", "--no-verbose", "--tries=1", "--timeout=20"]
+    command += ["--no-proxy", "--execute", "robots=off", f"--directory-prefix={into}"]
+    mirrored = subprocess.run([*command, running.url + "/"], capture_output=True, check=False)
+    # 8: some answers were errors; the pages have links to what is not there.
+    assert mirrored.returncode in (0, 8), mirrored.stderr.decode(errors="replace")[-2000:]
+    top = into / f"{host}:{port}"
+    fetched = [path for path in top.rglob("*") if path.is_file()]
+    pages = [path for path in fetched if path.suffix == ".html"]
+    assert len(pages) >= 0.9 * len(list(DOCS.rglob("*.html")))
+    for path in fetched:
+        name = str(path.relative_to(top)).partition("?")[0]
+        assert path.read_bytes() == (DOCS / name).read_bytes(), name

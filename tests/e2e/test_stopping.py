@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Stopping: what was begun is finished, nothing is left behind, and twice means now."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.load import Load
+from tests.e2e.running import Server
+from tests.e2e.wire import Connection, connect
+
+BIG = 20_000_000
+
+
+def begin_download(running: Server, site: Path) -> Connection:
+    """A client in the middle of a large file: more than all buffers hold is still to come."""
+    (site / "big.bin").write_bytes(bytes(BIG))
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(20)
+    made.connect(running.address)
+    connection = Connection(made)
+    connection.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+    connection.data = made.recv(1000)
+    assert connection.data.startswith(b"HTTP/1.1 200")
+    return connection
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_stops_at_once(server: ServerFactory, number: signal.Signals) -> None:
+    running = server()
+    with connect(running.address) as idle:
+        idle.get("/hello.txt")
+        began = time.monotonic()
+        running.signal(number)
+        assert idle.read_to_end() == b""
+        assert running.wait() == 0
+        assert time.monotonic() - began < 3
+
+
+def wait_until_stopping(running: Server) -> None:
+    deadline = time.monotonic() + 10
+    while "stopping" not in running.messages():
+        assert time.monotonic() < deadline
+
+
+def wait_until_refused(running: Server) -> None:
+    """A server that stops takes no more connections, rather than leave them waiting."""
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        try:
+            Connection.to(running.address, timeout_s=0.5).close()
+        except ConnectionRefusedError:
+            return
+        except TimeoutError:
+            continue
+    raise AssertionError("connections are still let in")
+
+
+def test_a_download_under_way_is_finished(server: ServerFactory, site: Path) -> None:
+    running = server()
+    download = begin_download(running, site)
+    try:
+        running.signal(signal.SIGTERM)
+        wait_until_stopping(running)
+        assert running.popen.poll() is None
+        answer = download.read()
+    finally:
+        download.close()
+    assert len(answer.body) == BIG
+    assert running.wait() == 0
+
+
+def test_new_connections_are_refused_while_it_stops(server: ServerFactory, site: Path) -> None:
+    running = server()
+    download = begin_download(running, site)
+    try:
+        running.signal(signal.SIGTERM)
+        wait_until_stopping(running)
+        wait_until_refused(running)
+        assert running.popen.poll() is None
+    finally:
+        download.close()
+    assert running.wait() == 0
+
+
+def test_a_second_signal_ends_it_at_once(server: ServerFactory, site: Path) -> None:
+    running = server()
+    download = begin_download(running, site)
+    try:
+        running.signal(signal.SIGTERM)
+        wait_until_stopping(running)
+        assert running.popen.poll() is None
+        began = time.monotonic()
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert time.monotonic() - began < 2
+    finally:
+        download.close()
+
+
+def test_a_client_that_holds_it_up_is_cut_off_in_time(server: ServerFactory, site: Path) -> None:
+    running = server("--drain-timeout", "1s")
+    download = begin_download(running, site)
+    try:
+        began = time.monotonic()
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert 0.9 <= time.monotonic() - began < 3
+    finally:
+        download.close()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_every_request_that_was_taken_is_answered(
+    server: ServerFactory, site: Path, keep: bool
+) -> None:
+    content = bytes(range(256)) * 200
+    (site / "file.bin").write_bytes(content)
+    running = server()
+    with Load(running.address, "/file.bin", content, clients=20, keep=keep) as load:
+        load.wait_for(500)
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+        count = load.stop()
+    assert count.wrong == []
+    assert count.cut == 0
+    # A connection that the kernel took while the server closed its door may go unanswered.
+    assert count.unanswered <= len(load.clients)
+
+
+def test_the_last_answers_say_that_they_are(server: ServerFactory) -> None:
+    running = server()
+    with connect(running.address) as connection:
+        connection.get("/hello.txt")
+        connection.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n")
+        running.signal(signal.SIGTERM)
+        wait_until_stopping(running)
+        wait_until_refused(running)
+        connection.send(b"\r\n")
+        answer = connection.read()
+        assert answer.status == 200
+        assert answer.closes
+        assert connection.read_to_end() == b""
+    assert running.wait() == 0
+
+
+def test_it_can_start_again_on_the_same_address(server: ServerFactory) -> None:
+    first = server()
+    with connect(first.address) as connection:
+        connection.get("/hello.txt")
+        first.stop()
+    host, port = first.address
+    second = server(listen=(f"{host}:{port}",))
+    with connect(second.address) as connection:
+        assert connection.get("/hello.txt").status == 200
