@@ -43,8 +43,8 @@ struct server {
     /* Listening sockets: `listener_sets` sets of `listener_count`, set after
      * set, one for each thread that accepts. The sets share addresses through
      * SO_REUSEPORT, except Unix sockets, which stand in the first set only and
-     * are -1 in the others. */
-    const int *listeners;
+     * are -1 in the others. A thread that drains closes its set and leaves -1. */
+    int *listeners;
     unsigned listener_count;
     unsigned listener_sets;
     unsigned threads;

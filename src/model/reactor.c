@@ -35,7 +35,7 @@ static int watch(const struct model_reactor *r, unsigned kind, int fd, uint32_t 
 
 /* ---- making and ending ---- */
 
-static const int *listener_set(const struct model_reactor *r)
+static int *listener_set(const struct model_reactor *r)
 {
     const struct server *server = r->server;
     return server->listeners + (size_t)r->index * server->listener_count;
@@ -158,7 +158,7 @@ static struct model_reactor *choose_owner(struct model_reactor *r)
 static bool hand_over(struct model_reactor *to, int fd, struct session_peer peer)
 {
     pthread_mutex_lock(&to->handed_lock);
-    bool room = to->handed_count < REACTOR_HANDED_MAX;
+    bool room = !to->left && to->handed_count < REACTOR_HANDED_MAX;
     if (room) {
         to->handed[to->handed_count++] = (struct model_handed){ fd, peer };
         atomic_fetch_add_explicit(&to->live, 1, memory_order_relaxed);
@@ -234,16 +234,26 @@ static void close_idle(struct model_reactor *r)
     r->drain_idle_ns = 0;
 }
 
+/* Whom the kernel has let in is served; from then on it lets nobody in, once
+ * the other processes have let go of the listeners too. */
+static void close_listeners(struct model_reactor *r)
+{
+    int *set = listener_set(r);
+    bool listening = r->listening;
+    for (unsigned i = 0; i < r->server->listener_count && listening; i++)
+        if (set[i] >= 0)
+            accept_from(r, set[i]);
+    if (r->listening) /* out of the epoll set first: it outlives our descriptor */
+        (void)set_listening(r, false);
+    for (unsigned i = 0; i < r->server->listener_count; i++) {
+        os_file_close(set[i]);
+        set[i] = -1;
+    }
+}
+
 static void begin_drain(struct model_reactor *r)
 {
-    const int *set = listener_set(r);
-    if (r->listening) {
-        for (unsigned i = 0; i < r->server->listener_count; i++)
-            if (set[i] >= 0)
-                accept_from(r, set[i]); /* who has been let in by the kernel is served */
-    }
-    if (r->listening)
-        (void)set_listening(r, false); /* the process is about to leave them anyway */
+    close_listeners(r);
     r->retiring = true;
     r->drain_idle_ns = r->now_ns + DRAIN_IDLE_NS;
     r->drain_end_ns = r->now_ns + r->server->drain_timeout_ns;
@@ -254,6 +264,27 @@ static void close_all(struct model_reactor *r)
     for (size_t fd = 0; fd < r->table_size; fd++)
         if (r->table[fd].owner == r)
             model_connection_close(r, &r->table[fd]);
+}
+
+/* Nothing is left to do, and nobody hands anything over any more. */
+static bool leave(struct model_reactor *r)
+{
+    pthread_mutex_lock(&r->handed_lock);
+    r->left = atomic_load_explicit(&r->live, memory_order_acquire) == 0;
+    bool left = r->left;
+    pthread_mutex_unlock(&r->handed_lock);
+    if (left && r->index > 0)
+        wake(&r->all[0]);
+    return left;
+}
+
+/* The first loop stays until the others have left: it reads the signals. */
+static bool others_are_there(const struct model_reactor *r)
+{
+    for (unsigned i = 1; r->index == 0 && i < r->count; i++)
+        if (atomic_load_explicit(&r->all[i].live, memory_order_acquire) > 0)
+            return true;
+    return false;
 }
 
 /* Whether the loop goes on. */
@@ -268,7 +299,7 @@ static bool follow_phase(struct model_reactor *r)
         close_idle(r);
     if (phase == SERVER_STOPPING || r->now_ns >= r->drain_end_ns)
         close_all(r);
-    return atomic_load_explicit(&r->live, memory_order_acquire) > 0;
+    return others_are_there(r) || !leave(r);
 }
 
 /* ---- the loop ---- */

@@ -55,7 +55,8 @@ struct model_reactor {
 
     /* Written by any thread. */
     _Alignas(CACHE_LINE) _Atomic unsigned live; /* connections owned, or on their way here */
-    pthread_mutex_t handed_lock;                /* guards the two below */
+    pthread_mutex_t handed_lock;                /* guards what is below */
+    bool left;                                  /* it takes no more */
     unsigned handed_count;
     struct model_handed handed[REACTOR_HANDED_MAX];
 };

@@ -135,6 +135,17 @@ int server_listeners_open(struct server_listeners *listeners, const char *const 
     return rc;
 }
 
+void server_listeners_keep(struct server_listeners *listeners, size_t worker, size_t threads)
+{
+    struct server_listeners *l = listeners;
+    for (size_t i = 0; i < l->sets * l->count; i++) {
+        if (i / l->count / threads == worker)
+            continue;
+        os_file_close(l->fd[i]);
+        l->fd[i] = -1;
+    }
+}
+
 void server_listeners_close(struct server_listeners *listeners, bool unlink_files)
 {
     struct server_listeners *l = listeners;

@@ -26,6 +26,9 @@ MUST_USE int server_listeners_open(struct server_listeners *listeners, const cha
                                    size_t workers, size_t threads, const char *congestion,
                                    bool by_default);
 
+/* Closes the sockets of every worker but `worker`, which has `threads` sets. */
+void server_listeners_keep(struct server_listeners *listeners, size_t worker, size_t threads);
+
 /* Closes the sockets; `unlink_files` removes Unix socket files too. Idempotent. */
 void server_listeners_close(struct server_listeners *listeners, bool unlink_files);
 

@@ -72,6 +72,7 @@ static _Noreturn void be_worker(struct master *m, unsigned index, pid_t master_p
     close(m->ready_pipe[0]);
     if (!m->announced && m->launch->ready_fd >= 0)
         close(m->launch->ready_fd); /* its reader waits for the end */
+    server_listeners_keep(&m->listeners, index, m->threads);
     int status = 1;
     if (os_process_end_with_parent(SIGTERM, master_pid) == 0) {
         struct server_worker_plan plan = {

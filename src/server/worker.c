@@ -193,7 +193,7 @@ static int drop_privileges(const char *name)
 
 static int serve(struct holdings *h, const struct server_worker_plan *plan, size_t files)
 {
-    const struct server_listeners *l = plan->listeners;
+    struct server_listeners *l = plan->listeners;
     const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1 };
     struct server server = {
         .shared = &h->shared,

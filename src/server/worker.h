@@ -13,9 +13,9 @@
 struct server_worker_plan {
     const struct config *config;
     const struct model *model;
-    unsigned threads; /* that accept */
-    unsigned index;   /* among the workers */
-    const struct server_listeners *listeners;
+    unsigned threads;                   /* that accept */
+    unsigned index;                     /* among the workers */
+    struct server_listeners *listeners; /* this worker's sets are its own to close */
     struct log_access_sink *access_log; /* opened by the master */
     int ready_fd;                       /* gets one byte once the worker is about to accept */
 };

@@ -158,6 +158,17 @@ static struct span make_etag(char out[ETAG_SIZE], const struct site_file *file, 
     return buf_span(&tag);
 }
 
+int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash)
+{
+    char end[SITE_END_BYTES];
+    const size_t len = size < sizeof(end) ? (size_t)size : sizeof(end);
+    int error = os_file_read_at(fd, end, len, size - len);
+    if (error < 0)
+        return error;
+    *ret_hash = hash_bytes(span_of(end, len), 0);
+    return 0;
+}
+
 /* Loads one variant into the entry; the descriptor is taken from *fd when it
  * stays open. 0 or -errno, and then there is nothing of it in the entry. */
 static int load_variant(struct loaded *loaded, int v, const struct site_sight *sight, int *fd)
@@ -168,6 +179,8 @@ static int load_variant(struct loaded *loaded, int v, const struct site_sight *s
 
     *identity = sight->identity[v];
     int error = load_body(*fd, identity, loaded->entry.site->options->body_max, file, &whole);
+    if (error == 0 && file->body == NULL && site_hash_end(*fd, file->size, &file->end_hash) < 0)
+        file->end_hash = 0; /* it has become shorter; whoever sends it will find out */
     if (error == 0 && !whole && v != SITE_PLAIN)
         error = -EAGAIN; /* the plain file serves better than half of two siblings */
     loaded->entry.variants |= (uint8_t)(1u << v);

@@ -21,3 +21,6 @@ bool site_entry_matches(const struct site_entry *entry, const struct site_sight 
 /* Whether the entry holds one version of its file; false when the file changed
  * under every attempt at reading it, and then nobody else should get the entry. */
 bool site_entry_is_whole(const struct site_entry *entry);
+
+/* The hash of the last SITE_END_BYTES before `size` of an open file. 0 or -errno. */
+MUST_USE int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash);

@@ -115,6 +115,39 @@ static __attribute__((noinline)) enum site_result ask_disk(
     return result;
 }
 
+/* Size and time of the file behind an open variant, against those measured. */
+static bool is_same_version(const struct site_file *file, uint64_t *ret_size)
+{
+    struct stat status;
+
+    if (os_file_stat(file->fd, &status) < 0) {
+        *ret_size = 0;
+        return false;
+    }
+    /* Not the inode's own time: that moves when another file takes its name. */
+    const struct site_identity now = site_identity_of(&status);
+    *ret_size = now.size;
+    return now.size == file->size && now.modified_ns == file->modified_ns;
+}
+
+/* Whether the files that an entry keeps open are what they were: their lengths
+ * are about to be announced. */
+static bool open_files_are_current(const struct site_entry *entry)
+{
+    uint64_t size;
+
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        if (entry->file[v].fd >= 0 && !is_same_version(&entry->file[v], &size))
+            return false;
+    return true;
+}
+
+/* Makes the next question about an entry go to the disk. */
+static void make_stale(struct site_entry *entry, uint64_t now_ns)
+{
+    atomic_store_explicit(&entry->checked_ns, now_ns - SITE_FRESH_NS, memory_order_relaxed);
+}
+
 static enum site_result answer(const struct site *site, struct site_cache_reader *reader,
                                struct question *question, uint64_t now_ns,
                                struct site_entry **ret_entry, bool *ret_new)
@@ -123,9 +156,12 @@ static enum site_result answer(const struct site *site, struct site_cache_reader
     struct site_entry *entry = find_entry(site, reader, question->key, question->hash);
     if (entry != NULL &&
         is_fresh(atomic_load_explicit(&entry->checked_ns, memory_order_relaxed), now_ns)) {
-        *ret_entry = entry;
-        *ret_new = false;
-        return SITE_FILE;
+        if (entry->cache.descriptors == 0 || open_files_are_current(entry)) {
+            *ret_entry = entry;
+            *ret_new = false;
+            return SITE_FILE;
+        }
+        make_stale(entry, now_ns);
     }
     return ask_disk(site, reader, question, entry, now_ns, ret_entry, ret_new);
 }
@@ -195,15 +231,13 @@ int site_file_read(const struct site_file *file, char *bytes, size_t len, uint64
 
 bool site_file_unchanged(const struct site_file *file)
 {
-    struct stat status;
+    uint64_t size;
+    uint64_t end_hash;
 
-    if (file->body != NULL)
+    if (file->body != NULL || is_same_version(file, &size))
         return true;
-    if (os_file_stat(file->fd, &status) < 0)
-        return false;
-    /* Not the inode's own time: that moves when another file takes its name. */
-    const struct site_identity now = site_identity_of(&status);
-    return now.size == file->size && now.modified_ns == file->modified_ns;
+    return size > file->size && site_hash_end(file->fd, file->size, &end_hash) == 0 &&
+           end_hash == file->end_hash;
 }
 
 /* The fallback has to be there at the start; later it may come and go. */

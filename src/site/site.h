@@ -49,6 +49,7 @@ struct site_file {
     const char *body; /* the bytes, or NULL when they are in `fd` */
     uint64_t size;    /* of the file, bytes */
     int64_t modified_ns; /* mtime; since 1970 */
+    uint64_t end_hash;   /* of the last SITE_END_BYTES of an open file */
     struct span etag;    /* quoted and strong; empty when nothing trustworthy identifies the bytes:
                            by content where the bytes are in memory, else by size and mtime, and
                            none for mtimes of 0 or 1 s (reproducible builds) or within the tick
@@ -82,7 +83,8 @@ const struct site_options *site_options(const struct site *site);
 
 /* How long an entry is used before the disk is asked again. A change on disk is
  * seen by every request that comes this long after it, or as long as one look at
- * the disk takes later, while another thread is at it. */
+ * the disk takes later, while another thread is at it. A file that is kept open
+ * is looked at each time: its length is about to be announced. */
 #define SITE_FRESH_NS UINT64_C(500000000)
 
 /* Finds what to answer for `path` (decoded, normalised, begins with '/').
@@ -122,6 +124,9 @@ void site_publish(struct site_cache_reader *reader, struct site_entry *entry);
  * (-ENODATA: it is, or has become, shorter). */
 MUST_USE int site_file_read(const struct site_file *file, char *bytes, size_t len, uint64_t offset);
 
-/* Whether the file behind an open variant is still the one that was measured;
- * false when it was truncated, grown or rewritten in place. */
+/* Whether the bytes that were measured are, as far as can be told, still those of
+ * the file behind an open variant: false when it was truncated or rewritten in
+ * place, true when it has merely grown, as logs do. A file that grew is told from
+ * one that was rewritten longer by the bytes at its old end. */
+enum { SITE_END_BYTES = 1024 };
 bool site_file_unchanged(const struct site_file *file);

@@ -24,6 +24,21 @@ static void a_fresh_hit_does_not_ask_the_disk(void **state)
     assert_int_equal(site_cache_totals(f->cache).entries, 0);
 }
 
+/* Its length is about to be announced, so it has to be right. */
+static void a_file_kept_open_is_looked_at_each_time(void **state)
+{
+    struct fixture *f = *state;
+    char text[BODY_MAX * 2] = "x";
+    bool is_new;
+    tree_write_bytes(&f->tree, "root/a.bin", span_of(text, BODY_MAX + 1));
+    tree_date(&f->tree, "root/a.bin", LONG_AGO_NS);
+    const struct site_entry *entry = find_settled(f, "/a.bin");
+    assert_ptr_equal(find(f, "/a.bin", &is_new), entry);
+    assert_false(is_new);
+    tree_write_bytes(&f->tree, "root/a.bin", span_of(text, sizeof(text)));
+    assert_int_equal(find_file(f, "/a.bin")->file[SITE_PLAIN].size, sizeof(text));
+}
+
 static void a_time_before_the_last_check_is_fresh(void **state)
 {
     struct fixture *f = *state;
@@ -217,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_fresh_hit_does_not_ask_the_disk),
+        TEST(a_file_kept_open_is_looked_at_each_time),
         TEST(a_time_before_the_last_check_is_fresh),
         TEST(an_unchanged_file_keeps_its_entry),
         TEST(every_kind_of_change_is_seen_after_half_a_second),

@@ -61,6 +61,33 @@ static void keeps_a_large_file_open(void **state)
     assert_false(site_file_unchanged(file));
 }
 
+static void append(const struct tree *tree, const char *name, const char *text)
+{
+    int fd = openat(tree->fd, name, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_true(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    (void)close(fd);
+}
+
+static void a_file_that_grows_keeps_what_it_had_and_one_rewritten_longer_does_not(void **state)
+{
+    struct fixture *f = *state;
+    char text[BODY_MAX * 2];
+    memset(text, 'x', sizeof(text));
+    tree_write_bytes(&f->tree, "root/large.log", span_of(text, BODY_MAX + 1));
+    tree_date(&f->tree, "root/large.log", LONG_AGO_NS);
+    const struct site_file *file = &find_settled(f, "/large.log")->file[SITE_PLAIN];
+    append(&f->tree, "root/large.log", "one more line\n");
+    assert_true(site_file_unchanged(file));
+
+    memset(text, 'y', sizeof(text));
+    tree_write_bytes(&f->tree, "root/large.log", span_of(text, sizeof(text)));
+    assert_false(site_file_unchanged(file));
+    memset(text, 'x', sizeof(text));
+    tree_write_bytes(&f->tree, "root/large.log", span_of(text, BODY_MAX + 1));
+    assert_false(site_file_unchanged(file)); /* as long, and as if the same, but who knows */
+}
+
 static void a_replaced_large_file_is_still_the_one_that_was_measured(void **state)
 {
     struct fixture *f = *state;
@@ -465,6 +492,7 @@ int main(void)
         TEST(serves_a_small_file_from_memory_with_its_type_and_validators),
         TEST(serves_an_empty_file),
         TEST(keeps_a_large_file_open),
+        TEST(a_file_that_grows_keeps_what_it_had_and_one_rewritten_longer_does_not),
         TEST(a_replaced_large_file_is_still_the_one_that_was_measured),
         TEST(trusts_no_time_of_a_reproducible_build),
         TEST(gives_an_open_file_no_tag_while_its_time_could_be_shared),
