@@ -31,8 +31,8 @@ build: ready-to-run ## build the server: build/weir
 	@CC=gcc scripts/configure build -Db_lto=true
 	@ninja -C build
 
-test: ready-to-test ## everything below down to asan, quick ones first (some minutes)
-	@$(STAGES) unit conformance property corpus check concurrency e2e asan
+test: ready-to-test ## everything below down to tsan, quick ones first (some minutes)
+	@$(STAGES) unit conformance property corpus check concurrency e2e asan tsan
 
 check: ready-to-test ## never writes: format, tidy, lint, -Werror with gcc and clang, purity
 	@$(STAGES) check
@@ -52,10 +52,10 @@ concurrency: ready-to-test ## tests of what threads share
 e2e: ready-to-test ## the built server from outside (K=name picks tests)
 	@$(STAGES) e2e
 
-asan: ready-to-test ## unit, property, conformance and corpus under ASan and UBSan
+asan: ready-to-test ## unit, property, conformance, corpus and e2e under ASan and UBSan
 	@$(STAGES) asan
 
-tsan: ready-to-test ## unit and concurrency tests under TSan
+tsan: ready-to-test ## unit and concurrency tests, and percore end to end, under TSan
 	@$(STAGES) tsan
 
 fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan

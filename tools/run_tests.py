@@ -190,15 +190,22 @@ def count_report(path: Path) -> Tally:
     return tally
 
 
-def pytest(folder: str, *, needs_server: bool) -> Callable[[], Tally]:
+def pytest(folder: str, *, server: str = "", choose: str = "") -> Callable[[], Tally]:
+    """A step that runs the tests in a folder, with the server of the build `server`.
+
+    `choose` is pytest's -k, for what suits that build.
+    """
+
     def step() -> Tally:
         environment = {}
-        if needs_server:
-            build("release")
-            environment["WEIR"] = os.environ.get("WEIR", str(TOP / "build/weir"))
-        report = TOP / "build" / f"{Path(folder).name}.xml"
+        if server:
+            environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
+            environment |= SANITIZER_ENVIRONMENT
+        report = TOP / "build" / f"{Path(folder).name}{server}.xml"
+        report.parent.mkdir(exist_ok=True)
         report.unlink(missing_ok=True)
         command = [str(PYTHON), "-m", "pytest", f"--junitxml={report}", folder]
+        command += ["-k", choose] if choose else []
         command.append("-v" if CONTINUOUS else "-q")
         if chosen := os.environ.get("K"):
             command += ["-k", chosen]
@@ -302,6 +309,12 @@ def fuzz(seconds: int) -> Callable[[], Tally]:
 
 Steps = list[tuple[str, Callable[[], Tally]]]
 
+# What runs under a sanitizer: no browser, which proves nothing more there; nothing that counts
+# descriptors or traces system calls, which a sanitizer has of its own; and for TSan what has
+# threads, without the cases, which have one connection each.
+PLAIN = "not browser and not descriptors and not test_check and not test_command_line"
+THREADED = f"percore and not test_conformance and {PLAIN}"
+
 
 def every_stage(seconds: int) -> dict[str, Steps]:
     """The steps of each stage, with the titles they are reported by."""
@@ -319,7 +332,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("ruff", command(str(PYTHON), "-m", "ruff", "check", "--quiet")),
             ("ruff format", command(str(PYTHON), "-m", "ruff", "format", "--quiet", "--check")),
             ("mypy", command(str(PYTHON), "-m", "mypy")),
-            ("tests of tools/", pytest("tests/tools", needs_server=False)),
+            ("tests of tools/", pytest("tests/tools")),
             ("gcc without a warning", warnings("gcc")),
             ("clang without a warning", warnings("clang")),
             ("every header alone, gcc", command("tools/headers-alone", "gcc")),
@@ -329,15 +342,17 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("clang-tidy", clang_tidy),
             ("cppcheck", command("tools/run-cppcheck", needs="cppcheck")),
         ],
-        "e2e": [("end to end", pytest("tests/e2e", needs_server=True))],
+        "e2e": [("end to end", pytest("tests/e2e", server="release"))],
         "asan": [
             (f"{suite} under ASan and UBSan", meson_tests("asan", suite))
             for suite in ("unit", "conformance", "property", "fuzz")
-        ],
+        ]
+        + [("end to end under ASan and UBSan", pytest("tests/e2e", server="asan", choose=PLAIN))],
         "tsan": [
             (f"{suite} under TSan", meson_tests("tsan", suite, wrapper=still))
             for suite in ("concurrency", "unit")
-        ],
+        ]
+        + [("percore under TSan", pytest("tests/e2e", server="tsan", choose=THREADED))],
         "fuzz": [("fuzz", fuzz(seconds))],
     }
 
