@@ -8,6 +8,7 @@
  *   SIGTERM, SIGINT   workers drain; the second one ends them at once
  *   SIGQUIT           workers end at once
  *   SIGUSR1           logs are reopened, here and in the workers
+ *   SIGHUP            the terminal is gone: as SIGTERM; without one nothing, but said
  *
  * Workers are told with SIGTERM (drain) and SIGQUIT (now). A drain that is told
  * twice is one drain, for process managers signal every process of a service.
@@ -59,6 +60,7 @@ struct master {
     int ready_pipe[2];
     unsigned ready_count;
     bool announced;
+    bool has_terminal;
     bool stopping;
     bool failed;
     uint64_t kill_ns; /* when workers that are still there are killed */
@@ -254,6 +256,14 @@ static void reopen_logs(struct master *m)
     signal_workers(m, SIGUSR1);
 }
 
+static void hang_up(struct master *m)
+{
+    if (m->has_terminal)
+        stop(m);
+    else
+        log_error(LOG_WARNING, "SIGHUP: nothing is read anew; restart to change the configuration");
+}
+
 static void read_signals(struct master *m)
 {
     int signal;
@@ -265,6 +275,8 @@ static void read_signals(struct master *m)
             stop_now(m);
         } else if (signal == SIGUSR1) {
             reopen_logs(m);
+        } else if (signal == SIGHUP) {
+            hang_up(m);
         }
     }
     reap(m); /* several deaths may be one SIGCHLD */
@@ -326,7 +338,7 @@ static int open_logs(struct master *m)
 
 static int prepare(struct master *m)
 {
-    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGCHLD };
+    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGHUP, SIGCHLD };
     int rc = open_logs(m);
     if (rc < 0)
         return rc;
@@ -349,6 +361,7 @@ int server_run(const struct config *config, const struct server_launch *launch)
         .model = model_find(span_text(config->model)),
         .workers = config->workers > 0 ? config->workers : 1,
         .access_log = { .fd = -1 },
+        .has_terminal = isatty(STDERR_FILENO) == 1,
         .signal_fd = -1,
         .ready_pipe = { -1, -1 },
     };

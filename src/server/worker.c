@@ -194,7 +194,8 @@ static int drop_privileges(const char *name)
 static int serve(struct holdings *h, const struct server_worker_plan *plan, size_t files)
 {
     struct server_listeners *l = plan->listeners;
-    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1 };
+    /* SIGINT and SIGHUP come from a terminal, to everybody: they are the master's. */
+    const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 };
     struct server server = {
         .shared = &h->shared,
         .listeners = l->fd + (size_t)plan->index * plan->threads * l->count,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import time
@@ -42,6 +43,18 @@ def test_an_idle_server_stops_at_once(server: ServerFactory, number: signal.Sign
         assert idle.read_to_end() == b""
         assert running.wait() == 0
         assert time.monotonic() - began < 3
+
+
+def test_a_hangup_does_not_stop_a_service(server: ServerFactory) -> None:
+    running = server()
+    running.signal(signal.SIGHUP)
+    for child in running.master.descendants():
+        os.kill(child.pid, signal.SIGHUP)
+    deadline = time.monotonic() + 10
+    while "SIGHUP" not in running.messages():
+        assert time.monotonic() < deadline
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
 
 
 def wait_until_stopping(running: Server) -> None:
