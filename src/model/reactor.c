@@ -189,21 +189,22 @@ static void stop_listening(struct model_reactor *r, uint64_t again_ns)
     r->listen_again_ns = again_ns;
 }
 
-static void accept_from(struct model_reactor *r, int listener_fd)
+/* Accepts a good number of connections; whether more may be waiting. */
+static bool accept_from(struct model_reactor *r, int listener_fd)
 {
     for (unsigned i = 0; i < REACTOR_ACCEPTS; i++) {
         if (atomic_load_explicit(&r->live, memory_order_relaxed) >= r->connections_max &&
             choose_owner(r) == r) {
             stop_listening(r, 0);
-            return;
+            return false;
         }
         struct session_peer peer;
         int fd = model_connection_accept(r, listener_fd, &peer);
         if (fd == -EAGAIN)
-            return;
+            return false;
         if (fd < 0) {
             stop_listening(r, r->now_ns + OS_CLOCK_SECOND / 10);
-            return;
+            return false;
         }
         struct model_reactor *owner = r->count > 1 ? choose_owner(r) : r;
         if (owner != r && hand_over(owner, fd, peer))
@@ -211,6 +212,7 @@ static void accept_from(struct model_reactor *r, int listener_fd)
         atomic_fetch_add_explicit(&r->live, 1, memory_order_relaxed);
         model_connection_begin(r, fd, peer);
     }
+    return true;
 }
 
 static void listen_again_when_possible(struct model_reactor *r)
@@ -241,8 +243,8 @@ static void close_listeners(struct model_reactor *r)
     int *set = listener_set(r);
     bool listening = r->listening;
     for (unsigned i = 0; i < r->server->listener_count && listening; i++)
-        if (set[i] >= 0)
-            accept_from(r, set[i]);
+        while (set[i] >= 0 && accept_from(r, set[i]))
+            continue;
     if (r->listening) /* out of the epoll set first: it outlives our descriptor */
         (void)set_listening(r, false);
     for (unsigned i = 0; i < r->server->listener_count; i++) {
@@ -327,7 +329,7 @@ static void act_on(struct model_reactor *r, const struct epoll_event *event)
         model_connection_event(r, &r->table[fd], event->events);
         return;
     case EVENT_LISTENER:
-        accept_from(r, fd);
+        (void)accept_from(r, fd); /* epoll tells again */
         return;
     case EVENT_WAKE:
         empty_wake(r);

@@ -159,7 +159,6 @@ static void answer_request(struct session *s, const struct http_request *request
     x.request_line = span_of(head + request->line.at, request->line.len);
     struct http_body body;
     session_plan(&x, &body);
-    s->served = true;
     if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
         return;
     s->body = malloc(sizeof(*s->body));

@@ -54,7 +54,6 @@ struct session {
     bool ended;              /* the peer sends no more */
     bool closing;            /* no request is answered after what is in the output */
     bool lingering;          /* when it closes, it does so slowly: the peer may still send */
-    bool served;             /* a request has been answered on this connection */
     struct session_peer peer;
 };
 
