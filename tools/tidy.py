@@ -12,6 +12,7 @@ findings. Whitespace is clang-format's, symbols are symbols.py's.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import subprocess
 import sys
@@ -62,16 +63,17 @@ class Tree:
 
     @staticmethod
     def _paths(top: Path) -> list[str]:
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=top,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if listed.returncode == 0:
-            return [path for path in listed.stdout.split("\0") if path]
-        # An unpacked archive has no git; the places are known.
+        with contextlib.suppress(FileNotFoundError):
+            listed = subprocess.run(
+                ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                cwd=top,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if listed.returncode == 0:
+                return [path for path in listed.stdout.split("\0") if path]
+        # An unpacked archive, or a machine without git: the places are known.
         rooms = ("src", "tests", "fuzz", "bench", "tools", "scripts", "docs")
         found = [path for room in rooms for path in (top / room).rglob("*") if path.is_file()]
         found += [path for path in top.iterdir() if path.is_file()]

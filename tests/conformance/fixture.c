@@ -151,6 +151,12 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
+void fixture_give_up_rights(struct fixture *fixture)
+{
+    if (geteuid() == 0)
+        fixture->unprivileged = setegid(UNPRIVILEGED_ID) == 0 && seteuid(UNPRIVILEGED_ID) == 0;
+}
+
 /* As root: hands the files over and takes the owner's rights. */
 static int drop_rights(struct fixture *fixture)
 {
@@ -160,7 +166,7 @@ static int drop_rights(struct fixture *fixture)
     }
     if (nftw(fixture->top, give_away, 16, FTW_PHYS) != 0)
         return -1;
-    fixture->unprivileged = setegid(UNPRIVILEGED_ID) == 0 && seteuid(UNPRIVILEGED_ID) == 0;
+    fixture_give_up_rights(fixture);
     return 0;
 }
 

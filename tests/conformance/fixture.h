@@ -22,8 +22,12 @@ struct fixture {
  * or -1 after a line on standard error. */
 MUST_USE int fixture_make(struct fixture *ret_fixture, const char *description_path);
 
-/* Becomes root again where it was: what looks for leaks at the end needs it. */
+/* Becomes root again where it was: to read what only the one who started this may,
+ * such as a checkout in his own folder, and to look for leaks at the end. */
 void fixture_regain_rights(void);
+
+/* Gives the rights up again. */
+void fixture_give_up_rights(struct fixture *fixture);
 
 /* Regains the rights, removes everything and frees. Accepts a zeroed one. */
 void fixture_remove(struct fixture *fixture);

@@ -216,8 +216,11 @@ static int run_pass(struct run *run, const char *folder, bool list)
     int result = serve_start(&run->cached, &run->fixture, cache_bytes, run->pass->body_max);
     if (result == 0)
         result = serve_start(&run->plain, &run->fixture, 0, run->pass->body_max);
-    if (result == 0)
+    if (result == 0) {
+        fixture_regain_rights();
         result = cases_read(&run->cases, folder, &run->tags);
+        fixture_give_up_rights(&run->fixture);
+    }
     if (result == 0 && list) {
         list_cases(&run->cases);
     } else if (result == 0) {
