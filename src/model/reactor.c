@@ -137,6 +137,12 @@ static void wake(const struct model_reactor *r)
     (void)!write(r->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
 }
 
+void model_reactors_wake(const struct model_reactor *reactors)
+{
+    for (unsigned i = 0; i < reactors->count; i++)
+        wake(&reactors[i]);
+}
+
 /* The reactor that a new connection goes to: the emptiest, unless this one is
  * nearly as empty, for handing over costs more than a little unevenness. */
 static struct model_reactor *choose_owner(struct model_reactor *r)
@@ -311,8 +317,7 @@ static void read_signals(struct model_reactor *r)
     int signal;
     while ((signal = os_signal_read(r->server->signal_fd)) > 0)
         if (server_signal(r->server, signal))
-            for (unsigned i = 0; i < r->count; i++)
-                wake(&r->all[i]);
+            model_reactors_wake(r->all);
 }
 
 static void empty_wake(const struct model_reactor *r)

@@ -67,6 +67,9 @@ MUST_USE int model_reactors_new(struct server *server, unsigned count,
                                 struct model_reactor **ret_reactors);
 void model_reactors_free(struct model_reactor *reactors);
 
+/* Has every reactor look at the server's phase. Any thread. */
+void model_reactors_wake(const struct model_reactor *reactors);
+
 /* Runs one reactor until the server stops and its connections are gone. Keeps the
  * outcome in `status`. */
 void model_reactor_run(struct model_reactor *reactor);
