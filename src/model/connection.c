@@ -209,11 +209,23 @@ int model_connection_accept(struct model_reactor *r, int listener_fd, struct ses
     return fd;
 }
 
-void model_connection_begin(struct model_reactor *r, int fd, struct session_peer peer)
+static void begin(struct model_reactor *r, int fd, struct session_peer peer, bool refuse)
 {
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     atomic_store_explicit(&c->owner, r, memory_order_relaxed);
     session_open(&c->session, &r->worker, peer, r->now_ns);
+    if (refuse)
+        session_refuse(&c->session);
     receive(r, c); /* the request is often here already, and then epoll need not be asked */
+}
+
+void model_connection_begin(struct model_reactor *r, int fd, struct session_peer peer)
+{
+    begin(r, fd, peer, false);
+}
+
+void model_connection_refuse(struct model_reactor *r, int fd, struct session_peer peer)
+{
+    begin(r, fd, peer, true);
 }

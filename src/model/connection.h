@@ -28,6 +28,9 @@ int model_connection_accept(struct model_reactor *r, int listener_fd,
  * serves what is there. */
 void model_connection_begin(struct model_reactor *r, int fd, struct session_peer peer);
 
+/* The same, but all it will hear is 503: nobody is free to serve it. */
+void model_connection_refuse(struct model_reactor *r, int fd, struct session_peer peer);
+
 /* Acts on what epoll told. */
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events);
 

@@ -14,7 +14,7 @@ int model_epoll_run(struct server *server);
 int model_epoll_run(struct server *server)
 {
     struct model_reactor *reactor = NULL;
-    int rc = model_reactors_new(server, 1, &reactor);
+    int rc = model_reactors_new(server, 1, NULL, NULL, &reactor);
     if (rc == 0) {
         model_reactor_run(reactor);
         rc = reactor->status;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model.h"
 
-#define MODEL(name, threads, sentence, use) int model_##name##_run(struct server *server);
+#include "os/process.h"
+
+#include <stdio.h>
+
+#define MODEL(name, accepts, workers, threads, sentence, use) \
+    int model_##name##_run(struct server *server);
 #include "model/models.def"
 #undef MODEL
 
 static const struct model models[] = {
-#define MODEL(name, threads, sentence, use) \
-    { #name, MODEL_THREADS_##threads, sentence, use, model_##name##_run },
+#define MODEL(name, accepts, workers, threads, sentence, use) \
+    { #name, MODEL_ACCEPTS_##accepts, workers, threads, sentence, use, model_##name##_run },
 #include "model/models.def"
 #undef MODEL
     { .name = NULL },
@@ -18,12 +23,27 @@ const struct model *model_all(void)
     return models;
 }
 
-const struct model *model_find(struct span name)
+static const struct model *find(struct span name)
 {
-    if (span_equal(name, SPAN("auto")))
-        name = SPAN("percore");
     for (const struct model *model = models; model->name; model++)
         if (span_equal(span_text(model->name), name))
             return model;
     return NULL;
+}
+
+static const struct model *choose_for_machine(char why[MODEL_WHY_MAX])
+{
+    unsigned cpus = os_process_cpus();
+    if (cpus == 1) {
+        snprintf(why, MODEL_WHY_MAX, "this process may run on one CPU: one loop, nothing shared");
+        return find(SPAN("epoll"));
+    }
+    snprintf(why, MODEL_WHY_MAX, "this process may run on %u CPUs", cpus);
+    return find(SPAN("percore"));
+}
+
+const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX])
+{
+    why[0] = '\0';
+    return span_equal(name, SPAN("auto")) ? choose_for_machine(why) : find(name);
 }

@@ -14,19 +14,31 @@
 struct session_shared;
 struct server;
 
-enum model_threads { MODEL_THREADS_ONE, MODEL_THREADS_MANY };
+enum model_accepts {
+    MODEL_ACCEPTS_MASTER, /* and passes each connection to a worker (ipc/fdpass.h) */
+    MODEL_ACCEPTS_ONE,    /* thread of each worker */
+    MODEL_ACCEPTS_EACH    /* thread of each worker, on a socket of its own */
+};
+
+/* For the `threads` of a model, in place of a number. */
+enum { MODEL_PER_CPU = 0, MODEL_OWN = -1 };
 
 struct model {
     const char *name;
-    enum model_threads threads; /* that accept and serve in one worker process */
+    enum model_accepts accepts;
+    unsigned workers; /* processes, unless the configuration says otherwise */
+    int threads;      /* in each, likewise */
     const char *sentence;
     const char *use; /* when to choose it */
     /* Serves until server->phase says stop and everything is drained. 0 or -errno. */
     int (*run)(struct server *server);
 };
 
-/* The model of this name ("auto" resolves to the best for the machine), or NULL. */
-const struct model *model_find(struct span name);
+/* The model to run where the configuration asks for `name`, or NULL when there is none of this
+ * name. "auto" is the best for this machine, and a model that this machine cannot run gives way to
+ * another; `why` then tells why, and is empty where the very model asked for runs. */
+enum { MODEL_WHY_MAX = 160 };
+const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX]);
 
 /* All of them, in the order of models.def; NULL name at the end. */
 const struct model *model_all(void);
@@ -49,9 +61,9 @@ struct server {
     unsigned listener_sets;
     unsigned threads;
     unsigned connections_max; /* of the whole process */
+    uint64_t drain_idle_ns;   /* how long a drain leaves connections between requests alone */
     uint64_t drain_timeout_ns;
-    int signal_fd;     /* os/signal.h; read by one thread, which passes what it reads to
-                                 server_signal */
+    int signal_fd;     /* os/signal.h; read by one thread, for server_signal */
     _Atomic int phase; /* enum server_phase */
 };
 

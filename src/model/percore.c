@@ -53,7 +53,7 @@ static int run_threads(struct model_reactor *reactors, unsigned count)
 int model_percore_run(struct server *server)
 {
     struct model_reactor *reactors = NULL;
-    int rc = model_reactors_new(server, server->threads, &reactors);
+    int rc = model_reactors_new(server, server->threads, NULL, NULL, &reactors);
     if (rc == 0)
         rc = run_threads(reactors, server->threads);
     model_reactors_free(reactors);

@@ -18,10 +18,6 @@
 /* What an event is about: the kind above, a descriptor below. */
 enum { EVENT_CONNECTION, EVENT_LISTENER, EVENT_WAKE, EVENT_SIGNAL };
 
-/* How long connections between requests are left alone when a drain begins: a
- * request may be on its way to them. */
-#define DRAIN_IDLE_NS UINT64_C(250000000)
-
 static uint64_t event_data(unsigned kind, int fd)
 {
     return (uint64_t)kind << 32 | (uint32_t)fd;
@@ -76,7 +72,9 @@ static int open_reactor(struct model_reactor *r)
     return rc;
 }
 
-int model_reactors_new(struct server *server, unsigned count, struct model_reactor **ret_reactors)
+int model_reactors_new(struct server *server, unsigned count,
+                       const struct model_placement *placement, void *place,
+                       struct model_reactor **ret_reactors)
 {
     size_t table_size = os_process_raise_files();
     struct model_connection *table = mmap(NULL, table_size * sizeof(*table), PROT_READ | PROT_WRITE,
@@ -93,6 +91,8 @@ int model_reactors_new(struct server *server, unsigned count, struct model_react
     for (unsigned i = 0; i < count; i++) {
         all[i] = (struct model_reactor){
             .server = server,
+            .placement = placement,
+            .place = place,
             .all = all,
             .count = count,
             .index = i,
@@ -131,16 +131,24 @@ void model_reactors_free(struct model_reactor *reactors)
 
 /* ---- accepting ---- */
 
-static void wake(const struct model_reactor *r)
+void model_reactor_wake(const struct model_reactor *reactor)
 {
     uint64_t one = 1;
-    (void)!write(r->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
+    (void)!write(reactor->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
 }
 
 void model_reactors_wake(const struct model_reactor *reactors)
 {
     for (unsigned i = 0; i < reactors->count; i++)
-        wake(&reactors[i]);
+        model_reactor_wake(&reactors[i]);
+}
+
+void model_reactor_ended(struct model_reactor *reactor)
+{
+    unsigned live = atomic_fetch_sub_explicit(&reactor->live, 1, memory_order_release);
+    bool drained = live == 1 && atomic_load(&reactor->server->phase) != SERVER_RUNNING;
+    if (drained || live >= reactor->connections_max)
+        model_reactor_wake(reactor);
 }
 
 /* The reactor that a new connection goes to: the emptiest, unless this one is
@@ -171,7 +179,7 @@ static bool hand_over(struct model_reactor *to, int fd, struct session_peer peer
     }
     pthread_mutex_unlock(&to->handed_lock);
     if (room)
-        wake(to);
+        model_reactor_wake(to);
     return room;
 }
 
@@ -216,7 +224,10 @@ static bool accept_from(struct model_reactor *r, int listener_fd)
         if (owner != r && hand_over(owner, fd, peer))
             continue;
         atomic_fetch_add_explicit(&r->live, 1, memory_order_relaxed);
-        model_connection_begin(r, fd, peer);
+        if (!r->placement)
+            model_connection_begin(r, fd, peer);
+        else if (!r->placement->place(r, fd, peer))
+            model_connection_refuse(r, fd, peer);
     }
     return true;
 }
@@ -239,6 +250,8 @@ static void close_idle(struct model_reactor *r)
         if (c->owner == r && session_idle(&c->session))
             model_connection_close(r, c);
     }
+    if (r->placement && r->placement->close_idle)
+        r->placement->close_idle(r);
     r->drain_idle_ns = 0;
 }
 
@@ -263,7 +276,7 @@ static void begin_drain(struct model_reactor *r)
 {
     close_listeners(r);
     r->retiring = true;
-    r->drain_idle_ns = r->now_ns + DRAIN_IDLE_NS;
+    r->drain_idle_ns = r->now_ns + r->server->drain_idle_ns;
     r->drain_end_ns = r->now_ns + r->server->drain_timeout_ns;
 }
 
@@ -272,6 +285,8 @@ static void close_all(struct model_reactor *r)
     for (size_t fd = 0; fd < r->table_size; fd++)
         if (r->table[fd].owner == r)
             model_connection_close(r, &r->table[fd]);
+    if (r->placement && r->placement->close_all)
+        r->placement->close_all(r);
 }
 
 /* Nothing is left to do, and nobody hands anything over any more. */
@@ -282,7 +297,7 @@ static bool leave(struct model_reactor *r)
     bool left = r->left;
     pthread_mutex_unlock(&r->handed_lock);
     if (left && r->index > 0)
-        wake(&r->all[0]);
+        model_reactor_wake(&r->all[0]);
     return left;
 }
 
@@ -315,9 +330,12 @@ static bool follow_phase(struct model_reactor *r)
 static void read_signals(struct model_reactor *r)
 {
     int signal;
-    while ((signal = os_signal_read(r->server->signal_fd)) > 0)
+    while ((signal = os_signal_read(r->server->signal_fd)) > 0) {
         if (server_signal(r->server, signal))
             model_reactors_wake(r->all);
+        if (r->placement && r->placement->signal)
+            r->placement->signal(r, signal);
+    }
 }
 
 static void empty_wake(const struct model_reactor *r)
@@ -339,6 +357,8 @@ static void act_on(struct model_reactor *r, const struct epoll_event *event)
     case EVENT_WAKE:
         empty_wake(r);
         take_handed(r);
+        if (r->placement && r->placement->woken)
+            r->placement->woken(r);
         return;
     case EVENT_SIGNAL:
         read_signals(r);

@@ -31,10 +31,30 @@ struct model_handed {
     struct session_peer peer;
 };
 
+struct model_reactor;
+
+/* How a model serves its connections elsewhere than in the loop that accepts
+ * them. The loop's thread makes these calls; any but `place` may be NULL. */
+struct model_placement {
+    /* Takes an accepted connection, which counts in `live` until model_reactor_ended.
+     * False: nobody can serve it; the loop answers 503. */
+    bool (*place)(struct model_reactor *r, int fd, struct session_peer peer);
+    /* A drain has waited long enough: end connections that are between requests. */
+    void (*close_idle)(struct model_reactor *r);
+    /* End every connection; called again as long as there are any. */
+    void (*close_all)(struct model_reactor *r);
+    /* model_reactor_wake was called. */
+    void (*woken)(struct model_reactor *r);
+    /* A signal has come that is none of the server's: SIGCHLD. */
+    void (*signal)(struct model_reactor *r, int signal);
+};
+
 /* Written by its own thread, but for the parts that say otherwise. */
 struct model_reactor {
     struct server *server;
-    struct model_reactor *all; /* the process's reactors, an array */
+    const struct model_placement *placement; /* NULL: the loop serves what it accepts */
+    void *place;                             /* the placement's own */
+    struct model_reactor *all;               /* the process's reactors, an array */
     unsigned count;
     unsigned index; /* among them */
     unsigned connections_max;
@@ -61,14 +81,22 @@ struct model_reactor {
     struct model_handed handed[REACTOR_HANDED_MAX];
 };
 
-/* Makes the `count` reactors of a server, with one table of connections. 0 or
- * -errno, with *ret_reactors for model_reactors_free. */
+/* Makes the `count` reactors of a server, with one table of connections. `place`
+ * is for the placement, which may be NULL. 0 or -errno, with *ret_reactors for
+ * model_reactors_free. */
 MUST_USE int model_reactors_new(struct server *server, unsigned count,
+                                const struct model_placement *placement, void *place,
                                 struct model_reactor **ret_reactors);
 void model_reactors_free(struct model_reactor *reactors);
 
 /* Has every reactor look at the server's phase. Any thread. */
 void model_reactors_wake(const struct model_reactor *reactors);
+
+/* Has one reactor go through its loop. Any thread. */
+void model_reactor_wake(const struct model_reactor *reactor);
+
+/* A connection that was placed elsewhere is closed. Any thread. */
+void model_reactor_ended(struct model_reactor *reactor);
 
 /* Runs one reactor until the server stops and its connections are gone. Keeps the
  * outcome in `status`. */

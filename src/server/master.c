@@ -52,6 +52,7 @@ struct master {
     const struct config *config;
     const struct server_launch *launch;
     const struct model *model;
+    char model_why[MODEL_WHY_MAX];
     unsigned workers, threads;
     struct slot *slots;
     struct server_listeners listeners;
@@ -353,22 +354,29 @@ static int prepare(struct master *m)
                                  m->config->congestion, m->config->listen_by_default);
 }
 
+static unsigned threads_of(const struct model *model, const struct config *config)
+{
+    if (model->threads == MODEL_OWN)
+        return 1;
+    if (config->threads > 0)
+        return config->threads;
+    return model->threads == MODEL_PER_CPU ? os_process_cpus() : (unsigned)model->threads;
+}
+
 int server_run(const struct config *config, const struct server_launch *launch)
 {
     struct master m = {
         .config = config,
         .launch = launch,
-        .model = model_find(span_text(config->model)),
-        .workers = config->workers > 0 ? config->workers : 1,
         .access_log = { .fd = -1 },
         .has_terminal = isatty(STDERR_FILENO) == 1,
         .signal_fd = -1,
         .ready_pipe = { -1, -1 },
     };
+    m.model = model_choose(span_text(config->model), m.model_why);
     CHECK(m.model);
-    m.threads = m.model->threads == MODEL_THREADS_ONE ? 1
-                : config->threads > 0                 ? config->threads
-                                                      : os_process_cpus();
+    m.workers = config->workers > 0 ? config->workers : m.model->workers;
+    m.threads = threads_of(m.model, config);
 
     int rc = prepare(&m);
     if (rc == 0)

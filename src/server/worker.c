@@ -22,6 +22,10 @@ enum {
     CACHE_FILES_SHARE = 8   /* and at most this part of all descriptors */
 };
 
+/* How long connections between requests are left alone when a drain begins: a
+ * request may be on its way to them. */
+#define DRAIN_IDLE_NS UINT64_C(250000000)
+
 /* What the sessions of the process share, and what it was made of. */
 struct holdings {
     struct session_shared shared;
@@ -195,7 +199,7 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
 {
     struct server_listeners *l = plan->listeners;
     /* SIGINT and SIGHUP come from a terminal, to everybody: they are the master's. */
-    const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 };
+    const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD };
     struct server server = {
         .shared = &h->shared,
         .listeners = l->fd + (size_t)plan->index * plan->threads * l->count,
@@ -203,6 +207,7 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
         .listener_sets = plan->threads,
         .threads = plan->threads,
         .connections_max = connections_of(plan->config, files),
+        .drain_idle_ns = DRAIN_IDLE_NS,
         .drain_timeout_ns = plan->config->drain_timeout_ns,
         .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
     };

@@ -80,6 +80,11 @@ void session_close(struct session *s)
     drop_output(s);
 }
 
+void session_refuse(struct session *s)
+{
+    s->refusing = true;
+}
+
 bool session_idle(const struct session *s)
 {
     return s->phase == IDLE;
@@ -151,12 +156,23 @@ static struct session_exchange begin_exchange(struct session *s)
     return (struct session_exchange){ .session = s, .worker = s->worker, .out = s->output };
 }
 
+static void refuse_request(struct session *s, struct session_exchange *x)
+{
+    x->close = true;
+    s->lingering = true;
+    session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
+}
+
 static void answer_request(struct session *s, const struct http_request *request, const char *head)
 {
     struct session_exchange x = begin_exchange(s);
     x.request = request;
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
+    if (__builtin_expect(s->refusing, 0)) {
+        refuse_request(s, &x);
+        return;
+    }
     struct http_body body;
     session_plan(&x, &body);
     if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
@@ -406,12 +422,10 @@ enum session_want session_cut(struct session *s)
     return cut_short(s);
 }
 
-/* What is found in the cache is valid for this turn of the worker's loop only;
- * what is still to be sent in a later one needs a reference. */
-static void hold(struct session *s)
+void session_hold(struct session *s)
 {
     struct session_buffer *out = s->output;
-    if (!out->open || out->held || !out->entry)
+    if (!out || !out->open || out->held || !out->entry)
         return;
     site_cache_hold(&out->entry->cache);
     out->held = true;
@@ -432,17 +446,17 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     CHECK(out);
     if (__builtin_expect(consume(out, bytes), 0)) {
         note_progress(s, bytes, now_ns);
-        hold(s);
+        session_hold(s);
         return WANT_WRITE;
     }
     if (out->open) {
         if (out->file_at < out->file_end) {
             note_progress(s, bytes, now_ns);
-            hold(s);
+            session_hold(s);
             return stage_tail(out) ? WANT_WRITE : cut_short(s);
         }
         if (session_answer_next_part(out)) {
-            hold(s);
+            session_hold(s);
             return WANT_WRITE;
         }
     }

@@ -54,6 +54,7 @@ struct session {
     bool ended;              /* the peer sends no more */
     bool closing;            /* no request is answered after what is in the output */
     bool lingering;          /* when it closes, it does so slowly: the peer may still send */
+    bool refusing;           /* the next request is answered 503, and is the last */
     struct session_peer peer;
 };
 
@@ -92,6 +93,22 @@ struct session_out session_output(const struct session *s);
  * in order; 0 is allowed (it would have blocked). A file range that turned out
  * shorter is told by session_cut. */
 enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns);
+
+/* What session_output lends stays valid past this turn of the worker's loop, until the session
+ * moves on: for a send that is submitted now and finishes later. session_sent does the same after
+ * a partial send. */
+void session_hold(struct session *s);
+
+/* There is nobody to serve this connection: its next request is answered 503
+ * with Retry-After, and it is closed. */
+void session_refuse(struct session *s);
+
+/* Another thread goes on with the session, which neither is in the middle of a call nor has lent
+ * anything that is not held. */
+static inline void session_move(struct session *s, struct session_worker *worker)
+{
+    s->worker = worker;
+}
 
 /* The file ended before its announced range did: the connection cannot be saved. */
 enum session_want session_cut(struct session *s);
