@@ -263,7 +263,7 @@ static void check_timeouts(struct config_store *store)
 {
     for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
         const struct config_setting *setting = &config_setting_table[i];
-        if (setting->kind != CONFIG_DURATION && setting->kind != CONFIG_DRAIN)
+        if (setting->kind != CONFIG_DURATION && i != SETTING_drain_timeout_ns)
             continue;
         const struct config_item *item = value_of(&store->server, (enum config_setting_place)i);
         if (!item || !is_zero(item->text))

@@ -27,7 +27,11 @@ static _Atomic int error_fd = STDERR_FILENO;
 static _Atomic int threshold = LOG_INFO;
 static _Atomic unsigned long lost; /* lines for which there was no room */
 static _Atomic bool torn;          /* the last line was not written to its end */
-static const char *error_path;     /* NULL: standard error; set before there are threads */
+
+/* Set before there are threads. */
+static char error_path[PATH_MAX]; /* empty: standard error */
+static void (*divert)(void *context, const char *text);
+static void *divert_context;
 
 static const char *const level_names[] = {
     [LOG_DEBUG] = "debug",
@@ -43,22 +47,39 @@ static int open_path(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-int log_error_open(const char *path, enum log_level level)
+int log_error_open(const char *path)
+{
+    if (path == NULL || strcmp(path, "-") == 0)
+        return STDERR_FILENO;
+    if (strlen(path) >= sizeof(error_path))
+        return -ENAMETOOLONG;
+    return open_path(path);
+}
+
+void log_error_drop(int fd)
+{
+    if (fd >= 0 && fd != STDERR_FILENO)
+        (void)close(fd);
+}
+
+void log_error_use(int fd, const char *path, enum log_level level)
 {
     atomic_store(&threshold, (int)level);
-    int fd = STDERR_FILENO;
-    if (path != NULL && strcmp(path, "-") != 0)
-        fd = open_path(path);
-    const int old = atomic_exchange(&error_fd, fd >= 0 ? fd : STDERR_FILENO);
-    error_path = fd >= 0 && fd != STDERR_FILENO ? path : NULL;
-    if (old != STDERR_FILENO)
-        (void)close(old);
-    return fd >= 0 ? 0 : fd;
+    error_path[0] = '\0';
+    if (fd != STDERR_FILENO)
+        (void)snprintf(error_path, sizeof(error_path), "%s", path);
+    log_error_drop(atomic_exchange(&error_fd, fd));
+}
+
+void log_error_divert(void (*hear)(void *context, const char *text), void *context)
+{
+    divert = hear;
+    divert_context = context;
 }
 
 int log_error_reopen(void)
 {
-    if (error_path == NULL)
+    if (error_path[0] == '\0')
         return 0;
     const int fd = open_path(error_path);
     if (fd < 0)
@@ -144,7 +165,9 @@ write_formatted(enum log_level level, unsigned long held_back, const char *forma
     const int saved_errno = errno;
     char text[LOG_ERROR_LINE_MAX];
     const int len = vsnprintf(text, sizeof(text), format, arguments);
-    if (len >= 0)
+    if (len >= 0 && level == LOG_ERROR && divert != NULL)
+        divert(divert_context, text);
+    else if (len >= 0)
         write_text(level, span_first(span_of(text, (size_t)len), sizeof(text) - 1),
                    (size_t)len >= sizeof(text), held_back);
     errno = saved_errno;

@@ -16,11 +16,22 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 /* A line longer than this is cut, marked with "..."; a pipe takes it in one piece. */
 enum { LOG_ERROR_LINE_MAX = 2048 };
 
-/* Sends lines of at least `level` to the file at `path` (NULL or "-": standard
- * error). The path is borrowed for good. Returns 0 or -errno, and then goes on
- * with standard error. Before any other thread logs. Without it, lines of at
- * least LOG_INFO go to standard error. */
-MUST_USE int log_error_open(const char *path, enum log_level level);
+/* Opens a place for lines: a file, or for NULL and "-" standard error. Returns a
+ * descriptor for log_error_use, or -errno. */
+MUST_USE int log_error_open(const char *path);
+
+/* Sends lines of at least `level` to `fd`, which log_error_open gave for `path`, and
+ * takes it; what was used before is closed. The path is copied. Before any other
+ * thread logs. Without it, lines of at least LOG_INFO go to standard error. */
+void log_error_use(int fd, const char *path, enum log_level level);
+
+/* Lets go of a descriptor of log_error_open that was not used. */
+void log_error_drop(int fd);
+
+/* Until it is called with NULL, lines of level LOG_ERROR go to `hear` and nowhere
+ * else, without time and process: for whoever asked for what failed. Before any
+ * other thread logs. */
+void log_error_divert(void (*hear)(void *context, const char *text), void *context);
 
 /* Opens the path anew after a rotation; keeps the old file when that fails. Any
  * thread. Returns 0 or -errno. */

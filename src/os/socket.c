@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ADDRESS_TEXT_MAX = 64 };
+enum { ADDRESS_TEXT_MAX = 64, CONGESTION_NAME_MAX = 32 };
 
 /* ---- addresses ---- */
 
@@ -127,6 +127,29 @@ static bool is_any_v6(const struct os_socket_address *address)
     return memcmp(&in.sin6_addr, &in6addr_any, sizeof(in6addr_any)) == 0;
 }
 
+/* What connections get for which nothing is chosen. */
+static int find_default_congestion(char *out, socklen_t size)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int rc = getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, out, &size) < 0 ? -errno : 0;
+    os_file_close(fd);
+    return rc;
+}
+
+int os_socket_set_congestion(int fd, const char *name)
+{
+    char usual[CONGESTION_NAME_MAX] = "";
+    int rc = name ? 0 : find_default_congestion(usual, sizeof(usual) - 1);
+    if (rc < 0)
+        return rc;
+    if (!name)
+        name = usual;
+    socklen_t len = (socklen_t)strlen(name);
+    return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, len) < 0 ? -errno : 0;
+}
+
 /* Accepted sockets inherit these, so that no connection pays for setting them. */
 static int set_tcp_options(int fd, const struct os_socket_address *address,
                            const struct os_socket_options *options)
@@ -140,10 +163,8 @@ static int set_tcp_options(int fd, const struct os_socket_address *address,
         rc = set_flag(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_s);
     if (rc == 0 && address->storage.ss_family == AF_INET6)
         rc = set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, is_any_v6(address) ? 0 : 1);
-    if (rc == 0 && options->congestion &&
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, options->congestion,
-                   (socklen_t)strlen(options->congestion)) < 0)
-        rc = -errno;
+    if (rc == 0 && options->congestion)
+        rc = os_socket_set_congestion(fd, options->congestion);
     return rc;
 }
 
@@ -175,8 +196,7 @@ static int bind_address(int fd, const struct os_socket_address *address)
     return rc;
 }
 
-int os_socket_listen(const struct os_socket_address *address,
-                     const struct os_socket_options *options)
+int os_socket_bind(const struct os_socket_address *address, const struct os_socket_options *options)
 {
     int family = address->storage.ss_family;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -185,13 +205,42 @@ int os_socket_listen(const struct os_socket_address *address,
     int rc = family == AF_UNIX ? 0 : set_tcp_options(fd, address, options);
     if (rc == 0)
         rc = bind_address(fd, address);
-    if (rc == 0 && listen(fd, options->backlog) < 0)
-        rc = -errno;
     if (rc < 0) {
         os_file_close(fd);
         return rc;
     }
     return fd;
+}
+
+int os_socket_listen(int fd, int backlog)
+{
+    return listen(fd, backlog) < 0 ? -errno : 0;
+}
+
+int os_socket_share_port(int fd)
+{
+    return set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+}
+
+bool os_socket_same(const struct os_socket_address *a, const struct os_socket_address *b)
+{
+    return a->len == b->len && memcmp(&a->storage, &b->storage, a->len) == 0;
+}
+
+uint16_t os_socket_port(const struct os_socket_address *address)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    memcpy(&in, &address->storage, sizeof(in));
+    memcpy(&in6, &address->storage, sizeof(in6));
+    switch (address->storage.ss_family) {
+    case AF_INET:
+        return ntohs(in.sin_port);
+    case AF_INET6:
+        return ntohs(in6.sin6_port);
+    default:
+        return 0;
+    }
 }
 
 int os_socket_local(int fd, struct os_socket_address *ret_address)

@@ -27,19 +27,35 @@ MUST_USE int os_socket_parse(const char *text, struct os_socket_address *ret_add
  * or "unix:/path". Returns false when `size` is too small. */
 bool os_socket_url(const struct os_socket_address *address, char *out, size_t size);
 
+/* The port, or 0 when it has none. */
+uint16_t os_socket_port(const struct os_socket_address *address);
+
+/* Whether both are the same address, as it was read. */
+bool os_socket_same(const struct os_socket_address *a, const struct os_socket_address *b);
+
 struct os_socket_options {
-    int backlog;
-    bool share_port;        /* SO_REUSEPORT: several listeners of one address */
+    bool share_port;        /* beside others of this user that do too; see os_socket_share_port */
     int defer_s;            /* TCP_DEFER_ACCEPT: connections that have sent nothing are not
                                accepted for about so many seconds; 0: at once */
     const char *congestion; /* TCP congestion control of its connections; NULL: the system's */
 };
 
-/* Opens a listener. A Unix socket file that nobody listens on any more is
- * replaced; one in use gives -EADDRINUSE. IPv6 listeners take no IPv4 traffic
- * unless the address is `*`. */
-MUST_USE int os_socket_listen(const struct os_socket_address *address,
-                              const struct os_socket_options *options);
+/* Makes a socket that has its address and does not listen yet. A Unix socket file
+ * that nobody listens on any more is replaced; one in use gives -EADDRINUSE, as does
+ * a TCP address that somebody listens on. IPv6 sockets take no IPv4 traffic unless
+ * the address is `*`. */
+MUST_USE int os_socket_bind(const struct os_socket_address *address,
+                            const struct os_socket_options *options);
+
+/* Connections are let in from now on. -EADDRINUSE: another was faster. */
+MUST_USE int os_socket_listen(int fd, int backlog);
+
+/* Lets further sockets of this user have the address of a TCP socket, those that say
+ * so too (SO_REUSEPORT). It may listen already; the kernel then spreads connections. */
+MUST_USE int os_socket_share_port(int fd);
+
+/* Sets the congestion control of a listener's connections to come; NULL: the system's. */
+MUST_USE int os_socket_set_congestion(int fd, const char *name);
 
 /* The address a listener got (its port, when 0 was asked). */
 MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir serve`: reads the configuration and hands it to the server.
+ * `weir serve`: reads the configuration and hands it to the server, which may ask for
+ * it again.
  */
 #include "config/read.h"
 #include "program/command.h"
@@ -18,6 +19,11 @@ static bool is_config_file(const char *argument)
            S_ISREG(info.st_mode);
 }
 
+static struct config_store *read_configuration(void *request)
+{
+    return config_read(request);
+}
+
 static int serve(const struct program_options *options)
 {
     struct config_request request = {
@@ -29,16 +35,19 @@ static int serve(const struct program_options *options)
         .output_is_terminal = isatty(STDOUT_FILENO) == 1,
     };
     struct config_store *store = config_read(&request);
-    int status;
     config_print_problems(store, stderr);
     if (config_errors(store) > 0) {
-        status = config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
-    } else {
-        struct server_launch launch = { .ready_fd = options->ready_fd, .quiet = options->quiet };
-        status = server_run(config_result(store), &launch);
+        int status = config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+        config_free(store);
+        return status;
     }
-    config_free(store);
-    return status;
+    struct server_launch launch = {
+        .ready_fd = options->ready_fd,
+        .quiet = options->quiet,
+        .read = read_configuration,
+        .context = &request,
+    };
+    return server_run(store, &launch);
 }
 
 int program_serve(const struct program_command *command, const char *const *arguments)

@@ -3,16 +3,13 @@
 
 #include "log/error.h"
 #include "os/file.h"
-#include "os/socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096, URL_MAX = 160 };
+enum { BACKLOG = 4096 };
 
 static const char *cure_of(int error)
 {
@@ -32,62 +29,181 @@ static const char *cure_of(int error)
     }
 }
 
-/* Opens the first socket of an address, and makes `address` what it got, so that
- * further ones share a port that the kernel picked. */
-static int open_first(struct os_socket_address *address, const struct os_socket_options *options)
+static int tell_failure(const char *where, int rc)
 {
-    int fd = os_socket_listen(address, options);
+    log_error(LOG_ERROR, "cannot listen on %s: %s%s", where, strerror(-rc), cure_of(-rc));
+    return rc;
+}
+
+static bool is_unix(const struct server_address *address)
+{
+    return address->asked.storage.ss_family == AF_UNIX;
+}
+
+/* ---- groups ---- */
+
+/* Keeps `fd` in the group, or closes it. 0 or -errno, also the one that `fd` is. */
+static int add_socket(struct server_address *address, int fd)
+{
     if (fd < 0)
         return fd;
-    int rc = os_socket_local(fd, address);
-    if (rc < 0) {
+    int *grown = realloc(address->fd, (address->count + 1) * sizeof(*grown));
+    if (!grown) {
         os_file_close(fd);
-        return rc;
+        return -ENOMEM;
     }
-    return fd;
+    address->fd = grown;
+    address->fd[address->count++] = fd;
+    return 0;
 }
 
-static int duplicate(int fd)
+static int share_port(const struct server_address *address)
 {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return copy < 0 ? -errno : copy;
+    int rc = 0;
+    for (size_t i = 0; i < address->count && rc == 0; i++)
+        rc = os_socket_share_port(address->fd[i]);
+    return rc;
 }
 
-static int open_address(struct server_listeners *l, size_t index, const char *text, size_t threads,
-                        const char *congestion)
+/* Makes the group have `sets` sockets. Those that are more than before do not listen yet. */
+static int grow(struct server_address *address, size_t sets, struct os_socket_options options)
 {
-    struct os_socket_address address;
-    int rc = os_socket_parse(text, &address);
+    if (is_unix(address) || address->count >= sets)
+        return 0;
+    int rc = address->listening > 0 ? share_port(address) : 0; /* else begin_group does */
+    options.share_port = true;
+    while (rc == 0 && address->count < sets)
+        rc = add_socket(address, os_socket_bind(&address->got, &options));
+    return rc;
+}
+
+/* Closes the sockets that never listened. */
+static void shrink(struct server_address *address)
+{
+    while (address->count > address->listening)
+        os_file_close(address->fd[--address->count]);
+}
+
+/* ---- addresses ---- */
+
+/* The address, unless these listeners have it already: port 0 may be asked for twice. */
+static struct server_address *find(const struct server_addresses *addresses,
+                                   const struct server_listeners *taken,
+                                   const struct os_socket_address *asked)
+{
+    struct server_address *address = addresses->first;
+    for (; address; address = address->next) {
+        bool free_to_take = os_socket_same(&address->asked, asked) ||
+                            os_socket_same(&address->got, asked);
+        for (size_t i = 0; i < taken->count && free_to_take; i++)
+            free_to_take = taken->each[i].address != address;
+        if (free_to_take)
+            break;
+    }
+    return address;
+}
+
+/* An address that is in use may be in use by us, under another name: *:80 and
+ * 192.0.2.1:80 can be open together while one follows the other. */
+static int bind_beside_ours(const struct server_addresses *addresses,
+                            const struct os_socket_address *asked, struct os_socket_options options)
+{
+    uint16_t port = os_socket_port(asked);
+    bool ours = false;
+    int rc = 0;
+    for (const struct server_address *a = addresses->first; port > 0 && a && rc == 0; a = a->next) {
+        if (os_socket_port(&a->got) != port || os_socket_same(&a->got, asked))
+            continue;
+        ours = true;
+        rc = share_port(a);
+    }
+    if (rc < 0 || !ours)
+        return rc < 0 ? rc : -EADDRINUSE;
+    options.share_port = true;
+    return os_socket_bind(asked, &options);
+}
+
+static int open_first(struct server_address *address, const struct server_addresses *addresses,
+                      const struct os_socket_options *options)
+{
+    int fd = os_socket_bind(&address->asked, options);
+    if (fd == -EADDRINUSE)
+        fd = bind_beside_ours(addresses, &address->asked, *options);
+    int rc = add_socket(address, fd);
+    if (rc == 0)
+        rc = os_socket_local(fd, &address->got);
+    if (rc == 0 && !os_socket_url(&address->got, address->url, sizeof(address->url)))
+        rc = -ENAMETOOLONG;
+    if (rc == 0 && is_unix(address)) { /* without a listener its file would count as stale */
+        rc = os_socket_listen(fd, BACKLOG);
+        address->listening = rc == 0;
+    }
+    return rc;
+}
+
+static void remove_address(struct server_addresses *addresses, struct server_address *address)
+{
+    struct server_address **link = &addresses->first;
+    while (*link != address)
+        link = &(*link)->next;
+    *link = address->next;
+    for (size_t i = 0; i < address->count; i++)
+        os_file_close(address->fd[i]);
+    if (is_unix(address) && address->url[0])
+        (void)unlink(address->url + sizeof("unix:") - 1); /* already gone is as good */
+    free(address->fd);
+    free(address);
+}
+
+static struct server_address *add_address(struct server_addresses *addresses,
+                                          const struct os_socket_address *asked)
+{
+    struct server_address *address = calloc(1, sizeof(*address));
+    if (!address)
+        return NULL;
+    address->asked = *asked;
+    address->next = addresses->first;
+    addresses->first = address;
+    return address;
+}
+
+static void let_go(struct server_addresses *addresses, struct server_address *address)
+{
+    address->users--;
+    if (address->users == 0)
+        remove_address(addresses, address);
+    else
+        shrink(address);
+}
+
+static int open_address(struct server_listeners *l, struct server_addresses *addresses,
+                        const char *text, size_t sets, const char *congestion)
+{
+    struct os_socket_address asked;
+    int rc = os_socket_parse(text, &asked);
     if (rc < 0)
         return rc;
-    bool unix_socket = address.storage.ss_family == AF_UNIX;
     struct os_socket_options options = {
-        .backlog = BACKLOG,
         .defer_s = 1, /* the request is there when it is accepted, and epoll is not needed */
-        .share_port = l->sets > 1,
         .congestion = congestion,
     };
-    for (size_t set = 0; set < l->sets; set++) {
-        int *fd = &l->fd[set * l->count + index];
-        if (set == 0)
-            *fd = open_first(&address, &options);
-        else if (!unix_socket)
-            *fd = os_socket_listen(&address, &options);
-        else if (set % threads == 0)
-            *fd = duplicate(l->fd[index]);
-        else
-            continue;
-        if (*fd < 0) {
-            rc = *fd;
-            *fd = -1;
-            return rc;
-        }
+    struct server_address *address = find(addresses, l, &asked);
+    bool is_new = !address;
+    if (is_new)
+        address = add_address(addresses, &asked);
+    if (!address)
+        return -ENOMEM;
+    address->users++;
+    if (is_new)
+        rc = open_first(address, addresses, &options);
+    if (rc == 0)
+        rc = grow(address, sets, options);
+    if (rc < 0) {
+        let_go(addresses, address);
+        return rc;
     }
-    char url[URL_MAX];
-    if (!os_socket_url(&address, url, sizeof(url)))
-        return -ENAMETOOLONG;
-    l->url[index] = strdup(url);
-    return l->url[index] ? 0 : -ENOMEM;
+    l->each[l->count] = (struct server_listener){ address, address->count };
+    return 0;
 }
 
 static bool is_missing(int error)
@@ -95,74 +211,100 @@ static bool is_missing(int error)
     return error == -EADDRNOTAVAIL || error == -EAFNOSUPPORT;
 }
 
-static int open_all(struct server_listeners *l, const char *const *listen, size_t threads,
-                    const char *congestion, bool by_default)
+int server_listeners_open(struct server_listeners *listeners, struct server_addresses *addresses,
+                          const char *const *listen, size_t sets, const char *congestion,
+                          bool by_default)
 {
-    size_t opened = 0;
-    for (size_t i = 0; i < l->count; i++) {
-        int rc = open_address(l, i, listen[i], threads, congestion);
-        if (rc == 0) {
-            opened++;
-        } else if (!by_default || !is_missing(rc) || (i + 1 == l->count && opened == 0)) {
-            log_error(LOG_ERROR, "cannot listen on %s: %s%s", listen[i], strerror(-rc),
-                      cure_of(-rc));
-            return rc;
-        }
+    size_t count = 0, opened = 0;
+    while (listen[count])
+        count++;
+    *listeners = (struct server_listeners){ .each = calloc(count, sizeof(*listeners->each)) };
+    int rc = listeners->each ? 0 : -ENOMEM;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = open_address(listeners, addresses, listen[i], sets, congestion);
+        opened += rc == 0;
+        bool last = i + 1 == count && opened == 0;
+        if (by_default && is_missing(rc) && !last)
+            rc = 0;
+        else if (rc < 0)
+            (void)tell_failure(listen[i], rc);
+        listeners->count += rc == 0;
+    }
+    if (rc < 0)
+        server_listeners_close(listeners, addresses);
+    return rc;
+}
+
+/* The first socket listens alone before it shares the port: so another server of
+ * this user that does the same is noticed. */
+static int begin_group(struct server_address *address, const char *congestion)
+{
+    int rc = 0;
+    while (address->listening < address->count && rc == 0) {
+        rc = os_socket_listen(address->fd[address->listening], BACKLOG);
+        address->listening += rc == 0;
+        if (rc == 0 && address->listening == 1 && address->count > 1)
+            rc = share_port(address);
+    }
+    for (size_t i = 0; i < address->count && rc == 0 && !is_unix(address); i++)
+        rc = os_socket_set_congestion(address->fd[i], congestion);
+    return rc;
+}
+
+int server_listeners_begin(struct server_listeners *listeners, const char *congestion)
+{
+    for (size_t i = 0; i < listeners->count; i++) {
+        struct server_address *address = listeners->each[i].address;
+        int rc = address ? begin_group(address, congestion) : 0;
+        if (rc < 0)
+            return tell_failure(address->url, rc);
     }
     return 0;
 }
 
-int server_listeners_open(struct server_listeners *listeners, const char *const *listen,
-                          size_t workers, size_t threads, const char *congestion, bool by_default)
+void server_listeners_close(struct server_listeners *listeners, struct server_addresses *addresses)
 {
-    *listeners = (struct server_listeners){ .sets = workers * threads };
-    struct server_listeners *l = listeners;
-    while (listen[l->count])
-        l->count++;
-    l->fd = malloc(l->sets * l->count * sizeof(*l->fd));
-    l->url = calloc(l->count, sizeof(*l->url));
-    if (!l->fd || !l->url) {
-        server_listeners_free(l);
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < l->sets * l->count; i++)
-        l->fd[i] = -1;
-    int rc = open_all(l, listen, threads, congestion, by_default);
-    if (rc < 0) {
-        server_listeners_close(l, true);
-        server_listeners_free(l);
-    }
-    return rc;
-}
-
-void server_listeners_keep(struct server_listeners *listeners, size_t worker, size_t threads)
-{
-    struct server_listeners *l = listeners;
-    for (size_t i = 0; i < l->sets * l->count; i++) {
-        if (i / l->count / threads == worker)
-            continue;
-        os_file_close(l->fd[i]);
-        l->fd[i] = -1;
-    }
-}
-
-void server_listeners_close(struct server_listeners *listeners, bool unlink_files)
-{
-    struct server_listeners *l = listeners;
-    for (size_t i = 0; l->fd && i < l->sets * l->count; i++) {
-        os_file_close(l->fd[i]);
-        l->fd[i] = -1;
-    }
-    for (size_t i = 0; unlink_files && l->url && i < l->count; i++)
-        if (l->url[i] && strncmp(l->url[i], "unix:", 5) == 0)
-            (void)unlink(l->url[i] + 5); /* already gone is as good */
-}
-
-void server_listeners_free(struct server_listeners *listeners)
-{
-    for (size_t i = 0; listeners->url && i < listeners->count; i++)
-        free(listeners->url[i]);
-    free(listeners->url);
-    free(listeners->fd);
+    for (size_t i = 0; i < listeners->count; i++)
+        if (listeners->each[i].address)
+            let_go(addresses, listeners->each[i].address);
+    free(listeners->each);
     *listeners = (struct server_listeners){ 0 };
+}
+
+/* ---- in a worker ---- */
+
+int *server_listeners_lay_out(const struct server_listeners *listeners, size_t sets, size_t first,
+                              size_t count, size_t *ret_columns)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < listeners->count; i++)
+        columns += (listeners->each[i].sockets + sets - 1) / sets;
+    int *fd = malloc((count * columns + 1) * sizeof(*fd));
+    for (size_t i = 0; fd && i < count * columns; i++)
+        fd[i] = -1;
+    size_t column = 0;
+    for (size_t i = 0; fd && i < listeners->count; i++) {
+        const struct server_listener *l = &listeners->each[i];
+        for (size_t j = 0; j < l->sockets; j++)
+            if (j % sets >= first && j % sets < first + count)
+                fd[(j % sets - first) * columns + column + j / sets] = l->address->fd[j];
+        if (l->address && is_unix(l->address) && count > 0)
+            fd[column] = l->address->fd[0]; /* there is one for all, in one thread of each worker */
+        column += (l->sockets + sets - 1) / sets;
+    }
+    *ret_columns = columns;
+    return fd;
+}
+
+void server_addresses_leave(const struct server_addresses *addresses, const int *keep, size_t kept)
+{
+    for (const struct server_address *a = addresses->first; a; a = a->next) {
+        for (size_t i = 0; i < a->count; i++) {
+            bool mine = false;
+            for (size_t k = 0; k < kept && !mine; k++)
+                mine = keep[k] == a->fd[i];
+            if (!mine)
+                os_file_close(a->fd[i]);
+        }
+    }
 }

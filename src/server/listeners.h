@@ -1,36 +1,76 @@
 /* SPDX-License-Identifier: MIT
  *
- * The listening sockets of a server, opened once by the master and inherited by
- * every worker process, so that a worker's death leaves what waits in them.
+ * The listening sockets: the master opens and keeps them, worker processes
+ * inherit them, so that neither a worker's death nor a reload loses what waits.
+ *
+ * The sockets belong to the addresses, and these are shared by all generations
+ * (server/generation.h) that name them. A TCP address has a socket for each
+ * thread that accepts, a group that shares the port (SO_REUSEPORT). A group only
+ * grows: what waits in a socket that is closed is reset, so when fewer threads
+ * accept than before, some of them take several sockets.
+ *
+ * A new socket of a group is bound at once, so that what is wrong shows early,
+ * and listens only once its generation is about to serve: a reload that fails
+ * leaves nobody waiting.
  */
 #pragma once
 
 #include "base/check.h"
+#include "os/socket.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct server_listeners {
-    size_t count; /* addresses */
-    size_t sets;  /* of sockets, one for each accepting thread of each worker */
-    int *fd;      /* sets x count, set after set; -1: this set has none for the address */
-    char **url;   /* count; NULL: the address was passed over */
+enum { SERVER_URL_MAX = 160 };
+
+struct server_address {
+    struct server_address *next;
+    struct os_socket_address asked, got; /* they differ in the port, where 0 was asked for */
+    char url[SERVER_URL_MAX];
+    int *fd;          /* the group */
+    size_t count;     /* of them */
+    size_t listening; /* so many of the first ones listen */
+    unsigned users;   /* generations */
 };
 
-/* Opens every address of `listen` (NULL-terminated) for `workers` processes of
- * `threads` accepting threads. With `by_default` nobody asked for these very
+/* Every address of the master; zeroed: none. */
+struct server_addresses {
+    struct server_address *first;
+};
+
+/* The addresses of one generation. Zeroed: none. */
+struct server_listeners {
+    size_t count;
+    struct server_listener {
+        struct server_address *address; /* NULL: it was passed over */
+        size_t sockets;                 /* of its group, the first ones */
+    } * each;
+};
+
+/* Takes every address of `listen` (NULL-terminated) into use for `sets` accepting
+ * threads: those that are there already, with further sockets where the group is
+ * too small, and new ones. With `by_default` nobody asked for these very
  * addresses, and those the machine does not have are passed over, except the
- * last that is left. Failures are told in the error log with cause and
- * cure. 0 or -errno; on failure nothing stays open. */
-MUST_USE int server_listeners_open(struct server_listeners *listeners, const char *const *listen,
-                                   size_t workers, size_t threads, const char *congestion,
-                                   bool by_default);
+ * last that is left. Failures are told in the error log with cause and cure.
+ * 0 or -errno; on failure all is as it was. */
+MUST_USE int server_listeners_open(struct server_listeners *listeners,
+                                   struct server_addresses *addresses, const char *const *listen,
+                                   size_t sets, const char *congestion, bool by_default);
 
-/* Closes the sockets of every worker but `worker`, which has `threads` sets. */
-void server_listeners_keep(struct server_listeners *listeners, size_t worker, size_t threads);
+/* Lets connections in: from now on they wait for the workers. 0 or -errno, told in
+ * the error log. */
+MUST_USE int server_listeners_begin(struct server_listeners *listeners, const char *congestion);
 
-/* Closes the sockets; `unlink_files` removes Unix socket files too. Idempotent. */
-void server_listeners_close(struct server_listeners *listeners, bool unlink_files);
+/* Gives the addresses up. Those that no other generation uses are closed here,
+ * and their socket files removed; workers that have them may still empty them.
+ * Idempotent. */
+void server_listeners_close(struct server_listeners *listeners, struct server_addresses *addresses);
 
-/* Frees what is left. Accepts a zeroed struct. */
-void server_listeners_free(struct server_listeners *listeners);
+/* The sockets of the sets `first` to `first + count - 1` of `sets`, set after set,
+ * with *ret_columns places each, of which those that stay empty are -1. Gives an
+ * array for free(); NULL when there is no memory. */
+int *server_listeners_lay_out(const struct server_listeners *listeners, size_t sets, size_t first,
+                              size_t count, size_t *ret_columns);
+
+/* In a worker: closes every socket but the `kept` ones in `keep`. */
+void server_addresses_leave(const struct server_addresses *addresses, const int *keep, size_t kept);

@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: MIT
  *
  * Theory of operation. The master opens what can fail for want of rights or of
- * a free port, forks the workers and then only waits: for signals, and for
- * workers that die. Its listeners stay open, so that connections wait in the
- * kernel while a dead worker is replaced. It never reads from the network.
+ * a free port, forks the workers and then only waits: for signals, for workers
+ * that die, and for those that get ready. It never reads from the network.
+ *
+ * What it supervises are generations (server/generation.h), each made from one
+ * reading of the configuration. One serves; another may be starting, to take its
+ * place when all its workers are ready; earlier ones drain. Addresses that stay
+ * keep their sockets, so that connections wait in the kernel and none is refused,
+ * whether a worker is replaced or all of them.
  *
  *   SIGTERM, SIGINT   workers drain; the second one ends them at once
  *   SIGQUIT           workers end at once
  *   SIGUSR1           logs are reopened, here and in the workers
- *   SIGHUP            the terminal is gone: as SIGTERM; without one nothing, but said
+ *   SIGHUP            the configuration is read again: begin_reload. On a terminal it
+ *                     means that this is gone: as SIGTERM
+ *
+ * A reload that fails changes nothing. One that is asked for during another is
+ * done after it, and a stop wins over both.
  *
  * Workers are told with SIGTERM (drain) and SIGQUIT (now). A drain that is told
  * twice is one drain, for process managers signal every process of a service.
  */
 #include "server/server.h"
 
+#include "config/read.h"
 #include "log/error.h"
 #include "os/clock.h"
-#include "os/process.h"
 #include "os/signal.h"
-#include "server/worker.h"
+#include "server/generation.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,363 +40,370 @@
 #include <unistd.h>
 
 enum {
-    QUICK_DEATHS = 3, /* so many are replaced at once; then each waits longer */
-    BACKOFF_FIRST_MS = 100,
-    BACKOFF_LAST_MS = 1000,
-    CALM_MS = 10000,     /* a worker that lived this long is forgiven its predecessors */
-    KILL_GRACE_MS = 2000 /* from "end now" to SIGKILL */
-};
-#define MS_NS UINT64_C(1000000)
-
-struct slot {
-    pid_t pid; /* 0: none */
-    bool ready;
-    uint64_t started_ns;
-    uint64_t restart_ns; /* when a dead one is replaced */
-    unsigned deaths;     /* in quick succession */
+    GENERATIONS_MAX = 32, /* that are there at once; a further reload is refused */
+    RELOAD_MAX_S = 60     /* for the workers of a reload to get ready */
 };
 
 struct master {
-    const struct config *config;
     const struct server_launch *launch;
-    const struct model *model;
-    char model_why[MODEL_WHY_MAX];
-    unsigned workers, threads;
-    struct slot *slots;
-    struct server_listeners listeners;
-    struct log_access_sink access_log;
+    struct server_addresses addresses;
+    struct server_generation *generations; /* the newest first */
+    unsigned generation_count;
+    struct server_generation *starting, *serving; /* of them; or NULL */
+    struct server_generation_host host;
     int signal_fd;
-    int ready_pipe[2];
-    unsigned ready_count;
-    bool announced;
     bool has_terminal;
+    bool announced; /* it has served, and whoever started it was told */
     bool stopping;
     bool failed;
-    uint64_t kill_ns; /* when workers that are still there are killed */
+    bool reload_again; /* asked for while one was under way */
+
+    /* What is wrong, for whoever asked for the reload that is under way: lines as
+     * `weir check` prints them. NULL: there is none. */
+    FILE *report;
+    char *report_text;
+    size_t report_len;
 };
 
-/* ---- workers ---- */
-
-static _Noreturn void be_worker(struct master *m, unsigned index, pid_t master_pid)
+/* In a new worker process. */
+static void leave(void *context, const struct server_generation *g)
 {
+    struct master *m = context;
     close(m->signal_fd);
-    close(m->ready_pipe[0]);
     if (!m->announced && m->launch->ready_fd >= 0)
         close(m->launch->ready_fd); /* its reader waits for the end */
-    server_listeners_keep(&m->listeners, index, m->threads);
-    int status = 1;
-    if (os_process_end_with_parent(SIGTERM, master_pid) == 0) {
-        struct server_worker_plan plan = {
-            .config = m->config,
-            .model = m->model,
-            .threads = m->threads,
-            .index = index,
-            .listeners = &m->listeners,
-            .access_log = &m->access_log,
-            .ready_fd = m->ready_pipe[1],
-        };
-        status = server_worker_run(&plan);
-    }
-    server_listeners_close(&m->listeners, false);
-    server_listeners_free(&m->listeners);
-    free(m->slots);
-    exit(status);
+    for (struct server_generation *other = m->generations; other; other = other->next)
+        if (other != g)
+            server_generation_leave(other);
 }
 
-static void start_worker(struct master *m, unsigned index)
+/* ---- telling that it serves ---- */
+
+static const char *plural(size_t count)
 {
-    struct slot *slot = &m->slots[index];
-    uint64_t now = os_clock_now_ns();
-    pid_t master_pid = getpid();
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        be_worker(m, index, master_pid);
-    if (pid < 0) {
-        log_error(LOG_ERROR, "cannot start a worker: %s; trying again", strerror(errno));
-        slot->restart_ns = now + BACKOFF_LAST_MS * MS_NS;
+    return count == 1 ? "" : "s";
+}
+
+static void describe(const struct server_generation *g, char *out, size_t size)
+{
+    snprintf(out, size, "model %s, %u worker%s x %u thread%s", g->model->name, g->workers,
+             plural(g->workers), g->threads, plural(g->threads));
+}
+
+static void print_urls(const struct server_generation *g, FILE *out, const char *before)
+{
+    for (size_t i = 0; i < g->listeners.count; i++)
+        if (g->listeners.each[i].address)
+            fprintf(out, "%s%s\n", before, g->listeners.each[i].address->url);
+}
+
+static void announce(struct master *m, const struct server_generation *g)
+{
+    m->announced = true;
+    if (!m->launch->quiet) {
+        char text[160];
+        describe(g, text, sizeof(text));
+        print_urls(g, stderr, "weir serves ");
+        fprintf(stderr, "%s; stop with Ctrl-C\n", text);
+    }
+    if (m->launch->ready_fd < 0)
+        return;
+    FILE *ready = fdopen(m->launch->ready_fd, "w");
+    if (ready)
+        print_urls(g, ready, "");
+    if (!ready || fclose(ready) != 0)
+        log_error(LOG_WARNING, "cannot write to --ready-fd %d: %s", m->launch->ready_fd,
+                  strerror(errno));
+}
+
+/* ---- reloading ---- */
+
+static void begin_reload(struct master *m);
+
+/* The end of every reload, good or not. What went wrong is in report_text, lines
+ * ended by newlines. */
+static void reload_finished(struct master *m, bool good)
+{
+    if (!m->report || fclose(m->report) != 0)
+        m->report_len = 0;
+    if (good) {
+        char text[160];
+        describe(m->serving, text, sizeof(text));
+        log_error(LOG_INFO, "reloaded: %s, %u site%s", text, m->serving->config->site_count,
+                  plural(m->serving->config->site_count));
+    } else {
+        for (size_t i = 0; i < m->report_len; i++)
+            if (m->report_text[i] == '\n')
+                m->report_text[i] = i + 1 < m->report_len ? '|' : '\0';
+        log_error(LOG_ERROR, "reload failed, the old configuration goes on: %s",
+                  m->report_len > 0 ? m->report_text : "out of memory");
+    }
+    free(m->report_text);
+    m->report = NULL;
+    m->report_text = NULL;
+    m->report_len = 0;
+}
+
+/* A generation serves, the first one or another: the one place where that is told. */
+static void now_serving(struct master *m)
+{
+    if (m->announced)
+        reload_finished(m, true);
+    else
+        announce(m, m->serving);
+}
+
+/* The generation that is starting has failed, and says why. */
+static void give_up(struct master *m)
+{
+    struct server_generation *g = m->starting;
+    m->starting = NULL;
+    if (m->report) {
+        fprintf(m->report, "weir: %s\n", g->why);
+        server_generation_end(g, &m->addresses);
+        reload_finished(m, false);
         return;
     }
-    slot->pid = pid;
-    slot->started_ns = now;
-    slot->restart_ns = 0;
+    log_error(LOG_ERROR, "%s", g->why);
+    server_generation_end(g, &m->addresses);
+    m->failed = m->stopping = true;
 }
 
-static struct slot *slot_of(struct master *m, pid_t pid)
+/* Takes the generation in whose workers are all ready; the one before it drains. */
+static void change_over(struct master *m)
 {
-    for (unsigned i = 0; i < m->workers; i++)
-        if (m->slots[i].pid == pid)
-            return &m->slots[i];
-    return NULL;
-}
-
-static void tell_death(pid_t pid, int status)
-{
-    if (WIFSIGNALED(status))
-        log_error(LOG_ERROR, "worker %d was killed by signal %d (%s)", (int)pid, WTERMSIG(status),
-                  strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status) != 0)
-        log_error(LOG_ERROR, "worker %d ended with status %d", (int)pid, WEXITSTATUS(status));
-    else
-        log_error(LOG_INFO, "worker %d has ended", (int)pid);
-}
-
-/* A worker that dies is replaced at once; one that keeps dying, after a while
- * that grows to a second. */
-static void plan_restart(struct slot *slot, uint64_t now)
-{
-    if (now - slot->started_ns > CALM_MS * MS_NS)
-        slot->deaths = 0;
-    slot->deaths++;
-    uint64_t wait_ms = 0;
-    if (slot->deaths > QUICK_DEATHS) {
-        unsigned doublings = slot->deaths - QUICK_DEATHS - 1;
-        wait_ms = doublings < 4 ? (uint64_t)BACKOFF_FIRST_MS << doublings : BACKOFF_LAST_MS;
+    struct server_generation *old = m->serving;
+    if (server_generation_go(m->starting) < 0) {
+        give_up(m);
+        return;
     }
-    slot->restart_ns = now + wait_ms * MS_NS;
+    m->serving = m->starting;
+    m->starting = NULL;
+    if (old)
+        server_generation_drain(old, &m->addresses);
+    now_serving(m);
+}
+
+static void follow_starting(struct master *m)
+{
+    if (m->starting && m->starting->failed)
+        give_up(m);
+    else if (m->starting && server_generation_is_ready(m->starting))
+        change_over(m);
+    if (m->reload_again && !m->starting && !m->stopping) {
+        m->reload_again = false;
+        begin_reload(m);
+    }
+}
+
+/* Takes `store`. */
+static void start_generation(struct master *m, struct config_store *store)
+{
+    struct server_generation *g = server_generation_new(store, &m->addresses);
+    g->next = m->generations;
+    m->generations = g;
+    m->generation_count++;
+    m->starting = g;
+    if (!m->announced)
+        server_generation_use_error_log(g);
+    uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * OS_CLOCK_SECOND : 0;
+    if (!g->failed)
+        server_generation_start(g, &m->addresses, &m->host, limit_ns);
+}
+
+/* Reads the configuration again and, when it can be used, starts a generation that
+ * takes the place of the present one. How it ends is told by reload_finished. */
+static void begin_reload(struct master *m)
+{
+    if (m->starting || m->stopping) {
+        m->reload_again = m->starting != NULL;
+        return;
+    }
+    m->report = open_memstream(&m->report_text, &m->report_len);
+    CHECK(m->report != NULL);
+    if (m->generation_count >= GENERATIONS_MAX) {
+        fprintf(m->report, "weir: %u earlier configurations still have connections; try later\n",
+                m->generation_count - 1);
+        reload_finished(m, false);
+        return;
+    }
+    struct config_store *store = m->launch->read(m->launch->context);
+    config_print_problems(store, m->report);
+    if (config_errors(store) > 0) {
+        config_free(store);
+        reload_finished(m, false);
+        return;
+    }
+    start_generation(m, store);
+}
+
+/* ---- stopping ---- */
+
+/* Has every generation end: with what it has begun, or without. */
+static void begin_stop(struct master *m, bool drain)
+{
+    if (!m->stopping && drain)
+        log_error(LOG_INFO, "stopping: no new connections, the present ones finish");
+    drain = drain && !m->stopping;
+    m->stopping = true;
+    m->reload_again = false;
+    m->starting = NULL;
+    if (m->report) {
+        fprintf(m->report, "weir: the server is stopping\n");
+        reload_finished(m, false);
+    }
+    for (struct server_generation *g = m->generations; g; g = g->next) {
+        if (!drain)
+            server_generation_end(g, &m->addresses);
+        else if (g->state != GENERATION_DRAINING)
+            server_generation_drain(g, &m->addresses);
+    }
+}
+
+/* ---- signals ---- */
+
+static void reopen_logs(struct master *m)
+{
+    if (log_error_reopen() < 0)
+        log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
+    for (struct server_generation *g = m->generations; g; g = g->next) {
+        int rc = log_access_reopen(&g->access_log);
+        if (rc < 0)
+            log_error(LOG_ERROR, "cannot reopen the access log: %s", strerror(-rc));
+        server_generation_signal(g, SIGUSR1);
+    }
 }
 
 static void reap(struct master *m)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct slot *slot = slot_of(m, pid);
-        if (!slot)
-            continue;
-        slot->pid = 0;
-        bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        if (!m->stopping || !clean)
-            tell_death(pid, status);
-        if (m->stopping)
-            continue;
-        if (!m->announced && !clean) { /* it cannot serve, and has said why */
-            m->failed = m->stopping = true;
-            continue;
-        }
-        plan_restart(slot, os_clock_now_ns());
-    }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (struct server_generation *g = m->generations; g; g = g->next)
+            if (server_generation_reap(g, pid, status))
+                break;
 }
 
-static void signal_workers(const struct master *m, int signal)
+static void take_signal(struct master *m, int signal)
 {
-    for (unsigned i = 0; i < m->workers; i++)
-        if (m->slots[i].pid > 0)
-            (void)kill(m->slots[i].pid, signal); /* gone already is as good */
-}
-
-static bool any_worker(const struct master *m)
-{
-    for (unsigned i = 0; i < m->workers; i++)
-        if (m->slots[i].pid > 0)
-            return true;
-    return false;
-}
-
-static void restart_due(struct master *m)
-{
-    uint64_t now = os_clock_now_ns();
-    for (unsigned i = 0; i < m->workers && !m->stopping; i++)
-        if (m->slots[i].pid == 0 && now >= m->slots[i].restart_ns)
-            start_worker(m, i);
-}
-
-/* ---- telling that it serves ---- */
-
-static void announce(struct master *m)
-{
-    m->announced = true;
-    if (!m->launch->quiet) {
-        for (size_t i = 0; i < m->listeners.count; i++)
-            if (m->listeners.url[i])
-                fprintf(stderr, "weir serves %s\n", m->listeners.url[i]);
-        fprintf(stderr, "model %s, %u worker%s x %u loop%s; stop with Ctrl-C\n", m->model->name,
-                m->workers, m->workers == 1 ? "" : "s", m->threads, m->threads == 1 ? "" : "s");
-    }
-    if (m->launch->ready_fd < 0)
+    switch (signal) {
+    case SIGTERM:
+    case SIGINT:
+        begin_stop(m, true);
         return;
-    FILE *ready = fdopen(m->launch->ready_fd, "w");
-    for (size_t i = 0; ready && i < m->listeners.count; i++)
-        if (m->listeners.url[i])
-            fprintf(ready, "%s\n", m->listeners.url[i]);
-    if (!ready || fclose(ready) != 0)
-        log_error(LOG_WARNING, "cannot write to --ready-fd %d: %s", m->launch->ready_fd,
-                  strerror(errno));
-}
-
-static void read_ready(struct master *m)
-{
-    char bytes[64];
-    ssize_t len = read(m->ready_pipe[0], bytes, sizeof(bytes));
-    if (len > 0)
-        m->ready_count += (unsigned)len;
-    if (!m->announced && m->ready_count >= m->workers)
-        announce(m);
-}
-
-/* ---- stopping ---- */
-
-static void stop_now(struct master *m)
-{
-    signal_workers(m, SIGQUIT);
-    m->kill_ns = os_clock_now_ns() + KILL_GRACE_MS * MS_NS;
-}
-
-static void stop(struct master *m)
-{
-    if (m->stopping) {
-        stop_now(m);
+    case SIGQUIT:
+        begin_stop(m, false);
+        return;
+    case SIGUSR1:
+        reopen_logs(m);
+        return;
+    case SIGHUP:
+        if (m->has_terminal)
+            begin_stop(m, true);
+        else
+            begin_reload(m);
+        return;
+    default:
         return;
     }
-    m->stopping = true;
-    log_error(LOG_INFO, "stopping: no new connections, the present ones finish");
-    server_listeners_close(&m->listeners, true);
-    signal_workers(m, SIGTERM);
-    m->kill_ns = os_clock_now_ns() + m->config->drain_timeout_ns + KILL_GRACE_MS * MS_NS;
-}
-
-static void reopen_logs(struct master *m)
-{
-    int rc = log_access_reopen(&m->access_log);
-    if (rc < 0)
-        log_error(LOG_ERROR, "cannot reopen the access log: %s", strerror(-rc));
-    if (log_error_reopen() < 0)
-        log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
-    signal_workers(m, SIGUSR1);
-}
-
-static void hang_up(struct master *m)
-{
-    if (m->has_terminal)
-        stop(m);
-    else
-        log_error(LOG_WARNING, "SIGHUP: nothing is read anew; restart to change the configuration");
 }
 
 static void read_signals(struct master *m)
 {
     int signal;
-    while ((signal = os_signal_read(m->signal_fd)) > 0) {
-        if (signal == SIGTERM || signal == SIGINT) {
-            stop(m);
-        } else if (signal == SIGQUIT) {
-            m->stopping = true;
-            stop_now(m);
-        } else if (signal == SIGUSR1) {
-            reopen_logs(m);
-        } else if (signal == SIGHUP) {
-            hang_up(m);
-        }
-    }
+    while ((signal = os_signal_read(m->signal_fd)) > 0)
+        take_signal(m, signal);
     reap(m); /* several deaths may be one SIGCHLD */
 }
 
 /* ---- the loop ---- */
 
+enum { ENDS_MAX = 1 + GENERATIONS_MAX };
+
+/* What the loop waits for. */
+static nfds_t collect(const struct master *m, struct pollfd *ends)
+{
+    nfds_t count = 0;
+    ends[count++] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
+    for (const struct server_generation *g = m->generations; g; g = g->next)
+        if (g->ready_pipe[0] >= 0)
+            ends[count++] = (struct pollfd){ .fd = g->ready_pipe[0], .events = POLLIN };
+    return count;
+}
+
+static void act_on(struct master *m, int fd)
+{
+    if (fd == m->signal_fd)
+        read_signals(m);
+    for (struct server_generation *g = m->generations; g; g = g->next)
+        if (fd == g->ready_pipe[0])
+            server_generation_read(g);
+}
+
 static int wait_ms(const struct master *m)
 {
-    uint64_t due = m->kill_ns ? m->kill_ns : UINT64_MAX;
-    for (unsigned i = 0; i < m->workers && !m->stopping; i++)
-        if (m->slots[i].pid == 0 && m->slots[i].restart_ns < due)
-            due = m->slots[i].restart_ns;
+    uint64_t due = UINT64_MAX;
+    for (const struct server_generation *g = m->generations; g; g = g->next) {
+        uint64_t its = server_generation_due_ns(g);
+        due = its < due ? its : due;
+    }
     if (due == UINT64_MAX)
         return -1;
     uint64_t now = os_clock_now_ns();
-    return due <= now ? 0 : (int)((due - now) / MS_NS + 1);
+    return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
+}
+
+/* Frees generations whose last worker is gone. */
+static void bury(struct master *m)
+{
+    struct server_generation **link = &m->generations;
+    while (*link) {
+        struct server_generation *g = *link;
+        if (g->state != GENERATION_DRAINING || !server_generation_is_gone(g)) {
+            link = &g->next;
+            continue;
+        }
+        *link = g->next;
+        m->generation_count--;
+        if (m->serving == g)
+            m->serving = NULL;
+        server_generation_free(g, &m->addresses);
+    }
 }
 
 static void supervise(struct master *m)
 {
-    while (!m->stopping || any_worker(m)) {
-        restart_due(m);
-        struct pollfd ends[] = {
-            { .fd = m->signal_fd, .events = POLLIN },
-            { .fd = m->ready_pipe[0], .events = POLLIN },
-        };
-        int count = poll(ends, 2, wait_ms(m));
-        if (count > 0 && ends[1].revents)
-            read_ready(m);
-        if (count > 0 && ends[0].revents)
-            read_signals(m);
-        if (m->failed && m->kill_ns == 0)
-            stop_now(m);
-        if (m->kill_ns && os_clock_now_ns() >= m->kill_ns)
-            signal_workers(m, SIGKILL);
+    while (m->generations) {
+        struct pollfd ends[ENDS_MAX];
+        for (struct server_generation *g = m->generations; g; g = g->next)
+            server_generation_tick(g, &m->addresses, &m->host);
+        follow_starting(m);
+        bury(m);
+        nfds_t count = collect(m, ends);
+        if (!m->generations || poll(ends, count, wait_ms(m)) <= 0)
+            continue;
+        for (nfds_t i = count; i-- > 0;) /* signals last: what dead workers told is read before */
+            if (ends[i].revents)
+                act_on(m, ends[i].fd);
     }
 }
 
-static int open_logs(struct master *m)
-{
-    const struct config *config = m->config;
-    enum log_level level = strcmp(config->log_level, "debug") == 0     ? LOG_DEBUG
-                           : strcmp(config->log_level, "warning") == 0 ? LOG_WARNING
-                           : strcmp(config->log_level, "error") == 0   ? LOG_ERROR
-                                                                       : LOG_INFO;
-    int rc = log_error_open(config->error_log, level);
-    if (rc < 0) {
-        log_error(LOG_ERROR, "cannot open the error log %s: %s", config->error_log, strerror(-rc));
-        return rc;
-    }
-    rc = log_access_open(&m->access_log, config->access_log,
-                         strcmp(config->log_format, "json") == 0 ? LOG_JSON : LOG_COMBINED);
-    if (rc < 0)
-        log_error(LOG_ERROR, "cannot open the access log %s: %s", config->access_log,
-                  strerror(-rc));
-    return rc;
-}
-
-static int prepare(struct master *m)
+int server_run(struct config_store *store, const struct server_launch *launch)
 {
     const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGHUP, SIGCHLD };
-    int rc = open_logs(m);
-    if (rc < 0)
-        return rc;
-    (void)os_process_raise_files(); /* workers reckon with what they got */
-    m->slots = calloc(m->workers, sizeof(*m->slots));
-    if (!m->slots || pipe2(m->ready_pipe, O_CLOEXEC) < 0)
-        return -ENOMEM;
-    m->signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
-    if (m->signal_fd < 0)
-        return m->signal_fd;
-    return server_listeners_open(&m->listeners, m->config->listen, m->workers, m->threads,
-                                 m->config->congestion, m->config->listen_by_default);
-}
-
-static unsigned threads_of(const struct model *model, const struct config *config)
-{
-    if (model->threads == MODEL_OWN)
-        return 1;
-    if (config->threads > 0)
-        return config->threads;
-    return model->threads == MODEL_PER_CPU ? os_process_cpus() : (unsigned)model->threads;
-}
-
-int server_run(const struct config *config, const struct server_launch *launch)
-{
     struct master m = {
-        .config = config,
         .launch = launch,
-        .access_log = { .fd = -1 },
         .has_terminal = isatty(STDERR_FILENO) == 1,
-        .signal_fd = -1,
-        .ready_pipe = { -1, -1 },
+        .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
     };
-    m.model = model_choose(span_text(config->model), m.model_why);
-    CHECK(m.model);
-    m.workers = config->workers > 0 ? config->workers : m.model->workers;
-    m.threads = threads_of(m.model, config);
-
-    int rc = prepare(&m);
-    if (rc == 0)
-        supervise(&m);
-    server_listeners_close(&m.listeners, true);
-    server_listeners_free(&m.listeners);
-    log_access_close(&m.access_log);
-    for (int i = 0; i < 2; i++)
-        if (m.ready_pipe[i] >= 0)
-            close(m.ready_pipe[i]);
-    if (m.signal_fd >= 0)
-        close(m.signal_fd);
-    free(m.slots);
-    return rc == 0 && !m.failed ? 0 : 1;
+    m.host = (struct server_generation_host){ leave, &m };
+    if (m.signal_fd < 0) {
+        log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-m.signal_fd));
+        config_free(store);
+        return 1;
+    }
+    start_generation(&m, store);
+    supervise(&m);
+    close(m.signal_fd);
+    return m.failed ? 1 : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "log/error.h"
+#include "os/file.h"
 #include "os/process.h"
 #include "os/signal.h"
 #include "session/hosts.h"
@@ -12,6 +13,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,10 +23,6 @@ enum {
     CACHE_FILES_MAX = 1024, /* large files that the cache keeps open */
     CACHE_FILES_SHARE = 8   /* and at most this part of all descriptors */
 };
-
-/* How long connections between requests are left alone when a drain begins: a
- * request may be on its way to them. */
-#define DRAIN_IDLE_NS UINT64_C(250000000)
 
 /* What the sessions of the process share, and what it was made of. */
 struct holdings {
@@ -195,29 +193,61 @@ static int drop_privileges(const char *name)
     return rc;
 }
 
+/* ---- the master ---- */
+
+static void send_line(int fd, char letter, const char *text)
+{
+    char line[LOG_ERROR_LINE_MAX];
+    int len = snprintf(line, sizeof(line) - 1, "%c%s", letter, text);
+    size_t end = (size_t)len < sizeof(line) - 1 ? (size_t)len : sizeof(line) - 2;
+    for (size_t i = 0; i < end; i++)
+        if (line[i] == '\n')
+            line[i] = ' ';
+    line[end] = '\n';
+    (void)!write(fd, line, end + 1); /* a master that is gone needs no news */
+}
+
+static void send_failure(void *context, const char *text)
+{
+    const struct server_worker_plan *plan = context;
+    send_line(plan->ready_fd, SERVER_WORKER_FAILED, text);
+}
+
+/* Tells the master that all is ready, and waits until all others are too. */
+static bool may_serve(const struct server_worker_plan *plan)
+{
+    char byte, index[16];
+    snprintf(index, sizeof(index), "%u", plan->index);
+    send_line(plan->ready_fd, SERVER_WORKER_READY, index);
+    bool go = plan->go_fd < 0 || read(plan->go_fd, &byte, 1) == 1; /* no signal interrupts it */
+    os_file_close(plan->go_fd);
+    return go;
+}
+
+/* ---- the process ---- */
+
 static int serve(struct holdings *h, const struct server_worker_plan *plan, size_t files)
 {
-    struct server_listeners *l = plan->listeners;
     /* SIGINT and SIGHUP come from a terminal, to everybody: they are the master's. */
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD };
     struct server server = {
         .shared = &h->shared,
-        .listeners = l->fd + (size_t)plan->index * plan->threads * l->count,
-        .listener_count = (unsigned)l->count,
-        .listener_sets = plan->threads,
+        .listeners = plan->listeners,
+        .listener_count = plan->listener_count,
+        .listener_sets = plan->listener_sets,
         .threads = plan->threads,
         .connections_max = connections_of(plan->config, files),
-        .drain_idle_ns = DRAIN_IDLE_NS,
+        .drain_idle_ns = plan->config->drain_idle_ns,
         .drain_timeout_ns = plan->config->drain_timeout_ns,
         .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
     };
     if (server.signal_fd < 0)
         return server.signal_fd;
-    if (write(plan->ready_fd, "", 1) != 1)
-        log_error(LOG_DEBUG, "nobody waits for worker %u", plan->index);
-    close(plan->ready_fd);
-    int rc = plan->model->run(&server);
-    close(server.signal_fd);
+    bool go = may_serve(plan);
+    log_error_divert(NULL, NULL);
+    os_file_close(plan->ready_fd);
+    int rc = go ? plan->model->run(&server) : 0;
+    os_file_close(server.signal_fd);
     if (rc < 0)
         log_error(LOG_ERROR, "model %s ended: %s", plan->model->name, strerror(-rc));
     return rc;
@@ -227,11 +257,17 @@ int server_worker_run(const struct server_worker_plan *plan)
 {
     struct holdings h = { 0 };
     size_t files = os_process_raise_files();
+    struct server_worker_plan told = *plan;
+    if (plan->go_fd >= 0)
+        log_error_divert(send_failure, &told);
     int rc = plan->config->user ? drop_privileges(plan->config->user) : 0;
+    if (rc == 0) /* after a change of user, which makes the kernel forget it */
+        rc = os_process_end_with_parent(SIGTERM, plan->master);
     if (rc == 0)
         rc = hold(&h, plan, files);
     if (rc == 0)
         rc = serve(&h, plan, files);
+    log_error_divert(NULL, NULL);
     free_holdings(&h, plan->config->site_count);
     log_access_close(plan->access_log);
     return rc == 0 ? 0 : 1;

@@ -8,17 +8,26 @@
 #include "config/config.h"
 #include "log/access.h"
 #include "model/model.h"
-#include "server/listeners.h"
+
+#include <sys/types.h>
 
 struct server_worker_plan {
     const struct config *config;
     const struct model *model;
-    unsigned threads;                   /* that accept */
-    unsigned index;                     /* among the workers */
-    struct server_listeners *listeners; /* this worker's sets are its own to close */
+    unsigned threads;
+    unsigned index; /* among the workers */
+    pid_t master;
+    int *listeners; /* as in struct server; this worker's to close */
+    unsigned listener_count, listener_sets;
     struct log_access_sink *access_log; /* opened by the master */
-    int ready_fd;                       /* gets one byte once the worker is about to accept */
+    int ready_fd;                       /* gets SERVER_WORKER_READY or _FAILED */
+    int go_fd; /* then a byte is awaited here, and its end means not to serve; -1: no wait */
 };
+
+/* What a worker tells the master: lines, each a letter and the rest, in one write.
+ * As long as it may have to wait, an error is told so and not logged. */
+#define SERVER_WORKER_READY  'R' /* and its index */
+#define SERVER_WORKER_FAILED 'F' /* and why */
 
 /* Serves until told to stop; returns the process's exit status. */
 int server_worker_run(const struct server_worker_plan *plan);

@@ -44,17 +44,25 @@ static int remove_directory(void **state)
     return rmdir(directory);
 }
 
+static int use_log(const char *where, enum log_level level)
+{
+    const int fd = log_error_open(where);
+    if (fd >= 0)
+        log_error_use(fd, where, level);
+    return fd >= 0 ? 0 : fd;
+}
+
 static int open_log(void **state)
 {
     (void)state;
-    return log_error_open(path, LOG_INFO);
+    return use_log(path, LOG_INFO);
 }
 
 static int close_log(void **state)
 {
     (void)state;
     (void)unlink(path);
-    return log_error_open(NULL, LOG_INFO);
+    return use_log(NULL, LOG_INFO);
 }
 
 static size_t read_log(const char *name)
@@ -103,7 +111,7 @@ static void a_line_has_time_level_and_process(void **state)
 static void only_lines_of_the_level_or_above_are_written(void **state)
 {
     (void)state;
-    assert_int_equal(log_error_open(path, LOG_WARNING), 0);
+    assert_int_equal(use_log(path, LOG_WARNING), 0);
     log_error(LOG_DEBUG, "a");
     log_error(LOG_INFO, "b");
     log_error(LOG_WARNING, "c");
@@ -112,7 +120,7 @@ static void only_lines_of_the_level_or_above_are_written(void **state)
     assert_int_equal(count_lines(), 2);
     assert_matches("^[^ ]+ warning [^ ]+ c\n[^ ]+ error [^ ]+ d\n$");
 
-    assert_int_equal(log_error_open(path, LOG_DEBUG), 0);
+    assert_int_equal(use_log(path, LOG_DEBUG), 0);
     log_error(LOG_DEBUG, "e");
     (void)read_log(path);
     assert_matches(" debug [^ ]+ e\n$");
@@ -153,11 +161,11 @@ static void leaves_errno_alone_and_can_tell_it(void **state)
     (void)read_log(path);
     assert_matches("cannot open: No such file or directory\n$");
 
-    assert_int_equal(log_error_open("/dev/full", LOG_INFO), 0);
+    assert_int_equal(use_log("/dev/full", LOG_INFO), 0);
     errno = ENOENT;
     log_error(LOG_INFO, "%s", "this cannot be written");
     assert_int_equal(errno, ENOENT);
-    assert_int_equal(log_error_open(path, LOG_INFO), 0);
+    assert_int_equal(use_log(path, LOG_INFO), 0);
     log_error(LOG_INFO, "%s", "this can"); /* and tells of the loss */
 }
 
@@ -227,11 +235,31 @@ static void capture_standard_error(void (*say)(void))
 
 static void say_after_a_failed_open(void)
 {
-    assert_int_equal(log_error_open("/nonexistent/error.log", LOG_INFO), -ENOENT);
+    assert_int_equal(use_log("/nonexistent/error.log", LOG_INFO), -ENOENT);
     assert_int_equal(log_error_reopen(), 0);
     log_error(LOG_INFO, "here");
-    assert_int_equal(log_error_open("-", LOG_INFO), 0);
+    assert_int_equal(use_log("-", LOG_INFO), 0);
     log_error(LOG_INFO, "and here");
+}
+
+static void hear(void *context, const char *line)
+{
+    (void)snprintf(context, 64, "%s", line);
+}
+
+static void errors_can_go_to_whoever_asked(void **state)
+{
+    (void)state;
+    char heard[64] = "";
+    log_error_divert(hear, heard);
+    log_error(LOG_WARNING, "a warning stays");
+    log_error(LOG_ERROR, "cannot open %s", "/srv");
+    log_error_divert(NULL, NULL);
+    assert_string_equal(heard, "cannot open /srv");
+    log_error(LOG_ERROR, "the next does not");
+    (void)read_log(path);
+    assert_int_equal(count_lines(), 2);
+    assert_null(strstr(text, "/srv"));
 }
 
 static void without_a_file_lines_go_to_standard_error(void **state)
@@ -309,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_happens_often_is_told_once_in_a_while, open_log,
                                         close_log),
         cmocka_unit_test_setup_teardown(a_rotated_log_goes_on_in_a_new_file, open_log, close_log),
+        cmocka_unit_test_setup_teardown(errors_can_go_to_whoever_asked, open_log, close_log),
         cmocka_unit_test_teardown(without_a_file_lines_go_to_standard_error, close_log),
         cmocka_unit_test_teardown(a_full_pipe_loses_lines_and_says_how_many, close_log),
         cmocka_unit_test_setup_teardown(lines_of_several_threads_stay_whole, open_log, close_log),

@@ -75,8 +75,12 @@ static int listen_on(const char *text, bool share)
 {
     struct os_socket_address address;
     assert_int_equal(os_socket_parse(text, &address), 0);
-    const struct os_socket_options options = { .backlog = 16, .share_port = share };
-    return os_socket_listen(&address, &options);
+    const struct os_socket_options options = { .share_port = share };
+    int fd = os_socket_bind(&address, &options);
+    int rc = fd < 0 ? fd : os_socket_listen(fd, 16);
+    if (fd >= 0 && rc < 0)
+        close(fd);
+    return rc < 0 ? rc : fd;
 }
 
 static void a_port_in_use_is_told_and_a_shared_one_is_shared(void **state)

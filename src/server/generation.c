@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/generation.h"
+
+#include "base/num.h"
+#include "config/read.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/process.h"
+#include "server/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    QUICK_DEATHS = 3, /* so many are replaced at once; then each waits longer */
+    BACKOFF_FIRST_MS = 100,
+    BACKOFF_LAST_MS = 1000,
+    CALM_MS = 1000,     /* a worker that lived this long is forgiven its predecessors */
+    KILL_AGAIN_MS = 100 /* from one SIGKILL to the next, which a process in the kernel may need */
+};
+#define MS_NS UINT64_C(1000000)
+
+/* ---- what can go wrong ---- */
+
+/* The first failure is the cause of the others. */
+static void fail(void *generation, const char *text)
+{
+    struct server_generation *g = generation;
+    if (!g->failed)
+        snprintf(g->why, sizeof(g->why), "%s", text);
+    g->failed = true;
+}
+
+static int fail_to(struct server_generation *g, const char *what, const char *path, int rc)
+{
+    char text[LOG_ERROR_LINE_MAX];
+    snprintf(text, sizeof(text), "cannot %s%s: %s", what, path, strerror(-rc));
+    fail(g, text);
+    return rc;
+}
+
+/* ---- making one ---- */
+
+static enum log_level level_of(const char *name)
+{
+    return strcmp(name, "debug") == 0     ? LOG_DEBUG
+           : strcmp(name, "warning") == 0 ? LOG_WARNING
+           : strcmp(name, "error") == 0   ? LOG_ERROR
+                                          : LOG_INFO;
+}
+
+/* Of sockets: one for each thread that accepts. */
+static size_t sets_in_worker(const struct server_generation *g)
+{
+    switch (g->model->accepts) {
+    case MODEL_ACCEPTS_EACH:
+        return g->threads;
+    case MODEL_ACCEPTS_ONE:
+        return 1;
+    case MODEL_ACCEPTS_MASTER:
+    default:
+        return 0;
+    }
+}
+
+static size_t sets_of(const struct server_generation *g)
+{
+    size_t sets = sets_in_worker(g) * g->workers;
+    return sets > 0 ? sets : 1;
+}
+
+static void choose_model(struct server_generation *g)
+{
+    g->model = model_choose(span_text(g->config->model), g->model_why);
+    CHECK(g->model);
+    g->workers = g->config->workers > 0 ? g->config->workers : g->model->workers;
+    int own = g->model->threads;
+    if (own == MODEL_OWN)
+        g->threads = 1;
+    else if (g->config->threads > 0)
+        g->threads = g->config->threads;
+    else
+        g->threads = own == MODEL_PER_CPU ? os_process_cpus() : (unsigned)own;
+}
+
+static int open_logs(struct server_generation *g)
+{
+    const struct config *config = g->config;
+    g->error_fd = log_error_open(config->error_log);
+    if (g->error_fd < 0)
+        return fail_to(g, "open the error log ", config->error_log, g->error_fd);
+    int rc = log_access_open(&g->access_log, config->access_log,
+                             strcmp(config->log_format, "json") == 0 ? LOG_JSON : LOG_COMBINED);
+    return rc < 0 ? fail_to(g, "open the access log ", config->access_log, rc) : 0;
+}
+
+static int prepare(struct server_generation *g, struct server_addresses *addresses)
+{
+    const struct config *config = g->config;
+    int rc = open_logs(g);
+    if (rc < 0)
+        return rc;
+    (void)os_process_raise_files(); /* workers reckon with what they got */
+    g->slots = calloc(g->workers, sizeof(*g->slots));
+    if (!g->slots)
+        return fail_to(g, "keep account of the workers", "", -ENOMEM);
+    if (pipe2(g->ready_pipe, O_CLOEXEC | O_NONBLOCK) < 0 || pipe2(g->go_pipe, O_CLOEXEC) < 0)
+        return fail_to(g, "open a pipe", "", -errno);
+    log_error_divert(fail, g);
+    rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
+                               config->congestion, config->listen_by_default);
+    log_error_divert(NULL, NULL);
+    return rc < 0 ? fail_to(g, "open the listeners", "", rc) : 0;
+}
+
+struct server_generation *server_generation_new(struct config_store *store,
+                                                struct server_addresses *addresses)
+{
+    struct server_generation *g = calloc(1, sizeof(*g));
+    CHECK(g != NULL);
+    *g = (struct server_generation){
+        .store = store,
+        .config = config_result(store),
+        .access_log = { .fd = -1 },
+        .error_fd = -1,
+        .ready_pipe = { -1, -1 },
+        .go_pipe = { -1, -1 },
+    };
+    choose_model(g);
+    if (prepare(g, addresses) < 0)
+        CHECK(g->failed);
+    return g;
+}
+
+/* ---- workers ---- */
+
+static void close_pipe(int ends[2])
+{
+    for (int i = 0; i < 2; i++) {
+        os_file_close(ends[i]);
+        ends[i] = -1;
+    }
+}
+
+static _Noreturn void be_worker(struct server_generation *g, struct server_addresses *addresses,
+                                const struct server_generation_host *host, unsigned index,
+                                pid_t master)
+{
+    size_t sets = sets_in_worker(g), columns = 0;
+    int *listeners =
+        server_listeners_lay_out(&g->listeners, sets_of(g), index * sets, sets, &columns);
+    int status = 1;
+    host->leave(host->context, g);
+    os_file_close(g->ready_pipe[0]);
+    os_file_close(g->go_pipe[1]);
+    if (g->error_fd >= 0)
+        log_error_use(g->error_fd, g->config->error_log, level_of(g->config->log_level));
+    if (listeners && os_process_end_with_parent(SIGTERM, master) == 0) {
+        server_addresses_leave(addresses, listeners, sets * columns);
+        struct server_worker_plan plan = {
+            .config = g->config,
+            .model = g->model,
+            .threads = g->threads,
+            .index = index,
+            .master = master,
+            .listeners = listeners,
+            .listener_count = (unsigned)columns,
+            .listener_sets = (unsigned)sets,
+            .access_log = &g->access_log,
+            .ready_fd = g->ready_pipe[1],
+            .go_fd = g->go_pipe[0],
+        };
+        status = server_worker_run(&plan);
+    }
+    free(listeners);
+    exit(status);
+}
+
+static void start_worker(struct server_generation *g, struct server_addresses *addresses,
+                         const struct server_generation_host *host, unsigned index)
+{
+    struct server_slot *slot = &g->slots[index];
+    uint64_t now = os_clock_now_ns();
+    pid_t master = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        be_worker(g, addresses, host, index, master);
+    if (pid < 0 && g->state == GENERATION_STARTING) {
+        (void)fail_to(g, "start a worker", "", -errno);
+        return;
+    }
+    if (pid < 0) {
+        log_error(LOG_ERROR, "cannot start a worker: %s; trying again", strerror(errno));
+        slot->restart_ns = now + BACKOFF_LAST_MS * MS_NS;
+        return;
+    }
+    slot->pid = pid;
+    slot->ready = false;
+    slot->started_ns = now;
+    slot->restart_ns = 0;
+}
+
+void server_generation_start(struct server_generation *g, struct server_addresses *addresses,
+                             const struct server_generation_host *host, uint64_t limit_ns)
+{
+    g->limit_ns = limit_ns;
+    for (unsigned i = 0; i < g->workers && !g->failed; i++)
+        start_worker(g, addresses, host, i);
+}
+
+bool server_generation_is_ready(const struct server_generation *g)
+{
+    for (unsigned i = 0; i < g->workers; i++)
+        if (!g->slots[i].ready)
+            return false;
+    return true;
+}
+
+static void warn_of_threads(const struct server_generation *g)
+{
+    if (g->model->threads == MODEL_OWN && g->config->threads > 0)
+        log_error(LOG_WARNING,
+                  "model %s decides itself about its threads; `threads = %u` is ignored",
+                  g->model->name, g->config->threads);
+}
+
+void server_generation_use_error_log(struct server_generation *g)
+{
+    if (g->error_fd >= 0)
+        log_error_use(g->error_fd, g->config->error_log, level_of(g->config->log_level));
+    g->error_fd = -1;
+}
+
+int server_generation_go(struct server_generation *g)
+{
+    log_error_divert(fail, g);
+    int rc = server_listeners_begin(&g->listeners, g->config->congestion);
+    log_error_divert(NULL, NULL);
+    if (rc < 0)
+        return rc;
+    for (unsigned i = 0; i < g->workers; i++)
+        if (write(g->go_pipe[1], "", 1) != 1)
+            return fail_to(g, "reach the workers", "", -errno);
+    close_pipe(g->go_pipe);
+    server_generation_use_error_log(g);
+    warn_of_threads(g);
+    g->limit_ns = 0;
+    g->state = GENERATION_SERVING;
+    return 0;
+}
+
+void server_generation_signal(const struct server_generation *g, int signal)
+{
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        if (g->slots[i].pid > 0)
+            (void)kill(g->slots[i].pid, signal); /* gone already is as good */
+}
+
+bool server_generation_is_gone(const struct server_generation *g)
+{
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        if (g->slots[i].pid > 0)
+            return false;
+    return true;
+}
+
+/* ---- what workers tell ---- */
+
+static void take_line(struct server_generation *g, const char *line)
+{
+    if (line[0] == SERVER_WORKER_FAILED) {
+        fail(g, line + 1);
+        return;
+    }
+    uint64_t index;
+    if (line[0] != SERVER_WORKER_READY || !num_parse_u64(span_text(line + 1), &index) ||
+        index >= g->workers)
+        return;
+    struct server_slot *slot = &g->slots[index];
+    slot->ready = true;
+    if (slot->predecessor > 0 && slot->pid > 0)
+        log_error(LOG_INFO, "worker %d serves in place of %d", (int)slot->pid,
+                  (int)slot->predecessor);
+    slot->predecessor = 0;
+}
+
+void server_generation_read(struct server_generation *g)
+{
+    char bytes[512];
+    ssize_t len;
+    while (g->ready_pipe[0] >= 0 && (len = read(g->ready_pipe[0], bytes, sizeof(bytes))) > 0) {
+        for (ssize_t i = 0; i < len; i++) {
+            bool ends = bytes[i] == '\n';
+            if (!ends && g->line_len < sizeof(g->line) - 1)
+                g->line[g->line_len++] = bytes[i];
+            if (!ends)
+                continue;
+            g->line[g->line_len] = '\0';
+            g->line_len = 0;
+            take_line(g, g->line);
+        }
+    }
+}
+
+/* ---- deaths ---- */
+
+static void describe_end(char *out, size_t size, pid_t pid, int status)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "worker %d was killed by signal %d (%s)", (int)pid, WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) != 0)
+        snprintf(out, size, "worker %d ended with status %d", (int)pid, WEXITSTATUS(status));
+    else
+        snprintf(out, size, "worker %d has ended", (int)pid);
+}
+
+/* A worker that dies is replaced at once; one that keeps dying, after a while
+ * that grows to a second. */
+static void plan_restart(struct server_slot *slot, uint64_t now)
+{
+    if (now - slot->started_ns >= CALM_MS * MS_NS)
+        slot->deaths = 0;
+    slot->deaths++;
+    uint64_t wait_ms = 0;
+    if (slot->deaths > QUICK_DEATHS) {
+        unsigned doublings = slot->deaths - QUICK_DEATHS - 1;
+        wait_ms = doublings < 4 ? (uint64_t)BACKOFF_FIRST_MS << doublings : BACKOFF_LAST_MS;
+    }
+    slot->restart_ns = now + wait_ms * MS_NS;
+}
+
+static struct server_slot *slot_of(const struct server_generation *g, pid_t pid)
+{
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        if (g->slots[i].pid == pid)
+            return &g->slots[i];
+    return NULL;
+}
+
+bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
+{
+    struct server_slot *slot = slot_of(g, pid);
+    if (!slot)
+        return false;
+    server_generation_read(g); /* its last words */
+    bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    char text[160];
+    describe_end(text, sizeof(text), pid, status);
+    slot->pid = 0;
+    slot->ready = false;
+    slot->predecessor = pid;
+    if (g->state == GENERATION_STARTING)
+        fail(g, text);
+    else if (g->state == GENERATION_SERVING || !clean)
+        log_error(clean ? LOG_INFO : LOG_ERROR, "%s", text);
+    if (g->state == GENERATION_SERVING)
+        plan_restart(slot, os_clock_now_ns());
+    return true;
+}
+
+/* ---- the end ---- */
+
+void server_generation_leave(struct server_generation *g)
+{
+    close_pipe(g->ready_pipe);
+    close_pipe(g->go_pipe);
+    log_error_drop(g->error_fd);
+    g->error_fd = -1;
+    log_access_close(&g->access_log);
+}
+
+static void begin_end(struct server_generation *g, struct server_addresses *addresses, int signal,
+                      uint64_t patience_ns)
+{
+    /* First, so that nobody is let in any more once the workers have emptied them. */
+    server_listeners_close(&g->listeners, addresses);
+    server_generation_signal(g, signal);
+    server_generation_leave(g); /* who waits at the pipe ends */
+    g->state = GENERATION_DRAINING;
+    uint64_t limit_ns = os_clock_now_ns() + patience_ns;
+    if (g->limit_ns == 0 || limit_ns < g->limit_ns)
+        g->limit_ns = limit_ns;
+}
+
+void server_generation_drain(struct server_generation *g, struct server_addresses *addresses)
+{
+    begin_end(g, addresses, SIGTERM, g->config->drain_timeout_ns + g->config->kill_timeout_ns);
+}
+
+void server_generation_end(struct server_generation *g, struct server_addresses *addresses)
+{
+    begin_end(g, addresses, SIGQUIT, g->config->kill_timeout_ns);
+}
+
+void server_generation_free(struct server_generation *g, struct server_addresses *addresses)
+{
+    begin_end(g, addresses, SIGKILL, 0);
+    config_free(g->store);
+    free(g->slots);
+    free(g);
+}
+
+/* ---- time ---- */
+
+void server_generation_tick(struct server_generation *g, struct server_addresses *addresses,
+                            const struct server_generation_host *host)
+{
+    uint64_t now = os_clock_now_ns();
+    for (unsigned i = 0; i < g->workers && g->state == GENERATION_SERVING; i++)
+        if (g->slots[i].pid == 0 && now >= g->slots[i].restart_ns)
+            start_worker(g, addresses, host, i);
+    if (g->limit_ns == 0 || now < g->limit_ns)
+        return;
+    if (g->state == GENERATION_STARTING) {
+        fail(g, "the workers were not ready in time");
+    } else {
+        server_generation_signal(g, SIGKILL);
+        g->limit_ns = now + KILL_AGAIN_MS * MS_NS;
+    }
+}
+
+uint64_t server_generation_due_ns(const struct server_generation *g)
+{
+    uint64_t due = g->limit_ns ? g->limit_ns : UINT64_MAX;
+    for (unsigned i = 0; i < g->workers && g->state == GENERATION_SERVING; i++)
+        if (g->slots[i].pid == 0 && g->slots[i].restart_ns < due)
+            due = g->slots[i].restart_ns;
+    return due;
+}
