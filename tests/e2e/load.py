@@ -16,14 +16,21 @@ class Count:
 
     answers: int = 0
     refused: int = 0  # no connection at all
-    unanswered: int = 0  # a connection, a request, and not a byte in return
+    unanswered: int = 0  # a connection, its first request, and not a byte in return
+    parted: int = 0  # closed after an answer, and the next request was on its way: it is sent again
     cut: int = 0  # an answer that was begun and not finished
     wrong: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> int:
+        """Requests that no patience of the client's would have had answered."""
+        return self.refused + self.unanswered + self.cut + len(self.wrong)
 
     def add(self, other: Count) -> None:
         self.answers += other.answers
         self.refused += other.refused
         self.unanswered += other.unanswered
+        self.parted += other.parted
         self.cut += other.cut
         self.wrong += other.wrong
 
@@ -53,7 +60,12 @@ class Client(threading.Thread):
                 connection.close()
 
     def use(self, connection: Connection) -> None:
-        """Asks over one connection until it is closed."""
+        """Asks over one connection until it is closed.
+
+        When it is closed between two answers, a client asks again on another one (RFC 9112
+        section 9.3.1): that is no failure, but counted.
+        """
+        before = self.count.answers
         option = "keep-alive" if self.keep else "close"
         request = f"GET {self.path} HTTP/1.1\r\nHost: a\r\nConnection: {option}\r\n\r\n".encode()
         while not self.finish.is_set():
@@ -63,6 +75,8 @@ class Client(threading.Thread):
             except (OSError, WireError):
                 if connection.data:
                     self.count.cut += 1
+                elif self.count.answers > before:
+                    self.count.parted += 1
                 else:
                     self.count.unanswered += 1
                 return

@@ -136,7 +136,7 @@ def test_rotation_loses_no_line(server: ServerFactory, tmp_path: Path, form: str
         count = load.stop()
     running.stop()
     texts = [path.read_bytes() for path in tmp_path.glob("access.log*")]
-    assert count.unanswered == count.cut == 0
+    assert count.unanswered == count.parted == count.cut == 0
     assert sum(text.count(b"\n") for text in texts) == count.answers
     assert all(text.endswith(b"\n") for text in texts if text)
 
@@ -157,7 +157,7 @@ def test_a_full_disk_costs_lines_and_nothing_else(server: ServerFactory) -> None
         load.wait_for(3000)
         count = load.stop()
     assert count.wrong == []
-    assert count.unanswered == count.cut == count.refused == 0
+    assert count.unanswered == count.parted == count.cut == count.refused == 0
 
 
 def test_a_reader_of_the_log_that_stops_reading_stops_nothing(
@@ -172,7 +172,7 @@ def test_a_reader_of_the_log_that_stops_reading_stops_nothing(
             load.wait_for(4000)
             count = load.stop()
         assert count.wrong == []
-        assert count.unanswered == count.cut == 0
+        assert count.unanswered == count.parted == count.cut == 0
         running.stop()
     finally:
         os.close(reader)

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: MIT
+"""Reloading: a good configuration takes over, a bad one changes nothing, and nobody notices."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.load import Load
+from tests.e2e.running import Process, Server, models, start
+from tests.e2e.test_stopping import begin_download, wait_until_refused
+from tests.e2e.wire import Connection, connect
+
+RELOAD_S = 20.0
+FINISHED = re.compile(r"^\S+ \S+ \[\d+\] (reloaded: |reload failed, )(.*)$", re.MULTILINE)
+
+BROKEN = [
+    "listen = 127.0.0.1:0\nno-such-setting = 1",
+    "listen = 127.0.0.1:0\naccess-log = /nonexistent/access.log",
+]
+
+
+def write(path: Path, root: Path, server: str = "listen = 127.0.0.1:0", site: str = "") -> Path:
+    """Writes a configuration, all at once."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(f"[server]\n{server}\n[site a]\nroot = {root}\n{site}\n")
+    fresh.rename(path)
+    return path
+
+
+def outcomes(running: Server) -> list[tuple[bool, str]]:
+    """How each reload ended, and what was said of it."""
+    return [
+        (found[1].startswith("reloaded"), found[2])
+        for found in FINISHED.finditer(running.messages())
+    ]
+
+
+def reload(running: Server) -> tuple[bool, str]:
+    """Has the configuration read again, and waits for the outcome."""
+    before = len(outcomes(running))
+    running.signal(signal.SIGHUP)
+    deadline = time.monotonic() + RELOAD_S
+    while len(now := outcomes(running)) == before:
+        assert time.monotonic() < deadline, running.messages()
+        time.sleep(0.001)
+    return now[before]
+
+
+def wait_until_only(running: Server, workers: int) -> list[Process]:
+    """Waits until the earlier generations are gone."""
+    deadline = time.monotonic() + RELOAD_S
+    while len(now := running.workers()) != workers:
+        assert time.monotonic() < deadline, f"{len(now)} workers: {running.messages()}"
+        time.sleep(0.005)
+    return now
+
+
+def descriptors(process: Process) -> list[str]:
+    """What the descriptors of a process are open on, but for the numbers of sockets and pipes."""
+    folder = Path(f"/proc/{process.pid}/fd")
+    links = []
+    for fd in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(re.sub(r"\[\d+\]", "", os.readlink(folder / fd)))
+    return sorted(links)
+
+
+def resident_kib(process: Process) -> int:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+)", status)
+    assert found
+    return int(found[1])
+
+
+@pytest.fixture
+def conf(tmp_path: Path, site: Path) -> Path:
+    return write(tmp_path / "weir.conf", site)
+
+
+@pytest.fixture
+def bare() -> Iterator[list[Server]]:
+    """Servers whose model the file decides, to be appended; each is stopped at the end."""
+    servers: list[Server] = []
+    yield servers
+    for each in servers:
+        each.stop()
+
+
+def configured(server: ServerFactory, conf: Path, *arguments: str) -> Server:
+    return server("-c", str(conf), *arguments, folder=None, listen=())
+
+
+# ---- what changes ----
+
+
+def test_a_good_configuration_takes_over(server: ServerFactory, conf: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "hello.txt").write_text("other\n")
+    running = configured(server, conf)
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+    workers = wait_until_only(running, len(running.workers()))
+
+    write(conf, other, site="header = X-New: yes")
+    good, text = reload(running)
+    assert good
+    assert text.startswith("model ")
+    with connect(running.address) as connection:
+        answer = connection.get("/hello.txt")
+        assert (answer.body, answer.get("X-New")) == (b"other\n", "yes")
+    assert not set(wait_until_only(running, len(workers))) & set(workers)
+
+
+def test_a_folder_without_a_file_reloads_too(server: ServerFactory) -> None:
+    running = server()
+    assert reload(running)[0]
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+
+
+def in_use() -> tuple[socket.socket, str]:
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    return taken, f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("how", ["syntax", "root", "log", "address", "worker"])
+def test_a_bad_configuration_changes_nothing(
+    server: ServerFactory, conf: Path, site: Path, how: str, tmp_path: Path
+) -> None:
+    running = configured(server, conf)
+    workers, held = running.workers(), descriptors(running.master)
+    taken, address = in_use()
+    with contextlib.closing(taken), connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+        match how:
+            case "syntax":
+                write(conf, site, "listen = 127.0.0.1:0\nno-such-setting = 1")
+                expected = f"{conf}:3: error: unknown setting `no-such-setting`"
+            case "root":
+                write(conf, tmp_path / "nowhere")
+                expected = f"{conf}:4: error: root: `{tmp_path}/nowhere` cannot be served"
+            case "log":
+                write(conf, site, "listen = 127.0.0.1:0\naccess-log = /proc/no")
+                expected = "weir: cannot open the access log /proc/no: "
+            case "address":
+                write(conf, site, f"listen = 127.0.0.1:0, 127.0.0.1:0, {address}")
+                expected = f"weir: cannot listen on {address}: Address already in use"
+            case _:
+                closed = tmp_path / "closed"
+                closed.mkdir(0o700)
+                write(conf, closed, "listen = 127.0.0.1:0, 127.0.0.1:0\nuser = daemon")
+                expected = "weir: "
+        good, text = reload(running)
+        assert not good
+        assert expected in text
+        if how == "worker":
+            assert "cannot open" in text if os.geteuid() == 0 else "cannot become user" in text
+        assert connection.get("/hello.txt").status == 200, "the connection went on"
+    wait_until_only(running, len(workers))
+    assert running.workers() == workers
+    assert descriptors(running.master) == held
+
+    write(conf, site)
+    assert reload(running)[0]
+
+
+def test_addresses_come_and_go(server: ServerFactory, conf: Path, site: Path) -> None:
+    taken, address = in_use()
+    taken.close()
+    host, _, port = address.rpartition(":")
+    running = configured(server, conf)
+    write(conf, site, f"listen = 127.0.0.1:0, {address}")
+    assert reload(running)[0]
+    for each in [running.address, (host, int(port))]:
+        with connect(each) as connection:
+            assert connection.get("/hello.txt").status == 200
+
+    write(conf, site)
+    assert reload(running)[0]
+    wait_until_refused((host, int(port)))
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+
+
+def test_an_address_can_be_widened(server: ServerFactory, conf: Path, site: Path) -> None:
+    taken, address = in_use()
+    taken.close()
+    _, _, port = address.rpartition(":")
+    write(conf, site, f"listen = 127.0.0.1:{port}")
+    running = configured(server, conf)
+    for listen in [f"0.0.0.0:{port}", f"127.0.0.1:{port}"]:
+        with Load(running.address, "/hello.txt", b"hello\n", clients=2, keep=False) as load:
+            load.wait_for(20)
+            write(conf, site, f"listen = {listen}")
+            assert reload(running) == (True, reload_text(running))
+            load.wait_for(20)
+            assert load.stop().wrong == []
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+
+
+def reload_text(running: Server) -> str:
+    return outcomes(running)[-1][1]
+
+
+def test_a_unix_socket_stays_the_same(
+    server: ServerFactory, conf: Path, site: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "weir.sock"
+    write(conf, site, f"listen = unix:{path}, 127.0.0.1:0")
+    running = configured(server, conf)
+    inode = path.stat().st_ino
+    assert reload(running)[0]
+    assert path.stat().st_ino == inode
+    with connect(str(path)) as connection:
+        assert connection.get("/hello.txt").status == 200
+    write(conf, site)
+    assert reload(running)[0]
+    assert not path.exists()
+
+
+# ---- under load ----
+
+
+def test_the_model_changes_under_load(
+    conf: Path, site: Path, tmp_path: Path, bare: list[Server]
+) -> None:
+    write(conf, site, "listen = 127.0.0.1:0\nmodel = epoll")
+    running = start(["-c", str(conf)], tmp_path / "stderr")
+    bare.append(running)
+    shapes = [f"model = {model}" for model in models()] + [
+        "model = percore\nthreads = 4",
+        "model = percore\nthreads = 2",
+        "model = epoll\nworkers = 3",
+        "model = epoll",
+        "model = percore\nthreads = 3\nworkers = 2",
+    ]
+    fast = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=False)
+    kept = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=True)
+    with fast, kept:
+        for shape in shapes:
+            write(conf, site, f"listen = 127.0.0.1:0\n{shape}")
+            good, text = reload(running)
+            assert good, text
+            assert text.startswith(shape.split("\n")[0].replace(" = ", " "))
+            fast.wait_for(30)
+            kept.wait_for(30)
+        assert fast.stop().failed == 0, fast.count()
+        assert kept.stop().failed == 0, kept.count()
+
+
+def test_reloads_under_load_fail_no_request(
+    server: ServerFactory, model: str, conf: Path, site: Path
+) -> None:
+    rounds = 50 if model in ("epoll", "percore") else 5
+    running = configured(server, conf, "--drain-idle", "20ms")
+    workers = len(running.workers())
+    assert reload(running)[0]
+    wait_until_only(running, workers)
+    held, resident = descriptors(running.master), 0
+    fast = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=False)
+    kept = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=True)
+    with fast, kept:
+        for i in range(rounds):
+            write(conf, site, BROKEN[i % len(BROKEN)])
+            assert not reload(running)[0]
+            write(conf, site, f"listen = 127.0.0.1:0\nidle-timeout = {60 + i}s")
+            assert reload(running)[0]
+            fast.wait_for(2)
+            kept.wait_for(2)
+            if i == rounds // 2:
+                resident = resident_kib(running.master)
+        fast_count, kept_count = fast.stop(), kept.stop()
+    assert fast_count.failed == 0, fast_count
+    assert fast_count.parted == 0
+    assert kept_count.failed == 0, kept_count
+    wait_until_only(running, workers)
+    assert descriptors(running.master) == held
+    assert resident_kib(running.master) < resident + 1024, "what a reload took was not given back"
+
+
+# ---- generations ----
+
+
+def test_several_generations_drain_at_once(server: ServerFactory, conf: Path, site: Path) -> None:
+    running = configured(server, conf)
+    workers = len(running.workers())
+    begin_download(running, site).close()
+    held = descriptors(running.master)
+    downloads = []
+    for i in range(3):
+        downloads.append(begin_download(running, site, f"big-{i}.bin"))
+        assert reload(running)[0]
+    try:
+        assert len(running.workers()) >= 4 * workers
+        for download in downloads:
+            assert len(download.read().body) == 20_000_000
+    finally:
+        for download in downloads:
+            download.close()
+    wait_until_only(running, workers)
+    assert descriptors(running.master) == held
+
+
+def test_a_download_ends_with_the_time_to_drain(
+    server: ServerFactory, conf: Path, site: Path
+) -> None:
+    running = configured(server, conf, "--drain-timeout", "300ms")
+    workers = len(running.workers())
+    download = begin_download(running, site)
+    try:
+        assert reload(running)[0]
+        wait_until_only(running, workers)
+    finally:
+        download.close()
+
+
+def test_a_worker_that_does_not_end_is_killed(server: ServerFactory, conf: Path) -> None:
+    running = configured(server, conf, "--drain-timeout", "50ms", "--kill-timeout", "50ms")
+    workers = running.workers()
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGSTOP)
+    assert reload(running)[0]
+    wait_until_only(running, len(workers))
+    assert "killed by signal 9" in running.messages()
+
+
+def test_of_reloads_that_come_together_the_last_counts(
+    server: ServerFactory, conf: Path, site: Path
+) -> None:
+    running = configured(server, conf)
+    workers = len(running.workers())
+    for i in range(20):
+        write(conf, site, site=f"header = X-Number: {i}")
+        running.signal(signal.SIGHUP)
+    deadline = time.monotonic() + RELOAD_S
+    number = None
+    while number != "19":
+        assert time.monotonic() < deadline, running.messages()
+        with connect(running.address) as connection:
+            number = connection.get("/hello.txt").get("X-Number")
+    wait_until_only(running, workers)
+    assert 1 <= len(outcomes(running)) <= 20
+    assert all(good for good, _ in outcomes(running))
+
+
+def test_a_stop_wins_over_a_reload(server: ServerFactory, conf: Path) -> None:
+    running = configured(server, conf)
+    running.seen.update(running.workers())
+    running.signal(signal.SIGHUP)
+    running.signal(signal.SIGTERM)
+    assert running.wait() == 0
+
+
+def test_two_servers_cannot_have_one_port(server: ServerFactory, conf: Path) -> None:
+    running = configured(server, conf)
+    host, port = running.address
+    with pytest.raises(AssertionError, match="something listens there already"):
+        server(listen=(f"{host}:{port}",))
