@@ -66,6 +66,7 @@ struct config {
     uint64_t kill_timeout_ns;
     const char *congestion; /* of the listeners' connections; NULL: the system's */
     const char *user;       /* to become after the listeners are open; NULL: stay */
+    const char *pid_file;   /* or NULL */
     bool server_header;
     const struct config_site *sites;
     unsigned site_count;

@@ -80,6 +80,7 @@ static const struct {
     [CONFIG_HEADER] = { "'NAME: VALUE'", NULL, true, false },
     [CONFIG_FOLDER] = { "DIR", NULL, false, false },
     [CONFIG_BELOW] = { "FILE", NULL, false, false },
+    [CONFIG_FILE] = { "FILE", NULL, false, false },
     [CONFIG_LOG] = { "FILE|-", NULL, false, false },
     [CONFIG_LOG_OR_OFF] = { "FILE|-|off", NULL, false, false },
     [CONFIG_MODEL] = { "MODEL", models, false, false },

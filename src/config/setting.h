@@ -18,6 +18,7 @@ enum config_kind {
     CONFIG_HEADER,     /* list of header lines, one at a time */
     CONFIG_FOLDER,     /* path of a folder */
     CONFIG_BELOW,      /* path of a file below the root */
+    CONFIG_FILE,       /* path of a file that the server writes */
     CONFIG_LOG,        /* path or - */
     CONFIG_LOG_OR_OFF, /* path, - or off */
     CONFIG_MODEL,      /* these four: one of a few words */

@@ -252,6 +252,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_BELOW:
         return check_below(text, arena, ret_text, ret_reason);
     case CONFIG_FOLDER:
+    case CONFIG_FILE:
     case CONFIG_LOG:
     case CONFIG_LOG_OR_OFF:
         return check_path(setting, text, folder, arena, ret_text, ret_reason);
@@ -311,6 +312,7 @@ void config_value_store(const struct config_setting *setting, const char *const 
         break;
     case CONFIG_FOLDER:
     case CONFIG_BELOW:
+    case CONFIG_FILE:
     case CONFIG_LOG:
     case CONFIG_LOG_OR_OFF:
     case CONFIG_MODEL:

@@ -105,7 +105,7 @@ static bool is_inside(const char *path, const char *folder)
     return span_starts(a, b) && (a.len == b.len || span_ends(b, SPAN("/")) || a.at[b.len] == '/');
 }
 
-static void check_log(struct config_store *store, enum config_setting_place place)
+static void check_written(struct config_store *store, enum config_setting_place place)
 {
     const struct config_item *item = value_of(&store->server, place);
     char parent[PATH_MAX], root[PATH_MAX];
@@ -346,8 +346,9 @@ void config_verify(struct config_store *store, const struct config_request *requ
         config_problem_error(&store->problems, origin,
                              "there is nothing to serve; add a section [site NAME] with a `root`");
     }
-    check_log(store, SETTING_access_log);
-    check_log(store, SETTING_error_log);
+    check_written(store, SETTING_access_log);
+    check_written(store, SETTING_error_log);
+    check_written(store, SETTING_pid_file);
     check_timeouts(store);
     check_cache(store);
     check_user(store);

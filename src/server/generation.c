@@ -29,19 +29,23 @@ enum {
 /* ---- what can go wrong ---- */
 
 /* The first failure is the cause of the others. */
-static void fail(void *generation, const char *text)
+void server_generation_fail(struct server_generation *g, const char *text)
 {
-    struct server_generation *g = generation;
     if (!g->failed)
         snprintf(g->why, sizeof(g->why), "%s", text);
     g->failed = true;
+}
+
+static void hear(void *generation, const char *text)
+{
+    server_generation_fail(generation, text);
 }
 
 static int fail_to(struct server_generation *g, const char *what, const char *path, int rc)
 {
     char text[LOG_ERROR_LINE_MAX];
     snprintf(text, sizeof(text), "cannot %s%s: %s", what, path, strerror(-rc));
-    fail(g, text);
+    server_generation_fail(g, text);
     return rc;
 }
 
@@ -112,7 +116,7 @@ static int prepare(struct server_generation *g, struct server_addresses *address
         return fail_to(g, "keep account of the workers", "", -ENOMEM);
     if (pipe2(g->ready_pipe, O_CLOEXEC | O_NONBLOCK) < 0 || pipe2(g->go_pipe, O_CLOEXEC) < 0)
         return fail_to(g, "open a pipe", "", -errno);
-    log_error_divert(fail, g);
+    log_error_divert(hear, g);
     rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
                                config->congestion, config->listen_by_default);
     log_error_divert(NULL, NULL);
@@ -240,7 +244,7 @@ void server_generation_use_error_log(struct server_generation *g)
 
 int server_generation_go(struct server_generation *g)
 {
-    log_error_divert(fail, g);
+    log_error_divert(hear, g);
     int rc = server_listeners_begin(&g->listeners, g->config->congestion);
     log_error_divert(NULL, NULL);
     if (rc < 0)
@@ -276,7 +280,7 @@ bool server_generation_is_gone(const struct server_generation *g)
 static void take_line(struct server_generation *g, const char *line)
 {
     if (line[0] == SERVER_WORKER_FAILED) {
-        fail(g, line + 1);
+        server_generation_fail(g, line + 1);
         return;
     }
     uint64_t index;
@@ -358,7 +362,7 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
     slot->ready = false;
     slot->predecessor = pid;
     if (g->state == GENERATION_STARTING)
-        fail(g, text);
+        server_generation_fail(g, text);
     else if (g->state == GENERATION_SERVING || !clean)
         log_error(clean ? LOG_INFO : LOG_ERROR, "%s", text);
     if (g->state == GENERATION_SERVING)
@@ -420,7 +424,7 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
     if (g->limit_ns == 0 || now < g->limit_ns)
         return;
     if (g->state == GENERATION_STARTING) {
-        fail(g, "the workers were not ready in time");
+        server_generation_fail(g, "the workers were not ready in time");
     } else {
         server_generation_signal(g, SIGKILL);
         g->limit_ns = now + KILL_AGAIN_MS * MS_NS;

@@ -70,6 +70,9 @@ struct server_generation_host {
 struct server_generation *server_generation_new(struct config_store *store,
                                                 struct server_addresses *addresses);
 
+/* It cannot be used, for the reason in `text`, unless there is one already. */
+void server_generation_fail(struct server_generation *g, const char *text);
+
 /* Starts its workers. With a `limit_ns` (monotonic) they have to be ready by then. */
 void server_generation_start(struct server_generation *g, struct server_addresses *addresses,
                              const struct server_generation_host *host, uint64_t limit_ns);

@@ -29,6 +29,7 @@
 #include "os/clock.h"
 #include "os/signal.h"
 #include "server/generation.h"
+#include "server/pidfile.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -51,6 +52,8 @@ struct master {
     unsigned generation_count;
     struct server_generation *starting, *serving; /* of them; or NULL */
     struct server_generation_host host;
+    struct server_pidfile pidfile;
+    struct server_pidfile next_pidfile; /* of the generation that is starting, when it is another */
     int signal_fd;
     bool has_terminal;
     bool announced; /* it has served, and whoever started it was told */
@@ -70,6 +73,8 @@ static void leave(void *context, const struct server_generation *g)
 {
     struct master *m = context;
     close(m->signal_fd);
+    server_pidfile_leave(&m->pidfile);
+    server_pidfile_leave(&m->next_pidfile);
     if (!m->announced && m->launch->ready_fd >= 0)
         close(m->launch->ready_fd); /* its reader waits for the end */
     for (struct server_generation *other = m->generations; other; other = other->next)
@@ -153,10 +158,35 @@ static void now_serving(struct master *m)
         announce(m, m->serving);
 }
 
+/* Sees to it that no other server has the file; it is written once this one serves. */
+static void claim_pidfile(struct master *m, struct server_generation *g)
+{
+    const char *path = g->config->pid_file;
+    if (g->failed || !path || server_pidfile_is(&m->pidfile, path))
+        return;
+    char why[LOG_ERROR_LINE_MAX];
+    if (server_pidfile_claim(&m->next_pidfile, path, why, sizeof(why)) < 0)
+        server_generation_fail(g, why);
+}
+
+static void write_pidfile(struct master *m, const struct server_generation *g)
+{
+    const char *path = g->config->pid_file;
+    if (!path || !server_pidfile_is(&m->pidfile, path)) {
+        server_pidfile_remove(&m->pidfile);
+        m->pidfile = m->next_pidfile;
+        m->next_pidfile = (struct server_pidfile){ 0 };
+    }
+    int rc = server_pidfile_write(&m->pidfile);
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot write the pid file %s: %s", path, strerror(-rc));
+}
+
 /* The generation that is starting has failed, and says why. */
 static void give_up(struct master *m)
 {
     struct server_generation *g = m->starting;
+    server_pidfile_remove(&m->next_pidfile);
     m->starting = NULL;
     if (m->report) {
         fprintf(m->report, "weir: %s\n", g->why);
@@ -179,6 +209,7 @@ static void change_over(struct master *m)
     }
     m->serving = m->starting;
     m->starting = NULL;
+    write_pidfile(m, m->serving);
     if (old)
         server_generation_drain(old, &m->addresses);
     now_serving(m);
@@ -206,6 +237,7 @@ static void start_generation(struct master *m, struct config_store *store)
     m->starting = g;
     if (!m->announced)
         server_generation_use_error_log(g);
+    claim_pidfile(m, g);
     uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * OS_CLOCK_SECOND : 0;
     if (!g->failed)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
@@ -404,6 +436,8 @@ int server_run(struct config_store *store, const struct server_launch *launch)
     }
     start_generation(&m, store);
     supervise(&m);
+    server_pidfile_remove(&m.next_pidfile);
+    server_pidfile_remove(&m.pidfile);
     close(m.signal_fd);
     return m.failed ? 1 : 0;
 }

@@ -18,7 +18,7 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import Process, Server, models, start
 from tests.e2e.test_stopping import begin_download, wait_until_refused
-from tests.e2e.wire import Connection, connect
+from tests.e2e.wire import connect
 
 RELOAD_S = 20.0
 FINISHED = re.compile(r"^\S+ \S+ \[\d+\] (reloaded: |reload failed, )(.*)$", re.MULTILINE)
@@ -230,6 +230,31 @@ def test_a_unix_socket_stays_the_same(
     write(conf, site)
     assert reload(running)[0]
     assert not path.exists()
+
+
+def test_the_pid_file_follows(
+    server: ServerFactory, conf: Path, site: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first.pid", tmp_path / "second.pid"
+    write(conf, site, f"listen = 127.0.0.1:0\npid-file = {first}")
+    running = configured(server, conf)
+    pid = f"{running.popen.pid}\n"
+    assert reload(running)[0]
+    assert first.read_text() == pid
+    write(conf, site, f"listen = 127.0.0.1:0\npid-file = {second}")
+    assert reload(running)[0]
+    assert second.read_text() == pid
+    assert not first.exists()
+
+    other = server("--pid-file", str(first))
+    write(conf, site, f"listen = 127.0.0.1:0\npid-file = {first}")
+    good, text = reload(running)
+    assert not good
+    assert f"belongs to process {other.popen.pid}" in text
+    assert second.read_text() == pid
+    write(conf, site)
+    assert reload(running)[0]
+    assert not second.exists()
 
 
 # ---- under load ----

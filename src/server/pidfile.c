@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lock is of the kind that belongs to a process (F_SETLK): workers do not
+ * inherit it, and the kernel says whose it is. Such a lock is lost when its
+ * process closes any descriptor of the file; hence server_pidfile_is, by which
+ * a file that is held is never opened again.
+ */
+#include "server/pidfile.h"
+
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 8 }; /* at a file that others remove under our hands */
+
+/* Locks what is open. -EEXIST: `lock` says who has it. */
+static int lock_file(int fd, struct flock *lock)
+{
+    *lock = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    if (fcntl(fd, F_SETLK, lock) == 0)
+        return 0;
+    if (errno != EAGAIN && errno != EACCES)
+        return -errno;
+    if (fcntl(fd, F_GETLK, lock) < 0)
+        return -errno;
+    return lock->l_type == F_UNLCK ? -EAGAIN : -EEXIST;
+}
+
+bool server_pidfile_is(const struct server_pidfile *file, const char *path)
+{
+    struct stat named, held;
+    return file->path && stat(path, &named) == 0 && fstat(file->fd, &held) == 0 &&
+           named.st_dev == held.st_dev && named.st_ino == held.st_ino;
+}
+
+/* A descriptor of the locked file, -EAGAIN when it changed meanwhile, or -errno. */
+static int try(const char *path, struct flock *lock)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+    if (fd < 0)
+        return -errno;
+    struct stat info;
+    int rc = fstat(fd, &info) < 0 ? -errno : S_ISREG(info.st_mode) ? 0 : -EINVAL;
+    if (rc == 0)
+        rc = lock_file(fd, lock);
+    struct server_pidfile mine = { .path = (char[]){ "" }, .fd = fd };
+    if (rc == 0 && !server_pidfile_is(&mine, path))
+        rc = -EAGAIN; /* its owner removed it before we had the lock */
+    if (rc < 0)
+        os_file_close(fd);
+    return rc < 0 ? rc : fd;
+}
+
+int server_pidfile_claim(struct server_pidfile *file, const char *path, char *why, size_t size)
+{
+    struct flock lock = { 0 };
+    int fd = -EAGAIN;
+    for (int i = 0; i < ATTEMPTS && fd == -EAGAIN; i++)
+        fd = try(path, &lock);
+    if (fd == -EEXIST)
+        snprintf(why, size,
+                 "the pid file %s belongs to process %d, which runs: stop it, or choose "
+                 "another with --pid-file",
+                 path, (int)lock.l_pid);
+    else if (fd < 0)
+        snprintf(why, size, "cannot open the pid file %s: %s", path, strerror(-fd));
+    if (fd < 0)
+        return fd;
+    *file = (struct server_pidfile){ .path = strdup(path), .fd = fd };
+    CHECK(file->path != NULL);
+    return 0;
+}
+
+int server_pidfile_write(const struct server_pidfile *file)
+{
+    char text[16];
+    if (!file->path)
+        return 0;
+    int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    if (pwrite(file->fd, text, (size_t)len, 0) != len || ftruncate(file->fd, len) < 0)
+        return errno ? -errno : -EIO;
+    return 0;
+}
+
+void server_pidfile_remove(struct server_pidfile *file)
+{
+    if (server_pidfile_is(file, file->path ? file->path : ""))
+        (void)unlink(file->path); /* while the lock is held: nobody else can have claimed it */
+    server_pidfile_leave(file);
+}
+
+void server_pidfile_leave(struct server_pidfile *file)
+{
+    if (!file->path)
+        return;
+    os_file_close(file->fd);
+    free(file->path);
+    *file = (struct server_pidfile){ 0 };
+}
