@@ -3,6 +3,7 @@
 
 #include "log/error.h"
 #include "model/reactor.h"
+#include "model/transfer.h"
 #include "os/file.h"
 #include "os/socket.h"
 
@@ -10,17 +11,8 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <sys/epoll.h>
-#include <sys/sendfile.h>
 
-enum {
-    SENDFILE_CHUNK = 2048 * 1024, /* asked of one sendfile */
-    TURN_BYTES = 2048 * 1024,     /* one connection's share of a turn of the loop */
-
-    /* A head shares its first segment with the file behind it, which spares one;
-     * before a long file it goes alone, for then the file's pages fill segments
-     * of their own. Measured under BBR: -23 % CPU for 1 MiB, +50 % for 300 KiB. */
-    HEAD_ALONE_FROM = 512 * 1024
-};
+enum { TURN_BYTES = 2048 * 1024 }; /* one connection's share of a turn of the loop */
 
 static int fd_of(const struct model_reactor *r, const struct model_connection *c)
 {
@@ -52,70 +44,6 @@ static bool watch(struct model_reactor *r, struct model_connection *c, uint32_t 
     return true;
 }
 
-/* ---- sending ---- */
-
-static ssize_t send_memory(int fd, const struct session_out *out)
-{
-    bool more = out->last || (out->file_len > 0 && out->file_len < HEAD_ALONE_FROM);
-    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0);
-    if (out->piece[1].len == 0)
-        return send(fd, out->piece[0].at, out->piece[0].len, flags);
-    struct iovec parts[2];
-    for (unsigned i = 0; i < 2; i++)
-        parts[i] = (struct iovec){ (void *)(uintptr_t)out->piece[i].at, out->piece[i].len };
-    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-    return sendmsg(fd, &message, flags);
-}
-
-/* What one call is asked to take. */
-static size_t asked_of(const struct session_out *out)
-{
-    size_t memory = out->piece[0].len + out->piece[1].len;
-    if (memory > 0)
-        return memory;
-    return out->file_len < SENDFILE_CHUNK ? (size_t)out->file_len : SENDFILE_CHUNK;
-}
-
-/* Sends what one call takes. Bytes taken, 0 for none just now, -ENODATA when the
- * file has lost its end, or another -errno. */
-static ssize_t send_some(int fd, const struct session_out *out)
-{
-    ssize_t sent;
-    if (out->piece[0].len > 0) {
-        sent = send_memory(fd, out);
-    } else {
-        off_t offset = (off_t)out->file_offset;
-        sent = sendfile(fd, out->file_fd, &offset, asked_of(out));
-        if (sent == 0)
-            return -ENODATA;
-    }
-    if (sent >= 0)
-        return sent;
-    return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-}
-
-/* Sends until there is nothing more to send, the kernel takes no more (then it
- * is WANT_WRITE that is returned), or the connection has had its share. A short
- * count says that the kernel is full: asking again would only confirm it. */
-static enum session_want send_output(struct model_reactor *r, struct model_connection *c)
-{
-    enum session_want want = WANT_WRITE;
-    size_t turn = 0;
-    bool full = false;
-    while (want == WANT_WRITE && !full && turn < TURN_BYTES) {
-        struct session_out out = session_output(&c->session);
-        ssize_t sent = send_some(fd_of(r, c), &out);
-        if (sent == -ENODATA)
-            return session_cut(&c->session);
-        if (sent < 0)
-            return WANT_CLOSE;
-        want = session_sent(&c->session, (size_t)sent, r->now_ns);
-        turn += (size_t)sent;
-        full = (size_t)sent < asked_of(&out);
-    }
-    return want;
-}
-
 /* ---- following what the session wants ---- */
 
 /* A timer that fires too early is put off when it fires; only an earlier
@@ -130,7 +58,7 @@ static void keep_time(struct model_reactor *r, struct model_connection *c)
 static void follow(struct model_reactor *r, struct model_connection *c, enum session_want want)
 {
     if (want == WANT_WRITE)
-        want = send_output(r, c);
+        want = model_transfer_send(&c->session, fd_of(r, c), MSG_DONTWAIT, TURN_BYTES, r->now_ns);
     if (want == WANT_HALF_CLOSE) {
         (void)shutdown(fd_of(r, c), SHUT_WR); /* fails only when the peer is gone: recv will tell */
         want = WANT_READ;
