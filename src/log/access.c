@@ -192,16 +192,37 @@ static size_t prepare(struct piece pieces[PIECES], const struct log_access_sink 
     return line_max;
 }
 
-void log_access_add(struct log_access *log, const struct log_access_line *line, int64_t wall_s)
+void log_access_share(struct log_access *log, pthread_mutex_t *lock)
 {
-    if (log->bytes == NULL)
-        return;
+    log->lock = lock;
+}
+
+static void lock_shared(struct log_access *log)
+{
+    if (__builtin_expect(log->lock != NULL, 0))
+        CHECK(pthread_mutex_lock(log->lock) == 0);
+}
+
+static void unlock_shared(struct log_access *log)
+{
+    if (__builtin_expect(log->lock != NULL, 0))
+        CHECK(pthread_mutex_unlock(log->lock) == 0);
+}
+
+static void flush(struct log_access *log)
+{
+    if (log->len > 0)
+        log_sink_write(log, 0);
+}
+
+static void add_line(struct log_access *log, const struct log_access_line *line, int64_t wall_s)
+{
     if (log->stamp_len == 0 || wall_s != log->stamp_s)
         stamp_second(log, wall_s);
     struct piece pieces[PIECES];
     const size_t len_max = prepare(pieces, log->sink, line);
     if (len_max > LOG_ACCESS_BUFFER - log->len)
-        log_access_flush(log);
+        flush(log);
     if (len_max > LOG_ACCESS_BUFFER - log->len) {
         (void)atomic_fetch_add_explicit(&log->sink->dropped, 1, memory_order_relaxed);
         return;
@@ -215,10 +236,28 @@ void log_access_add(struct log_access *log, const struct log_access_line *line, 
     log->lines_pending++;
 }
 
+void log_access_add(struct log_access *log, const struct log_access_line *line, int64_t wall_s)
+{
+    if (log->bytes == NULL)
+        return;
+    lock_shared(log);
+    add_line(log, line, wall_s);
+    unlock_shared(log);
+}
+
 void log_access_flush(struct log_access *log)
 {
-    if (log->len > 0)
-        log_sink_write(log, 0);
+    lock_shared(log);
+    flush(log);
+    unlock_shared(log);
+}
+
+bool log_access_pending(struct log_access *log)
+{
+    lock_shared(log);
+    bool pending = log->len > 0;
+    unlock_shared(log);
+    return pending;
 }
 
 void log_access_stop(struct log_access *log)

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/span.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -69,19 +70,26 @@ struct log_access_line {
 
 enum { LOG_ACCESS_BUFFER = 64 * 1024 };
 
-/* One thread's buffer. Zero it, then log_access_start. */
+/* One thread's buffer, or with `lock` that of several. Zero it, then log_access_start. */
 struct log_access {
     struct log_access_sink *sink;
-    char *bytes;      /* LOG_ACCESS_BUFFER of them; NULL while the log is off */
-    size_t len;       /* whole lines, but for what a short write left of the first */
-    int64_t stamp_s;  /* second that `stamp` tells */
-    char stamp[40];   /* the time, and what stands around it in each line */
-    size_t stamp_len; /* 0: no stamp yet */
+    pthread_mutex_t *lock; /* guards the rest, `bytes` itself apart; NULL: it is one thread's own */
+    char *bytes;           /* LOG_ACCESS_BUFFER of them; NULL while the log is off */
+    size_t len;            /* whole lines, but for what a short write left of the first */
+    int64_t stamp_s;       /* second that `stamp` tells */
+    char stamp[40];        /* the time, and what stands around it in each line */
+    size_t stamp_len;      /* 0: no stamp yet */
     uint64_t lines_pending;
 };
 
 /* Binds a thread's buffer to the sink. Returns 0 or -ENOMEM. */
 MUST_USE int log_access_start(struct log_access *log, struct log_access_sink *sink);
+
+/* From now on several threads add to the buffer. Borrows `lock` until log_access_stop. */
+void log_access_share(struct log_access *log, pthread_mutex_t *lock);
+
+/* Whether there is anything to flush. */
+bool log_access_pending(struct log_access *log);
 
 /* Appends a line; writes the buffer out first when the line does not fit, and
  * drops the line, counted, when it still does not. A line longer than LOG_LINE_MAX

@@ -58,7 +58,7 @@ static void keep_time(struct model_reactor *r, struct model_connection *c)
 static void follow(struct model_reactor *r, struct model_connection *c, enum session_want want)
 {
     if (want == WANT_WRITE)
-        want = model_transfer_send(&c->session, fd_of(r, c), MSG_DONTWAIT, TURN_BYTES, r->now_ns);
+        want = model_transfer_send(&c->session, fd_of(r, c), TURN_BYTES, r->now_ns);
     if (want == WANT_HALF_CLOSE) {
         (void)shutdown(fd_of(r, c), SHUT_WR); /* fails only when the peer is gone: recv will tell */
         want = WANT_READ;

@@ -21,7 +21,7 @@ enum model_accepts {
 };
 
 /* For the `threads` of a model, in place of a number. */
-enum { MODEL_PER_CPU = 0, MODEL_OWN = -1 };
+enum { MODEL_PER_CPU = 0, MODEL_OWN = -1, MODEL_PER_CONNECTION = -2 };
 
 struct model {
     const char *name;
@@ -59,7 +59,8 @@ struct server {
     int *listeners;
     unsigned listener_count;
     unsigned listener_sets;
-    unsigned threads;
+    unsigned threads;         /* that accept */
+    unsigned cache_readers;   /* the accepting threads' come first */
     unsigned connections_max; /* of the whole process */
     uint64_t drain_idle_ns;   /* how long a drain leaves connections between requests alone */
     uint64_t drain_timeout_ns;

@@ -15,6 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define CLOSE_AGAIN_NS \
+    UINT64_C(100000000) /* connections that are placed may take a moment to end */
+
 /* What an event is about: the kind above, a descriptor below. */
 enum { EVENT_CONNECTION, EVENT_LISTENER, EVENT_WAKE, EVENT_SIGNAL };
 
@@ -278,6 +281,8 @@ static void begin_drain(struct model_reactor *r)
     r->retiring = true;
     r->drain_idle_ns = r->now_ns + r->server->drain_idle_ns;
     r->drain_end_ns = r->now_ns + r->server->drain_timeout_ns;
+    if (r->placement && r->placement->drain)
+        r->placement->drain(r);
 }
 
 static void close_all(struct model_reactor *r)
@@ -287,6 +292,7 @@ static void close_all(struct model_reactor *r)
             model_connection_close(r, &r->table[fd]);
     if (r->placement && r->placement->close_all)
         r->placement->close_all(r);
+    r->drain_end_ns = r->now_ns + CLOSE_AGAIN_NS;
 }
 
 /* Nothing is left to do, and nobody hands anything over any more. */
@@ -380,6 +386,8 @@ static int wait_ms(struct model_reactor *r)
         due = earlier(due, r->listen_again_ns ? r->listen_again_ns : UINT64_MAX);
     if (r->retiring)
         due = earlier(due, r->drain_idle_ns ? r->drain_idle_ns : r->drain_end_ns);
+    if (r->placement && r->placement->turn_ns > 0 && atomic_load(&r->live) > 0)
+        due = earlier(due, r->now_ns + r->placement->turn_ns);
     if (due == UINT64_MAX)
         return -1;
     uint64_t now = r->now_ns;
@@ -389,7 +397,7 @@ static int wait_ms(struct model_reactor *r)
 /* A thread that sleeps must not keep others from freeing what left the cache. */
 static int wait_for_events(struct model_reactor *r, struct epoll_event *events)
 {
-    bool others = r->count > 1;
+    bool others = r->server->cache_readers > 1;
     int timeout_ms = wait_ms(r);
     if (others)
         session_worker_rest(&r->worker);

@@ -36,16 +36,20 @@ struct model_reactor;
 /* How a model serves its connections elsewhere than in the loop that accepts
  * them. The loop's thread makes these calls; any but `place` may be NULL. */
 struct model_placement {
+    /* While there are connections, the loop turns at least so often; 0: when it is woken. */
+    uint64_t turn_ns;
     /* Takes an accepted connection, which counts in `live` until model_reactor_ended.
      * False: nobody can serve it; the loop answers 503. */
     bool (*place)(struct model_reactor *r, int fd, struct session_peer peer);
+    /* A drain begins: answers are to say that the connection closes. */
+    void (*drain)(struct model_reactor *r);
     /* A drain has waited long enough: end connections that are between requests. */
     void (*close_idle)(struct model_reactor *r);
-    /* End every connection; called again as long as there are any. */
+    /* End every connection; called again, not too often, as long as there are any. */
     void (*close_all)(struct model_reactor *r);
     /* model_reactor_wake was called. */
     void (*woken)(struct model_reactor *r);
-    /* A signal has come that is none of the server's: SIGCHLD. */
+    /* A signal has come: SIGCHLD, or one that the server has acted upon. */
     void (*signal)(struct model_reactor *r, int signal);
 };
 

@@ -27,41 +27,39 @@ static size_t asked_of(const struct session_out *out)
     return out->file_len < SENDFILE_CHUNK ? (size_t)out->file_len : SENDFILE_CHUNK;
 }
 
-/* Sends what one call takes. Bytes taken, 0 for none just now, -ENODATA when the
- * file has lost its end, or another -errno. */
-static ssize_t send_some(int fd, const struct session_out *out, int flags)
+/* A short count says that the kernel is full: asking again would only confirm it. */
+ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bool *ret_full)
 {
+    size_t asked = asked_of(out);
     ssize_t sent;
     if (out->piece[0].len > 0) {
         sent = send_memory(fd, out, flags);
     } else {
         off_t offset = (off_t)out->file_offset;
-        sent = sendfile(fd, out->file_fd, &offset, asked_of(out));
+        sent = sendfile(fd, out->file_fd, &offset, asked);
         if (sent == 0)
             return -ENODATA;
     }
-    if (sent >= 0)
-        return sent;
-    return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    if (sent < 0 && errno != EAGAIN && errno != EINTR)
+        return -errno;
+    *ret_full = sent < 0 || (size_t)sent < asked;
+    return sent < 0 ? 0 : sent;
 }
 
-/* A short count says that the kernel is full: asking again would only confirm it. */
-enum session_want model_transfer_send(struct session *s, int fd, int flags, size_t most,
-                                      uint64_t now_ns)
+enum session_want model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns)
 {
     enum session_want want = WANT_WRITE;
     size_t total = 0;
     bool full = false;
     while (want == WANT_WRITE && !full && total < most) {
         struct session_out out = session_output(s);
-        ssize_t sent = send_some(fd, &out, flags);
+        ssize_t sent = model_transfer_some(fd, &out, MSG_DONTWAIT, &full);
         if (sent == -ENODATA)
             return session_cut(s);
         if (sent < 0)
             return WANT_CLOSE;
         want = session_sent(s, (size_t)sent, now_ns);
         total += (size_t)sent;
-        full = (size_t)sent < asked_of(&out);
     }
     return want;
 }

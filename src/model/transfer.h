@@ -24,9 +24,12 @@ static inline int model_transfer_flags(const struct session_out *out)
     return MSG_NOSIGNAL | (more ? MSG_MORE : 0);
 }
 
+/* Sends what one call takes. Bytes taken, 0 for none just now, -ENODATA when the file has
+ * lost its end (session_cut), or another -errno, when the connection is lost. `ret_full`: asking
+ * again at once would be in vain. `flags` is MSG_DONTWAIT or 0, and concerns memory: for files
+ * it is the descriptor that blocks or does not. */
+ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bool *ret_full);
+
 /* Sends until the session wants something else, the kernel takes no more, or
- * `most` bytes have gone; the last two are WANT_WRITE. `flags` is MSG_DONTWAIT
- * or 0, and concerns memory: for files it is the descriptor that blocks or does
- * not. */
-enum session_want model_transfer_send(struct session *s, int fd, int flags, size_t most,
-                                      uint64_t now_ns);
+ * `most` bytes have gone; the last two are WANT_WRITE. The descriptor does not block. */
+enum session_want model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns);

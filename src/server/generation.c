@@ -85,7 +85,7 @@ static void choose_model(struct server_generation *g)
     CHECK(g->model);
     g->workers = g->config->workers > 0 ? g->config->workers : g->model->workers;
     int own = g->model->threads;
-    if (own == MODEL_OWN)
+    if (own < 0)
         g->threads = 1;
     else if (g->config->threads > 0)
         g->threads = g->config->threads;
@@ -229,7 +229,7 @@ bool server_generation_is_ready(const struct server_generation *g)
 
 static void warn_of_threads(const struct server_generation *g)
 {
-    if (g->model->threads == MODEL_OWN && g->config->threads > 0)
+    if (g->model->threads < 0 && g->config->threads > 0)
         log_error(LOG_WARNING,
                   "model %s decides itself about its threads; `threads = %u` is ignored",
                   g->model->name, g->config->threads);

@@ -158,6 +158,13 @@ static unsigned connections_of(const struct config *config, size_t files)
     return config->connections > 0 && config->connections < room ? config->connections : room;
 }
 
+/* Threads that look into the cache. */
+static unsigned cache_readers(const struct server_worker_plan *plan, size_t files)
+{
+    bool for_each = plan->model->threads == MODEL_PER_CONNECTION;
+    return plan->threads + (for_each ? connections_of(plan->config, files) : 0);
+}
+
 static int hold(struct holdings *h, const struct server_worker_plan *plan, size_t files)
 {
     const struct config *config = plan->config;
@@ -168,7 +175,7 @@ static int hold(struct holdings *h, const struct server_worker_plan *plan, size_
         .descriptors = cache_files(files),
     };
     struct session_shared *shared = &h->shared;
-    shared->cache = site_cache_new(limits, plan->threads);
+    shared->cache = site_cache_new(limits, cache_readers(plan, files));
     shared->log = plan->access_log;
     shared->server_field = config->server_header ? SPAN("Server: weir\r\n") : span_of(NULL, 0);
     shared->header_timeout_ns = config->header_timeout_ns;
@@ -236,6 +243,7 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
         .listener_count = plan->listener_count,
         .listener_sets = plan->listener_sets,
         .threads = plan->threads,
+        .cache_readers = cache_readers(plan, files),
         .connections_max = connections_of(plan->config, files),
         .drain_idle_ns = plan->config->drain_idle_ns,
         .drain_timeout_ns = plan->config->drain_timeout_ns,

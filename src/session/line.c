@@ -53,7 +53,7 @@ static struct log_access_line line_of(const struct session_exchange *x, unsigned
 
 void session_line_log(struct session_exchange *x, unsigned status, uint64_t body_bytes)
 {
-    struct log_access *log = &x->worker->log;
+    struct log_access *log = x->worker->log;
     if (!log->bytes)
         return;
     char peer[PEER_MAX];
@@ -71,7 +71,7 @@ static struct span move_text(struct buf *to, struct span text)
 
 struct session_line *session_line_defer(struct session_exchange *x, unsigned status)
 {
-    if (!x->worker->log.bytes)
+    if (!x->worker->log->bytes)
         return NULL;
     struct log_access_line line = line_of(x, status, 0);
     char peer[PEER_MAX];
@@ -80,7 +80,7 @@ struct session_line *session_line_defer(struct session_exchange *x, unsigned sta
                  line.user_agent.len;
     struct session_line *deferred = malloc(sizeof(*deferred) + len);
     if (!deferred) {
-        log_access_add(&x->worker->log, &line, x->worker->wall_s);
+        log_access_add(x->worker->log, &line, x->worker->wall_s);
         return NULL;
     }
     struct buf text = buf_over(deferred->text, len);
@@ -98,6 +98,6 @@ void session_line_end(struct session_worker *worker, struct session_line *line, 
     if (!line)
         return;
     line->line.body_bytes = body_bytes;
-    log_access_add(&worker->log, &line->line, worker->wall_s);
+    log_access_add(worker->log, &line->line, worker->wall_s);
     free(line);
 }

@@ -28,14 +28,30 @@ int session_worker_start(struct session_worker *worker, struct session_shared *s
                          unsigned index)
 {
     *worker = (struct session_worker){ .shared = shared, .wall_s = -1 };
+    worker->log = &worker->own_log;
     worker->reader = site_cache_reader(shared->cache, index);
     site_cache_online(worker->reader);
-    return log_access_start(&worker->log, shared->log);
+    return log_access_start(&worker->own_log, shared->log);
+}
+
+void session_worker_share_log(struct session_worker *owner)
+{
+    CHECK(pthread_mutex_init(&owner->log_lock, NULL) == 0);
+    log_access_share(&owner->own_log, &owner->log_lock);
+}
+
+void session_worker_start_beside(struct session_worker *worker, struct session_worker *owner,
+                                 unsigned index)
+{
+    *worker =
+        (struct session_worker){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
+    worker->reader = site_cache_reader(owner->shared->cache, index);
+    site_cache_offline(worker->reader);
 }
 
 void session_worker_stop(struct session_worker *worker)
 {
-    log_access_stop(&worker->log);
+    log_access_stop(&worker->own_log);
     session_buffer_free(worker->spare);
     worker->spare = NULL;
     worker->spare_count = 0;
@@ -50,15 +66,15 @@ void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t
         format_second(worker);
     }
     site_cache_quiesce(worker->reader);
-    if (worker->log.len > 0 && session_worker_due_ns(worker) <= now_ns) {
-        log_access_flush(&worker->log);
+    if (session_worker_due_ns(worker) <= now_ns) {
+        log_access_flush(worker->log);
         worker->log_due_ns = 0;
     }
 }
 
 uint64_t session_worker_due_ns(struct session_worker *worker)
 {
-    if (worker->log.len == 0) {
+    if (worker->log != &worker->own_log || !log_access_pending(worker->log)) {
         worker->log_due_ns = 0;
         return UINT64_MAX;
     }

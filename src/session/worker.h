@@ -46,7 +46,8 @@ enum { SESSION_SEND_STEP = 4096 };
 struct session_worker {
     struct session_shared *shared;
     struct site_cache_reader *reader;
-    struct log_access log;
+    struct log_access *log; /* `own_log`, or that of another worker */
+    struct log_access own_log;
     uint64_t now_ns;
     int64_t wall_s;
     char ok_prefix[128]; /* status line 200 and Date, ready */
@@ -55,12 +56,21 @@ struct session_worker {
     struct session_buffer *spare; /* output buffers not in use */
     unsigned spare_count;
     uint64_t log_due_ns; /* when the log's buffer is written; 0: it was empty */
+    pthread_mutex_t log_lock;
 };
 
 /* Binds thread number `index` (0 ..) to what is shared. 0 or -ENOMEM. */
 MUST_USE int session_worker_start(struct session_worker *worker, struct session_shared *shared,
                                   unsigned index);
 void session_worker_stop(struct session_worker *worker);
+
+/* Likewise, but its lines go into the buffer of `owner`, which writes them when they are due: for
+ * threads that wait long, and many. Before the first of them starts, the owner's thread calls
+ * session_worker_share_log; it ticks while they have sessions, and stops after them. The worker
+ * begins at rest. */
+void session_worker_start_beside(struct session_worker *worker, struct session_worker *owner,
+                                 unsigned index);
+void session_worker_share_log(struct session_worker *owner);
 
 /* Once for each wake-up, before any session call: takes the time, lets go of
  * what the last turn found in the cache, and writes the log when it is due. */

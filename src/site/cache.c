@@ -89,17 +89,8 @@ struct site_cache *site_cache_new(struct site_cache_limits limits, unsigned read
         free(cache);
         return NULL;
     }
-    for (unsigned i = 0; i < readers; i++)
-        cache->readers[i] = (struct site_cache_reader){ .cache = cache };
-    site_reclaim_init(&cache->reclaim, cache->readers, readers);
+    site_reclaim_init(&cache->reclaim, cache->readers);
     return cache;
-}
-
-struct site_cache_reader *site_cache_reader(struct site_cache *cache, unsigned index)
-{
-    CHECK(index < cache->reader_count);
-    site_cache_online(&cache->readers[index]);
-    return &cache->readers[index];
 }
 
 uint64_t site_cache_hash(const struct site_cache *cache, struct span key)
@@ -115,6 +106,16 @@ static void lock_for_writing(struct site_cache *cache)
 static void unlock(struct site_cache *cache)
 {
     CHECK(pthread_rwlock_unlock(&cache->lock) == 0);
+}
+
+struct site_cache_reader *site_cache_reader(struct site_cache *cache, unsigned index)
+{
+    CHECK(index < cache->reader_count);
+    lock_for_writing(cache);
+    site_reclaim_admit(&cache->reclaim, index + 1, cache);
+    unlock(cache);
+    site_cache_online(&cache->readers[index]);
+    return &cache->readers[index];
 }
 
 /* Finding */

@@ -5,11 +5,16 @@
  */
 #include "site/reclaim.h"
 
-void site_reclaim_init(struct site_reclaim *reclaim, struct site_cache_reader *readers,
-                       unsigned reader_count)
+void site_reclaim_init(struct site_reclaim *reclaim, struct site_cache_reader *readers)
 {
-    *reclaim = (struct site_reclaim){ .readers = readers, .reader_count = reader_count };
+    *reclaim = (struct site_reclaim){ .readers = readers };
     atomic_init(&reclaim->epoch, SITE_RECLAIM_OFFLINE + 1);
+}
+
+void site_reclaim_admit(struct site_reclaim *reclaim, unsigned count, struct site_cache *cache)
+{
+    for (; reclaim->reader_count < count; reclaim->reader_count++)
+        reclaim->readers[reclaim->reader_count] = (struct site_cache_reader){ .cache = cache };
 }
 
 void site_reclaim_retire(struct site_reclaim *reclaim, struct site_cache_entry *entry)
@@ -27,16 +32,29 @@ void site_reclaim_retire(struct site_reclaim *reclaim, struct site_cache_entry *
     atomic_store_explicit(&reclaim->epoch, epoch + 1, memory_order_release);
 }
 
-/* The lowest epoch that an online reader has seen; UINT64_MAX without one. */
-static uint64_t lowest_seen(const struct site_reclaim *reclaim)
+/* The epoch that a reader has seen; UINT64_MAX when it is offline. */
+static uint64_t seen_by(struct site_cache_reader *reader)
 {
+    uint64_t seen = atomic_load_explicit(&reader->seen, memory_order_acquire);
+    if (seen == SITE_RECLAIM_OFFLINE) /* changes nothing, but takes a place in the order */
+        seen = atomic_fetch_or_explicit(&reader->seen, 0, memory_order_acq_rel);
+    return seen != SITE_RECLAIM_OFFLINE ? seen : UINT64_MAX;
+}
+
+/* The lowest epoch that an online reader has seen, or one that is low enough to
+ * hold up even the oldest entry; UINT64_MAX without a reader. Whoever held it up
+ * the last time is asked first, for there may be thousands to ask. */
+static uint64_t lowest_seen(struct site_reclaim *reclaim)
+{
+    const uint64_t oldest = reclaim->oldest->retired_at;
     uint64_t lowest = UINT64_MAX;
-    for (unsigned i = 0; i < reclaim->reader_count; i++) {
-        struct site_cache_reader *reader = &reclaim->readers[i];
-        uint64_t seen = atomic_load_explicit(&reader->seen, memory_order_acquire);
-        if (seen == SITE_RECLAIM_OFFLINE) /* changes nothing, but takes a place in the order */
-            seen = atomic_fetch_or_explicit(&reader->seen, 0, memory_order_acq_rel);
-        if (seen != SITE_RECLAIM_OFFLINE && seen < lowest)
+    if (reclaim->blocker < reclaim->reader_count)
+        lowest = seen_by(&reclaim->readers[reclaim->blocker]);
+    for (unsigned i = 0; i < reclaim->reader_count && lowest > oldest; i++) {
+        const uint64_t seen = seen_by(&reclaim->readers[i]);
+        if (seen <= oldest)
+            reclaim->blocker = i;
+        if (seen < lowest)
             lowest = seen;
     }
     return lowest;

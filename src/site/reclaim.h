@@ -41,12 +41,15 @@ struct site_reclaim {
     struct site_cache_entry *newest;
     size_t bytes;
     struct site_cache_reader *readers;
-    unsigned reader_count;
+    unsigned reader_count; /* in use so far: offline ones cost a look, too */
+    unsigned blocker;      /* the one that held up the last collection */
 };
 
-/* Borrows `readers` for life; all of them are offline. */
-void site_reclaim_init(struct site_reclaim *reclaim, struct site_cache_reader *readers,
-                       unsigned reader_count);
+/* Borrows `readers` for life; none is in use yet. */
+void site_reclaim_init(struct site_reclaim *reclaim, struct site_cache_reader *readers);
+
+/* Readers below `count` may be in use from now on. Under the lock. */
+void site_reclaim_admit(struct site_reclaim *reclaim, unsigned count, struct site_cache *cache);
 
 /* Takes over the cache's reference to an entry that is no longer in any chain.
  * Under the lock. */

@@ -123,7 +123,7 @@ void serve_stop(struct serve *serve)
 
 size_t serve_log_lines(struct serve *serve)
 {
-    log_access_flush(&serve->worker.log);
+    log_access_flush(serve->worker.log);
     FILE *in = fopen(serve->log_path, "re");
     CHECK(in);
     size_t lines = 0;

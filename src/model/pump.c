@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a blocked call is ended from outside: by shutdown(2). Unlike a signal it
+ * lasts, so it cannot come too early, between the decision to wait and the wait.
+ * What had arrived before is still read and answered.
+ */
+#include "model/pump.h"
+
+#include "model/transfer.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#define SLACK_NS UINT64_C(125000000) /* deadlines are kept to this, late rather than early */
+
+enum { SEND_LOOKS = 4 }; /* at the clock, within one deadline for sending */
+
+void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns)
+{
+    *pump = (struct model_pump){
+        .fd = fd,
+        .drain_idle_ns = drain_idle_ns,
+        .receive_timeout_ns = UINT64_MAX,
+    };
+    atomic_init(&pump->idle, true);
+}
+
+void model_pump_end_idle(struct model_pump *pump)
+{
+    if (atomic_load(&pump->idle))
+        (void)shutdown(pump->fd, SHUT_RD); /* fails only where the peer has gone */
+}
+
+void model_pump_end(struct model_pump *pump)
+{
+    (void)shutdown(pump->fd, SHUT_RDWR); /* likewise */
+}
+
+/* ---- time ---- */
+
+static void look_at_clock(struct model_pump *p)
+{
+    p->now_ns = os_clock_now_ns();
+    session_worker_tick(p->session.worker, p->now_ns, os_clock_wall_s());
+}
+
+static bool set_timeout(const struct model_pump *p, int option, uint64_t timeout_ns)
+{
+    uint64_t ms = timeout_ns / 1000000 + 1; /* 0 would mean for ever */
+    struct timeval time = { .tv_sec = (time_t)(ms / 1000),
+                            .tv_usec = (suseconds_t)(ms % 1000 * 1000) };
+    return setsockopt(p->fd, SOL_SOCKET, option, &time, sizeof(time)) == 0;
+}
+
+static bool make_blocking(struct model_pump *p)
+{
+    if (p->blocking)
+        return true;
+    p->blocking = true;
+    uint64_t send_ns = p->session.worker->shared->send_timeout_ns / SEND_LOOKS;
+    return fcntl(p->fd, F_SETFL, O_RDWR) == 0 && set_timeout(p, SO_SNDTIMEO, send_ns);
+}
+
+static bool is_draining(const struct model_pump *p)
+{
+    return atomic_load(&p->session.worker->shared->draining);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When to be back from waiting for input. */
+static uint64_t due_ns(struct model_pump *p)
+{
+    uint64_t due =
+        earlier(session_deadline_ns(&p->session), session_worker_due_ns(p->session.worker));
+    if (__builtin_expect(is_draining(p), 0) && session_idle(&p->session)) {
+        if (p->leave_ns == 0)
+            p->leave_ns = p->now_ns + p->drain_idle_ns;
+        due = earlier(due, p->leave_ns);
+    }
+    return due;
+}
+
+/* Sees to it that a recv is back in time. */
+static bool limit_wait(struct model_pump *p)
+{
+    uint64_t due = due_ns(p);
+    uint64_t wait_ns = due > p->now_ns ? due - p->now_ns : 0;
+    if (__builtin_expect(p->receive_timeout_ns <= wait_ns + SLACK_NS, 1))
+        return true;
+    p->receive_timeout_ns = wait_ns;
+    return set_timeout(p, SO_RCVTIMEO, wait_ns);
+}
+
+/* A wait has ended without input. */
+static enum session_want act_on_time(struct model_pump *p)
+{
+    if (p->leave_ns != 0 && p->now_ns >= p->leave_ns && session_idle(&p->session))
+        return WANT_CLOSE;
+    if (p->now_ns >= session_deadline_ns(&p->session))
+        return session_expire(&p->session, p->now_ns);
+    p->receive_timeout_ns = UINT64_MAX; /* it was too short for what is due now */
+    return WANT_READ;
+}
+
+/* ---- moving bytes ---- */
+
+/* Bytes, 0 at the end of input, or -errno. */
+static ssize_t receive_at_once(struct model_pump *p, char *input, size_t room)
+{
+    ssize_t len = recv(p->fd, input, room, MSG_DONTWAIT);
+    return len < 0 ? -errno : len;
+}
+
+static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
+{
+    bool idle = session_idle(&p->session);
+    if (__builtin_expect(idle != atomic_load_explicit(&p->idle, memory_order_relaxed), 0))
+        atomic_store(&p->idle, idle); /* before it looks whether there is a drain */
+    if (!make_blocking(p) || !limit_wait(p))
+        return -errno;
+    session_worker_rest(p->session.worker);
+    ssize_t len = recv(p->fd, input, room, 0);
+    if (len < 0)
+        len = -errno;
+    session_worker_resume(p->session.worker);
+    look_at_clock(p);
+    return len;
+}
+
+static enum session_want receive(struct model_pump *p, char *input)
+{
+    size_t room = session_room(&p->session);
+    ssize_t len = p->blocking ? -EAGAIN : receive_at_once(p, input, room);
+    if (len == -EAGAIN)
+        len = receive_waiting(p, input, room);
+    if (__builtin_expect(len >= 0, 1))
+        return session_feed(&p->session, span_of(input, (size_t)len), p->now_ns);
+    return len == -EAGAIN || len == -EINTR ? act_on_time(p) : WANT_CLOSE;
+}
+
+static ssize_t send_at_once(struct model_pump *p, const struct session_out *out)
+{
+    ssize_t sent = model_transfer_some(p->fd, out, MSG_DONTWAIT, &p->stuck);
+    if (__builtin_expect(p->stuck, 0)) {
+        session_hold(&p->session); /* the look lets go of what was found */
+        look_at_clock(p);
+    }
+    return sent;
+}
+
+/* A send that may wait leaves the cache to others meanwhile. */
+static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
+{
+    bool full;
+    session_hold(&p->session);
+    session_worker_rest(p->session.worker);
+    ssize_t sent = model_transfer_some(p->fd, out, 0, &full);
+    session_worker_resume(p->session.worker);
+    look_at_clock(p);
+    return sent;
+}
+
+static enum session_want send_output(struct model_pump *p)
+{
+    struct session_out out = session_output(&p->session);
+    bool file_blocks = p->blocking && out.piece[0].len == 0;
+    if (p->stuck && !make_blocking(p))
+        return WANT_CLOSE;
+    ssize_t sent = p->stuck || file_blocks ? send_waiting(p, &out) : send_at_once(p, &out);
+    if (sent == -ENODATA)
+        return session_cut(&p->session);
+    if (sent < 0)
+        return WANT_CLOSE;
+    enum session_want want = session_sent(&p->session, (size_t)sent, p->now_ns);
+    if (want != WANT_WRITE)
+        p->stuck = false;
+    else if (p->now_ns >= session_deadline_ns(&p->session))
+        want = session_expire(&p->session, p->now_ns);
+    return want;
+}
+
+void model_pump_run(struct model_pump *p, struct session_worker *worker, struct session_peer peer,
+                    char *input)
+{
+    p->now_ns = os_clock_now_ns();
+    session_worker_tick(worker, p->now_ns, os_clock_wall_s());
+    session_open(&p->session, worker, peer, p->now_ns);
+    enum session_want want = WANT_READ;
+    while (want != WANT_CLOSE) {
+        if (want == WANT_WRITE) {
+            want = send_output(p);
+            continue;
+        }
+        if (want == WANT_HALF_CLOSE)
+            (void)shutdown(p->fd, SHUT_WR); /* fails only when the peer is gone: recv will tell */
+        want = receive(p, input);
+    }
+    session_close(&p->session);
+}
