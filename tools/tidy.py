@@ -201,7 +201,7 @@ BANS = (
     Ban("assert", "CHECK (base/check.h)"),
     Ban("clock_gettime gettimeofday time", "os/clock.h", allowed_in=("os/clock.c", "os/file.c")),
     Ban("abort", "CHECK (base/check.h)", allowed_in=("base/check.c",)),
-    Ban("exit _exit", "return an error", allowed_in=("program/", "server/")),
+    Ban("exit _exit", "return an error", allowed_in=("program/", "server/", "model/fork.c")),
     Ban(
         "malloc calloc realloc reallocarray free strdup strndup aligned_alloc",
         "storage of the caller's",

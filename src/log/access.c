@@ -260,6 +260,12 @@ bool log_access_pending(struct log_access *log)
     return pending;
 }
 
+void log_access_forget(struct log_access *log)
+{
+    log->len = 0;
+    log->lines_pending = 0;
+}
+
 void log_access_stop(struct log_access *log)
 {
     if (log->len > 0)

@@ -104,5 +104,8 @@ void log_access_add(struct log_access *log, const struct log_access_line *line, 
  * time, unless the reader is gone. */
 void log_access_flush(struct log_access *log);
 
+/* In a process that was forked off: what is in the buffer is the parent's to write. */
+void log_access_forget(struct log_access *log);
+
 /* Flushes, giving a slow reader a moment, and frees. Accepts a zeroed log. */
 void log_access_stop(struct log_access *log);

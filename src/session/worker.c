@@ -49,6 +49,12 @@ void session_worker_start_beside(struct session_worker *worker, struct session_w
     site_cache_offline(worker->reader);
 }
 
+void session_worker_inherit(struct session_worker *worker)
+{
+    log_access_forget(worker->log);
+    worker->log_due_ns = 0;
+}
+
 void session_worker_stop(struct session_worker *worker)
 {
     log_access_stop(&worker->own_log);

@@ -64,6 +64,9 @@ MUST_USE int session_worker_start(struct session_worker *worker, struct session_
                                   unsigned index);
 void session_worker_stop(struct session_worker *worker);
 
+/* In a process that was forked off: makes the copied worker its own. */
+void session_worker_inherit(struct session_worker *worker);
+
 /* Likewise, but its lines go into the buffer of `owner`, which writes them when they are due: for
  * threads that wait long, and many. Before the first of them starts, the owner's thread calls
  * session_worker_share_log; it ticks while they have sessions, and stops after them. The worker

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Model `fork`: one process for each connection, with blocking calls. A loop
+ * accepts, forks, and reaps on SIGCHLD.
+ *
+ * Cost: a fork, an exit and the faults of a copied address space for each
+ * connection; a switch of processes for each request. The cache is the child's
+ * own and begins empty, so each connection opens and reads its files anew, and
+ * keeps in memory what it has read; its log lines go out in a write of its own.
+ * Failure: a crash costs one connection. No more processes to be had is 503 for
+ * new connections. Should the parent die, its children drain and end by
+ * themselves.
+ *
+ * The handlers below are installed in the parent, which blocks the signals and
+ * so never runs them: a child is spared the calls. What they do is safe at any
+ * moment: shutdown(2) and setitimer(2), and for the log open(2) and dup3(2).
+ */
+#include "log/error.h"
+#include "model/model.h"
+#include "model/pump.h"
+#include "model/reactor.h"
+#include "os/file.h"
+#include "os/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int model_fork_run(struct server *server);
+
+enum {
+    CHILDREN_MAX = 32000, /* Linux has 32768 process ids unless told otherwise */
+    BUCKETS = 8192,       /* of their table; a power of two */
+    KILL_AFTER = 10       /* calls to end, by which a child has ended or is killed */
+};
+
+struct child {
+    struct child *next; /* in the bucket, or among the free ones */
+    pid_t pid;
+};
+
+struct children {
+    struct server *server;
+    struct child *all;
+    struct child *free;
+    struct child *bucket[BUCKETS];
+    unsigned ends; /* how often they were told to end */
+};
+
+/* ---- in the child ---- */
+
+/* What its signal handlers know. */
+static struct {
+    struct server *server;
+    struct model_pump pump;
+    bool had_idle_alarm;
+} child;
+
+static void set_alarm(uint64_t wait_ns)
+{
+    uint64_t us = wait_ns / 1000 + 1;
+    struct itimerval time = { .it_value = { .tv_sec = (time_t)(us / 1000000),
+                                            .tv_usec = (suseconds_t)(us % 1000000) } };
+    (void)setitimer(ITIMER_REAL, &time, NULL); /* fails for bad arguments only */
+}
+
+static void begin_drain(void)
+{
+    if (!atomic_exchange(&child.server->shared->draining, true))
+        set_alarm(child.server->drain_idle_ns);
+}
+
+static void go_on_draining(void)
+{
+    if (child.had_idle_alarm) {
+        model_pump_end(&child.pump);
+        return;
+    }
+    child.had_idle_alarm = true;
+    model_pump_end_idle(&child.pump);
+    set_alarm(child.server->drain_timeout_ns);
+}
+
+static void handle(int signal)
+{
+    int saved_errno = errno;
+    if (signal == SIGTERM)
+        begin_drain();
+    else if (signal == SIGALRM)
+        go_on_draining();
+    else if (signal == SIGQUIT)
+        model_pump_end(&child.pump);
+    else if (log_access_reopen(child.server->shared->log) < 0 || log_error_reopen() < 0)
+        (void)0; /* the parent tells */
+    errno = saved_errno;
+}
+
+static const int handled[] = { SIGTERM, SIGALRM, SIGQUIT, SIGUSR1 };
+
+static void handled_set(sigset_t *set)
+{
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
+        sigaddset(set, handled[i]);
+}
+
+static int install_handlers(void)
+{
+    sigset_t set;
+    handled_set(&set);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    struct sigaction action = { .sa_handler = handle, .sa_mask = set };
+    for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
+        if (sigaction(handled[i], &action, NULL) < 0)
+            return -errno;
+    return 0;
+}
+
+/* A stopped server's port is free although children still serve. */
+static void close_inherited(const struct model_reactor *r)
+{
+    const struct server *server = r->server;
+    for (unsigned i = 0; i < server->listener_count * server->listener_sets; i++)
+        os_file_close(server->listeners[i]);
+    os_file_close(r->epoll_fd);
+    os_file_close(r->wake_fd);
+    os_file_close(server->signal_fd);
+}
+
+static _Noreturn void serve(struct model_reactor *r, int fd, struct session_peer peer, pid_t parent)
+{
+    child.server = r->server;
+    model_pump_init(&child.pump, fd, r->server->drain_idle_ns);
+    close_inherited(r);
+    session_worker_inherit(&r->worker);
+    sigset_t set;
+    handled_set(&set);
+    if (os_process_end_with_parent(SIGTERM, parent) == 0 &&
+        sigprocmask(SIG_UNBLOCK, &set, NULL) == 0)
+        model_pump_run(&child.pump, &r->worker, peer, r->input);
+    os_file_close(fd); /* first: the client waits for it */
+    session_worker_stop(&r->worker);
+    _exit(0);
+}
+
+/* ---- the table of children ---- */
+
+static struct child **bucket_of(struct children *c, pid_t pid)
+{
+    return &c->bucket[(unsigned)pid % BUCKETS];
+}
+
+static void remember(struct children *c, pid_t pid)
+{
+    struct child *each = c->free;
+    c->free = each->next;
+    *each = (struct child){ .next = *bucket_of(c, pid), .pid = pid };
+    *bucket_of(c, pid) = each;
+}
+
+/* Whether it was a child of ours. */
+static bool forget(struct children *c, pid_t pid)
+{
+    struct child **link = bucket_of(c, pid);
+    while (*link && (*link)->pid != pid)
+        link = &(*link)->next;
+    struct child *each = *link;
+    if (!each)
+        return false;
+    *link = each->next;
+    each->next = c->free;
+    c->free = each;
+    return true;
+}
+
+static void tell(struct children *c, int signal)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct child *each = c->bucket[i]; each; each = each->next)
+            (void)kill(each->pid, signal); /* until it is reaped the id is nobody else's */
+}
+
+/* ---- what the loop asks for ---- */
+
+static bool place(struct model_reactor *r, int fd, struct session_peer peer)
+{
+    static struct log_error_limit limit;
+    struct children *c = r->place;
+    pid_t parent = getpid();
+    pid_t pid = c->free ? fork() : -1;
+    if (pid == 0)
+        serve(r, fd, peer, parent);
+    if (pid < 0) {
+        log_error_limited(&limit, 10, LOG_ERROR, "cannot start a process: %s; answering 503",
+                          c->free ? strerror(errno) : "too many");
+        return false;
+    }
+    remember(c, pid);
+    os_file_close(fd);
+    return true;
+}
+
+static void reap(struct model_reactor *r)
+{
+    static struct log_error_limit limit;
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (!forget(r->place, pid))
+            continue;
+        if (WIFSIGNALED(status))
+            log_error_limited(&limit, 10, LOG_ERROR,
+                              "process %d, with one connection, was killed by signal %d", (int)pid,
+                              WTERMSIG(status));
+        model_reactor_ended(r);
+    }
+}
+
+static void follow_signal(struct model_reactor *r, int signal)
+{
+    if (signal == SIGCHLD)
+        reap(r); /* several deaths may be one signal */
+    else if (signal == SIGUSR1)
+        tell(r->place, SIGUSR1);
+}
+
+static void drain(struct model_reactor *r)
+{
+    tell(r->place, SIGTERM);
+}
+
+static void close_all(struct model_reactor *r)
+{
+    struct children *c = r->place;
+    tell(c, c->ends++ < KILL_AFTER ? SIGQUIT : SIGKILL);
+}
+
+static const struct model_placement placement = {
+    .place = place,
+    .drain = drain,
+    .close_all = close_all,
+    .signal = follow_signal,
+};
+
+static int make_children(struct children *c)
+{
+    unsigned count = c->server->connections_max;
+    c->all = calloc(count, sizeof(*c->all));
+    if (!c->all)
+        return -ENOMEM;
+    for (unsigned i = 0; i < count; i++) {
+        c->all[i].next = c->free;
+        c->free = &c->all[i];
+    }
+    return 0;
+}
+
+int model_fork_run(struct server *server)
+{
+    if (server->connections_max > CHILDREN_MAX)
+        server->connections_max = CHILDREN_MAX;
+    static struct children children;
+    children = (struct children){ .server = server };
+    struct model_reactor *reactor = NULL;
+    int rc = make_children(&children);
+    if (rc == 0)
+        rc = install_handlers();
+    if (rc == 0)
+        rc = model_reactors_new(server, 1, &placement, &children, &reactor);
+    if (rc == 0) {
+        model_reactor_run(reactor);
+        rc = reactor->status;
+    }
+    model_reactors_free(reactor);
+    free(children.all);
+    return rc;
+}
