@@ -46,13 +46,15 @@ struct config {
     bool listen_by_default;    /* nobody chose these addresses: one that the machine lacks (no
                                     IPv6) may be passed over while another is left */
     const char *model;
-    unsigned workers;       /* 0: by the model */
-    unsigned threads;       /* 0: by the model */
-    unsigned connections;   /* 0: by the descriptor limit */
-    const char *access_log; /* path, "-" (standard output) or "off" */
-    const char *log_format; /* combined, json */
-    const char *error_log;  /* path or "-" (standard error) */
-    const char *log_level;  /* debug, info, warning, error */
+    unsigned workers;        /* 0: by the model */
+    unsigned threads;        /* 0: by the model */
+    unsigned connections;    /* 0: by the descriptor limit */
+    const char *pool_policy; /* park, sticky */
+    uint64_t pool_queue;     /* connections that wait for a thread, at most */
+    const char *access_log;  /* path, "-" (standard output) or "off" */
+    const char *log_format;  /* combined, json */
+    const char *error_log;   /* path or "-" (standard error) */
+    const char *log_level;   /* debug, info, warning, error */
     uint64_t cache_size_bytes;
     uint64_t cache_entries;
     const char *cache_policy;      /* sieve, lru */

@@ -65,6 +65,7 @@ static const char *const models[] = { "auto",
 static const char *const formats[] = { "combined", "json", NULL };
 static const char *const levels[] = { "debug", "info", "warning", "error", NULL };
 static const char *const policies[] = { "sieve", "lru", NULL };
+static const char *const pool_policies[] = { "park", "sticky", NULL };
 static const char *const switches[] = { "on", "off", NULL };
 
 /* What is the same for every setting of a kind. */
@@ -87,6 +88,7 @@ static const struct {
     [CONFIG_FORMAT] = { "combined|json", formats, false, false },
     [CONFIG_LEVEL] = { "LEVEL", levels, false, false },
     [CONFIG_POLICY] = { "sieve|lru", policies, false, false },
+    [CONFIG_POOL] = { "park|sticky", pool_policies, false, false },
     [CONFIG_WORD] = { "NAME", NULL, false, false },
     [CONFIG_USER] = { "USER", NULL, false, false },
     [CONFIG_COUNT] = { "N|auto", NULL, false, false },

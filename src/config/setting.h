@@ -21,10 +21,11 @@ enum config_kind {
     CONFIG_FILE,       /* path of a file that the server writes */
     CONFIG_LOG,        /* path or - */
     CONFIG_LOG_OR_OFF, /* path, - or off */
-    CONFIG_MODEL,      /* these four: one of a few words */
+    CONFIG_MODEL,      /* these five: one of a few words */
     CONFIG_FORMAT,
     CONFIG_LEVEL,
     CONFIG_POLICY,
+    CONFIG_POOL,
     CONFIG_WORD,     /* a name of the kernel's */
     CONFIG_USER,     /* a name of the system's */
     CONFIG_COUNT,    /* unsigned; `auto` is 0 */

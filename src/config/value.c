@@ -274,6 +274,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_FORMAT:
     case CONFIG_LEVEL:
     case CONFIG_POLICY:
+    case CONFIG_POOL:
     case CONFIG_SWITCH:
         return check_choice(config_setting_choices(setting->kind), text, ret_reason);
     }
@@ -319,6 +320,7 @@ void config_value_store(const struct config_setting *setting, const char *const 
     case CONFIG_FORMAT:
     case CONFIG_LEVEL:
     case CONFIG_POLICY:
+    case CONFIG_POOL:
     case CONFIG_WORD:
     case CONFIG_USER:
         *(const char **)(void *)field = texts[0];

@@ -31,17 +31,25 @@ void model_connection_close(struct model_reactor *r, struct model_connection *c)
     atomic_fetch_sub_explicit(&r->live, 1, memory_order_release);
 }
 
-/* Has the kernel report `events`, and those only. False when it cannot. */
-static bool watch(struct model_reactor *r, struct model_connection *c, uint32_t events)
+bool model_connection_watch(struct model_reactor *r, struct model_connection *c,
+                            enum model_event kind, uint32_t events)
 {
-    if (c->watched == events)
-        return true;
-    struct epoll_event event = { .events = events, .data.u64 = (uint32_t)fd_of(r, c) };
+    struct epoll_event event = {
+        .events = events,
+        .data.u64 = model_event_data(kind, fd_of(r, c)),
+    };
     int how = c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     if (epoll_ctl(r->epoll_fd, how, fd_of(r, c), &event) < 0)
         return false;
     c->watched = events;
     return true;
+}
+
+static bool watch(struct model_reactor *r, struct model_connection *c, uint32_t events)
+{
+    if (c->watched == events)
+        return true;
+    return model_connection_watch(r, c, MODEL_EVENT_CONNECTION, events);
 }
 
 /* ---- following what the session wants ---- */
@@ -88,6 +96,14 @@ void model_connection_event(struct model_reactor *r, struct model_connection *c,
         receive(r, c);
     else if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
         follow(r, c, WANT_WRITE);
+}
+
+void model_connection_resume(struct model_reactor *r, struct model_connection *c)
+{
+    if (c->watched & EPOLLOUT)
+        follow(r, c, WANT_WRITE);
+    else
+        receive(r, c);
 }
 
 void model_connection_expire(struct model_reactor *r, struct model_wheel_node *node)

@@ -5,18 +5,18 @@
  */
 #pragma once
 
+#include "model/reactor.h"
 #include "model/wheel.h"
 #include "session/session.h"
-
-struct model_reactor;
 
 /* An element of the reactors' table; zeroed is "no connection". */
 struct model_connection {
     struct session session;
     struct model_wheel_node timer;
-    _Atomic(struct model_reactor *) owner; /* NULL: no connection. Set and cleared by the owner
-                                              only; others merely compare it with themselves */
-    uint32_t watched;                      /* the events asked for; 0: not in the epoll set yet */
+    _Atomic(const void *) owner; /* a reactor, or who else serves it (crew.c); NULL: no connection.
+                                    Set and cleared by the owner only; others merely compare it
+                                    with themselves */
+    uint32_t watched;            /* the events asked for; 0: not in the epoll set yet */
 };
 
 /* Accepts from a listener: a descriptor, -EAGAIN when none waits, or another
@@ -31,8 +31,16 @@ void model_connection_begin(struct model_reactor *r, int fd, struct session_peer
 /* The same, but all it will hear is 503: nobody is free to serve it. */
 void model_connection_refuse(struct model_reactor *r, int fd, struct session_peer peer);
 
+/* Has the kernel report `events`, and those only, as of that kind. False when it cannot. The
+ * connection's owner calls it, in any thread. */
+bool model_connection_watch(struct model_reactor *r, struct model_connection *c,
+                            enum model_event kind, uint32_t events);
+
 /* Acts on what epoll told. */
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events);
+
+/* Goes on with a connection that others have served, where epoll has told that it may. */
+void model_connection_resume(struct model_reactor *r, struct model_connection *c);
 
 /* A node of the wheel has fired. */
 void model_connection_expire(struct model_reactor *r, struct model_wheel_node *node);

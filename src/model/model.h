@@ -59,9 +59,11 @@ struct server {
     int *listeners;
     unsigned listener_count;
     unsigned listener_sets;
-    unsigned threads;         /* that accept */
+    unsigned threads;         /* that accept, each; or that serve, beside the one that does */
     unsigned cache_readers;   /* the accepting threads' come first */
     unsigned connections_max; /* of the whole process */
+    unsigned pool_queue;      /* connections that may wait for a thread; where few serve many */
+    bool pool_sticky;         /* such a thread serves its client until it leaves */
     uint64_t drain_idle_ns;   /* how long a drain leaves connections between requests alone */
     uint64_t drain_timeout_ns;
     int signal_fd;     /* os/signal.h; read by one thread, for server_signal */

@@ -18,17 +18,9 @@
 #define CLOSE_AGAIN_NS \
     UINT64_C(100000000) /* connections that are placed may take a moment to end */
 
-/* What an event is about: the kind above, a descriptor below. */
-enum { EVENT_CONNECTION, EVENT_LISTENER, EVENT_WAKE, EVENT_SIGNAL };
-
-static uint64_t event_data(unsigned kind, int fd)
+static int watch(const struct model_reactor *r, enum model_event kind, int fd, uint32_t events)
 {
-    return (uint64_t)kind << 32 | (uint32_t)fd;
-}
-
-static int watch(const struct model_reactor *r, unsigned kind, int fd, uint32_t events)
-{
-    struct epoll_event event = { .events = events, .data.u64 = event_data(kind, fd) };
+    struct epoll_event event = { .events = events, .data.u64 = model_event_data(kind, fd) };
     return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
@@ -48,7 +40,7 @@ static int set_listening(struct model_reactor *r, bool listening)
         if (set[i] < 0)
             continue;
         if (listening)
-            rc = watch(r, EVENT_LISTENER, set[i], EPOLLIN);
+            rc = watch(r, MODEL_EVENT_LISTENER, set[i], EPOLLIN);
         else
             rc = epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, set[i], NULL) < 0 ? -errno : 0;
     }
@@ -67,9 +59,9 @@ static int open_reactor(struct model_reactor *r)
         return -ENOMEM;
     int rc = session_worker_start(&r->worker, r->server->shared, r->index);
     if (rc == 0)
-        rc = watch(r, EVENT_WAKE, r->wake_fd, EPOLLIN);
+        rc = watch(r, MODEL_EVENT_WAKE, r->wake_fd, EPOLLIN);
     if (rc == 0 && r->index == 0)
-        rc = watch(r, EVENT_SIGNAL, r->server->signal_fd, EPOLLIN);
+        rc = watch(r, MODEL_EVENT_SIGNAL, r->server->signal_fd, EPOLLIN);
     if (rc == 0)
         rc = set_listening(r, true);
     return rc;
@@ -354,19 +346,22 @@ static void act_on(struct model_reactor *r, const struct epoll_event *event)
 {
     int fd = (int)(uint32_t)event->data.u64;
     switch (event->data.u64 >> 32) {
-    case EVENT_CONNECTION:
+    case MODEL_EVENT_CONNECTION:
         model_connection_event(r, &r->table[fd], event->events);
         return;
-    case EVENT_LISTENER:
+    case MODEL_EVENT_PLACED:
+        r->placement->ready(r, fd);
+        return;
+    case MODEL_EVENT_LISTENER:
         (void)accept_from(r, fd); /* epoll tells again */
         return;
-    case EVENT_WAKE:
+    case MODEL_EVENT_WAKE:
         empty_wake(r);
         take_handed(r);
         if (r->placement && r->placement->woken)
             r->placement->woken(r);
         return;
-    case EVENT_SIGNAL:
+    case MODEL_EVENT_SIGNAL:
         read_signals(r);
         return;
     default:
@@ -410,6 +405,16 @@ static int wait_for_events(struct model_reactor *r, struct epoll_event *events)
     return rc == -EINTR ? 0 : rc;
 }
 
+static void expire(struct model_reactor *r)
+{
+    struct model_wheel_node *node;
+    while ((node = model_wheel_expired(&r->wheel, r->now_ns)))
+        if (r->placement && r->placement->due)
+            r->placement->due(r, node);
+        else
+            model_connection_expire(r, node);
+}
+
 void model_reactor_run(struct model_reactor *r)
 {
     struct epoll_event events[REACTOR_EVENTS];
@@ -423,9 +428,9 @@ void model_reactor_run(struct model_reactor *r)
         }
         for (int i = 0; i < count; i++)
             act_on(r, &events[i]);
-        struct model_wheel_node *node;
-        while ((node = model_wheel_expired(&r->wheel, r->now_ns)))
-            model_connection_expire(r, node);
+        if (r->placement && r->placement->turned)
+            r->placement->turned(r);
+        expire(r);
         listen_again_when_possible(r);
     }
 }

@@ -33,6 +33,21 @@ struct model_handed {
 
 struct model_reactor;
 
+/* What an event of the loop's epoll set is about. */
+enum model_event {
+    MODEL_EVENT_CONNECTION,
+    MODEL_EVENT_PLACED, /* a connection that the placement watches: `ready` */
+    MODEL_EVENT_LISTENER,
+    MODEL_EVENT_WAKE,
+    MODEL_EVENT_SIGNAL
+};
+
+/* The event's data: the kind above, a descriptor below. */
+static inline uint64_t model_event_data(enum model_event kind, int fd)
+{
+    return (uint64_t)kind << 32 | (uint32_t)fd;
+}
+
 /* How a model serves its connections elsewhere than in the loop that accepts
  * them. The loop's thread makes these calls; any but `place` may be NULL. */
 struct model_placement {
@@ -43,6 +58,12 @@ struct model_placement {
     bool (*place)(struct model_reactor *r, int fd, struct session_peer peer);
     /* A drain begins: answers are to say that the connection closes. */
     void (*drain)(struct model_reactor *r);
+    /* epoll has told of MODEL_EVENT_PLACED for this descriptor. */
+    void (*ready)(struct model_reactor *r, int fd);
+    /* All that epoll told of in one turn has been acted on. */
+    void (*turned)(struct model_reactor *r);
+    /* The timer of a connection has fired; without this hook they are all the loop's. */
+    void (*due)(struct model_reactor *r, struct model_wheel_node *timer);
     /* A drain has waited long enough: end connections that are between requests. */
     void (*close_idle)(struct model_reactor *r);
     /* End every connection; called again, not too often, as long as there are any. */

@@ -161,8 +161,12 @@ static unsigned connections_of(const struct config *config, size_t files)
 /* Threads that look into the cache. */
 static unsigned cache_readers(const struct server_worker_plan *plan, size_t files)
 {
-    bool for_each = plan->model->threads == MODEL_PER_CONNECTION;
-    return plan->threads + (for_each ? connections_of(plan->config, files) : 0);
+    const struct model *model = plan->model;
+    unsigned loops = plan->listener_sets;
+    if (model->threads == MODEL_PER_CONNECTION)
+        return loops + connections_of(plan->config, files);
+    bool beside = model->accepts != MODEL_ACCEPTS_EACH && model->threads != MODEL_OWN;
+    return loops + (beside ? plan->threads : 0);
 }
 
 static int hold(struct holdings *h, const struct server_worker_plan *plan, size_t files)
@@ -246,6 +250,8 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
         .cache_readers = cache_readers(plan, files),
         .connections_max = connections_of(plan->config, files),
         .drain_idle_ns = plan->config->drain_idle_ns,
+        .pool_queue = (unsigned)plan->config->pool_queue,
+        .pool_sticky = strcmp(plan->config->pool_policy, "sticky") == 0,
         .drain_timeout_ns = plan->config->drain_timeout_ns,
         .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
     };

@@ -134,6 +134,8 @@ static void the_defaults_stand_without_anything_said(void **state)
     assert_int_equal(config->send_timeout_ns, UINT64_C(30000000000));
     assert_int_equal(config->drain_timeout_ns, UINT64_C(30000000000));
     assert_null(config->congestion);
+    assert_string_equal(config->pool_policy, "park");
+    assert_int_equal(config->pool_queue, 4096);
     assert_null(config->user);
     assert_true(config->server_header);
     assert_int_equal(config->site_count, 1);
@@ -164,6 +166,7 @@ static void everything_can_be_said_in_a_file(void **state)
                             "cache-policy = lru\ncache-file-max = 1K\nheader-timeout = 1s\n"
                             "body-timeout = 2s\nidle-timeout = 3s\nsend-timeout = 4s\n"
                             "drain-timeout = 5s\nserver-header = off\n"
+                            "pool-policy = sticky\npool-queue = 7\n"
                             "[site a]\n"
                             "host = a.example, *.A.example\nhost = b.example\n"
                             "root = site\nindex = start.html, index.html\n"
@@ -182,6 +185,8 @@ static void everything_can_be_said_in_a_file(void **state)
     assert_string_equal(config->access_log, "access.log");
     assert_string_equal(config->cache_policy, "lru");
     assert_int_equal(config->drain_timeout_ns, UINT64_C(5000000000));
+    assert_string_equal(config->pool_policy, "sticky");
+    assert_int_equal(config->pool_queue, 7);
     assert_false(config->server_header);
     assert_int_equal(config->site_count, 2);
     const struct config_site *site = &config->sites[0];

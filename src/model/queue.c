@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/queue.h"
+
+#include "os/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <time.h>
+
+int model_queue_init(struct model_queue *queue, unsigned slots)
+{
+    CHECK(slots > 0 && slots <= INT_MAX);
+    *queue = (struct model_queue){ .slots = slots, .ring = malloc(slots * sizeof(int)) };
+    if (!queue->ring)
+        return -ENOMEM;
+    CHECK(sem_init(&queue->free, 0, slots) == 0 && sem_init(&queue->filled, 0, 0) == 0);
+    pthread_mutex_init(&queue->lock, NULL);
+    return 0;
+}
+
+void model_queue_done(struct model_queue *queue)
+{
+    sem_destroy(&queue->free);
+    sem_destroy(&queue->filled);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue->ring);
+    queue->ring = NULL;
+}
+
+static bool try_wait(sem_t *semaphore)
+{
+    int rc;
+    do
+        rc = sem_trywait(semaphore);
+    while (rc < 0 && errno == EINTR);
+    return rc == 0;
+}
+
+static void post(sem_t *semaphore, unsigned times)
+{
+    while (times-- > 0)
+        CHECK(sem_post(semaphore) == 0); /* bounded by `slots`, and the one of the close */
+}
+
+unsigned model_queue_push(struct model_queue *queue, const int *fds, unsigned count)
+{
+    unsigned room = 0;
+    while (room < count && try_wait(&queue->free))
+        room++;
+    if (room == 0)
+        return 0;
+    pthread_mutex_lock(&queue->lock);
+    bool closed = queue->closed;
+    unsigned at = (queue->first + queue->count) % queue->slots;
+    for (unsigned i = 0; i < room && !closed; i++) {
+        queue->ring[at] = fds[i];
+        at = at + 1 < queue->slots ? at + 1 : 0;
+    }
+    queue->count += closed ? 0 : room;
+    CHECK(queue->count <= queue->slots);
+    pthread_mutex_unlock(&queue->lock);
+    post(closed ? &queue->free : &queue->filled, room);
+    return closed ? 0 : room;
+}
+
+/* One of the filled slots is the caller's, or the close has woken it. */
+static int take(struct model_queue *queue)
+{
+    int fd = MODEL_QUEUE_CLOSED;
+    pthread_mutex_lock(&queue->lock);
+    if (queue->count > 0) {
+        fd = queue->ring[queue->first];
+        queue->first = queue->first + 1 < queue->slots ? queue->first + 1 : 0;
+        queue->count--;
+    } else {
+        CHECK(queue->closed);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    post(fd == MODEL_QUEUE_CLOSED ? &queue->filled : &queue->free, 1); /* the next one is woken */
+    return fd;
+}
+
+int model_queue_try_pop(struct model_queue *queue)
+{
+    return try_wait(&queue->filled) ? take(queue) : MODEL_QUEUE_EMPTY;
+}
+
+int model_queue_pop(struct model_queue *queue, uint64_t until_ns)
+{
+    struct timespec until = {
+        .tv_sec = (time_t)(until_ns / OS_CLOCK_SECOND),
+        .tv_nsec = (long)(until_ns % OS_CLOCK_SECOND),
+    };
+    int rc;
+    do
+        rc = until_ns == UINT64_MAX ? sem_wait(&queue->filled)
+                                    : sem_clockwait(&queue->filled, CLOCK_MONOTONIC, &until);
+    while (rc < 0 && errno == EINTR);
+    return rc == 0 ? take(queue) : MODEL_QUEUE_EMPTY;
+}
+
+void model_queue_close(struct model_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool first = !queue->closed;
+    queue->closed = true;
+    pthread_mutex_unlock(&queue->lock);
+    if (first)
+        post(&queue->filled, 1);
+}
