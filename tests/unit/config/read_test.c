@@ -135,7 +135,7 @@ static void the_defaults_stand_without_anything_said(void **state)
     assert_int_equal(config->drain_timeout_ns, UINT64_C(30000000000));
     assert_null(config->congestion);
     assert_string_equal(config->pool_policy, "park");
-    assert_int_equal(config->pool_queue, 4096);
+    assert_int_equal(config->pool_queue, 16384);
     assert_null(config->user);
     assert_true(config->server_header);
     assert_int_equal(config->site_count, 1);
