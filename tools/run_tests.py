@@ -313,7 +313,7 @@ Steps = list[tuple[str, Callable[[], Tally]]]
 # descriptors or traces system calls, which a sanitizer has of its own; and for TSan what has
 # threads, without the cases, which have one connection each.
 PLAIN = "not browser and not descriptors and not test_check and not test_command_line"
-THREADED = f"percore and not test_conformance and {PLAIN}"
+THREADED = f"(percore or pool) and not test_conformance and {PLAIN}"
 
 
 def every_stage(seconds: int) -> dict[str, Steps]:
@@ -352,7 +352,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             (f"{suite} under TSan", meson_tests("tsan", suite, wrapper=still))
             for suite in ("concurrency", "unit")
         ]
-        + [("percore under TSan", pytest("tests/e2e", server="tsan", choose=THREADED))],
+        + [("models with threads under TSan", pytest("tests/e2e", server="tsan", choose=THREADED))],
         "fuzz": [("fuzz", fuzz(seconds))],
     }
 

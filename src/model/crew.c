@@ -23,12 +23,18 @@
  *
  * The timer is the loop's alone, whoever owns the connection: it looks after a
  * connection once a second, and acts on what is parked.
+ *
+ * With the policy `sticky` a connection is CREW's until it is closed, and the
+ * thread waits in blocking calls (model/pump.h), which the loop ends by a shutdown
+ * of the descriptor. A lock keeps it from meeting one that has been closed, and is
+ * another's by now.
  */
 #include "model/crew.h"
 
 #include "log/error.h"
 #include "model/connection.h"
 #include "model/model.h"
+#include "model/pump.h"
 #include "model/queue.h"
 #include "model/reactor.h"
 #include "model/transfer.h"
@@ -56,13 +62,18 @@ struct crew_thread {
     bool bound; /* the worker has been started */
     struct session_worker worker;
     char *input; /* SESSION_READ_MAX bytes */
+
+    pthread_mutex_t lock; /* guards what is below */
+    bool pumping;         /* the pump's descriptor is open, and may be shut down */
+    struct model_pump pump;
 };
 
 struct model_crew {
     struct server *server;
     struct model_reactor *loop;
     struct model_queue queue;
-    bool closes_idle; /* the loop's: a drain has waited long enough */
+    bool closes_idle;    /* the loop's: a drain has waited long enough */
+    _Atomic bool ending; /* connections are closed, whatever they are at */
     unsigned ready_count;
     int ready[REACTOR_EVENTS]; /* the loop's: what it has been told of in this turn */
     unsigned running;
@@ -124,7 +135,7 @@ static bool give_up(struct crew_thread *t, struct model_connection *c)
     return false;
 }
 
-static void serve(struct crew_thread *t, int fd)
+static void serve_until_it_would_wait(struct crew_thread *t, int fd)
 {
     struct model_reactor *loop = t->crew->loop;
     struct model_connection *c = &loop->table[fd];
@@ -134,14 +145,32 @@ static void serve(struct crew_thread *t, int fd)
         want = move_bytes(t, &c->session, fd, want);
         if (want == WANT_WRITE)
             session_hold(&c->session);
-        bool stopping = atomic_load(&t->crew->server->phase) == SERVER_STOPPING;
         uint32_t events = want == WANT_WRITE ? PARKED_FOR_WRITING : PARKED_FOR_READING;
-        if (want == WANT_CLOSE || stopping ||
+        if (want == WANT_CLOSE || atomic_load(&t->crew->ending) ||
             !model_connection_watch(loop, c, MODEL_EVENT_PLACED, events)) {
             finish(loop, c, fd);
             return;
         }
     } while (!give_up(t, c));
+}
+
+static void set_pumping(struct crew_thread *t, bool pumping)
+{
+    pthread_mutex_lock(&t->lock);
+    t->pumping = pumping;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void serve_until_it_leaves(struct crew_thread *t, int fd)
+{
+    struct model_reactor *loop = t->crew->loop;
+    struct model_connection *c = &loop->table[fd];
+    model_pump_init(&t->pump, fd, t->crew->server->drain_idle_ns);
+    set_pumping(t, true); /* before it looks: whoever sets `ending` then ends the pump */
+    if (!atomic_load(&t->crew->ending))
+        model_pump_run(&t->pump, &t->worker, c->session.peer, t->input);
+    set_pumping(t, false);
+    finish(loop, c, fd);
 }
 
 /* A thread that sleeps must not keep others from freeing what left the cache. */
@@ -164,10 +193,13 @@ static void *work(void *thread)
     struct crew_thread *t = thread;
     session_worker_resume(&t->worker);
     session_worker_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
+    bool sticky = t->crew->server->pool_sticky;
     int fd;
     while ((fd = next_descriptor(t)) != MODEL_QUEUE_CLOSED)
-        if (fd >= 0)
-            serve(t, fd);
+        if (fd >= 0 && sticky)
+            serve_until_it_leaves(t, fd);
+        else if (fd >= 0)
+            serve_until_it_would_wait(t, fd);
     session_worker_rest(&t->worker);
     return NULL;
 }
@@ -197,7 +229,8 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     session_open(&c->session, &r->worker, peer, r->now_ns);
     atomic_store_explicit(&c->owner, &CREW, memory_order_relaxed);
-    model_wheel_add(&r->wheel, &c->timer, r->now_ns + LOOK_AFTER_NS);
+    if (!crew->server->pool_sticky)
+        model_wheel_add(&r->wheel, &c->timer, r->now_ns + LOOK_AFTER_NS);
     if (model_queue_push(&crew->queue, &fd, 1) == 1)
         return true;
     atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
@@ -256,8 +289,7 @@ static void due(struct model_reactor *r, struct model_wheel_node *timer)
     }
     uint64_t look_ns = r->now_ns + LOOK_AFTER_NS;
     uint64_t deadline_ns = parked ? session_deadline_ns(&c->session) : look_ns;
-    bool stopping = atomic_load(&crew->server->phase) == SERVER_STOPPING;
-    if (parked && (stopping || (crew->closes_idle && session_idle(&c->session))))
+    if (parked && crew->closes_idle && session_idle(&c->session))
         model_connection_close(r, c);
     else if (deadline_ns <= r->now_ns)
         model_connection_expire(r, timer);
@@ -265,10 +297,29 @@ static void due(struct model_reactor *r, struct model_wheel_node *timer)
         model_wheel_add(&r->wheel, timer, deadline_ns < look_ns ? deadline_ns : look_ns);
 }
 
+static void end_pumps(struct model_crew *crew, void (*end)(struct model_pump *pump))
+{
+    for (unsigned i = 0; i < crew->running; i++) {
+        struct crew_thread *t = &crew->threads[i];
+        pthread_mutex_lock(&t->lock);
+        if (t->pumping)
+            end(&t->pump);
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
 static void close_idle(struct model_reactor *r)
 {
     struct model_crew *crew = r->place;
     crew->closes_idle = true;
+    end_pumps(crew, model_pump_end_idle);
+}
+
+static void close_all(struct model_reactor *r)
+{
+    struct model_crew *crew = r->place;
+    atomic_store(&crew->ending, true);
+    end_pumps(crew, model_pump_end);
 }
 
 const struct model_placement model_crew_placement = {
@@ -277,6 +328,7 @@ const struct model_placement model_crew_placement = {
     .turned = turned,
     .due = due,
     .close_idle = close_idle,
+    .close_all = close_all,
 };
 
 /* ---- making and ending ---- */
@@ -295,6 +347,7 @@ int model_crew_new(struct server *server, struct model_crew **ret_crew)
     for (unsigned i = 0; i < crew->count && rc == 0; i++) {
         struct crew_thread *t = &crew->threads[i];
         t->crew = crew;
+        pthread_mutex_init(&t->lock, NULL);
         t->input = malloc(SESSION_READ_MAX);
         t->bound = t->input != NULL;
         rc = t->bound ? session_worker_start(&t->worker, server->shared, i + 1) : -ENOMEM;
@@ -322,6 +375,8 @@ void model_crew_free(struct model_crew *crew)
         return;
     if (crew->queue.ring)
         model_queue_close(&crew->queue);
+    atomic_store(&crew->ending, true); /* there are connections only when the loop has failed */
+    end_pumps(crew, model_pump_end);
     for (unsigned i = 0; i < crew->running; i++)
         pthread_join(crew->threads[i].id, NULL);
     for (unsigned i = 0; i < crew->count; i++) {
@@ -329,6 +384,8 @@ void model_crew_free(struct model_crew *crew)
         if (t->bound)
             session_worker_stop(&t->worker);
         free(t->input);
+        if (t->crew)
+            pthread_mutex_destroy(&t->lock);
     }
     if (crew->queue.ring)
         model_queue_done(&crew->queue);
