@@ -343,10 +343,8 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
     if (!x->site || site_find_error_page(x->site->site, x->worker->reader, status,
                                          x->worker->now_ns, &entry, ret_owned) != SITE_FILE)
         return NULL;
-    if (*ret_owned) {
-        session_head_prepare(x, entry);
+    if (*ret_owned && session_head_prepare(x, entry))
         site_publish(x->worker->reader, entry);
-    }
     if (entry->file[SITE_PLAIN].head.len > 0)
         return entry;
     if (*ret_owned)

@@ -59,8 +59,9 @@ void session_head_stage(struct session_exchange *x, const struct buf *head)
     x->session->closing = x->session->closing || x->close;
 }
 
-void session_head_prepare(const struct session_exchange *x, struct site_entry *entry)
+bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry)
 {
+    bool whole = true;
     for (unsigned v = 0; v < SITE_VARIANTS; v++) {
         if (!(entry->variants & (1u << v)))
             continue;
@@ -87,9 +88,12 @@ void session_head_prepare(const struct session_exchange *x, struct site_entry *e
             buf_add(&head, SPAN("Vary: Accept-Encoding\r\n"));
         buf_add(&head, SPAN("X-Content-Type-Options: nosniff\r\n"));
         session_head_end(x, &head);
-        if (head.overflow || !site_set_head(entry, (enum site_variant)v, buf_span(&head)))
+        if (head.overflow || !site_set_head(entry, (enum site_variant)v, buf_span(&head))) {
             file->head = span_of(NULL, 0);
+            whole = false;
+        }
     }
+    return whole;
 }
 
 struct span session_head_from(const struct site_file *file, unsigned mark)

@@ -19,9 +19,10 @@ enum {
 };
 
 /* Gives every variant of a newly loaded entry its head of a 200, all but the
- * status line, Date and what depends on the connection. A variant whose head
- * does not fit is left without one. */
-void session_head_prepare(const struct session_exchange *x, struct site_entry *entry);
+ * status line, Date and what depends on the connection. False when a variant is left
+ * without one, for want of memory or because it does not fit: such an entry is not for
+ * the cache, where the want would last. */
+bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry);
 
 /* The part of a ready-made head that begins at a mark. */
 struct span session_head_from(const struct site_file *file, unsigned mark);

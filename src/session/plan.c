@@ -41,10 +41,8 @@ static bool navigates(const struct session_exchange *x)
 
 static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
-    if (fresh) {
-        session_head_prepare(x, entry);
+    if (fresh && session_head_prepare(x, entry))
         site_publish(x->worker->reader, entry);
-    }
     session_answer_entry(x, entry, fresh);
 }
 
