@@ -303,8 +303,8 @@ int site_open(struct site **ret_site, const struct site_options *options,
     };
     int error = open_paths(site, ret_what);
     if (error == 0 && getrandom(&site->seed, sizeof(site->seed), 0) != sizeof(site->seed)) {
-        *ret_what = options->root;
-        error = -EIO;
+        *ret_what = "a source of randomness";
+        error = -errno;
     }
     if (error < 0) {
         site_close(site);
