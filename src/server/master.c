@@ -95,11 +95,14 @@ static void describe(const struct server_generation *g, char *out, size_t size)
              plural(g->workers), g->threads, plural(g->threads));
 }
 
-static void print_urls(const struct server_generation *g, FILE *out, const char *before)
+/* Without stdio, which needs memory. */
+static int print_urls(const struct server_generation *g, int fd, const char *before)
 {
-    for (size_t i = 0; i < g->listeners.count; i++)
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < g->listeners.count; i++)
         if (g->listeners.each[i].address)
-            fprintf(out, "%s%s\n", before, g->listeners.each[i].address->url);
+            rc = dprintf(fd, "%s%s\n", before, g->listeners.each[i].address->url);
+    return rc;
 }
 
 static void announce(struct master *m, const struct server_generation *g)
@@ -108,17 +111,15 @@ static void announce(struct master *m, const struct server_generation *g)
     if (!m->launch->quiet) {
         char text[160];
         describe(g, text, sizeof(text));
-        print_urls(g, stderr, "weir serves ");
+        (void)print_urls(g, STDERR_FILENO, "weir serves ");
         fprintf(stderr, "%s; stop with Ctrl-C\n", text);
     }
     if (m->launch->ready_fd < 0)
         return;
-    FILE *ready = fdopen(m->launch->ready_fd, "w");
-    if (ready)
-        print_urls(g, ready, "");
-    if (!ready || fclose(ready) != 0)
+    if (print_urls(g, m->launch->ready_fd, "") < 0)
         log_error(LOG_WARNING, "cannot write to --ready-fd %d: %s", m->launch->ready_fd,
                   strerror(errno));
+    close(m->launch->ready_fd);
 }
 
 /* ---- reloading ---- */
