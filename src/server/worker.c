@@ -215,7 +215,10 @@ static void send_line(int fd, char letter, const char *text)
         if (line[i] == '\n')
             line[i] = ' ';
     line[end] = '\n';
-    (void)!write(fd, line, end + 1); /* a master that is gone needs no news */
+    ssize_t written;
+    do
+        written = write(fd, line, end + 1);
+    while (written < 0 && errno == EINTR); /* a master that is gone needs no news */
 }
 
 static void send_failure(void *context, const char *text)
@@ -255,8 +258,10 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
         .drain_timeout_ns = plan->config->drain_timeout_ns,
         .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
     };
-    if (server.signal_fd < 0)
+    if (server.signal_fd < 0) {
+        log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-server.signal_fd));
         return server.signal_fd;
+    }
     bool go = may_serve(plan);
     log_error_divert(NULL, NULL);
     os_file_close(plan->ready_fd);
