@@ -15,7 +15,7 @@ T := 60
 
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
-.PHONY: help run build test check unit property conformance concurrency e2e bench asan tsan \
+.PHONY: help run build test check unit property conformance concurrency e2e faults bench asan tsan \
         fuzz format diagram install clean hooks ready-to-run ready-to-test ready-to-bench
 
 help: ## list the targets
@@ -32,7 +32,7 @@ build: ready-to-run ## build the server: build/weir
 	@ninja -C build
 
 test: ready-to-test ## everything below down to tsan, quick ones first (some minutes)
-	@$(STAGES) unit conformance property corpus check concurrency e2e asan tsan
+	@$(STAGES) unit conformance property corpus check concurrency e2e faults asan tsan
 
 check: ready-to-test ## never writes: format, tidy, lint, -Werror with gcc and clang, purity
 	@$(STAGES) check
@@ -51,6 +51,9 @@ concurrency: ready-to-test ## tests of what threads share
 
 e2e: ready-to-test ## the built server from outside (K=name picks tests)
 	@$(STAGES) e2e
+
+faults: ready-to-test ## every call of a server's life failing once (FAULTS=recv:7:EINTR picks one)
+	@FAULTS=$(or $(FAULTS),all) $(STAGES) faults
 
 asan: ready-to-test ## unit, property, conformance, corpus and e2e under ASan and UBSan
 	@$(STAGES) asan

@@ -343,6 +343,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("cppcheck", command("tools/run-cppcheck", needs="cppcheck")),
         ],
         "e2e": [("end to end", pytest("tests/e2e", server="release"))],
+        "faults": [("failing calls", pytest("tests/faults", server="gcc"))],
         "asan": [
             (f"{suite} under ASan and UBSan", meson_tests("asan", suite))
             for suite in ("unit", "conformance", "property", "fuzz")

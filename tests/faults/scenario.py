@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: MIT
+"""A short life of a server with one call failing, and what must hold all the same.
+
+Whatever fails: no process dies by a signal, nothing hangs or spins, an answer is the right one, or
+an error's, or it is cut short where the right one was right so far; one connection at most is cut,
+unless a worker ended, which is then replaced; who comes later is served as ever; and a stop is a
+stop. A server that cannot start says why, and ends with status 1 (2: where the fault hides in
+what the command line named).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.e2e.running import WEIR, Process
+from tests.e2e.wire import Answer, Connection, WireError, parse_head
+from tests.faults.plan import Fault, Plan
+
+LIBRARY = Path(os.environ.get("FAIL_LIBRARY", WEIR.parent / "tests/libfail.so"))
+
+ANSWER_S = 5.0  # an answer, or the end of a connection
+RECOVER_S = 3.0  # until everything is as ever again
+START_S = 10.0
+STOP_S = 10.0
+DATE = re.compile(rb"\r\nDate: [^\r]{29}")
+# What a request may be answered with when the server lacks something.
+ERRORS = {500, 503}
+
+BIG = b"".join(b"%07d\n" % at for at in range(0, 300_000, 8))
+PATHS = ["/small.txt", "/small.txt", "/big.bin", "/list/", "/none"]
+RANGE = ("/big.bin", "Range: bytes=1000-1999")
+REQUESTS: list[tuple[str, ...]] = [*((path,) for path in PATHS), RANGE]
+
+NAMES = ("one", "two", "three")
+
+Answers = dict[tuple[str, ...], bytes]
+
+
+def make_site(folder: Path) -> Path:
+    """What the scenario asks for: a small file, one too large for memory, a folder."""
+    (folder / "list").mkdir(parents=True)
+    (folder / "small.txt").write_text("a small file\n")
+    (folder / "big.bin").write_bytes(BIG)
+    for name in NAMES:
+        (folder / "list" / name).write_text(name)
+    return folder
+
+
+class BrokenRuleError(AssertionError):
+    """The server has done what no fault excuses."""
+
+
+@dataclass
+class Life:
+    """What was seen of one server, from its start to its end."""
+
+    status: int = 0
+    messages: str = ""
+    served: bool = False
+    failed: bool = False  # the planned call was made
+    cuts: int = 0
+    errors: int = 0
+    answers: Answers = field(default_factory=dict)
+    # Calls of each kind until it was ready, until it was told to stop, and until it was gone.
+    ready: dict[str, int] = field(default_factory=dict)
+    stop: dict[str, int] = field(default_factory=dict)
+    end: dict[str, int] = field(default_factory=dict)
+
+
+def masked(raw: bytes) -> bytes:
+    return DATE.sub(b"\r\nDate: " + 29 * b"*", raw)
+
+
+def is_beginning(part: bytes, whole: bytes) -> bool:
+    """`part` is how `whole` (masked) begins; its date may be cut anywhere, too."""
+    at = whole.find(b"\r\nDate: ") + len(b"\r\nDate: ")
+    part = part[:at] + len(part[at : at + 29]) * b"*" + part[at + 29 :]
+    return whole.startswith(part)
+
+
+def read_urls(fd: int) -> list[str]:
+    """What --ready-fd is given; nothing when the server ends without."""
+    text = b""
+    until = time.monotonic() + START_S
+    while (left := until - time.monotonic()) > 0:
+        if not select.select([fd], [], [], left)[0]:
+            break
+        if not (got := os.read(fd, 4096)):
+            return text.decode().splitlines()
+        text += got
+    raise BrokenRuleError(f"neither ready nor ended within {START_S} s")
+
+
+class Scenario:
+    """One server, one fault."""
+
+    def __init__(self, model: str, site: Path, scratch: Path, expected: Answers | None) -> None:
+        self.model = model
+        self.site = site
+        self.scratch = scratch
+        self.expected = expected
+        self.address = ("", 0)
+        self.fault: Fault | None = None
+        self.life = Life()
+        self.last = ""  # what was not right
+
+    # ---- asking ----
+
+    def judge(self, request: tuple[str, ...], answer: Answer) -> bool:
+        """Whether it is the right answer; a wrong one ends everything."""
+        raw = masked(answer.raw)
+        right = self.life.answers.setdefault(request, raw)
+        if self.expected is not None:
+            right = self.expected[request]
+        if raw == right:
+            return True
+        if answer.status not in ERRORS and not self.is_excused(request, answer):
+            raise BrokenRuleError(f"{request}: a wrong answer: {answer.raw[:300]!r}")
+        self.life.errors += 1
+        self.last = f"{request}: {answer.raw[:300]!r}"
+        return False
+
+    def is_excused(self, request: tuple[str, ...], answer: Answer) -> bool:
+        """Some faults make another answer the right one."""
+        fault = self.fault or Fault("", 0, "")
+        if fault.failure == "EACCES":
+            return answer.status == 403
+        # What cannot be read is not listed.
+        rows = sum(f">{name}<".encode() in answer.body for name in NAMES)
+        return fault.kind == "stat" and request[0] == "/list/" and rows == len(NAMES) - 1
+
+    def judge_part(self, request: tuple[str, ...], part: bytes) -> None:
+        """What came before a connection was cut: a piece of the right answer, or of an error's."""
+        right = (self.expected or {}).get(request, b"")
+        if is_beginning(part, right) or any(
+            part.startswith(b"HTTP/1.1 %d " % status) for status in ERRORS
+        ):
+            return
+        raise BrokenRuleError(f"{request}: a wrong byte before the cut: {part[:300]!r}")
+
+    def ask(self, connection: Connection, request: tuple[str, ...]) -> Answer | None:
+        """The answer; None when the connection was cut."""
+        received: list[bytes] = []
+        socket = connection.socket
+        lines = [f"GET {request[0]} HTTP/1.1", "Host: a", *request[1:], "", ""]
+        try:
+            socket.sendall("\r\n".join(lines).encode())
+            while not (answer := whole_answer(b"".join(received))):
+                if not (got := socket.recv(256 * 1024)):
+                    raise ConnectionResetError
+                received.append(got)
+        except (ConnectionResetError, BrokenPipeError):
+            self.life.cuts += 1
+            self.last = f"{request}: cut"
+            self.judge_part(request, b"".join(received))
+            return None
+        except TimeoutError:
+            raise BrokenRuleError(f"{request}: no answer within {ANSWER_S} s") from None
+        return answer
+
+    def visit(self, bystander: Connection) -> bool:
+        """Asks for everything over one connection, and others when it is closed, while another
+        client is there. Whether all answers were the right ones."""
+        right = True
+        connection = Connection.to(self.address, ANSWER_S)
+        try:
+            for request in REQUESTS:
+                answer = self.ask(connection, request)
+                right = bool(answer and self.judge(request, answer)) and right
+                if not answer or answer.closes:
+                    connection.close()
+                    connection = Connection.to(self.address, ANSWER_S)
+        finally:
+            connection.close()
+        answer = self.ask(bystander, REQUESTS[0])
+        return bool(answer and self.judge(REQUESTS[0], answer)) and right
+
+    def attend(self, plan: Plan) -> None:
+        """Asks until an undisturbed visit went well."""
+        until = None
+        while True:
+            disturbed = plan.failed
+            bystander = Connection.to(self.address, ANSWER_S)
+            try:
+                answer = self.ask(bystander, REQUESTS[0])
+                right = bool(answer and self.judge(REQUESTS[0], answer))
+                if answer and not answer.closes:
+                    right = self.visit(bystander) and right
+            finally:
+                bystander.close()
+            if disturbed == plan.failed and right:
+                return
+            if not plan.failed:
+                raise BrokenRuleError("no answer was to fail yet, and one did")
+            until = until or time.monotonic() + RECOVER_S
+            if time.monotonic() > until:
+                raise BrokenRuleError(f"not as ever {RECOVER_S} s after the fault: {self.last}")
+
+    # ---- from start to end ----
+
+    def start(self, plan: Plan, stderr: Path) -> tuple[subprocess.Popen[bytes], int]:
+        words = [str(WEIR), "serve", str(self.site), "--listen", "127.0.0.1:0", "--listing"]
+        words += ["--model", self.model, "--access-log", str(self.scratch / "access")]
+        environment = os.environ | {"LD_PRELOAD": str(LIBRARY), "FAIL_PLAN": str(plan.path)}
+        ready, ready_end = os.pipe()
+        try:
+            with stderr.open("wb") as errors:
+                popen = subprocess.Popen(
+                    [*words, "--ready-fd", str(ready_end)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    pass_fds=(ready_end,),
+                    env=environment,
+                )
+        except OSError:
+            os.close(ready)
+            raise
+        finally:
+            os.close(ready_end)
+        return popen, ready
+
+    def use(self, popen: subprocess.Popen[bytes], plan: Plan) -> None:
+        """Clients come and go; then it is told to stop."""
+        before = set(Process(popen.pid, "").children())
+        self.attend(plan)
+        after = Process(popen.pid, "").children()
+        workers = [process for process in before if process in after]
+        # With a worker go all of its connections; otherwise there was one that failed.
+        most = 1 if len(workers) == len(before) else 2
+        if self.life.cuts > most:
+            raise BrokenRuleError(f"{self.life.cuts} connections were cut")
+        self.life.stop = plan.counts()
+        popen.send_signal(signal.SIGTERM)
+
+    def end(self, popen: subprocess.Popen[bytes], seen: set[Process]) -> None:
+        try:
+            self.life.status = popen.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            raise BrokenRuleError(f"it did not stop within {STOP_S} s") from None
+        if left := [process for process in seen if process.alive]:
+            raise BrokenRuleError(f"still running: {left}")
+
+    def run(self, fault: Fault | None = None) -> Life:
+        self.fault = fault
+        stderr = self.scratch / "stderr"
+        seen: set[Process] = set()
+        with Plan(self.scratch / "plan", fault) as plan:
+            popen, ready = self.start(plan, stderr)
+            try:
+                with os.fdopen(ready, "rb"):
+                    urls = read_urls(ready)
+                self.life.ready = plan.counts()
+                self.life.served = bool(urls)
+                if urls:
+                    host, port = urls[0].removeprefix("http://").rstrip("/").split(":")
+                    self.address = (host, int(port))
+                    self.use(popen, plan)
+                    seen.update(Process(popen.pid, "").descendants())
+                self.end(popen, seen)
+            except BrokenRuleError as broken:
+                raise BrokenRuleError(f"{broken}\n{stderr.read_text()}") from None
+            finally:
+                end_all(popen)
+                self.life.messages = stderr.read_text(errors="replace")
+                self.life.end = plan.counts()
+                self.life.failed = plan.failed
+            self.check_end(plan)
+        return self.life
+
+    def check_end(self, plan: Plan) -> None:
+        life = self.life
+        said = f"\n{life.messages}"
+        if plan.killed:
+            raise BrokenRuleError(f"a process was killed by a signal{said}")
+        for sign in ("broken invariant", "Sanitizer", "runtime error"):
+            if sign in life.messages:
+                raise BrokenRuleError(f"{sign}{said}")
+        if life.served and life.status != 0:
+            raise BrokenRuleError(f"exit status {life.status}{said}")
+        if not life.served:
+            if life.status not in (1, 2):
+                raise BrokenRuleError(f"exit status {life.status} where it could not start{said}")
+            if self.fault and cause_of(self.fault) not in life.messages:
+                raise BrokenRuleError(f"it does not say `{cause_of(self.fault)}`{said}")
+
+
+def whole_answer(data: bytes) -> Answer | None:
+    """The answer, when it is whole; nothing may come behind it."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    try:
+        status, fields = parse_head(head)
+    except WireError as wrong:
+        raise BrokenRuleError(f"no answer: {wrong}") from None
+    lengths = [int(value) for name, value in fields if name == "Content-Length"]
+    if len(lengths) != 1 or len(body) > lengths[0]:
+        raise BrokenRuleError(f"framed wrongly: {data[:300]!r}")
+    return Answer(status, fields, body, data) if len(body) == lengths[0] else None
+
+
+def cause_of(fault: Fault) -> str:
+    return "emory" if fault.kind == "memory" else os.strerror(fault.code)
+
+
+def end_all(popen: subprocess.Popen[bytes]) -> None:
+    """What is left of a server that failed the test."""
+    if popen.poll() is None:
+        for process in [*Process(popen.pid, "").descendants()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        popen.kill()
+        popen.wait()
