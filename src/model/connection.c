@@ -28,7 +28,8 @@ void model_connection_close(struct model_reactor *r, struct model_connection *c)
      * this struct: the release pairs with the acquire in model_connection_begin. */
     atomic_store_explicit(&c->owner, NULL, memory_order_release);
     os_file_close(fd_of(r, c));
-    atomic_fetch_sub_explicit(&r->live, 1, memory_order_release);
+    if (atomic_fetch_sub_explicit(&r->live, 1, memory_order_release) == r->connections_max)
+        model_reactor_has_room(r);
 }
 
 bool model_connection_watch(struct model_reactor *r, struct model_connection *c,

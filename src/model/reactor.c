@@ -138,6 +138,12 @@ void model_reactors_wake(const struct model_reactor *reactors)
         model_reactor_wake(&reactors[i]);
 }
 
+void model_reactor_has_room(struct model_reactor *reactor)
+{
+    if (reactor->count > 1)
+        model_reactors_wake(reactor->all);
+}
+
 void model_reactor_ended(struct model_reactor *reactor)
 {
     unsigned live = atomic_fetch_sub_explicit(&reactor->live, 1, memory_order_release);
@@ -146,8 +152,13 @@ void model_reactor_ended(struct model_reactor *reactor)
         model_reactor_wake(reactor);
 }
 
-/* The reactor that a new connection goes to: the emptiest, unless this one is
- * nearly as empty, for handing over costs more than a little unevenness. */
+static bool is_full(const struct model_reactor *r)
+{
+    return atomic_load_explicit(&r->live, memory_order_relaxed) >= r->connections_max;
+}
+
+/* The reactor that a new connection goes to: the emptiest, unless this one is nearly
+ * as empty and has room, for handing over costs more than a little unevenness. */
 static struct model_reactor *choose_owner(struct model_reactor *r)
 {
     struct model_reactor *emptiest = r;
@@ -161,7 +172,7 @@ static struct model_reactor *choose_owner(struct model_reactor *r)
         }
     }
     unsigned margin = least / 20 > 2 ? least / 20 : 2;
-    return mine > least + margin ? emptiest : r;
+    return mine > least + margin || mine >= r->connections_max ? emptiest : r;
 }
 
 static bool hand_over(struct model_reactor *to, int fd, struct session_peer peer)
@@ -202,8 +213,7 @@ static void stop_listening(struct model_reactor *r, uint64_t again_ns)
 static bool accept_from(struct model_reactor *r, int listener_fd)
 {
     for (unsigned i = 0; i < REACTOR_ACCEPTS; i++) {
-        if (atomic_load_explicit(&r->live, memory_order_relaxed) >= r->connections_max &&
-            choose_owner(r) == r) {
+        if (is_full(choose_owner(r))) {
             stop_listening(r, 0);
             return false;
         }
@@ -232,7 +242,7 @@ static void listen_again_when_possible(struct model_reactor *r)
     if (r->listening || r->retiring || r->now_ns < r->listen_again_ns)
         return;
     r->listen_again_ns = 0;
-    if (atomic_load_explicit(&r->live, memory_order_relaxed) < r->connections_max)
+    if (!is_full(choose_owner(r)))
         (void)set_listening(r, true); /* fails for want of memory only: tried again next turn */
 }
 

@@ -120,6 +120,10 @@ void model_reactors_wake(const struct model_reactor *reactors);
 /* Has one reactor go through its loop. Any thread. */
 void model_reactor_wake(const struct model_reactor *reactor);
 
+/* A full loop has lost a connection: what waits for the others may be handed to it. Its own
+ * thread. */
+void model_reactor_has_room(struct model_reactor *reactor);
+
 /* A connection that was placed elsewhere is closed. Any thread. */
 void model_reactor_ended(struct model_reactor *reactor);
 
