@@ -12,50 +12,36 @@
  */
 #include "model/model.h"
 #include "model/reactor.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
+#include "model/threads.h"
 
 int model_percore_run(struct server *server);
 
-static void *run_reactor(void *reactor)
+static int run_reactor(void *reactors, unsigned index)
 {
-    model_reactor_run(reactor);
-    return NULL;
+    struct model_reactor *r = (struct model_reactor *)reactors + index;
+    model_reactor_run(r);
+    return r->status;
 }
 
-static int run_threads(struct model_reactor *reactors, unsigned count)
+static void stop(void *reactors)
 {
-    pthread_t *threads = calloc(count, sizeof(*threads));
-    if (!threads)
-        return -ENOMEM;
-    unsigned started = 1; /* the first reactor runs in this thread */
-    int rc = 0;
-    while (started < count && rc == 0) {
-        rc = -pthread_create(&threads[started], NULL, run_reactor, &reactors[started]);
-        started += rc == 0;
-    }
-    if (rc == 0) {
-        model_reactor_run(&reactors[0]);
-    } else {
-        atomic_store(&reactors->server->phase, SERVER_STOPPING);
-        model_reactors_wake(reactors);
-    }
-    for (unsigned i = 1; i < started; i++)
-        pthread_join(threads[i], NULL);
-    for (unsigned i = 0; i < count && rc == 0; i++)
-        rc = reactors[i].status;
-    free(threads);
-    return rc;
+    struct model_reactor *first = reactors;
+    atomic_store(&first->server->phase, SERVER_STOPPING);
+    model_reactors_wake(first);
 }
 
 int model_percore_run(struct server *server)
 {
     struct model_reactor *reactors = NULL;
     int rc = model_reactors_new(server, server->threads, NULL, NULL, &reactors);
+    struct model_threads threads = {
+        .count = server->threads,
+        .run = run_reactor,
+        .stop = stop,
+        .context = reactors,
+    };
     if (rc == 0)
-        rc = run_threads(reactors, server->threads);
+        rc = model_threads_run(&threads);
     model_reactors_free(reactors);
     return rc;
 }
