@@ -297,11 +297,11 @@ static void close_all(struct model_reactor *r)
     r->drain_end_ns = r->now_ns + CLOSE_AGAIN_NS;
 }
 
-/* Nothing is left to do, and nobody hands anything over any more. */
+/* Nothing is left to do, or it cannot be done, and nobody hands anything over any more. */
 static bool leave(struct model_reactor *r)
 {
     pthread_mutex_lock(&r->handed_lock);
-    r->left = atomic_load_explicit(&r->live, memory_order_acquire) == 0;
+    r->left = r->status < 0 || atomic_load_explicit(&r->live, memory_order_acquire) == 0;
     bool left = r->left;
     pthread_mutex_unlock(&r->handed_lock);
     if (left && r->index > 0)
@@ -309,11 +309,19 @@ static bool leave(struct model_reactor *r)
     return left;
 }
 
+static bool has_left(struct model_reactor *r)
+{
+    pthread_mutex_lock(&r->handed_lock);
+    bool left = r->left;
+    pthread_mutex_unlock(&r->handed_lock);
+    return left;
+}
+
 /* The first loop stays until the others have left: it reads the signals. */
 static bool others_are_there(const struct model_reactor *r)
 {
     for (unsigned i = 1; r->index == 0 && i < r->count; i++)
-        if (atomic_load_explicit(&r->all[i].live, memory_order_acquire) > 0)
+        if (!has_left(&r->all[i]))
             return true;
     return false;
 }
@@ -434,6 +442,7 @@ void model_reactor_run(struct model_reactor *r)
         int count = wait_for_events(r, events);
         if (count < 0) {
             r->status = count;
+            (void)leave(r);
             return;
         }
         for (int i = 0; i < count; i++)
