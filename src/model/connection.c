@@ -9,10 +9,11 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stddef.h>
 #include <sys/epoll.h>
 
 enum { TURN_BYTES = 2048 * 1024 }; /* one connection's share of a turn of the loop */
+
+#define INPUT_EVENTS (EPOLLIN | EPOLLRDHUP)
 
 static int fd_of(const struct model_reactor *r, const struct model_connection *c)
 {
@@ -72,7 +73,7 @@ static void follow(struct model_reactor *r, struct model_connection *c, enum ses
         (void)shutdown(fd_of(r, c), SHUT_WR); /* fails only when the peer is gone: recv will tell */
         want = WANT_READ;
     }
-    if (want == WANT_CLOSE || !watch(r, c, want == WANT_WRITE ? EPOLLOUT : EPOLLIN | EPOLLRDHUP)) {
+    if (want == WANT_CLOSE || !watch(r, c, want == WANT_WRITE ? EPOLLOUT : INPUT_EVENTS)) {
         model_connection_close(r, c);
         return;
     }
@@ -109,8 +110,7 @@ void model_connection_resume(struct model_reactor *r, struct model_connection *c
 
 void model_connection_expire(struct model_reactor *r, struct model_wheel_node *node)
 {
-    struct model_connection *c =
-        (struct model_connection *)((char *)node - offsetof(struct model_connection, timer));
+    struct model_connection *c = model_connection_of(node);
     if (r->now_ns < session_deadline_ns(&c->session))
         keep_time(r, c);
     else
@@ -173,4 +173,34 @@ void model_connection_begin(struct model_reactor *r, int fd, struct session_peer
 void model_connection_refuse(struct model_reactor *r, int fd, struct session_peer peer)
 {
     begin(r, fd, peer, true);
+}
+
+/* ---- from loop to loop ---- */
+
+/* From here to the adoption it is nobody's: its number cannot be given anew while it is open, and
+ * `handed_lock` passes on what was written. */
+bool model_connection_hand_over(struct model_reactor *r, struct model_connection *c,
+                                struct model_reactor *to)
+{
+    int fd = fd_of(r, c);
+    if (!session_idle(&c->session) || c->watched != INPUT_EVENTS ||
+        epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0)
+        return false;
+    c->watched = 0;
+    model_wheel_remove(&r->wheel, &c->timer);
+    atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
+    bool handed = model_reactor_hand(to, (struct model_handed){ .fd = fd, .moved = true });
+    if (handed)
+        atomic_fetch_sub_explicit(&r->live, 1, memory_order_release);
+    else
+        model_connection_adopt(r, fd);
+    return handed;
+}
+
+void model_connection_adopt(struct model_reactor *r, int fd)
+{
+    struct model_connection *c = &r->table[fd];
+    atomic_store_explicit(&c->owner, r, memory_order_relaxed);
+    session_move(&c->session, &r->worker);
+    follow(r, c, WANT_READ); /* epoll tells what has come meanwhile */
 }

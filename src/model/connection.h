@@ -9,15 +9,23 @@
 #include "model/wheel.h"
 #include "session/session.h"
 
+#include <stddef.h>
+
 /* An element of the reactors' table; zeroed is "no connection". */
 struct model_connection {
     struct session session;
     struct model_wheel_node timer;
-    _Atomic(const void *) owner; /* a reactor, or who else serves it (crew.c); NULL: no connection.
-                                    Set and cleared by the owner only; others merely compare it
-                                    with themselves */
-    uint32_t watched;            /* the events asked for; 0: not in the epoll set yet */
+    _Atomic(const void *) owner; /* a reactor, or who else serves it (crew.c); NULL: no connection,
+                                    or on its way to another loop. Set and cleared by the owner
+                                    only; others merely compare it with themselves */
+    uint32_t watched;            /* the events asked for; 0: not in the epoll set */
+    uint32_t stays_until;        /* balance.c's own: a window's number */
 };
+
+static inline struct model_connection *model_connection_of(struct model_wheel_node *timer)
+{
+    return (struct model_connection *)((char *)timer - offsetof(struct model_connection, timer));
+}
 
 /* Accepts from a listener: a descriptor, -EAGAIN when none waits, or another
  * -errno (told in the error log), after which accepting should pause. */
@@ -46,3 +54,12 @@ void model_connection_resume(struct model_reactor *r, struct model_connection *c
 void model_connection_expire(struct model_reactor *r, struct model_wheel_node *node);
 
 void model_connection_close(struct model_reactor *r, struct model_connection *c);
+
+/* Has another loop go on with a connection, which is counted there from now on. False when the
+ * connection is in the middle of something, or the other loop does not take it: nothing has changed
+ * then, unless it had to be closed for want of memory. */
+bool model_connection_hand_over(struct model_reactor *r, struct model_connection *c,
+                                struct model_reactor *to);
+
+/* Goes on with a connection that another loop has handed over, already counted in `live`. */
+void model_connection_adopt(struct model_reactor *r, int fd);

@@ -4,7 +4,9 @@
  * its own (SO_REUSEPORT), all of them sharing one cache.
  *
  * The kernel spreads connections by hash, which is uneven when they are few; a
- * loop that has more than the emptiest one hands what it accepts to that one.
+ * loop that has more than the emptiest one hands what it accepts to that one. Later,
+ * when connections have aged, a loop that works clearly more than the idlest, or has
+ * clearly more of them than the emptiest, hands some over (model/balance.h).
  *
  * Cost: a descriptor table that threads share is slower to look up, for each
  * request; a hand-over is a lock and a wake-up, for each connection.

@@ -99,6 +99,7 @@ int model_reactors_new(struct server *server, unsigned count,
         };
         pthread_mutex_init(&all[i].handed_lock, NULL);
         model_wheel_init(&all[i].wheel, os_clock_now_ns());
+        model_balance_init(&all[i].balance, os_clock_now_ns());
     }
     CHECK(count <= server->listener_sets);
     int rc = 0;
@@ -175,18 +176,28 @@ static struct model_reactor *choose_owner(struct model_reactor *r)
     return mine > least + margin || mine >= r->connections_max ? emptiest : r;
 }
 
-static bool hand_over(struct model_reactor *to, int fd, struct session_peer peer)
+bool model_reactor_hand(struct model_reactor *to, struct model_handed handed)
 {
     pthread_mutex_lock(&to->handed_lock);
     bool room = !to->left && to->handed_count < REACTOR_HANDED_MAX;
+    bool first = to->handed_count == 0;
     if (room) {
-        to->handed[to->handed_count++] = (struct model_handed){ fd, peer };
+        to->handed[to->handed_count++] = handed;
         atomic_fetch_add_explicit(&to->live, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&to->handed_lock);
-    if (room)
+    if (room && first) /* it is woken for those that follow already */
         model_reactor_wake(to);
     return room;
+}
+
+static void take_moved(struct model_reactor *r, int fd)
+{
+    model_connection_adopt(r, fd);
+    r->balance.received = true;
+    struct model_connection *c = &r->table[fd];
+    if (r->retiring && r->drain_idle_ns == 0 && c->owner == r) /* it has been waited for */
+        model_connection_close(r, c);
 }
 
 static void take_handed(struct model_reactor *r)
@@ -198,7 +209,10 @@ static void take_handed(struct model_reactor *r)
     r->handed_count = 0;
     pthread_mutex_unlock(&r->handed_lock);
     for (unsigned i = 0; i < count; i++)
-        model_connection_begin(r, handed[i].fd, handed[i].peer);
+        if (handed[i].moved)
+            take_moved(r, handed[i].fd);
+        else
+            model_connection_begin(r, handed[i].fd, handed[i].peer);
 }
 
 /* Until a connection ends, and not before `again_ns`. */
@@ -226,7 +240,7 @@ static bool accept_from(struct model_reactor *r, int listener_fd)
             return false;
         }
         struct model_reactor *owner = r->count > 1 ? choose_owner(r) : r;
-        if (owner != r && hand_over(owner, fd, peer))
+        if (owner != r && model_reactor_hand(owner, (struct model_handed){ fd, false, peer }))
             continue;
         atomic_fetch_add_explicit(&r->live, 1, memory_order_relaxed);
         if (!r->placement)
@@ -412,12 +426,16 @@ static int wait_for_events(struct model_reactor *r, struct epoll_event *events)
 {
     bool others = r->server->cache_readers > 1;
     int timeout_ms = wait_ms(r);
-    if (others)
+    if (others) {
         session_worker_rest(&r->worker);
+        model_balance_rest(&r->balance, r->now_ns);
+    }
     int count = epoll_wait(r->epoll_fd, events, REACTOR_EVENTS, timeout_ms);
     int rc = count < 0 ? -errno : count;
-    if (others)
+    if (others) {
+        model_balance_resume(&r->balance);
         session_worker_resume(&r->worker);
+    }
     r->now_ns = os_clock_now_ns();
     session_worker_tick(&r->worker, r->now_ns, os_clock_wall_s());
     return rc == -EINTR ? 0 : rc;
@@ -431,6 +449,15 @@ static void expire(struct model_reactor *r)
             r->placement->due(r, node);
         else
             model_connection_expire(r, node);
+}
+
+static void balance(struct model_reactor *r, const struct epoll_event *events, int count)
+{
+    if (r->count == 1 || !model_balance_turn(r))
+        return;
+    for (int i = 0; i < count; i++)
+        if (events[i].data.u64 >> 32 == MODEL_EVENT_CONNECTION)
+            model_balance_offer(r, &r->table[(uint32_t)events[i].data.u64]);
 }
 
 void model_reactor_run(struct model_reactor *r)
@@ -450,6 +477,7 @@ void model_reactor_run(struct model_reactor *r)
         if (r->placement && r->placement->turned)
             r->placement->turned(r);
         expire(r);
+        balance(r, events, count);
         listen_again_when_possible(r);
     }
 }

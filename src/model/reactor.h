@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "model/balance.h"
 #include "model/wheel.h"
 #include "session/worker.h"
 
@@ -25,9 +26,10 @@ enum {
     REACTOR_HANDED_MAX = 256 /* connections on their way to another loop */
 };
 
-/* A connection that one reactor accepted and another will serve. */
+/* A connection that one reactor accepted, or has served until now, and another will serve. */
 struct model_handed {
     int fd;
+    bool moved; /* its session lives; `peer` is not set */
     struct session_peer peer;
 };
 
@@ -95,6 +97,7 @@ struct model_reactor {
     uint64_t now_ns;
     struct session_worker worker;
     struct model_wheel wheel;
+    struct model_balance balance;
     char *input; /* SESSION_READ_MAX bytes, for one recv at a time */
     int status;  /* what the loop ended with; read after the join */
 
@@ -123,6 +126,10 @@ void model_reactor_wake(const struct model_reactor *reactor);
 /* A full loop has lost a connection: what waits for the others may be handed to it. Its own
  * thread. */
 void model_reactor_has_room(struct model_reactor *reactor);
+
+/* Gives a connection to a reactor, which counts it in `live` from now on. False when it takes none,
+ * or none now. Any thread. */
+MUST_USE bool model_reactor_hand(struct model_reactor *to, struct model_handed handed);
 
 /* A connection that was placed elsewhere is closed. Any thread. */
 void model_reactor_ended(struct model_reactor *reactor);

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/balance.h"
+
+#include "model/connection.h"
+#include "model/reactor.h"
+
+#define WINDOW_NS (OS_CLOCK_SECOND / 10)
+#define QUIET_NS  OS_CLOCK_SECOND
+
+enum {
+    PERMILLE = 1000,
+    BUSY = 100,      /* a loop that works less, in permille, has no load to share */
+    SATURATED = 900, /* from here on, how busy loops are tells nothing of what waits for them */
+    UNEVEN_LOAD = 50,
+    UNEVEN_LOAD_SHARE = 4, /* or this part of the busier one's, whichever is more */
+    UNEVEN_COUNT = 4,
+    UNEVEN_COUNT_SHARE = 8, /* likewise; more than accepting allows, which is a twentieth */
+    PATIENCE = 3,           /* windows */
+    FRESH = 2,              /* windows for which a measure holds */
+    PAUSE_FIRST = 2,        /* windows */
+    PAUSE_LAST = 256,
+    STAY = 10,       /* windows */
+    GIVEN_MAX = 128, /* connections at a time */
+    LOOKED_AT_MAX = 1024
+};
+
+/* How the loops stand. */
+struct standing {
+    struct model_reactor *idlest, *emptiest;
+    unsigned busy, busy_least, busy_mean; /* permille; `busy` and `live` are this loop's */
+    unsigned live, live_least, live_mean;
+};
+
+void model_balance_init(struct model_balance *b, uint64_t now_ns)
+{
+    *b = (struct model_balance){ .window_ns = now_ns, .pause = PAUSE_FIRST };
+}
+
+static uint64_t window_of(const struct model_reactor *r)
+{
+    return r->now_ns / WINDOW_NS;
+}
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+static unsigned larger(unsigned a, unsigned b)
+{
+    return a > b ? a : b;
+}
+
+/* A loop that sleeps does not tell how busy it is, nor does one that hangs in a read of a disk. */
+static unsigned busy_of(struct model_reactor *other, uint64_t window)
+{
+    uint64_t load = atomic_load_explicit(&other->balance.load, memory_order_relaxed);
+    if (window <= (load >> 16) + FRESH)
+        return (unsigned)(load & 0xffff);
+    return atomic_load_explicit(&other->balance.waiting, memory_order_relaxed) ? 0 : PERMILLE;
+}
+
+static struct standing compare(struct model_reactor *r)
+{
+    uint64_t window = window_of(r);
+    struct standing s = { .busy_least = UINT32_MAX, .live_least = UINT32_MAX };
+    uint64_t busy_sum = 0, live_sum = 0;
+    for (unsigned i = 0; i < r->count; i++) {
+        struct model_reactor *each = &r->all[i];
+        unsigned busy = busy_of(each, window);
+        unsigned live = atomic_load_explicit(&each->live, memory_order_relaxed);
+        busy_sum += busy;
+        live_sum += live;
+        if (each == r) {
+            s.busy = busy;
+            s.live = live;
+        }
+        if (busy < s.busy_least && live < each->connections_max) {
+            s.busy_least = busy;
+            s.idlest = each;
+        }
+        if (live < s.live_least) {
+            s.live_least = live;
+            s.emptiest = each;
+        }
+    }
+    s.busy_mean = (unsigned)(busy_sum / r->count);
+    s.live_mean = (unsigned)(live_sum / r->count);
+    return s;
+}
+
+static bool has_more_load(const struct standing *s)
+{
+    return s->idlest && s->busy >= BUSY && s->busy > s->busy_mean &&
+           s->busy > s->busy_least + larger(UNEVEN_LOAD, s->busy / UNEVEN_LOAD_SHARE);
+}
+
+static bool has_more_connections(const struct standing *s)
+{
+    return s->live > s->live_mean &&
+           s->live > s->live_least + larger(UNEVEN_COUNT, s->live / UNEVEN_COUNT_SHARE);
+}
+
+/* Makes this loop the only one that hands over to `to` for the time. */
+static bool claim(struct model_reactor *to, uint64_t window)
+{
+    uint64_t claimed = atomic_load_explicit(&to->balance.claimed, memory_order_relaxed);
+    return claimed < window &&
+           atomic_compare_exchange_strong(&to->balance.claimed, &claimed, window + PAUSE_FIRST);
+}
+
+static bool give(struct model_reactor *r, struct model_connection *c, struct model_reactor *to)
+{
+    c->stays_until = (uint32_t)window_of(r) + STAY;
+    if (!model_connection_hand_over(r, c, to))
+        return false;
+    r->balance.given++;
+    return true;
+}
+
+/* Without a request for a while: its deadline tells, which every request moves. */
+static bool is_quiet(const struct model_reactor *r, const struct model_connection *c)
+{
+    return session_deadline_ns(&c->session) + QUIET_NS <=
+           r->now_ns + r->worker.shared->idle_timeout_ns;
+}
+
+static bool must_stay(const struct model_reactor *r, const struct model_connection *c)
+{
+    return (int32_t)(c->stays_until - (uint32_t)window_of(r)) > 0;
+}
+
+static void give_for_number(struct model_reactor *r, const struct standing *s)
+{
+    struct model_balance *b = &r->balance;
+    unsigned emptiest_busy = busy_of(s->emptiest, window_of(r));
+    bool idle = s->busy < BUSY && emptiest_busy < BUSY;
+    bool saturated = s->busy >= SATURATED && emptiest_busy >= SATURATED;
+    unsigned wanted = smaller(s->live - s->live_mean, s->live_mean - s->live_least);
+    wanted = smaller(wanted, GIVEN_MAX);
+    unsigned looked_at = 0;
+    for (unsigned i = 0; i < WHEEL_SLOTS; i++) {
+        struct model_wheel_node *head = &r->wheel.slot[b->slot];
+        struct model_wheel_node *next;
+        for (struct model_wheel_node *node = head->next; node != head; node = next) {
+            next = node->next;
+            struct model_connection *c = model_connection_of(node);
+            if (b->given >= wanted || ++looked_at > LOOKED_AT_MAX)
+                return;
+            if (!must_stay(r, c) && (idle || saturated || is_quiet(r, c)))
+                (void)give(r, c, s->emptiest);
+        }
+        b->slot = (b->slot + 1) % WHEEL_SLOTS;
+    }
+}
+
+static void hold_back(struct model_balance *b, uint64_t window)
+{
+    b->pause = b->received ? smaller(b->pause * 2, PAUSE_LAST) : PAUSE_FIRST;
+    b->received = false;
+    b->again = window + b->pause;
+    b->to = NULL;
+}
+
+static void decide(struct model_reactor *r)
+{
+    struct model_balance *b = &r->balance;
+    uint64_t window = window_of(r);
+    struct standing s = compare(r);
+    bool load = has_more_load(&s), number = has_more_connections(&s);
+    b->uneven = load || number ? b->uneven + 1 : 0;
+    if (b->uneven < PATIENCE || window < b->again || !claim(load ? s.idlest : s.emptiest, window))
+        return;
+    b->heard = b->given = 0;
+    if (load) {
+        b->to = s.idlest;
+        b->share = smaller(s.busy - s.busy_mean, s.busy_mean - s.busy_least) * PERMILLE / s.busy;
+        return;
+    }
+    give_for_number(r, &s);
+    if (b->given > 0)
+        hold_back(b, window);
+}
+
+bool model_balance_turn(struct model_reactor *r)
+{
+    struct model_balance *b = &r->balance;
+    if (r->retiring || r->placement)
+        return false;
+    uint64_t elapsed_ns = r->now_ns - b->window_ns;
+    if (elapsed_ns < WINDOW_NS)
+        return b->to != NULL;
+    uint64_t busy = b->busy_ns < elapsed_ns ? b->busy_ns * PERMILLE / elapsed_ns : PERMILLE;
+    atomic_store_explicit(&b->load, window_of(r) << 16 | busy, memory_order_relaxed);
+    b->window_ns = r->now_ns;
+    b->busy_ns = 0;
+    if (b->to)
+        hold_back(b, window_of(r));
+    else
+        decide(r);
+    return b->to != NULL;
+}
+
+void model_balance_offer(struct model_reactor *r, struct model_connection *c)
+{
+    struct model_balance *b = &r->balance;
+    if (c->owner != r || must_stay(r, c) || b->given >= GIVEN_MAX)
+        return;
+    c->stays_until = (uint32_t)window_of(r) + 2; /* counted once; the window ends before that */
+    b->heard++;
+    if ((b->given + 1) * PERMILLE <= b->share * b->heard)
+        (void)give(r, c, b->to);
+}
