@@ -15,6 +15,7 @@ enum {
     UNEVEN_LOAD_SHARE = 4, /* or this part of the busier one's, whichever is more */
     UNEVEN_COUNT = 4,
     UNEVEN_COUNT_SHARE = 8, /* likewise; more than accepting allows, which is a twentieth */
+    MEASURED = 100,         /* turns in a window */
     PATIENCE = 3,           /* windows */
     FRESH = 2,              /* windows for which a measure holds */
     PAUSE_FIRST = 2,        /* windows */
@@ -33,7 +34,13 @@ struct standing {
 
 void model_balance_init(struct model_balance *b, uint64_t now_ns)
 {
-    *b = (struct model_balance){ .window_ns = now_ns, .pause = PAUSE_FIRST };
+    *b = (struct model_balance){
+        .window_ns = now_ns,
+        .woke_ns = now_ns,
+        .stride = 1,
+        .left = 1,
+        .pause = PAUSE_FIRST,
+    };
 }
 
 static uint64_t window_of(const struct model_reactor *r)
@@ -182,21 +189,36 @@ static void decide(struct model_reactor *r)
         hold_back(b, window);
 }
 
+/* Tells the others how busy the loop was; where no turn was measured, it was as before. */
+static void end_window(struct model_balance *b, uint64_t now_ns)
+{
+    uint64_t busy = atomic_load_explicit(&b->load, memory_order_relaxed) & 0xffff;
+    if (b->span_ns > 0)
+        busy = b->busy_ns * PERMILLE / b->span_ns;
+    atomic_store_explicit(&b->load, now_ns / WINDOW_NS << 16 | busy, memory_order_relaxed);
+    b->stride = larger(b->turns / MEASURED, 1);
+    b->left = smaller(b->left, b->stride);
+    b->turns = 0;
+    b->busy_ns = b->span_ns = 0;
+    b->window_ns = now_ns;
+}
+
 bool model_balance_turn(struct model_reactor *r)
 {
     struct model_balance *b = &r->balance;
-    if (r->retiring || r->placement)
-        return false;
-    uint64_t elapsed_ns = r->now_ns - b->window_ns;
-    if (elapsed_ns < WINDOW_NS)
+    if (b->left == 0) {
+        b->busy_ns += b->work_ns;
+        b->span_ns += r->now_ns - b->woke_ns;
+        b->left = b->stride;
+    }
+    b->woke_ns = r->now_ns;
+    b->turns++;
+    if (r->now_ns - b->window_ns < WINDOW_NS)
         return b->to != NULL;
-    uint64_t busy = b->busy_ns < elapsed_ns ? b->busy_ns * PERMILLE / elapsed_ns : PERMILLE;
-    atomic_store_explicit(&b->load, window_of(r) << 16 | busy, memory_order_relaxed);
-    b->window_ns = r->now_ns;
-    b->busy_ns = 0;
+    end_window(b, r->now_ns);
     if (b->to)
         hold_back(b, window_of(r));
-    else
+    else if (!r->retiring && !r->placement)
         decide(r);
     return b->to != NULL;
 }
@@ -204,7 +226,7 @@ bool model_balance_turn(struct model_reactor *r)
 void model_balance_offer(struct model_reactor *r, struct model_connection *c)
 {
     struct model_balance *b = &r->balance;
-    if (c->owner != r || must_stay(r, c) || b->given >= GIVEN_MAX)
+    if (r->retiring || c->owner != r || must_stay(r, c) || b->given >= GIVEN_MAX)
         return;
     c->stays_until = (uint32_t)window_of(r) + 2; /* counted once; the window ends before that */
     b->heard++;

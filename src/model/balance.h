@@ -14,8 +14,9 @@
  * time, to a loop that nobody else hands to; a connection stays for a while where
  * it came to; and a loop that gets some back waits longer each time.
  *
- * It costs one reading of the clock for each turn of a loop that has others
- * beside it, and a look at the others ten times a second.
+ * A request pays nothing for it: a loop that has others beside it looks at them
+ * ten times a second, and reads the clock for some of its turns only, a hundred or
+ * so between two such looks.
  */
 #pragma once
 
@@ -37,13 +38,18 @@ struct model_balance {
                                  Written by any */
 
     /* The rest is the loop's alone. */
-    uint64_t window_ns; /* when the present window began */
-    uint64_t busy_ns;   /* of it */
-    unsigned uneven;    /* windows in a row that found it so */
-    unsigned pause;     /* windows, after handing over */
-    uint64_t again;     /* no handing over before this window */
-    bool received;      /* a connection from another loop, since it last handed over */
-    unsigned slot;      /* of the wheel, where the next search begins */
+    uint64_t window_ns;        /* when the present window began */
+    unsigned turns;            /* since then */
+    unsigned stride;           /* every so many turns one is measured */
+    unsigned left;             /* turns until that; 0: this one was */
+    uint64_t work_ns;          /* of that turn, without the wait that ends it */
+    uint64_t busy_ns, span_ns; /* of the turns measured in this window: work, and all */
+    uint64_t woke_ns;          /* when this turn began */
+    unsigned uneven;           /* windows in a row that found it so */
+    unsigned pause;            /* windows, after handing over */
+    uint64_t again;            /* no handing over before this window */
+    bool received;             /* a connection from another loop, since it last handed over */
+    unsigned slot;             /* of the wheel, where the next search begins */
 
     struct model_reactor *to; /* handing over for load: to whom; NULL: not at present */
     unsigned share;           /* of the connections heard from, in permille */
@@ -52,10 +58,11 @@ struct model_balance {
 
 void model_balance_init(struct model_balance *b, uint64_t now_ns);
 
-/* Around a wait, which began `woke_ns` after the last one ended. */
-static inline void model_balance_rest(struct model_balance *b, uint64_t woke_ns)
+/* Around a wait. */
+static inline void model_balance_rest(struct model_balance *b)
 {
-    b->busy_ns += os_clock_now_ns() - woke_ns;
+    if (--b->left == 0)
+        b->work_ns = os_clock_now_ns() - b->woke_ns;
     atomic_store_explicit(&b->waiting, true, memory_order_relaxed);
 }
 
@@ -64,7 +71,7 @@ static inline void model_balance_resume(struct model_balance *b)
     atomic_store_explicit(&b->waiting, false, memory_order_relaxed);
 }
 
-/* At the end of a turn. Whether the loop is to offer the connections that it has heard from. */
+/* Once for each turn, between two waits. Whether the loop is to offer the connections that it has heard from. */
 bool model_balance_turn(struct model_reactor *r);
 
 /* Hands the connection over if it is one that should go. It need not be there any more. */

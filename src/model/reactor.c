@@ -428,7 +428,7 @@ static int wait_for_events(struct model_reactor *r, struct epoll_event *events)
     int timeout_ms = wait_ms(r);
     if (others) {
         session_worker_rest(&r->worker);
-        model_balance_rest(&r->balance, r->now_ns);
+        model_balance_rest(&r->balance);
     }
     int count = epoll_wait(r->epoll_fd, events, REACTOR_EVENTS, timeout_ms);
     int rc = count < 0 ? -errno : count;
