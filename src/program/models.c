@@ -20,7 +20,13 @@ int program_models(const struct program_command *command, const char *const *arg
     for (const struct model *model = model_all(); model->name; model++)
         if ((int)strlen(model->name) > width)
             width = (int)strlen(model->name);
-    for (const struct model *model = model_all(); model->name; model++)
-        printf("%-*s  %s. Use: %s\n", width, model->name, model->sentence, model->use);
+    char why[MODEL_WHY_MAX];
+    const struct model *automatic = model_choose(SPAN("auto"), why);
+    for (const struct model *model = model_all(); model->name; model++) {
+        printf("%-*s  %s. Use: %s", width, model->name, model->sentence, model->use);
+        if (model == automatic)
+            printf(" (`auto` picks it: %s)", why);
+        putchar('\n');
+    }
     return PROGRAM_OK;
 }

@@ -89,9 +89,14 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
+enum { DESCRIPTION_MAX = MODEL_WHY_MAX + 160 };
+
 static void describe(const struct server_generation *g, char *out, size_t size)
 {
-    snprintf(out, size, "model %s, %u worker%s x %u thread%s", g->model->name, g->workers,
+    char why[MODEL_WHY_MAX + 32] = "";
+    if (g->model_why[0])
+        snprintf(why, sizeof(why), " (%s: %s)", g->config->model, g->model_why);
+    snprintf(out, size, "model %s%s, %u worker%s x %u thread%s", g->model->name, why, g->workers,
              plural(g->workers), g->threads, plural(g->threads));
 }
 
@@ -109,7 +114,7 @@ static void announce(struct master *m, const struct server_generation *g)
 {
     m->announced = true;
     if (!m->launch->quiet) {
-        char text[160];
+        char text[DESCRIPTION_MAX];
         describe(g, text, sizeof(text));
         (void)print_urls(g, STDERR_FILENO, "weir serves ");
         fprintf(stderr, "%s; stop with Ctrl-C\n", text);
@@ -133,7 +138,7 @@ static void reload_finished(struct master *m, bool good)
     if (!m->report || fclose(m->report) != 0)
         m->report_len = 0;
     if (good) {
-        char text[160];
+        char text[DESCRIPTION_MAX];
         describe(m->serving, text, sizeof(text));
         log_error(LOG_INFO, "reloaded: %s, %u site%s", text, m->serving->config->site_count,
                   plural(m->serving->config->site_count));

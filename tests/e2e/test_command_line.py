@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.running import TOP, WEIR, models
+from tests.e2e.running import TOP, WEIR, models, start
 
 
 def weir(*arguments: str, cwd: Path = TOP) -> subprocess.CompletedProcess[str]:
@@ -254,3 +254,21 @@ def test_the_example_has_every_setting_with_its_default() -> None:
             assert setting.name in shown
         else:
             assert shown[setting.name] == setting.default
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_what_auto_picks_is_told_with_its_reason(tmp_path: Path, cpus: int) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < cpus:
+        pytest.skip("this machine has one CPU")
+    os.sched_setaffinity(0, allowed[:cpus])
+    try:
+        listed = weir("models").stdout.splitlines()
+        server = start([str(tmp_path), "--listen", "127.0.0.1:0"], tmp_path / "stderr")
+        server.stop()
+    finally:
+        os.sched_setaffinity(0, allowed)
+    (picked,) = [line for line in listed if "(`auto` picks it: " in line]
+    why = picked.partition("picks it: ")[2].removesuffix(")")
+    assert "one CPU" in why if cpus == 1 else "2 CPUs" in why
+    assert f"model {picked.split()[0]} (auto: {why})" in server.messages()
