@@ -2,6 +2,7 @@
 #include "model/connection.h"
 
 #include "log/error.h"
+#include "model/model.h"
 #include "model/reactor.h"
 #include "model/transfer.h"
 #include "os/file.h"
@@ -29,6 +30,7 @@ void model_connection_close(struct model_reactor *r, struct model_connection *c)
      * this struct: the release pairs with the acquire in model_connection_begin. */
     atomic_store_explicit(&c->owner, NULL, memory_order_release);
     os_file_close(fd_of(r, c));
+    ipc_fdpass_ended(r->server->intake.tally);
     if (atomic_fetch_sub_explicit(&r->live, 1, memory_order_release) == r->connections_max)
         model_reactor_has_room(r);
 }
@@ -139,13 +141,16 @@ int model_connection_accept(struct model_reactor *r, int listener_fd, struct ses
 {
     static struct log_error_limit limit;
     struct os_socket_address address;
-    int fd = os_socket_accept(listener_fd, &address);
+    struct ipc_fdpass_receiver *intake = &r->server->intake;
+    int fd = listener_fd == intake->fd ? ipc_fdpass_receive(intake, &address)
+                                       : os_socket_accept(listener_fd, &address);
     if (fd >= 0 && (size_t)fd >= r->table_size) {
         os_file_close(fd);
+        ipc_fdpass_ended(intake->tally);
         fd = -EMFILE;
     }
     if (fd < 0) {
-        if (fd != -EAGAIN)
+        if (fd != -EAGAIN && fd != -EPIPE)
             log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s",
                               strerror(-fd));
         return fd;

@@ -27,8 +27,9 @@ static inline struct model_connection *model_connection_of(struct model_wheel_no
     return (struct model_connection *)((char *)timer - offsetof(struct model_connection, timer));
 }
 
-/* Accepts from a listener: a descriptor, -EAGAIN when none waits, or another
- * -errno (told in the error log), after which accepting should pause. */
+/* Accepts from a listener, or from the server's intake: a descriptor, -EAGAIN when none waits,
+ * -EPIPE when none will come any more, or another -errno (told in the error log), after which
+ * accepting should pause. */
 int model_connection_accept(struct model_reactor *r, int listener_fd,
                             struct session_peer *ret_peer);
 

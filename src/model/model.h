@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/span.h"
+#include "ipc/fdpass.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -59,6 +60,7 @@ struct server {
     int *listeners;
     unsigned listener_count;
     unsigned listener_sets;
+    struct ipc_fdpass_receiver intake; /* where the master accepts: its connections come here */
     unsigned threads;         /* that accept, each; or that serve, beside the one that does */
     unsigned cache_readers;   /* the accepting threads' come first */
     unsigned connections_max; /* of the whole process */

@@ -32,18 +32,26 @@ static int *listener_set(const struct model_reactor *r)
     return server->listeners + (size_t)r->index * server->listener_count;
 }
 
+/* The master passes connections to this loop, or still may. */
+static bool has_intake(const struct model_reactor *r)
+{
+    return r->index == 0 && r->server->intake.fd >= 0;
+}
+
+static int set_watched(const struct model_reactor *r, int fd, bool watched)
+{
+    if (watched)
+        return watch(r, MODEL_EVENT_LISTENER, fd, EPOLLIN);
+    return epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0 ? -errno : 0;
+}
+
 static int set_listening(struct model_reactor *r, bool listening)
 {
-    int rc = 0;
+    int rc = has_intake(r) ? set_watched(r, r->server->intake.fd, listening) : 0;
     const int *set = listener_set(r);
-    for (unsigned i = 0; i < r->server->listener_count && rc == 0; i++) {
-        if (set[i] < 0)
-            continue;
-        if (listening)
-            rc = watch(r, MODEL_EVENT_LISTENER, set[i], EPOLLIN);
-        else
-            rc = epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, set[i], NULL) < 0 ? -errno : 0;
-    }
+    for (unsigned i = 0; i < r->server->listener_count && rc == 0; i++)
+        if (set[i] >= 0)
+            rc = set_watched(r, set[i], listening);
     r->listening = listening;
     return rc;
 }
@@ -101,7 +109,7 @@ int model_reactors_new(struct server *server, unsigned count,
         model_wheel_init(&all[i].wheel, os_clock_now_ns());
         model_balance_init(&all[i].balance, os_clock_now_ns());
     }
-    CHECK(count <= server->listener_sets);
+    CHECK(count <= server->listener_sets || server->intake.fd >= 0);
     int rc = 0;
     for (unsigned i = 0; i < count && rc == 0; i++)
         rc = open_reactor(&all[i]);
@@ -147,6 +155,7 @@ void model_reactor_has_room(struct model_reactor *reactor)
 
 void model_reactor_ended(struct model_reactor *reactor)
 {
+    ipc_fdpass_ended(reactor->server->intake.tally);
     unsigned live = atomic_fetch_sub_explicit(&reactor->live, 1, memory_order_release);
     bool drained = live == 1 && atomic_load(&reactor->server->phase) != SERVER_RUNNING;
     if (drained || live >= reactor->connections_max)
@@ -223,6 +232,17 @@ static void stop_listening(struct model_reactor *r, uint64_t again_ns)
     r->listen_again_ns = again_ns;
 }
 
+/* No more comes from the master. What still waits is for this worker's successor. */
+static void end_intake(struct model_reactor *r)
+{
+    if (!has_intake(r))
+        return;
+    if (r->listening)
+        (void)set_listening(r, false);
+    os_file_close(r->server->intake.fd);
+    r->server->intake.fd = -1;
+}
+
 /* Accepts a good number of connections; whether more may be waiting. */
 static bool accept_from(struct model_reactor *r, int listener_fd)
 {
@@ -235,6 +255,10 @@ static bool accept_from(struct model_reactor *r, int listener_fd)
         int fd = model_connection_accept(r, listener_fd, &peer);
         if (fd == -EAGAIN)
             return false;
+        if (fd == -EPIPE) {
+            end_intake(r);
+            return false;
+        }
         if (fd < 0) {
             stop_listening(r, r->now_ns + OS_CLOCK_SECOND / 10);
             return false;
@@ -251,9 +275,15 @@ static bool accept_from(struct model_reactor *r, int listener_fd)
     return true;
 }
 
+/* A drain goes on until the master has passed what it had accepted. */
+static bool may_listen(const struct model_reactor *r)
+{
+    return !r->retiring || has_intake(r);
+}
+
 static void listen_again_when_possible(struct model_reactor *r)
 {
-    if (r->listening || r->retiring || r->now_ns < r->listen_again_ns)
+    if (r->listening || !may_listen(r) || r->now_ns < r->listen_again_ns)
         return;
     r->listen_again_ns = 0;
     if (!is_full(choose_owner(r)))
@@ -283,7 +313,7 @@ static void close_listeners(struct model_reactor *r)
     for (unsigned i = 0; i < r->server->listener_count && listening; i++)
         while (set[i] >= 0 && accept_from(r, set[i]))
             continue;
-    if (r->listening) /* out of the epoll set first: it outlives our descriptor */
+    if (r->listening && !has_intake(r)) /* out of the epoll set first: it outlives our descriptor */
         (void)set_listening(r, false);
     for (unsigned i = 0; i < r->server->listener_count; i++) {
         os_file_close(set[i]);
@@ -350,9 +380,11 @@ static bool follow_phase(struct model_reactor *r)
         begin_drain(r);
     if (r->drain_idle_ns != 0 && r->now_ns >= r->drain_idle_ns)
         close_idle(r);
-    if (phase == SERVER_STOPPING || r->now_ns >= r->drain_end_ns)
+    if (phase == SERVER_STOPPING || r->now_ns >= r->drain_end_ns) {
+        end_intake(r);
         close_all(r);
-    return others_are_there(r) || !leave(r);
+    }
+    return has_intake(r) || others_are_there(r) || !leave(r);
 }
 
 /* ---- the loop ---- */
@@ -409,7 +441,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static int wait_ms(struct model_reactor *r)
 {
     uint64_t due = earlier(model_wheel_next_ns(&r->wheel), session_worker_due_ns(&r->worker));
-    if (!r->listening && !r->retiring)
+    if (!r->listening && may_listen(r))
         due = earlier(due, r->listen_again_ns ? r->listen_again_ns : UINT64_MAX);
     if (r->retiring)
         due = earlier(due, r->drain_idle_ns ? r->drain_idle_ns : r->drain_end_ns);

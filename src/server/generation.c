@@ -120,6 +120,8 @@ static int prepare(struct server_generation *g, struct server_addresses *address
     rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
                                config->congestion, config->listen_by_default);
     log_error_divert(NULL, NULL);
+    if (rc == 0 && g->model->accepts == MODEL_ACCEPTS_MASTER)
+        rc = server_dispatch_new(g->workers, &g->dispatch);
     return rc < 0 ? fail_to(g, "open the listeners", "", rc) : 0;
 }
 
@@ -161,6 +163,9 @@ static _Noreturn void be_worker(struct server_generation *g, struct server_addre
         server_listeners_lay_out(&g->listeners, sets_of(g), index * sets, sets, &columns);
     int status = 1;
     host->leave(host->context, g);
+    struct ipc_fdpass_receiver intake = { .fd = -1 };
+    if (g->dispatch)
+        intake = server_dispatch_keep(g->dispatch, index);
     os_file_close(g->ready_pipe[0]);
     os_file_close(g->go_pipe[1]);
     if (g->error_fd >= 0)
@@ -174,8 +179,9 @@ static _Noreturn void be_worker(struct server_generation *g, struct server_addre
             .index = index,
             .master = master,
             .listeners = listeners,
-            .listener_count = (unsigned)columns,
+            .listener_count = sets > 0 ? (unsigned)columns : 0,
             .listener_sets = (unsigned)sets,
+            .intake = intake,
             .access_log = &g->access_log,
             .ready_fd = g->ready_pipe[1],
             .go_fd = g->go_pipe[0],
@@ -209,6 +215,20 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     slot->ready = false;
     slot->started_ns = now;
     slot->restart_ns = 0;
+    if (g->dispatch)
+        server_dispatch_up(g->dispatch, index);
+    if (g->state == GENERATION_DRAINING)
+        (void)kill(pid, SIGTERM); /* it drains from the start */
+}
+
+/* Whether a worker that is not there is to be started. */
+static bool is_wanted(const struct server_generation *g, unsigned index)
+{
+    if (g->slots[index].pid > 0)
+        return false;
+    if (g->state == GENERATION_DRAINING)
+        return !g->over && g->dispatch && server_dispatch_waits(g->dispatch, index);
+    return g->state == GENERATION_SERVING;
 }
 
 void server_generation_start(struct server_generation *g, struct server_addresses *addresses,
@@ -242,11 +262,21 @@ void server_generation_use_error_log(struct server_generation *g)
     g->error_fd = -1;
 }
 
+static int begin_dispatch(struct server_generation *g)
+{
+    size_t count;
+    int *listeners = server_listeners_lay_out(&g->listeners, 1, 0, 1, &count);
+    int rc = listeners ? server_dispatch_begin(g->dispatch, listeners, (unsigned)count) : -ENOMEM;
+    return rc < 0 ? fail_to(g, "wait for connections", "", rc) : 0;
+}
+
 int server_generation_go(struct server_generation *g)
 {
     log_error_divert(hear, g);
     int rc = server_listeners_begin(&g->listeners, g->config->congestion);
     log_error_divert(NULL, NULL);
+    if (rc == 0 && g->dispatch)
+        rc = begin_dispatch(g);
     if (rc < 0)
         return rc;
     for (unsigned i = 0; i < g->workers; i++)
@@ -270,7 +300,7 @@ void server_generation_signal(const struct server_generation *g, int signal)
 bool server_generation_is_gone(const struct server_generation *g)
 {
     for (unsigned i = 0; g->slots && i < g->workers; i++)
-        if (g->slots[i].pid > 0)
+        if (g->slots[i].pid > 0 || is_wanted(g, i))
             return false;
     return true;
 }
@@ -361,34 +391,49 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
     slot->pid = 0;
     slot->ready = false;
     slot->predecessor = pid;
+    unsigned index = (unsigned)(slot - g->slots);
+    if (g->dispatch)
+        server_dispatch_down(g->dispatch, index);
     if (g->state == GENERATION_STARTING)
         server_generation_fail(g, text);
     else if (g->state == GENERATION_SERVING || !clean)
         log_error(clean ? LOG_INFO : LOG_ERROR, "%s", text);
-    if (g->state == GENERATION_SERVING)
+    if (is_wanted(g, index))
         plan_restart(slot, os_clock_now_ns());
     return true;
 }
 
 /* ---- the end ---- */
 
-void server_generation_leave(struct server_generation *g)
+static void close_ends(struct server_generation *g)
 {
     close_pipe(g->ready_pipe);
     close_pipe(g->go_pipe);
     log_error_drop(g->error_fd);
     g->error_fd = -1;
+}
+
+void server_generation_leave(struct server_generation *g)
+{
+    close_ends(g);
     log_access_close(&g->access_log);
+    server_dispatch_free(g->dispatch);
+    g->dispatch = NULL;
 }
 
 static void begin_end(struct server_generation *g, struct server_addresses *addresses, int signal,
                       uint64_t patience_ns)
 {
+    if (g->dispatch)
+        server_dispatch_stop(g->dispatch, signal == SIGTERM);
     /* First, so that nobody is let in any more once the workers have emptied them. */
     server_listeners_close(&g->listeners, addresses);
     server_generation_signal(g, signal);
-    server_generation_leave(g); /* who waits at the pipe ends */
+    close_ends(g);    /* who waits at the pipe ends */
+    if (!g->dispatch) /* else a worker may still be started */
+        log_access_close(&g->access_log);
     g->state = GENERATION_DRAINING;
+    g->over = g->over || signal != SIGTERM;
     uint64_t limit_ns = os_clock_now_ns() + patience_ns;
     if (g->limit_ns == 0 || limit_ns < g->limit_ns)
         g->limit_ns = limit_ns;
@@ -407,6 +452,7 @@ void server_generation_end(struct server_generation *g, struct server_addresses 
 void server_generation_free(struct server_generation *g, struct server_addresses *addresses)
 {
     begin_end(g, addresses, SIGKILL, 0);
+    server_generation_leave(g);
     config_free(g->store);
     free(g->slots);
     free(g);
@@ -418,14 +464,17 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
                             const struct server_generation_host *host)
 {
     uint64_t now = os_clock_now_ns();
-    for (unsigned i = 0; i < g->workers && g->state == GENERATION_SERVING; i++)
-        if (g->slots[i].pid == 0 && now >= g->slots[i].restart_ns)
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        if (is_wanted(g, i) && now >= g->slots[i].restart_ns)
             start_worker(g, addresses, host, i);
+    if (g->dispatch && now >= server_dispatch_due_ns(g->dispatch))
+        server_dispatch_act(g->dispatch);
     if (g->limit_ns == 0 || now < g->limit_ns)
         return;
     if (g->state == GENERATION_STARTING) {
         server_generation_fail(g, "the workers were not ready in time");
     } else {
+        g->over = true;
         server_generation_signal(g, SIGKILL);
         g->limit_ns = now + KILL_AGAIN_MS * MS_NS;
     }
@@ -434,8 +483,10 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
 uint64_t server_generation_due_ns(const struct server_generation *g)
 {
     uint64_t due = g->limit_ns ? g->limit_ns : UINT64_MAX;
-    for (unsigned i = 0; i < g->workers && g->state == GENERATION_SERVING; i++)
-        if (g->slots[i].pid == 0 && g->slots[i].restart_ns < due)
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        if (is_wanted(g, i) && g->slots[i].restart_ns < due)
             due = g->slots[i].restart_ns;
+    uint64_t dispatch_ns = g->dispatch ? server_dispatch_due_ns(g->dispatch) : UINT64_MAX;
+    due = dispatch_ns < due ? dispatch_ns : due;
     return due;
 }

@@ -7,7 +7,8 @@
  *   STARTING   its workers prepare and then wait for each other; nobody is served
  *   SERVING    workers that die are replaced
  *   DRAINING   workers finish what they have begun, or are made to; it is gone
- *              with the last of them
+ *              with the last of them. One that dies is replaced if the master
+ *              has passed it connections that it had not taken yet
  *
  * Only the master uses it. What fails is told where the master wants it: until a
  * generation serves, in `why`.
@@ -18,6 +19,7 @@
 #include "log/access.h"
 #include "log/error.h"
 #include "model/model.h"
+#include "server/dispatch.h"
 #include "server/listeners.h"
 
 #include <sys/types.h>
@@ -45,6 +47,7 @@ struct server_generation {
     unsigned workers, threads;
     struct server_slot *slots; /* one for each worker */
     struct server_listeners listeners;
+    struct server_dispatch *dispatch; /* where the master accepts; or NULL */
     struct log_access_sink access_log;
     int error_fd; /* the error log, until server_generation_go makes it the process's own; or -1 */
     int ready_pipe[2];             /* from the workers: server/worker.h */
@@ -53,6 +56,7 @@ struct server_generation {
     size_t line_len;
     enum server_generation_state state;
     bool failed; /* it cannot serve */
+    bool over;   /* no worker is replaced any more */
     char why[LOG_ERROR_LINE_MAX];
     uint64_t limit_ns; /* when workers that are still there are killed; while it starts, when it
                           has failed; 0: never */
@@ -110,7 +114,7 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
 /* When that is the case next; UINT64_MAX: never. */
 uint64_t server_generation_due_ns(const struct server_generation *g);
 
-/* Whether no worker is left. */
+/* Whether no worker is left, and none is to come for connections that wait. */
 bool server_generation_is_gone(const struct server_generation *g);
 
 /* In a worker of another generation: closes what is this one's, but for the listeners. */

@@ -356,16 +356,20 @@ static void read_signals(struct master *m)
 
 /* ---- the loop ---- */
 
-enum { ENDS_MAX = 1 + GENERATIONS_MAX };
+enum { ENDS_MAX = 1 + 2 * GENERATIONS_MAX };
 
 /* What the loop waits for. */
 static nfds_t collect(const struct master *m, struct pollfd *ends)
 {
     nfds_t count = 0;
     ends[count++] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
-    for (const struct server_generation *g = m->generations; g; g = g->next)
+    for (const struct server_generation *g = m->generations; g; g = g->next) {
         if (g->ready_pipe[0] >= 0)
             ends[count++] = (struct pollfd){ .fd = g->ready_pipe[0], .events = POLLIN };
+        if (g->dispatch)
+            ends[count++] =
+                (struct pollfd){ .fd = server_dispatch_fd(g->dispatch), .events = POLLIN };
+    }
     return count;
 }
 
@@ -373,9 +377,12 @@ static void act_on(struct master *m, int fd)
 {
     if (fd == m->signal_fd)
         read_signals(m);
-    for (struct server_generation *g = m->generations; g; g = g->next)
+    for (struct server_generation *g = m->generations; g; g = g->next) {
         if (fd == g->ready_pipe[0])
             server_generation_read(g);
+        if (g->dispatch && fd == server_dispatch_fd(g->dispatch))
+            server_dispatch_act(g->dispatch);
+    }
 }
 
 static int wait_ms(const struct master *m)

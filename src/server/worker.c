@@ -249,6 +249,7 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
         .listeners = plan->listeners,
         .listener_count = plan->listener_count,
         .listener_sets = plan->listener_sets,
+        .intake = plan->intake,
         .threads = plan->threads,
         .cache_readers = cache_readers(plan, files),
         .connections_max = connections_of(plan->config, files),
@@ -265,6 +266,7 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
     bool go = may_serve(plan);
     log_error_divert(NULL, NULL);
     os_file_close(plan->ready_fd);
+    server.intake.files_max = files;
     int rc = go ? plan->model->run(&server) : 0;
     os_file_close(server.signal_fd);
     if (rc < 0)

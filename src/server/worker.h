@@ -19,6 +19,7 @@ struct server_worker_plan {
     pid_t master;
     int *listeners; /* as in struct server; this worker's to close */
     unsigned listener_count, listener_sets;
+    struct ipc_fdpass_receiver intake;  /* its fd -1: the worker accepts itself */
     struct log_access_sink *access_log; /* opened by the master */
     int ready_fd;                       /* gets SERVER_WORKER_READY or _FAILED */
     int go_fd; /* then a byte is awaited here, and its end means not to serve; -1: no wait */

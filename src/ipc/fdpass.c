@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A receiver may die between taking a message and saying so. The numbers of the messages mend
+ * that: whoever finds one missing counts it as ended, for its connection died with that process.
+ *
+ * A descriptor that arrives where no number is free is lost, and its connection reset. So where
+ * numbers run short a message is looked at first, which gives a copy of the descriptor or fails
+ * with the message still in its place.
+ */
+#include "ipc/fdpass.h"
+
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Numbers that other threads may take between two messages. */
+enum { NUMBERS_SPARE = 64 };
+
+struct message {
+    uint32_t number;
+    struct os_socket_address peer;
+};
+
+union control {
+    struct cmsghdr first;
+    char space[CMSG_SPACE(sizeof(int))];
+};
+
+int ipc_fdpass_open(struct ipc_fdpass_channel *channel)
+{
+    int ends[2];
+    *channel = (struct ipc_fdpass_channel){ -1, -1 };
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        return -errno;
+    *channel = (struct ipc_fdpass_channel){ ends[0], ends[1] };
+    return 0;
+}
+
+void ipc_fdpass_close(struct ipc_fdpass_channel *channel)
+{
+    os_file_close(channel->sending_fd);
+    os_file_close(channel->receiving_fd);
+    *channel = (struct ipc_fdpass_channel){ -1, -1 };
+}
+
+int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
+                    const struct os_socket_address *peer, uint32_t number)
+{
+    /* The address goes last and as long as it is: most are much shorter than may be. */
+    socklen_t len = peer->len < sizeof(peer->storage) ? peer->len : sizeof(peer->storage);
+    struct iovec parts[] = {
+        { &number, sizeof(number) },
+        { (void *)(uintptr_t)&peer->storage, len },
+    };
+    union control control = { 0 };
+    struct msghdr header = {
+        .msg_iov = parts,
+        .msg_iovlen = 2,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control.space),
+    };
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(fd));
+    memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+    ssize_t sent;
+    do
+        sent = sendmsg(channel->sending_fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+void ipc_fdpass_end(const struct ipc_fdpass_channel *channel)
+{
+    (void)shutdown(channel->sending_fd, SHUT_WR); /* fails only where it is shut already */
+}
+
+bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel)
+{
+    char byte;
+    return recv(channel->receiving_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* ---- receiving ---- */
+
+/* The one descriptor of a message, or -1. The control buffer has room for one only, and what does
+ * not fit the kernel closes. */
+static int descriptor_of(struct msghdr *header)
+{
+    int fd = -1;
+    struct cmsghdr *rights = CMSG_FIRSTHDR(header);
+    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
+        rights->cmsg_len == CMSG_LEN(sizeof(fd)))
+        memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
+    return fd;
+}
+
+/* Reads a message; the descriptor, -EPROTO when there is none, or what recvmsg says. */
+static int read_message(int receiving_fd, int flags, struct message *ret_message)
+{
+    struct iovec parts[] = {
+        { &ret_message->number, sizeof(ret_message->number) },
+        { &ret_message->peer.storage, sizeof(ret_message->peer.storage) },
+    };
+    union control control = { 0 };
+    struct msghdr header = {
+        .msg_iov = parts,
+        .msg_iovlen = 2,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control.space),
+    };
+    ssize_t len;
+    do
+        len = recvmsg(receiving_fd, &header, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (len < 0 && errno == EINTR);
+    if (len <= 0)
+        return len < 0 ? -errno : -EPIPE;
+    int fd = descriptor_of(&header);
+    bool whole = (size_t)len >= sizeof(ret_message->number);
+    if (fd >= 0 && whole && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+        ret_message->peer.len = (socklen_t)((size_t)len - sizeof(ret_message->number));
+        return fd;
+    }
+    os_file_close(fd);
+    return -EPROTO;
+}
+
+static bool numbers_run_short(const struct ipc_fdpass_receiver *receiver)
+{
+    return (size_t)receiver->last_fd + NUMBERS_SPARE >= receiver->files_max;
+}
+
+/* Takes a copy of the descriptor first, and then the message away. */
+static int read_carefully(int receiving_fd, struct message *ret_message)
+{
+    int fd = read_message(receiving_fd, MSG_PEEK, ret_message);
+    if (fd == -EPROTO) {
+        int number = fcntl(receiving_fd, F_DUPFD_CLOEXEC, 0);
+        if (number < 0)
+            return -EMFILE;
+        os_file_close(number);
+        return read_message(receiving_fd, 0, ret_message);
+    }
+    char byte;
+    if (fd >= 0)
+        (void)!recv(receiving_fd, &byte, sizeof(byte), MSG_DONTWAIT);
+    return fd;
+}
+
+int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver, struct os_socket_address *ret_peer)
+{
+    struct message message;
+    int fd = numbers_run_short(receiver) ? read_carefully(receiver->fd, &message)
+                                         : read_message(receiver->fd, 0, &message);
+    if (fd < 0)
+        return fd;
+    struct ipc_fdpass_tally *tally = receiver->tally;
+    uint32_t before = atomic_load_explicit(&tally->taken, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tally->ended, message.number - before - 1, memory_order_relaxed);
+    atomic_store_explicit(&tally->taken, message.number, memory_order_relaxed);
+    receiver->last_fd = fd;
+    *ret_peer = message.peer;
+    return fd;
+}
+
+void ipc_fdpass_bury(const struct ipc_fdpass_channel *channel, struct ipc_fdpass_tally *tally,
+                     uint32_t number)
+{
+    if (!ipc_fdpass_waits(channel)) /* then it has taken the last one, whether it could say so */
+        atomic_store(&tally->taken, number);
+    atomic_store(&tally->ended, atomic_load(&tally->taken));
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Model `prefork`: the master accepts, and passes each connection to the worker process that has
+ * the fewest (server/dispatch.h, ipc/fdpass.h); in a worker a loop takes them in and watches them,
+ * and a fixed number of threads serve (model/crew.h).
+ *
+ * Cost: over `pool`, for each connection a message, a wake-up of another process, and one process
+ * that sees them all; for each worker a cache of its own, so that a file is read, kept and compared
+ * with the disk once for each of them, and is noticed to have changed by one sooner than by another.
+ * Failure: a crash loses the connections of one worker in four. Those on their way to it are served
+ * by its successor.
+ */
+#include "model/crew.h"
+#include "model/model.h"
+#include "model/reactor.h"
+
+int model_prefork_run(struct server *server);
+
+int model_prefork_run(struct server *server)
+{
+    struct model_crew *crew = NULL;
+    struct model_reactor *loop = NULL;
+    int rc = model_crew_new(server, &crew);
+    if (rc == 0)
+        rc = model_reactors_new(server, 1, &model_crew_placement, crew, &loop);
+    if (rc == 0)
+        rc = model_crew_start(crew, loop);
+    if (rc == 0) {
+        model_reactor_run(loop);
+        rc = loop->status;
+    }
+    model_crew_free(crew);
+    model_reactors_free(loop);
+    return rc;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Theory of operation. An epoll set of the dispatch's own holds the listeners while connections
+ * can be passed on, and those channels that are full, for the moment when they are not. The master
+ * waits for the set as for one descriptor.
+ *
+ * At most one connection is in hand, accepted and not passed yet; as long as it is, no other is
+ * accepted, and clients wait in the listeners' queues. Each channel is bounded by the kernel, so
+ * that what waits for workers is bounded too.
+ */
+#include "server/dispatch.h"
+
+#include "log/error.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/socket.h"
+#include "server/balance.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+enum {
+    EVENTS = 64,
+    ACCEPTS = 64,        /* from one listener, before the master looks at other things */
+    LAST_ACCEPTS = 4096, /* from one listener, when it is to be closed: its backlog */
+    LISTENER = -1        /* in place of a worker's index, in an event */
+};
+#define PAUSE_NS (OS_CLOCK_SECOND / 10)
+
+struct slot {
+    struct ipc_fdpass_channel channel;
+    uint32_t number; /* of the last message */
+    bool up;         /* a worker is there */
+    bool full;       /* the channel, and it is watched */
+};
+
+struct server_dispatch {
+    int epoll_fd;
+    int *listeners;
+    unsigned listener_count;
+    unsigned workers;
+    struct slot *slots;
+    struct server_balance_worker *balance;
+    struct ipc_fdpass_tally *tallies; /* shared with the workers */
+    unsigned next;                    /* worker, among equals */
+    unsigned up;                      /* workers that are */
+    bool listening;                   /* the listeners are watched */
+    bool stopping;
+    int hand_fd; /* accepted and not passed on; -1: none */
+    struct os_socket_address hand_peer;
+    uint64_t again_ns; /* nothing is tried before; 0: not waiting */
+};
+
+/* ---- what is watched ---- */
+
+/* Everything is in the set before it is used, for a change of what is watched cannot fail then. */
+static int watch(const struct server_dispatch *d, int how, int fd, int whose, uint32_t events)
+{
+    struct epoll_event event = { .events = events,
+                                 .data.u64 = (uint64_t)(uint32_t)whose << 32 | (uint32_t)fd };
+    return epoll_ctl(d->epoll_fd, how, fd, &event) < 0 ? -errno : 0;
+}
+
+static int watch_listeners(const struct server_dispatch *d, int how, uint32_t events)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < d->listener_count && rc == 0; i++)
+        rc = watch(d, how, d->listeners[i], LISTENER, events);
+    return rc;
+}
+
+/* Listens when a connection that is accepted can be passed on. */
+static void settle(struct server_dispatch *d)
+{
+    bool listening = !d->stopping && d->listener_count > 0 && d->up > 0 && d->hand_fd < 0 &&
+                     d->again_ns == 0;
+    if (listening == d->listening)
+        return;
+    int rc = watch_listeners(d, EPOLL_CTL_MOD, listening ? EPOLLIN : 0);
+    CHECK(rc == 0);
+    d->listening = listening;
+}
+
+/* One-shot: told once when there is room, and silent from then on. */
+static void mark_full(struct server_dispatch *d, unsigned index)
+{
+    struct slot *slot = &d->slots[index];
+    int rc = watch(d, EPOLL_CTL_MOD, slot->channel.sending_fd, (int)index, EPOLLOUT | EPOLLONESHOT);
+    CHECK(rc == 0);
+    slot->full = true;
+}
+
+/* ---- making and ending ---- */
+
+static size_t tallies_size(const struct server_dispatch *d)
+{
+    return d->workers * sizeof(*d->tallies);
+}
+
+static int open_channels(struct server_dispatch *d)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < d->workers && rc == 0; i++) {
+        rc = ipc_fdpass_open(&d->slots[i].channel);
+        if (rc == 0)
+            rc = watch(d, EPOLL_CTL_ADD, d->slots[i].channel.sending_fd, (int)i, EPOLLONESHOT);
+    }
+    return rc;
+}
+
+static int make(struct server_dispatch *d)
+{
+    d->slots = calloc(d->workers, sizeof(*d->slots));
+    d->balance = calloc(d->workers, sizeof(*d->balance));
+    if (!d->slots || !d->balance)
+        return -ENOMEM;
+    for (unsigned i = 0; i < d->workers; i++)
+        d->slots[i].channel = (struct ipc_fdpass_channel){ -1, -1 };
+    void *page =
+        mmap(NULL, tallies_size(d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    d->tallies = page;
+    d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (d->epoll_fd < 0)
+        return -errno;
+    return open_channels(d);
+}
+
+int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
+{
+    struct server_dispatch *d = malloc(sizeof(*d));
+    if (!d)
+        return -ENOMEM;
+    *d = (struct server_dispatch){
+        .epoll_fd = -1,
+        .workers = workers,
+        .hand_fd = -1,
+    };
+    int rc = make(d);
+    if (rc < 0) {
+        server_dispatch_free(d);
+        return rc;
+    }
+    *ret_dispatch = d;
+    return 0;
+}
+
+static void free_private(struct server_dispatch *d)
+{
+    os_file_close(d->hand_fd);
+    os_file_close(d->epoll_fd);
+    for (unsigned i = 0; d->slots && i < d->workers; i++)
+        ipc_fdpass_close(&d->slots[i].channel);
+    free(d->listeners);
+    free(d->slots);
+    free(d->balance);
+    free(d);
+}
+
+void server_dispatch_free(struct server_dispatch *dispatch)
+{
+    if (!dispatch)
+        return;
+    if (dispatch->tallies)
+        munmap(dispatch->tallies, tallies_size(dispatch));
+    free_private(dispatch);
+}
+
+struct ipc_fdpass_receiver server_dispatch_keep(struct server_dispatch *dispatch, unsigned index)
+{
+    struct slot *slot = &dispatch->slots[index];
+    struct ipc_fdpass_receiver receiver = { .fd = slot->channel.receiving_fd,
+                                            .tally = &dispatch->tallies[index] };
+    slot->channel.receiving_fd = -1;
+    free_private(dispatch);
+    return receiver;
+}
+
+/* ---- passing on ---- */
+
+/* Where no worker is, those to come are meant. */
+static int choose(struct server_dispatch *d)
+{
+    for (unsigned i = 0; i < d->workers; i++) {
+        const struct slot *slot = &d->slots[i];
+        d->balance[i] = (struct server_balance_worker){
+            .load = ipc_fdpass_load(&d->tallies[i], slot->number),
+            .takes = !slot->full && (slot->up || d->up == 0),
+        };
+    }
+    return server_balance_choose(d->balance, d->workers, d->next);
+}
+
+/* Passes on what is in hand. Where it cannot, it stays there until a channel has room, or a pause
+ * is over. */
+static void pass(struct server_dispatch *d)
+{
+    static struct log_error_limit limit;
+    int index;
+    while (d->hand_fd >= 0 && (index = choose(d)) >= 0) {
+        struct slot *slot = &d->slots[index];
+        int rc = ipc_fdpass_send(&slot->channel, d->hand_fd, &d->hand_peer, slot->number + 1);
+        if (rc == -EAGAIN) {
+            mark_full(d, (unsigned)index);
+        } else if (rc < 0) {
+            log_error_limited(&limit, 10, LOG_ERROR, "cannot pass a connection to a worker: %s",
+                              strerror(-rc));
+            d->again_ns = os_clock_now_ns() + PAUSE_NS;
+            return;
+        } else {
+            os_file_close(d->hand_fd);
+            d->hand_fd = -1;
+            slot->number++;
+            d->next = (unsigned)index + 1;
+        }
+    }
+}
+
+static void accept_from(struct server_dispatch *d, int listener_fd, unsigned most)
+{
+    static struct log_error_limit limit;
+    for (unsigned i = 0; i < most && d->hand_fd < 0; i++) {
+        int fd = os_socket_accept(listener_fd, &d->hand_peer);
+        if (fd == -EAGAIN)
+            return;
+        if (fd < 0) {
+            log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s",
+                              strerror(-fd));
+            d->again_ns = os_clock_now_ns() + PAUSE_NS;
+            return;
+        }
+        d->hand_fd = fd;
+        pass(d);
+    }
+}
+
+static void end_channels(const struct server_dispatch *d)
+{
+    for (unsigned i = 0; i < d->workers; i++)
+        ipc_fdpass_end(&d->slots[i].channel);
+}
+
+/* ---- what the master calls ---- */
+
+void server_dispatch_up(struct server_dispatch *dispatch, unsigned index)
+{
+    dispatch->slots[index].up = true;
+    dispatch->up++;
+    settle(dispatch);
+}
+
+void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
+{
+    struct slot *slot = &dispatch->slots[index];
+    slot->up = false;
+    dispatch->up--;
+    ipc_fdpass_bury(&slot->channel, &dispatch->tallies[index], slot->number);
+    settle(dispatch);
+}
+
+int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners, unsigned count)
+{
+    dispatch->listeners = listeners;
+    dispatch->listener_count = count;
+    int rc = watch_listeners(dispatch, EPOLL_CTL_ADD, 0);
+    if (rc == 0)
+        settle(dispatch);
+    return rc;
+}
+
+int server_dispatch_fd(const struct server_dispatch *dispatch)
+{
+    return dispatch->epoll_fd;
+}
+
+uint64_t server_dispatch_due_ns(const struct server_dispatch *dispatch)
+{
+    return dispatch->again_ns ? dispatch->again_ns : UINT64_MAX;
+}
+
+void server_dispatch_act(struct server_dispatch *dispatch)
+{
+    struct server_dispatch *d = dispatch;
+    if (os_clock_now_ns() >= d->again_ns)
+        d->again_ns = 0;
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(d->epoll_fd, events, EVENTS, 0);
+    for (int i = 0; i < count; i++) {
+        int whose = (int)(events[i].data.u64 >> 32);
+        if (whose == LISTENER)
+            accept_from(d, (int)(uint32_t)events[i].data.u64, ACCEPTS);
+        else
+            d->slots[whose].full = false;
+    }
+    if (d->again_ns == 0)
+        pass(d);
+    if (d->stopping && d->hand_fd < 0)
+        end_channels(d);
+    settle(d);
+}
+
+void server_dispatch_stop(struct server_dispatch *dispatch, bool last)
+{
+    struct server_dispatch *d = dispatch;
+    for (unsigned i = 0; i < d->listener_count && last; i++)
+        accept_from(d, d->listeners[i], LAST_ACCEPTS);
+    (void)watch_listeners(d, EPOLL_CTL_DEL, 0); /* they were in the set, and are open */
+    d->listener_count = 0;
+    d->listening = false;
+    d->stopping = true;
+    if (d->hand_fd < 0)
+        end_channels(d);
+}
+
+bool server_dispatch_waits(const struct server_dispatch *dispatch, unsigned index)
+{
+    return ipc_fdpass_waits(&dispatch->slots[index].channel);
+}
