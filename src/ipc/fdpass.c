@@ -110,7 +110,7 @@ static int read_message(int receiving_fd, int flags, struct message *ret_message
         .msg_iov = parts,
         .msg_iovlen = 2,
         .msg_control = &control,
-        .msg_controllen = sizeof(control.space),
+        .msg_controllen = CMSG_LEN(sizeof(int)), /* padded, there is room for two */
     };
     ssize_t len;
     do

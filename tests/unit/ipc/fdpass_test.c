@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A descriptor that is sent arrives, works and is the receiver's; whatever goes wrong, none is
+ * lost that could be kept, and none stays open.
+ */
+#include "ipc/fdpass.h"
+
+#include "os/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { FILES = 1024 };
+
+/* What a test passes from one end to the other, and how many descriptors there were before. */
+struct passage {
+    struct ipc_fdpass_channel channel;
+    struct ipc_fdpass_tally tally;
+    struct ipc_fdpass_receiver receiver;
+    unsigned descriptors;
+};
+
+static unsigned count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    unsigned count = 0;
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static int begin(void **state)
+{
+    static struct passage passage;
+    passage = (struct passage){ .descriptors = count_descriptors() };
+    assert_int_equal(ipc_fdpass_open(&passage.channel), 0);
+    passage.receiver = (struct ipc_fdpass_receiver){
+        .fd = passage.channel.receiving_fd,
+        .tally = &passage.tally,
+        .files_max = FILES,
+    };
+    *state = &passage;
+    return 0;
+}
+
+static int nothing_is_left(void **state)
+{
+    struct passage *p = *state;
+    ipc_fdpass_close(&p->channel);
+    assert_int_equal(count_descriptors(), p->descriptors);
+    return 0;
+}
+
+static struct os_socket_address an_address(void)
+{
+    struct os_socket_address address;
+    assert_int_equal(os_socket_parse("192.0.2.7:4711", &address), 0);
+    return address;
+}
+
+/* Sends the writing end of a new pipe, and gives the reading end. */
+static int send_pipe(const struct passage *p, uint32_t number)
+{
+    int ends[2];
+    struct os_socket_address peer = an_address();
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(ipc_fdpass_send(&p->channel, ends[1], &peer, number), 0);
+    os_file_close(ends[1]);
+    return ends[0];
+}
+
+/* What is written to one is read from the other. Closes both. */
+static void assert_joined(int writing_fd, int reading_fd)
+{
+    char byte = 0;
+    assert_int_equal(write(writing_fd, "x", 1), 1);
+    assert_int_equal(read(reading_fd, &byte, 1), 1);
+    assert_int_equal(byte, 'x');
+    os_file_close(writing_fd);
+    assert_int_equal(read(reading_fd, &byte, 1), 0); /* no copy is open anywhere */
+    os_file_close(reading_fd);
+}
+
+static void a_descriptor_arrives_with_its_peer(void **state)
+{
+    struct passage *p = *state;
+    int reading_fd = send_pipe(p, 1);
+    struct os_socket_address peer;
+    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    struct os_socket_address sent = an_address();
+    assert_int_equal(peer.len, sent.len);
+    assert_memory_equal(&peer.storage, &sent.storage, sent.len);
+    assert_joined(fd, reading_fd);
+    assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
+}
+
+static void a_peer_without_an_address_is_one_too(void **state)
+{
+    struct passage *p = *state;
+    struct os_socket_address peer = { .len = 0 };
+    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, 1), 0);
+    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    assert_true(fd >= 0);
+    assert_int_equal(peer.len, 0);
+    os_file_close(fd);
+}
+
+static void a_full_channel_says_so_and_keeps_what_it_has(void **state)
+{
+    struct passage *p = *state;
+    struct os_socket_address peer = an_address();
+    uint32_t sent = 0;
+    int rc;
+    while ((rc = ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, sent + 1)) == 0)
+        sent++;
+    assert_true(rc == -EAGAIN || rc == -ETOOMANYREFS);
+    assert_in_range(sent, 16, 4096);
+    assert_int_equal(ipc_fdpass_load(&p->tally, sent), sent);
+    for (uint32_t i = 1; i <= sent; i++) {
+        assert_true(ipc_fdpass_waits(&p->channel));
+        int fd = ipc_fdpass_receive(&p->receiver, &peer);
+        assert_true(fd >= 0);
+        os_file_close(fd);
+        assert_int_equal(atomic_load(&p->tally.taken), i);
+    }
+    assert_false(ipc_fdpass_waits(&p->channel));
+}
+
+static void the_end_comes_behind_what_waits(void **state)
+{
+    struct passage *p = *state;
+    int reading_fd = send_pipe(p, 1);
+    ipc_fdpass_end(&p->channel);
+    assert_true(ipc_fdpass_waits(&p->channel));
+    struct os_socket_address peer;
+    assert_joined(ipc_fdpass_receive(&p->receiver, &peer), reading_fd);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EPIPE);
+    assert_false(ipc_fdpass_waits(&p->channel));
+    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, 2), -EPIPE);
+}
+
+static void what_nobody_receives_is_closed_with_the_channel(void **state)
+{
+    struct passage *p = *state;
+    int reading_fd = send_pipe(p, 1);
+    ipc_fdpass_close(&p->channel);
+    char byte;
+    assert_int_equal(read(reading_fd, &byte, 1), 0);
+    os_file_close(reading_fd);
+}
+
+/* ---- running out of descriptors ---- */
+
+static void limit_files(rlim_t files)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = files;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void without_a_number_free_a_descriptor_goes_on_waiting(void **state)
+{
+    struct passage *p = *state;
+    int reading_fd = send_pipe(p, 1);
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next = dup(STDERR_FILENO);
+    os_file_close(next);
+    p->receiver.files_max = (size_t)next;
+    p->receiver.last_fd = next - 1;
+    limit_files((rlim_t)next);
+    struct os_socket_address peer;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EMFILE);
+    assert_int_equal(atomic_load(&p->tally.taken), 0);
+    limit_files(before.rlim_cur);
+    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    assert_int_equal(fd, next);
+    assert_joined(fd, reading_fd);
+    assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
+}
+
+/* ---- messages that are none ---- */
+
+static void send_raw(const struct passage *p, size_t len, unsigned count)
+{
+    char bytes[1024] = { 1 };
+    struct iovec part = { bytes, len };
+    union {
+        struct cmsghdr first;
+        char space[CMSG_SPACE(2 * sizeof(int))];
+    } control = { 0 };
+    struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
+    if (count > 0) {
+        int fds[2] = { STDERR_FILENO, STDERR_FILENO };
+        header.msg_control = &control;
+        header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(rights), fds, count * sizeof(int));
+    }
+    assert_int_equal(sendmsg(p->channel.sending_fd, &header, MSG_DONTWAIT), len);
+}
+
+static void what_is_no_message_of_ours_is_dropped_with_what_came(void **state)
+{
+    struct passage *p = *state;
+    static const struct {
+        size_t len;
+        unsigned descriptors;
+    } cases[] = { { 20, 0 }, { 1, 1 }, { 1024, 1 }, { 20, 2 }, { 1024, 2 }, { 1, 0 } };
+    for (unsigned careful = 0; careful < 2; careful++) {
+        p->receiver.files_max = careful ? 1 : FILES;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            struct os_socket_address peer;
+            unsigned before = count_descriptors();
+            send_raw(p, cases[i].len, cases[i].descriptors);
+            assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EPROTO);
+            assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
+            assert_int_equal(count_descriptors(), before);
+        }
+    }
+}
+
+/* ---- who has how many ---- */
+
+static void receive_and_close(struct passage *p)
+{
+    struct os_socket_address peer;
+    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    assert_true(fd >= 0);
+    os_file_close(fd);
+}
+
+static void send_numbered(const struct passage *p, uint32_t number)
+{
+    struct os_socket_address peer = an_address();
+    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, number), 0);
+}
+
+static void the_load_is_what_was_sent_and_has_not_ended(void **state)
+{
+    struct passage *p = *state;
+    for (uint32_t i = 1; i <= 3; i++)
+        send_numbered(p, i);
+    receive_and_close(p);
+    receive_and_close(p);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 3), 3);
+    ipc_fdpass_ended(&p->tally);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 3), 2);
+    receive_and_close(p);
+    ipc_fdpass_ended(&p->tally);
+    ipc_fdpass_ended(&p->tally);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 3), 0);
+}
+
+static void a_death_leaves_the_load_that_waits(void **state)
+{
+    struct passage *p = *state;
+    for (uint32_t i = 1; i <= 5; i++)
+        send_numbered(p, i);
+    receive_and_close(p);
+    receive_and_close(p);
+    ipc_fdpass_bury(&p->channel, &p->tally, 5);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 5), 3);
+    for (int i = 0; i < 3; i++)
+        receive_and_close(p);
+    ipc_fdpass_bury(&p->channel, &p->tally, 5);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 5), 0);
+}
+
+static void a_message_that_was_taken_and_not_counted_is_found_missing(void **state)
+{
+    struct passage *p = *state;
+    for (uint32_t i = 1; i <= 3; i++)
+        send_numbered(p, i);
+    receive_and_close(p);
+    struct ipc_fdpass_tally other = { 0 };
+    struct ipc_fdpass_receiver dies = { p->receiver.fd, &other, FILES, 0 };
+    struct os_socket_address peer;
+    os_file_close(ipc_fdpass_receive(&dies, &peer));
+    ipc_fdpass_bury(&p->channel, &p->tally, 3);
+    receive_and_close(p);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 3), 1);
+    ipc_fdpass_ended(&p->tally);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 3), 0);
+}
+
+static void the_numbers_may_wrap_around(void **state)
+{
+    struct passage *p = *state;
+    atomic_store(&p->tally.taken, UINT32_MAX);
+    atomic_store(&p->tally.ended, UINT32_MAX);
+    send_numbered(p, 0);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 0), 1);
+    receive_and_close(p);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 0), 1);
+    ipc_fdpass_ended(&p->tally);
+    assert_int_equal(ipc_fdpass_load(&p->tally, 0), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, nothing_is_left)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_descriptor_arrives_with_its_peer),
+        TEST(a_peer_without_an_address_is_one_too),
+        TEST(a_full_channel_says_so_and_keeps_what_it_has),
+        TEST(the_end_comes_behind_what_waits),
+        TEST(what_nobody_receives_is_closed_with_the_channel),
+        TEST(without_a_number_free_a_descriptor_goes_on_waiting),
+        TEST(what_is_no_message_of_ours_is_dropped_with_what_came),
+        TEST(the_load_is_what_was_sent_and_has_not_ended),
+        TEST(a_death_leaves_the_load_that_waits),
+        TEST(a_message_that_was_taken_and_not_counted_is_found_missing),
+        TEST(the_numbers_may_wrap_around),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

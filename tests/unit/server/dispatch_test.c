@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Connections are accepted only when they can be passed on, go where the fewest are, and stay
+ * somewhere whatever happens to workers and channels. The workers are played by the test.
+ */
+#include "server/dispatch.h"
+
+#include "os/file.h"
+#include "os/socket.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 3, CLIENTS_MAX = 1000 };
+
+struct stage {
+    unsigned descriptors; /* before */
+    struct os_socket_address address;
+    int listener;
+    struct server_dispatch *dispatch;
+    int clients[CLIENTS_MAX];
+    unsigned client_count;
+};
+
+static unsigned count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    unsigned count = 0;
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static int begin(void **state)
+{
+    static struct stage stage;
+    stage = (struct stage){ .descriptors = count_descriptors() };
+    const struct os_socket_options options = { 0 };
+    assert_int_equal(os_socket_parse("127.0.0.1:0", &stage.address), 0);
+    stage.listener = os_socket_bind(&stage.address, &options);
+    assert_true(stage.listener >= 0);
+    assert_int_equal(os_socket_listen(stage.listener, CLIENTS_MAX), 0);
+    assert_int_equal(os_socket_local(stage.listener, &stage.address), 0);
+    int *listeners = malloc(sizeof(*listeners));
+    assert_non_null(listeners);
+    *listeners = stage.listener;
+    assert_int_equal(server_dispatch_new(WORKERS, &stage.dispatch), 0);
+    assert_int_equal(server_dispatch_begin(stage.dispatch, listeners, 1), 0);
+    *state = &stage;
+    return 0;
+}
+
+static int nothing_is_left(void **state)
+{
+    struct stage *stage = *state;
+    server_dispatch_free(stage->dispatch);
+    os_file_close(stage->listener);
+    for (unsigned i = 0; i < stage->client_count; i++)
+        os_file_close(stage->clients[i]);
+    assert_int_equal(count_descriptors(), stage->descriptors);
+    return 0;
+}
+
+static void connect_clients(struct stage *stage, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const struct sockaddr *to = (const struct sockaddr *)&stage->address.storage;
+        assert_int_equal(connect(fd, to, stage->address.len), 0);
+        assert_true(stage->client_count < CLIENTS_MAX);
+        stage->clients[stage->client_count++] = fd;
+    }
+}
+
+static bool is_readable(const struct stage *stage)
+{
+    struct pollfd end = { .fd = server_dispatch_fd(stage->dispatch), .events = POLLIN };
+    return poll(&end, 1, 0) == 1;
+}
+
+static void act_until_quiet(const struct stage *stage)
+{
+    while (is_readable(stage))
+        server_dispatch_act(stage->dispatch);
+}
+
+static void start_all(const struct stage *stage)
+{
+    for (unsigned i = 0; i < WORKERS; i++)
+        server_dispatch_up(stage->dispatch, i);
+}
+
+/* A process that is worker `index`: takes up to `count` connections, ends `ended` of them, and dies
+ * with the rest. Returns how many it took; 100 more when it then found the end. */
+static unsigned be_worker(const struct stage *stage, unsigned index, unsigned count, unsigned ended)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct ipc_fdpass_receiver receiver = server_dispatch_keep(stage->dispatch, index);
+        receiver.files_max = CLIENTS_MAX;
+        struct os_socket_address peer;
+        unsigned taken = 0;
+        int fd = 0;
+        while (taken < count && (fd = ipc_fdpass_receive(&receiver, &peer)) >= 0)
+            taken++;
+        for (unsigned i = 0; i < ended; i++)
+            ipc_fdpass_ended(receiver.tally);
+        _exit((int)taken + (fd == -EPIPE ? 100 : 0));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return (unsigned)WEXITSTATUS(status);
+}
+
+static void nothing_is_accepted_before_a_worker_is_there(void **state)
+{
+    struct stage *stage = *state;
+    connect_clients(stage, 1);
+    assert_false(is_readable(stage));
+    server_dispatch_up(stage->dispatch, 1);
+    assert_true(is_readable(stage));
+    act_until_quiet(stage);
+    assert_true(server_dispatch_waits(stage->dispatch, 1));
+    assert_false(server_dispatch_waits(stage->dispatch, 0));
+    server_dispatch_down(stage->dispatch, 1);
+    connect_clients(stage, 1);
+    assert_false(is_readable(stage));
+}
+
+static void connections_are_spread_evenly(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    connect_clients(stage, 31);
+    act_until_quiet(stage);
+    unsigned sum = 0;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        unsigned taken = be_worker(stage, i, CLIENTS_MAX, 0);
+        assert_in_range(taken, 10, 11);
+        sum += taken;
+    }
+    assert_int_equal(sum, 31);
+}
+
+static void whose_connections_have_ended_gets_the_next_ones(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    connect_clients(stage, 30);
+    act_until_quiet(stage);
+    assert_int_equal(be_worker(stage, 2, 10, 10), 10);
+    connect_clients(stage, 5);
+    act_until_quiet(stage);
+    assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 5);
+}
+
+static void what_waits_for_a_worker_that_dies_is_its_successors(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    connect_clients(stage, 30);
+    act_until_quiet(stage);
+    assert_int_equal(be_worker(stage, 0, 4, 0), 4);
+    server_dispatch_down(stage->dispatch, 0);
+    connect_clients(stage, 2); /* to the others, while it is gone */
+    act_until_quiet(stage);
+    server_dispatch_up(stage->dispatch, 0);
+    connect_clients(stage, 5); /* to its successor, for which 6 wait and not 10 */
+    act_until_quiet(stage);
+    assert_int_equal(be_worker(stage, 0, CLIENTS_MAX, 0), 11);
+    assert_int_equal(be_worker(stage, 1, CLIENTS_MAX, 0), 11);
+    assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 11);
+}
+
+static void when_all_channels_are_full_one_stays_in_hand_and_the_rest_outside(void **state)
+{
+    struct stage *stage = *state;
+    server_dispatch_up(stage->dispatch, 0);
+    unsigned before = count_descriptors();
+    connect_clients(stage, 900);
+    act_until_quiet(stage);
+    assert_int_equal(count_descriptors(), before + 900 + 1);
+    unsigned taken = be_worker(stage, 0, 70, 70);
+    assert_int_equal(taken, 70);
+    unsigned got;
+    while (act_until_quiet(stage), (got = be_worker(stage, 0, 70, 70)) > 0)
+        taken += got;
+    assert_int_equal(taken, 900);
+    assert_int_equal(count_descriptors(), before + 900);
+}
+
+static void who_waits_when_it_stops_is_passed_on_and_then_comes_the_end(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    connect_clients(stage, 9);
+    server_dispatch_stop(stage->dispatch, true);
+    assert_false(is_readable(stage));
+    connect_clients(stage, 1);
+    assert_false(is_readable(stage));
+    for (unsigned i = 0; i < WORKERS; i++) {
+        assert_true(server_dispatch_waits(stage->dispatch, i));
+        assert_int_equal(be_worker(stage, i, CLIENTS_MAX, 0), 103);
+        assert_false(server_dispatch_waits(stage->dispatch, i));
+    }
+}
+
+static void who_waits_is_left_to_others_who_listen_there_too(void **state)
+{
+    struct stage *stage = *state;
+    start_all(stage);
+    connect_clients(stage, 1);
+    server_dispatch_stop(stage->dispatch, false);
+    for (unsigned i = 0; i < WORKERS; i++)
+        assert_int_equal(be_worker(stage, i, CLIENTS_MAX, 0), 100);
+    struct os_socket_address peer;
+    int fd = os_socket_accept(stage->listener, &peer);
+    assert_true(fd >= 0);
+    os_file_close(fd);
+}
+
+static void what_is_in_hand_when_it_stops_is_passed_on_when_there_is_room(void **state)
+{
+    struct stage *stage = *state;
+    server_dispatch_up(stage->dispatch, 0);
+    connect_clients(stage, 900);
+    act_until_quiet(stage);
+    server_dispatch_stop(stage->dispatch, true);
+    unsigned sum = 0, got;
+    while (act_until_quiet(stage), (got = be_worker(stage, 0, 70, 70)) < 100)
+        sum += got;
+    sum += got - 100;
+    assert_in_range(sum, 17, 899);
+    assert_false(server_dispatch_waits(stage->dispatch, 0));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, nothing_is_left)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_is_accepted_before_a_worker_is_there),
+        TEST(connections_are_spread_evenly),
+        TEST(whose_connections_have_ended_gets_the_next_ones),
+        TEST(what_waits_for_a_worker_that_dies_is_its_successors),
+        TEST(when_all_channels_are_full_one_stays_in_hand_and_the_rest_outside),
+        TEST(who_waits_when_it_stops_is_passed_on_and_then_comes_the_end),
+        TEST(who_waits_is_left_to_others_who_listen_there_too),
+        TEST(what_is_in_hand_when_it_stops_is_passed_on_when_there_is_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
