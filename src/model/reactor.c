@@ -370,6 +370,13 @@ static bool others_are_there(const struct model_reactor *r)
     return false;
 }
 
+/* In a drain the master passes what it has accepted, and then the channel ends. But where only
+ * this worker was told to drain, it does not: what comes later is for its successor. */
+static bool awaits_end(const struct model_reactor *r)
+{
+    return has_intake(r) && r->drain_idle_ns != 0;
+}
+
 /* Whether the loop goes on. */
 static bool follow_phase(struct model_reactor *r)
 {
@@ -384,7 +391,7 @@ static bool follow_phase(struct model_reactor *r)
         end_intake(r);
         close_all(r);
     }
-    return has_intake(r) || others_are_there(r) || !leave(r);
+    return awaits_end(r) || others_are_there(r) || !leave(r);
 }
 
 /* ---- the loop ---- */

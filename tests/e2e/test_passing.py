@@ -165,3 +165,27 @@ def test_what_waits_for_a_worker_that_is_killed_while_it_stops_is_answered(
         os.kill(worker.pid, signal.SIGKILL)
         assert_all_answered(connections)
     assert running.wait() == 0
+
+
+def test_a_stop_that_every_process_is_told_of_loses_nothing(server: ServerFactory) -> None:
+    running = server("--workers", "2")
+    workers = running.workers()
+    with stopped(workers), clients(running, 20) as connections:
+        wait_until_passed(running, 20)
+        for process in [*workers, running.master]:
+            os.kill(process.pid, signal.SIGTERM)
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGCONT)
+        assert_all_answered(connections)
+    assert running.wait() == 0
+
+
+def test_a_worker_that_is_told_to_stop_is_replaced(server: ServerFactory) -> None:
+    running = server("--workers", "2")
+    workers = running.workers()
+    os.kill(workers[0].pid, signal.SIGTERM)
+    deadline = time.monotonic() + WAIT_S
+    while workers[0].alive or len(running.workers()) < 2:
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt").status == 200
+        assert time.monotonic() < deadline
