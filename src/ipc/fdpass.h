@@ -57,7 +57,8 @@ bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel);
 /* Receives a descriptor, CLOEXEC, the caller's to close, and counts it as taken. -EAGAIN when none
  * waits; -EPIPE at the end; -EMFILE when this process has no number free, and then the descriptor
  * goes on waiting; -EPROTO for a message that is none of ours or whose descriptor is withheld
- * (security modules do that): it is dropped, with whatever came, and counted as ended when the next one is taken. */
+ * (security modules do that): it is dropped, with whatever came, and counted as ended when the next
+ * one is taken. */
 MUST_USE int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver,
                                 struct os_socket_address *ret_peer);
 

@@ -6,9 +6,9 @@
  *
  * Cost: over `pool`, for each connection a message, a wake-up of another process, and one process
  * that sees them all; for each worker a cache of its own, so that a file is read, kept and compared
- * with the disk once for each of them, and is noticed to have changed by one sooner than by another.
- * Failure: a crash loses the connections of one worker in four. Those on their way to it are served
- * by its successor.
+ * with the disk by each of them, and one notices its change sooner than another.
+ * Failure: a crash loses the connections of one worker; those on their way to it are served by its
+ * successor. When all workers are full the channels fill, and then clients wait in the listeners.
  */
 #include "model/crew.h"
 #include "model/model.h"

@@ -37,9 +37,9 @@ struct ipc_fdpass_receiver server_dispatch_keep(struct server_dispatch *dispatch
 void server_dispatch_up(struct server_dispatch *dispatch, unsigned index);
 void server_dispatch_down(struct server_dispatch *dispatch, unsigned index);
 
-/* Accepts from `count` listeners from now on, as long as a worker is up. Takes `listeners`, an array
- * for free(), in any case; the sockets stay the caller's, and open until server_dispatch_stop. 0 or
- * -errno. */
+/* Accepts from `count` listeners from now on, as long as a worker is up. Takes `listeners`, an
+ * array for free(), in any case; the sockets stay the caller's, and open until
+ * server_dispatch_stop. 0 or -errno. */
 MUST_USE int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners,
                                    unsigned count);
 
@@ -50,8 +50,8 @@ int server_dispatch_fd(const struct server_dispatch *dispatch);
 uint64_t server_dispatch_due_ns(const struct server_dispatch *dispatch);
 
 /* Accepts a bounded number of connections and passes them on. What cannot be passed on, for all
- * channels are full, is kept, and nothing else accepted, until there is room. Out of descriptors, it
- * pauses, and says so in the error log. */
+ * channels are full, is kept, and nothing else accepted, until there is room. Out of descriptors,
+ * it pauses, and says so in the error log. */
 void server_dispatch_act(struct server_dispatch *dispatch);
 
 /* Accepts no more; with `last`, what waits in the listeners first, as far as the channels have
