@@ -64,8 +64,8 @@ tsan: ready-to-test ## unit and concurrency tests, and percore end to end, under
 fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 	@$(STAGES) --seconds $(T) fuzz
 
-bench: ready-to-bench build ## measure beside other servers, some 8 minutes (ARGS=--quick: 2)
-	@python3 bench/run.py $(ARGS)
+bench: ready-to-bench build ## measure beside other servers, some 8 minutes (ARGS=--quick: 2; MODELS=1)
+	@python3 bench/run.py $(if $(MODELS),--models) $(ARGS)
 
 format: ready-to-test ## format C and Python; writes
 	@clang-format -i $(C_FILES)

@@ -151,6 +151,7 @@ def load_round(
     busy = process.busy_ns(cores.server), process.busy_ns(cores.generator)
     used_ns = process.cpu_ns(running.process.pid)
     counts = run_wrk(running.port, scenario, headers, seconds, cores.generator)
+    process.settle(running.process.pid)
     used_ns = process.cpu_ns(running.process.pid) - used_ns
     busy = process.busy_ns(cores.server) - busy[0], process.busy_ns(cores.generator) - busy[1]
     running.check_alive()

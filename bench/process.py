@@ -4,7 +4,7 @@
 This is the only module that knows /proc. CPU time comes from each process's own CPU clock
 (clock_getcpuclockid(3): nanoseconds, every thread living or dead), not from the 10 ms ticks of
 /proc/PID/stat, so that short rounds are exact. Children that have ended count through their
-parent's cutime and cstime, which have ticks only: no server measured here relies on them.
+parent's cutime and cstime, which are exact sums too, but told in ticks.
 """
 
 import contextlib
@@ -58,6 +58,7 @@ def start(
             stderr=out,
             cwd=cwd,
             pass_fds=pass_fds,
+            process_group=0,  # Apache ends its whole group
             preexec_fn=pin_and_limit(cpu, nofile),
         )
 
@@ -92,6 +93,18 @@ def cpu_ns(root: int) -> int:
         if fields := _stat_fields(pid):
             total += (int(fields[13]) + int(fields[14])) * CLOCK_TICK_NS
     return total
+
+
+def settle(root: int) -> None:
+    """Waits until no process of the tree comes or goes any more, for half a second at most.
+
+    Where a process serves one connection, its time counts once its parent has waited for it.
+    """
+    end = time.monotonic() + 0.5
+    last: list[int] = []
+    while (now := tree(root)) != last and time.monotonic() < end:
+        last = now
+        time.sleep(0.01)
 
 
 def memory_kib(root: int) -> float:

@@ -252,7 +252,7 @@ def _version(*argv: str) -> str:
     return found[0] if found else "unknown"
 
 
-def _installed(name: str) -> str | None:
+def installed(name: str) -> str | None:
     """Where the program is; /usr/sbin is not on every user's PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
 
@@ -268,6 +268,13 @@ class Choice:
     only: list[str]
 
 
+def weir_product(choice: Choice, *, name: str, model: str, path: Path | None = None) -> Product:
+    """A build of weir with one of its models."""
+    binary = (path or choice.build / "weir").resolve()
+    launch = _weir(binary, model, shlex.split(choice.weir_options))
+    return Product(name=name, version=_version(str(binary), "--version"), launch=launch)
+
+
 def products(choice: Choice) -> tuple[list[Product], list[str]]:
     """The servers to measure, and the names of those that are not there.
 
@@ -275,7 +282,6 @@ def products(choice: Choice) -> tuple[list[Product], list[str]]:
         BenchError: an unknown name, or no floor to compare with.
     """
     floor = choice.build.resolve() / "bench" / "floor"
-    extra = shlex.split(choice.weir_options)
     known = [FLOOR, WEIR, *PEERS]
     if unknown := set(choice.only) - set(known):
         raise BenchError(f"no server called {', '.join(sorted(unknown))}; there are: {known}")
@@ -287,13 +293,11 @@ def products(choice: Choice) -> tuple[list[Product], list[str]]:
         if path is None:
             continue
         if path.exists():
-            version = _version(str(path), "--version")
-            launch = _weir(path.resolve(), choice.model, extra)
-            found.append(Product(name=name, version=version, launch=launch))
+            found.append(weir_product(choice, name=name, model=choice.model, path=path))
         else:
             missing.append(f"{name} ({path})")
     for name, (program, maker) in PEERS.items():
-        if binary := _installed(program):
+        if binary := installed(program):
             found.append(Product(name=name, version=_version(binary, "-v"), launch=maker(binary)))
         else:
             missing.append(name)
