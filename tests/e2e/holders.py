@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from tests.e2e.wire import Answer, parse_answer
+from tests.e2e.wire import Answer, Connection, parse_answer
 
 # Connections that are being made at the same time: what waits in a full backlog is let in by
 # retransmission only, a second later.
@@ -60,7 +60,7 @@ class Crowd:
         trace: TracebackType | None,
     ) -> None:
         for client in self.clients:
-            client.socket.close()
+            Connection(client.socket).reset()  # thousands in TIME_WAIT would be in others' way
         self.ready.close()
 
     def _connect(self) -> Client:
@@ -119,16 +119,17 @@ class Crowd:
             count -= left
             self.ask([self._connect() for _ in range(left)], until - time.monotonic())
 
-    def pass_through(self, count: int, seconds: float) -> None:
+    def pass_through(self, count: int, seconds: float) -> list[Answer]:
         """So many come at the same time; each leaves when it has its answer."""
         until = time.monotonic() + seconds
         for client in [self._connect() for _ in range(count)]:
             self.ready.register(client.socket, selectors.EVENT_WRITE, client)
-        left = count
-        while left > 0:
+        answers: list[Answer] = []
+        while len(answers) < count:
             for client in self._turn(until):
-                client.socket.close()
-                left -= 1
+                answers += client.answers
+                self.leave(client)
+        return answers
 
     def begin(self) -> Client:
         """One more comes and asks, and does not wait for the answer."""
@@ -144,6 +145,6 @@ class Crowd:
                 pass
         return bool(client.answers)
 
-    @staticmethod
-    def leave(client: Client) -> None:
+    def leave(self, client: Client) -> None:
         client.socket.close()
+        self.clients.remove(client)

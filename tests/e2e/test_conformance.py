@@ -10,9 +10,11 @@ import contextlib
 import os
 import re
 import selectors
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import h11
 import pytest
@@ -23,6 +25,10 @@ from tests.e2e.running import Server, start
 from tests.e2e.wire import TIMEOUT_S, Answer, Connection, WireError, connect, lint, parse_answer
 
 CASES = [case for case in read_cases() if not case.expire]
+# In the split run, a request of at most so many bytes comes byte by byte, a longer one in pieces.
+BYTES_ALONE = 150
+PIECES = 5
+CLOSING = re.compile(rb"\r\nconnection:[^\r]*\bclose\b.*?\r\n\r\n", re.IGNORECASE | re.DOTALL)
 PROBE = b"GET /hello.txt HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
 MASKS = [
     (re.compile(rb"\r\nDate: [^\r]*"), b"\r\nDate: *"),
@@ -117,9 +123,30 @@ def take_answers(case: Case, data: bytes) -> tuple[list[Answer], bytes]:
     return answers, data
 
 
-def converse(connection: Connection, case: Case, *, until_closed: bool) -> bytes:
+def split(request: bytes) -> list[int]:
+    """Where each of its pieces ends: every byte is one, or some are, the same each time.
+
+    What comes behind a head that says `close` comes together with its end: it may be met by a
+    reset that takes the answer with it (RFC 9112 section 9.6).
+    """
+    if len(request) <= BYTES_ALONE:
+        ends = list(range(1, len(request)))
+    else:
+        ends = sorted(Random(request).sample(range(1, len(request)), PIECES - 1))
+    if closing := CLOSING.search(request):
+        ends = [end for end in ends if end < closing.end()]
+    return [*ends, len(request)]
+
+
+def converse(
+    connection: Connection, case: Case, *, until_closed: bool, in_pieces: bool = False
+) -> bytes:
     """Sends and reads at the same time, until all is answered or the server has closed."""
-    unsent = memoryview(expand(case.request))
+    request = expand(case.request)
+    unsent = memoryview(request)
+    ends = split(request) if in_pieces else [len(request)]
+    if in_pieces:
+        connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     data = bytearray()
     connection.socket.setblocking(False)
     with selectors.DefaultSelector() as ready:
@@ -135,7 +162,10 @@ def converse(connection: Connection, case: Case, *, until_closed: bool) -> bytes
             if events[0][1] & selectors.EVENT_WRITE:
                 # What the server does not want any more, it need not take.
                 with contextlib.suppress(BlockingIOError, BrokenPipeError):
-                    unsent = unsent[connection.socket.send(unsent) :]
+                    piece = ends[0] - (len(request) - len(unsent))
+                    unsent = unsent[connection.socket.send(unsent[:piece]) :]
+                    if len(ends) > 1 and len(request) - len(unsent) == ends[0]:
+                        ends.pop(0)
                 if not unsent:
                     ready.modify(connection.socket, selectors.EVENT_READ)
                     if case.half_close:
@@ -149,11 +179,11 @@ def converse(connection: Connection, case: Case, *, until_closed: bool) -> bytes
     return bytes(data)
 
 
-def play(server: Server, case: Case) -> bytes:
+def play(server: Server, case: Case, *, in_pieces: bool) -> bytes:
     """Plays the case, and proves that the connection is in the state it should be."""
     until_closed = case.end in ("closed", "cut")
     with connect(server.address) as connection:
-        data = converse(connection, case, until_closed=until_closed)
+        data = converse(connection, case, until_closed=until_closed, in_pieces=in_pieces)
         if case.end == "open":
             connection.send(PROBE)
             probed, rest = parse_answer(connection.read_to_end()) or (None, b"")
@@ -255,12 +285,13 @@ def check_with_h11(answer: Answer, *, bodiless: bool) -> None:
     assert client.trailing_data[0] == b""
 
 
+@pytest.mark.parametrize("in_pieces", [False, True], ids=["whole", "split"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_answers_as_the_case_expects(
-    case: Case, sites: Server, folder: Path, said: dict[str, bytes]
+    case: Case, sites: Server, folder: Path, said: dict[str, bytes], *, in_pieces: bool
 ) -> None:
     case = case.filled(lambda path: etag_of(sites, path))
-    data = play(sites, case)
+    data = play(sites, case, in_pieces=in_pieces)
     answers, rest = take_answers(case, data)
     assert rest == b"", "more answers than expected"
     assert len(answers) == len(case.answers), f"too few answers: {data[:500]!r}"
@@ -273,4 +304,6 @@ def test_answers_as_the_case_expects(
         assert announced[-1] == (case.end == "closed")
     for pattern, mask in MASKS:
         data = pattern.sub(mask, data)
-    assert said.setdefault(case.id, data) == data, "another model answered something else"
+    assert said.setdefault(case.id, data) == data, (
+        "another model, or the whole request, got another answer"
+    )

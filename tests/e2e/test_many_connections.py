@@ -70,8 +70,8 @@ def test_so_many_are_held_and_none_is_reset(server: ServerFactory, count: int) -
 def test_who_comes_when_it_is_full_waits_and_is_served(server: ServerFactory) -> None:
     running = server("--connections", str(BOUND))
     with Crowd(running.address, REQUEST) as crowd:
-        crowd.pass_through(BEYOND, 20)
-        assert [client.answers[0].body for client in crowd.clients] == BEYOND * [b"hello\n"]
+        answers = crowd.pass_through(BEYOND, 20)
+        assert [answer.body for answer in answers] == BEYOND * [b"hello\n"]
 
 
 def test_who_comes_when_it_is_full_of_idle_ones_waits_until_one_leaves(
