@@ -162,7 +162,8 @@ static unsigned connections_of(const struct config *config, size_t files)
 static unsigned cache_readers(const struct server_worker_plan *plan, size_t files)
 {
     const struct model *model = plan->model;
-    unsigned loops = plan->listener_sets;
+    /* Where the master accepts, a loop takes in what it sends. */
+    unsigned loops = plan->listener_sets > 0 ? plan->listener_sets : 1;
     if (model->threads == MODEL_PER_CONNECTION)
         return loops + connections_of(plan->config, files);
     bool beside = model->accepts != MODEL_ACCEPTS_EACH && model->threads != MODEL_OWN;
