@@ -19,7 +19,7 @@
 
 enum {
     QUICK_DEATHS = 3, /* so many are replaced at once; then each waits longer */
-    BACKOFF_FIRST_MS = 100,
+    BACKOFF_FIRST_MS = 10,
     BACKOFF_LAST_MS = 1000,
     CALM_MS = 1000,     /* a worker that lived this long is forgiven its predecessors */
     KILL_AGAIN_MS = 100 /* from one SIGKILL to the next, which a process in the kernel may need */
@@ -366,7 +366,10 @@ static void plan_restart(struct server_slot *slot, uint64_t now)
     uint64_t wait_ms = 0;
     if (slot->deaths > QUICK_DEATHS) {
         unsigned doublings = slot->deaths - QUICK_DEATHS - 1;
-        wait_ms = doublings < 4 ? (uint64_t)BACKOFF_FIRST_MS << doublings : BACKOFF_LAST_MS;
+        wait_ms = BACKOFF_FIRST_MS;
+        while (doublings-- > 0 && wait_ms < BACKOFF_LAST_MS)
+            wait_ms *= 2;
+        wait_ms = wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS;
     }
     slot->restart_ns = now + wait_ms * MS_NS;
 }
