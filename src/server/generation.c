@@ -129,7 +129,10 @@ struct server_generation *server_generation_new(struct config_store *store,
                                                 struct server_addresses *addresses)
 {
     struct server_generation *g = calloc(1, sizeof(*g));
-    CHECK(g != NULL);
+    if (!g) {
+        config_free(store);
+        return NULL;
+    }
     *g = (struct server_generation){
         .store = store,
         .config = config_result(store),
@@ -272,6 +275,7 @@ static int begin_dispatch(struct server_generation *g)
 
 int server_generation_go(struct server_generation *g)
 {
+    ssize_t written;
     log_error_divert(hear, g);
     int rc = server_listeners_begin(&g->listeners, g->config->congestion);
     log_error_divert(NULL, NULL);
@@ -279,9 +283,12 @@ int server_generation_go(struct server_generation *g)
         rc = begin_dispatch(g);
     if (rc < 0)
         return rc;
-    for (unsigned i = 0; i < g->workers; i++)
-        if (write(g->go_pipe[1], "", 1) != 1)
+    for (unsigned i = 0; i < g->workers; i++) {
+        while ((written = write(g->go_pipe[1], "", 1)) < 0 && errno == EINTR)
+            continue;
+        if (written != 1)
             return fail_to(g, "reach the workers", "", -errno);
+    }
     close_pipe(g->go_pipe);
     server_generation_use_error_log(g);
     warn_of_threads(g);

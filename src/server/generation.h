@@ -70,7 +70,7 @@ struct server_generation_host {
 };
 
 /* Makes a generation of what `store`, which it takes, says: opens its logs and takes
- * its addresses. Always gives one; `failed` says whether it can be used. */
+ * its addresses. `failed` says whether it can be used; NULL: there is no memory for it. */
 struct server_generation *server_generation_new(struct config_store *store,
                                                 struct server_addresses *addresses);
 

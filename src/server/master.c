@@ -188,21 +188,25 @@ static void write_pidfile(struct master *m, const struct server_generation *g)
         log_error(LOG_ERROR, "cannot write the pid file %s: %s", path, strerror(-rc));
 }
 
+static void refuse_generation(struct master *m, const char *why)
+{
+    if (m->report) {
+        fprintf(m->report, "weir: %s\n", why);
+        reload_finished(m, false);
+    } else {
+        log_error(LOG_ERROR, "%s", why);
+        m->failed = m->stopping = true;
+    }
+}
+
 /* The generation that is starting has failed, and says why. */
 static void give_up(struct master *m)
 {
     struct server_generation *g = m->starting;
     server_pidfile_remove(&m->next_pidfile);
     m->starting = NULL;
-    if (m->report) {
-        fprintf(m->report, "weir: %s\n", g->why);
-        server_generation_end(g, &m->addresses);
-        reload_finished(m, false);
-        return;
-    }
-    log_error(LOG_ERROR, "%s", g->why);
+    refuse_generation(m, g->why);
     server_generation_end(g, &m->addresses);
-    m->failed = m->stopping = true;
 }
 
 /* Takes the generation in whose workers are all ready; the one before it drains. */
@@ -237,6 +241,10 @@ static void follow_starting(struct master *m)
 static void start_generation(struct master *m, struct config_store *store)
 {
     struct server_generation *g = server_generation_new(store, &m->addresses);
+    if (!g) {
+        refuse_generation(m, "no memory for another configuration");
+        return;
+    }
     g->next = m->generations;
     m->generations = g;
     m->generation_count++;
@@ -258,7 +266,10 @@ static void begin_reload(struct master *m)
         return;
     }
     m->report = open_memstream(&m->report_text, &m->report_len);
-    CHECK(m->report != NULL);
+    if (!m->report) {
+        reload_finished(m, false);
+        return;
+    }
     if (m->generation_count >= GENERATIONS_MAX) {
         fprintf(m->report, "weir: %u earlier configurations still have connections; try later\n",
                 m->generation_count - 1);

@@ -72,8 +72,13 @@ int server_pidfile_claim(struct server_pidfile *file, const char *path, char *wh
         snprintf(why, size, "cannot open the pid file %s: %s", path, strerror(-fd));
     if (fd < 0)
         return fd;
-    *file = (struct server_pidfile){ .path = strdup(path), .fd = fd };
-    CHECK(file->path != NULL);
+    char *copy = strdup(path);
+    if (!copy) {
+        snprintf(why, size, "no memory for the pid file");
+        os_file_close(fd);
+        return -ENOMEM;
+    }
+    *file = (struct server_pidfile){ .path = copy, .fd = fd };
     return 0;
 }
 

@@ -234,9 +234,12 @@ static bool may_serve(const struct server_worker_plan *plan)
     char byte, index[16];
     snprintf(index, sizeof(index), "%u", plan->index);
     send_line(plan->ready_fd, SERVER_WORKER_READY, index);
-    bool go = plan->go_fd < 0 || read(plan->go_fd, &byte, 1) == 1; /* no signal interrupts it */
+    ssize_t len = 1;
+    if (plan->go_fd >= 0)
+        while ((len = read(plan->go_fd, &byte, 1)) < 0 && errno == EINTR)
+            continue;
     os_file_close(plan->go_fd);
-    return go;
+    return len == 1;
 }
 
 /* ---- the process ---- */

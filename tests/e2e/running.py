@@ -166,6 +166,8 @@ def start(
         urls = _read_urls(ready, START_S)
     server = Server(popen, urls, stderr)
     if not urls:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            popen.wait(STOP_S)
         if popen.poll() is None:
             server.kill()
         raise AssertionError(f"it did not start: {server.messages()}")

@@ -148,6 +148,26 @@ def test_every_request_that_was_taken_is_answered(
     assert count.unanswered + count.parted <= len(load.clients)
 
 
+def test_what_is_logged_as_answered_was_answered(
+    server: ServerFactory, model: str, tmp_path: Path
+) -> None:
+    for i in range(10 if model in ("epoll", "percore") else 2):
+        log = tmp_path / f"access-{i}.log"
+        running = server("--access-log", str(log), "--drain-idle", "50ms")
+        fast = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=False)
+        kept = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=True)
+        with fast, kept:
+            fast.wait_for(20)
+            kept.wait_for(20)
+            running.signal(signal.SIGTERM)
+            assert running.wait() == 0
+            fast_count, kept_count = fast.stop(), kept.stop()
+        assert fast_count.wrong == kept_count.wrong == []
+        assert fast_count.cut == kept_count.cut == 0
+        answers = fast_count.answers + kept_count.answers
+        assert len(log.read_text().splitlines()) == answers
+
+
 def test_the_last_answers_say_that_they_are(server: ServerFactory) -> None:
     running = server()
     with connect(running.address) as connection:

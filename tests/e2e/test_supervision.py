@@ -63,7 +63,7 @@ def test_no_connection_is_refused_while_workers_die(server: ServerFactory) -> No
     assert count.wrong == []
 
 
-def test_other_workers_go_on(server: ServerFactory) -> None:
+def test_other_workers_go_on(server: ServerFactory, model: str) -> None:
     running = server("--workers", "2")
     assert len(running.workers()) == 2
     connections = [Connection.to(running.address) for _ in range(30)]
@@ -77,7 +77,9 @@ def test_other_workers_go_on(server: ServerFactory) -> None:
                 lived += connection.get("/hello.txt").status == 200
             except (WireError, OSError):
                 continue
-        assert 0 < lived < len(connections)
+        assert lived > 0
+        # What a fork has begun outlives the worker that it came from.
+        assert model == "fork" or lived < len(connections)
     finally:
         for connection in connections:
             connection.close()
@@ -115,14 +117,16 @@ def replacements(running: Server) -> dict[int, float]:
     return {int(pid): datetime.fromisoformat(at).timestamp() for at, pid in told}
 
 
-def kill_at_random(running: Server, load: Load, kills: int) -> tuple[dict[int, float], int]:
+def kill_at_random(
+    running: Server, load: Load, kills: int, least: int
+) -> tuple[dict[int, float], int]:
     """Kills workers; when each was killed, and how many connections they had, all together."""
     dice = random.Random(200)
     killed: dict[int, float] = {}
     connections = 0
     while len(killed) < kills:
         load.wait_for(40)
-        if not (workers := running.workers()):
+        if len(workers := running.workers()) < least:
             continue
         victim = dice.choice(workers)
         os.kill(victim.pid, signal.SIGSTOP)  # so that what it has can be counted
@@ -137,17 +141,17 @@ def test_workers_killed_at_random_cost_their_own_connections(
     server: ServerFactory, model: str, keep: bool
 ) -> None:
     many = model == "epoll"
-    running = server("--workers", "16" if many else "3")
+    running = server("--workers", "16" if many else "4")
     with Load(running.address, "/hello.txt", b"hello\n", clients=6, keep=keep) as load:
         load.wait_for(50)
-        killed, connections = kill_at_random(running, load, 100 if many else 8)
+        killed, connections = kill_at_random(running, load, *((100, 1) if many else (8, 4)))
         load.wait_for(50)
         count = load.stop()
     assert count.refused == 0
     assert count.wrong == []
     assert count.unanswered + count.parted + count.cut <= connections
 
-    workers = 16 if many else 3
+    workers = 16 if many else 4
     deadline = time.monotonic() + 10
     while len(running.workers()) < workers or killed.keys() & {w.pid for w in running.workers()}:
         assert time.monotonic() < deadline, "somebody has no successor"
@@ -155,8 +159,9 @@ def test_workers_killed_at_random_cost_their_own_connections(
     ready = replacements(running)
     delays_s = [ready[pid] - at for pid, at in killed.items() if pid in ready]
     assert len(delays_s) > len(killed) / 2
-    median_s = statistics.median(delays_s)
-    assert median_s <= 0.1, f"replaced after {median_s} s (median)"
+    if many:  # a few alone say more about the machine
+        median_s = statistics.median(delays_s)
+        assert median_s <= 0.1, f"replaced after {median_s} s (median)"
 
 
 def test_a_worker_that_keeps_dying_is_started_less_often(server: ServerFactory) -> None:
