@@ -58,7 +58,7 @@ faults: ready-to-test ## every call of a server's life failing once (FAULTS=recv
 asan: ready-to-test ## unit, property, conformance, corpus and e2e under ASan and UBSan
 	@$(STAGES) asan
 
-tsan: ready-to-test ## unit and concurrency tests, and percore end to end, under TSan
+tsan: ready-to-test ## unit and concurrency tests, and models with threads end to end, under TSan
 	@$(STAGES) tsan
 
 fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan

@@ -24,7 +24,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,12 +42,15 @@ struct child {
     pid_t pid;
 };
 
+/* No child has this: it is neither copied for them nor, by their coming, to be
+ * copied on each write. */
 struct children {
     struct server *server;
-    struct child *all;
     struct child *free;
     struct child *bucket[BUCKETS];
     unsigned ends; /* how often they were told to end */
+    unsigned made; /* elements of `all` that were ever used */
+    struct child all[CHILDREN_MAX];
 };
 
 /* ---- in the child ---- */
@@ -157,7 +160,10 @@ static struct child **bucket_of(struct children *c, pid_t pid)
 static void remember(struct children *c, pid_t pid)
 {
     struct child *each = c->free;
-    c->free = each->next;
+    if (each)
+        c->free = each->next;
+    else
+        each = &c->all[c->made++]; /* no more than connections_max are alive */
     *each = (struct child){ .next = *bucket_of(c, pid), .pid = pid };
     *bucket_of(c, pid) = each;
 }
@@ -191,12 +197,12 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
     static struct log_error_limit limit;
     struct children *c = r->place;
     pid_t parent = getpid();
-    pid_t pid = c->free ? fork() : -1;
+    pid_t pid = fork();
     if (pid == 0)
         serve(r, fd, peer, parent);
     if (pid < 0) {
         log_error_limited(&limit, 10, LOG_ERROR, "cannot start a process: %s; answering 503",
-                          c->free ? strerror(errno) : "too many");
+                          strerror(errno));
         return false;
     }
     remember(c, pid);
@@ -246,36 +252,25 @@ static const struct model_placement placement = {
     .signal = follow_signal,
 };
 
-static int make_children(struct children *c)
-{
-    unsigned count = c->server->connections_max;
-    c->all = calloc(count, sizeof(*c->all));
-    if (!c->all)
-        return -ENOMEM;
-    for (unsigned i = 0; i < count; i++) {
-        c->all[i].next = c->free;
-        c->free = &c->all[i];
-    }
-    return 0;
-}
-
 int model_fork_run(struct server *server)
 {
     if (server->connections_max > CHILDREN_MAX)
         server->connections_max = CHILDREN_MAX;
-    static struct children children;
-    children = (struct children){ .server = server };
+    struct children *c =
+        mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (c == MAP_FAILED)
+        return -errno;
+    c->server = server;
     struct model_reactor *reactor = NULL;
-    int rc = make_children(&children);
+    int rc = madvise(c, sizeof(*c), MADV_DONTFORK) < 0 ? -errno : install_handlers();
     if (rc == 0)
-        rc = install_handlers();
-    if (rc == 0)
-        rc = model_reactors_new(server, 1, &placement, &children, &reactor);
+        rc = model_reactors_new(server, 1, &placement, c, &reactor);
     if (rc == 0) {
+        session_worker_prepare(&reactor->worker);
         model_reactor_run(reactor);
         rc = reactor->status;
     }
     model_reactors_free(reactor);
-    free(children.all);
+    munmap(c, sizeof(*c));
     return rc;
 }

@@ -5,6 +5,7 @@
 #include "session/buffer.h"
 
 #include <errno.h>
+#include <time.h>
 
 /* How long a log line may wait in memory: with the turn of a loop on top it
  * stays below the promised second. */
@@ -47,6 +48,14 @@ void session_worker_start_beside(struct session_worker *worker, struct session_w
         (struct session_worker){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
     worker->reader = site_cache_reader(owner->shared->cache, index);
     site_cache_offline(worker->reader);
+}
+
+void session_worker_prepare(struct session_worker *worker)
+{
+    tzset(); /* gmtime_r would, the first time */
+    struct session_buffer *buffer = session_buffer_take(worker);
+    if (buffer)
+        session_buffer_give(worker, buffer);
 }
 
 void session_worker_inherit(struct session_worker *worker)

@@ -64,7 +64,9 @@ MUST_USE int session_worker_start(struct session_worker *worker, struct session_
                                   unsigned index);
 void session_worker_stop(struct session_worker *worker);
 
-/* In a process that was forked off: makes the copied worker its own. */
+/* For a process that forks, and its children: gets what the first request would get, so that no
+ * child has to; and makes the worker that was copied with the process the child's own. */
+void session_worker_prepare(struct session_worker *worker);
 void session_worker_inherit(struct session_worker *worker);
 
 /* Likewise, but its lines go into the buffer of `owner`, which writes them when they are due: for

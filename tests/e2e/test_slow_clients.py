@@ -33,8 +33,8 @@ def connections_of(server: Server) -> int:
     rows = [row.split() for row in table]
     inodes = {row[9] for row in rows if row[1].endswith(port) and row[3] == "01"}
     held = 0
-    for worker in server.workers():
-        folder = Path(f"/proc/{worker.pid}/fd")
+    for process in server.master.descendants():
+        folder = Path(f"/proc/{process.pid}/fd")
         for name in os.listdir(folder):
             try:
                 target = os.readlink(folder / name)
