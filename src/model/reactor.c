@@ -304,14 +304,16 @@ static void close_idle(struct model_reactor *r)
     r->drain_idle_ns = 0;
 }
 
-/* Whom the kernel has let in is served; from then on it lets nobody in, once
- * the other processes have let go of the listeners too. */
+/* Whom the kernel has let in is served, but for those who come faster than they
+ * can be placed; from then on it lets nobody in, once the other processes have
+ * let go of the listeners too. */
 static void close_listeners(struct model_reactor *r)
 {
     int *set = listener_set(r);
     bool listening = r->listening;
+    uint64_t until_ns = r->now_ns + r->server->drain_idle_ns;
     for (unsigned i = 0; i < r->server->listener_count && listening; i++)
-        while (set[i] >= 0 && accept_from(r, set[i]))
+        while (set[i] >= 0 && accept_from(r, set[i]) && os_clock_now_ns() < until_ns)
             continue;
     if (r->listening && !has_intake(r)) /* out of the epoll set first: it outlives our descriptor */
         (void)set_listening(r, false);
