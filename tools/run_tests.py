@@ -313,7 +313,7 @@ Steps = list[tuple[str, Callable[[], Tally]]]
 # descriptors or traces system calls, which a sanitizer has of its own; and for TSan what has
 # threads, without the cases, which have one connection each.
 PLAIN = "not browser and not descriptors and not test_check and not test_command_line"
-THREADED = f"(percore or thread or pool or prefork) and not fork[ and not test_conformance and {PLAIN}"
+THREADED = f"(percore or thread or pool or prefork) and not [fork and not test_conformance and {PLAIN}"
 
 
 def every_stage(seconds: int) -> dict[str, Steps]:

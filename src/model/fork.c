@@ -16,6 +16,7 @@
  * moment: shutdown(2) and setitimer(2), and for the log open(2) and dup3(2).
  */
 #include "log/error.h"
+#include "model/connection.h"
 #include "model/model.h"
 #include "model/pump.h"
 #include "model/reactor.h"
@@ -48,6 +49,7 @@ struct children {
     struct server *server;
     struct child *free;
     struct child *bucket[BUCKETS];
+    unsigned alive;
     unsigned ends; /* how often they were told to end */
     unsigned made; /* elements of `all` that were ever used */
     struct child all[CHILDREN_MAX];
@@ -123,8 +125,9 @@ static int install_handlers(void)
     return 0;
 }
 
-/* A stopped server's port is free although children still serve. */
-static void close_inherited(const struct model_reactor *r)
+/* A stopped server's port is free although children still serve, and whom the
+ * loop answers 503 is gone when the loop says so. */
+static void close_inherited(const struct model_reactor *r, bool loop_has_some)
 {
     const struct server *server = r->server;
     for (unsigned i = 0; i < server->listener_count * server->listener_sets; i++)
@@ -132,13 +135,17 @@ static void close_inherited(const struct model_reactor *r)
     os_file_close(r->epoll_fd);
     os_file_close(r->wake_fd);
     os_file_close(server->signal_fd);
+    for (size_t fd = 0; fd < r->table_size && loop_has_some; fd++)
+        if (r->table[fd].owner == r)
+            os_file_close((int)fd);
 }
 
-static _Noreturn void serve(struct model_reactor *r, int fd, struct session_peer peer, pid_t parent)
+static _Noreturn void serve(struct model_reactor *r, int fd, struct session_peer peer, pid_t parent,
+                            bool loop_has_some)
 {
     child.server = r->server;
     model_pump_init(&child.pump, fd, r->server->drain_idle_ns);
-    close_inherited(r);
+    close_inherited(r, loop_has_some);
     session_worker_inherit(&r->worker);
     sigset_t set;
     handled_set(&set);
@@ -166,6 +173,7 @@ static void remember(struct children *c, pid_t pid)
         each = &c->all[c->made++]; /* no more than connections_max are alive */
     *each = (struct child){ .next = *bucket_of(c, pid), .pid = pid };
     *bucket_of(c, pid) = each;
+    c->alive++;
 }
 
 /* Whether it was a child of ours. */
@@ -180,6 +188,7 @@ static bool forget(struct children *c, pid_t pid)
     *link = each->next;
     each->next = c->free;
     c->free = each;
+    c->alive--;
     return true;
 }
 
@@ -197,9 +206,10 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
     static struct log_error_limit limit;
     struct children *c = r->place;
     pid_t parent = getpid();
+    bool loop_has_some = atomic_load(&r->live) > c->alive + 1; /* this one */
     pid_t pid = fork();
     if (pid == 0)
-        serve(r, fd, peer, parent);
+        serve(r, fd, peer, parent, loop_has_some);
     if (pid < 0) {
         log_error_limited(&limit, 10, LOG_ERROR, "cannot start a process: %s; answering 503",
                           strerror(errno));
