@@ -143,8 +143,6 @@ static void serve_until_it_would_wait(struct crew_thread *t, int fd)
     do {
         session_move(&c->session, &t->worker);
         want = move_bytes(t, &c->session, fd, want);
-        if (want == WANT_WRITE)
-            session_hold(&c->session);
         uint32_t events = want == WANT_WRITE ? PARKED_FOR_WRITING : PARKED_FOR_READING;
         if (want == WANT_CLOSE || atomic_load(&t->crew->ending) ||
             !model_connection_watch(loop, c, MODEL_EVENT_PLACED, events)) {

@@ -61,5 +61,7 @@ enum session_want model_transfer_send(struct session *s, int fd, size_t most, ui
         want = session_sent(s, (size_t)sent, now_ns);
         total += (size_t)sent;
     }
+    if (want == WANT_WRITE)
+        session_hold(s); /* the next answer may have been made, and nothing of it been sent */
     return want;
 }

@@ -31,5 +31,6 @@ static inline int model_transfer_flags(const struct session_out *out)
 ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bool *ret_full);
 
 /* Sends until the session wants something else, the kernel takes no more, or
- * `most` bytes have gone; the last two are WANT_WRITE. The descriptor does not block. */
+ * `most` bytes have gone; the last two are WANT_WRITE, and may go on in another
+ * turn. The descriptor does not block. */
 enum session_want model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns);

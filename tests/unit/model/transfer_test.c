@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sending, on a pair of sockets: what a turn leaves over must still be there when
+ * the next one sends it, whatever has become of the cache meanwhile.
+ */
+#include "model/transfer.h"
+
+#include "session/hosts.h"
+#include "session/worker.h"
+#include "site/mime.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+#define GET    "GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n"
+
+enum { SIZE = 40 * 1024 };
+
+static struct {
+    char root[64];
+    char file[80];
+    struct site_mime *mime;
+    struct session_site site;
+    struct log_access_sink log;
+    struct session_shared shared;
+    struct session_worker worker;
+    uint64_t now_ns;
+    int fd[2];
+    char got[4 * SIZE];
+} world;
+
+static void write_file(char fill)
+{
+    static char bytes[SIZE];
+    memset(bytes, fill, SIZE);
+    int fd = open(world.file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, SIZE), SIZE);
+    close(fd);
+}
+
+static void tick(void)
+{
+    world.now_ns += 2 * SECOND;
+    session_worker_tick(&world.worker, world.now_ns, 1800000000 + (int64_t)(world.now_ns / SECOND));
+}
+
+static int make_world(void **state)
+{
+    (void)state;
+    static const char *const index[] = { "index.html", NULL };
+    static const struct site_options options = {
+        .name = "test", .root = world.root, .index = index, .body_max = 64 * 1024
+    };
+    snprintf(world.root, sizeof(world.root), "%s", "/tmp/transfer_test.XXXXXX");
+    if (!mkdtemp(world.root))
+        return -1;
+    snprintf(world.file, sizeof(world.file), "%s/a.bin", world.root);
+    write_file('o');
+    world.mime = site_mime_new(NULL);
+    const char *what;
+    if (site_open(&world.site.site, &options, world.mime, &what) < 0 ||
+        log_access_open(&world.log, "off", LOG_COMBINED) < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, world.fd) < 0)
+        return -1;
+    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
+    world.shared = (struct session_shared){
+        .sites = &world.site,
+        .site_count = 1,
+        .hosts = session_hosts_new(&world.site, 1),
+        .cache = site_cache_new(limits, 1),
+        .log = &world.log,
+        .header_timeout_ns = 10 * SECOND,
+        .idle_timeout_ns = 60 * SECOND,
+        .send_timeout_ns = 60 * SECOND,
+    };
+    world.now_ns = 1000 * SECOND;
+    if (session_worker_start(&world.worker, &world.shared, 0) < 0)
+        return -1;
+    tick();
+    return 0;
+}
+
+static int end_world(void **state)
+{
+    (void)state;
+    session_worker_stop(&world.worker);
+    site_cache_free(world.shared.cache);
+    session_hosts_free(world.shared.hosts);
+    site_close(world.site.site);
+    site_mime_free(world.mime);
+    log_access_close(&world.log);
+    close(world.fd[0]);
+    close(world.fd[1]);
+    unlink(world.file);
+    return rmdir(world.root);
+}
+
+/* The body that has arrived: everything behind the only head. */
+static struct span receive_body(void)
+{
+    ssize_t len = recv(world.fd[1], world.got, sizeof(world.got), MSG_DONTWAIT);
+    assert_true(len > SIZE);
+    const char *body = memmem(world.got, (size_t)len, "\r\n\r\n", 4);
+    assert_non_null(body);
+    return span_of(body + 4, (size_t)(world.got + len - (body + 4)));
+}
+
+static void assert_body(char fill)
+{
+    struct span body = receive_body();
+    assert_int_equal(body.len, SIZE);
+    for (size_t i = 0; i < body.len; i++)
+        assert_int_equal(body.at[i], fill);
+}
+
+static struct session begin(struct span requests)
+{
+    struct session s;
+    session_open(&s, &world.worker, (struct session_peer){ .family = 4 }, world.now_ns);
+    assert_int_equal(session_feed(&s, requests, world.now_ns), WANT_WRITE);
+    return s;
+}
+
+static void what_waits_for_its_turn_survives_an_eviction(void **state)
+{
+    (void)state;
+    struct session s = begin(SPAN(GET GET));
+    assert_int_equal(model_transfer_send(&s, world.fd[0], 1, world.now_ns), WANT_WRITE);
+    assert_body('o'); /* the first answer; the second has been made, and nothing of it is sent */
+
+    write_file('n');
+    tick();
+    struct session other = begin(SPAN(GET));
+    assert_int_equal(model_transfer_send(&other, world.fd[0], SIZE_MAX, world.now_ns), WANT_READ);
+    assert_body('n');
+    session_close(&other);
+    for (unsigned i = 0; i < 5; i++)
+        tick();
+
+    assert_int_equal(model_transfer_send(&s, world.fd[0], SIZE_MAX, world.now_ns), WANT_READ);
+    assert_body('o');
+    session_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_waits_for_its_turn_survives_an_eviction),
+    };
+    mallopt(M_PERTURB, 'x'); /* what is freed is gone */
+    return cmocka_run_group_tests(tests, make_world, end_world);
+}
