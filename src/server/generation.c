@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,6 +276,7 @@ static int begin_dispatch(struct server_generation *g)
 
 int server_generation_go(struct server_generation *g)
 {
+    static const char bytes[PIPE_BUF]; /* one for each worker, in one piece */
     ssize_t written;
     log_error_divert(hear, g);
     int rc = server_listeners_begin(&g->listeners, g->config->congestion);
@@ -283,12 +285,11 @@ int server_generation_go(struct server_generation *g)
         rc = begin_dispatch(g);
     if (rc < 0)
         return rc;
-    for (unsigned i = 0; i < g->workers; i++) {
-        while ((written = write(g->go_pipe[1], "", 1)) < 0 && errno == EINTR)
-            continue;
-        if (written != 1)
-            return fail_to(g, "reach the workers", "", -errno);
-    }
+    do
+        written = write(g->go_pipe[1], bytes, g->workers);
+    while (written < 0 && errno == EINTR);
+    if (written != (ssize_t)g->workers)
+        return fail_to(g, "reach the workers", "", -errno);
     close_pipe(g->go_pipe);
     server_generation_use_error_log(g);
     warn_of_threads(g);

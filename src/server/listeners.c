@@ -264,7 +264,7 @@ int server_listeners_begin(struct server_listeners *listeners, const char *conge
 
 void server_listeners_close(struct server_listeners *listeners, struct server_addresses *addresses)
 {
-    for (size_t i = 0; i < listeners->count; i++)
+    for (size_t i = 0; listeners->each && i < listeners->count; i++)
         if (listeners->each[i].address)
             let_go(addresses, listeners->each[i].address);
     free(listeners->each);

@@ -315,7 +315,7 @@ def test_reloads_under_load_fail_no_request(
     wait_until_only(running, workers)
     assert descriptors(running.master) == held
     if rounds >= 50:
-        assert resident_kib(running.master) < resident + 1500, "what reloads took was not given back"
+        assert resident_kib(running.master) < resident + 1500, "reloads leave memory behind"
 
 
 # ---- generations ----
