@@ -371,15 +371,10 @@ static void plan_restart(struct server_slot *slot, uint64_t now)
     if (now - slot->started_ns >= CALM_MS * MS_NS)
         slot->deaths = 0;
     slot->deaths++;
-    uint64_t wait_ms = 0;
-    if (slot->deaths > QUICK_DEATHS) {
-        unsigned doublings = slot->deaths - QUICK_DEATHS - 1;
-        wait_ms = BACKOFF_FIRST_MS;
-        while (doublings-- > 0 && wait_ms < BACKOFF_LAST_MS)
-            wait_ms *= 2;
-        wait_ms = wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS;
-    }
-    slot->restart_ns = now + wait_ms * MS_NS;
+    uint64_t wait_ms = slot->deaths > QUICK_DEATHS ? BACKOFF_FIRST_MS : 0;
+    for (unsigned i = QUICK_DEATHS + 1; i < slot->deaths && wait_ms < BACKOFF_LAST_MS; i++)
+        wait_ms *= 2;
+    slot->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * MS_NS;
 }
 
 static struct server_slot *slot_of(const struct server_generation *g, pid_t pid)
@@ -498,6 +493,5 @@ uint64_t server_generation_due_ns(const struct server_generation *g)
         if (is_wanted(g, i) && g->slots[i].restart_ns < due)
             due = g->slots[i].restart_ns;
     uint64_t dispatch_ns = g->dispatch ? server_dispatch_due_ns(g->dispatch) : UINT64_MAX;
-    due = dispatch_ns < due ? dispatch_ns : due;
-    return due;
+    return dispatch_ns < due ? dispatch_ns : due;
 }
