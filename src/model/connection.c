@@ -25,6 +25,8 @@ void model_connection_close(struct model_reactor *r, struct model_connection *c)
 {
     session_close(&c->session);
     model_wheel_remove(&r->wheel, &c->timer);
+    if (c->watched && r->placement && r->placement->forks)
+        (void)epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd_of(r, c), NULL);
     c->watched = 0;
     /* The number may be another thread's the moment it is closed, and with it
      * this struct: the release pairs with the acquire in model_connection_begin. */

@@ -256,6 +256,7 @@ static void close_all(struct model_reactor *r)
 }
 
 static const struct model_placement placement = {
+    .forks = true,
     .place = place,
     .drain = drain,
     .close_all = close_all,

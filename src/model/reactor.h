@@ -53,6 +53,9 @@ static inline uint64_t model_event_data(enum model_event kind, int fd)
 /* How a model serves its connections elsewhere than in the loop that accepts
  * them. The loop's thread makes these calls; any but `place` may be NULL. */
 struct model_placement {
+    /* It forks. A child holds the loop's connections open, and in the epoll set, however soon it
+     * closes them: the loop takes them out before it closes them. */
+    bool forks;
     /* While there are connections, the loop turns at least so often; 0: when it is woken. */
     uint64_t turn_ns;
     /* Takes an accepted connection, which counts in `live` until model_reactor_ended.
