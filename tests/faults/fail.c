@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -119,15 +120,18 @@ PLAIN(dup2, dup)
 PLAIN(dup3, dup)
 PLAIN(dup, dup)
 PLAIN(epoll_create1, epoll_create)
-PLAIN(epoll_ctl, epoll_ctl)
 PLAIN(epoll_wait, epoll_wait)
 PLAIN(epoll_pwait, epoll_wait)
 PLAIN(epoll_pwait2, epoll_wait)
 PLAIN(eventfd, eventfd)
 PLAIN(fork, fork)
 PLAIN(getrandom, getrandom)
+PLAIN(ftruncate, truncate)
+PLAIN(ftruncate64, truncate)
 PLAIN(getsockname, getsockname)
+PLAIN(getsockopt, getsockname)
 PLAIN(listen, listen)
+PLAIN(mprotect, mmap)
 INSTEAD_OF(mmap, mmap, error ? (fail(error), (long)MAP_FAILED) : NEXT(c))
 INSTEAD_OF(mmap64, mmap, error ? (fail(error), (long)MAP_FAILED) : NEXT(c))
 PLAIN(memfd_create, open)
@@ -213,6 +217,14 @@ __attribute__((visibility("default"))) long fail_fcntl64(int fd, int command, lo
 __attribute__((visibility("default"))) long fail_fcntl(int fd, int command, long argument)
 {
     return fail_fcntl64(fd, command, argument);
+}
+
+/* What is in a set can be changed and taken out without fail. */
+int fail_epoll_ctl(int set, int how, int fd, void *event) __asm__("epoll_ctl");
+__attribute__((visibility("default"))) int fail_epoll_ctl(int set, int how, int fd, void *event)
+{
+    int error = how == EPOLL_CTL_ADD ? failure_of(KIND_epoll_ctl) : 0;
+    return (int)(error ? fail(error) : syscall(SYS_epoll_ctl, set, how, fd, event));
 }
 
 /* ---- writing: not every descriptor can fail ---- */

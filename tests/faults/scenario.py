@@ -130,6 +130,9 @@ class Scenario:
 
     def is_excused(self, request: tuple[str, ...], answer: Answer) -> bool:
         """Some faults make another answer the right one."""
+        right = (self.expected or {}).get(request)
+        if masked(answer.raw).replace(b"\r\nConnection: close", b"", 1) == right:
+            return True
         fault = self.fault or Fault("", 0, "")
         if fault.failure == "EACCES":
             return answer.status == 403
@@ -209,6 +212,7 @@ class Scenario:
     def start(self, plan: Plan, stderr: Path) -> tuple[subprocess.Popen[bytes], int]:
         words = [str(WEIR), "serve", str(self.site), "--listen", "127.0.0.1:0", "--listing"]
         words += ["--model", self.model, "--access-log", str(self.scratch / "access")]
+        words += ["--pid-file", str(self.scratch / "pid")]
         environment = os.environ | {"LD_PRELOAD": str(LIBRARY), "FAIL_PLAN": str(plan.path)}
         ready, ready_end = os.pipe()
         try:
