@@ -174,6 +174,8 @@ static _Noreturn void be_worker(struct server_generation *g, struct server_addre
     os_file_close(g->go_pipe[1]);
     if (g->error_fd >= 0)
         log_error_use(g->error_fd, g->config->error_log, level_of(g->config->log_level));
+    if (!listeners)
+        log_error(LOG_ERROR, "cannot start a worker: %s", strerror(ENOMEM));
     if (listeners && os_process_end_with_parent(SIGTERM, master) == 0) {
         server_addresses_leave(addresses, listeners, sets * columns);
         struct server_worker_plan plan = {
