@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { GROUP = 0 }; /* of buffers: there is one */
+
+#define INDEX_BYTES  (RING_BUFFERS * sizeof(struct io_uring_buf))
+#define MAPPED_BYTES (INDEX_BYTES + (size_t)RING_BUFFERS * RING_BUFFER_BYTES)
+
+/* ---- making and ending ---- */
+
+static void provide(struct model_ring *ring, unsigned id, int offset)
+{
+    io_uring_buf_ring_add(ring->buffers, ring->bytes + (size_t)id * RING_BUFFER_BYTES,
+                          RING_BUFFER_BYTES, (unsigned short)id,
+                          io_uring_buf_ring_mask(RING_BUFFERS), offset);
+}
+
+static int provide_all(struct model_ring *ring)
+{
+    void *mapped =
+        mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return -errno;
+    ring->buffers = mapped;
+    ring->bytes = (char *)mapped + INDEX_BYTES;
+    io_uring_buf_ring_init(ring->buffers);
+    for (unsigned id = 0; id < RING_BUFFERS; id++)
+        provide(ring, id, (int)id);
+    io_uring_buf_ring_advance(ring->buffers, RING_BUFFERS);
+    struct io_uring_buf_reg reg = {
+        .ring_addr = (uintptr_t)mapped,
+        .ring_entries = RING_BUFFERS,
+        .bgid = GROUP,
+    };
+    return io_uring_register_buf_ring(&ring->uring, &reg, 0);
+}
+
+int model_ring_open(struct model_ring *ring, const char **ret_call)
+{
+    *ring = (struct model_ring){ .uring.ring_fd = -1 };
+    struct io_uring_params params = {
+        /* One thread submits, and completions are worked on when it asks for them, not whenever
+         * a packet comes: work is done in batches, and nothing interrupts a request. */
+        .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_R_DISABLED |
+                 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE,
+        .cq_entries = RING_COMPLETIONS,
+    };
+    *ret_call = "io_uring_setup";
+    int rc = io_uring_queue_init_params(RING_ENTRIES, &ring->uring, &params);
+    if (rc < 0) {
+        ring->uring.ring_fd = -1;
+        return rc;
+    }
+    *ret_call = "io_uring_register";
+    rc = provide_all(ring);
+    if (rc < 0)
+        return rc;
+    *ret_call = "calloc";
+    ring->messages = calloc(RING_ENTRIES, sizeof(*ring->messages));
+    ring->parts = calloc(RING_ENTRIES, sizeof(*ring->parts));
+    return ring->messages && ring->parts ? 0 : -ENOMEM;
+}
+
+void model_ring_close(struct model_ring *ring)
+{
+    if (ring->uring.ring_fd > 0)
+        io_uring_queue_exit(&ring->uring);
+    if (ring->buffers)
+        munmap(ring->buffers, MAPPED_BYTES);
+    free(ring->messages);
+    free(ring->parts);
+    *ring = (struct model_ring){ .uring.ring_fd = -1 };
+}
+
+int model_ring_enable(struct model_ring *ring)
+{
+    /* io_uring_enable_rings is declared, but not exported, by liburing 2.3. */
+    int rc = io_uring_register((unsigned)ring->uring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+    if (rc == 0)
+        (void)io_uring_register_ring_fd(&ring->uring); /* only makes waiting cheaper */
+    return rc;
+}
+
+/* ---- operations ---- */
+
+/* liburing prepares all of an entry but what it is about. */
+struct io_uring_sqe *model_ring_entry(struct model_ring *ring, uint64_t about)
+{
+    struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);
+    while (!entry) {
+        int rc = io_uring_submit(&ring->uring);
+        CHECK(rc >= 0 || rc == -EAGAIN || rc == -EINTR || rc == -EBUSY || rc == -ENOMEM);
+        entry = io_uring_get_sqe(&ring->uring);
+    }
+    entry->user_data = about;
+    return entry;
+}
+
+void model_ring_cancel(struct model_ring *ring, uint64_t about, uint64_t cancel_about)
+{
+    struct io_uring_sqe *entry = model_ring_entry(ring, cancel_about);
+    io_uring_prep_cancel64(entry, about, 0);
+    entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
+}
+
+void model_ring_receive(struct model_ring *ring, int fd, uint64_t about)
+{
+    struct io_uring_sqe *entry = model_ring_entry(ring, about);
+    io_uring_prep_recv(entry, fd, NULL, 0, 0);
+    entry->flags |= IOSQE_BUFFER_SELECT;
+    entry->buf_group = GROUP;
+}
+
+void model_ring_send(struct model_ring *ring, int fd, const struct span piece[2], int flags,
+                     uint64_t about)
+{
+    struct io_uring_sqe *entry = model_ring_entry(ring, about);
+    if (piece[1].len == 0) {
+        io_uring_prep_send(entry, fd, piece[0].at, piece[0].len, flags);
+        return;
+    }
+    ptrdiff_t index = entry - ring->uring.sq.sqes;
+    struct iovec *parts = ring->parts[index];
+    for (unsigned i = 0; i < 2; i++)
+        parts[i] = (struct iovec){ (void *)(uintptr_t)piece[i].at, piece[i].len };
+    ring->messages[index] = (struct msghdr){ .msg_iov = parts, .msg_iovlen = 2 };
+    io_uring_prep_sendmsg(entry, fd, &ring->messages[index], (unsigned)flags);
+}
+
+/* ---- waiting ---- */
+
+int model_ring_wait(struct model_ring *ring, uint64_t now_ns, uint64_t due_ns)
+{
+    struct io_uring_cqe *done;
+    uint64_t left = due_ns > now_ns ? due_ns - now_ns : 0;
+    struct __kernel_timespec span = {
+        .tv_sec = (int64_t)(left / 1000000000),
+        .tv_nsec = (long long)(left % 1000000000),
+    };
+    int rc = io_uring_submit_and_wait_timeout(&ring->uring, &done, 1,
+                                              due_ns == UINT64_MAX ? NULL : &span, NULL);
+    return rc >= 0 || rc == -ETIME || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY ? 0 : rc;
+}
+
+struct span model_ring_taken(const struct model_ring *ring, const struct io_uring_cqe *done)
+{
+    unsigned id = done->flags >> IORING_CQE_BUFFER_SHIFT;
+    size_t len = done->res > 0 ? (size_t)done->res : 0;
+    return span_of(ring->bytes + (size_t)id * RING_BUFFER_BYTES, len);
+}
+
+void model_ring_give(struct model_ring *ring, const struct io_uring_cqe *done)
+{
+    if (!(done->flags & IORING_CQE_F_BUFFER))
+        return;
+    provide(ring, done->flags >> IORING_CQE_BUFFER_SHIFT, 0);
+    io_uring_buf_ring_advance(ring->buffers, 1);
+}
