@@ -79,7 +79,8 @@ void model_ring_close(struct model_ring *ring)
 int model_ring_enable(struct model_ring *ring)
 {
     /* io_uring_enable_rings is declared, but not exported, by liburing 2.3. */
-    int rc = io_uring_register((unsigned)ring->uring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+    int rc =
+        io_uring_register((unsigned)ring->uring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
     if (rc == 0)
         (void)io_uring_register_ring_fd(&ring->uring); /* only makes waiting cheaper */
     return rc;
@@ -107,10 +108,13 @@ void model_ring_cancel(struct model_ring *ring, uint64_t about, uint64_t cancel_
     entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-void model_ring_receive(struct model_ring *ring, int fd, uint64_t about)
+void model_ring_receive(struct model_ring *ring, int fd, bool again, uint64_t about)
 {
     struct io_uring_sqe *entry = model_ring_entry(ring, about);
-    io_uring_prep_recv(entry, fd, NULL, 0, 0);
+    if (again)
+        io_uring_prep_recv_multishot(entry, fd, NULL, 0, 0);
+    else
+        io_uring_prep_recv(entry, fd, NULL, 0, 0);
     entry->flags |= IOSQE_BUFFER_SELECT;
     entry->buf_group = GROUP;
 }

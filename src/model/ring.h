@@ -46,8 +46,8 @@ struct io_uring_sqe *model_ring_entry(struct model_ring *ring, uint64_t about);
 /* Asks to cancel what was submitted with `about`. */
 void model_ring_cancel(struct model_ring *ring, uint64_t about, uint64_t cancel_about);
 
-/* Receives into a buffer of the ring. */
-void model_ring_receive(struct model_ring *ring, int fd, uint64_t about);
+/* Receives into a buffer of the ring: once, or whenever there is something. */
+void model_ring_receive(struct model_ring *ring, int fd, bool again, uint64_t about);
 
 /* Sends one or two pieces of memory. */
 void model_ring_send(struct model_ring *ring, int fd, const struct span piece[2], int flags,

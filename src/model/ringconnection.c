@@ -14,7 +14,10 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { TURN_BYTES = 2048 * 1024 }; /* of files: one connection's share of a turn of the loop */
+enum {
+    TURN_BYTES = 2048 * 1024, /* of files: one connection's share of a turn of the loop */
+    EARLY_MAX = 512 * 1024,
+};
 
 static void follow(struct model_ringloop *loop, struct model_ringconnection *c,
                    enum session_want want);
@@ -39,9 +42,15 @@ static void finish(struct model_ringloop *loop, struct model_ringconnection *c)
     atomic_fetch_sub_explicit(&loop->live, 1, memory_order_release);
 }
 
+/* With output. */
+static bool is_busy(const struct model_ringconnection *c)
+{
+    return c->sending || c->awaiting_room;
+}
+
 static bool under_way(const struct model_ringconnection *c)
 {
-    return c->receiving || c->sending || c->awaiting_room;
+    return c->receiving || is_busy(c);
 }
 
 static void cancel(struct model_ringloop *loop, const struct model_ringconnection *c,
@@ -69,8 +78,10 @@ void model_ringconnection_close(struct model_ringloop *loop, struct model_ringco
 
 void model_ringconnection_close_idle(struct model_ringloop *loop, struct model_ringconnection *c)
 {
-    if (session_idle(&c->session) && c->receiving && !c->leaving)
-        cancel(loop, c, ABOUT_RECEIVE); /* it closes when that is done, unless a request came */
+    if (!session_idle(&c->session) || !c->receiving || c->leaving)
+        return;
+    c->dispensable = true;
+    cancel(loop, c, ABOUT_RECEIVE);
 }
 
 /* ---- sending ---- */
@@ -137,8 +148,9 @@ static void receive(struct model_ringloop *loop, struct model_ringconnection *c)
 {
     if (c->receiving)
         return;
-    model_ring_receive(&loop->ring, c->fd, about(loop, c, ABOUT_RECEIVE));
+    model_ring_receive(&loop->ring, c->fd, c->kept, about(loop, c, ABOUT_RECEIVE));
     c->receiving = true;
+    c->kept = true;
 }
 
 /* Feeds what has come early; what the session wants then. */
@@ -164,6 +176,8 @@ static bool keep_early(struct model_ringconnection *c, struct span in)
 {
     struct model_ringconnection_early *early = c->early;
     size_t waiting = early ? early->len - early->at : 0;
+    if (waiting + in.len > EARLY_MAX)
+        return false;
     struct model_ringconnection_early *grown = malloc(sizeof(*grown) + waiting + in.len);
     if (!grown)
         return false;
@@ -179,9 +193,13 @@ static bool keep_early(struct model_ringconnection *c, struct span in)
 /* The session is still sending what came before. */
 static void take_early(struct model_ringloop *loop, struct model_ringconnection *c, struct span in)
 {
-    if (in.len == 0)
+    if (in.len == 0) {
         c->ended = true;
-    else if (!keep_early(c, in))
+        return;
+    }
+    if (c->receiving && !c->early)
+        cancel(loop, c, ABOUT_RECEIVE);
+    if (!keep_early(c, in))
         model_ringconnection_close(loop, c);
 }
 
@@ -189,10 +207,25 @@ static void take(struct model_ringloop *loop, struct model_ringconnection *c, st
 {
     if (c->leaving)
         model_ringconnection_close(loop, c);
-    else if (c->sending || c->awaiting_room)
+    else if (is_busy(c))
         take_early(loop, c, in);
     else
         follow(loop, c, session_feed(&c->session, in, loop->now_ns));
+}
+
+/* Whether the connection does, after receiving has ended so. */
+static bool goes_on(const struct model_ringconnection *c, int result)
+{
+    switch (-result) {
+    case ECANCELED:
+        return !c->dispensable || !session_idle(&c->session);
+    case ENOBUFS: /* they come back before anything is submitted */
+    case EINTR:
+    case EAGAIN:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void model_ringconnection_received(struct model_ringloop *loop, struct model_ringconnection *c,
@@ -202,10 +235,10 @@ void model_ringconnection_received(struct model_ringloop *loop, struct model_rin
         c->receiving = false;
     if (done->res >= 0)
         take(loop, c, model_ring_taken(&loop->ring, done));
-    else if (!c->leaving && (done->res == -ENOBUFS || done->res == -EINTR || done->res == -EAGAIN))
-        receive(loop, c); /* buffers come back before this is submitted */
-    else
+    else if (c->leaving || !goes_on(c, done->res))
         model_ringconnection_close(loop, c);
+    else if (!is_busy(c))
+        receive(loop, c);
     model_ring_give(&loop->ring, done);
 }
 
@@ -222,7 +255,7 @@ static void follow(struct model_ringloop *loop, struct model_ringconnection *c,
                    enum session_want want)
 {
     for (;;) {
-        if (want == WANT_WRITE && !c->sending && !c->awaiting_room)
+        if (want == WANT_WRITE && !is_busy(c))
             want = send_output(loop, c);
         if (want == WANT_READ && c->early) {
             want = use_early(loop, c);
@@ -297,7 +330,7 @@ void model_ringconnection_begin(struct model_ringloop *loop, int fd)
     }
     c->fd = fd;
     c->early = NULL;
-    c->ended = c->leaving = false;
+    c->ended = c->kept = c->dispensable = c->leaving = false;
     session_open(&c->session, &loop->worker, peer_of(fd), loop->now_ns);
     follow(loop, c, WANT_READ);
 }

@@ -27,7 +27,9 @@ struct model_ringconnection {
     unsigned next;                            /* free one, where this is free */
     bool receiving, sending, awaiting_room;   /* under way */
     bool ended;                               /* the input's end has come, early */
-    bool leaving;                             /* closes when nothing is under way any more */
+    bool kept;                                /* it has had an answer and goes on */
+    bool dispensable; /* closes if it is still between requests when receiving ends */
+    bool leaving;     /* closes when nothing is under way any more */
 };
 
 /* Starts a session on an accepted descriptor, already counted in `live`. */
