@@ -3,13 +3,13 @@
 
 #include "log/error.h"
 #include "model/model.h"
+#include "model/peer.h"
 #include "model/reactor.h"
 #include "model/transfer.h"
 #include "os/file.h"
 #include "os/socket.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 
 enum { TURN_BYTES = 2048 * 1024 }; /* one connection's share of a turn of the loop */
@@ -123,22 +123,6 @@ void model_connection_expire(struct model_reactor *r, struct model_wheel_node *n
 
 /* ---- accepting ---- */
 
-static struct session_peer peer_of(const struct os_socket_address *address)
-{
-    struct session_peer peer = { 0 };
-    if (address->storage.ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)&address->storage;
-        peer.family = 4;
-        memcpy(peer.address, &in->sin_addr, 4);
-    } else if (address->storage.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)&address->storage;
-        bool mapped = IN6_IS_ADDR_V4MAPPED(&in->sin6_addr);
-        peer.family = mapped ? 4 : 6;
-        memcpy(peer.address, in->sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
-    }
-    return peer;
-}
-
 int model_connection_accept(struct model_reactor *r, int listener_fd, struct session_peer *ret_peer)
 {
     static struct log_error_limit limit;
@@ -157,7 +141,7 @@ int model_connection_accept(struct model_reactor *r, int listener_fd, struct ses
                               strerror(-fd));
         return fd;
     }
-    *ret_peer = peer_of(&address);
+    *ret_peer = model_peer_of(&address);
     return fd;
 }
 

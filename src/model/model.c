@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model.h"
 
+#include "model/uring.h"
 #include "os/process.h"
 
 #include <stdio.h>
@@ -45,5 +46,9 @@ static const struct model *choose_for_machine(char why[MODEL_WHY_MAX])
 const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX])
 {
     why[0] = '\0';
-    return span_equal(name, SPAN("auto")) ? choose_for_machine(why) : find(name);
+    if (span_equal(name, SPAN("auto")))
+        return choose_for_machine(why);
+    if (span_equal(name, SPAN("uring")) && !model_uring_possible(why, MODEL_WHY_MAX))
+        return find(SPAN("percore"));
+    return find(name);
 }

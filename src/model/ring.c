@@ -39,6 +39,23 @@ static int provide_all(struct model_ring *ring)
     return io_uring_register_buf_ring(&ring->uring, &reg, 0);
 }
 
+static int check_operations(struct model_ring *ring)
+{
+    static const int needed[] = {
+        IORING_OP_ACCEPT,  IORING_OP_RECV,     IORING_OP_SEND,
+        IORING_OP_SENDMSG, IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL,
+    };
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&ring->uring);
+    if (!probe)
+        return -EOPNOTSUPP;
+    int rc = 0;
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+        if (!io_uring_opcode_supported(probe, needed[i]))
+            rc = -EOPNOTSUPP;
+    io_uring_free_probe(probe);
+    return rc;
+}
+
 int model_ring_open(struct model_ring *ring, const char **ret_call)
 {
     *ring = (struct model_ring){ .uring.ring_fd = -1 };
@@ -56,10 +73,12 @@ int model_ring_open(struct model_ring *ring, const char **ret_call)
         return rc;
     }
     *ret_call = "io_uring_register";
-    rc = provide_all(ring);
+    rc = check_operations(ring);
+    if (rc == 0)
+        rc = provide_all(ring);
     if (rc < 0)
         return rc;
-    *ret_call = "calloc";
+    *ret_call = "memory";
     ring->messages = calloc(RING_ENTRIES, sizeof(*ring->messages));
     ring->parts = calloc(RING_ENTRIES, sizeof(*ring->parts));
     return ring->messages && ring->parts ? 0 : -ENOMEM;

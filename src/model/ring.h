@@ -29,7 +29,8 @@ struct model_ring {
     struct iovec (*parts)[2];
 };
 
-/* Makes a ring, which waits to be enabled. 0 or -errno, with *ret_call what failed. */
+/* Makes a ring, which waits to be enabled. 0 or -errno, with *ret_call what failed; the ring is
+ * for model_ring_close either way. */
 MUST_USE int model_ring_open(struct model_ring *ring, const char **ret_call);
 
 /* Nothing may be under way on behalf of a connection. A zeroed ring is allowed. */

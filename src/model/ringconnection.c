@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/ringconnection.h"
 
+#include "model/peer.h"
 #include "model/ringloop.h"
 #include "model/transfer.h"
 #include "os/file.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum {
-    TURN_BYTES = 2048 * 1024, /* of files: one connection's share of a turn of the loop */
-    EARLY_MAX = 512 * 1024,
-};
+enum { TURN_BYTES = 2048 * 1024 }; /* of files: one connection's share of a turn of the loop */
 
 static void follow(struct model_ringloop *loop, struct model_ringconnection *c,
                    enum session_want want);
@@ -30,16 +24,23 @@ static uint64_t about(const struct model_ringloop *loop, const struct model_ring
 
 /* ---- closing ---- */
 
+static void count_out(struct model_ringloop *loop)
+{
+    unsigned live = atomic_fetch_sub_explicit(&loop->live, 1, memory_order_release);
+    if (live == loop->connections_max && loop->count > 1) /* others may wait for room here */
+        model_ringloop_wake_all(loop);
+}
+
 static void finish(struct model_ringloop *loop, struct model_ringconnection *c)
 {
     session_close(&c->session);
     model_wheel_remove(&loop->wheel, &c->timer);
-    free(c->early);
+    model_ringearly_free(c->early);
     os_file_close(c->fd);
     c->fd = -1;
     c->next = loop->free;
     loop->free = (unsigned)(c - loop->table);
-    atomic_fetch_sub_explicit(&loop->live, 1, memory_order_release);
+    count_out(loop);
 }
 
 /* With output. */
@@ -87,32 +88,22 @@ void model_ringconnection_close_idle(struct model_ringloop *loop, struct model_r
 /* ---- sending ---- */
 
 /* A file is sent by the loop itself: a ring has no sendfile, and its splice goes through another
- * thread. The call must not block, but a descriptor that does not block is one that the ring does
- * not wait for. */
-static enum session_want send_file(struct model_ringloop *loop, struct model_ringconnection *c)
+ * thread. */
+static void await_room(struct model_ringloop *loop, struct model_ringconnection *c)
 {
-    int on = 1;
-    int off = 0;
-    if (ioctl(c->fd, FIONBIO, &on) < 0)
-        return WANT_CLOSE;
-    enum session_want want =
-        model_transfer_send(&c->session, c->fd, MSG_DONTWAIT, TURN_BYTES, loop->now_ns);
-    if (ioctl(c->fd, FIONBIO, &off) < 0)
-        return WANT_CLOSE;
-    return want;
+    struct io_uring_sqe *entry = model_ring_entry(&loop->ring, about(loop, c, ABOUT_ROOM));
+    io_uring_prep_poll_add(entry, c->fd, POLLOUT);
+    c->awaiting_room = true;
 }
 
 static enum session_want send_output(struct model_ringloop *loop, struct model_ringconnection *c)
 {
     struct session_out out = session_output(&c->session);
     if (out.file_len > 0) {
-        enum session_want want = send_file(loop, c);
-        if (want != WANT_WRITE)
-            return want;
-        struct io_uring_sqe *entry = model_ring_entry(&loop->ring, about(loop, c, ABOUT_ROOM));
-        io_uring_prep_poll_add(entry, c->fd, POLLOUT);
-        c->awaiting_room = true;
-        return WANT_WRITE;
+        enum session_want want = model_transfer_send(&c->session, c->fd, TURN_BYTES, loop->now_ns);
+        if (want == WANT_WRITE)
+            await_room(loop, c);
+        return want;
     }
     session_hold(&c->session);
     model_ring_send(&loop->ring, c->fd, out.piece, model_transfer_flags(&out),
@@ -134,12 +125,12 @@ void model_ringconnection_sent(struct model_ringloop *loop, struct model_ringcon
                                int result)
 {
     c->sending = false;
-    if (result == -EINTR || result == -EAGAIN)
-        result = 0;
-    if (c->leaving || result < 0)
-        model_ringconnection_close(loop, c);
-    else
+    if (!c->leaving && result >= 0)
         follow(loop, c, session_sent(&c->session, (size_t)result, loop->now_ns));
+    else if (!c->leaving && (result == -EAGAIN || result == -EINTR))
+        await_room(loop, c);
+    else
+        model_ringconnection_close(loop, c);
 }
 
 /* ---- receiving ---- */
@@ -156,38 +147,13 @@ static void receive(struct model_ringloop *loop, struct model_ringconnection *c)
 /* Feeds what has come early; what the session wants then. */
 static enum session_want use_early(struct model_ringloop *loop, struct model_ringconnection *c)
 {
-    struct model_ringconnection_early *early = c->early;
-    enum session_want want = WANT_READ;
-    while (early->at < early->len && want == WANT_READ) {
-        size_t room = session_room(&c->session);
-        size_t len = early->len - early->at < room ? early->len - early->at : room;
-        early->at += len;
-        want =
-            session_feed(&c->session, span_of(early->bytes + early->at - len, len), loop->now_ns);
-    }
-    if (early->at == early->len) {
-        free(early);
-        c->early = NULL;
-    }
+    struct span in = model_ringearly_bytes(c->early);
+    size_t room = session_room(&c->session);
+    if (in.len > room)
+        in.len = room;
+    enum session_want want = session_feed(&c->session, in, loop->now_ns);
+    model_ringearly_drop(&c->early, in.len);
     return want;
-}
-
-static bool keep_early(struct model_ringconnection *c, struct span in)
-{
-    struct model_ringconnection_early *early = c->early;
-    size_t waiting = early ? early->len - early->at : 0;
-    if (waiting + in.len > EARLY_MAX)
-        return false;
-    struct model_ringconnection_early *grown = malloc(sizeof(*grown) + waiting + in.len);
-    if (!grown)
-        return false;
-    *grown = (struct model_ringconnection_early){ .len = waiting + in.len };
-    if (waiting > 0)
-        memcpy(grown->bytes, early->bytes + early->at, waiting);
-    memcpy(grown->bytes + waiting, in.at, in.len);
-    free(early);
-    c->early = grown;
-    return true;
 }
 
 /* The session is still sending what came before. */
@@ -199,7 +165,7 @@ static void take_early(struct model_ringloop *loop, struct model_ringconnection 
     }
     if (c->receiving && !c->early)
         cancel(loop, c, ABOUT_RECEIVE);
-    if (!keep_early(c, in))
+    if (!model_ringearly_keep(&c->early, in))
         model_ringconnection_close(loop, c);
 }
 
@@ -251,30 +217,37 @@ static void keep_time(struct model_ringloop *loop, struct model_ringconnection *
         model_wheel_add(&loop->wheel, &c->timer, due_ns);
 }
 
+/* The next step that the session wants; what it wants then. */
+static enum session_want step(struct model_ringloop *loop, struct model_ringconnection *c,
+                              enum session_want want)
+{
+    if (want == WANT_WRITE)
+        return send_output(loop, c);
+    if (want == WANT_HALF_CLOSE)
+        (void)shutdown(c->fd, SHUT_WR); /* fails only when the peer is gone: receiving will tell */
+    if (c->early)
+        return use_early(loop, c);
+    if (c->ended)
+        return session_feed(&c->session, span_of(NULL, 0), loop->now_ns);
+    receive(loop, c);
+    return WANT_READ;
+}
+
+/* The kernel has been asked for what the session wants. */
+static bool is_settled(const struct model_ringconnection *c, enum session_want want)
+{
+    return is_busy(c) || (want == WANT_READ && c->receiving && !c->early);
+}
+
 static void follow(struct model_ringloop *loop, struct model_ringconnection *c,
                    enum session_want want)
 {
-    for (;;) {
-        if (want == WANT_WRITE && !is_busy(c))
-            want = send_output(loop, c);
-        if (want == WANT_READ && c->early) {
-            want = use_early(loop, c);
-            continue;
-        }
-        if (want != WANT_HALF_CLOSE)
-            break;
-        (void)shutdown(c->fd, SHUT_WR); /* fails only when the peer is gone: receiving will tell */
-        want = WANT_READ;
-    }
-    if (want == WANT_READ && c->ended)
-        want = session_feed(&c->session, span_of(NULL, 0), loop->now_ns);
-    if (want == WANT_CLOSE) {
+    while (want != WANT_CLOSE && !is_settled(c, want))
+        want = step(loop, c, want);
+    if (want == WANT_CLOSE)
         model_ringconnection_close(loop, c);
-        return;
-    }
-    if (want == WANT_READ)
-        receive(loop, c);
-    keep_time(loop, c);
+    else
+        keep_time(loop, c);
 }
 
 void model_ringconnection_expire(struct model_ringloop *loop, struct model_wheel_node *node)
@@ -292,22 +265,10 @@ void model_ringconnection_expire(struct model_ringloop *loop, struct model_wheel
 
 static struct session_peer peer_of(int fd)
 {
-    struct session_peer peer = { 0 };
-    struct sockaddr_storage address = { 0 };
-    socklen_t len = sizeof(address);
-    if (getpeername(fd, (struct sockaddr *)&address, &len) < 0)
-        return peer; /* gone already */
-    if (address.ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)&address;
-        peer.family = 4;
-        memcpy(peer.address, &in->sin_addr, 4);
-    } else if (address.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)&address;
-        bool mapped = IN6_IS_ADDR_V4MAPPED(&in->sin6_addr);
-        peer.family = mapped ? 4 : 6;
-        memcpy(peer.address, in->sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
-    }
-    return peer;
+    struct os_socket_address address = { .len = sizeof(address.storage) };
+    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
+        return (struct session_peer){ 0 }; /* gone already */
+    return model_peer_of(&address);
 }
 
 static struct model_ringconnection *take_free(struct model_ringloop *loop)
@@ -325,7 +286,7 @@ void model_ringconnection_begin(struct model_ringloop *loop, int fd)
     struct model_ringconnection *c = take_free(loop);
     if (!c) {
         os_file_close(fd);
-        atomic_fetch_sub_explicit(&loop->live, 1, memory_order_release);
+        count_out(loop);
         return;
     }
     c->fd = fd;

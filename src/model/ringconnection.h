@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "model/ringearly.h"
 #include "model/wheel.h"
 #include "session/session.h"
 
@@ -13,21 +14,15 @@
 
 struct model_ringloop;
 
-/* What came while the session had no room for it. */
-struct model_ringconnection_early {
-    size_t at, len, size;
-    char bytes[];
-};
-
 struct model_ringconnection {
     struct session session;
     struct model_wheel_node timer;
-    struct model_ringconnection_early *early; /* NULL: nothing */
-    int fd;                                   /* -1: no connection */
-    unsigned next;                            /* free one, where this is free */
-    bool receiving, sending, awaiting_room;   /* under way */
-    bool ended;                               /* the input's end has come, early */
-    bool kept;                                /* it has had an answer and goes on */
+    struct model_ringearly *early;          /* NULL: nothing */
+    int fd;                                 /* -1: no connection */
+    unsigned next;                          /* free one, where this is free */
+    bool receiving, sending, awaiting_room; /* under way */
+    bool ended;                             /* the input's end has come, early */
+    bool kept;                              /* it has had an answer and goes on */
     bool dispensable; /* closes if it is still between requests when receiving ends */
     bool leaving;     /* closes when nothing is under way any more */
 };

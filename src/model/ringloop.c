@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/ringloop.h"
 
-#include "log/error.h"
 #include "model/model.h"
 #include "model/ringconnection.h"
 #include "os/clock.h"
-#include "os/file.h"
 #include "os/signal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
-enum {
-    /* A loop that may take fewer connections than can wait in the kernel accepts them one at a
-     * time: once told to accept many, the kernel lets in all who wait. */
-    MANY_FROM = 2 * 4096
-};
-#define PAUSE_NS (OS_CLOCK_SECOND / 10)
+#define CLOSE_AGAIN_NS (OS_CLOCK_SECOND / 10)
 
 /* ---- waking ---- */
 
@@ -29,173 +20,16 @@ static void watch(struct model_ringloop *loop, int fd, enum model_ringloop_about
     io_uring_prep_poll_multishot(entry, fd, POLLIN);
 }
 
-static void wake(const struct model_ringloop *loop)
+void model_ringloop_wake(const struct model_ringloop *loop)
 {
     uint64_t one = 1;
     (void)!write(loop->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
 }
 
-void model_ringloops_wake(const struct model_ringloop *loops)
+void model_ringloop_wake_all(const struct model_ringloop *loop)
 {
-    for (unsigned i = 0; i < loops->count; i++)
-        wake(&loops[i]);
-}
-
-/* ---- accepting ---- */
-
-static int *listener_set(const struct model_ringloop *loop)
-{
-    return loop->server->listeners + (size_t)loop->index * loop->server->listener_count;
-}
-
-/* The loop that a new connection goes to: the emptiest, unless this one is
- * nearly as empty, for handing over costs more than a little unevenness. */
-static struct model_ringloop *choose_owner(struct model_ringloop *loop)
-{
-    struct model_ringloop *emptiest = loop;
-    unsigned mine = atomic_load_explicit(&loop->live, memory_order_relaxed);
-    unsigned least = mine;
-    for (unsigned i = 0; i < loop->count; i++) {
-        unsigned live = atomic_load_explicit(&loop->all[i].live, memory_order_relaxed);
-        if (live < least) {
-            least = live;
-            emptiest = &loop->all[i];
-        }
-    }
-    unsigned margin = least / 20 > 2 ? least / 20 : 2;
-    return mine > least + margin ? emptiest : loop;
-}
-
-static bool hand_over(struct model_ringloop *to, int fd)
-{
-    pthread_mutex_lock(&to->handed_lock);
-    bool room = !to->left && to->handed_count < RINGLOOP_HANDED_MAX;
-    if (room) {
-        to->handed[to->handed_count++] = fd;
-        atomic_fetch_add_explicit(&to->live, 1, memory_order_relaxed);
-    }
-    pthread_mutex_unlock(&to->handed_lock);
-    if (room)
-        wake(to);
-    return room;
-}
-
-static void take_handed(struct model_ringloop *loop)
-{
-    int handed[RINGLOOP_HANDED_MAX];
-    pthread_mutex_lock(&loop->handed_lock);
-    unsigned count = loop->handed_count;
-    memcpy(handed, loop->handed, count * sizeof(handed[0]));
-    loop->handed_count = 0;
-    pthread_mutex_unlock(&loop->handed_lock);
-    for (unsigned i = 0; i < count; i++)
-        model_ringconnection_begin(loop, handed[i]);
-}
-
-static void place(struct model_ringloop *loop, int fd)
-{
-    struct model_ringloop *owner = loop->count > 1 ? choose_owner(loop) : loop;
-    if (owner != loop && hand_over(owner, fd))
-        return;
-    atomic_fetch_add_explicit(&loop->live, 1, memory_order_relaxed);
-    model_ringconnection_begin(loop, fd);
-}
-
-static void tell_failure(int error)
-{
-    static struct log_error_limit limit;
-    log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s", strerror(error));
-}
-
-static void accepted(struct model_ringloop *loop, unsigned number, const struct io_uring_cqe *done)
-{
-    struct model_ringloop_door *door = &loop->doors[number];
-    if (!(done->flags & IORING_CQE_F_MORE))
-        door->waiting = door->cancelling = false;
-    switch (-done->res) {
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
-        tell_failure(-done->res);
-        loop->listen_again_ns = loop->now_ns + PAUSE_NS;
-        door->empty = true; /* for a drain has no time to wait */
-        break;
-    case ECANCELED:
-        door->empty = true;
-        break;
-    default:
-        if (done->res >= 0)
-            place(loop, done->res);
-        break; /* other errors are of the connection that was to be accepted */
-    }
-}
-
-static void stop_accepting(struct model_ringloop *loop, unsigned number)
-{
-    struct model_ringloop_door *door = &loop->doors[number];
-    if (!door->waiting || door->cancelling)
-        return;
-    door->cancelling = true;
-    model_ring_cancel(&loop->ring, model_ringloop_about(ABOUT_ACCEPT, number),
-                      model_ringloop_about(ABOUT_NOTHING, 0));
-}
-
-static void start_accepting(struct model_ringloop *loop, unsigned number, bool many)
-{
-    int fd = listener_set(loop)[number];
-    struct model_ringloop_door *door = &loop->doors[number];
-    struct io_uring_sqe *entry =
-        model_ring_entry(&loop->ring, model_ringloop_about(ABOUT_ACCEPT, number));
-    if (many)
-        io_uring_prep_multishot_accept(entry, fd, NULL, NULL, SOCK_CLOEXEC);
-    else
-        io_uring_prep_accept(entry, fd, NULL, NULL, SOCK_CLOEXEC);
-    *door = (struct model_ringloop_door){ .waiting = true, .many = many };
-}
-
-/* Has each listener accept as many as there is room for. */
-static void keep_accepting(struct model_ringloop *loop)
-{
-    unsigned live = atomic_load_explicit(&loop->live, memory_order_relaxed);
-    unsigned room = live < loop->connections_max ? loop->connections_max - live : 0;
-    if (room == 0 && choose_owner(loop) != loop)
-        room = 1;
-    if (loop->now_ns < loop->listen_again_ns)
-        return;
-    loop->listen_again_ns = 0;
-    for (unsigned i = 0; i < loop->server->listener_count; i++) {
-        struct model_ringloop_door *door = &loop->doors[i];
-        if (door->waiting && (room == 0 || (door->many && room < MANY_FROM)))
-            stop_accepting(loop, i);
-        else if (!door->waiting && room > 0 && listener_set(loop)[i] >= 0)
-            start_accepting(loop, i, room >= MANY_FROM);
-    }
-}
-
-/* Whom the kernel has let in is served; from then on it lets nobody in, once the other processes
- * have let go of the listeners too. An accept that is cancelled at once either takes one who waits
- * or tells that nobody does. Returns whether all is shut. */
-static bool shut_doors(struct model_ringloop *loop)
-{
-    bool shut = true;
-    unsigned live = atomic_load_explicit(&loop->live, memory_order_relaxed);
-    for (unsigned i = 0; i < loop->server->listener_count; i++) {
-        struct model_ringloop_door *door = &loop->doors[i];
-        int *fd = &listener_set(loop)[i];
-        if (*fd < 0)
-            continue;
-        if (!door->waiting && (door->empty || live >= loop->connections_max)) {
-            os_file_close(*fd);
-            *fd = -1;
-            continue;
-        }
-        shut = false;
-        if (!door->waiting)
-            start_accepting(loop, i, false);
-        stop_accepting(loop, i);
-    }
-    return shut;
+    for (unsigned i = 0; i < loop->count; i++)
+        model_ringloop_wake(&loop->all[i]);
 }
 
 /* ---- draining ---- */
@@ -218,19 +52,25 @@ static void begin_drain(struct model_ringloop *loop)
     loop->retiring = true;
     loop->drain_idle_ns = loop->now_ns + loop->server->drain_idle_ns;
     loop->drain_end_ns = loop->now_ns + loop->server->drain_timeout_ns;
-    for (unsigned i = 0; i < loop->server->listener_count; i++)
-        loop->doors[i].empty = false;
 }
 
-/* Nothing is left to do, and nobody hands anything over any more. */
-static bool leave(struct model_ringloop *loop)
+/* Nothing is left to do, or it cannot be done, and nobody hands anything over any more. */
+static bool leave(struct model_ringloop *loop, bool failed)
 {
     pthread_mutex_lock(&loop->handed_lock);
-    loop->left = atomic_load_explicit(&loop->live, memory_order_acquire) == 0;
+    loop->left = failed || atomic_load_explicit(&loop->live, memory_order_acquire) == 0;
     bool left = loop->left;
     pthread_mutex_unlock(&loop->handed_lock);
     if (left && loop->index > 0)
-        wake(&loop->all[0]);
+        model_ringloop_wake(&loop->all[0]);
+    return left;
+}
+
+static bool has_left(struct model_ringloop *loop)
+{
+    pthread_mutex_lock(&loop->handed_lock);
+    bool left = loop->left;
+    pthread_mutex_unlock(&loop->handed_lock);
     return left;
 }
 
@@ -238,7 +78,7 @@ static bool leave(struct model_ringloop *loop)
 static bool others_are_there(const struct model_ringloop *loop)
 {
     for (unsigned i = 1; loop->index == 0 && i < loop->count; i++)
-        if (atomic_load_explicit(&loop->all[i].live, memory_order_acquire) > 0)
+        if (!has_left(&loop->all[i]))
             return true;
     return false;
 }
@@ -248,19 +88,21 @@ static bool follow_phase(struct model_ringloop *loop)
 {
     int phase = atomic_load_explicit(&loop->server->phase, memory_order_acquire);
     if (phase == SERVER_RUNNING) {
-        keep_accepting(loop);
+        model_ringdoors_keep(loop);
         return true;
     }
     if (!loop->retiring)
         begin_drain(loop);
-    bool shut = shut_doors(loop);
+    bool shut = model_ringdoors_shut(loop);
     if (loop->drain_idle_ns != 0 && loop->now_ns >= loop->drain_idle_ns) {
         close_all(loop, true);
         loop->drain_idle_ns = 0;
     }
-    if (phase == SERVER_STOPPING || loop->now_ns >= loop->drain_end_ns)
+    if (phase == SERVER_STOPPING || loop->now_ns >= loop->drain_end_ns) {
         close_all(loop, false);
-    return !shut || others_are_there(loop) || !leave(loop);
+        loop->drain_end_ns = loop->now_ns + CLOSE_AGAIN_NS;
+    }
+    return !shut || others_are_there(loop) || !leave(loop, false);
 }
 
 /* ---- the loop ---- */
@@ -270,7 +112,7 @@ static void read_signals(struct model_ringloop *loop)
     int signal;
     while ((signal = os_signal_read(loop->server->signal_fd)) > 0)
         if (server_signal(loop->server, signal))
-            model_ringloops_wake(loop->all);
+            model_ringloop_wake_all(loop);
 }
 
 static void empty_wake(const struct model_ringloop *loop)
@@ -294,11 +136,11 @@ static void act_on(struct model_ringloop *loop, const struct io_uring_cqe *done)
         model_ringconnection_has_room(loop, &loop->table[number]);
         return;
     case ABOUT_ACCEPT:
-        accepted(loop, (unsigned)number, done);
+        model_ringdoor_accepted(loop, number, done);
         return;
     case ABOUT_WAKE:
         empty_wake(loop);
-        take_handed(loop);
+        model_ringdoors_take_handed(loop);
         if (!(done->flags & IORING_CQE_F_MORE))
             watch(loop, loop->wake_fd, ABOUT_WAKE);
         return;
@@ -346,7 +188,7 @@ static uint64_t due_ns(struct model_ringloop *loop)
 /* A thread that sleeps must not keep others from freeing what left the cache. */
 static int wait_for_completions(struct model_ringloop *loop)
 {
-    bool others = loop->count > 1;
+    bool others = loop->server->cache_readers > 1;
     uint64_t due = due_ns(loop);
     if (others)
         session_worker_rest(&loop->worker);
@@ -358,26 +200,13 @@ static int wait_for_completions(struct model_ringloop *loop)
     return rc;
 }
 
-/* The ring waits only for descriptors that block. */
-static int make_listeners_block(const struct model_ringloop *loop, bool block)
-{
-    const int *set = listener_set(loop);
-    for (unsigned i = 0; i < loop->server->listener_count; i++) {
-        int flags = set[i] < 0 ? 0 : fcntl(set[i], F_GETFL);
-        int wanted = block ? flags & ~O_NONBLOCK : flags | O_NONBLOCK;
-        if (flags < 0 || (set[i] >= 0 && fcntl(set[i], F_SETFL, wanted) < 0))
-            return -errno;
-    }
-    return 0;
-}
-
 int model_ringloop_run(struct model_ringloop *loop)
 {
     int rc = model_ring_enable(&loop->ring);
-    if (rc == 0)
-        rc = make_listeners_block(loop, true);
-    if (rc < 0)
+    if (rc < 0) {
+        (void)leave(loop, true);
         return rc;
+    }
     watch(loop, loop->wake_fd, ABOUT_WAKE);
     if (loop->index == 0)
         watch(loop, loop->server->signal_fd, ABOUT_SIGNAL);
@@ -386,11 +215,13 @@ int model_ringloop_run(struct model_ringloop *loop)
     while (follow_phase(loop)) {
         rc = wait_for_completions(loop);
         if (rc < 0)
-            return rc;
+            break;
         act_on_all(loop);
         struct model_wheel_node *node;
         while ((node = model_wheel_expired(&loop->wheel, loop->now_ns)))
             model_ringconnection_expire(loop, node);
     }
-    return 0;
+    if (rc < 0)
+        (void)leave(loop, true);
+    return rc;
 }

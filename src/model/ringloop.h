@@ -2,11 +2,16 @@
  *
  * A loop over completions: one thread, one ring, the connections that it owns,
  * and the sessions on them. `uring` is one of these for each core.
+ *
+ * For a request on a warm connection the loop makes no system call of its own: a
+ * send is submitted with the wait that ends the turn, and what has been asked to
+ * receive again and again is not asked anew.
  */
 #pragma once
 
 #include "base/check.h"
 #include "model/ring.h"
+#include "model/ringdoor.h"
 #include "model/wheel.h"
 #include "session/worker.h"
 
@@ -24,7 +29,7 @@ enum {
 
 /* What a completion is about: this below, the number of a connection or listener above. */
 enum model_ringloop_about {
-    ABOUT_NOTHING, /* a failure that does not matter */
+    ABOUT_NOTHING, /* a cancel that came too late */
     ABOUT_WAKE,
     ABOUT_SIGNAL,
     ABOUT_ACCEPT,
@@ -40,14 +45,6 @@ static inline uint64_t model_ringloop_about(enum model_ringloop_about about, siz
     return (uint64_t)number << RINGLOOP_ABOUT_BITS | (uint64_t)about;
 }
 
-/* A listener: what the ring does about it. */
-struct model_ringloop_door {
-    bool waiting;    /* an accept is under way */
-    bool many;       /* that goes on after the first */
-    bool cancelling; /* and is to end */
-    bool empty;      /* a drain has let in who waited */
-};
-
 /* Written by its own thread, but for the parts that say otherwise. */
 struct model_ringloop {
     struct server *server;
@@ -57,11 +54,11 @@ struct model_ringloop {
     unsigned connections_max;
     int wake_fd; /* an eventfd; written by any thread */
     struct model_ring ring;
-    struct model_ringconnection *table;
+    struct model_ringdoor *doors;       /* the server's listeners of this loop */
+    struct model_ringconnection *table; /* by number */
     unsigned table_size;
-    unsigned table_used; /* from here on never used yet */
-    unsigned free;       /* the number of one that is free; table_size: none */
-    struct model_ringloop_door *doors;
+    unsigned table_used;      /* the first that no connection has had yet */
+    unsigned free;            /* the number of one that is free again; table_size: none */
     bool retiring;            /* the phase is not RUNNING any more, and this loop knows */
     uint64_t listen_again_ns; /* after running out of descriptors; 0: not waiting */
     uint64_t drain_idle_ns;   /* until when connections between requests are left alone */
@@ -78,14 +75,11 @@ struct model_ringloop {
     int handed[RINGLOOP_HANDED_MAX];
 };
 
-/* Makes the `count` loops of a server. 0 or -errno, with what failed in *ret_call and *ret_loops
- * for model_ringloops_free. */
-MUST_USE int model_ringloops_new(struct server *server, unsigned count,
-                                 struct model_ringloop **ret_loops, const char **ret_call);
-void model_ringloops_free(struct model_ringloop *loops);
+/* Has a loop look at the server's phase, and at what was handed to it. Any thread. */
+void model_ringloop_wake(const struct model_ringloop *loop);
 
-/* Has every loop look at the server's phase. Any thread. */
-void model_ringloops_wake(const struct model_ringloop *loops);
+/* The same for all loops of the process. */
+void model_ringloop_wake_all(const struct model_ringloop *loop);
 
 /* Runs one loop until the server stops and its connections are gone. 0 or -errno. */
 MUST_USE int model_ringloop_run(struct model_ringloop *loop);

@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Model `uring`: one io_uring for each core, each a thread with listeners of its own.
+ * Model `uring`: one io_uring for each core, each driven by a thread that waits
+ * for completions, with listeners of its own (SO_REUSEPORT) and one cache for all.
+ *
+ * The kernel accepts, receives and sends; a turn of the loop submits what it has
+ * to ask for together with the wait for what comes next, so that a request on a
+ * busy server costs a small part of one system call. Connections are shared out
+ * as `percore` does when it accepts. Only files go another way: sendfile, which a
+ * ring does not have, called when the socket has room.
+ *
+ * Cost: what is sent stays where it is until the kernel has taken it, so there are
+ * as many warm output buffers as answers in a turn, where `percore` has one; each
+ * idle connection keeps an operation in the kernel, some 700 bytes, and no buffer.
+ * Failure: a kernel before 6.1, or an administrator who forbids io_uring, leaves
+ * `percore` to serve; a crash loses every connection of the process.
  */
+#include "model/uring.h"
+
 #include "log/error.h"
 #include "model/model.h"
 #include "model/ringconnection.h"
@@ -11,22 +26,67 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 int model_uring_run(struct server *server);
+int model_percore_run(struct server *server);
 
-enum { SPARE = 4096 }; /* connections that are let in beyond the limit, in the time to say stop */
+enum {
+    SPARE = 4096, /* connections let in beyond the limit, before the kernel has heard of it */
+    WHY_MAX = 160
+};
 
-static int open_loop(struct model_ringloop *loop, const char **ret_call)
+/* ---- whether it can be ---- */
+
+/* kernel.io_uring_disabled; 0 where there is no such setting. */
+static int disabled_by_administrator(void)
 {
-    *ret_call = "eventfd";
+    char text[4] = "";
+    int fd = open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t len = read(fd, text, sizeof(text) - 1);
+    os_file_close(fd);
+    return len > 0 ? atoi(text) : 0;
+}
+
+static void explain(const char *call, int error, char *why, size_t size)
+{
+    int disabled = error == EPERM ? disabled_by_administrator() : 0;
+    char cause[64] = "";
+    if (disabled > 0)
+        snprintf(cause, sizeof(cause), " (kernel.io_uring_disabled is %d)", disabled);
+    else if (error == EPERM)
+        snprintf(cause, sizeof(cause), " (a system call filter forbids it)");
+    else if (error == EINVAL || error == EOPNOTSUPP)
+        snprintf(cause, sizeof(cause), " (it needs Linux 6.1)");
+    snprintf(why, size, "cannot run here: %s: %s%s", call, strerror(error), cause);
+}
+
+bool model_uring_possible(char *why, size_t size)
+{
+    struct model_ring ring;
+    const char *call;
+    int rc = model_ring_open(&ring, &call);
+    if (rc < 0)
+        explain(call, -rc, why, size);
+    model_ring_close(&ring);
+    return rc == 0;
+}
+
+/* ---- making and ending ---- */
+
+static int open_loop(struct model_ringloop *loop)
+{
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->wake_fd < 0)
         return -errno;
-    *ret_call = "memory";
     void *table = mmap(NULL, loop->table_size * sizeof(*loop->table), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (table == MAP_FAILED)
@@ -35,15 +95,12 @@ static int open_loop(struct model_ringloop *loop, const char **ret_call)
     loop->doors = calloc(loop->server->listener_count, sizeof(*loop->doors));
     if (!loop->doors)
         return -ENOMEM;
-    int rc = session_worker_start(&loop->worker, loop->server->shared, loop->index);
-    return rc == 0 ? model_ring_open(&loop->ring, ret_call) : rc;
+    return session_worker_start(&loop->worker, loop->server->shared, loop->index);
 }
 
-int model_ringloops_new(struct server *server, unsigned count, struct model_ringloop **ret_loops,
-                        const char **ret_call)
+static int make_loops(struct server *server, unsigned count, struct model_ringloop **ret_loops)
 {
     CHECK(count <= server->listener_sets);
-    *ret_call = "memory";
     struct model_ringloop *all = aligned_alloc(CACHE_LINE, count * sizeof(*all));
     if (!all)
         return -ENOMEM;
@@ -66,16 +123,13 @@ int model_ringloops_new(struct server *server, unsigned count, struct model_ring
     }
     int rc = 0;
     for (unsigned i = 0; i < count && rc == 0; i++)
-        rc = open_loop(&all[i], ret_call);
+        rc = open_loop(&all[i]);
     return rc;
 }
 
-void model_ringloops_free(struct model_ringloop *loops)
+static void free_loops(struct model_ringloop *loops)
 {
-    if (!loops)
-        return;
-    unsigned count = loops->count;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; loops && i < loops->count; i++) {
         struct model_ringloop *loop = &loops[i];
         model_ring_close(&loop->ring);
         if (loop->worker.reader)
@@ -89,6 +143,25 @@ void model_ringloops_free(struct model_ringloop *loops)
     free(loops);
 }
 
+/* Whether there is a ring for every loop: what the master could make, a worker with fewer rights
+ * may not, or there is no memory for so many. */
+static bool open_rings(struct model_ringloop *loops)
+{
+    for (unsigned i = 0; i < loops->count; i++) {
+        const char *call;
+        int rc = model_ring_open(&loops[i].ring, &call);
+        if (rc < 0) {
+            char why[WHY_MAX];
+            explain(call, -rc, why, sizeof(why));
+            log_error(LOG_WARNING, "model uring %s; percore serves in its place", why);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- running ---- */
+
 static int run_loop(void *loops, unsigned index)
 {
     return model_ringloop_run((struct model_ringloop *)loops + index);
@@ -98,22 +171,22 @@ static void stop(void *loops)
 {
     struct model_ringloop *first = loops;
     atomic_store(&first->server->phase, SERVER_STOPPING);
-    model_ringloops_wake(first);
+    model_ringloop_wake_all(first);
 }
 
 int model_uring_run(struct server *server)
 {
     struct model_ringloop *loops = NULL;
-    const char *call = "";
-    int rc = model_ringloops_new(server, server->threads, &loops, &call);
+    int rc = make_loops(server, server->threads, &loops);
+    bool possible = rc == 0 && open_rings(loops);
     struct model_threads threads = {
         .count = server->threads,
         .run = run_loop,
         .stop = stop,
         .context = loops,
     };
-    if (rc == 0)
+    if (possible)
         rc = model_threads_run(&threads);
-    model_ringloops_free(loops);
-    return rc;
+    free_loops(loops);
+    return rc == 0 && !possible ? model_percore_run(server) : rc;
 }

@@ -252,7 +252,7 @@ int os_socket_local(int fd, struct os_socket_address *ret_address)
     return 0;
 }
 
-static bool is_error_of_connection(int error)
+bool os_socket_lost_connection(int error)
 {
     switch (error) {
     case EINTR:
@@ -279,7 +279,7 @@ int os_socket_accept(int listener_fd, struct os_socket_address *ret_peer)
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
             return fd;
-        if (!is_error_of_connection(errno))
+        if (!os_socket_lost_connection(errno))
             return -errno;
     }
 }

@@ -63,3 +63,7 @@ MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
 /* Accepts one connection. -EAGAIN when none waits; errors of the connection
  * itself (ECONNABORTED and network errors, see accept(2)) are skipped over. */
 MUST_USE int os_socket_accept(int listener_fd, struct os_socket_address *ret_peer);
+
+/* Whether accept(2) failed with `error` for the sake of the connection it was about to accept,
+ * which is lost: the next one may do. */
+bool os_socket_lost_connection(int error);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a ring's loop accepts: the kernel goes on accepting from a listener with
+ * one entry, and each connection is a completion.
+ */
+#pragma once
+
+#include <liburing.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct model_ringloop;
+
+/* A listener of a loop; zeroed at first. */
+struct model_ringdoor {
+    bool accepting;  /* an accept is under way */
+    bool many;       /* that goes on after the first */
+    bool cancelling; /* and is to end */
+    bool last;       /* a drain has begun it, to find who still waits */
+    bool empty;      /* it has found nobody */
+};
+
+/* Acts on the completion of an accept. `number` is that of the listener. */
+void model_ringdoor_accepted(struct model_ringloop *loop, size_t number,
+                             const struct io_uring_cqe *done);
+
+/* Once for each turn: accepts wherever there is room. */
+void model_ringdoors_keep(struct model_ringloop *loop);
+
+/* Once for each turn of a drain: whom the kernel has let in is served; from then on it lets nobody
+ * in, once the other processes have let go of the listeners too. Returns whether all are shut. */
+bool model_ringdoors_shut(struct model_ringloop *loop);
+
+/* Serves what other loops have handed over. */
+void model_ringdoors_take_handed(struct model_ringloop *loop);
