@@ -73,9 +73,9 @@ int model_ring_open(struct model_ring *ring, const char **ret_call)
         return rc;
     }
     *ret_call = "io_uring_register";
-    rc = check_operations(ring);
+    rc = provide_all(ring);
     if (rc == 0)
-        rc = provide_all(ring);
+        rc = check_operations(ring);
     if (rc < 0)
         return rc;
     *ret_call = "memory";

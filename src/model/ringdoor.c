@@ -172,7 +172,7 @@ bool model_ringdoors_shut(struct model_ringloop *loop)
             continue;
         if (door->accepting) {
             stop_accepting(loop, i);
-        } else if (!door->empty && room_in(loop) > 0) {
+        } else if (!door->empty && loop->drain_idle_ns != 0 && room_in(loop) > 0) {
             accept_rest(loop, i);
         } else {
             os_file_close(*fd);

@@ -63,7 +63,9 @@ static void explain(const char *call, int error, char *why, size_t size)
     if (disabled > 0)
         snprintf(cause, sizeof(cause), " (kernel.io_uring_disabled is %d)", disabled);
     else if (error == EPERM)
-        snprintf(cause, sizeof(cause), " (a system call filter forbids it)");
+        snprintf(cause, sizeof(cause), " (a filter of system calls forbids it)");
+    else if (error == ENOSYS)
+        snprintf(cause, sizeof(cause), " (this kernel has it not, or a filter hides it)");
     else if (error == EINVAL || error == EOPNOTSUPP)
         snprintf(cause, sizeof(cause), " (it needs Linux 6.1)");
     snprintf(why, size, "cannot run here: %s: %s%s", call, strerror(error), cause);

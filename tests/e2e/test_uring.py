@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""What is special about rings: they may be forbidden, run out of buffers, and hear too early."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.crowd import Crowd
+from tests.e2e.load import Load
+from tests.e2e.running import WEIR, Server
+from tests.e2e.wire import Connection, connect, parse_answer
+
+# The same on every architecture.
+SETUP, REGISTER = "425", "427"
+RECEIVE = 27  # the kernel's number of the operation
+WITHOUT_CALL = (sys.executable, str(Path(__file__).with_name("without_call.py")))
+
+pytestmark = pytest.mark.parametrize("model", ["uring"])
+
+
+def model_of(running: Server) -> str:
+    found = re.search(r"^model (\w+)", running.messages(), re.MULTILINE)
+    assert found, running.messages()
+    return found[1]
+
+
+@pytest.fixture
+def rings(server: ServerFactory) -> ServerFactory:
+    """Starts servers, where they can have rings."""
+    if model_of(server()) != "uring":
+        pytest.skip("this machine allows no rings")
+    return server
+
+
+def slow(address: tuple[str, int]) -> Connection:
+    """One with a receive buffer that holds little."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(20)
+    made.connect(address)
+    return Connection(made)
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "told"),
+    [
+        (SETUP, "EPERM", "io_uring_setup: Operation not permitted"),
+        (SETUP, "ENOSYS", "io_uring_setup: Function not implemented"),
+        (REGISTER, "EACCES", "io_uring_register: Permission denied"),
+    ],
+)
+def test_where_it_is_forbidden_percore_serves_and_it_is_said(
+    server: ServerFactory, number: str, error: str, told: str
+) -> None:
+    wrapper = (*WITHOUT_CALL, number, error)
+    running = server(wrapper=wrapper)
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+    said = [line for line in running.messages().splitlines() if "uring" in line]
+    assert len(said) == 1
+    assert said[0].startswith(f"model percore (uring: cannot run here: {told}")
+    listed = subprocess.run([*wrapper, WEIR, "models"], capture_output=True, text=True, check=True)
+    line = next(line for line in listed.stdout.splitlines() if line.startswith("uring "))
+    assert told in line
+    assert "percore serves in its place" in line
+
+
+@pytest.mark.usefixtures("rings")
+def test_where_it_is_allowed_nothing_is_said() -> None:
+    listed = subprocess.run([WEIR, "models"], capture_output=True, text=True, check=True)
+    assert "in its place" not in listed.stdout
+
+
+def resident_kib(running: Server) -> int:
+    status = "".join(Path(f"/proc/{each.pid}/status").read_text() for each in running.workers())
+    return sum(int(kib) for kib in re.findall(r"^RssAnon:\s+(\d+) kB", status, re.MULTILINE))
+
+
+def test_idle_connections_hold_no_buffers(rings: ServerFactory) -> None:
+    count = 2000
+    running = rings("--threads", "1")
+    with Crowd(running.address, 300) as crowd:
+        crowd.ask_once()  # every buffer of the ring has been used, and there are warm ones to send
+    before = resident_kib(running)
+    with Crowd(running.address, count) as crowd:
+        crowd.ask_once()
+        assert resident_kib(running) - before < count * 1.0
+
+
+def receiving(running: Server) -> list[int]:
+    """For each ring, how many receives wait in it."""
+    found = []
+    for worker in running.workers():
+        folder = Path(f"/proc/{worker.pid}")
+        for fd in os.listdir(folder / "fd"):
+            if os.readlink(folder / "fd" / fd) == "anon_inode:[io_uring]":
+                told = (folder / "fdinfo" / fd).read_text()
+                if "PollList" not in told:
+                    pytest.skip("this kernel does not tell what a ring waits for")
+                found.append(len(re.findall(rf"op={RECEIVE},", told)))
+    return found
+
+
+def test_no_ring_holds_more_than_its_share(rings: ServerFactory) -> None:
+    running = rings("--threads", "2")
+    with Crowd(running.address, 64) as crowd:
+        crowd.ask_once()
+        deadline = time.monotonic() + 5
+        while sum(counts := receiving(running)) < 64:
+            assert time.monotonic() < deadline, counts
+        assert len(counts) == 2
+        assert max(counts) <= 0.6 * 64
+
+
+def test_more_at_once_than_there_are_buffers(rings: ServerFactory) -> None:
+    running = rings("--threads", "1")
+    (worker,) = running.workers()
+    with Crowd(running.address, 600) as crowd:
+        crowd.ask_once()
+        os.kill(worker.pid, signal.SIGSTOP)
+        try:
+            for member in crowd.members:
+                member.socket.send(crowd.request)
+        finally:
+            os.kill(worker.pid, signal.SIGCONT)
+        for member in crowd.members:
+            member.socket.setblocking(True)
+            member.socket.settimeout(20)
+            answer, rest = parse_answer(member.socket.recv(65536)) or (None, b"")
+            assert answer
+            assert (answer.status, answer.body, rest) == (200, b"hello\n", b"")
+
+
+def test_no_thread_of_the_kernel_works_for_it(rings: ServerFactory, site: Path) -> None:
+    content = os.urandom(300_000)
+    (site / "big.bin").write_bytes(content)
+    running = rings()
+    with Load(running.address, "/big.bin", content, clients=8, keep=True) as load:
+        load.wait_for(200)
+        names = {
+            task.read_text().strip()
+            for worker in running.workers()
+            for task in Path(f"/proc/{worker.pid}/task").glob("*/comm")
+        }
+        count = load.stop()
+    assert (count.wrong, count.cut, count.unanswered) == ([], 0, 0)
+    assert not [name for name in names if name.startswith("iou-")]
+
+
+@pytest.mark.parametrize("size", [100, 20_000, 60_000, 200_000])
+def test_requests_that_come_before_the_answers_are_read(
+    rings: ServerFactory, site: Path, size: int
+) -> None:
+    """More than buffers hold: what is heard too early waits, and nothing is lost or mixed up."""
+    content = os.urandom(size)
+    (site / "file.bin").write_bytes(content)
+    count = max(100, 30_000_000 // (size + 2000))
+    request = b"GET /file.bin HTTP/1.1\r\nHost: a\r\nX: %s\r\n\r\n" % (b"x" * 900)
+    requests = request * count
+    running = rings()
+    with connect(running.address) as connection:
+        sent = 0
+        while sent < len(requests) and select.select([], [connection.socket], [], 0.3)[1]:
+            sent += connection.socket.send(requests[sent : sent + 65536])
+        sender = threading.Thread(target=connection.send, args=(requests[sent:],))
+        sender.start()
+        for _ in range(count):
+            answer = connection.read()
+            assert answer.status == 200
+            assert answer.body == content
+        sender.join()
+
+
+def test_a_body_in_memory_arrives_whole_at_a_slow_reader(rings: ServerFactory, site: Path) -> None:
+    """Sends that are not whole: the entry may leave the cache meanwhile, its bytes may not."""
+    content = os.urandom(1_500_000)
+    path = site / "big.bin"
+    path.write_bytes(content)
+    running = rings("--cache-file-max", "4M", "--cache-size", "8M")
+    with connect(running.address) as connection:
+        assert connection.get("/big.bin").body == content
+        assert connection.get("/big.bin").body == content
+    connection = slow(running.address)
+    try:
+        connection.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        got = [connection.socket.recv(4096)]
+        path.unlink()
+        path.write_bytes(os.urandom(10))
+        with connect(running.address) as other:
+            while len(other.get("/big.bin").body) != 10:
+                pass
+        while more := connection.socket.recv(65536):
+            got.append(more)
+    finally:
+        connection.close()
+    assert b"".join(got).partition(b"\r\n\r\n")[2] == content
+
+
+def test_resets_in_the_middle_of_sends_leave_nothing_behind(
+    rings: ServerFactory, site: Path
+) -> None:
+    (site / "big.bin").write_bytes(os.urandom(60_000))
+    running = rings("--threads", "1")
+    request = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
+    for number in range(100):
+        connection = slow(running.address)
+        connection.send(request * 100)
+        if number % 2:
+            connection.socket.recv(1000)
+        connection.reset()
+    deadline = time.monotonic() + 10
+    while sum(receiving(running)) > 0:
+        assert time.monotonic() < deadline
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
