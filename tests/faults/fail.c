@@ -104,6 +104,8 @@ static long fail(int error)
 #define POINTER(name, kind) INSTEAD_OF(name, kind, error ? (fail(error), 0) : NEXT(c))
 #define CODE(name, kind)    INSTEAD_OF(name, kind, error ? error : NEXT(c))
 
+#define RETURNED(name, kind) INSTEAD_OF(name, kind, error ? -error : NEXT(c))
+
 /* The third argument is a length. */
 #define COUNTED(name, kind) \
     INSTEAD_OF(name, kind, error == FEW ? NEXT((c + 1) / 2) : error ? fail(error) : NEXT(c))
@@ -128,6 +130,7 @@ PLAIN(fork, fork)
 PLAIN(getrandom, getrandom)
 PLAIN(ftruncate, truncate)
 PLAIN(ftruncate64, truncate)
+PLAIN(getpeername, getsockname)
 PLAIN(getsockname, getsockname)
 PLAIN(getsockopt, getsockname)
 PLAIN(listen, listen)
@@ -374,18 +377,11 @@ __attribute__((visibility("default"))) int posix_memalign(void **ret, size_t ali
 
 /* ---- the rings, which liburing asks for by itself ---- */
 
-int fail_ring_setup(unsigned entries, void *ring,
-                    void *parameters) __asm__("io_uring_queue_init_params");
-__attribute__((visibility("default"))) int fail_ring_setup(unsigned entries, void *ring,
-                                                           void *parameters)
-{
-    static _Atomic(next_function) known;
-    int error = failure_of(KIND_uring_setup);
-    if (error)
-        return -error;
-    return (int)next_of(&known, "io_uring_queue_init_params")((long)entries, (long)ring,
-                                                              (long)parameters, 0, 0, 0);
-}
+RETURNED(io_uring_queue_init_params, uring_setup)
+RETURNED(io_uring_register, uring_register)
+RETURNED(io_uring_register_buf_ring, uring_register)
+RETURNED(io_uring_submit, uring_enter)
+RETURNED(io_uring_submit_and_wait_timeout, uring_enter)
 
 /* ---- who dies ---- */
 
