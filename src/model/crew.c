@@ -320,7 +320,7 @@ static void close_all(struct model_reactor *r)
     end_pumps(crew, model_pump_end);
 }
 
-const struct model_placement model_crew_placement = {
+static const struct model_placement crew_placement = {
     .place = place,
     .ready = ready,
     .turned = turned,
@@ -331,7 +331,8 @@ const struct model_placement model_crew_placement = {
 
 /* ---- making and ending ---- */
 
-int model_crew_new(struct server *server, struct model_crew **ret_crew)
+/* Makes the queue and what the threads need; none runs yet. */
+static int new_crew(struct server *server, struct model_crew **ret_crew)
 {
     size_t size = sizeof(struct model_crew) + server->threads * sizeof(struct crew_thread);
     struct model_crew *crew = aligned_alloc(CACHE_LINE, size);
@@ -355,7 +356,8 @@ int model_crew_new(struct server *server, struct model_crew **ret_crew)
     return rc;
 }
 
-int model_crew_start(struct model_crew *crew, struct model_reactor *loop)
+/* Where it fails some may run, which free_crew ends. */
+static int start_threads(struct model_crew *crew, struct model_reactor *loop)
 {
     crew->loop = loop;
     int rc = 0;
@@ -367,7 +369,8 @@ int model_crew_start(struct model_crew *crew, struct model_reactor *loop)
     return rc;
 }
 
-void model_crew_free(struct model_crew *crew)
+/* Ends and joins the threads; the loop does not run any more, and is still there. */
+static void free_crew(struct model_crew *crew)
 {
     if (!crew)
         return;
@@ -388,4 +391,22 @@ void model_crew_free(struct model_crew *crew)
     if (crew->queue.ring)
         model_queue_done(&crew->queue);
     free(crew);
+}
+
+int model_crew_run(struct server *server)
+{
+    struct model_crew *crew = NULL;
+    struct model_reactor *loop = NULL;
+    int rc = new_crew(server, &crew);
+    if (rc == 0)
+        rc = model_reactors_new(server, 1, &crew_placement, crew, &loop);
+    if (rc == 0)
+        rc = start_threads(crew, loop);
+    if (rc == 0) {
+        model_reactor_run(loop);
+        rc = loop->status;
+    }
+    free_crew(crew);
+    model_reactors_free(loop);
+    return rc;
 }

@@ -18,23 +18,8 @@
 
 #include "base/check.h"
 
-struct model_crew;
-struct model_placement;
-struct model_reactor;
 struct server;
 
-/* Makes the queue (server->pool_queue) and what the server->threads threads
- * need; none runs yet. 0 or -errno, with *ret_crew for model_crew_free. */
-MUST_USE int model_crew_new(struct server *server, struct model_crew **ret_crew);
-
-/* How a loop is given to the crew: the `placement` of model_reactors_new, with the
- * crew as its `place`. It can be copied, and hooks that are NULL in it set. */
-extern const struct model_placement model_crew_placement;
-
-/* Starts the threads for this loop, which is the only one of its process. 0 or
- * -errno: then some may run, which model_crew_free ends. */
-MUST_USE int model_crew_start(struct model_crew *crew, struct model_reactor *loop);
-
-/* Ends and joins the threads, and frees. The loop does not run any more, and is
- * still there. Accepts NULL. */
-void model_crew_free(struct model_crew *crew);
+/* Serves with one loop and server->threads threads, and a queue of server->pool_queue
+ * connections between them, until the server has stopped. 0 or -errno. */
+MUST_USE int model_crew_run(struct server *server);

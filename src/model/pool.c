@@ -11,24 +11,10 @@
  */
 #include "model/crew.h"
 #include "model/model.h"
-#include "model/reactor.h"
 
 int model_pool_run(struct server *server);
 
 int model_pool_run(struct server *server)
 {
-    struct model_crew *crew = NULL;
-    struct model_reactor *loop = NULL;
-    int rc = model_crew_new(server, &crew);
-    if (rc == 0)
-        rc = model_reactors_new(server, 1, &model_crew_placement, crew, &loop);
-    if (rc == 0)
-        rc = model_crew_start(crew, loop);
-    if (rc == 0) {
-        model_reactor_run(loop);
-        rc = loop->status;
-    }
-    model_crew_free(crew);
-    model_reactors_free(loop);
-    return rc;
+    return model_crew_run(server);
 }
