@@ -2,6 +2,7 @@
 #include "model/reactor.h"
 
 #include "model/connection.h"
+#include "model/intake.h"
 #include "model/model.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -26,36 +27,6 @@ static int watch(const struct model_reactor *r, enum model_event kind, int fd, u
 
 /* ---- making and ending ---- */
 
-static int *listener_set(const struct model_reactor *r)
-{
-    const struct server *server = r->server;
-    return server->listeners + (size_t)r->index * server->listener_count;
-}
-
-/* The master passes connections to this loop, or still may. */
-static bool has_intake(const struct model_reactor *r)
-{
-    return r->index == 0 && r->server->intake.fd >= 0;
-}
-
-static int set_watched(const struct model_reactor *r, int fd, bool watched)
-{
-    if (watched)
-        return watch(r, MODEL_EVENT_LISTENER, fd, EPOLLIN);
-    return epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0 ? -errno : 0;
-}
-
-static int set_listening(struct model_reactor *r, bool listening)
-{
-    int rc = has_intake(r) ? set_watched(r, r->server->intake.fd, listening) : 0;
-    const int *set = listener_set(r);
-    for (unsigned i = 0; i < r->server->listener_count && rc == 0; i++)
-        if (set[i] >= 0)
-            rc = set_watched(r, set[i], listening);
-    r->listening = listening;
-    return rc;
-}
-
 static int open_reactor(struct model_reactor *r)
 {
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -71,7 +42,7 @@ static int open_reactor(struct model_reactor *r)
     if (rc == 0 && r->index == 0)
         rc = watch(r, MODEL_EVENT_SIGNAL, r->server->signal_fd, EPOLLIN);
     if (rc == 0)
-        rc = set_listening(r, true);
+        rc = model_intake_listen(r, true);
     return rc;
 }
 
@@ -228,19 +199,9 @@ static void take_handed(struct model_reactor *r)
 static void stop_listening(struct model_reactor *r, uint64_t again_ns)
 {
     if (r->listening)
-        (void)set_listening(r, false); /* a listener that stays in is only woken for in vain */
+        (void)model_intake_listen(r,
+                                  false); /* a listener that stays in is only woken for in vain */
     r->listen_again_ns = again_ns;
-}
-
-/* No more comes from the master. What still waits is for this worker's successor. */
-static void end_intake(struct model_reactor *r)
-{
-    if (!has_intake(r))
-        return;
-    if (r->listening)
-        (void)set_listening(r, false);
-    os_file_close(r->server->intake.fd);
-    r->server->intake.fd = -1;
 }
 
 /* Accepts a good number of connections; whether more may be waiting. */
@@ -256,7 +217,7 @@ static bool accept_from(struct model_reactor *r, int listener_fd)
         if (fd == -EAGAIN)
             return false;
         if (fd == -EPIPE) {
-            end_intake(r);
+            model_intake_end_passing(r);
             return false;
         }
         if (fd < 0) {
@@ -278,7 +239,7 @@ static bool accept_from(struct model_reactor *r, int listener_fd)
 /* A drain goes on until the master has passed what it had accepted. */
 static bool may_listen(const struct model_reactor *r)
 {
-    return !r->retiring || has_intake(r);
+    return !r->retiring || model_intake_is_passed(r);
 }
 
 static void listen_again_when_possible(struct model_reactor *r)
@@ -287,7 +248,8 @@ static void listen_again_when_possible(struct model_reactor *r)
         return;
     r->listen_again_ns = 0;
     if (!is_full(choose_owner(r)))
-        (void)set_listening(r, true); /* fails for want of memory only: tried again next turn */
+        (void)model_intake_listen(r,
+                                  true); /* fails for want of memory only: tried again next turn */
 }
 
 /* ---- draining ---- */
@@ -309,18 +271,13 @@ static void close_idle(struct model_reactor *r)
  * let go of the listeners too. */
 static void close_listeners(struct model_reactor *r)
 {
-    int *set = listener_set(r);
+    const int *set = model_intake_listeners(r);
     bool listening = r->listening;
     uint64_t until_ns = r->now_ns + r->server->drain_idle_ns;
     for (unsigned i = 0; i < r->server->listener_count && listening; i++)
         while (set[i] >= 0 && accept_from(r, set[i]) && os_clock_now_ns() < until_ns)
             continue;
-    if (r->listening && !has_intake(r)) /* out of the epoll set first: it outlives our descriptor */
-        (void)set_listening(r, false);
-    for (unsigned i = 0; i < r->server->listener_count; i++) {
-        os_file_close(set[i]);
-        set[i] = -1;
-    }
+    model_intake_close_listeners(r);
 }
 
 static void begin_drain(struct model_reactor *r)
@@ -376,7 +333,7 @@ static bool others_are_there(const struct model_reactor *r)
  * this worker was told to drain, it does not: what comes later is for its successor. */
 static bool awaits_end(const struct model_reactor *r)
 {
-    return has_intake(r) && r->drain_idle_ns != 0;
+    return model_intake_is_passed(r) && r->drain_idle_ns != 0;
 }
 
 /* Whether the loop goes on. */
@@ -390,7 +347,7 @@ static bool follow_phase(struct model_reactor *r)
     if (r->drain_idle_ns != 0 && r->now_ns >= r->drain_idle_ns)
         close_idle(r);
     if (phase == SERVER_STOPPING || r->now_ns >= r->drain_end_ns) {
-        end_intake(r);
+        model_intake_end_passing(r);
         close_all(r);
     }
     return awaits_end(r) || others_are_there(r) || !leave(r);
