@@ -166,6 +166,20 @@ int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver, struct os_socket_ad
     return fd;
 }
 
+/* The sender sets `tell` and then looks at `ended`; here it is the other way round, so that one of
+ * the two sees the other. */
+void ipc_fdpass_ended(const struct ipc_fdpass_receiver *receiver)
+{
+    struct ipc_fdpass_tally *tally = receiver->tally;
+    if (!tally)
+        return;
+    atomic_fetch_add(&tally->ended, 1);
+    if (!atomic_load(&tally->tell) || !atomic_exchange(&tally->tell, false))
+        return;
+    uint64_t one = 1;
+    (void)!write(receiver->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
+}
+
 void ipc_fdpass_bury(const struct ipc_fdpass_channel *channel, struct ipc_fdpass_tally *tally,
                      uint32_t number)
 {

@@ -21,19 +21,22 @@ struct ipc_fdpass_channel {
     int receiving_fd; /* -1 after either is closed */
 };
 
-/* What a receiver tells the sender; zero at first. Written by the receiving process only, or by
- * the sending one while there is no receiver. The numbers wrap around. */
+/* What a receiver tells the sender; zero at first. Written by the receiving process only, but for
+ * `tell`, or by the sending one while there is no receiver. The first two wrap around. */
 struct ipc_fdpass_tally {
     _Alignas(CACHE_LINE) _Atomic uint32_t taken; /* the number of the last message received */
     _Atomic uint32_t ended; /* connections that are over, or were lost with their process */
+    _Atomic uint32_t most;  /* connections that it can have; 0: any number */
+    _Atomic bool tell;      /* the sender waits for the next one that ends */
 };
 
 /* The receiving end, as the receiver holds it. */
 struct ipc_fdpass_receiver {
-    int fd; /* -1: there is none, or there is no more to come */
-    struct ipc_fdpass_tally *tally;
-    size_t files_max; /* descriptors that the process may have open */
-    int last_fd;      /* the number that the last one got, 0 at first: they are given from below */
+    int fd;                         /* -1: there is none, or there is no more to come */
+    struct ipc_fdpass_tally *tally; /* NULL: nobody wants to know */
+    int wake_fd;                    /* the sender's eventfd, for `tell` */
+    size_t files_max;               /* descriptors that the process may have open */
+    int last_fd; /* the number that the last one got, 0 at first: they are given from below */
 };
 
 /* 0 or -errno. */
@@ -62,17 +65,14 @@ bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel);
 MUST_USE int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver,
                                 struct os_socket_address *ret_peer);
 
-/* Counts a connection that was received as over. NULL: nobody wants to know. Any thread. */
-static inline void ipc_fdpass_ended(struct ipc_fdpass_tally *tally)
-{
-    if (tally)
-        atomic_fetch_add_explicit(&tally->ended, 1, memory_order_relaxed);
-}
+/* Counts a connection that was received as over, and wakes the sender if it waits for that. Any
+ * thread. */
+void ipc_fdpass_ended(const struct ipc_fdpass_receiver *receiver);
 
 /* Connections sent and not over yet, where `number` was the last one sent. */
 static inline uint32_t ipc_fdpass_load(const struct ipc_fdpass_tally *tally, uint32_t number)
 {
-    int32_t load = (int32_t)(number - atomic_load_explicit(&tally->ended, memory_order_relaxed));
+    int32_t load = (int32_t)(number - atomic_load(&tally->ended));
     return load > 0 ? (uint32_t)load : 0;
 }
 

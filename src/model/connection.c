@@ -32,7 +32,7 @@ void model_connection_close(struct model_reactor *r, struct model_connection *c)
      * this struct: the release pairs with the acquire in model_connection_begin. */
     atomic_store_explicit(&c->owner, NULL, memory_order_release);
     os_file_close(fd_of(r, c));
-    ipc_fdpass_ended(r->server->intake.tally);
+    ipc_fdpass_ended(&r->server->intake);
     if (atomic_fetch_sub_explicit(&r->live, 1, memory_order_release) == r->connections_max)
         model_reactor_has_room(r);
 }
@@ -132,7 +132,7 @@ int model_connection_accept(struct model_reactor *r, int listener_fd, struct ses
                                        : os_socket_accept(listener_fd, &address);
     if (fd >= 0 && (size_t)fd >= r->table_size) {
         os_file_close(fd);
-        ipc_fdpass_ended(intake->tally);
+        ipc_fdpass_ended(intake);
         fd = -EMFILE;
     }
     if (fd < 0) {

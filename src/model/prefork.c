@@ -8,7 +8,7 @@
  * that sees them all; for each worker a cache of its own, so that a file is read, kept and compared
  * with the disk by each of them, and one notices its change sooner than another.
  * Failure: a crash loses the connections of one worker; those on their way to it are served by its
- * successor. When all workers are full the channels fill, and then clients wait in the listeners.
+ * successor. When all have as many as they can, clients wait in the listeners.
  */
 #include "model/crew.h"
 #include "model/model.h"

@@ -126,7 +126,7 @@ void model_reactor_has_room(struct model_reactor *reactor)
 
 void model_reactor_ended(struct model_reactor *reactor)
 {
-    ipc_fdpass_ended(reactor->server->intake.tally);
+    ipc_fdpass_ended(&reactor->server->intake);
     unsigned live = atomic_fetch_sub_explicit(&reactor->live, 1, memory_order_release);
     bool drained = live == 1 && atomic_load(&reactor->server->phase) != SERVER_RUNNING;
     if (drained || live >= reactor->connections_max)

@@ -5,8 +5,9 @@
  * waits for the set as for one descriptor.
  *
  * At most one connection is in hand, accepted and not passed yet; as long as it is, no other is
- * accepted, and clients wait in the listeners' queues. Each channel is bounded by the kernel, so
- * that what waits for workers is bounded too.
+ * accepted, and clients wait in the listeners' queues. A worker that has as many as it can have is
+ * passed no more, lest one waits for it that another could serve. Each channel is bounded by the
+ * kernel, so that what waits for a worker that hangs is bounded too.
  */
 #include "server/dispatch.h"
 
@@ -19,13 +20,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     EVENTS = 64,
     ACCEPTS = 64,        /* from one listener, before the master looks at other things */
     LAST_ACCEPTS = 4096, /* from one listener, when it is to be closed: its backlog */
-    LISTENER = -1        /* in place of a worker's index, in an event */
+    LISTENER = -1,       /* in place of a worker's index, in an event */
+    WAKE = -2
 };
 #define PAUSE_NS (OS_CLOCK_SECOND / 10)
 
@@ -38,6 +42,7 @@ struct slot {
 
 struct server_dispatch {
     int epoll_fd;
+    int wake_fd; /* an eventfd: a worker that was at its bound is not any more */
     int *listeners;
     unsigned listener_count;
     unsigned workers;
@@ -124,9 +129,11 @@ static int make(struct server_dispatch *d)
         return -errno;
     d->tallies = page;
     d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (d->epoll_fd < 0)
+    d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (d->epoll_fd < 0 || d->wake_fd < 0)
         return -errno;
-    return open_channels(d);
+    int rc = watch(d, EPOLL_CTL_ADD, d->wake_fd, WAKE, EPOLLIN);
+    return rc < 0 ? rc : open_channels(d);
 }
 
 int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
@@ -136,6 +143,7 @@ int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
         return -ENOMEM;
     *d = (struct server_dispatch){
         .epoll_fd = -1,
+        .wake_fd = -1,
         .workers = workers,
         .hand_fd = -1,
     };
@@ -152,6 +160,7 @@ static void free_private(struct server_dispatch *d)
 {
     os_file_close(d->hand_fd);
     os_file_close(d->epoll_fd);
+    os_file_close(d->wake_fd);
     for (unsigned i = 0; d->slots && i < d->workers; i++)
         ipc_fdpass_close(&d->slots[i].channel);
     free(d->listeners);
@@ -173,25 +182,41 @@ struct ipc_fdpass_receiver server_dispatch_keep(struct server_dispatch *dispatch
 {
     struct slot *slot = &dispatch->slots[index];
     struct ipc_fdpass_receiver receiver = { .fd = slot->channel.receiving_fd,
-                                            .tally = &dispatch->tallies[index] };
+                                            .tally = &dispatch->tallies[index],
+                                            .wake_fd = dispatch->wake_fd };
     slot->channel.receiving_fd = -1;
+    dispatch->wake_fd = -1;
     free_private(dispatch);
     return receiver;
 }
 
 /* ---- passing on ---- */
 
-/* Where no worker is, those to come are meant. */
-static int choose(struct server_dispatch *d)
+/* The worker for the next connection. Where none is, those to come are meant. */
+static int choose_now(struct server_dispatch *d)
 {
     for (unsigned i = 0; i < d->workers; i++) {
         const struct slot *slot = &d->slots[i];
+        uint32_t most = atomic_load(&d->tallies[i].most);
+        uint32_t load = ipc_fdpass_load(&d->tallies[i], slot->number);
         d->balance[i] = (struct server_balance_worker){
-            .load = ipc_fdpass_load(&d->tallies[i], slot->number),
-            .takes = !slot->full && (slot->up || d->up == 0),
+            .load = load,
+            .takes = !slot->full && (slot->up || d->up == 0) && (most == 0 || load < most),
         };
     }
     return server_balance_choose(d->balance, d->workers, d->next);
+}
+
+/* The same, but where there is none the workers are asked to tell of the next connection that ends,
+ * and one that ended meanwhile is not missed. */
+static int choose(struct server_dispatch *d)
+{
+    int index = choose_now(d);
+    if (index >= 0)
+        return index;
+    for (unsigned i = 0; i < d->workers; i++)
+        atomic_store(&d->tallies[i].tell, true);
+    return choose_now(d);
 }
 
 /* Passes on what is in hand. Where it cannot, it stays there until a channel has room, or a pause
@@ -286,12 +311,15 @@ void server_dispatch_act(struct server_dispatch *dispatch)
     struct server_dispatch *d = dispatch;
     if (os_clock_now_ns() >= d->again_ns)
         d->again_ns = 0;
+    uint64_t woken;
     struct epoll_event events[EVENTS];
     int count = epoll_wait(d->epoll_fd, events, EVENTS, 0);
     for (int i = 0; i < count; i++) {
         int whose = (int)(events[i].data.u64 >> 32);
         if (whose == LISTENER)
             accept_from(d, (int)(uint32_t)events[i].data.u64, ACCEPTS);
+        else if (whose == WAKE)
+            (void)!read(d->wake_fd, &woken, sizeof(woken)); /* what for is looked up anyway */
         else
             d->slots[whose].full = false;
     }

@@ -50,8 +50,8 @@ int server_dispatch_fd(const struct server_dispatch *dispatch);
 uint64_t server_dispatch_due_ns(const struct server_dispatch *dispatch);
 
 /* Accepts a bounded number of connections and passes them on. What cannot be passed on, for all
- * channels are full, is kept, and nothing else accepted, until there is room. Out of descriptors,
- * it pauses, and says so in the error log. */
+ * workers have as many as they can or their channels are full, is kept, and nothing else accepted,
+ * until there is room. Out of descriptors, it pauses, and says so in the error log. */
 void server_dispatch_act(struct server_dispatch *dispatch);
 
 /* Accepts no more; with `last`, what waits in the listeners first, as far as the channels have

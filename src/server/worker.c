@@ -267,10 +267,12 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
         log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-server.signal_fd));
         return server.signal_fd;
     }
+    server.intake.files_max = files;
+    if (server.intake.tally)
+        atomic_store(&server.intake.tally->most, server.connections_max);
     bool go = may_serve(plan);
     log_error_divert(NULL, NULL);
     os_file_close(plan->ready_fd);
-    server.intake.files_max = files;
     int rc = go ? plan->model->run(&server) : 0;
     os_file_close(server.signal_fd);
     if (rc < 0)

@@ -79,7 +79,7 @@ def test_who_comes_when_it_is_full_of_idle_ones_waits_until_one_leaves(
 ) -> None:
     running = server("--connections", str(BOUND), "--workers", "1")  # the bound is each worker's
     with Crowd(running.address, REQUEST) as holders, Crowd(running.address, REQUEST) as others:
-        holders.grow(BOUND, 20)
+        holders.grow(BOUND * len(running.workers()), 20)  # it is for each worker
         late = others.begin()
         assert not others.answered(late, 0.3), "the bound was not kept"
         holders.leave(holders.clients[0])

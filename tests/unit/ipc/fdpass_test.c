@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -265,11 +266,11 @@ static void the_load_is_what_was_sent_and_has_not_ended(void **state)
     receive_and_close(p);
     receive_and_close(p);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 3);
-    ipc_fdpass_ended(&p->tally);
+    ipc_fdpass_ended(&p->receiver);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 2);
     receive_and_close(p);
-    ipc_fdpass_ended(&p->tally);
-    ipc_fdpass_ended(&p->tally);
+    ipc_fdpass_ended(&p->receiver);
+    ipc_fdpass_ended(&p->receiver);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 0);
 }
 
@@ -295,14 +296,29 @@ static void a_message_that_was_taken_and_not_counted_is_found_missing(void **sta
         send_numbered(p, i);
     receive_and_close(p);
     struct ipc_fdpass_tally other = { 0 };
-    struct ipc_fdpass_receiver dies = { p->receiver.fd, &other, FILES, 0 };
+    struct ipc_fdpass_receiver dies = { p->receiver.fd, &other, -1, FILES, 0 };
     struct os_socket_address peer;
     os_file_close(ipc_fdpass_receive(&dies, &peer));
     ipc_fdpass_bury(&p->channel, &p->tally, 3);
     receive_and_close(p);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 1);
-    ipc_fdpass_ended(&p->tally);
+    ipc_fdpass_ended(&p->receiver);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 0);
+}
+
+static void a_sender_that_waits_is_told_of_one_end(void **state)
+{
+    struct passage *p = *state;
+    uint64_t told;
+    p->receiver.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ipc_fdpass_ended(&p->receiver);
+    assert_int_equal(read(p->receiver.wake_fd, &told, sizeof(told)), -1);
+    atomic_store(&p->tally.tell, true);
+    for (int i = 0; i < 3; i++)
+        ipc_fdpass_ended(&p->receiver);
+    assert_int_equal(read(p->receiver.wake_fd, &told, sizeof(told)), sizeof(told));
+    assert_int_equal(told, 1);
+    os_file_close(p->receiver.wake_fd);
 }
 
 static void the_numbers_may_wrap_around(void **state)
@@ -314,7 +330,7 @@ static void the_numbers_may_wrap_around(void **state)
     assert_int_equal(ipc_fdpass_load(&p->tally, 0), 1);
     receive_and_close(p);
     assert_int_equal(ipc_fdpass_load(&p->tally, 0), 1);
-    ipc_fdpass_ended(&p->tally);
+    ipc_fdpass_ended(&p->receiver);
     assert_int_equal(ipc_fdpass_load(&p->tally, 0), 0);
 }
 
@@ -333,6 +349,7 @@ int main(void)
         TEST(the_load_is_what_was_sent_and_has_not_ended),
         TEST(a_death_leaves_the_load_that_waits),
         TEST(a_message_that_was_taken_and_not_counted_is_found_missing),
+        TEST(a_sender_that_waits_is_told_of_one_end),
         TEST(the_numbers_may_wrap_around),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,7 @@ static unsigned be_worker(const struct stage *stage, unsigned index, unsigned co
         while (taken < count && (fd = ipc_fdpass_receive(&receiver, &peer)) >= 0)
             taken++;
         for (unsigned i = 0; i < ended; i++)
-            ipc_fdpass_ended(receiver.tally);
+            ipc_fdpass_ended(&receiver);
         _exit((int)taken + (fd == -EPIPE ? 100 : 0));
     }
     int status;
@@ -203,6 +203,38 @@ static void when_all_channels_are_full_one_stays_in_hand_and_the_rest_outside(vo
     assert_int_equal(count_descriptors(), before + 900);
 }
 
+/* A process that is worker `index` and can have `most` connections: it has none yet. */
+static void set_bound(const struct stage *stage, unsigned index, uint32_t most)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct ipc_fdpass_receiver receiver = server_dispatch_keep(stage->dispatch, index);
+        atomic_store(&receiver.tally->most, most);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void who_has_as_many_as_it_can_gets_no_more_and_whoever_ends_one_gets_the_next(void **state)
+{
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < WORKERS; i++)
+        set_bound(stage, i, 5);
+    start_all(stage);
+    connect_clients(stage, 20);
+    act_until_quiet(stage);
+    for (unsigned round = 0; round < 2; round++) {
+        assert_int_equal(be_worker(stage, 1, CLIENTS_MAX, 2), round == 0 ? 5 : 2);
+        assert_true(is_readable(stage));
+        act_until_quiet(stage);
+    }
+    assert_int_equal(be_worker(stage, 0, CLIENTS_MAX, 0), 5);
+    assert_int_equal(be_worker(stage, 1, CLIENTS_MAX, 0), 2);
+    assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 5);
+}
+
 static void who_waits_when_it_stops_is_passed_on_and_then_comes_the_end(void **state)
 {
     struct stage *stage = *state;
@@ -258,6 +290,7 @@ int main(void)
         TEST(whose_connections_have_ended_gets_the_next_ones),
         TEST(what_waits_for_a_worker_that_dies_is_its_successors),
         TEST(when_all_channels_are_full_one_stays_in_hand_and_the_rest_outside),
+        TEST(who_has_as_many_as_it_can_gets_no_more_and_whoever_ends_one_gets_the_next),
         TEST(who_waits_when_it_stops_is_passed_on_and_then_comes_the_end),
         TEST(who_waits_is_left_to_others_who_listen_there_too),
         TEST(what_is_in_hand_when_it_stops_is_passed_on_when_there_is_room),
