@@ -77,7 +77,7 @@ def test_who_comes_when_it_is_full_waits_and_is_served(server: ServerFactory) ->
 def test_who_comes_when_it_is_full_of_idle_ones_waits_until_one_leaves(
     server: ServerFactory,
 ) -> None:
-    running = server("--connections", str(BOUND), "--workers", "1")  # the bound is each worker's
+    running = server("--connections", str(BOUND))
     with Crowd(running.address, REQUEST) as holders, Crowd(running.address, REQUEST) as others:
         holders.grow(BOUND * len(running.workers()), 20)  # it is for each worker
         late = others.begin()
