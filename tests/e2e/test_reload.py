@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
-from tests.e2e.running import Process, Server, models, start
+from tests.e2e.running import WEIR, Process, Server, models, start
 from tests.e2e.test_stopping import begin_download, wait_until_refused
 from tests.e2e.wire import connect
 
@@ -73,6 +73,14 @@ def descriptors(process: Process) -> list[str]:
         with contextlib.suppress(FileNotFoundError):
             links.append(re.sub(r"\[\d+\]", "", os.readlink(folder / fd)))
     return sorted(links)
+
+
+def wait_until_holding(running: Server, held: list[str]) -> None:
+    """Waits until the master has let go of what it kept for earlier generations."""
+    deadline = time.monotonic() + RELOAD_S
+    while (now := descriptors(running.master)) != held:
+        assert time.monotonic() < deadline, f"{held} have become {now}"
+        time.sleep(0.005)
 
 
 def resident_kib(process: Process) -> int:
@@ -171,7 +179,7 @@ def test_a_bad_configuration_changes_nothing(
         assert connection.get("/hello.txt").status == 200, "the connection went on"
     wait_until_only(running, len(workers))
     assert running.workers() == workers
-    assert descriptors(running.master) == held
+    wait_until_holding(running, held)
 
     write(conf, site)
     assert reload(running)[0]
@@ -293,8 +301,6 @@ def test_reloads_under_load_fail_no_request(
     rounds = 50 if model in ("epoll", "percore") else 5
     running = configured(server, conf, "--drain-idle", "20ms")
     workers = len(running.workers())
-    assert reload(running)[0]
-    wait_until_only(running, workers)
     held, resident = descriptors(running.master), 0
     fast = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=False)
     kept = Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=True)
@@ -313,8 +319,8 @@ def test_reloads_under_load_fail_no_request(
     assert fast_count.parted == 0
     assert kept_count.failed == 0, kept_count
     wait_until_only(running, workers)
-    assert descriptors(running.master) == held
-    if rounds >= 50:
+    wait_until_holding(running, held)
+    if rounds >= 50 and b"__asan_init" not in WEIR.read_bytes():  # which keeps what is freed
         assert resident_kib(running.master) < resident + 1500, "reloads leave memory behind"
 
 
@@ -338,7 +344,7 @@ def test_several_generations_drain_at_once(server: ServerFactory, conf: Path, si
         for download in downloads:
             download.close()
     wait_until_only(running, workers)
-    assert descriptors(running.master) == held
+    wait_until_holding(running, held)
 
 
 def test_a_download_ends_with_the_time_to_drain(
@@ -361,7 +367,9 @@ def test_a_worker_that_does_not_end_is_killed(server: ServerFactory, conf: Path)
         os.kill(worker.pid, signal.SIGSTOP)
     assert reload(running)[0]
     wait_until_only(running, len(workers))
-    assert "killed by signal 9" in running.messages()
+    deadline = time.monotonic() + RELOAD_S
+    while "killed by signal 9" not in running.messages():
+        assert time.monotonic() < deadline
 
 
 def test_of_reloads_that_come_together_the_last_counts(
