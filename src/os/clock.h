@@ -12,6 +12,10 @@
 /* CLOCK_MONOTONIC: for deadlines and durations. Never 0. */
 uint64_t os_clock_now_ns(void);
 
+/* Milliseconds that poll may wait until `due_ns` (of os_clock_now_ns) and not less; 0 when it
+ * has passed, -1 for UINT64_MAX: no matter. At most a day. */
+int os_clock_wait_ms(uint64_t due_ns);
+
 /* CLOCK_REALTIME_COARSE in seconds: for Date and the logs. Cheap, right to a tick. */
 int64_t os_clock_wall_s(void);
 

@@ -6,10 +6,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -91,14 +93,23 @@ int os_socket_parse(const char *text, struct os_socket_address *ret_address)
     return parse_host(host, (uint16_t)port, ret_address);
 }
 
+/* A name that is in no file system begins with NUL, written @. */
+static int format_unix(const struct os_socket_address *address, char *out, size_t size)
+{
+    struct sockaddr_un un;
+    size_t before = offsetof(struct sockaddr_un, sun_path);
+    memcpy(&un, &address->storage, sizeof(un));
+    if (address->len <= before || un.sun_path[0] != '\0')
+        return snprintf(out, size, "unix:%s", un.sun_path);
+    return snprintf(out, size, "unix:@%.*s", (int)(address->len - before - 1), un.sun_path + 1);
+}
+
 bool os_socket_url(const struct os_socket_address *address, char *out, size_t size)
 {
     char host[INET6_ADDRSTRLEN];
     int len = -1;
     if (address->storage.ss_family == AF_UNIX) {
-        struct sockaddr_un un;
-        memcpy(&un, &address->storage, sizeof(un));
-        len = snprintf(out, size, "unix:%s", un.sun_path);
+        len = format_unix(address, out, size);
     } else if (address->storage.ss_family == AF_INET) {
         struct sockaddr_in in;
         memcpy(&in, &address->storage, sizeof(in));
@@ -150,33 +161,55 @@ int os_socket_set_congestion(int fd, const char *name)
     return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, len) < 0 ? -errno : 0;
 }
 
-/* Accepted sockets inherit these, so that no connection pays for setting them. */
-static int set_tcp_options(int fd, const struct os_socket_address *address,
-                           const struct os_socket_options *options)
+/* What decides who may have the address: before it is bound. */
+static int set_address_options(int fd, const struct os_socket_address *address,
+                               const struct os_socket_options *options)
 {
     int rc = set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (rc == 0 && options->share_port)
         rc = set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-    if (rc == 0)
-        rc = set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    if (rc == 0)
-        rc = set_flag(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_s);
     if (rc == 0 && address->storage.ss_family == AF_INET6)
         rc = set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, is_any_v6(address) ? 0 : 1);
+    return rc;
+}
+
+/* Accepted sockets inherit these, so that no connection pays for setting them. */
+static int set_tcp_options(int fd, const struct os_socket_options *options)
+{
+    int rc = set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (rc == 0)
+        rc = set_flag(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_s);
     if (rc == 0 && options->congestion)
         rc = os_socket_set_congestion(fd, options->congestion);
     return rc;
 }
 
-/* Removes a socket file that has no listener: whoever made it is gone. */
-static int remove_stale(const struct os_socket_address *address)
+static int connect_to(const struct os_socket_address *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    int rc = connect(fd, (const struct sockaddr *)&address->storage, address->len) < 0 ? -errno : 0;
+    if (connect(fd, (const struct sockaddr *)&address->storage, address->len) == 0)
+        return fd;
+    int rc = -errno;
     os_file_close(fd);
-    if (rc != -ECONNREFUSED)
+    return rc;
+}
+
+int os_socket_connect(const char *path)
+{
+    struct os_socket_address address;
+    int rc = parse_unix(path, &address);
+    return rc < 0 ? rc : connect_to(&address);
+}
+
+/* Removes a socket file that has no listener: whoever made it is gone. */
+static int remove_stale(const struct os_socket_address *address)
+{
+    int fd = connect_to(address);
+    if (fd >= 0)
+        os_file_close(fd);
+    if (fd != -ECONNREFUSED)
         return -EADDRINUSE;
     struct sockaddr_un un;
     memcpy(&un, &address->storage, sizeof(un));
@@ -202,7 +235,14 @@ int os_socket_bind(const struct os_socket_address *address, const struct os_sock
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    int rc = family == AF_UNIX ? 0 : set_tcp_options(fd, address, options);
+    int rc = 0;
+    if (family != AF_UNIX) {
+        rc = set_address_options(fd, address, options);
+        if (rc == 0)
+            rc = set_tcp_options(fd, options);
+    } else if (options->mode != 0 && fchmod(fd, options->mode) < 0) { /* the file gets it too */
+        rc = -errno;
+    }
     if (rc == 0)
         rc = bind_address(fd, address);
     if (rc < 0) {
@@ -241,6 +281,47 @@ uint16_t os_socket_port(const struct os_socket_address *address)
     default:
         return 0;
     }
+}
+
+void os_socket_forget_port(struct os_socket_address *address)
+{
+    struct sockaddr_in in;
+    if (os_socket_port(address) == 0)
+        return;
+    memcpy(&in, &address->storage, sizeof(in)); /* the port has the same place in both families */
+    in.sin_port = 0;
+    memcpy(&address->storage, &in, sizeof(in));
+}
+
+static bool has_option(int fd, int option, int expected)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 && value == expected;
+}
+
+int os_socket_adopt(int fd)
+{
+    struct os_socket_address address;
+    int rc = os_socket_local(fd, &address);
+    if (rc < 0)
+        return rc;
+    int family = address.storage.ss_family;
+    bool served = family == AF_INET || family == AF_INET6 || family == AF_UNIX;
+    if (!served || !has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1))
+        return -EPROTOTYPE;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        return -errno;
+    return 0;
+}
+
+int os_socket_tune(int fd, const struct os_socket_options *options)
+{
+    struct os_socket_address address;
+    int rc = os_socket_local(fd, &address);
+    return rc < 0 || address.storage.ss_family == AF_UNIX ? rc : set_tcp_options(fd, options);
 }
 
 int os_socket_local(int fd, struct os_socket_address *ret_address)

@@ -30,6 +30,9 @@ bool os_socket_url(const struct os_socket_address *address, char *out, size_t si
 /* The port, or 0 when it has none. */
 uint16_t os_socket_port(const struct os_socket_address *address);
 
+/* Makes it an address whose port the kernel picks. */
+void os_socket_forget_port(struct os_socket_address *address);
+
 /* Whether both are the same address, as it was read. */
 bool os_socket_same(const struct os_socket_address *a, const struct os_socket_address *b);
 
@@ -38,6 +41,7 @@ struct os_socket_options {
     int defer_s;            /* TCP_DEFER_ACCEPT: connections that have sent nothing are not
                                accepted for about so many seconds; 0: at once */
     const char *congestion; /* TCP congestion control of its connections; NULL: the system's */
+    mode_t mode;            /* of a Unix socket's file; 0: what the umask leaves */
 };
 
 /* Makes a socket that has its address and does not listen yet. A Unix socket file
@@ -56,6 +60,17 @@ MUST_USE int os_socket_share_port(int fd);
 
 /* Sets the congestion control of a listener's connections to come; NULL: the system's. */
 MUST_USE int os_socket_set_congestion(int fd, const char *name);
+
+/* Makes a listener that somebody else opened non-blocking and CLOEXEC. -ENOTSOCK,
+ * or -EPROTOTYPE: it is no listening stream socket of a family that is served here. */
+MUST_USE int os_socket_adopt(int fd);
+
+/* Sets what is set on our own listeners and can still be set on this one. 0 or -errno. */
+MUST_USE int os_socket_tune(int fd, const struct os_socket_options *options);
+
+/* Connects to a Unix stream socket. -ECONNREFUSED: nobody listens there; -EAGAIN:
+ * somebody does, who is busy. */
+MUST_USE int os_socket_connect(const char *path);
 
 /* The address a listener got (its port, when 0 was asked). */
 MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);

@@ -29,6 +29,16 @@ static void durations_never_run_backwards_or_from_zero(void **state)
     assert_true(last_ns / OS_CLOCK_SECOND + 60 > (uint64_t)now.tv_sec);
 }
 
+static void a_wait_is_not_shorter_than_asked_for_nor_longer_than_a_day(void **state)
+{
+    (void)state;
+    assert_int_equal(os_clock_wait_ms(UINT64_MAX), -1);
+    assert_int_equal(os_clock_wait_ms(1), 0);
+    assert_int_equal(os_clock_wait_ms(UINT64_MAX - 1), 24 * 3600 * 1000);
+    const uint64_t due_ns = os_clock_now_ns() + 60 * OS_CLOCK_SECOND;
+    assert_in_range(os_clock_wait_ms(due_ns), 50000, 60001);
+}
+
 static void the_wall_clocks_agree(void **state)
 {
     (void)state;
@@ -43,6 +53,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_never_run_backwards_or_from_zero),
+        cmocka_unit_test(a_wait_is_not_shorter_than_asked_for_nor_longer_than_a_day),
         cmocka_unit_test(the_wall_clocks_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
