@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/control.h"
+
+#include "base/buf.h"
+#include "base/span.h"
+#include "log/error.h"
+#include "os/socket.h"
+#include "server/place.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BACKLOG = 8 };
+#define MS_NS    UINT64_C(1000000)
+#define LAST_MAX sizeof("failed\n")
+
+enum phase {
+    READING, /* the request */
+    WAITING, /* for the outcome */
+    WRITING  /* the last of the answer */
+};
+
+struct server_control_client {
+    int fd; /* -1: no client */
+    enum phase phase;
+    const struct server_control_command *command;
+    uint64_t deadline_ns;
+    size_t request_len;
+    char request[SERVER_CONTROL_REQUEST_MAX];
+    struct buf answer;
+    size_t sent;
+};
+
+struct server_control {
+    int fd; /* -1: a successor answers */
+    bool paused;
+    bool automatic; /* the path has our pid in it */
+    const struct server_control_command *commands;
+    void *context;
+    char path[SERVER_PLACE_MAX];
+    struct server_control_client clients[SERVER_CONTROL_CLIENTS];
+};
+
+/* ---- opening ---- */
+
+static int listen_at(const char *path)
+{
+    struct os_socket_address address;
+    char text[SERVER_PLACE_MAX + sizeof("unix:")];
+    snprintf(text, sizeof(text), "unix:%s", path);
+    int rc = os_socket_parse(text, &address);
+    const struct os_socket_options options = { .mode = S_IRUSR | S_IWUSR };
+    int fd = rc < 0 ? rc : os_socket_bind(&address, &options);
+    rc = fd < 0 ? fd : os_socket_listen(fd, BACKLOG);
+    if (fd >= 0 && rc < 0) {
+        close(fd);
+        (void)unlink(path);
+    }
+    return rc < 0 ? rc : fd;
+}
+
+/* Our place in the folder of all; what others left behind there is removed. */
+static int find_path(struct server_control *c, const char *where)
+{
+    if (!c->automatic) {
+        int len = snprintf(c->path, sizeof(c->path), "%s", where);
+        return len < (int)sizeof(c->path) ? 0 : -ENAMETOOLONG;
+    }
+    char folder[SERVER_PLACE_MAX];
+    int rc = server_place_folder(folder);
+    if (rc == 0)
+        memcpy(c->path, folder, sizeof(folder));
+    if (rc == 0)
+        rc = server_place_make(folder);
+    if (rc == 0)
+        rc = server_place_list(folder, NULL, 0);
+    return rc < 0 ? rc : server_place_socket(folder, getpid(), c->path);
+}
+
+/* A socket that a predecessor listened with: from now on it names us to its clients. */
+static int go_on(int fd, const char *path)
+{
+    struct os_socket_address address, wanted;
+    char text[SERVER_PLACE_MAX + sizeof("unix:")];
+    snprintf(text, sizeof(text), "unix:%s", path);
+    int rc = os_socket_parse(text, &wanted);
+    if (rc == 0)
+        rc = os_socket_local(fd, &address);
+    if (rc == 0 && !os_socket_same(&wanted, &address))
+        rc = -EADDRNOTAVAIL;
+    return rc < 0 ? rc : os_socket_listen(fd, BACKLOG);
+}
+
+int server_control_open(struct server_control **ret_control, const char *where, int inherited_fd,
+                        const struct server_control_command *commands, void *context,
+                        char *ret_path)
+{
+    struct server_control *c = calloc(1, sizeof(*c));
+    if (!c)
+        return -ENOMEM;
+    c->automatic = strcmp(where, "auto") == 0;
+    c->commands = commands;
+    c->context = context;
+    c->fd = -1;
+    for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
+        c->clients[i].fd = -1;
+    int rc = find_path(c, where);
+    if (rc == 0 && inherited_fd >= 0 && go_on(inherited_fd, c->path) == 0)
+        c->fd = inherited_fd;
+    else if (inherited_fd >= 0)
+        close(inherited_fd);
+    if (rc == 0 && c->fd < 0)
+        rc = c->fd = listen_at(c->path);
+    snprintf(ret_path, SERVER_PLACE_MAX, "%s", c->path);
+    if (rc < 0) {
+        free(c);
+        return rc;
+    }
+    *ret_control = c;
+    return 0;
+}
+
+/* ---- clients ---- */
+
+static void let_go(struct server_control_client *client)
+{
+    close(client->fd);
+    free(client->answer.at);
+    *client = (struct server_control_client){ .fd = -1 };
+}
+
+static struct server_control_client *find_place(struct server_control *c)
+{
+    for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
+        if (c->clients[i].fd < 0)
+            return &c->clients[i];
+    return NULL;
+}
+
+/* The socket's file is ours alone; that its folder was opened up must not be enough. */
+static bool may_ask(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void send_answer(struct server_control_client *client)
+{
+    const struct buf *answer = &client->answer;
+    ssize_t len = send(client->fd, answer->at + client->sent, answer->len - client->sent,
+                       MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (len < 0 && errno != EAGAIN && errno != EINTR) {
+        let_go(client);
+        return;
+    }
+    client->sent += len > 0 ? (size_t)len : 0;
+    if (client->phase == WRITING && client->sent == answer->len)
+        let_go(client);
+}
+
+static void finish(struct server_control_client *client, bool good, uint64_t now_ns)
+{
+    struct buf *answer = &client->answer;
+    answer->size = SERVER_CONTROL_ANSWER_MAX + LAST_MAX; /* room that was kept for this */
+    answer->overflow = false;
+    buf_add(answer, good ? SPAN("ok\n") : SPAN("failed\n"));
+    client->phase = WRITING;
+    client->deadline_ns = now_ns + SERVER_CONTROL_CLIENT_MS * MS_NS;
+    send_answer(client);
+}
+
+static void run_command(struct server_control *c, struct server_control_client *client,
+                        struct span line, uint64_t now_ns)
+{
+    const struct server_control_command *command = c->commands;
+    while (command->request && !span_equal(line, span_text(command->request)))
+        command++;
+    client->phase = WAITING;
+    client->command = command;
+    client->deadline_ns = UINT64_MAX;
+    if (!command->request) {
+        server_control_say(client,
+                           "this server does not know what `%.*s` is; it may be of "
+                           "another version (weir " WEIR_VERSION ")\n",
+                           (int)line.len, line.at);
+        finish(client, false, now_ns);
+        return;
+    }
+    enum server_control_outcome outcome = command->run(c->context, client);
+    if (outcome == SERVER_CONTROL_LATER)
+        send_answer(client);
+    else
+        finish(client, outcome == SERVER_CONTROL_OK, now_ns);
+}
+
+static void read_request(struct server_control *c, struct server_control_client *client,
+                         uint64_t now_ns)
+{
+    char *end = client->request + client->request_len;
+    ssize_t len =
+        recv(client->fd, end, sizeof(client->request) - client->request_len, MSG_DONTWAIT);
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (len <= 0) {
+        let_go(client);
+        return;
+    }
+    client->request_len += (size_t)len;
+    const char *newline = memchr(client->request, '\n', client->request_len);
+    if (newline) {
+        run_command(c, client, span_of(client->request, (size_t)(newline - client->request)),
+                    now_ns);
+    } else if (client->request_len == sizeof(client->request)) {
+        server_control_say(client, "the request is too long\n");
+        finish(client, false, now_ns);
+    }
+}
+
+static void accept_client(struct server_control *c, uint64_t now_ns)
+{
+    struct os_socket_address peer;
+    struct server_control_client *client = find_place(c);
+    int fd = client ? os_socket_accept(c->fd, &peer) : -EAGAIN;
+    if (fd < 0)
+        return;
+    char *storage = malloc(SERVER_CONTROL_ANSWER_MAX + LAST_MAX);
+    if (!storage) {
+        close(fd);
+        return;
+    }
+    *client = (struct server_control_client){
+        .fd = fd,
+        .deadline_ns = now_ns + SERVER_CONTROL_CLIENT_MS * MS_NS,
+        .answer = buf_over(storage, SERVER_CONTROL_ANSWER_MAX),
+    };
+    if (may_ask(fd)) {
+        read_request(c, client, now_ns);
+    } else {
+        server_control_say(client,
+                           "only the user that the server runs as, and root, may do that\n");
+        finish(client, false, now_ns);
+    }
+}
+
+/* ---- the master's side ---- */
+
+size_t server_control_poll(const struct server_control *control, struct pollfd *ends)
+{
+    size_t count = 0;
+    bool room = false;
+    for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++) {
+        const struct server_control_client *client = &control->clients[i];
+        bool unsent = client->sent < client->answer.len;
+        short events = client->phase == READING ? POLLIN : POLLRDHUP;
+        room = room || client->fd < 0;
+        if (client->fd >= 0)
+            ends[count++] =
+                (struct pollfd){ client->fd, (short)(events | (unsent ? POLLOUT : 0)), 0 };
+    }
+    if (room && !control->paused && control->fd >= 0)
+        ends[count++] = (struct pollfd){ control->fd, POLLIN, 0 };
+    return count;
+}
+
+uint64_t server_control_due_ns(const struct server_control *control)
+{
+    uint64_t due = UINT64_MAX;
+    for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++)
+        if (control->clients[i].fd >= 0 && control->clients[i].deadline_ns < due)
+            due = control->clients[i].deadline_ns;
+    return due;
+}
+
+static struct server_control_client *client_of(struct server_control *c, int fd)
+{
+    for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
+        if (c->clients[i].fd == fd)
+            return &c->clients[i];
+    return NULL;
+}
+
+static void serve_client(struct server_control *c, struct server_control_client *client,
+                         short events, uint64_t now_ns)
+{
+    if (client->phase == READING)
+        read_request(c, client, now_ns);
+    else if (events & (POLLRDHUP | POLLHUP | POLLERR))
+        let_go(client); /* it does not want to know any more */
+    else if (events & POLLOUT)
+        send_answer(client);
+}
+
+void server_control_serve(struct server_control *control, const struct pollfd *ends, size_t count,
+                          uint64_t now_ns)
+{
+    bool knocked = false;
+    for (size_t i = 0; control && i < count; i++) {
+        struct server_control_client *client = client_of(control, ends[i].fd);
+        if (ends[i].revents && client)
+            serve_client(control, client, ends[i].revents, now_ns);
+        else if (ends[i].revents && ends[i].fd == control->fd)
+            knocked = true;
+    }
+    for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++)
+        if (control->clients[i].fd >= 0 && now_ns >= control->clients[i].deadline_ns)
+            let_go(&control->clients[i]);
+    if (knocked) /* last, so that a new client does not get the events of an old one */
+        accept_client(control, now_ns);
+}
+
+static void say(struct server_control_client *client, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+
+static void say(struct server_control_client *client, const char *format, va_list arguments)
+{
+    char text[SERVER_CONTROL_ANSWER_MAX];
+    int len = vsnprintf(text, sizeof(text), format, arguments);
+    if (len > 0)
+        buf_add(&client->answer, span_of(text, (size_t)len < sizeof(text) ? (size_t)len : 0));
+}
+
+void server_control_say(struct server_control_client *client, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(client, format, arguments);
+    va_end(arguments);
+}
+
+static bool waits_for(const struct server_control_client *client, const char *request)
+{
+    return client->fd >= 0 && client->phase == WAITING &&
+           strcmp(client->command->request, request) == 0;
+}
+
+void server_control_tell(struct server_control *control, const char *request, const char *format,
+                         ...)
+{
+    for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++) {
+        struct server_control_client *client = &control->clients[i];
+        if (!waits_for(client, request))
+            continue;
+        va_list arguments;
+        va_start(arguments, format);
+        say(client, format, arguments);
+        va_end(arguments);
+        send_answer(client);
+    }
+}
+
+void server_control_finish(struct server_control *control, const char *request, bool good,
+                           uint64_t now_ns)
+{
+    for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++)
+        if (waits_for(&control->clients[i], request))
+            finish(&control->clients[i], good, now_ns);
+}
+
+void server_control_pause(struct server_control *control, bool paused)
+{
+    if (control)
+        control->paused = paused;
+}
+
+int server_control_listener(const struct server_control *control)
+{
+    return control && !control->automatic ? control->fd : -1;
+}
+
+/* ---- the end ---- */
+
+void server_control_retire(struct server_control *control)
+{
+    if (!control || control->fd < 0)
+        return;
+    if (control->automatic) /* a fixed path is the successor's already */
+        (void)unlink(control->path);
+    close(control->fd);
+    control->fd = -1;
+}
+
+void server_control_leave(struct server_control *control)
+{
+    if (!control)
+        return;
+    for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
+        if (control->clients[i].fd >= 0)
+            let_go(&control->clients[i]);
+    if (control->fd >= 0)
+        close(control->fd);
+    free(control);
+}
+
+void server_control_close(struct server_control *control)
+{
+    if (control && control->fd >= 0)
+        (void)unlink(control->path); /* gone already is as good */
+    server_control_leave(control);
+}

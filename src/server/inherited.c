@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/inherited.h"
+
+#include "base/num.h"
+#include "log/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { FIRST = 3 };
+
+/* ---- the environment ---- */
+
+static bool is_for_us(void)
+{
+    uint64_t pid;
+    const char *text = getenv("LISTEN_PID");
+    return text && num_parse_u64(span_text(text), &pid) && pid == (uint64_t)getpid();
+}
+
+/* The name at the front of a list with colons; moves `rest` behind it. */
+static struct span next_name(struct span *rest)
+{
+    const char *colon = memchr(rest->at, ':', rest->len);
+    struct span name = span_first(*rest, colon ? (size_t)(colon - rest->at) : rest->len);
+    *rest = span_skip(*rest, name.len + (colon != NULL));
+    return name;
+}
+
+static struct span names(void)
+{
+    const char *text = getenv("LISTEN_FDNAMES");
+    return text ? span_text(text) : SPAN("");
+}
+
+bool server_inherited_is_upgrade(void)
+{
+    struct span rest = names();
+    while (is_for_us() && rest.len > 0)
+        if (span_equal(next_name(&rest), SPAN(SERVER_INHERITED_READY)))
+            return true;
+    return false;
+}
+
+static void forget_environment(void)
+{
+    (void)unsetenv("LISTEN_PID");
+    (void)unsetenv("LISTEN_FDS");
+    (void)unsetenv("LISTEN_FDNAMES");
+}
+
+/* ---- taking ---- */
+
+static int take_listener(struct server_inherited *in, int fd, struct span name)
+{
+    struct server_inherited_socket *socket = &in->sockets[in->count];
+    bool any = span_equal(name, SPAN(SERVER_INHERITED_ANY));
+    bool own = any || span_equal(name, SPAN(SERVER_INHERITED_OWN));
+    *socket = (struct server_inherited_socket){ .fd = fd, .managed = !own, .any_port = any };
+    int rc = os_socket_adopt(fd);
+    if (rc == 0)
+        rc = os_socket_local(fd, &socket->address);
+    if (rc < 0) {
+        log_error(LOG_ERROR,
+                  "descriptor %d of LISTEN_FDS cannot be served: %s; it has to be a listening "
+                  "stream socket (in a .socket unit: ListenStream= with Accept=no)",
+                  fd, rc == -EPROTOTYPE ? "it is of another kind" : strerror(-rc));
+        return rc;
+    }
+    in->count++;
+    return 0;
+}
+
+static int take_one(struct server_inherited *in, int fd, struct span name)
+{
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+        log_error(LOG_ERROR, "LISTEN_FDS counts descriptor %d, which is not open", fd);
+        return -EBADF;
+    }
+    if (span_equal(name, SPAN(SERVER_INHERITED_READY)))
+        in->ready_fd = fd;
+    else if (span_equal(name, SPAN(SERVER_INHERITED_CONTROL)))
+        in->control_fd = fd;
+    else
+        return take_listener(in, fd, name);
+    return 0;
+}
+
+static int take_all(struct server_inherited *in)
+{
+    uint64_t count = 0;
+    const char *text = getenv("LISTEN_FDS");
+    if (!text || !num_parse_u64(span_text(text), &count) ||
+        count > (uint64_t)sysconf(_SC_OPEN_MAX)) {
+        log_error(LOG_ERROR, "LISTEN_FDS is `%s`, which is no number of descriptors",
+                  text ? text : "");
+        return -EINVAL;
+    }
+    in->sockets = calloc(count + 1, sizeof(*in->sockets));
+    if (!in->sockets)
+        return -ENOMEM;
+    struct span rest = names();
+    int rc = 0;
+    for (int fd = FIRST; fd < FIRST + (int)count && rc == 0; fd++)
+        rc = take_one(in, fd, next_name(&rest));
+    return rc;
+}
+
+int server_inherited_take(struct server_inherited *ret_inherited)
+{
+    struct server_inherited in = { .ready_fd = -1, .control_fd = -1 };
+    int rc = is_for_us() ? take_all(&in) : 0;
+    forget_environment();
+    if (rc < 0)
+        server_inherited_free(&in);
+    *ret_inherited = in;
+    return rc;
+}
+
+void server_inherited_free(struct server_inherited *inherited)
+{
+    free(inherited->sockets);
+    *inherited = (struct server_inherited){ .ready_fd = -1, .control_fd = -1 };
+}

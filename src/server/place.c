@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/place.h"
+
+#include "base/num.h"
+#include "base/span.h"
+#include "os/socket.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Below it anybody may make anything. */
+#define PUBLIC_FOLDER "/tmp/"
+
+static int put(char out[SERVER_PLACE_MAX], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int put(char out[SERVER_PLACE_MAX], const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int len = vsnprintf(out, SERVER_PLACE_MAX, format, arguments);
+    va_end(arguments);
+    return len > 0 && len < SERVER_PLACE_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int server_place_folder(char out[SERVER_PLACE_MAX])
+{
+    const char *runtime = getenv("RUNTIME_DIRECTORY");
+    if (runtime && runtime[0] == '/')
+        return put(out, "%.*s", (int)strcspn(runtime, ":"), runtime);
+    if (geteuid() == 0)
+        return put(out, "/run/weir");
+    const char *user = getenv("XDG_RUNTIME_DIR");
+    if (user && user[0] == '/' && access(user, W_OK | X_OK) == 0)
+        return put(out, "%s/weir", user);
+    return put(out, PUBLIC_FOLDER "weir-%u", (unsigned)geteuid());
+}
+
+int server_place_check(const char *folder)
+{
+    struct stat info;
+    bool is_public = strncmp(folder, PUBLIC_FOLDER, sizeof(PUBLIC_FOLDER) - 1) == 0;
+    if ((is_public ? lstat(folder, &info) : stat(folder, &info)) < 0)
+        return -errno;
+    if (!S_ISDIR(info.st_mode))
+        return S_ISLNK(info.st_mode) ? -EPERM : -ENOTDIR;
+    /* A service's folder belongs to the service's user, and root may use it. */
+    bool ours = info.st_uid == geteuid() || geteuid() == 0;
+    return ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? 0 : -EPERM;
+}
+
+int server_place_make(const char *folder)
+{
+    if (mkdir(folder, S_IRWXU) < 0 && errno != EEXIST)
+        return -errno;
+    return server_place_check(folder);
+}
+
+int server_place_socket(const char *folder, pid_t pid, char out[SERVER_PLACE_MAX])
+{
+    return put(out, "%s/%d.sock", folder, (int)pid);
+}
+
+/* The pid that a socket's name says, or 0. */
+static pid_t pid_of(const char *name)
+{
+    struct span text = span_text(name);
+    uint64_t pid;
+    if (!span_ends(text, SPAN(".sock")) || !num_parse_u64(span_first(text, text.len - 5), &pid) ||
+        pid == 0 || pid > INT_MAX)
+        return 0;
+    return (pid_t)pid;
+}
+
+/* Whether somebody listens; when it is certain that nobody does, the file goes. */
+static bool is_served(const char *path)
+{
+    int fd = os_socket_connect(path);
+    if (fd >= 0)
+        close(fd);
+    if (fd == -ECONNREFUSED)
+        (void)unlink(path); /* gone already is as good */
+    return fd >= 0 || fd == -EAGAIN;
+}
+
+int server_place_list(const char *folder, pid_t *ret_pids, int most)
+{
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return -errno;
+    int count = 0;
+    const struct dirent *entry;
+    while ((entry = readdir(directory))) {
+        char path[SERVER_PLACE_MAX];
+        pid_t pid = pid_of(entry->d_name);
+        if (pid == 0 || server_place_socket(folder, pid, path) < 0 || !is_served(path))
+            continue;
+        if (count < most)
+            ret_pids[count] = pid;
+        count++;
+    }
+    closedir(directory);
+    return count;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Theory of operation. The successor inherits a pipe, whose other end is read
+ * here: bytes and then the end mean that it serves; the end alone, that it is
+ * gone, whatever the reason. LISTEN_PID can only be known in the child, so the
+ * environment is put together there.
+ */
+#include "server/upgrade.h"
+
+#include "log/error.h"
+#include "os/clock.h"
+#include "server/inherited.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FIRST = 3, NUMBER_MAX = 32 };
+#define MS_NS UINT64_C(1000000)
+
+/* What the successor is told anew, or must not believe. */
+static const char *const left_out[] = {
+    "LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "WATCHDOG_PID=", NULL,
+};
+
+/* ---- remembering ---- */
+
+static int find_file(struct server_upgrade *upgrade)
+{
+    char path[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
+    if (len < 0)
+        return -errno;
+    if ((size_t)len == sizeof(path))
+        return -ENAMETOOLONG;
+    upgrade->file = strndup(path, (size_t)len);
+    return upgrade->file ? 0 : -ENOMEM;
+}
+
+/* The whole of a file of /proc, which cannot tell how long it is. */
+static int read_whole(const char *path, char **ret_bytes, size_t *ret_len)
+{
+    FILE *in = fopen(path, "re");
+    char *bytes = NULL;
+    size_t len = 0, size = 0;
+    bool good = in != NULL;
+    while (good && len == size) {
+        size = size ? 2 * size : 4096;
+        char *grown = realloc(bytes, size);
+        good = grown != NULL;
+        bytes = good ? grown : bytes;
+        len += good ? fread(bytes + len, 1, size - len, in) : 0;
+    }
+    good = good && !ferror(in);
+    int rc = good ? 0 : -(errno ? errno : EIO);
+    if (in)
+        fclose(in);
+    if (rc < 0) {
+        free(bytes);
+        return rc;
+    }
+    *ret_bytes = bytes;
+    *ret_len = len;
+    return 0;
+}
+
+/* The first of the arguments is the memory of all of them. */
+static int find_arguments(struct server_upgrade *upgrade)
+{
+    char *bytes;
+    size_t len, count = 0;
+    int rc = read_whole("/proc/self/cmdline", &bytes, &len);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < len; i++)
+        count += bytes[i] == '\0';
+    upgrade->arguments = calloc(count + 1, sizeof(*upgrade->arguments));
+    if (!upgrade->arguments || count == 0) {
+        free(bytes);
+        return -ENOMEM;
+    }
+    char *at = bytes;
+    for (size_t i = 0; i < count; i++) {
+        upgrade->arguments[i] = at;
+        at += strlen(at) + 1;
+    }
+    return 0;
+}
+
+static bool is_left_out(const char *variable)
+{
+    for (const char *const *name = left_out; *name; name++)
+        if (strncmp(variable, *name, strlen(*name)) == 0)
+            return true;
+    return false;
+}
+
+/* The strings themselves stay where they are when a variable is removed. */
+static int find_environment(struct server_upgrade *upgrade)
+{
+    size_t count = 0, kept = 0;
+    while (environ && environ[count])
+        count++;
+    upgrade->environment = calloc(count + 1, sizeof(*upgrade->environment));
+    if (!upgrade->environment)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        if (!is_left_out(environ[i]))
+            upgrade->environment[kept++] = environ[i];
+    return 0;
+}
+
+int server_upgrade_remember(struct server_upgrade *ret_upgrade)
+{
+    *ret_upgrade = (struct server_upgrade){ .ready_fd = -1 };
+    int rc = find_file(ret_upgrade);
+    if (rc == 0)
+        rc = find_arguments(ret_upgrade);
+    if (rc == 0)
+        rc = find_environment(ret_upgrade);
+    if (rc < 0)
+        server_upgrade_done(ret_upgrade);
+    return rc;
+}
+
+void server_upgrade_done(struct server_upgrade *upgrade)
+{
+    if (upgrade->ready_fd >= 0)
+        close(upgrade->ready_fd);
+    if (upgrade->arguments)
+        free(upgrade->arguments[0]);
+    free(upgrade->arguments);
+    free(upgrade->environment);
+    free(upgrade->file);
+    *upgrade = (struct server_upgrade){ .ready_fd = -1 };
+}
+
+/* ---- the child ---- */
+
+/* Descriptors go to 3, 4, ... by way of numbers that none of them is to get. */
+static bool place(const struct server_upgrade_descriptor *descriptors, size_t count)
+{
+    int past = FIRST + (int)count;
+    int *moved = calloc(count, sizeof(*moved));
+    bool good = moved != NULL;
+    for (size_t i = 0; i < count && good; i++) {
+        moved[i] = fcntl(descriptors[i].fd, F_DUPFD_CLOEXEC, past);
+        good = moved[i] >= 0;
+    }
+    for (size_t i = 0; i < count && good; i++)
+        good = dup2(moved[i], FIRST + (int)i) >= 0;
+    free(moved);
+    return good;
+}
+
+static char *join_names(const struct server_upgrade_descriptor *descriptors, size_t count)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return NULL;
+    fputs("LISTEN_FDNAMES=", out);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%s", i > 0 ? ":" : "", descriptors[i].name);
+    return fclose(out) == 0 ? text : NULL;
+}
+
+/* The remembered variables, and what the protocol adds. */
+static char **make_environment(const struct server_upgrade *upgrade, char *names, size_t fds)
+{
+    static char pid[NUMBER_MAX], number[NUMBER_MAX];
+    size_t count = 0;
+    while (upgrade->environment[count])
+        count++;
+    char **all = calloc(count + 4, sizeof(*all));
+    if (!all || !names)
+        return NULL;
+    memcpy(all, upgrade->environment, count * sizeof(*all));
+    snprintf(pid, sizeof(pid), "LISTEN_PID=%d", (int)getpid());
+    snprintf(number, sizeof(number), "LISTEN_FDS=%zu", fds);
+    all[count] = pid;
+    all[count + 1] = number;
+    all[count + 2] = names;
+    return all;
+}
+
+static _Noreturn void be_successor(const struct server_upgrade *upgrade,
+                                   const struct server_upgrade_descriptor *descriptors,
+                                   size_t count)
+{
+    const struct sigaction as_usual = { .sa_handler = SIG_DFL };
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)sigaction(SIGPIPE, &as_usual, NULL);
+    (void)sigaction(SIGXFSZ, &as_usual, NULL);
+    char **environment = make_environment(upgrade, join_names(descriptors, count), count);
+    if (!environment) {
+        log_error(LOG_ERROR, "not enough memory to start %s", upgrade->file);
+        _exit(1);
+    }
+    if (place(descriptors, count))
+        execve(upgrade->file, upgrade->arguments, environment);
+    log_error(LOG_ERROR, "cannot start %s: %s", upgrade->file, strerror(errno));
+    _exit(1);
+}
+
+/* ---- the parent ---- */
+
+int server_upgrade_begin(struct server_upgrade *upgrade,
+                         const struct server_upgrade_descriptor *descriptors, size_t count)
+{
+    int ends[2];
+    if (!upgrade->file)
+        return -ENOEXEC;
+    if (upgrade->ready_fd >= 0)
+        return -EALREADY;
+    struct server_upgrade_descriptor *all = calloc(count + 1, sizeof(*all));
+    if (!all)
+        return -ENOMEM;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
+        free(all);
+        return -errno;
+    }
+    if (count > 0)
+        memcpy(all, descriptors, count * sizeof(*all));
+    all[count] = (struct server_upgrade_descriptor){ ends[1], SERVER_INHERITED_READY };
+    fflush(NULL);
+    pid_t pid = fork();
+    int rc = pid < 0 ? -errno : 0;
+    if (pid == 0)
+        be_successor(upgrade, all, count + 1);
+    free(all);
+    close(ends[1]);
+    if (rc < 0) {
+        close(ends[0]);
+        return rc;
+    }
+    upgrade->pid = pid;
+    upgrade->ready_fd = ends[0];
+    upgrade->said = false;
+    upgrade->limit_ns = os_clock_now_ns() + SERVER_UPGRADE_LIMIT_MS * MS_NS;
+    return 0;
+}
+
+void server_upgrade_abandon(struct server_upgrade *upgrade)
+{
+    close(upgrade->ready_fd);
+    upgrade->ready_fd = -1;
+    (void)kill(upgrade->pid, SIGKILL); /* gone already is as good; it is not reaped yet */
+    upgrade->pid = 0;
+}
+
+enum server_upgrade_state server_upgrade_look(struct server_upgrade *upgrade, uint64_t now_ns)
+{
+    char bytes[1024];
+    if (upgrade->ready_fd < 0)
+        return SERVER_UPGRADE_NONE;
+    ssize_t len = read(upgrade->ready_fd, bytes, sizeof(bytes));
+    while (len > 0) {
+        upgrade->said = true;
+        len = read(upgrade->ready_fd, bytes, sizeof(bytes));
+    }
+    bool waits = len < 0 && (errno == EAGAIN || errno == EINTR);
+    if (waits && now_ns < upgrade->limit_ns)
+        return SERVER_UPGRADE_PENDING;
+    if (!waits && upgrade->said) {
+        close(upgrade->ready_fd);
+        upgrade->ready_fd = -1;
+        return SERVER_UPGRADE_READY;
+    }
+    if (waits)
+        log_error(LOG_ERROR, "process %d was not ready within %d seconds; it is ended",
+                  (int)upgrade->pid, SERVER_UPGRADE_LIMIT_MS / 1000);
+    server_upgrade_abandon(upgrade);
+    return SERVER_UPGRADE_FAILED;
+}

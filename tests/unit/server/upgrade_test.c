@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Starting a successor. It is this very program, which then finds itself to be
+ * one and does what a variable asks for.
+ */
+#include "server/upgrade.h"
+
+#include "os/clock.h"
+#include "server/inherited.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { LIMIT_MS = 20000 };
+
+/* ---- the successor ---- */
+
+static int be_successor(const char *how)
+{
+    struct server_inherited in;
+    sigset_t mask;
+    if (server_inherited_take(&in) < 0 || in.ready_fd < 0 || in.count != 2)
+        return 10;
+    if (in.sockets[0].managed || !in.sockets[1].managed)
+        return 11;
+    if (sigprocmask(SIG_SETMASK, NULL, &mask) < 0 || sigismember(&mask, SIGTERM) ||
+        getenv("WATCHDOG_PID") || !getenv("NOTIFY_SOCKET"))
+        return 12;
+    if (strcmp(how, "hang") == 0)
+        pause();
+    if (strcmp(how, "ready") == 0 && write(in.ready_fd, "http://\n", 8) != 8)
+        return 13;
+    server_inherited_free(&in);
+    return strcmp(how, "die") == 0 ? 14 : 0;
+}
+
+/* ---- the predecessor ---- */
+
+static int listen_somewhere(void)
+{
+    struct os_socket_address address;
+    const struct os_socket_options options = { 0 };
+    assert_int_equal(os_socket_parse("127.0.0.1:0", &address), 0);
+    int fd = os_socket_bind(&address, &options);
+    assert_true(fd >= 0);
+    assert_int_equal(os_socket_listen(fd, 4), 0);
+    return fd;
+}
+
+static enum server_upgrade_state wait_for(struct server_upgrade *upgrade)
+{
+    struct pollfd end = { .fd = upgrade->ready_fd, .events = POLLIN };
+    enum server_upgrade_state state;
+    while ((state = server_upgrade_look(upgrade, os_clock_now_ns())) == SERVER_UPGRADE_PENDING)
+        assert_int_equal(poll(&end, 1, LIMIT_MS), 1);
+    return state;
+}
+
+static void begin(struct server_upgrade *upgrade, const char *how)
+{
+    int fds[] = { listen_somewhere(), listen_somewhere() };
+    const struct server_upgrade_descriptor descriptors[] = {
+        { fds[0], SERVER_INHERITED_OWN },
+        { fds[1], SERVER_INHERITED_MANAGER },
+    };
+    setenv("WEIR_TEST_AS", how, 1);
+    setenv("NOTIFY_SOCKET", "@nobody", 1);
+    setenv("WATCHDOG_PID", "1", 1);
+    assert_int_equal(server_upgrade_remember(upgrade), 0);
+    unsetenv("NOTIFY_SOCKET");
+    assert_int_equal(server_upgrade_begin(upgrade, descriptors, 2), 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static int status_of(pid_t pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void a_successor_that_speaks_is_ready(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    sigprocmask(SIG_BLOCK, &blocked, &before);
+    begin(&upgrade, "ready");
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    pid_t pid = upgrade.pid;
+    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), -EALREADY);
+    assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_READY);
+    assert_int_equal(upgrade.pid, pid);
+    assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_NONE);
+    assert_int_equal(status_of(pid), 0);
+    server_upgrade_done(&upgrade);
+}
+
+static void one_that_dies_has_failed(void **state)
+{
+    (void)state;
+    static const char *const ways[] = { "die", "quiet" };
+    for (size_t i = 0; i < 2; i++) {
+        struct server_upgrade upgrade;
+        begin(&upgrade, ways[i]);
+        pid_t pid = upgrade.pid;
+        assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_FAILED);
+        assert_int_equal(upgrade.pid, 0);
+        assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_NONE);
+        (void)status_of(pid);
+        server_upgrade_done(&upgrade);
+    }
+}
+
+static void one_that_takes_too_long_is_ended(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    begin(&upgrade, "hang");
+    pid_t pid = upgrade.pid;
+    assert_int_equal(server_upgrade_look(&upgrade, upgrade.limit_ns - 1), SERVER_UPGRADE_PENDING);
+    assert_int_equal(server_upgrade_look(&upgrade, upgrade.limit_ns), SERVER_UPGRADE_FAILED);
+    int status = status_of(pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    server_upgrade_done(&upgrade);
+}
+
+static void one_that_nobody_wants_any_more_is_ended(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    begin(&upgrade, "hang");
+    pid_t pid = upgrade.pid;
+    server_upgrade_abandon(&upgrade);
+    int status = status_of(pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    server_upgrade_done(&upgrade);
+}
+
+static void a_file_that_cannot_be_started_has_failed(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    assert_int_equal(server_upgrade_remember(&upgrade), 0);
+    free(upgrade.file);
+    upgrade.file = strdup("/nowhere/weir");
+    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), 0);
+    pid_t pid = upgrade.pid;
+    assert_int_equal(wait_for(&upgrade), SERVER_UPGRADE_FAILED);
+    (void)status_of(pid);
+    server_upgrade_done(&upgrade);
+    assert_int_equal(server_upgrade_begin(&upgrade, NULL, 0), -ENOEXEC);
+}
+
+int main(void)
+{
+    const char *how = getenv("WEIR_TEST_AS");
+    if (how && server_inherited_is_upgrade())
+        return be_successor(how);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_successor_that_speaks_is_ready),
+        cmocka_unit_test(one_that_dies_has_failed),
+        cmocka_unit_test(one_that_takes_too_long_is_ended),
+        cmocka_unit_test(one_that_nobody_wants_any_more_is_ended),
+        cmocka_unit_test(a_file_that_cannot_be_started_has_failed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
