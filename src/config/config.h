@@ -69,6 +69,7 @@ struct config {
     const char *congestion; /* of the listeners' connections; NULL: the system's */
     const char *user;       /* to become after the listeners are open; NULL: stay */
     const char *pid_file;   /* or NULL */
+    const char *control;    /* path of the control socket, "auto" or "off" */
     bool server_header;
     const struct config_site *sites;
     unsigned site_count;

@@ -84,6 +84,7 @@ static const struct {
     [CONFIG_FILE] = { "FILE", NULL, false, false },
     [CONFIG_LOG] = { "FILE|-", NULL, false, false },
     [CONFIG_LOG_OR_OFF] = { "FILE|-|off", NULL, false, false },
+    [CONFIG_CONTROL] = { "PATH|auto|off", NULL, false, false },
     [CONFIG_MODEL] = { "MODEL", models, false, false },
     [CONFIG_FORMAT] = { "combined|json", formats, false, false },
     [CONFIG_LEVEL] = { "LEVEL", levels, false, false },

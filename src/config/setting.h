@@ -21,6 +21,7 @@ enum config_kind {
     CONFIG_FILE,       /* path of a file that the server writes */
     CONFIG_LOG,        /* path or - */
     CONFIG_LOG_OR_OFF, /* path, - or off */
+    CONFIG_CONTROL,    /* path of a socket, auto or off */
     CONFIG_MODEL,      /* these five: one of a few words */
     CONFIG_FORMAT,
     CONFIG_LEVEL,

@@ -221,6 +221,24 @@ static bool check_path(const struct config_setting *setting, struct span text, s
     return true;
 }
 
+static bool check_control(const struct config_setting *setting, struct span text,
+                          struct span folder, struct config_arena *arena, const char **ret_text,
+                          struct config_reason *ret_reason)
+{
+    enum { PATH_OF_SOCKET_MAX = 107 };
+    if (span_equal(text, SPAN("auto")) || span_equal(text, SPAN("off"))) {
+        *ret_text = config_arena_copy(arena, text);
+        return true;
+    }
+    if (!check_path(setting, text, folder, arena, ret_text, ret_reason))
+        return false;
+    return strlen(*ret_text) <= PATH_OF_SOCKET_MAX ||
+           config_refuse(ret_reason,
+                         "the path is longer than %d bytes, the most that a socket "
+                         "may have",
+                         PATH_OF_SOCKET_MAX);
+}
+
 static bool check_listen(struct span text, struct span folder, struct config_arena *arena,
                          const char **ret_text, struct config_reason *ret_reason)
 {
@@ -256,6 +274,8 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_LOG:
     case CONFIG_LOG_OR_OFF:
         return check_path(setting, text, folder, arena, ret_text, ret_reason);
+    case CONFIG_CONTROL:
+        return check_control(setting, text, folder, arena, ret_text, ret_reason);
     case CONFIG_NAME:
         return check_file_name(text, ret_reason);
     case CONFIG_WORD: /* TCP_CA_NAME_MAX is 16, with its NUL */
@@ -316,6 +336,7 @@ void config_value_store(const struct config_setting *setting, const char *const 
     case CONFIG_FILE:
     case CONFIG_LOG:
     case CONFIG_LOG_OR_OFF:
+    case CONFIG_CONTROL:
     case CONFIG_MODEL:
     case CONFIG_FORMAT:
     case CONFIG_LEVEL:

@@ -29,6 +29,8 @@ const struct program_command *program_command_find(const char *name);
 int program_serve(const struct program_command *command, const char *const *arguments);
 int program_check(const struct program_command *command, const char *const *arguments);
 int program_models(const struct program_command *command, const char *const *arguments);
+int program_reload(const struct program_command *command, const char *const *arguments);
+int program_stop(const struct program_command *command, const char *const *arguments);
 int program_help(const struct program_command *command, const char *const *arguments);
 
 /* Prints the help of a command; NULL: of the program. */

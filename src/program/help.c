@@ -103,6 +103,8 @@ static void print_overview(FILE *out)
         const char *argument = command->accepts & PROGRAM_CONFIG_FILE ? " ..." : "";
         if (command->run == program_help)
             argument = " [COMMAND]";
+        else if (command->accepts & PROGRAM_CONTROL)
+            argument = " [PID]";
         int at = fprintf(out, "  weir %s%s", command->name, argument);
         print_column(out, (size_t)at, command->sentence);
     }

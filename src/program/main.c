@@ -40,6 +40,34 @@ const struct program_command program_commands[] = {
       "  weir check weir.conf --explain       which values apply, and where from?\n"
       "  weir check --explain .               what would `weir .` do?\n",
       PROGRAM_ARGUMENT | PROGRAM_CONFIG_FILE | PROGRAM_SETTINGS | PROGRAM_EXPLAIN, program_check },
+    { "reload", "[--control PATH] [PID]", "have a running server read its configuration anew",
+      "The server tests the configuration first. When it is good, new workers serve\n"
+      "with it, and the old ones finish what they have begun; no connection is\n"
+      "refused meanwhile. When it is not, all that is wrong is told here, as by\n"
+      "`weir check`, and the server goes on as it was.\n"
+      "\n"
+      "Without an argument it is the one server that this user runs. It exits with 0\n"
+      "once the new configuration is in force, with 1 when it is not, and with 2 when\n"
+      "the command line is wrong or does not say which of several servers is meant.\n"
+      "\n"
+      "Examples:\n"
+      "  weir reload                          the server that I run\n"
+      "  weir reload 4711                     the one with this process id\n"
+      "  weir reload --control /run/w.sock    the one with `control = /run/w.sock`\n",
+      PROGRAM_ARGUMENT | PROGRAM_CONTROL, program_reload },
+    { "stop", "[--now] [--control PATH] [PID]", "stop a running server",
+      "No new connections are taken, and answers under way get `drain-timeout` to\n"
+      "finish. It returns when the server is gone.\n"
+      "\n"
+      "Without an argument it is the one server that this user runs. It exits with 0\n"
+      "when the server has stopped, with 1 when it has not, and with 2 when the\n"
+      "command line is wrong or does not say which of several servers is meant.\n"
+      "\n"
+      "Examples:\n"
+      "  weir stop                            the server that I run\n"
+      "  weir stop --now                      without waiting for anybody\n"
+      "  weir stop 4711                       the one with this process id\n",
+      PROGRAM_ARGUMENT | PROGRAM_CONTROL | PROGRAM_NOW, program_stop },
     { "models", "", "list the concurrency models",
       "One line each: its name, what it is, and when to use it. Choose one with\n"
       "`weir serve --model NAME`.\n",

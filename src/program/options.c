@@ -5,7 +5,6 @@
 #include "config/nearest.h"
 #include "config/setting.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,6 +12,8 @@
 const struct program_option program_option_table[] = {
     { "config", 'c', "FILE", PROGRAM_CONFIG_FILE, "read the configuration from FILE" },
     { "explain", 0, NULL, PROGRAM_EXPLAIN, "print every value in force and where it came from" },
+    { "control", 0, "PATH", PROGRAM_CONTROL, "the control socket of the server that is meant" },
+    { "now", 0, NULL, PROGRAM_NOW, "end at once, and cut off answers under way" },
     { "ready-fd", 0, "N", PROGRAM_SERVE_OPTIONS,
       "write the URL of each address to descriptor N once it accepts, then close it" },
     { "quiet", 'q', NULL, PROGRAM_SERVE_OPTIONS, "print nothing at start" },
@@ -85,14 +86,11 @@ static bool refuse_unknown(const struct program_command *command, const char *da
                   command->name);
 }
 
-/* The descriptor has to be one that whoever started us has opened. */
 static bool take_ready_fd(struct reading *reading, const char *value)
 {
     uint64_t number;
     if (!num_parse_u64(span_text(value), &number) || number > INT_MAX)
         return refuse("--ready-fd: `%s` is not the number of a descriptor", value);
-    if (fcntl((int)number, F_GETFD) < 0)
-        return refuse("--ready-fd: descriptor %s is not open", value);
     reading->options->ready_fd = (int)number;
     return true;
 }
@@ -109,7 +107,11 @@ static bool take_option(struct reading *reading, const struct program_option *op
     }
     if (strcmp(option->name, "ready-fd") == 0)
         return take_ready_fd(reading, value);
-    if (strcmp(option->name, "quiet") == 0)
+    if (strcmp(option->name, "control") == 0)
+        options->control = value;
+    else if (strcmp(option->name, "now") == 0)
+        options->now = true;
+    else if (strcmp(option->name, "quiet") == 0)
         options->quiet = true;
     else if (strcmp(option->name, "explain") == 0)
         options->explain = true;
@@ -195,7 +197,7 @@ static bool take_argument(struct reading *reading, const char *argument)
         return refuse("`weir %s` takes no argument, and `%s` is one", reading->command->name,
                       argument);
     if (argument[0] == 0)
-        return refuse("the folder's name is empty");
+        return refuse("an argument is empty");
     if (options->argument)
         return refuse("`%s` and `%s` are two arguments; `weir %s` takes one", options->argument,
                       argument, reading->command->name);

@@ -17,7 +17,9 @@ enum program_accepts {
     PROGRAM_CONFIG_FILE = 2,   /* -c */
     PROGRAM_SETTINGS = 4,      /* everything in settings.def that has a flag */
     PROGRAM_SERVE_OPTIONS = 8, /* --ready-fd, --quiet */
-    PROGRAM_EXPLAIN = 16
+    PROGRAM_EXPLAIN = 16,
+    PROGRAM_CONTROL = 32, /* --control, of a running server */
+    PROGRAM_NOW = 64      /* --now */
 };
 
 /* An option that is no setting. */
@@ -40,6 +42,8 @@ struct program_options {
     int ready_fd; /* -1: none */
     bool quiet;
     bool explain;
+    bool now;
+    const char *control; /* or NULL */
 };
 
 enum program_options_result {

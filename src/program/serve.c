@@ -6,8 +6,10 @@
 #include "config/read.h"
 #include "program/command.h"
 #include "program/options.h"
+#include "server/inherited.h"
 #include "server/server.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,16 @@ static bool is_config_file(const char *argument)
     struct stat info;
     return span_ends(span_text(argument), SPAN(".conf")) && stat(argument, &info) == 0 &&
            S_ISREG(info.st_mode);
+}
+
+/* The descriptor has to be one that whoever started us has opened. A process that takes the place
+ * of another has been given a different one, and this number may mean anything. */
+static bool may_tell(int ready_fd)
+{
+    if (ready_fd < 0 || server_inherited_is_upgrade() || fcntl(ready_fd, F_GETFD) >= 0)
+        return true;
+    fprintf(stderr, "weir: --ready-fd: descriptor %d is not open\n", ready_fd);
+    return false;
 }
 
 static struct config_store *read_configuration(void *request)
@@ -67,7 +79,7 @@ int program_serve(const struct program_command *command, const char *const *argu
         else if (options.argument && is_config_file(options.argument))
             fprintf(stderr, "weir: `%s` is a configuration; serve it with: weir serve -c %s\n",
                     options.argument, options.argument);
-        else
+        else if (may_tell(options.ready_fd))
             status = serve(&options);
         break;
     }

@@ -5,6 +5,8 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,11 +67,25 @@ static int share_port(const struct server_address *address)
     return rc;
 }
 
+/* A manager's group is as large as the manager made it: further threads share its sockets. */
+static int duplicate(struct server_address *address, size_t sets)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && address->count < sets; i++) {
+        int fd = fcntl(address->fd[i], F_DUPFD_CLOEXEC, 0);
+        rc = add_socket(address, fd < 0 ? -errno : fd);
+        address->listening = address->count;
+    }
+    return rc;
+}
+
 /* Makes the group have `sets` sockets. Those that are more than before do not listen yet. */
 static int grow(struct server_address *address, size_t sets, struct os_socket_options options)
 {
     if (is_unix(address) || address->count >= sets)
         return 0;
+    if (address->managed)
+        return duplicate(address, sets);
     int rc = address->listening > 0 ? share_port(address) : 0; /* else begin_group does */
     options.share_port = true;
     while (rc == 0 && address->count < sets)
@@ -149,7 +165,7 @@ static void remove_address(struct server_addresses *addresses, struct server_add
     *link = address->next;
     for (size_t i = 0; i < address->count; i++)
         os_file_close(address->fd[i]);
-    if (is_unix(address) && address->url[0])
+    if (is_unix(address) && address->url[0] && !address->managed && !addresses->handed_over)
         (void)unlink(address->url + sizeof("unix:") - 1); /* already gone is as good */
     free(address->fd);
     free(address);
@@ -170,10 +186,34 @@ static struct server_address *add_address(struct server_addresses *addresses,
 static void let_go(struct server_addresses *addresses, struct server_address *address)
 {
     address->users--;
-    if (address->users == 0)
+    if (address->users == 0 && !address->managed)
         remove_address(addresses, address);
     else
         shrink(address);
+}
+
+/* Has these listeners use the address, which has its sockets or will get them here. */
+static int take(struct server_listeners *l, struct server_addresses *addresses,
+                struct server_address *address, size_t sets, const char *congestion)
+{
+    struct os_socket_options options = {
+        .defer_s = 1, /* the request is there when it is accepted, and epoll is not needed */
+        .congestion = congestion,
+    };
+    int rc = 0;
+    address->users++;
+    if (address->count == 0)
+        rc = open_first(address, addresses, &options);
+    for (size_t i = 0; rc == 0 && address->adopted && i < address->count; i++)
+        rc = os_socket_tune(address->fd[i], &options);
+    if (rc == 0)
+        rc = grow(address, sets, options);
+    if (rc < 0) {
+        let_go(addresses, address);
+        return rc;
+    }
+    l->each[l->count] = (struct server_listener){ address, address->count };
+    return 0;
 }
 
 static int open_address(struct server_listeners *l, struct server_addresses *addresses,
@@ -183,27 +223,35 @@ static int open_address(struct server_listeners *l, struct server_addresses *add
     int rc = os_socket_parse(text, &asked);
     if (rc < 0)
         return rc;
-    struct os_socket_options options = {
-        .defer_s = 1, /* the request is there when it is accepted, and epoll is not needed */
-        .congestion = congestion,
-    };
     struct server_address *address = find(addresses, l, &asked);
-    bool is_new = !address;
-    if (is_new)
-        address = add_address(addresses, &asked);
     if (!address)
+        address = add_address(addresses, &asked);
+    return address ? take(l, addresses, address, sets, congestion) : -ENOMEM;
+}
+
+/* What a service manager opened, where nobody chose any address. Returns how many these are,
+ * or -errno. */
+static int take_managed(struct server_listeners *l, struct server_addresses *addresses, size_t sets,
+                        const char *congestion)
+{
+    int rc = 0;
+    size_t count = 0;
+    for (struct server_address *a = addresses->first; a; a = a->next)
+        count += a->managed;
+    if (count == 0)
+        return 0;
+    *l = (struct server_listeners){ .each = calloc(count, sizeof(*l->each)) };
+    if (!l->each)
         return -ENOMEM;
-    address->users++;
-    if (is_new)
-        rc = open_first(address, addresses, &options);
-    if (rc == 0)
-        rc = grow(address, sets, options);
-    if (rc < 0) {
-        let_go(addresses, address);
-        return rc;
+    for (struct server_address *a = addresses->first; a && rc == 0; a = a->next) {
+        rc = a->managed ? take(l, addresses, a, sets, congestion) : 0;
+        if (rc < 0)
+            (void)tell_failure(a->url, rc);
+        l->count += a->managed && rc == 0;
     }
-    l->each[l->count] = (struct server_listener){ address, address->count };
-    return 0;
+    if (rc < 0)
+        server_listeners_close(l, addresses);
+    return rc < 0 ? rc : (int)count;
 }
 
 static bool is_missing(int error)
@@ -216,6 +264,9 @@ int server_listeners_open(struct server_listeners *listeners, struct server_addr
                           bool by_default)
 {
     size_t count = 0, opened = 0;
+    int managed = by_default ? take_managed(listeners, addresses, sets, congestion) : 0;
+    if (managed != 0)
+        return managed < 0 ? managed : 0;
     while (listen[count])
         count++;
     *listeners = (struct server_listeners){ .each = calloc(count, sizeof(*listeners->each)) };
@@ -234,6 +285,67 @@ int server_listeners_open(struct server_listeners *listeners, struct server_addr
         server_listeners_close(listeners, addresses);
     return rc;
 }
+
+/* ---- from other processes ---- */
+
+static struct server_address *find_got(const struct server_addresses *addresses,
+                                       const struct os_socket_address *got)
+{
+    struct server_address *address = addresses->first;
+    while (address && !os_socket_same(&address->got, got))
+        address = address->next;
+    return address;
+}
+
+static int adopt(struct server_addresses *addresses, const struct server_inherited_socket *socket)
+{
+    struct server_address *address = find_got(addresses, &socket->address);
+    if (!address) {
+        address = add_address(addresses, &socket->address);
+        if (!address)
+            return -ENOMEM;
+        address->adopted = true;
+        address->managed = socket->managed;
+        address->got = socket->address;
+        if (socket->any_port)
+            os_socket_forget_port(&address->asked);
+        if (!os_socket_url(&address->got, address->url, sizeof(address->url)))
+            return -ENAMETOOLONG;
+    }
+    int rc = add_socket(address, socket->fd);
+    address->listening = address->count;
+    return rc;
+}
+
+int server_addresses_adopt(struct server_addresses *addresses,
+                           const struct server_inherited *inherited)
+{
+    int rc = 0;
+    for (size_t i = 0; i < inherited->count && rc == 0; i++)
+        rc = adopt(addresses, &inherited->sockets[i]);
+    return rc;
+}
+
+void server_addresses_settle(struct server_addresses *addresses)
+{
+    struct server_address *next;
+    for (struct server_address *a = addresses->first; a; a = next) {
+        next = a->next;
+        if (a->users > 0)
+            continue;
+        log_error(a->managed ? LOG_WARNING : LOG_INFO,
+                  "a socket for %s was passed in, but no `listen` names it; it is closed", a->url);
+        remove_address(addresses, a);
+    }
+}
+
+void server_addresses_close(struct server_addresses *addresses)
+{
+    while (addresses->first)
+        remove_address(addresses, addresses->first);
+}
+
+/* ---- serving ---- */
 
 /* The first socket listens alone before it shares the port: so another server of
  * this user that does the same is noticed. */
@@ -269,6 +381,15 @@ void server_listeners_close(struct server_listeners *listeners, struct server_ad
             let_go(addresses, listeners->each[i].address);
     free(listeners->each);
     *listeners = (struct server_listeners){ 0 };
+}
+
+int server_listeners_print(const struct server_listeners *listeners, int fd, const char *before)
+{
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < listeners->count; i++)
+        if (listeners->each[i].address)
+            rc = dprintf(fd, "%s%s\n", before, listeners->each[i].address->url);
+    return rc;
 }
 
 /* ---- in a worker ---- */

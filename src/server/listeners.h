@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "os/socket.h"
+#include "server/inherited.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,12 +32,26 @@ struct server_address {
     size_t count;     /* of them */
     size_t listening; /* so many of the first ones listen */
     unsigned users;   /* generations */
+    bool adopted;     /* another process opened the sockets: a service manager or a predecessor */
+    bool managed;     /* a service manager did, which keeps them and the socket file */
 };
 
 /* Every address of the master; zeroed: none. */
 struct server_addresses {
     struct server_address *first;
+    bool handed_over; /* a successor has them all: socket files stay */
 };
+
+/* Takes over listeners that were passed in, whose addresses then need not be opened.
+ * 0 or -errno. Before the first generation. */
+MUST_USE int server_addresses_adopt(struct server_addresses *addresses,
+                                    const struct server_inherited *inherited);
+
+/* Closes adopted listeners that nobody uses, and says so. After the first generation. */
+void server_addresses_settle(struct server_addresses *addresses);
+
+/* Closes all that is left. */
+void server_addresses_close(struct server_addresses *addresses);
 
 /* The addresses of one generation. Zeroed: none. */
 struct server_listeners {
@@ -50,9 +65,9 @@ struct server_listeners {
 /* Takes every address of `listen` (NULL-terminated) into use for `sets` accepting
  * threads: those that are there already, with further sockets where the group is
  * too small, and new ones. With `by_default` nobody asked for these very
- * addresses, and those the machine does not have are passed over, except the
- * last that is left. Failures are told in the error log with cause and cure.
- * 0 or -errno; on failure all is as it was. */
+ * addresses: sockets of a service manager take their place, and those the machine
+ * does not have are passed over, except the last that is left. Failures are told in
+ * the error log with cause and cure. 0 or -errno; on failure all is as it was. */
 MUST_USE int server_listeners_open(struct server_listeners *listeners,
                                    struct server_addresses *addresses, const char *const *listen,
                                    size_t sets, const char *congestion, bool by_default);
@@ -65,6 +80,10 @@ MUST_USE int server_listeners_begin(struct server_listeners *listeners, const ch
  * and their socket files removed; workers that have them may still empty them.
  * Idempotent. */
 void server_listeners_close(struct server_listeners *listeners, struct server_addresses *addresses);
+
+/* Writes the addresses, one a line, each behind `before`; without stdio, which needs
+ * memory. Negative with errno on failure. */
+int server_listeners_print(const struct server_listeners *listeners, int fd, const char *before);
 
 /* The sockets of the sets `first` to `first + count - 1` of `sets`, set after set,
  * with *ret_columns places each, of which those that stay empty are -1. Gives an

@@ -13,6 +13,7 @@
  *   SIGTERM, SIGINT   workers drain; the second one ends them at once
  *   SIGQUIT           workers end at once
  *   SIGUSR1           logs are reopened, here and in the workers
+ *   SIGUSR2           the binary is replaced (server/upgrade.h)
  *   SIGHUP            the configuration is read again: begin_reload. On a terminal it
  *                     means that this is gone: as SIGTERM
  *
@@ -28,10 +29,11 @@
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/signal.h"
+#include "server/contact.h"
 #include "server/generation.h"
 #include "server/pidfile.h"
+#include "server/summary.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,7 +44,8 @@
 
 enum {
     GENERATIONS_MAX = 32, /* that are there at once; a further reload is refused */
-    RELOAD_MAX_S = 60     /* for the workers of a reload to get ready */
+    RELOAD_MAX_S = 60,    /* for the workers of a reload to get ready */
+    LOCK_AGAIN_MS = 50    /* until a pid file is tried again that a predecessor has locked */
 };
 
 struct master {
@@ -52,8 +55,8 @@ struct master {
     unsigned generation_count;
     struct server_generation *starting, *serving; /* of them; or NULL */
     struct server_generation_host host;
-    struct server_pidfile pidfile;
-    struct server_pidfile next_pidfile; /* of the generation that is starting, when it is another */
+    struct server_pidfiles pidfiles;
+    struct server_contact contact;
     int signal_fd;
     bool has_terminal;
     bool announced; /* it has served, and whoever started it was told */
@@ -73,10 +76,8 @@ static void leave(void *context, const struct server_generation *g)
 {
     struct master *m = context;
     close(m->signal_fd);
-    server_pidfile_leave(&m->pidfile);
-    server_pidfile_leave(&m->next_pidfile);
-    if (!m->announced && m->launch->ready_fd >= 0)
-        close(m->launch->ready_fd); /* its reader waits for the end */
+    server_pidfile_leave(&m->pidfiles);
+    server_contact_leave(&m->contact);
     for (struct server_generation *other = m->generations; other; other = other->next)
         if (other != g)
             server_generation_leave(other);
@@ -84,52 +85,22 @@ static void leave(void *context, const struct server_generation *g)
 
 /* ---- telling that it serves ---- */
 
-static const char *plural(size_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
-enum { DESCRIPTION_MAX = MODEL_WHY_MAX + 160 };
-
-static void describe(const struct server_generation *g, char *out, size_t size)
-{
-    char why[MODEL_WHY_MAX + 32] = "";
-    if (g->model_why[0])
-        snprintf(why, sizeof(why), " (%s: %s)", g->config->model, g->model_why);
-    snprintf(out, size, "model %s%s, %u worker%s x %u thread%s", g->model->name, why, g->workers,
-             plural(g->workers), g->threads, plural(g->threads));
-}
-
-/* Without stdio, which needs memory. */
-static int print_urls(const struct server_generation *g, int fd, const char *before)
-{
-    int rc = 0;
-    for (size_t i = 0; rc >= 0 && i < g->listeners.count; i++)
-        if (g->listeners.each[i].address)
-            rc = dprintf(fd, "%s%s\n", before, g->listeners.each[i].address->url);
-    return rc;
-}
-
 static void announce(struct master *m, const struct server_generation *g)
 {
+    char text[SERVER_SUMMARY_MAX];
+    server_summary_describe(g, text);
     m->announced = true;
+    server_addresses_settle(&m->addresses);
     if (!m->launch->quiet) {
-        char text[DESCRIPTION_MAX];
-        describe(g, text, sizeof(text));
-        (void)print_urls(g, STDERR_FILENO, "weir serves ");
+        (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
         fprintf(stderr, "%s; stop with Ctrl-C\n", text);
     }
-    if (m->launch->ready_fd < 0)
-        return;
-    if (print_urls(g, m->launch->ready_fd, "") < 0)
-        log_error(LOG_WARNING, "cannot write to --ready-fd %d: %s", m->launch->ready_fd,
-                  strerror(errno));
-    close(m->launch->ready_fd);
+    server_contact_serving(&m->contact, &g->listeners, text);
 }
 
 /* ---- reloading ---- */
 
-static void begin_reload(struct master *m);
+static bool begin_reload(struct master *m);
 
 /* The end of every reload, good or not. What went wrong is in report_text, lines
  * ended by newlines. */
@@ -137,18 +108,12 @@ static void reload_finished(struct master *m, bool good)
 {
     if (!m->report || fclose(m->report) != 0)
         m->report_len = 0;
-    if (good) {
-        char text[DESCRIPTION_MAX];
-        describe(m->serving, text, sizeof(text));
-        log_error(LOG_INFO, "reloaded: %s, %u site%s", text, m->serving->config->site_count,
-                  plural(m->serving->config->site_count));
-    } else {
-        for (size_t i = 0; i < m->report_len; i++)
-            if (m->report_text[i] == '\n')
-                m->report_text[i] = i + 1 < m->report_len ? '|' : '\0';
-        log_error(LOG_ERROR, "reload failed, the old configuration goes on: %s",
-                  m->report_len > 0 ? m->report_text : "out of memory");
-    }
+    char nothing[] = "", text[SERVER_SUMMARY_MAX];
+    char *report = m->report_len > 0 ? m->report_text : nothing;
+    server_summary_describe(m->serving, text);
+    if (!m->reload_again) /* else the next one's outcome is what counts */
+        server_contact_reloaded(&m->contact, good, report, text);
+    server_summary_log_reload(good ? m->serving : NULL, report);
     free(m->report_text);
     m->report = NULL;
     m->report_text = NULL;
@@ -167,25 +132,18 @@ static void now_serving(struct master *m)
 /* Sees to it that no other server has the file; it is written once this one serves. */
 static void claim_pidfile(struct master *m, struct server_generation *g)
 {
-    const char *path = g->config->pid_file;
-    if (g->failed || !path || server_pidfile_is(&m->pidfile, path))
-        return;
     char why[LOG_ERROR_LINE_MAX];
-    if (server_pidfile_claim(&m->next_pidfile, path, why, sizeof(why)) < 0)
+    if (!g->failed && server_pidfile_prepare(&m->pidfiles, g->config->pid_file,
+                                             m->contact.predecessor, why, sizeof(why)) < 0)
         server_generation_fail(g, why);
 }
 
 static void write_pidfile(struct master *m, const struct server_generation *g)
 {
-    const char *path = g->config->pid_file;
-    if (!path || !server_pidfile_is(&m->pidfile, path)) {
-        server_pidfile_remove(&m->pidfile);
-        m->pidfile = m->next_pidfile;
-        m->next_pidfile = (struct server_pidfile){ 0 };
-    }
-    int rc = server_pidfile_write(&m->pidfile);
+    int rc = server_pidfile_commit(&m->pidfiles, g->config->pid_file);
     if (rc < 0)
-        log_error(LOG_ERROR, "cannot write the pid file %s: %s", path, strerror(-rc));
+        log_error(LOG_ERROR, "cannot write the pid file %s: %s", g->config->pid_file,
+                  strerror(-rc));
 }
 
 static void refuse_generation(struct master *m, const char *why)
@@ -203,7 +161,7 @@ static void refuse_generation(struct master *m, const char *why)
 static void give_up(struct master *m)
 {
     struct server_generation *g = m->starting;
-    server_pidfile_remove(&m->next_pidfile);
+    server_pidfile_cancel(&m->pidfiles);
     m->starting = NULL;
     refuse_generation(m, g->why);
     server_generation_end(g, &m->addresses);
@@ -233,7 +191,7 @@ static void follow_starting(struct master *m)
         change_over(m);
     if (m->reload_again && !m->starting && !m->stopping) {
         m->reload_again = false;
-        begin_reload(m);
+        (void)begin_reload(m);
     }
 }
 
@@ -258,32 +216,37 @@ static void start_generation(struct master *m, struct config_store *store)
 }
 
 /* Reads the configuration again and, when it can be used, starts a generation that
- * takes the place of the present one. How it ends is told by reload_finished. */
-static void begin_reload(struct master *m)
+ * takes the place of the present one. How it ends is told by reload_finished; false:
+ * it does not even begin. */
+static bool begin_reload(struct master *m)
 {
-    if (m->starting || m->stopping) {
-        m->reload_again = m->starting != NULL;
-        return;
+    if (m->stopping || server_contact_is_upgrading(&m->contact))
+        return false;
+    if (m->starting) {
+        m->reload_again = true;
+        return true;
     }
+    server_contact_reloading(&m->contact);
     m->report = open_memstream(&m->report_text, &m->report_len);
     if (!m->report) {
         reload_finished(m, false);
-        return;
+        return true;
     }
     if (m->generation_count >= GENERATIONS_MAX) {
         fprintf(m->report, "weir: %u earlier configurations still have connections; try later\n",
                 m->generation_count - 1);
         reload_finished(m, false);
-        return;
+        return true;
     }
     struct config_store *store = m->launch->read(m->launch->context);
     config_print_problems(store, m->report);
     if (config_errors(store) > 0) {
         config_free(store);
         reload_finished(m, false);
-        return;
+        return true;
     }
     start_generation(m, store);
+    return true;
 }
 
 /* ---- stopping ---- */
@@ -297,16 +260,55 @@ static void begin_stop(struct master *m, bool drain)
     m->stopping = true;
     m->reload_again = false;
     m->starting = NULL;
+    server_contact_abandon(&m->contact);
     if (m->report) {
         fprintf(m->report, "weir: the server is stopping\n");
         reload_finished(m, false);
     }
+    server_contact_stopping(&m->contact);
     for (struct server_generation *g = m->generations; g; g = g->next) {
         if (!drain)
             server_generation_end(g, &m->addresses);
         else if (g->state != GENERATION_DRAINING)
             server_generation_drain(g, &m->addresses);
     }
+}
+
+/* The binary is replaced by what its file holds now. */
+static void begin_upgrade(struct master *m)
+{
+    if (m->stopping || m->starting)
+        log_error(LOG_WARNING, "SIGUSR2: not while the server starts, reloads or stops");
+    else
+        server_contact_upgrade(&m->contact, &m->addresses);
+}
+
+/* A successor serves, on the same sockets. */
+static void hand_over(struct master *m)
+{
+    m->addresses.handed_over = true;
+    server_pidfile_leave(&m->pidfiles); /* it says who the successor is */
+    begin_stop(m, true);
+}
+
+/* ---- what others ask for ---- */
+
+static bool asked_to_reload(void *master)
+{
+    return begin_reload(master);
+}
+
+static void asked_to_stop(void *master, bool drain)
+{
+    struct master *m = master;
+    if (!m->stopping || !drain) /* asking twice to drain is no more than asking once */
+        begin_stop(m, drain);
+}
+
+static const struct server_listeners *asked_for_listeners(void *master)
+{
+    const struct master *m = master;
+    return m->serving ? &m->serving->listeners : NULL;
 }
 
 /* ---- signals ---- */
@@ -349,8 +351,11 @@ static void take_signal(struct master *m, int signal)
     case SIGHUP:
         if (m->has_terminal)
             begin_stop(m, true);
-        else
-            begin_reload(m);
+        else if (!begin_reload(m))
+            log_error(LOG_WARNING, "SIGHUP: not while the server stops or is replaced");
+        return;
+    case SIGUSR2:
+        begin_upgrade(m);
         return;
     default:
         return;
@@ -367,12 +372,12 @@ static void read_signals(struct master *m)
 
 /* ---- the loop ---- */
 
-enum { ENDS_MAX = 1 + 2 * GENERATIONS_MAX };
+enum { ENDS_MAX = 1 + 2 * GENERATIONS_MAX + SERVER_CONTACT_POLL };
 
 /* What the loop waits for. */
-static nfds_t collect(const struct master *m, struct pollfd *ends)
+static size_t collect(const struct master *m, struct pollfd *ends, size_t *ret_contact_ends)
 {
-    nfds_t count = 0;
+    size_t count = 0;
     ends[count++] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
     for (const struct server_generation *g = m->generations; g; g = g->next) {
         if (g->ready_pipe[0] >= 0)
@@ -381,6 +386,7 @@ static nfds_t collect(const struct master *m, struct pollfd *ends)
             ends[count++] =
                 (struct pollfd){ .fd = server_dispatch_fd(g->dispatch), .events = POLLIN };
     }
+    *ret_contact_ends = server_contact_poll(&m->contact, ends + count);
     return count;
 }
 
@@ -398,15 +404,14 @@ static void act_on(struct master *m, int fd)
 
 static int wait_ms(const struct master *m)
 {
-    uint64_t due = UINT64_MAX;
+    uint64_t due = server_contact_due_ns(&m->contact);
+    if (m->pidfiles.now.unlocked)
+        due = os_clock_now_ns() + LOCK_AGAIN_MS * (OS_CLOCK_SECOND / 1000);
     for (const struct server_generation *g = m->generations; g; g = g->next) {
         uint64_t its = server_generation_due_ns(g);
         due = its < due ? its : due;
     }
-    if (due == UINT64_MAX)
-        return -1;
-    uint64_t now = os_clock_now_ns();
-    return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
+    return os_clock_wait_ms(due);
 }
 
 /* Frees generations whose last worker is gone. */
@@ -434,34 +439,56 @@ static void supervise(struct master *m)
         for (struct server_generation *g = m->generations; g; g = g->next)
             server_generation_tick(g, &m->addresses, &m->host);
         follow_starting(m);
+        server_pidfile_lock(&m->pidfiles);
         bury(m);
-        nfds_t count = collect(m, ends);
-        if (!m->generations || poll(ends, count, wait_ms(m)) <= 0)
-            continue;
-        for (nfds_t i = count; i-- > 0;) /* signals last: what dead workers told is read before */
+        if (!m->generations)
+            break;
+        size_t asking, count = collect(m, ends, &asking);
+        (void)poll(ends, count + asking, wait_ms(m)); /* interrupted, it has nothing to tell */
+        if (!m->stopping && server_contact_has_successor(&m->contact))
+            hand_over(m);
+        server_contact_serve(&m->contact, ends + count, asking,
+                             server_summary_workers(m->generations));
+        for (size_t i = count; i-- > 0;) /* signals last: what dead workers told is read before */
             if (ends[i].revents)
                 act_on(m, ends[i].fd);
     }
 }
 
+/* What the environment passed in is taken, and what is waited for opened. */
+static int open_contact(struct master *m, const struct server_contact_master *asked)
+{
+    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD };
+    m->signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
+    if (m->signal_fd < 0) {
+        log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-m->signal_fd));
+        return m->signal_fd;
+    }
+    int rc = server_contact_open(&m->contact, asked, m->launch->ready_fd);
+    return rc < 0 ? rc : server_addresses_adopt(&m->addresses, &m->contact.inherited);
+}
+
 int server_run(struct config_store *store, const struct server_launch *launch)
 {
-    const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGHUP, SIGCHLD };
-    struct master m = {
-        .launch = launch,
-        .has_terminal = isatty(STDERR_FILENO) == 1,
-        .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
+    struct master m = { .launch = launch, .has_terminal = isatty(STDERR_FILENO) == 1 };
+    const struct server_contact_master asked = {
+        .reload = asked_to_reload,
+        .stop = asked_to_stop,
+        .serving = asked_for_listeners,
+        .context = &m,
     };
     m.host = (struct server_generation_host){ leave, &m };
-    if (m.signal_fd < 0) {
-        log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-m.signal_fd));
+    if (open_contact(&m, &asked) < 0) {
         config_free(store);
         return 1;
     }
     start_generation(&m, store);
+    if (m.starting)
+        server_contact_listen(&m.contact, m.starting->config->control);
     supervise(&m);
-    server_pidfile_remove(&m.next_pidfile);
-    server_pidfile_remove(&m.pidfile);
+    server_pidfile_remove(&m.pidfiles);
+    server_contact_close(&m.contact);
+    server_addresses_close(&m.addresses);
     close(m.signal_fd);
     return m.failed ? 1 : 0;
 }

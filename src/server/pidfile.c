@@ -2,7 +2,7 @@
  *
  * The lock is of the kind that belongs to a process (F_SETLK): workers do not
  * inherit it, and the kernel says whose it is. Such a lock is lost when its
- * process closes any descriptor of the file; hence server_pidfile_is, by which
+ * process closes any descriptor of the file; hence is_at, by which
  * a file that is held is never opened again.
  */
 #include "server/pidfile.h"
@@ -32,15 +32,16 @@ static int lock_file(int fd, struct flock *lock)
     return lock->l_type == F_UNLCK ? -EAGAIN : -EEXIST;
 }
 
-bool server_pidfile_is(const struct server_pidfile *file, const char *path)
+static bool is_at(const struct server_pidfile *file, const char *path)
 {
     struct stat named, held;
     return file->path && stat(path, &named) == 0 && fstat(file->fd, &held) == 0 &&
            named.st_dev == held.st_dev && named.st_ino == held.st_ino;
 }
 
-/* A descriptor of the locked file, -EAGAIN when it changed meanwhile, or -errno. */
-static int try(const char *path, struct flock *lock)
+/* A descriptor of the file, locked or the predecessor's; -EAGAIN when it changed meanwhile, or
+ * -errno. */
+static int try(const char *path, pid_t predecessor, struct flock *lock)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
     if (fd < 0)
@@ -49,20 +50,23 @@ static int try(const char *path, struct flock *lock)
     int rc = fstat(fd, &info) < 0 ? -errno : S_ISREG(info.st_mode) ? 0 : -EINVAL;
     if (rc == 0)
         rc = lock_file(fd, lock);
+    if (rc == -EEXIST && lock->l_pid == predecessor)
+        rc = 0;
     struct server_pidfile mine = { .path = (char[]){ "" }, .fd = fd };
-    if (rc == 0 && !server_pidfile_is(&mine, path))
+    if (rc == 0 && !is_at(&mine, path))
         rc = -EAGAIN; /* its owner removed it before we had the lock */
     if (rc < 0)
         os_file_close(fd);
     return rc < 0 ? rc : fd;
 }
 
-int server_pidfile_claim(struct server_pidfile *file, const char *path, char *why, size_t size)
+static int claim(struct server_pidfile *file, const char *path, pid_t predecessor, char *why,
+                 size_t size)
 {
     struct flock lock = { 0 };
     int fd = -EAGAIN;
     for (int i = 0; i < ATTEMPTS && fd == -EAGAIN; i++)
-        fd = try(path, &lock);
+        fd = try(path, predecessor, &lock);
     if (fd == -EEXIST)
         snprintf(why, size,
                  "the pid file %s belongs to process %d, which runs: stop it, or choose "
@@ -78,11 +82,13 @@ int server_pidfile_claim(struct server_pidfile *file, const char *path, char *wh
         os_file_close(fd);
         return -ENOMEM;
     }
-    *file = (struct server_pidfile){ .path = copy, .fd = fd };
+    bool unlocked = predecessor > 0 && lock.l_pid == predecessor;
+    *file = (struct server_pidfile){ .path = copy, .fd = fd, .unlocked = unlocked };
     return 0;
 }
 
-int server_pidfile_write(const struct server_pidfile *file)
+/* Has the file say this process's number. */
+static int write_number(const struct server_pidfile *file)
 {
     char text[16];
     if (!file->path)
@@ -93,18 +99,68 @@ int server_pidfile_write(const struct server_pidfile *file)
     return 0;
 }
 
-void server_pidfile_remove(struct server_pidfile *file)
+static void lock_late(struct server_pidfile *file)
 {
-    if (server_pidfile_is(file, file->path ? file->path : ""))
-        (void)unlink(file->path); /* while the lock is held: nobody else can have claimed it */
-    server_pidfile_leave(file);
+    struct flock lock;
+    if (file->path && file->unlocked)
+        file->unlocked = lock_file(file->fd, &lock) < 0;
 }
 
-void server_pidfile_leave(struct server_pidfile *file)
+static void leave(struct server_pidfile *file)
 {
     if (!file->path)
         return;
     os_file_close(file->fd);
     free(file->path);
     *file = (struct server_pidfile){ 0 };
+}
+
+static void remove_file(struct server_pidfile *file)
+{
+    lock_late(file);
+    if (file->path && !file->unlocked && is_at(file, file->path))
+        (void)unlink(file->path); /* while the lock is held: nobody else can have claimed it */
+    leave(file);
+}
+
+/* ---- one, and the next ---- */
+
+int server_pidfile_prepare(struct server_pidfiles *files, const char *path, pid_t predecessor,
+                           char *why, size_t size)
+{
+    if (!path || is_at(&files->now, path))
+        return 0;
+    return claim(&files->next, path, predecessor, why, size);
+}
+
+int server_pidfile_commit(struct server_pidfiles *files, const char *path)
+{
+    if (!path || !is_at(&files->now, path)) {
+        remove_file(&files->now);
+        files->now = files->next;
+        files->next = (struct server_pidfile){ 0 };
+    }
+    return write_number(&files->now);
+}
+
+void server_pidfile_cancel(struct server_pidfiles *files)
+{
+    remove_file(&files->next);
+}
+
+void server_pidfile_lock(struct server_pidfiles *files)
+{
+    lock_late(&files->now);
+}
+
+void server_pidfile_remove(struct server_pidfiles *files)
+{
+    remove_file(&files->next);
+    remove_file(&files->now);
+}
+
+void server_pidfile_leave(struct server_pidfiles *files)
+{
+    leave(&files->next);
+    leave(&files->now);
 }

@@ -10,26 +10,38 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-/* Zeroed: none. */
 struct server_pidfile {
-    char *path; /* NULL: none */
-    int fd;     /* locked */
+    char *path;    /* NULL: none */
+    int fd;        /* locked */
+    bool unlocked; /* a predecessor has the lock, until it learns that this process serves */
 };
 
-/* Creates the file, or takes over one whose server is gone; it keeps what it says.
- * 0 or -errno with a sentence in `why`: -EEXIST when a server that runs has it. */
-MUST_USE int server_pidfile_claim(struct server_pidfile *file, const char *path, char *why,
-                                  size_t size);
+/* The one in force, and that of the generation that is starting, when it is another. Zeroed:
+ * none. */
+struct server_pidfiles {
+    struct server_pidfile now, next;
+};
 
-/* Whether `path` is this very file. */
-bool server_pidfile_is(const struct server_pidfile *file, const char *path);
+/* Creates the next file, or takes over one whose server is gone; it keeps what it says. A `path`
+ * of NULL is none. 0 or -errno with a sentence in `why`: -EEXIST when a server that runs has it,
+ * other than `predecessor` (0: none). */
+MUST_USE int server_pidfile_prepare(struct server_pidfiles *files, const char *path,
+                                    pid_t predecessor, char *why, size_t size);
 
-/* Has it say this process's number. 0 or -errno. */
-MUST_USE int server_pidfile_write(const struct server_pidfile *file);
+/* The next file is in force, and says this process's number; the one before is removed. 0 or
+ * -errno. */
+MUST_USE int server_pidfile_commit(struct server_pidfiles *files, const char *path);
 
-/* Removes it. */
-void server_pidfile_remove(struct server_pidfile *file);
+/* There will be no next one. */
+void server_pidfile_cancel(struct server_pidfiles *files);
 
-/* In a process that does not own it: forgets it. */
-void server_pidfile_leave(struct server_pidfile *file);
+/* Locks what a predecessor had locked, if it has let go of it: to be called until it is so. */
+void server_pidfile_lock(struct server_pidfiles *files);
+
+/* Removes what is there, unless it is still a predecessor's. */
+void server_pidfile_remove(struct server_pidfiles *files);
+
+/* In a process that does not own them, or not any more: forgets them. */
+void server_pidfile_leave(struct server_pidfiles *files);

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -47,13 +47,26 @@ def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
         listen: tuple[str, ...] = ("127.0.0.1:0",),
         wrapper: tuple[str, ...] = (),
         stdout: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        descriptors: tuple[int, ...] = (),
+        weir: Path = WEIR,
     ) -> Server:
         words = [str(folder)] if folder else []
         for address in listen:
             words += ["--listen", address]
         words += ["--model", model, *arguments]
         stderr = tmp_path / f"stderr-{len(started)}"
-        started.append(start(words, stderr, wrapper=wrapper, stdout=stdout))
+        started.append(
+            start(
+                words,
+                stderr,
+                wrapper=wrapper,
+                stdout=stdout,
+                environment=environment,
+                descriptors=descriptors,
+                weir=weir,
+            )
+        )
         return started[-1]
 
     yield make

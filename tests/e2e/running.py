@@ -3,18 +3,28 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import fcntl
 import os
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 TOP = Path(__file__).resolve().parent.parent.parent
 WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
+
+# Where servers under test have their control sockets, apart from any other server's. Short, for
+# the address of a socket has little room.
+RUNTIME = Path(tempfile.mkdtemp(prefix="weir-run-"))
+atexit.register(shutil.rmtree, RUNTIME, ignore_errors=True)
 
 START_S = 20.0
 STOP_S = 20.0
@@ -147,18 +157,25 @@ def start(
     *,
     wrapper: tuple[str, ...] = (),
     stdout: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    descriptors: tuple[int, ...] = (),
+    weir: Path = WEIR,
 ) -> Server:
     """Starts `weir serve` with these arguments, and waits until it accepts."""
-    ready, ready_end = os.pipe()
+    ready, low_end = os.pipe()
+    # Away from the numbers where a service manager puts its sockets.
+    ready_end = fcntl.fcntl(low_end, fcntl.F_DUPFD_CLOEXEC, 100)
+    os.close(low_end)
     try:
         with stderr.open("wb") as errors, (stdout or Path(os.devnull)).open("wb") as output:
-            command = [*wrapper, str(WEIR), "serve", *arguments, "--ready-fd", str(ready_end)]
+            command = [*wrapper, str(weir), "serve", *arguments, "--ready-fd", str(ready_end)]
             popen = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
-                pass_fds=(ready_end,),
+                pass_fds=(ready_end, *descriptors),
+                env={**os.environ, "RUNTIME_DIRECTORY": str(RUNTIME), **(environment or {})},
             )
     finally:
         os.close(ready_end)

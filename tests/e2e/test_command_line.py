@@ -63,6 +63,8 @@ def test_help_and_version_are_answers_not_errors() -> None:
         ["serve", "--help"],
         ["check", "-h"],
         ["models", "--help"],
+        ["reload", "--help"],
+        ["help", "stop"],
         ["--listen", "nonsense", "--help"],
     ):
         done = weir(*arguments)
@@ -77,7 +79,7 @@ def test_help_and_version_are_answers_not_errors() -> None:
 
 def test_help_names_every_command_and_each_has_its_own() -> None:
     overview = weir("help").stdout
-    for command in ("serve", "check", "models", "help"):
+    for command in ("serve", "check", "reload", "stop", "models", "help"):
         assert f"  weir {command}" in overview
         done = weir("help", command)
         assert done.returncode == 0
@@ -123,6 +125,12 @@ def test_models_are_listed_one_a_line() -> None:
         (["README.md"], "README.md: is a file; give the folder that it is in"),
         (["models", "--listen", "0"], "`weir models` takes no --listen"),
         (["models", "now"], "takes no argument"),
+        (["reload", "--now"], "unknown option --now; `weir help reload` lists them"),
+        (["reload", "--listen", "0"], "`weir reload` takes no --listen"),
+        (["stop", "weir.conf"], "`weir.conf` is no process id"),
+        (["stop", "0"], "`0` is no process id"),
+        (["stop", "1", "2"], "`1` and `2` are two arguments"),
+        (["stop", "--control"], "--control needs a value: --control PATH"),
         (["-c", "a", "-c", "b"], "-c is given twice"),
         (["-c"], "-c needs a value: -c FILE"),
     ],
@@ -227,7 +235,7 @@ def test_the_manual_of_the_file_has_every_setting_with_its_default() -> None:
 def test_the_manual_of_the_program_has_every_flag() -> None:
     text = (TOP / "docs/man/weir.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
-    own = ["config", "explain", "ready-fd", "quiet", "help", "version"]
+    own = ["config", "explain", "control", "now", "ready-fd", "quiet", "help", "version"]
     assert listed == own + [setting.name for setting in settings() if setting.has_flag]
 
 

@@ -159,6 +159,17 @@ static void takes_words_from_their_lists_only(void **state)
     REFUSED(congestion, { "b/r", "congestion" }, { "sixteen-letters-", "congestion" });
 }
 
+static void takes_a_socket_for_control_that_has_a_short_path(void **state)
+{
+    (void)state;
+    TAKEN(control, { "auto", "auto" }, { "off", "off" }, { "/run/w.sock", "/run/w.sock" },
+          { "w.sock", "conf/w.sock" });
+    REFUSED(control, { "~/w.sock", "`~` means nothing here" },
+            { "/a/path/that/is/longer/than/what/the/address/of/a/unix/socket/has/room/for/which/is/"
+              "one/hundred/and/eight/bytes",
+              "longer than 107 bytes" });
+}
+
 static void takes_paths_from_the_folder_of_the_file(void **state)
 {
     (void)state;
@@ -266,6 +277,7 @@ int main(void)
         cmocka_unit_test(knows_which_addresses_are_open_to_others),
         cmocka_unit_test(takes_numbers_with_their_units),
         cmocka_unit_test(takes_words_from_their_lists_only),
+        cmocka_unit_test(takes_a_socket_for_control_that_has_a_short_path),
         cmocka_unit_test(takes_paths_from_the_folder_of_the_file),
         cmocka_unit_test(takes_hosts_in_lower_case_without_port),
         cmocka_unit_test(takes_header_lines_that_cannot_break_the_head),

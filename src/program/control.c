@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/control.h"
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "os/clock.h"
+#include "os/socket.h"
+#include "server/control.h"
+#include "server/place.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MASTERS_SHOWN = 16, STATUS_MS = 2000, PATIENCE_MS = 1000 };
+#define MS_NS UINT64_C(1000000)
+
+/* ---- the conversation ---- */
+
+/* An answer as it comes in: whole lines go to `each`, but for the last. */
+struct reading {
+    void (*each)(struct reading *reading, struct span line);
+    FILE *out;
+    uint64_t patience_ns; /* until when what is only of passing interest is not shown */
+    enum program_control_answer answer;
+    size_t len;
+    char text[SERVER_CONTROL_ANSWER_MAX];
+};
+
+static void take_line(struct reading *reading, struct span line)
+{
+    if (span_equal(line, SPAN("ok")))
+        reading->answer = PROGRAM_CONTROL_OK;
+    else if (span_equal(line, SPAN("failed")))
+        reading->answer = PROGRAM_CONTROL_FAILED;
+    else
+        reading->each(reading, line);
+}
+
+static void take_lines(struct reading *reading)
+{
+    struct span rest = span_of(reading->text, reading->len);
+    const char *newline;
+    while ((newline = memchr(rest.at, '\n', rest.len))) {
+        struct span line = span_first(rest, (size_t)(newline - rest.at));
+        take_line(reading, line);
+        rest = span_skip(rest, line.len + 1);
+    }
+    memmove(reading->text, rest.at, rest.len);
+    reading->len = rest.len;
+}
+
+/* Reads to the end of the answer; -1: without a limit. */
+static enum program_control_answer read_answer(int fd, struct reading *reading, int limit_ms)
+{
+    struct pollfd end = { .fd = fd, .events = POLLIN };
+    reading->answer = PROGRAM_CONTROL_CUT;
+    while (reading->len < sizeof(reading->text)) {
+        int ready = poll(&end, 1, limit_ms);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            break;
+        ssize_t len =
+            recv(fd, reading->text + reading->len, sizeof(reading->text) - reading->len, 0);
+        if (len < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (len <= 0)
+            break;
+        reading->len += (size_t)len;
+        take_lines(reading);
+    }
+    return reading->answer;
+}
+
+static void send_request(int fd, const char *request)
+{
+    char line[SERVER_CONTROL_REQUEST_MAX];
+    int len = snprintf(line, sizeof(line), "%s\n", request);
+    (void)send(fd, line, (size_t)len, MSG_NOSIGNAL);
+}
+
+static void show_line(struct reading *reading, struct span line)
+{
+    if (!span_starts(line, SPAN("..."))) {
+        fprintf(stderr, "%.*s\n", (int)line.len, line.at);
+        return;
+    }
+    line = span_skip(line, 3);
+    if (isatty(STDERR_FILENO) == 1 && os_clock_now_ns() >= reading->patience_ns)
+        fprintf(stderr, "weir: %.*s\n", (int)line.len, line.at);
+}
+
+enum program_control_answer program_control_ask(struct program_master *master, const char *request)
+{
+    struct reading *reading = calloc(1, sizeof(*reading));
+    enum program_control_answer answer = PROGRAM_CONTROL_CUT;
+    if (reading) {
+        send_request(master->fd, request); /* who is turned away finds out by reading */
+        reading->each = show_line;
+        reading->patience_ns = os_clock_now_ns() + PATIENCE_MS * MS_NS;
+        answer = read_answer(master->fd, reading, -1);
+    }
+    free(reading);
+    close(master->fd);
+    master->fd = -1;
+    return answer;
+}
+
+/* ---- finding ---- */
+
+static int refuse(int fd, const char *path, const char *why)
+{
+    if (fd >= 0)
+        close(fd);
+    fprintf(stderr, "weir: %s: %s\n", path, why);
+    return PROGRAM_FAILED;
+}
+
+static int refuse_to_connect(const char *path, int error)
+{
+    switch (error) {
+    case ENOENT:
+        return refuse(-1, path,
+                      "there is no such socket; is the server running, and with this "
+                      "`control`?");
+    case ECONNREFUSED:
+        return refuse(-1, path, "the server that made this socket is gone");
+    case EACCES:
+    case EPERM:
+        return refuse(-1, path,
+                      "only the user that the server runs as, and root, may use it; try "
+                      "sudo");
+    case EAGAIN:
+        return refuse(-1, path, "the server is busy with other requests; try again");
+    default:
+        return refuse(-1, path, strerror(error));
+    }
+}
+
+/* Connects, and learns from the kernel who is at the other end. `pid` is who should be, or 0. */
+static int reach(const char *path, pid_t pid, struct program_master *ret_master)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    int fd = os_socket_connect(path);
+    if (fd < 0)
+        return refuse_to_connect(path, -fd);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return refuse(fd, path, strerror(errno));
+    if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0)
+        return refuse(fd, path, "it belongs to another user's process");
+    if (pid != 0 && peer.pid != 0 && peer.pid != pid)
+        return refuse(fd, path, "it is served by another process than the one that was named");
+    *ret_master = (struct program_master){ .pid = peer.pid, .fd = fd };
+    return PROGRAM_OK;
+}
+
+/* `since N`, and the URLs. */
+static void show_status_line(struct reading *reading, struct span line)
+{
+    uint64_t since;
+    if (!span_starts(line, SPAN("since "))) {
+        fprintf(reading->out, "  %.*s", (int)line.len, line.at);
+        return;
+    }
+    if (!num_parse_u64(span_skip(line, 6), &since))
+        return;
+    char text[64];
+    time_t when = (time_t)since;
+    struct tm parts;
+    if (localtime_r(&when, &parts) && strftime(text, sizeof(text), "%F %T", &parts) > 0)
+        fprintf(reading->out, "  since %s", text);
+}
+
+static void show_master(const char *folder, pid_t pid)
+{
+    char path[SERVER_PLACE_MAX];
+    struct reading *reading = calloc(1, sizeof(*reading));
+    fprintf(stderr, "  %d", (int)pid);
+    int fd = server_place_socket(folder, pid, path) == 0 ? os_socket_connect(path) : -1;
+    if (reading && fd >= 0) {
+        send_request(fd, "status");
+        reading->each = show_status_line;
+        reading->out = stderr;
+        (void)read_answer(fd, reading, STATUS_MS);
+    }
+    fputc('\n', stderr);
+    if (fd >= 0)
+        close(fd);
+    free(reading);
+}
+
+static int find_only(const char *folder, const char *command, struct program_master *ret_master)
+{
+    pid_t pids[MASTERS_SHOWN];
+    char path[SERVER_PLACE_MAX];
+    int count = server_place_list(folder, pids, MASTERS_SHOWN);
+    if (count <= 0) {
+        fprintf(stderr,
+                "weir: no server of this user is running (there is none in %s); name another one's "
+                "socket with --control PATH\n",
+                folder);
+        return PROGRAM_FAILED;
+    }
+    if (count == 1 && server_place_socket(folder, pids[0], path) == 0)
+        return reach(path, pids[0], ret_master);
+    fprintf(stderr, "weir: %d servers are running; name one by its process id: weir %s PID\n",
+            count, command);
+    for (int i = 0; i < count && i < MASTERS_SHOWN; i++)
+        show_master(folder, pids[i]);
+    return PROGRAM_USAGE;
+}
+
+/* In the folder where servers of this user are found. */
+static int find_by_itself(const char *command, pid_t pid, struct program_master *ret_master)
+{
+    char folder[SERVER_PLACE_MAX], path[SERVER_PLACE_MAX];
+    int rc = server_place_folder(folder);
+    if (rc == 0)
+        rc = server_place_check(folder);
+    if (rc == -EPERM)
+        return refuse(-1, folder,
+                      "others than you can write to it or own it, so it is not "
+                      "trusted; name a socket with --control PATH");
+    if (rc < 0 && rc != -ENOENT)
+        return refuse(-1, folder, strerror(-rc));
+    if (pid == 0)
+        return find_only(folder, command, ret_master);
+    rc = server_place_socket(folder, pid, path);
+    return rc < 0 ? refuse(-1, folder, strerror(-rc)) : reach(path, pid, ret_master);
+}
+
+int program_control_find(const char *command, const struct program_options *options,
+                         struct program_master *ret_master)
+{
+    uint64_t pid = 0;
+    const char *path = options->control ? options->control : getenv("WEIR_CONTROL");
+    if (options->argument &&
+        (!num_parse_u64(span_text(options->argument), &pid) || pid == 0 || pid > INT_MAX)) {
+        fprintf(stderr, "weir: `%s` is no process id; `weir help %s` explains\n", options->argument,
+                command);
+        return PROGRAM_USAGE;
+    }
+    if (path && path[0] && strcmp(path, "auto") != 0)
+        return reach(path, (pid_t)pid, ret_master);
+    return find_by_itself(command, (pid_t)pid, ret_master);
+}

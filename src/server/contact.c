@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/contact.h"
+
+#include "log/error.h"
+#include "os/clock.h"
+#include "server/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROGRESS_NS OS_CLOCK_SECOND
+
+/* ---- commands ---- */
+
+static enum server_control_outcome on_reload(void *context, struct server_control_client *client)
+{
+    struct server_contact *c = context;
+    if (c->master->reload(c->master->context))
+        return SERVER_CONTROL_LATER;
+    server_control_say(client, "weir: the server is stopping, or a new binary takes its place\n");
+    return SERVER_CONTROL_FAILED;
+}
+
+static enum server_control_outcome on_stop(void *context, struct server_control_client *client)
+{
+    struct server_contact *c = context;
+    (void)client;
+    c->progress_due_ns = os_clock_now_ns() + PROGRESS_NS;
+    c->master->stop(c->master->context, true);
+    return SERVER_CONTROL_LATER;
+}
+
+static enum server_control_outcome on_stop_now(void *context, struct server_control_client *client)
+{
+    struct server_contact *c = context;
+    (void)client;
+    c->master->stop(c->master->context, false);
+    return SERVER_CONTROL_LATER;
+}
+
+static enum server_control_outcome on_status(void *context, struct server_control_client *client)
+{
+    const struct server_contact *c = context;
+    server_control_say(client, "since %lld\n", (long long)c->since_s);
+    const struct server_listeners *listeners = c->master->serving(c->master->context);
+    for (size_t i = 0; listeners && i < listeners->count; i++)
+        if (listeners->each[i].address)
+            server_control_say(client, "%s\n", listeners->each[i].address->url);
+    return SERVER_CONTROL_OK;
+}
+
+static const struct server_control_command commands[] = {
+    { "reload", on_reload }, { "stop", on_stop }, { "stop now", on_stop_now },
+    { "status", on_status }, { NULL, NULL },
+};
+
+/* ---- opening ---- */
+
+int server_contact_open(struct server_contact *ret_contact,
+                        const struct server_contact_master *master, int ready_fd)
+{
+    struct server_contact *c = ret_contact;
+    *c = (struct server_contact){
+        .master = master,
+        .ready_fd = ready_fd,
+        .since_s = os_clock_wall_s(),
+        .progress_due_ns = UINT64_MAX,
+        .watchdog_due_ns = UINT64_MAX,
+    };
+    int rc = server_upgrade_remember(&c->upgrade); /* before the environment changes */
+    if (rc < 0)
+        log_error(LOG_WARNING, "the binary cannot be replaced while the server runs: %s",
+                  strerror(-rc));
+    rc = os_notify_open(&c->notify);
+    if (rc < 0)
+        log_error(LOG_WARNING, "the service manager cannot be told anything: NOTIFY_SOCKET: %s",
+                  strerror(-rc));
+    if (c->notify.watchdog_ns > 0)
+        c->watchdog_due_ns = os_clock_now_ns() + c->notify.watchdog_ns / 2;
+    rc = server_inherited_take(&c->inherited);
+    if (rc < 0)
+        server_contact_close(c);
+    if (c->inherited.ready_fd >= 0) { /* what the command line says was for the predecessor */
+        c->ready_fd = c->inherited.ready_fd;
+        c->predecessor = getppid();
+    }
+    return rc;
+}
+
+void server_contact_listen(struct server_contact *contact, const char *setting)
+{
+    char path[SERVER_PLACE_MAX] = "";
+    int inherited_fd = contact->inherited.control_fd;
+    contact->inherited.control_fd = -1;
+    if (strcmp(setting, "off") == 0) {
+        if (inherited_fd >= 0)
+            close(inherited_fd);
+        return;
+    }
+    int rc = server_control_open(&contact->control, setting, inherited_fd, commands, contact, path);
+    if (rc < 0)
+        log_error(LOG_WARNING,
+                  "no control socket at %s: %s; `weir reload` and `weir stop` cannot be used "
+                  "(--control PATH chooses another place, --control off does without)",
+                  path, strerror(-rc));
+}
+
+/* ---- the loop ---- */
+
+size_t server_contact_poll(const struct server_contact *contact, struct pollfd *ends)
+{
+    size_t count = server_control_poll(contact->control, ends);
+    if (contact->upgrade.ready_fd >= 0)
+        ends[count++] = (struct pollfd){ contact->upgrade.ready_fd, POLLIN, 0 };
+    return count;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t server_contact_due_ns(const struct server_contact *contact)
+{
+    uint64_t due = server_control_due_ns(contact->control);
+    due = sooner(due, contact->watchdog_due_ns);
+    due = sooner(due, contact->progress_due_ns);
+    return contact->upgrade.ready_fd >= 0 ? sooner(due, contact->upgrade.limit_ns) : due;
+}
+
+void server_contact_serve(struct server_contact *contact, const struct pollfd *ends, size_t count,
+                          unsigned workers)
+{
+    uint64_t now = os_clock_now_ns();
+    server_control_serve(contact->control, ends, count, now);
+    if (now >= contact->watchdog_due_ns) {
+        (void)os_notify_send(&contact->notify, "WATCHDOG=1"); /* not heard is as not sent */
+        contact->watchdog_due_ns = now + contact->notify.watchdog_ns / 2;
+    }
+    if (now >= contact->progress_due_ns) {
+        server_control_tell(contact->control, "stop", "...waiting for %u worker%s to finish\n",
+                            workers, workers == 1 ? "" : "s");
+        contact->progress_due_ns = now + PROGRESS_NS;
+    }
+}
+
+/* ---- telling ---- */
+
+static void notify(const struct server_contact *contact, const char *what, const char *status)
+{
+    int rc = os_notify_send(&contact->notify, "%s\nSTATUS=%s", what, status);
+    if (rc < 0)
+        log_error(LOG_WARNING, "the service manager cannot be told %s: %s", what, strerror(-rc));
+}
+
+void server_contact_serving(struct server_contact *contact,
+                            const struct server_listeners *listeners, const char *status)
+{
+    notify(contact, "READY=1", status);
+    if (contact->ready_fd < 0)
+        return;
+    if (server_listeners_print(listeners, contact->ready_fd, "") < 0)
+        log_error(LOG_WARNING, "cannot write to --ready-fd %d: %s", contact->ready_fd,
+                  strerror(errno));
+    close(contact->ready_fd);
+    contact->ready_fd = -1;
+}
+
+void server_contact_reloading(struct server_contact *contact)
+{
+    int rc = os_notify_reloading(&contact->notify);
+    if (rc < 0)
+        log_error(LOG_WARNING, "the service manager cannot be told of the reload: %s",
+                  strerror(-rc));
+}
+
+void server_contact_reloaded(struct server_contact *contact, bool good, const char *report,
+                             const char *status)
+{
+    notify(contact, "READY=1", status);
+    server_control_tell(contact->control, "reload", "%s", report);
+    server_control_finish(contact->control, "reload", good, os_clock_now_ns());
+}
+
+void server_contact_stopping(struct server_contact *contact)
+{
+    if (!contact->handed_over)
+        notify(contact, "STOPPING=1", "stopping: the present connections finish");
+}
+
+/* ---- the binary ---- */
+
+static const char *name_of(const struct server_address *address)
+{
+    if (address->managed)
+        return SERVER_INHERITED_MANAGER;
+    return os_socket_same(&address->asked, &address->got) ? SERVER_INHERITED_OWN
+                                                          : SERVER_INHERITED_ANY;
+}
+
+/* Every socket that listens. */
+static struct server_upgrade_descriptor *list(const struct server_contact *contact,
+                                              const struct server_addresses *addresses,
+                                              size_t *ret_count)
+{
+    size_t count = 1;
+    for (const struct server_address *a = addresses->first; a; a = a->next)
+        count += a->listening;
+    struct server_upgrade_descriptor *all = calloc(count, sizeof(*all));
+    count = 0;
+    for (const struct server_address *a = addresses->first; all && a; a = a->next)
+        for (size_t i = 0; i < a->listening; i++)
+            all[count++] = (struct server_upgrade_descriptor){ a->fd[i], name_of(a) };
+    int control_fd = server_control_listener(contact->control);
+    if (all && control_fd >= 0)
+        all[count++] = (struct server_upgrade_descriptor){ control_fd, SERVER_INHERITED_CONTROL };
+    *ret_count = count;
+    return all;
+}
+
+void server_contact_upgrade(struct server_contact *contact,
+                            const struct server_addresses *addresses)
+{
+    size_t count;
+    if (server_contact_is_upgrading(contact)) {
+        log_error(LOG_WARNING, "SIGUSR2: process %d is being started already",
+                  (int)contact->upgrade.pid);
+        return;
+    }
+    struct server_upgrade_descriptor *all = list(contact, addresses, &count);
+    int rc = all ? server_upgrade_begin(&contact->upgrade, all, count) : -ENOMEM;
+    free(all);
+    if (rc < 0) {
+        log_error(LOG_ERROR, "SIGUSR2: the binary cannot be replaced: %s", strerror(-rc));
+        return;
+    }
+    server_control_pause(contact->control, server_control_listener(contact->control) >= 0);
+    log_error(LOG_INFO, "SIGUSR2: %s is started anew, as process %d", contact->upgrade.file,
+              (int)contact->upgrade.pid);
+}
+
+bool server_contact_is_upgrading(const struct server_contact *contact)
+{
+    return contact->upgrade.ready_fd >= 0;
+}
+
+bool server_contact_has_successor(struct server_contact *contact)
+{
+    switch (server_upgrade_look(&contact->upgrade, os_clock_now_ns())) {
+    case SERVER_UPGRADE_READY:
+        contact->handed_over = true;
+        contact->watchdog_due_ns = UINT64_MAX;
+        (void)os_notify_send(&contact->notify, "MAINPID=%d", (int)contact->upgrade.pid);
+        server_control_retire(contact->control);
+        log_error(LOG_INFO, "process %d serves; this one finishes what it has begun",
+                  (int)contact->upgrade.pid);
+        return true;
+    case SERVER_UPGRADE_FAILED:
+        log_error(LOG_ERROR, "the new binary does not serve; the old one goes on");
+        server_control_pause(contact->control, false);
+        return false;
+    case SERVER_UPGRADE_NONE:
+    case SERVER_UPGRADE_PENDING:
+        break;
+    }
+    return false;
+}
+
+void server_contact_abandon(struct server_contact *contact)
+{
+    if (server_contact_is_upgrading(contact))
+        server_upgrade_abandon(&contact->upgrade);
+}
+
+/* ---- the end ---- */
+
+void server_contact_leave(struct server_contact *contact)
+{
+    if (contact->ready_fd >= 0)
+        close(contact->ready_fd); /* its reader waits for the end */
+    contact->ready_fd = -1;
+    server_control_leave(contact->control);
+    contact->control = NULL;
+    os_notify_close(&contact->notify);
+    server_inherited_free(&contact->inherited);
+    server_upgrade_done(&contact->upgrade);
+}
+
+void server_contact_close(struct server_contact *contact)
+{
+    uint64_t now = os_clock_now_ns();
+    server_control_finish(contact->control, "stop", true, now);
+    server_control_finish(contact->control, "stop now", true, now);
+    server_control_close(contact->control);
+    contact->control = NULL;
+    server_contact_leave(contact);
+}

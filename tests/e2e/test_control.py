@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: MIT
+"""`weir reload` and `weir stop`: they find the server, ask it, and wait for the outcome."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import WEIR, Server
+from tests.e2e.test_stopping import begin_download, wait_until_stopping
+from tests.e2e.wire import connect
+
+
+@dataclass
+class Place:
+    """A folder of control sockets that nobody else uses."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"RUNTIME_DIRECTORY": str(self.folder)}
+
+    def weir(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs weir, which must come to an end by itself."""
+        return subprocess.run(
+            [WEIR, *arguments],
+            env={"PATH": os.defpath, **self.environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    def socket_of(self, running: Server) -> Path:
+        return self.folder / f"{running.popen.pid}.sock"
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with tempfile.TemporaryDirectory(prefix="weir-control-") as folder:
+        yield Place(Path(folder))
+
+
+def write_config(path: Path, site: Path, *, header: str = "one", more: str = "") -> None:
+    server = f"[server]\nlisten = 127.0.0.1:0\n{more}"
+    path.write_text(f"{server}[site main]\nroot = {site}\nheader = X-Is: {header}\n")
+
+
+def header_of(running: Server) -> str | None:
+    with connect(running.address) as connection:
+        return connection.get("/hello.txt").get("X-Is")
+
+
+def test_reload_returns_when_the_new_configuration_is_in_force(
+    server: ServerFactory, site: Path, tmp_path: Path, place: Place
+) -> None:
+    config = tmp_path / "weir.conf"
+    write_config(config, site)
+    running = server("-c", str(config), folder=None, listen=(), environment=place.environment)
+    assert header_of(running) == "one"
+    for name in ("two", "three"):
+        write_config(config, site, header=name)
+        done = place.weir("reload")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == f"weir: process {running.popen.pid} serves the new configuration\n"
+        # The old workers may take what comes in the moment of the change.
+        deadline = time.monotonic() + 5
+        while header_of(running) != name:
+            assert time.monotonic() < deadline
+
+
+def test_reload_tells_what_is_wrong_and_changes_nothing(
+    server: ServerFactory, site: Path, tmp_path: Path, place: Place
+) -> None:
+    config = tmp_path / "weir.conf"
+    write_config(config, site)
+    running = server("-c", str(config), folder=None, listen=(), environment=place.environment)
+    write_config(config, site, header="two", more="cache-sise = 1M\nmodel = epol\n")
+    checked = place.weir("check", str(config))
+    done = place.weir("reload", str(running.popen.pid))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    *problems, last = done.stderr.splitlines()
+    assert problems == checked.stderr.splitlines()[:-1]  # but for how many there are
+    assert "did you mean `cache-size`?" in problems[0]
+    assert last == f"weir: process {running.popen.pid} goes on with the old configuration"
+    assert header_of(running) == "one"
+
+
+def test_a_reload_that_cannot_be_put_to_work_tells_why(
+    server: ServerFactory, site: Path, tmp_path: Path, place: Place
+) -> None:
+    config = tmp_path / "weir.conf"
+    write_config(config, site)
+    running = server("-c", str(config), folder=None, listen=(), environment=place.environment)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        write_config(config, site, header="two", more=f"listen = 127.0.0.1:{port}\n")
+        done = place.weir("reload")
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}" in done.stderr
+    assert "goes on with the old configuration" in done.stderr
+    assert header_of(running) == "one"
+
+
+def test_stop_returns_when_the_server_is_gone(server: ServerFactory, place: Place) -> None:
+    running = server(environment=place.environment)
+    control = place.socket_of(running)
+    assert stat.S_IMODE(control.stat().st_mode) == 0o600
+    done = place.weir("stop")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"weir: process {running.popen.pid} has stopped\n"
+    assert running.wait(1) == 0
+    assert not control.exists()
+
+
+def test_stop_waits_for_a_download_and_stop_now_does_not(
+    server: ServerFactory, site: Path, place: Place
+) -> None:
+    running = server(environment=place.environment)
+    download = begin_download(running, site)
+    try:
+        with subprocess.Popen(
+            [WEIR, "stop"],
+            env={"PATH": os.defpath, **place.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as patient:
+            wait_until_stopping(running)
+            assert patient.poll() is None
+            assert running.popen.poll() is None
+            again = place.weir("stop", "--now", str(running.popen.pid))
+            assert again.returncode == 0, again.stderr
+            out, _ = patient.communicate(timeout=20)
+            assert patient.returncode == 0
+            assert "has stopped" in out
+        assert running.wait(1) == 0
+    finally:
+        download.close()
+
+
+def test_on_a_terminal_stop_says_what_it_waits_for(
+    server: ServerFactory, site: Path, place: Place
+) -> None:
+    running = server(environment=place.environment)
+    download = begin_download(running, site)
+    terminal, end = os.openpty()
+    try:
+        with subprocess.Popen(
+            [WEIR, "stop"],
+            env={"PATH": os.defpath, **place.environment},
+            stdout=subprocess.DEVNULL,
+            stderr=end,
+        ) as patient:
+            os.close(end)
+            text = b""
+            while b"\n" not in text:
+                text += os.read(terminal, 1000)
+            assert re.match(rb"weir: waiting for [1-9]\d* workers? to finish\r?\n", text)
+            download.read()
+            download.close()
+            assert patient.wait(20) == 0
+        assert running.wait(1) == 0
+    finally:
+        download.close()
+        os.close(terminal)
+
+
+def test_of_several_servers_one_has_to_be_named(server: ServerFactory, place: Place) -> None:
+    first = server(environment=place.environment)
+    second = server(environment=place.environment)
+    for command in ("reload", "stop"):
+        done = place.weir(command)
+        assert done.returncode == 2
+        heading, *lines = done.stderr.splitlines()
+        assert heading == (
+            f"weir: 2 servers are running; name one by its process id: weir {command} PID"
+        )
+        for running in (first, second):
+            [line] = [line for line in lines if line.split()[0] == str(running.popen.pid)]
+            assert running.urls[0] in line
+            assert re.search(r" since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", line)
+    assert place.weir("stop", str(first.popen.pid)).returncode == 0
+    assert first.wait(1) == 0
+    assert place.weir("stop").returncode == 0
+    assert second.wait(1) == 0
+
+
+def test_where_there_is_no_server_the_error_says_what_to_do(place: Place) -> None:
+    for arguments, said in (
+        (["reload"], "no server of this user is running"),
+        (["stop"], "--control PATH"),
+        (["stop", "--now", "1"], "there is no such socket"),
+        (["reload", "--control", "/nowhere/weir.sock"], "there is no such socket"),
+    ):
+        done = place.weir(*arguments)
+        assert done.returncode == 1
+        assert done.stderr.startswith("weir: ")
+        assert done.stderr.count("\n") == 1
+        assert said in done.stderr
+
+
+def test_what_a_killed_server_left_is_removed(server: ServerFactory, place: Place) -> None:
+    running = server(environment=place.environment)
+    control = place.socket_of(running)
+    running.kill()
+    running.popen.returncode = 0  # as it should be for the fixture, which did not do this
+    assert control.exists()
+    assert "no server of this user is running" in place.weir("reload").stderr
+    assert not control.exists()
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(control))
+    server(environment=place.environment)
+    assert not control.exists()
+
+
+def test_a_socket_of_its_own_place(server: ServerFactory, place: Place) -> None:
+    control = place.folder / "own"
+    running = server("--control", str(control), environment=place.environment)
+    assert not place.socket_of(running).exists()
+    assert place.weir("reload").returncode == 1
+    assert place.weir("reload", "--control", str(control)).returncode == 0
+    assert place.weir("stop", "--control", str(control)).returncode == 0
+    assert running.wait(1) == 0
+    assert not control.exists()
+
+
+def test_without_a_socket_it_serves_all_the_same(server: ServerFactory, place: Place) -> None:
+    running = server("--control", "off", environment=place.environment)
+    assert list(place.folder.iterdir()) == []
+    assert "control" not in running.messages()
+
+    nowhere = server("--control", "/nowhere/w.sock", environment=place.environment)
+    with connect(nowhere.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    [warning] = [line for line in nowhere.messages().splitlines() if "control socket" in line]
+    assert "warning" in warning
+    assert "/nowhere/w.sock: No such file or directory" in warning
+    assert "--control PATH" in warning
+    assert "--control off" in warning
+
+
+def test_a_folder_that_others_can_write_to_is_not_trusted(
+    server: ServerFactory, place: Place
+) -> None:
+    place.folder.chmod(0o777)
+    running = server(environment=place.environment)
+    assert "no control socket at" in running.messages()
+    done = place.weir("stop")
+    assert done.returncode == 1
+    assert "not trusted" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_may_not_ask(server: ServerFactory, place: Place) -> None:
+    running = server(environment=place.environment)
+    control = place.socket_of(running)
+    place.folder.chmod(0o755)
+    asking = (
+        "import os, socket, sys\n"
+        "os.setgid(65534); os.setuid(65534)\n"
+        "s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(sys.argv[1])\n"
+        "print(s.makefile().read())\n"
+    )
+
+    def ask() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["python3", "-c", asking, str(control)],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    assert "PermissionError" in ask().stderr
+    control.chmod(0o666)
+    answer = ask()
+    assert "only the user that the server runs as" in answer.stdout
+    assert answer.stdout.endswith("failed\n\n")
+    assert running.popen.poll() is None
+
+
+def test_clients_that_do_nothing_hold_nobody_up(server: ServerFactory, place: Place) -> None:
+    running = server(environment=place.environment)
+    idle = []
+    for _ in range(12):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(place.socket_of(running)))
+        client.sendall(b"rel")
+        idle.append(client)
+    try:
+        running.signal(signal.SIGHUP)
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt").status == 200
+        assert place.weir("reload").returncode == 0  # once the first of them are let go
+    finally:
+        for client in idle:
+            client.close()

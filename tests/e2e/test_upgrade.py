@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""SIGUSR2 replaces the binary: nobody is refused, and a binary that does not serve changes
+nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.activation import activation
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.load import Load
+from tests.e2e.running import WEIR, Process, Server
+from tests.e2e.wire import connect
+
+CHANGED_S = 20.0
+
+
+@pytest.fixture
+def binary(tmp_path: Path) -> Path:
+    """A copy of the server that a test may replace."""
+    copy = tmp_path / "weir"
+    shutil.copy2(WEIR, copy)
+    return copy
+
+
+@pytest.fixture
+def successors() -> Iterator[list[Process]]:
+    """Masters that took over, which are nobody's children: ended after the test."""
+    found: list[Process] = []
+    yield found
+    for master in found:
+        seen = [master, *master.descendants()]
+        if master.alive:
+            os.kill(master.pid, signal.SIGTERM)
+        deadline = time.monotonic() + CHANGED_S
+        while any(process.alive for process in seen):
+            assert time.monotonic() < deadline, f"still running: {seen}"
+            time.sleep(0.01)
+
+
+def replace(binary: Path, content: bytes | None = None) -> None:
+    """Puts another file in its place in one step, as a package manager does."""
+    new = binary.with_suffix(".new")
+    shutil.copy2(WEIR, new)
+    if content is not None:
+        new.write_bytes(content)
+    new.rename(binary)
+
+
+def said(running: Server, text: str, times: int = 1) -> None:
+    deadline = time.monotonic() + CHANGED_S
+    while running.messages().count(text) < times:
+        assert time.monotonic() < deadline, f"no `{text}` in: {running.messages()}"
+        time.sleep(0.01)
+
+
+def started(running: Server, times: int) -> Process:
+    """The process that was started for the n-th time in place of the one before."""
+    said(running, "is started anew", times)
+    pid = re.findall(r"is started anew, as process (\d+)", running.messages())[times - 1]
+    found = Process.of(int(pid))
+    assert found, running.messages()
+    return found
+
+
+def upgrade(running: Server, times: int = 1) -> Process:
+    """Upgrades, and waits until the old master is gone; the new one."""
+    running.signal(signal.SIGUSR2)
+    new = started(running, times)
+    assert running.wait() == 0, running.messages()
+    assert new.alive
+    return new
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_no_connection_is_refused(
+    server: ServerFactory, binary: Path, successors: list[Process], keep: bool
+) -> None:
+    running = server(weir=binary)
+    with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=keep) as load:
+        load.wait_for(50)
+        replace(binary)
+        successors.append(upgrade(running))
+        load.wait_for(50)
+        count = load.stop()
+    assert (count.refused, count.cut, count.wrong) == (0, 0, [])
+    assert count.unanswered == 0
+    assert os.readlink(f"/proc/{successors[0].pid}/exe") == str(binary)
+
+
+def test_it_can_be_done_again_and_again(
+    server: ServerFactory, binary: Path, successors: list[Process]
+) -> None:
+    running = server("--listen", "127.0.0.1:0", weir=binary)
+    master = upgrade(running)
+    successors.append(master)
+    open_before = len(os.listdir(f"/proc/{master.pid}/fd"))
+    for times in (2, 3, 4):
+        old = master
+        os.kill(old.pid, signal.SIGUSR2)
+        master = started(running, times)
+        successors.append(master)
+        deadline = time.monotonic() + CHANGED_S
+        while old.alive:
+            assert time.monotonic() < deadline, running.messages()
+            time.sleep(0.01)
+    for url in running.urls:
+        host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
+        with connect((host, int(port))) as connection:
+            assert connection.get("/hello.txt").status == 200
+    assert len(os.listdir(f"/proc/{master.pid}/fd")) <= open_before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"#!/bin/sh\nexit 3\n",
+        b"#!/bin/sh\nexec >&- 3>&-; exit 0\n",
+        b"not a program",
+        b"",
+    ],
+    ids=["fails", "silent", "garbage", "empty"],
+)
+def test_a_binary_that_does_not_serve_changes_nothing(
+    server: ServerFactory, binary: Path, content: bytes
+) -> None:
+    running = server(weir=binary)
+    with Load(running.address, "/hello.txt", b"hello\n", clients=2, keep=True) as load:
+        load.wait_for(20)
+        replace(binary, content)
+        for times in (1, 2):
+            running.signal(signal.SIGUSR2)
+            said(running, "the old one goes on", times)
+        load.wait_for(20)
+        count = load.stop()
+    assert (count.refused, count.unanswered, count.cut, count.wrong) == (0, 0, 0, [])
+    running.stop()
+
+
+def test_a_configuration_that_went_bad_changes_nothing(
+    server: ServerFactory, site: Path, tmp_path: Path, binary: Path, successors: list[Process]
+) -> None:
+    config = tmp_path / "weir.conf"
+    good = f"[server]\nlisten = 127.0.0.1:0\n[site main]\nroot = {site}\n"
+    config.write_text(good)
+    running = server("-c", str(config), folder=None, listen=(), weir=binary)
+    config.write_text(good + "bogus = 1\n")
+    running.signal(signal.SIGUSR2)
+    said(running, "the old one goes on")
+    assert "unknown setting `bogus`" in running.messages()
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    config.write_text(good)
+    successors.append(upgrade(running, 2))
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+
+
+def test_a_second_request_is_ignored_and_a_stop_ends_both(
+    server: ServerFactory, binary: Path
+) -> None:
+    running = server(weir=binary)
+    replace(binary, b"#!/bin/sh\nexec sleep 600\n")
+    running.signal(signal.SIGUSR2)
+    said(running, "started anew")
+    running.signal(signal.SIGUSR2)
+    said(running, "is being started already")
+    running.workers()  # so that the end of the test looks for the process that sleeps too
+    running.signal(signal.SIGHUP)
+    said(running, "SIGHUP: not while")
+    running.stop()
+
+
+def test_unix_sockets_and_a_fixed_control_socket_go_over(
+    server: ServerFactory, binary: Path, successors: list[Process]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="weir-upgrade-") as folder:
+        path, control = Path(folder, "serve"), Path(folder, "control")
+        running = server(
+            "--control", str(control), listen=("127.0.0.1:0", f"unix:{path}"), weir=binary
+        )
+        new = upgrade(running)
+        successors.append(new)
+        with connect(str(path)) as connection:
+            assert connection.get("/hello.txt").status == 200
+        stop = [str(binary), "stop", "--control", str(control)]
+        done = subprocess.run(stop, capture_output=True, text=True, timeout=30, check=False)
+        assert done.stdout == f"weir: process {new.pid} has stopped\n", done.stderr
+        assert not path.exists()
+        assert not control.exists()
+
+
+def test_the_pid_file_says_who_serves(
+    server: ServerFactory, site: Path, tmp_path: Path, binary: Path, successors: list[Process]
+) -> None:
+    pid_file = tmp_path / "weir.pid"
+    running = server("--pid-file", str(pid_file), weir=binary)
+    assert int(pid_file.read_text()) == running.popen.pid
+    replace(binary, b"#!/bin/sh\nexit 1\n")
+    running.signal(signal.SIGUSR2)
+    said(running, "the old one goes on")
+    assert int(pid_file.read_text()) == running.popen.pid
+    replace(binary)
+    new = upgrade(running, 2)
+    successors.append(new)
+    assert int(pid_file.read_text()) == new.pid
+    deadline = time.monotonic() + CHANGED_S
+    while f"-> {new.pid} " not in locks(pid_file):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    other = subprocess.run(
+        [WEIR, "serve", site, "--listen", "0", "--pid-file", pid_file, "--control", "off"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert other.returncode == 1
+    assert f"belongs to process {new.pid}" in other.stderr
+    os.kill(new.pid, signal.SIGTERM)
+    while new.alive:
+        assert time.monotonic() < deadline + CHANGED_S
+        time.sleep(0.01)
+    assert not pid_file.exists()
+
+
+def locks(path: Path) -> str:
+    """Who has locked the file, each as `-> PID `."""
+    inode = path.stat().st_ino
+    lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return "".join(f"-> {line[4]} " for line in lines if line[5].endswith(f":{inode}"))
+
+
+def test_sockets_of_a_manager_go_over_and_their_files_stay(
+    server: ServerFactory, binary: Path, successors: list[Process]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="weir-upgrade-") as folder:
+        path = Path(folder, "serve")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            running = server(
+                listen=(f"unix:{path}",),
+                weir=binary,
+                **activation(listener),
+            )
+            new = upgrade(running)
+            successors.append(new)
+            with connect(str(path)) as connection:
+                assert connection.get("/hello.txt").status == 200
+            os.kill(new.pid, signal.SIGTERM)
+            deadline = time.monotonic() + CHANGED_S
+            while new.alive:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert path.exists()
