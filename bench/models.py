@@ -78,9 +78,7 @@ def products(choice: Choice) -> tuple[list[Product], list[str]]:
     known = {product.name for product in found}
     if unknown := set(choice.only) - known:
         there = ", ".join(sorted(known))
-        raise BenchError(
-            f"no server called {', '.join(sorted(unknown))}; there are: {there}"
-        )
+        raise BenchError(f"no server called {', '.join(sorted(unknown))}; there are: {there}")
     return [p for p in found if not choice.only or p.name in choice.only], missing
 
 
