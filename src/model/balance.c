@@ -118,6 +118,8 @@ static bool claim(struct model_reactor *to, uint64_t window)
 
 static bool give(struct model_reactor *r, struct model_connection *c, struct model_reactor *to)
 {
+    if (atomic_load_explicit(&to->live, memory_order_relaxed) >= to->connections_max)
+        return false;
     c->stays_until = (uint32_t)window_of(r) + STAY;
     if (!model_connection_hand_over(r, c, to))
         return false;

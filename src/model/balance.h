@@ -71,7 +71,8 @@ static inline void model_balance_resume(struct model_balance *b)
     atomic_store_explicit(&b->waiting, false, memory_order_relaxed);
 }
 
-/* Once for each turn, between two waits. Whether the loop is to offer the connections that it has heard from. */
+/* Once for each turn, between two waits. Whether the loop is to offer the connections that it has
+ * heard from. */
 bool model_balance_turn(struct model_reactor *r);
 
 /* Hands the connection over if it is one that should go. It need not be there any more. */

@@ -21,6 +21,12 @@ static int fd_of(const struct model_reactor *r, const struct model_connection *c
     return (int)(c - r->table);
 }
 
+static void count_one_less(struct model_reactor *r)
+{
+    if (atomic_fetch_sub_explicit(&r->live, 1, memory_order_release) == r->connections_max)
+        model_reactor_has_room(r);
+}
+
 void model_connection_close(struct model_reactor *r, struct model_connection *c)
 {
     session_close(&c->session);
@@ -33,8 +39,7 @@ void model_connection_close(struct model_reactor *r, struct model_connection *c)
     atomic_store_explicit(&c->owner, NULL, memory_order_release);
     os_file_close(fd_of(r, c));
     ipc_fdpass_ended(&r->server->intake);
-    if (atomic_fetch_sub_explicit(&r->live, 1, memory_order_release) == r->connections_max)
-        model_reactor_has_room(r);
+    count_one_less(r);
 }
 
 bool model_connection_watch(struct model_reactor *r, struct model_connection *c,
@@ -182,7 +187,7 @@ bool model_connection_hand_over(struct model_reactor *r, struct model_connection
     atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
     bool handed = model_reactor_hand(to, (struct model_handed){ .fd = fd, .moved = true });
     if (handed)
-        atomic_fetch_sub_explicit(&r->live, 1, memory_order_release);
+        count_one_less(r);
     else
         model_connection_adopt(r, fd);
     return handed;
