@@ -16,7 +16,7 @@ T := 60
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
 .PHONY: help run build test check unit property conformance concurrency e2e faults bench asan tsan \
-        fuzz format diagram install clean hooks ready-to-run ready-to-test ready-to-bench
+        valgrind fuzz format diagram install clean hooks ready-to-run ready-to-test ready-to-bench
 
 help: ## list the targets
 	@echo 'weir: make TARGET'
@@ -31,8 +31,8 @@ build: ready-to-run ## build the server: build/weir
 	@CC=gcc scripts/configure build -Db_lto=true
 	@ninja -C build
 
-test: ready-to-test ## everything below down to tsan, quick ones first (some minutes)
-	@$(STAGES) unit conformance property corpus check concurrency e2e faults asan tsan
+test: ready-to-test ## everything below down to valgrind, quick ones first (some minutes)
+	@$(STAGES) unit conformance property corpus check concurrency e2e faults asan tsan valgrind
 
 check: ready-to-test ## never writes: format, tidy, lint, -Werror with gcc and clang, purity
 	@$(STAGES) check
@@ -60,6 +60,9 @@ asan: ready-to-test ## unit, property, conformance, corpus and e2e under ASan an
 
 tsan: ready-to-test ## unit and concurrency tests, and models with threads end to end, under TSan
 	@$(STAGES) tsan
+
+valgrind: ready-to-test ## every model under memcheck, and those with threads under helgrind
+	@$(STAGES) valgrind
 
 fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 	@$(STAGES) --seconds $(T) fuzz

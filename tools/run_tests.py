@@ -363,6 +363,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             for suite in ("concurrency", "unit")
         ]
         + [("models with threads under TSan", pytest("tests/e2e", server="tsan", choose=THREADED))],
+        "valgrind": [("every model under Valgrind", pytest("tests/valgrind", server="release"))],
         "fuzz": [("fuzz", fuzz(seconds))],
     }
 

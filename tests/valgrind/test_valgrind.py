@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Every model under Valgrind, in a short scenario: memcheck for each, helgrind for those that
+have threads. One error in any of a server's processes fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.running import Server, models, start
+from tests.e2e.wire import Connection, WireError, connect
+
+HERE = Path(__file__).resolve().parent
+SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) errors")
+
+SHORT_QUEUE = ("--pool-queue", "1000")
+
+# What Helgrind has no use for. Valgrind (3.19) lets no other thread run while one waits in
+# io_uring_enter, so that `uring` has to do with one.
+WITHOUT_THREADS = {
+    "epoll": "it has no threads",
+    "fork": "it has no threads",
+    "uring": "Valgrind stops the other rings while one waits",
+}
+# Nor does Helgrind know semaphores that count beyond 10,000.
+ARGUMENTS = {"uring": ("--threads", "1"), "pool": SHORT_QUEUE, "prefork": SHORT_QUEUE}
+
+pytestmark = pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+
+MEMCHECK = ("--leak-check=full", "--errors-for-leak-kinds=definite")
+HELGRIND = ("--tool=helgrind", "--history-level=none", f"--suppressions={HERE}/helgrind.supp")
+
+LARGE = bytes(range(256)) * 12_000  # more than the cache keeps in memory
+
+
+def make_site(top: Path) -> Path:
+    site = top / "site"
+    (site / "folder").mkdir(parents=True)
+    (site / "index.html").write_text("<!doctype html><title>site</title>\n")
+    (site / "hello.txt").write_text("hello\n")
+    (site / "folder/one.txt").write_text("1\n")
+    (site / "large.bin").write_bytes(LARGE)
+    return site
+
+
+def ask_one_after_the_other(running: Server) -> None:
+    with connect(running.address) as connection:
+        small = connection.get("/hello.txt")
+        assert small.body == b"hello\n"
+        assert connection.get("/hello.txt").body == b"hello\n"
+        tag = small.get("ETag")
+        assert connection.get("/hello.txt", "a", f"If-None-Match: {tag}").status == 304
+        assert connection.get("/large.bin").body == LARGE
+        assert connection.get("/large.bin", "a", "Range: bytes=-2000000").body == LARGE[-2000000:]
+        parts = connection.get("/large.bin", "a", "Range: bytes=0-9,500-509")
+        assert parts.status == 206
+        assert connection.get("/folder/").status == 200
+        assert connection.get("/nothing").status == 404
+        connection.send(b"POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
+        assert connection.read().status == 405
+        assert connection.get("/", "a", "Connection: close").closes
+
+
+def ask_together(running: Server) -> None:
+    """Pipelined requests, the last of which is none, a byte at a time and at once."""
+    requests = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n" * 5 + b"no request\r\n\r\n"
+    with connect(running.address) as connection:
+        connection.send(requests)
+        assert [connection.read().status for _ in range(6)] == [200] * 5 + [400]
+    with connect(running.address) as connection:
+        for byte in requests[:60]:
+            connection.send(bytes([byte]))
+        connection.send(requests[60:])
+        assert [connection.read().status for _ in range(6)] == [200] * 5 + [400]
+
+
+def leave_early(running: Server) -> None:
+    with connect(running.address) as connection:
+        connection.send(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert connection.socket.recv(100)
+        connection.reset()
+    with connect(running.address) as connection:
+        connection.send(b"GET /hello.txt HT")
+
+
+def keep_asking(address: tuple[str, int], count: int, wrong: list[str]) -> None:
+    try:
+        for path, body in (("/hello.txt", b"hello\n"), ("/large.bin", LARGE)) * count:
+            with connect(address) as connection:
+                for _ in range(2):
+                    if connection.get(path).body != body:
+                        wrong.append(path)
+    except (OSError, WireError) as error:
+        wrong.append(str(error))
+
+
+def ask_at_the_same_time(running: Server) -> None:
+    wrong: list[str] = []
+    clients = [
+        threading.Thread(target=keep_asking, args=(running.address, 3, wrong)) for _ in range(4)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert wrong == []
+
+
+def reload(running: Server) -> None:
+    running.signal(signal.SIGUSR1)
+    running.signal(signal.SIGHUP)
+    deadline = time.monotonic() + 30
+    while "reload" not in running.messages():
+        assert time.monotonic() < deadline, running.messages()
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").body == b"hello\n"
+
+
+def play(running: Server) -> None:
+    ask_one_after_the_other(running)
+    ask_together(running)
+    leave_early(running)
+    ask_at_the_same_time(running)
+    reload(running)
+    idle = Connection.to(running.address)
+    idle.get("/hello.txt")
+    running.stop()
+    idle.close()
+
+
+def verify_logs(logs: Path) -> None:
+    """Every process has come to an end in which Valgrind could add up, and found nothing."""
+    texts = {log.name: log.read_text(errors="replace") for log in logs.iterdir()}
+    assert len(texts) >= 3, "a master and workers before and after the reload"
+    for name, text in texts.items():
+        found = SUMMARY.search(text)
+        assert found, f"{name} was killed: {text}"
+        assert int(found[1]) == 0, text
+
+
+TOOLS = [pytest.param(MEMCHECK, id="memcheck"), pytest.param(HELGRIND, id="helgrind")]
+
+
+@pytest.mark.parametrize("model", models())
+@pytest.mark.parametrize("tool", TOOLS)
+def test_valgrind_finds_nothing(model: str, tool: tuple[str, ...], tmp_path: Path) -> None:
+    if tool == HELGRIND and model in WITHOUT_THREADS:
+        pytest.skip(f"{model}: {WITHOUT_THREADS[model]}")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    wrapper = ("valgrind", "--trace-children=yes", "--fair-sched=try", f"--log-file={logs}/%p")
+    arguments = [str(make_site(tmp_path)), "--listen", "127.0.0.1:0", "--model", model]
+    arguments += ["--access-log", str(tmp_path / "access.log"), *ARGUMENTS.get(model, ())]
+    running = start(arguments, tmp_path / "stderr", wrapper=(*wrapper, *tool))
+    told = running.messages()
+    if f"model {model}," not in told:
+        running.stop()
+        pytest.skip(f"{model} cannot run here: {told}")
+    try:
+        play(running)
+    finally:
+        if running.popen.poll() is None:
+            running.kill()
+    verify_logs(logs)
+    assert os.path.getsize(tmp_path / "access.log") > 0
