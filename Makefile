@@ -67,7 +67,7 @@ valgrind: ready-to-test ## every model under memcheck, and those with threads un
 fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 	@$(STAGES) --seconds $(T) fuzz
 
-bench: ready-to-bench build ## measure beside other servers, some 8 minutes (ARGS=--quick: 2; MODELS=1)
+bench: ready-to-bench build ## measure beside other servers, 8 minutes (ARGS=--quick, MODELS=1)
 	@python3 bench/run.py $(if $(MODELS),--models) $(ARGS)
 
 format: ready-to-test ## format C and Python; writes

@@ -69,6 +69,7 @@ static unsigned busy_of(struct model_reactor *other, uint64_t window)
 
 static struct standing compare(struct model_reactor *r)
 {
+    CHECK(r->count > 0);
     uint64_t window = window_of(r);
     struct standing s = { .busy_least = UINT32_MAX, .live_least = UINT32_MAX };
     uint64_t busy_sum = 0, live_sum = 0;
@@ -174,6 +175,7 @@ static void hold_back(struct model_balance *b, uint64_t window)
 static void decide(struct model_reactor *r)
 {
     struct model_balance *b = &r->balance;
+    CHECK(r->count > 0);
     uint64_t window = window_of(r);
     struct standing s = compare(r);
     bool load = has_more_load(&s), number = has_more_connections(&s);

@@ -106,7 +106,7 @@ void model_reactors_free(struct model_reactor *reactors)
 
 /* ---- accepting ---- */
 
-void model_reactor_wake(const struct model_reactor *reactor)
+static void wake(const struct model_reactor *reactor)
 {
     uint64_t one = 1;
     (void)!write(reactor->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
@@ -115,7 +115,7 @@ void model_reactor_wake(const struct model_reactor *reactor)
 void model_reactors_wake(const struct model_reactor *reactors)
 {
     for (unsigned i = 0; i < reactors->count; i++)
-        model_reactor_wake(&reactors[i]);
+        wake(&reactors[i]);
 }
 
 void model_reactor_has_room(struct model_reactor *reactor)
@@ -130,7 +130,7 @@ void model_reactor_ended(struct model_reactor *reactor)
     unsigned live = atomic_fetch_sub_explicit(&reactor->live, 1, memory_order_release);
     bool drained = live == 1 && atomic_load(&reactor->server->phase) != SERVER_RUNNING;
     if (drained || live >= reactor->connections_max)
-        model_reactor_wake(reactor);
+        wake(reactor);
 }
 
 static bool is_full(const struct model_reactor *r)
@@ -167,7 +167,7 @@ bool model_reactor_hand(struct model_reactor *to, struct model_handed handed)
     }
     pthread_mutex_unlock(&to->handed_lock);
     if (room && first) /* it is woken for those that follow already */
-        model_reactor_wake(to);
+        wake(to);
     return room;
 }
 
@@ -308,7 +308,7 @@ static bool leave(struct model_reactor *r)
     bool left = r->left;
     pthread_mutex_unlock(&r->handed_lock);
     if (left && r->index > 0)
-        model_reactor_wake(&r->all[0]);
+        wake(&r->all[0]);
     return left;
 }
 
@@ -388,8 +388,6 @@ static void act_on(struct model_reactor *r, const struct epoll_event *event)
     case MODEL_EVENT_WAKE:
         empty_wake(r);
         take_handed(r);
-        if (r->placement && r->placement->woken)
-            r->placement->woken(r);
         return;
     case MODEL_EVENT_SIGNAL:
         read_signals(r);

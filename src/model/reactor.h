@@ -73,8 +73,6 @@ struct model_placement {
     void (*close_idle)(struct model_reactor *r);
     /* End every connection; called again, not too often, as long as there are any. */
     void (*close_all)(struct model_reactor *r);
-    /* model_reactor_wake was called. */
-    void (*woken)(struct model_reactor *r);
     /* A signal has come: SIGCHLD, or one that the server has acted upon. */
     void (*signal)(struct model_reactor *r, int signal);
 };
@@ -122,9 +120,6 @@ void model_reactors_free(struct model_reactor *reactors);
 
 /* Has every reactor look at the server's phase. Any thread. */
 void model_reactors_wake(const struct model_reactor *reactors);
-
-/* Has one reactor go through its loop. Any thread. */
-void model_reactor_wake(const struct model_reactor *reactor);
 
 /* A full loop has lost a connection: what waits for the others may be handed to it. Its own
  * thread. */
