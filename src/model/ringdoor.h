@@ -27,9 +27,9 @@ void model_ringdoor_accepted(struct model_ringloop *loop, size_t number,
 /* Once for each turn: accepts wherever there is room. */
 void model_ringdoors_keep(struct model_ringloop *loop);
 
-/* Once for each turn of a drain: whom the kernel has let in is served, but for those who come faster
- * than that; from then on it lets nobody in, once the other processes have let go of the listeners
- * too. Returns whether all are shut. */
+/* Once for each turn of a drain: whom the kernel has let in is served, but for those who come
+ * faster than that; from then on it lets nobody in, once the other processes have let go of the
+ * listeners too. Returns whether all are shut. */
 bool model_ringdoors_shut(struct model_ringloop *loop);
 
 /* Serves what other loops have handed over. */

@@ -11,7 +11,7 @@
  *
  * Cost: what is sent stays where it is until the kernel has taken it, so there are
  * as many warm output buffers as answers in a turn, where `percore` has one; each
- * idle connection keeps an operation in the kernel, some 700 bytes, and no buffer.
+ * idle connection keeps an operation in the kernel, and no buffer.
  * Failure: a kernel before 6.1, or an administrator who forbids io_uring, leaves
  * `percore` to serve; a crash loses every connection of the process.
  */
@@ -45,23 +45,23 @@ enum {
 /* ---- whether it can be ---- */
 
 /* kernel.io_uring_disabled; 0 where there is no such setting. */
-static int disabled_by_administrator(void)
+static unsigned disabled_by_administrator(void)
 {
-    char text[4] = "";
+    char digit = '0';
     int fd = open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    ssize_t len = read(fd, text, sizeof(text) - 1);
+    bool known = read(fd, &digit, 1) == 1;
     os_file_close(fd);
-    return len > 0 ? atoi(text) : 0;
+    return known ? (unsigned)(digit - '0') : 0;
 }
 
 static void explain(const char *call, int error, char *why, size_t size)
 {
-    int disabled = error == EPERM ? disabled_by_administrator() : 0;
+    unsigned disabled = error == EPERM ? disabled_by_administrator() : 0;
     char cause[64] = "";
     if (disabled > 0)
-        snprintf(cause, sizeof(cause), " (kernel.io_uring_disabled is %d)", disabled);
+        snprintf(cause, sizeof(cause), " (kernel.io_uring_disabled is %u)", disabled);
     else if (error == EPERM)
         snprintf(cause, sizeof(cause), " (a filter of system calls forbids it)");
     else if (error == ENOSYS)
