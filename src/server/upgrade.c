@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { FIRST = 3, NUMBER_MAX = 32 };
@@ -254,6 +255,7 @@ void server_upgrade_abandon(struct server_upgrade *upgrade)
     close(upgrade->ready_fd);
     upgrade->ready_fd = -1;
     (void)kill(upgrade->pid, SIGKILL); /* gone already is as good; it is not reaped yet */
+    (void)waitpid(upgrade->pid, NULL, 0);
     upgrade->pid = 0;
 }
 

@@ -61,6 +61,15 @@ class Process:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def sockets(self) -> set[str]:
+        """What tells its sockets apart; several processes may have the same one."""
+        found = set()
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for fd in Path(f"/proc/{self.pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    found.add(os.readlink(fd))
+        return {link for link in found if link.startswith("socket:")}
+
     def children(self) -> list[Process]:
         found = []
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -295,6 +295,7 @@ def test_another_user_may_not_ask(server: ServerFactory, place: Place) -> None:
     assert running.popen.poll() is None
 
 
+@pytest.mark.parametrize("model", ["percore"])  # it is the master that they come to
 def test_clients_that_do_nothing_hold_nobody_up(server: ServerFactory, place: Place) -> None:
     running = server(environment=place.environment)
     idle = []

@@ -18,6 +18,9 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.wire import Answer, Connection, WireError, connect
 
+# The others share the cache as percore does.
+pytestmark = pytest.mark.parametrize("model", ["fork", "prefork", "percore"], scope="session")
+
 NOTICED_S = 1.0
 
 # Below and above what is kept in memory (--cache-file-max).

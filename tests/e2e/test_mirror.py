@@ -102,6 +102,7 @@ def test_links_out_of_the_site_are_refused(server: ServerFactory) -> None:
 
 @needs_docs
 @pytest.mark.skipif(not shutil.which("wget"), reason="wget is not installed")
+@pytest.mark.parametrize("model", ["percore", "uring"])  # the two that send each in its own way
 def test_wget_mirrors_the_site(server: ServerFactory, tmp_path: Path) -> None:
     running = server(folder=DOCS)
     into = tmp_path / "mirror"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import random
@@ -18,7 +17,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
-from tests.e2e.running import Process, Server
+from tests.e2e.running import Server
 from tests.e2e.wire import Connection, WireError, connect
 
 REPLACED_S = 2.0
@@ -96,17 +95,6 @@ def test_workers_do_not_outlive_their_master(server: ServerFactory) -> None:
     running.popen.returncode = 0  # as it should be for the fixture, which did not do this
 
 
-def sockets_of(processes: list[Process]) -> int:
-    count = 0
-    for process in processes:
-        folder = Path(f"/proc/{process.pid}/fd")
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for fd in list(folder.iterdir()):
-                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    count += os.readlink(fd).startswith("socket:")
-    return count
-
-
 def replacements(running: Server) -> dict[int, float]:
     """When each dead worker's successor was ready, by the log."""
     told = re.findall(
@@ -130,7 +118,7 @@ def kill_at_random(
             continue
         victim = dice.choice(workers)
         os.kill(victim.pid, signal.SIGSTOP)  # so that what it has can be counted
-        connections += sockets_of([victim, *victim.descendants()])
+        connections += sum(len(process.sockets()) for process in [victim, *victim.descendants()])
         killed[victim.pid] = time.time()
         os.kill(victim.pid, signal.SIGKILL)
     return killed, connections
