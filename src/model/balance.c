@@ -175,7 +175,6 @@ static void hold_back(struct model_balance *b, uint64_t window)
 static void decide(struct model_reactor *r)
 {
     struct model_balance *b = &r->balance;
-    CHECK(r->count > 0);
     uint64_t window = window_of(r);
     struct standing s = compare(r);
     bool load = has_more_load(&s), number = has_more_connections(&s);
