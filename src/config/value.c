@@ -230,9 +230,11 @@ static bool check_control(const struct config_setting *setting, struct span text
         *ret_text = config_arena_copy(arena, text);
         return true;
     }
-    if (!check_path(setting, text, folder, arena, ret_text, ret_reason))
+    const char *path = "";
+    if (!check_path(setting, text, folder, arena, &path, ret_reason))
         return false;
-    return strlen(*ret_text) <= PATH_OF_SOCKET_MAX ||
+    *ret_text = path;
+    return strlen(path) <= PATH_OF_SOCKET_MAX ||
            config_refuse(ret_reason,
                          "the path is longer than %d bytes, the most that a socket "
                          "may have",

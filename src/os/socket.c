@@ -302,7 +302,7 @@ static bool has_option(int fd, int option, int expected)
 
 int os_socket_adopt(int fd)
 {
-    struct os_socket_address address;
+    struct os_socket_address address = { .len = 0 };
     int rc = os_socket_local(fd, &address);
     if (rc < 0)
         return rc;
@@ -319,7 +319,7 @@ int os_socket_adopt(int fd)
 
 int os_socket_tune(int fd, const struct os_socket_options *options)
 {
-    struct os_socket_address address;
+    struct os_socket_address address = { .len = 0 };
     int rc = os_socket_local(fd, &address);
     return rc < 0 || address.storage.ss_family == AF_UNIX ? rc : set_tcp_options(fd, options);
 }

@@ -322,8 +322,14 @@ static void say(struct server_control_client *client, const char *format, va_lis
 {
     char text[SERVER_CONTROL_ANSWER_MAX];
     int len = vsnprintf(text, sizeof(text), format, arguments);
-    if (len > 0)
-        buf_add(&client->answer, span_of(text, (size_t)len < sizeof(text) ? (size_t)len : 0));
+    struct span lines = span_of(text, len > 0 ? (size_t)len : 0);
+    if (lines.len >= sizeof(text))
+        lines.len = sizeof(text) - 1;
+    if (lines.len > buf_room(&client->answer)) /* then as many whole lines as there is room for */
+        lines.len = buf_room(&client->answer);
+    while (lines.len > 0 && lines.at[lines.len - 1] != '\n')
+        lines.len--;
+    buf_add(&client->answer, lines);
 }
 
 void server_control_say(struct server_control_client *client, const char *format, ...)

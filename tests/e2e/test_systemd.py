@@ -123,14 +123,10 @@ def is_datagram(name: str) -> bool:
 
 
 def test_the_watchdog_is_fed(server: ServerFactory, manager: Manager) -> None:
-    running = server(environment={"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": str(200_000)})
-    assert "READY" in manager.hear()
-    times = []
+    server(environment={"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": str(200_000)})
+    manager.hear_of("READY")
     for _ in range(5):
         assert manager.hear() == {"WATCHDOG": "1"}
-        times.append(time.monotonic())
-    assert times[-1] - times[0] > 4 * 0.08
-    running.stop()
 
 
 def test_another_process_s_watchdog_is_not(server: ServerFactory, manager: Manager) -> None:
