@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.e2e.running import WEIR, Process
+from tests.e2e.running import RUNTIME, WEIR, Process
 from tests.e2e.wire import Answer, Connection, WireError, parse_head
 from tests.faults.plan import Fault, Plan
 
@@ -213,7 +213,11 @@ class Scenario:
         words = [str(WEIR), "serve", str(self.site), "--listen", "127.0.0.1:0", "--listing"]
         words += ["--model", self.model, "--access-log", str(self.scratch / "access")]
         words += ["--pid-file", str(self.scratch / "pid")]
-        environment = os.environ | {"LD_PRELOAD": str(LIBRARY), "FAIL_PLAN": str(plan.path)}
+        environment = os.environ | {
+            "LD_PRELOAD": str(LIBRARY),
+            "FAIL_PLAN": str(plan.path),
+            "RUNTIME_DIRECTORY": str(RUNTIME),
+        }
         ready, ready_end = os.pipe()
         try:
             with stderr.open("wb") as errors:
