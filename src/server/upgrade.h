@@ -48,12 +48,12 @@ enum server_upgrade_state {
     SERVER_UPGRADE_NONE,    /* nothing is under way */
     SERVER_UPGRADE_PENDING, /* it has not said anything yet */
     SERVER_UPGRADE_READY,   /* it serves; `pid` says who */
-    SERVER_UPGRADE_FAILED   /* it does not, and is gone or will be; as NONE from now on */
+    SERVER_UPGRADE_FAILED   /* it does not, and is gone; as NONE from now on */
 };
 
 /* How it stands: to be called when ready_fd can be read, and when limit_ns has passed. READY and
  * FAILED are told once. */
 enum server_upgrade_state server_upgrade_look(struct server_upgrade *upgrade, uint64_t now_ns);
 
-/* Ends a successor that is starting. */
+/* Ends a successor that is starting, and sees it off. */
 void server_upgrade_abandon(struct server_upgrade *upgrade);
