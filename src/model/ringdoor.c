@@ -10,12 +10,15 @@
 #include "os/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 enum {
-    /* With room for so many a loop has the kernel accept all who come; with less, one at a time,
-     * for the kernel would also accept all who wait, who may be so many. */
-    MANY_FROM = 4096
+    /* With room for so many a loop has the kernel accept all who come. With less it is only told
+     * that somebody has: the kernel would also accept all who wait, who may be so many, and one
+     * more while another loop takes the last place. */
+    MANY_FROM = 4096,
+    TURN_ACCEPTS = 64 /* by the loop itself, before others get their turn */
 };
 #define PAUSE_NS (OS_CLOCK_SECOND / 10)
 
@@ -87,55 +90,77 @@ static void place(struct model_ringloop *loop, int fd)
 
 /* ---- accepting ---- */
 
-static unsigned room_in(struct model_ringloop *loop)
+static bool is_full(struct model_ringloop *loop)
 {
-    unsigned live = live_of(loop);
-    if (live < loop->connections_max)
-        return loop->connections_max - live;
-    struct model_ringloop *other = choose_owner(loop);
-    return live_of(other) < other->connections_max ? 1 : 0;
+    return live_of(loop) >= loop->connections_max;
+}
+
+static void fail(struct model_ringloop *loop, int error)
+{
+    static struct log_error_limit limit;
+    log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s", strerror(error));
+    loop->listen_again_ns = loop->now_ns + PAUSE_NS;
 }
 
 void model_ringdoor_accepted(struct model_ringloop *loop, size_t number,
                              const struct io_uring_cqe *done)
 {
-    static struct log_error_limit limit;
     struct model_ringdoor *door = &loop->doors[number];
     if (!(done->flags & IORING_CQE_F_MORE))
         door->accepting = door->cancelling = false;
-    if (done->res >= 0) {
+    if (done->res >= 0)
         place(loop, done->res);
-    } else if (done->res == -ECANCELED) {
-        door->empty = door->last;
-    } else if (!os_socket_lost_connection(-done->res)) {
-        log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s",
-                          strerror(-done->res));
-        loop->listen_again_ns = loop->now_ns + PAUSE_NS;
-        door->empty = door->last; /* a drain does not wait for better times */
-    }
+    else if (done->res != -ECANCELED && !os_socket_lost_connection(-done->res))
+        fail(loop, -done->res);
 }
 
-static void accept_from(struct model_ringloop *loop, size_t number, bool many)
+/* Accepts who waits, while there is room. Whether more may be waiting. */
+static bool accept_some(struct model_ringloop *loop, int listener_fd)
 {
-    int fd = *listener_of(loop, number);
+    for (unsigned i = 0; i < TURN_ACCEPTS; i++) {
+        if (is_full(choose_owner(loop)))
+            return false;
+        struct os_socket_address peer;
+        int fd = os_socket_accept(listener_fd, &peer);
+        if (fd < 0 && fd != -EAGAIN)
+            fail(loop, -fd);
+        if (fd < 0)
+            return false;
+        place(loop, fd);
+    }
+    return true;
+}
+
+void model_ringdoor_knocked(struct model_ringloop *loop, size_t number, int result)
+{
     struct model_ringdoor *door = &loop->doors[number];
-    struct io_uring_sqe *entry =
-        model_ring_entry(&loop->ring, model_ringloop_about(ABOUT_ACCEPT, number));
-    if (many)
+    door->watching = door->cancelling = false;
+    if (result >= 0)
+        (void)accept_some(loop, *listener_of(loop, number)); /* it is told again */
+}
+
+static void start(struct model_ringloop *loop, size_t number, bool accepting)
+{
+    struct model_ringdoor *door = &loop->doors[number];
+    int fd = *listener_of(loop, number);
+    struct io_uring_sqe *entry = model_ring_entry(
+        &loop->ring, model_ringloop_about(accepting ? ABOUT_ACCEPT : ABOUT_LISTENER, number));
+    if (accepting)
         io_uring_prep_multishot_accept(entry, fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     else
-        io_uring_prep_accept(entry, fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    door->accepting = true;
-    door->many = many;
+        io_uring_prep_poll_add(entry, fd, POLLIN);
+    door->accepting = accepting;
+    door->watching = !accepting;
 }
 
-static void stop_accepting(struct model_ringloop *loop, size_t number)
+static void stop(struct model_ringloop *loop, size_t number)
 {
     struct model_ringdoor *door = &loop->doors[number];
-    if (!door->accepting || door->cancelling)
+    if (door->cancelling)
         return;
     door->cancelling = true;
-    model_ring_cancel(&loop->ring, model_ringloop_about(ABOUT_ACCEPT, number),
+    model_ring_cancel(&loop->ring,
+                      model_ringloop_about(door->accepting ? ABOUT_ACCEPT : ABOUT_LISTENER, number),
                       model_ringloop_about(ABOUT_NOTHING, 0));
 }
 
@@ -144,41 +169,35 @@ void model_ringdoors_keep(struct model_ringloop *loop)
     if (loop->now_ns < loop->listen_again_ns)
         return;
     loop->listen_again_ns = 0;
-    unsigned room = room_in(loop);
+    bool many = live_of(loop) + MANY_FROM <= loop->connections_max;
     for (unsigned i = 0; i < loop->server->listener_count; i++) {
-        struct model_ringdoor *door = &loop->doors[i];
-        if (door->accepting && (room == 0 || (door->many && room < MANY_FROM)))
-            stop_accepting(loop, i);
-        else if (!door->accepting && room > 0 && *listener_of(loop, i) >= 0)
-            accept_from(loop, i, room >= MANY_FROM);
+        const struct model_ringdoor *door = &loop->doors[i];
+        if (door->accepting && !many)
+            stop(loop, i);
+        else if (!door->accepting && !door->watching && *listener_of(loop, i) >= 0 &&
+                 !is_full(choose_owner(loop)))
+            start(loop, i, many);
     }
-}
-
-/* An accept that is cancelled at once either takes one who waits, or nobody does. */
-static void accept_rest(struct model_ringloop *loop, size_t number)
-{
-    loop->doors[number].last = true;
-    accept_from(loop, number, false);
-    stop_accepting(loop, number);
 }
 
 bool model_ringdoors_shut(struct model_ringloop *loop)
 {
     bool shut = true;
+    uint64_t until_ns = loop->now_ns + loop->server->drain_idle_ns;
     for (unsigned i = 0; i < loop->server->listener_count; i++) {
-        struct model_ringdoor *door = &loop->doors[i];
+        const struct model_ringdoor *door = &loop->doors[i];
         int *fd = listener_of(loop, i);
         if (*fd < 0)
             continue;
-        if (door->accepting) {
-            stop_accepting(loop, i);
-        } else if (!door->empty && loop->drain_idle_ns != 0 && room_in(loop) > 0) {
-            accept_rest(loop, i);
-        } else {
-            os_file_close(*fd);
-            *fd = -1;
+        if (door->accepting || door->watching) {
+            stop(loop, i);
+            shut = false;
+            continue;
         }
-        shut = shut && *fd < 0;
+        while (accept_some(loop, *fd) && os_clock_now_ns() < until_ns)
+            continue;
+        os_file_close(*fd);
+        *fd = -1;
     }
     return shut;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a ring's loop accepts: the kernel goes on accepting from a listener with
- * one entry, and each connection is a completion.
+ * one entry, and each connection is a completion. Near the bound of connections
+ * the loop accepts itself, to keep it.
  */
 #pragma once
 
@@ -13,16 +14,15 @@ struct model_ringloop;
 
 /* A listener of a loop; zeroed at first. */
 struct model_ringdoor {
-    bool accepting;  /* an accept is under way */
-    bool many;       /* that goes on after the first */
-    bool cancelling; /* and is to end */
-    bool last;       /* a drain has begun it, to find who still waits */
-    bool empty;      /* it has found nobody */
+    bool accepting;  /* the kernel accepts, again and again */
+    bool watching;   /* or tells when somebody waits */
+    bool cancelling; /* and is to end that */
 };
 
-/* Acts on the completion of an accept. `number` is that of the listener. */
+/* Act on completions. `number` is that of the listener. */
 void model_ringdoor_accepted(struct model_ringloop *loop, size_t number,
                              const struct io_uring_cqe *done);
+void model_ringdoor_knocked(struct model_ringloop *loop, size_t number, int result);
 
 /* Once for each turn: accepts wherever there is room. */
 void model_ringdoors_keep(struct model_ringloop *loop);

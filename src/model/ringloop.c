@@ -138,6 +138,9 @@ static void act_on(struct model_ringloop *loop, const struct io_uring_cqe *done)
     case ABOUT_ACCEPT:
         model_ringdoor_accepted(loop, number, done);
         return;
+    case ABOUT_LISTENER:
+        model_ringdoor_knocked(loop, number, done->res);
+        return;
     case ABOUT_WAKE:
         empty_wake(loop);
         model_ringdoors_take_handed(loop);

@@ -32,6 +32,7 @@ enum model_ringloop_about {
     ABOUT_NOTHING, /* a cancel that came too late */
     ABOUT_WAKE,
     ABOUT_SIGNAL,
+    ABOUT_LISTENER,
     ABOUT_ACCEPT,
     ABOUT_RECEIVE,
     ABOUT_SEND,
