@@ -323,7 +323,9 @@ THREADED = (
     "(thread or pool or prefork or percore or uring) and not [fork and not [epoll"
     # Memory is not counted with its shadow. What the kernel writes for a ring TSan does not see;
     # all else that threads with rings share, it does.
-    f" and not test_conformance and not hold_no_buffers and {PLAIN}"
+    " and not test_conformance and not hold_no_buffers and not none_is_reset"
+    # The master has one thread.
+    f" and not test_control and not test_systemd and not test_upgrade and {PLAIN}"
 )
 
 

@@ -186,6 +186,7 @@ static int hold(struct holdings *h, const struct server_worker_plan *plan, size_
     shared->header_timeout_ns = config->header_timeout_ns;
     shared->body_timeout_ns = config->body_timeout_ns;
     shared->idle_timeout_ns = config->idle_timeout_ns;
+    shared->drain_idle_ns = config->drain_idle_ns;
     shared->send_timeout_ns = config->send_timeout_ns;
     int rc = shared->cache ? open_sites(h, config) : -ENOMEM;
     if (rc == -ENOMEM)

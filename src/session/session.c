@@ -265,6 +265,14 @@ static enum session_want finish(struct session *s, uint64_t now_ns)
     return enter(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
 }
 
+/* How long the next request is waited for. */
+static uint64_t idle_ns(const struct session_shared *shared)
+{
+    bool draining = atomic_load_explicit(&shared->draining, memory_order_relaxed);
+    return draining && shared->drain_idle_ns < shared->idle_timeout_ns ? shared->drain_idle_ns
+                                                                       : shared->idle_timeout_ns;
+}
+
 static enum session_want settle(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->worker->shared;
@@ -283,7 +291,7 @@ static enum session_want settle(struct session *s, uint64_t now_ns)
     if (s->input)
         return s->phase == HEAD ? WANT_READ
                                 : enter(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
-    return enter(s, IDLE, now_ns + shared->idle_timeout_ns, WANT_READ);
+    return enter(s, IDLE, now_ns + idle_ns(shared), WANT_READ);
 }
 
 /* Goes on with the bytes that wait. */

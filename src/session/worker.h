@@ -36,6 +36,7 @@ struct session_shared {
     uint64_t header_timeout_ns; /* from the first byte of a head to its last */
     uint64_t body_timeout_ns;   /* for a request body, whole */
     uint64_t idle_timeout_ns;   /* between requests */
+    uint64_t drain_idle_ns;     /* the same, once `draining` */
     uint64_t send_timeout_ns;   /* for each SESSION_SEND_STEP bytes of progress */
     _Atomic bool draining;      /* answers say `Connection: close` */
 };

@@ -90,6 +90,22 @@ def test_a_download_under_way_is_finished(server: ServerFactory, site: Path) -> 
     assert running.wait() == 0
 
 
+def test_a_client_that_stays_after_its_download_is_let_go(
+    server: ServerFactory, site: Path
+) -> None:
+    running = server()
+    download = begin_download(running, site)
+    try:
+        running.signal(signal.SIGTERM)
+        wait_until_stopping(running)
+        assert len(download.read().body) == BIG
+        began = time.monotonic()
+        assert running.wait() == 0
+        assert time.monotonic() - began < 5
+    finally:
+        download.close()
+
+
 def test_new_connections_are_refused_while_it_stops(server: ServerFactory, site: Path) -> None:
     running = server()
     download = begin_download(running, site)
