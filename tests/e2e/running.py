@@ -61,14 +61,18 @@ class Process:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def sockets(self) -> set[str]:
-        """What tells its sockets apart; several processes may have the same one."""
-        found = set()
+    def descriptors(self) -> dict[int, str]:
+        """What it has open; a process that has ended has nothing."""
+        found = {}
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for fd in Path(f"/proc/{self.pid}/fd").iterdir():
                 with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                    found.add(os.readlink(fd))
-        return {link for link in found if link.startswith("socket:")}
+                    found[int(fd.name)] = os.readlink(fd)
+        return found
+
+    def sockets(self) -> set[str]:
+        """What tells its sockets apart; several processes may have the same one."""
+        return {link for link in self.descriptors().values() if link.startswith("socket:")}
 
     def children(self) -> list[Process]:
         found = []

@@ -7,7 +7,6 @@ to be guessed from times.
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -40,7 +39,7 @@ def ports_by_loop(running: Server) -> list[set[int]]:
     loops = []
     for worker in running.workers():
         folder = Path(f"/proc/{worker.pid}")
-        links = {int(fd): os.readlink(folder / "fd" / fd) for fd in os.listdir(folder / "fd")}
+        links = worker.descriptors()
         for fd, link in sorted(links.items()):
             if link != "anon_inode:[eventpoll]":
                 continue

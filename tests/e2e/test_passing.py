@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,15 +26,6 @@ WAIT_S = 10.0
 REQUEST = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
-def sockets_of(process: Process) -> set[str]:
-    folder = Path(f"/proc/{process.pid}/fd")
-    links = set()
-    for fd in os.listdir(folder):
-        with suppress(FileNotFoundError):  # closed meanwhile
-            links.add(os.readlink(folder / fd))
-    return links
-
-
 def accepted(running: Server) -> set[str]:
     """The server's ends of established connections that have been accepted."""
     port = f":{running.address[1]:04X}"
@@ -46,7 +37,7 @@ def accepted(running: Server) -> set[str]:
 def wait_until_passed(running: Server, count: int) -> None:
     """Waits until so many connections are on their way or have arrived."""
     deadline = time.monotonic() + WAIT_S
-    while len(accepted(running) - sockets_of(running.master)) < count:
+    while len(accepted(running) - running.master.sockets()) < count:
         assert time.monotonic() < deadline, f"{len(accepted(running))} of {count} are accepted"
 
 
@@ -88,11 +79,11 @@ def test_connections_are_spread_evenly(server: ServerFactory) -> None:
         with clients(running, 30) as connections:
             assert_all_answered(connections)
             mine = accepted(running)
-            shares = [len(sockets_of(worker) & mine) for worker in workers]
+            shares = [len(worker.sockets() & mine) for worker in workers]
             assert sum(shares) == 30
             assert set(shares) <= {7, 8}
         deadline = time.monotonic() + WAIT_S
-        while any(sockets_of(worker) & mine for worker in workers):
+        while any(worker.sockets() & mine for worker in workers):
             assert time.monotonic() < deadline
 
 
@@ -131,7 +122,7 @@ def test_what_waits_for_a_worker_that_is_killed_is_answered(server: ServerFactor
     with stopped(workers), clients(running, 20) as connections:
         wait_until_passed(running, 20)
         for worker in workers:
-            assert not sockets_of(worker) & accepted(running)
+            assert not worker.sockets() & accepted(running)
             os.kill(worker.pid, signal.SIGKILL)
         assert_all_answered(connections)
     assert running.messages().count("killed by signal 9") == 2

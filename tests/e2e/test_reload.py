@@ -67,12 +67,7 @@ def wait_until_only(running: Server, workers: int) -> list[Process]:
 
 def descriptors(process: Process) -> list[str]:
     """What the descriptors of a process are open on, but for the numbers of sockets and pipes."""
-    folder = Path(f"/proc/{process.pid}/fd")
-    links = []
-    for fd in os.listdir(folder):
-        with contextlib.suppress(FileNotFoundError):
-            links.append(re.sub(r"\[\d+\]", "", os.readlink(folder / fd)))
-    return sorted(links)
+    return sorted(re.sub(r"\[\d+\]", "", link) for link in process.descriptors().values())
 
 
 def wait_until_holding(running: Server, held: list[str]) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -97,20 +96,11 @@ def test_workers_do_not_know_the_manager(server: ServerFactory, manager: Manager
     running = server(environment={"NOTIFY_SOCKET": manager.address})
     inode = os.fstat(manager.socket.fileno()).st_ino
     assert "READY" in manager.hear()
-    ours = set(descriptors(running.popen.pid)) - {f"socket:[{inode}]"}
+    ours = set(running.master.descriptors().values()) - {f"socket:[{inode}]"}
     assert any(is_datagram(name) for name in ours)
     for worker in running.workers():
-        shared = ours & set(descriptors(worker.pid))
+        shared = ours & set(worker.descriptors().values())
         assert not any(is_datagram(name) for name in shared)
-
-
-def descriptors(pid: int) -> list[str]:
-    """What a process has open."""
-    names = []
-    for fd in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it was closed just now
-            names.append(os.readlink(fd))
-    return names
 
 
 def is_datagram(name: str) -> bool:

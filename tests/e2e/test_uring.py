@@ -103,10 +103,9 @@ def receiving(running: Server) -> list[int]:
     """For each ring, how many receives wait in it."""
     found = []
     for worker in running.workers():
-        folder = Path(f"/proc/{worker.pid}")
-        for fd in os.listdir(folder / "fd"):
-            if os.readlink(folder / "fd" / fd) == "anon_inode:[io_uring]":
-                told = (folder / "fdinfo" / fd).read_text()
+        for fd, link in worker.descriptors().items():
+            if link == "anon_inode:[io_uring]":
+                told = Path(f"/proc/{worker.pid}/fdinfo/{fd}").read_text()
                 if "PollList" not in told:
                     pytest.skip("this kernel does not tell what a ring waits for")
                 found.append(len(re.findall(rf"op={RECEIVE},", told)))
