@@ -310,20 +310,20 @@ def fuzz(seconds: int) -> Callable[[], Tally]:
 Steps = list[tuple[str, Callable[[], Tally]]]
 
 # What runs under a sanitizer: no browser, which proves nothing more there; nothing that counts
-# descriptors or traces system calls, which a sanitizer has of its own; no more than some hundred
-# threads or processes, for each of which it takes megabytes; what waits for the disk's clock with
-# one model, since it is not the model that is tested; and for TSan what has threads, without the
-# cases, which have one connection each.
+# descriptors or memory or traces system calls, which a sanitizer has of its own; no more than some
+# hundred threads or processes, for each of which it takes megabytes; what waits for the disk's
+# clock with one model, since it is not the model that is tested; and for TSan what has threads,
+# without the cases, which have one connection each.
 PLAIN = (
     "not browser and not descriptors and not test_check and not test_command_line"
+    " and not hold_no_buffers"
     " and not (held_and_none_is_reset and (1000 or 9000))"
     " and (percore or not test_freshness)"
 )
 THREADED = (
     "(thread or pool or prefork or percore or uring) and not [fork and not [epoll"
-    # Memory is not counted with its shadow. What the kernel writes for a ring TSan does not see;
-    # all else that threads with rings share, it does.
-    " and not test_conformance and not hold_no_buffers and not none_is_reset"
+    # What the kernel writes for a ring TSan does not see; all else that its threads share, it does.
+    " and not test_conformance and not none_is_reset"
     # The master has one thread.
     f" and not test_control and not test_systemd and not test_upgrade and {PLAIN}"
 )
