@@ -317,8 +317,8 @@ Steps = list[tuple[str, Callable[[], Tally]]]
 PLAIN = (
     "not browser and not descriptors and not test_check and not test_command_line"
     " and not hold_no_buffers"
-    " and not (held_and_none_is_reset and (1000 or 9000))"
-    " and (percore or not test_freshness)"
+    " and not (held_and_none_is_reset and (1000 or 9000)) and not ten_thousand"
+    " and (percore or not (test_freshness or test_mirror))"
 )
 THREADED = (
     "(thread or pool or prefork or percore or uring) and not [fork and not [epoll"
