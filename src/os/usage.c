@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/usage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT_MAX = 4096, PATH_SIZE = 64 };
+
+/* The first bytes of /proc/PID/NAME, with a zero behind. */
+static int read_text(pid_t pid, const char *name, char text[TEXT_MAX])
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t len = read(fd, text, TEXT_MAX - 1);
+    int rc = len < 0 ? -errno : 0;
+    close(fd);
+    text[len > 0 ? len : 0] = '\0';
+    return rc;
+}
+
+static uint64_t ns_of(uint64_t ticks)
+{
+    return ticks * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static int read_stat(pid_t pid, struct os_usage *usage)
+{
+    char text[TEXT_MAX];
+    int rc = read_text(pid, "stat", text);
+    if (rc < 0)
+        return rc;
+    const char *behind = strrchr(text, ')'); /* the name may hold anything */
+    char state;
+    uint64_t user, system, waited_user, waited_system, pages;
+    if (!behind ||
+        sscanf(behind + 1,
+               " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %" SCNu64 " %*d %*d %*d %*d %" SCNu64 " %*u %" SCNu64,
+               &state, &user, &system, &waited_user, &waited_system, &usage->started,
+               &pages) != 7 ||
+        state == 'Z' || state == 'X')
+        return -ESRCH;
+    usage->user_ns = ns_of(user);
+    usage->system_ns = ns_of(system);
+    usage->children_user_ns = ns_of(waited_user);
+    usage->children_system_ns = ns_of(waited_system);
+    usage->resident_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return 0;
+}
+
+static uint64_t count_files(pid_t pid)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return 0;
+    uint64_t count = 0;
+    const struct dirent *each;
+    while ((each = readdir(folder)))
+        count += each->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+static uint64_t read_files_limit(pid_t pid)
+{
+    char text[TEXT_MAX];
+    uint64_t limit = 0;
+    if (read_text(pid, "limits", text) < 0)
+        return 0;
+    const char *line = strstr(text, "Max open files");
+    return line && sscanf(line, "Max open files %" SCNu64, &limit) == 1 ? limit : 0;
+}
+
+int os_usage_of(pid_t pid, struct os_usage *ret_usage)
+{
+    *ret_usage = (struct os_usage){ 0 };
+    int rc = read_stat(pid, ret_usage);
+    if (rc < 0)
+        return rc;
+    ret_usage->files = count_files(pid);
+    ret_usage->files_limit = read_files_limit(pid);
+    return 0;
+}
+
+uint64_t os_usage_started(pid_t pid)
+{
+    struct os_usage usage;
+    return read_stat(pid, &usage) == 0 ? usage.started : 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a process, this one or another, has taken of the machine: from /proc.
+ */
+#pragma once
+
+#include "base/check.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct os_usage {
+    uint64_t started; /* ticks since boot: tells it from a later process of this number */
+    uint64_t user_ns, system_ns;                   /* of all its threads */
+    uint64_t children_user_ns, children_system_ns; /* of children that it has waited for */
+    uint64_t resident_bytes;                       /* what it shares with others counts in each */
+    uint64_t files, files_limit; /* open descriptors; 0 where that may not be known */
+};
+
+/* 0, or -errno: there is no such process. A zombie is none. */
+MUST_USE int os_usage_of(pid_t pid, struct os_usage *ret_usage);
+
+/* Its `started`, or 0. */
+uint64_t os_usage_started(pid_t pid);

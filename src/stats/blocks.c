@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Free blocks are a stack. Its top is a place and a number, changed together and
+ * compared together, so that a block which was taken and given back meanwhile is not
+ * mistaken for one that never left. A process that is killed between two steps here
+ * loses at most a block, whose counts stay.
+ *
+ * A pair may rise in one block and fall in another, when a connection goes from thread
+ * to thread: it is the blocks of a process together that come out even. `settled`
+ * remembers where each began.
+ */
+#include "stats/blocks.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+static struct stats_block *block_at(const struct stats_segment *segment, uint32_t place)
+{
+    return place == 0 ? NULL : (struct stats_block *)(void *)(segment->base + place);
+}
+
+static uint64_t counted(const struct stats_block *block, enum stats_counter counter)
+{
+    return atomic_load_explicit(&block->counter[counter], memory_order_relaxed);
+}
+
+/* ---- free ones ---- */
+
+static struct stats_block *pop_free(const struct stats_segment *segment)
+{
+    struct stats_header *header = stats_segment_header(segment);
+    uint64_t top = atomic_load(&header->free_blocks), next;
+    do {
+        if ((uint32_t)top == 0)
+            return NULL;
+        next = ((top >> 32) + 1) << 32 | atomic_load(&block_at(segment, (uint32_t)top)->next_free);
+    } while (!atomic_compare_exchange_weak(&header->free_blocks, &top, next));
+    return block_at(segment, (uint32_t)top);
+}
+
+void stats_blocks_put(const struct stats_segment *segment, struct stats_block *block)
+{
+    struct stats_header *header = stats_segment_header(segment);
+    uint32_t place = (uint32_t)((char *)block - segment->base);
+    for (unsigned i = 0; i < STATS_NAMED; i++)
+        if (stats_counters[i].kind == STATS_KIND_GAUGE)
+            atomic_store_explicit(&block->counter[i], 0, memory_order_relaxed);
+    atomic_store(&block->owner, 0);
+    uint64_t top = atomic_load(&header->free_blocks);
+    do
+        atomic_store(&block->next_free, (uint32_t)top);
+    while (
+        !atomic_compare_exchange_weak(&header->free_blocks, &top, ((top >> 32) + 1) << 32 | place));
+}
+
+/* A new one, put where readers find it. */
+static struct stats_block *add_block(const struct stats_segment *segment)
+{
+    struct stats_header *header = stats_segment_header(segment);
+    uint32_t place = stats_segment_take(segment, sizeof(struct stats_block));
+    struct stats_block *block = block_at(segment, place);
+    if (!block) {
+        atomic_fetch_add(&header->unseen, 1);
+        return NULL;
+    }
+    uint32_t first = atomic_load(&header->first_block);
+    do
+        atomic_store(&block->next, first);
+    while (!atomic_compare_exchange_weak(&header->first_block, &first, place));
+    return block;
+}
+
+struct stats_block *stats_blocks_get(const struct stats_segment *segment)
+{
+    struct stats_block *block = pop_free(segment);
+    if (!block)
+        block = add_block(segment);
+    if (!block)
+        return NULL;
+    for (unsigned i = 0; i < STATS_PAIRS; i++)
+        block->settled[i] =
+            (int64_t)(counted(block, stats_pairs[i].up) - counted(block, stats_pairs[i].down));
+    atomic_store(&block->owner, (int32_t)getpid());
+    return block;
+}
+
+/* ---- of the dead ---- */
+
+/* What the process had up and not yet down, settled on one of its blocks. */
+static uint64_t settle_pair(const struct stats_segment *segment, pid_t pid, unsigned pair)
+{
+    struct stats_block *last = NULL;
+    int64_t open = 0;
+    uint32_t place = atomic_load(&stats_segment_header(segment)->first_block);
+    for (struct stats_block *b; (b = block_at(segment, place)); place = atomic_load(&b->next)) {
+        if (atomic_load(&b->owner) != (int32_t)pid)
+            continue;
+        last = b;
+        open += (int64_t)(counted(b, stats_pairs[pair].up) - counted(b, stats_pairs[pair].down)) -
+                b->settled[pair];
+    }
+    if (!last || open <= 0)
+        return 0;
+    atomic_store(&last->counter[stats_pairs[pair].down],
+                 counted(last, stats_pairs[pair].down) + (uint64_t)open);
+    if (stats_pairs[pair].down == STATS_connections_closed)
+        atomic_store(&last->counter[STATS_connections_lost],
+                     counted(last, STATS_connections_lost) + (uint64_t)open);
+    return (uint64_t)open;
+}
+
+uint64_t stats_blocks_settle(const struct stats_segment *segment, pid_t pid)
+{
+    if (!segment || !segment->base)
+        return 0;
+    uint64_t lost = 0;
+    for (unsigned i = 0; i < STATS_PAIRS; i++) {
+        uint64_t open = settle_pair(segment, pid, i);
+        lost += i == STATS_PAIR_connections_open ? open : 0;
+    }
+    uint32_t place = atomic_load(&stats_segment_header(segment)->first_block);
+    for (struct stats_block *b; (b = block_at(segment, place)); place = atomic_load(&b->next))
+        if (atomic_load(&b->owner) == (int32_t)pid)
+            stats_blocks_put(segment, b);
+    return lost;
+}
+
+void stats_blocks_settle_dead(const struct stats_segment *segment)
+{
+    if (!segment || !segment->base)
+        return;
+    uint32_t place = atomic_load(&stats_segment_header(segment)->first_block);
+    for (struct stats_block *b; (b = block_at(segment, place)); place = atomic_load(&b->next)) {
+        pid_t owner = atomic_load(&b->owner);
+        if (owner > 0 && kill(owner, 0) < 0 && errno == ESRCH)
+            (void)stats_blocks_settle(segment, owner);
+    }
+}

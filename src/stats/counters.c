@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "stats/counters.h"
+
+#include "base/hash.h"
+#include "base/span.h"
+
+#define ABOUT(name, kind, unit, section, sentence) \
+    { \
+#name, #unit, sentence, STATS_KIND_##kind, STATS_SECTION_##section \
+    }
+
+const struct stats_counter_about stats_counters[STATS_NAMED] = {
+#define STATS_COUNTER(name, kind, unit, section, sentence) \
+    ABOUT(name, kind, unit, section, sentence),
+#include "stats/counters.def"
+};
+
+const struct stats_pair_about stats_pairs[STATS_PAIRS] = {
+#define STATS_PAIR(name, up, down, unit, section, sentence) \
+    { ABOUT(name, GAUGE, unit, section, sentence), STATS_##up, STATS_##down },
+#include "stats/counters.def"
+};
+
+const struct stats_counter_about stats_histograms[STATS_HISTOGRAMS] = {
+#define STATS_HISTOGRAM(name, section, sentence) ABOUT(name, COUNTER, seconds, section, sentence),
+#include "stats/counters.def"
+};
+
+const char *const stats_sections[STATS_SECTIONS] = {
+    "Requests", "Connections", "Queue", "Cache", "Server", "Latency",
+};
+
+const uint16_t stats_statuses[STATS_STATUSES] = {
+#define STATUS(code, name, reason, sentence) code,
+#include "http/status.def"
+#undef STATUS
+};
+
+const uint8_t stats_status_places[STATS_STATUS_MOST - STATS_STATUS_LEAST + 1] = {
+#define STATUS(code, name, reason, sentence) \
+    [code - STATS_STATUS_LEAST] = STATS_STATUS_##code - STATS_STATUS_FIRST,
+#include "http/status.def"
+#undef STATUS
+};
+
+uint64_t stats_layout(void)
+{
+    static const char text[] =
+#define STATS_COUNTER(name, kind, unit, section, sentence) #name "/" #kind "/" #unit ","
+#include "stats/counters.def"
+#define STATS_PAIR(name, up, down, unit, section, sentence) #name "=" #up "-" #down ","
+#include "stats/counters.def"
+#define STATS_HISTOGRAM(name, section, sentence) #name ","
+#include "stats/counters.def"
+#define STATUS(code, name, reason, sentence) #code ","
+#include "http/status.def"
+#undef STATUS
+        "";
+    return hash_bytes(span_of(text, sizeof(text) - 1), 0);
+}

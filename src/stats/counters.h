@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is counted, as numbers and as words. The table is counters.def.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Indices into a block's counters: the named ones, then answers by status, then what could
+ * not be read as a request, by the status that it was answered with. */
+enum stats_counter {
+#define STATS_COUNTER(name, kind, unit, section, sentence) STATS_##name,
+#include "stats/counters.def"
+    STATS_NAMED,
+    STATS_BEFORE_STATUSES = STATS_NAMED - 1,
+#define STATUS(code, name, reason, sentence) STATS_STATUS_##code,
+#include "http/status.def"
+#undef STATUS
+    STATS_STATUSES_END,
+    STATS_BEFORE_UNREADABLE = STATS_STATUSES_END - 1,
+#define STATUS(code, name, reason, sentence) STATS_UNREADABLE_##code,
+#include "http/status.def"
+#undef STATUS
+    STATS_COUNTERS
+};
+enum {
+    STATS_STATUS_FIRST = STATS_NAMED,
+    STATS_STATUSES = STATS_STATUSES_END - STATS_STATUS_FIRST,
+    STATS_UNREADABLE_FIRST = STATS_STATUSES_END
+};
+
+enum stats_pair {
+#define STATS_PAIR(name, up, down, unit, section, sentence) STATS_PAIR_##name,
+#include "stats/counters.def"
+    STATS_PAIRS
+};
+
+enum stats_histogram {
+#define STATS_HISTOGRAM(name, section, sentence) STATS_HISTOGRAM_##name,
+#include "stats/counters.def"
+    STATS_HISTOGRAMS
+};
+
+enum stats_kind { STATS_KIND_COUNTER, STATS_KIND_GAUGE };
+
+enum stats_section {
+    STATS_SECTION_Requests,
+    STATS_SECTION_Connections,
+    STATS_SECTION_Queue,
+    STATS_SECTION_Cache,
+    STATS_SECTION_Server,
+    STATS_SECTION_Latency,
+    STATS_SECTIONS
+};
+
+struct stats_counter_about {
+    const char *name, *unit, *sentence;
+    enum stats_kind kind;
+    enum stats_section section;
+};
+
+struct stats_pair_about {
+    struct stats_counter_about about;
+    enum stats_counter up, down;
+};
+
+/* By enum stats_counter, the named ones only; and so on. */
+extern const struct stats_counter_about stats_counters[STATS_NAMED];
+extern const struct stats_pair_about stats_pairs[STATS_PAIRS];
+extern const struct stats_counter_about stats_histograms[STATS_HISTOGRAMS];
+extern const char *const stats_sections[STATS_SECTIONS];
+
+/* The status codes, in the order of the counters. */
+extern const uint16_t stats_statuses[STATS_STATUSES];
+
+/* The place of a code (100 to 599) among them; that of 100 when it is not there. */
+enum { STATS_STATUS_LEAST = 100, STATS_STATUS_MOST = 599 };
+extern const uint8_t stats_status_places[STATS_STATUS_MOST - STATS_STATUS_LEAST + 1];
+
+static inline unsigned stats_status_place(unsigned code)
+{
+    return stats_status_places[code - STATS_STATUS_LEAST];
+}
+
+/* Names all that is in the table, and its order: segments with another layout are others'. */
+uint64_t stats_layout(void);

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The copy is made with read(2), not by mapping: what is not there yields fewer
+ * bytes and not a fault, and nobody changes what has been checked.
+ */
+#include "stats/reader.h"
+
+#include "base/histogram.h"
+#include "os/file.h"
+#include "os/usage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { STORY_TRIES = 100 };
+
+/* ---- checking ---- */
+
+struct copy {
+    const char *bytes;
+    uint64_t taken;
+    char *why;
+};
+
+static bool refuse(char why[STATS_WHY_MAX], const char *text)
+{
+    snprintf(why, STATS_WHY_MAX, "%s", text);
+    return false;
+}
+
+static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
+{
+    if (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0)
+        return refuse(why, "is no statistics segment");
+    if (header->version == STATS_VERSION && header->layout == stats_layout() &&
+        header->header_bytes == sizeof(*header) &&
+        header->block_bytes == sizeof(struct stats_block))
+        return true;
+    snprintf(why, STATS_WHY_MAX,
+             "is of another version of weir, %.*s; use `weir stats` of that version",
+             (int)strnlen(header->weir, sizeof(header->weir)), header->weir);
+    return false;
+}
+
+/* Finds what is at a place. NULL where it was taken after the copy was begun, or is none. False: no
+ * segment has such a place. */
+static bool find(const struct copy *copy, uint32_t place, size_t size, const void *ret_at)
+{
+    const char **at = (const char **)(uintptr_t)ret_at;
+    *at = NULL;
+    if (place == 0)
+        return true;
+    if (place % CACHE_LINE != 0 || place < sizeof(struct stats_header) ||
+        place > STATS_SEGMENT_BYTES - size)
+        return refuse(copy->why, "is damaged: it points outside of itself");
+    if (place + size <= copy->taken)
+        *at = copy->bytes + place;
+    return true;
+}
+
+/* ---- adding up ---- */
+
+static uint64_t value(const stats_cell *cell)
+{
+    return atomic_load_explicit(cell, memory_order_relaxed);
+}
+
+static bool add_durations(const struct copy *copy, const struct stats_durations *from,
+                          struct stats_counts *to)
+{
+    for (unsigned run = 0; run < STATS_RUNS; run++) {
+        uint32_t place = atomic_load_explicit(&from->run[run], memory_order_relaxed);
+        const stats_cell *cells;
+        if (!find(copy, place, STATS_RUN_BUCKETS * sizeof(*cells), &cells))
+            return false;
+        if (!cells)
+            continue;
+        uint64_t *buckets = &to->bucket[(size_t)run * STATS_RUN_BUCKETS];
+        for (unsigned i = 0; i < STATS_RUN_BUCKETS; i++) {
+            uint64_t count = value(&cells[i]);
+            buckets[i] += count;
+            to->count += count;
+        }
+    }
+    to->sum_ns += value(&from->sum_ns);
+    return true;
+}
+
+static void add_counts(const struct stats_counts *from, struct stats_counts *to)
+{
+    for (size_t i = 0; i < STATS_BUCKETS; i++)
+        to->bucket[i] += from->bucket[i];
+    to->count += from->count;
+    to->sum_ns += from->sum_ns;
+}
+
+static bool add_row(const struct copy *copy, uint32_t place, struct stats_site *to)
+{
+    const struct stats_row *row;
+    if (!find(copy, place, sizeof(*row), &row))
+        return false;
+    if (!row)
+        return true;
+    to->requests += value(&row->requests);
+    to->body_bytes += value(&row->body_bytes);
+    for (unsigned i = 0; i < 5; i++)
+        to->by_class[i] += value(&row->by_class[i]);
+    return add_durations(copy, &row->latency, &to->latency);
+}
+
+static bool add_block(const struct copy *copy, const struct stats_block *block,
+                      struct stats_snapshot *to)
+{
+    for (unsigned i = 0; i < STATS_COUNTERS; i++)
+        to->counter[i] += value(&block->counter[i]);
+    bool good =
+        add_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]) &&
+        add_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
+    for (unsigned i = 0; i < STATS_SITES_MAX && good; i++) {
+        uint32_t place = atomic_load_explicit(&block->row[i], memory_order_relaxed);
+        good = add_row(copy, place, &to->site[i]);
+    }
+    to->parts[to->part_count++] = (struct stats_part){
+        .owner = atomic_load_explicit(&block->owner, memory_order_relaxed),
+        .requests = value(&block->counter[STATS_requests]),
+    };
+    return good;
+}
+
+static bool add_blocks(const struct copy *copy, struct stats_snapshot *to)
+{
+    const struct stats_header *header = (const struct stats_header *)(const void *)copy->bytes;
+    size_t most = copy->taken / sizeof(struct stats_block);
+    to->parts = calloc(most + 1, sizeof(*to->parts));
+    if (!to->parts)
+        return refuse(copy->why, "cannot be read: out of memory");
+    const struct stats_block *block;
+    uint32_t place = atomic_load_explicit(&header->first_block, memory_order_relaxed);
+    for (; place != 0; place = atomic_load_explicit(&block->next, memory_order_relaxed)) {
+        if (!find(copy, place, sizeof(*block), &block))
+            return false;
+        if (!block || to->part_count == most)
+            return refuse(copy->why, "is damaged: its blocks have no end");
+        if (!add_block(copy, block, to))
+            return false;
+    }
+    return true;
+}
+
+/* ---- a snapshot ---- */
+
+static void copy_text(char *to, const char *from, size_t size)
+{
+    memcpy(to, from, size);
+    to[size - 1] = '\0';
+}
+
+static bool copy_header(const struct stats_header *from, struct stats_snapshot *to,
+                        char why[STATS_WHY_MAX])
+{
+    copy_text(to->weir, from->weir, sizeof(to->weir));
+    to->master = atomic_load_explicit(&from->master, memory_order_relaxed);
+    uint64_t started = atomic_load_explicit(&from->master_started, memory_order_relaxed);
+    to->running = to->master > 0 && started != 0 && os_usage_started(to->master) == started;
+    to->started_s = from->started_s;
+    to->beat_ns = atomic_load_explicit(&from->beat_ns, memory_order_relaxed);
+    to->unseen = value(&from->unseen);
+    to->generation = from->generation;
+    for (unsigned i = 0; i < STATS_GENERATIONS_MAX; i++) {
+        to->generations[i] = from->generations[i];
+        to->generations[i].model[sizeof(to->generations[i].model) - 1] = '\0';
+    }
+    to->reloaded_s = from->reloaded_s;
+    to->reload_failed = from->reload_failed != 0;
+    copy_text(to->reload_error, from->reload_error, sizeof(to->reload_error));
+    to->site_count = atomic_load_explicit(&from->site_count, memory_order_relaxed);
+    if (to->site_count < 1 || to->site_count > STATS_SITES_MAX)
+        return refuse(why, "is damaged: it has an impossible number of sites");
+    for (unsigned i = 0; i < STATS_SITES_MAX; i++)
+        copy_text(to->site[i].name, from->site[i], sizeof(to->site[i].name));
+    return true;
+}
+
+static void derive(struct stats_snapshot *s)
+{
+    for (unsigned i = 0; i < STATS_PAIRS; i++) {
+        uint64_t up = s->counter[stats_pairs[i].up], down = s->counter[stats_pairs[i].down];
+        s->pair[i] = up > down ? up - down : 0; /* they are not read at once */
+    }
+    for (unsigned i = 0; i < STATS_SITES_MAX; i++)
+        add_counts(&s->site[i].latency, &s->histogram[STATS_HISTOGRAM_latency]);
+}
+
+struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why[STATS_WHY_MAX])
+{
+    const struct stats_header *header = (const struct stats_header *)(const void *)bytes;
+    if (len < sizeof(*header)) {
+        refuse(why, "is no statistics segment, or cut short");
+        return NULL;
+    }
+    struct copy copy = { bytes, 0, why };
+    if (!is_ours(header, why))
+        return NULL;
+    copy.taken = atomic_load_explicit(&header->taken, memory_order_relaxed);
+    if (copy.taken > len || copy.taken < sizeof(*header)) {
+        refuse(why, "is cut short");
+        return NULL;
+    }
+    struct stats_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+    if (!snapshot) {
+        refuse(why, "cannot be read: out of memory");
+        return NULL;
+    }
+    snapshot->taken_bytes = copy.taken;
+    if (!copy_header(header, snapshot, why) || !add_blocks(&copy, snapshot)) {
+        stats_snapshot_free(snapshot);
+        return NULL;
+    }
+    derive(snapshot);
+    return snapshot;
+}
+
+void stats_snapshot_free(struct stats_snapshot *snapshot)
+{
+    if (!snapshot)
+        return;
+    free(snapshot->parts);
+    free(snapshot);
+}
+
+/* ---- from the kernel ---- */
+
+/* Reads from the beginning; how much there was, or -errno. */
+static ssize_t read_all(int fd, char *bytes, size_t len)
+{
+    size_t got = 0;
+    while (got < len) {
+        ssize_t more = pread(fd, bytes + got, len - got, (off_t)got);
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return -errno;
+        if (more == 0)
+            break;
+        got += (size_t)more;
+    }
+    return (ssize_t)got;
+}
+
+/* The header, at a moment when the master is not writing its words; it may have died in the
+ * midst. */
+static ssize_t read_header(int fd, struct stats_header *header)
+{
+    for (unsigned tries = 0;; tries++) {
+        uint32_t before, after;
+        ssize_t len = read_all(fd, (char *)header, sizeof(*header));
+        if (len < (ssize_t)sizeof(*header))
+            return len;
+        before = atomic_load_explicit(&header->story, memory_order_relaxed);
+        if (pread(fd, &after, sizeof(after), offsetof(struct stats_header, story)) !=
+            (ssize_t)sizeof(after))
+            return -EIO;
+        if ((before % 2 == 0 && before == after) || tries == STORY_TRIES)
+            return len;
+        (void)usleep(1000);
+    }
+}
+
+/* Gives the bytes that are taken; NULL with a sentence. */
+static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
+{
+    struct stats_header header;
+    ssize_t len = read_header(fd, &header);
+    if (len < 0) {
+        snprintf(why, STATS_WHY_MAX, "cannot be read: %s", strerror((int)-len));
+        return NULL;
+    }
+    if ((size_t)len < sizeof(header)) {
+        refuse(why, "is no statistics segment, or cut short");
+        return NULL;
+    }
+    if (!is_ours(&header, why))
+        return NULL;
+    uint64_t taken = atomic_load_explicit(&header.taken, memory_order_relaxed);
+    if (taken < sizeof(header) || taken > STATS_SEGMENT_BYTES) {
+        refuse(why, "is damaged: it is larger than it can be");
+        return NULL;
+    }
+    char *bytes = aligned_alloc(CACHE_LINE, (taken + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    if (!bytes) {
+        refuse(why, "cannot be read: out of memory");
+        return NULL;
+    }
+    len = read_all(fd, bytes, taken);
+    memcpy(bytes, &header, sizeof(header)); /* a header that is whole; what lies behind is newer */
+    *ret_len = len < 0 ? 0 : (size_t)len;
+    return bytes;
+}
+
+struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_MAX])
+{
+    int fd = shm_open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0) {
+        snprintf(why, STATS_WHY_MAX, "cannot be opened: %s", strerror(errno));
+        return NULL;
+    }
+    size_t len = 0;
+    char *bytes = read_segment(fd, &len, why);
+    os_file_close(fd);
+    struct stats_snapshot *snapshot = bytes ? stats_snapshot_of(bytes, len, why) : NULL;
+    free(bytes);
+    return snapshot;
+}
+
+/* ---- durations ---- */
+
+uint64_t stats_counts_quantile_ns(const struct stats_counts *counts, double part)
+{
+    size_t index = histogram_quantile(counts->bucket, STATS_BUCKETS, counts->count, part);
+    return index < STATS_BUCKETS ? histogram_middle(index, STATS_BITS) << STATS_UNIT_BITS : 0;
+}
+
+uint64_t stats_counts_at_most(const struct stats_counts *counts, uint64_t ns)
+{
+    return histogram_at_most(counts->bucket, STATS_BUCKETS, ns >> STATS_UNIT_BITS, STATS_BITS);
+}
+
+/* ---- which there are ---- */
+
+size_t stats_instances_find(uid_t uid, pid_t pid,
+                            struct stats_instance instances[STATS_INSTANCES_MAX])
+{
+    DIR *folder = opendir(STATS_FOLDER);
+    size_t count = 0;
+    const struct dirent *each;
+    while (folder && count < STATS_INSTANCES_MAX && (each = readdir(folder))) {
+        unsigned its_uid;
+        int its_pid;
+        char name[STATS_NAME_MAX];
+        if (sscanf(each->d_name, "weir-%10u-%10d", &its_uid, &its_pid) != 2 || its_pid <= 0)
+            continue;
+        stats_segment_name(name, its_uid, its_pid);
+        if (strcmp(name + 1, each->d_name) != 0 || (pid != 0 ? its_pid != pid : its_uid != uid))
+            continue;
+        snprintf(instances[count].name, sizeof(name), "%s", name);
+        instances[count++].pid = its_pid;
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Counting. A writer is one thread's, or one process's, hold on a block of the
+ * segment; adding to a counter is a load, an addition and a store.
+ *
+ * Where nothing is counted, or no block can be had, the block is private memory that
+ * nobody reads, so that whoever counts need not ask.
+ */
+#pragma once
+
+#include "base/histogram.h"
+#include "stats/segment.h"
+
+struct stats_writer {
+    struct stats_block *block;
+    const struct stats_segment *segment; /* NULL: `block` is private */
+};
+
+/* Gets a block; `segment` may be NULL, and is borrowed until stats_writer_close. */
+void stats_writer_open(struct stats_writer *writer, const struct stats_segment *segment);
+
+/* Gives it back. Accepts a zeroed writer. */
+void stats_writer_close(struct stats_writer *writer);
+
+/* Whether what is counted can be seen: else there is no need to measure. */
+static inline bool stats_writer_visible(const struct stats_writer *writer)
+{
+#ifdef WEIR_WITHOUT_STATS
+    (void)writer;
+    return false;
+#else
+    return writer->segment != NULL;
+#endif
+}
+
+static inline void stats_cell_add(stats_cell *cell, uint64_t count)
+{
+    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + count,
+                          memory_order_relaxed);
+}
+
+static inline void stats_add(const struct stats_writer *writer, enum stats_counter counter,
+                             uint64_t count)
+{
+#ifdef WEIR_WITHOUT_STATS
+    (void)writer, (void)counter, (void)count;
+#else
+    stats_cell_add(&writer->block->counter[counter], count);
+#endif
+}
+
+/* For a gauge. */
+static inline void stats_set(const struct stats_writer *writer, enum stats_counter counter,
+                             uint64_t value)
+{
+    atomic_store_explicit(&writer->block->counter[counter], value, memory_order_relaxed);
+}
+
+/* The row of a site (0: none). NULL: it cannot be had, or nobody would see it. */
+struct stats_row *stats_writer_new_row(const struct stats_writer *writer, unsigned site);
+
+static inline struct stats_row *stats_writer_row(const struct stats_writer *writer, unsigned site)
+{
+    uint32_t place = atomic_load_explicit(&writer->block->row[site], memory_order_relaxed);
+    if (__builtin_expect(place == 0, 0))
+        return stats_writer_new_row(writer, site);
+    return (struct stats_row *)(void *)(writer->segment->base + place);
+}
+
+/* The run of buckets of durations of a size, taken into use; 0: it cannot be had. */
+uint32_t stats_writer_new_run(const struct stats_writer *writer, struct stats_durations *durations,
+                              unsigned run);
+
+/* Counts a duration `times` times. The writer is visible. */
+static inline void stats_record(const struct stats_writer *writer,
+                                struct stats_durations *durations, uint64_t ns, uint64_t times)
+{
+    uint64_t units = ns >> STATS_UNIT_BITS;
+    size_t index = histogram_index(units < STATS_UNITS_MOST ? units : STATS_UNITS_MOST, STATS_BITS);
+    unsigned run = (unsigned)(index >> STATS_BITS);
+    uint32_t place = atomic_load_explicit(&durations->run[run], memory_order_relaxed);
+    if (__builtin_expect(place == 0, 0))
+        place = stats_writer_new_run(writer, durations, run);
+    if (__builtin_expect(place == 0, 0)) {
+        stats_add(writer, STATS_durations_unrecorded, times);
+        return;
+    }
+    stats_cell *buckets = (stats_cell *)(void *)(writer->segment->base + place);
+    stats_cell_add(&buckets[index & (STATS_RUN_BUCKETS - 1)], times);
+    stats_cell_add(&durations->sum_ns, ns * times);
+}
