@@ -71,6 +71,7 @@ struct config {
     const char *pid_file;   /* or NULL */
     const char *control;    /* path of the control socket, "auto" or "off" */
     bool server_header;
+    bool stats;
     const struct config_site *sites;
     unsigned site_count;
 };

@@ -30,6 +30,7 @@ static void count_one_less(struct model_reactor *r)
 void model_connection_close(struct model_reactor *r, struct model_connection *c)
 {
     session_close(&c->session);
+    stats_add(&r->worker.stats, STATS_connections_closed, 1);
     model_wheel_remove(&r->wheel, &c->timer);
     if (c->watched && r->placement && r->placement->forks)
         (void)epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd_of(r, c), NULL);
@@ -89,6 +90,12 @@ static void follow(struct model_reactor *r, struct model_connection *c, enum ses
     keep_time(r, c);
 }
 
+static void fail(struct model_reactor *r, struct model_connection *c, int error)
+{
+    session_failed(&c->session, error);
+    model_connection_close(r, c);
+}
+
 static void receive(struct model_reactor *r, struct model_connection *c)
 {
     size_t room = session_room(&c->session);
@@ -98,7 +105,7 @@ static void receive(struct model_reactor *r, struct model_connection *c)
     else if (errno == EAGAIN || errno == EINTR)
         follow(r, c, WANT_READ);
     else
-        model_connection_close(r, c);
+        fail(r, c, errno);
 }
 
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events)
@@ -146,6 +153,7 @@ int model_connection_accept(struct model_reactor *r, int listener_fd, struct ses
                               strerror(-fd));
         return fd;
     }
+    stats_add(&r->worker.stats, STATS_connections_accepted, 1);
     *ret_peer = model_peer_of(&address);
     return fd;
 }

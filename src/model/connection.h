@@ -19,6 +19,7 @@ struct model_connection {
                                     or on its way to another loop. Set and cleared by the owner
                                     only; others merely compare it with themselves */
     uint32_t watched;            /* the events asked for; 0: not in the epoll set */
+    uint64_t queued_ns;          /* crew.c's own: since when it waits for a thread */
     uint32_t stays_until;        /* balance.c's own: a window's number */
 };
 

@@ -83,15 +83,16 @@ struct model_crew {
 
 /* ---- in a thread ---- */
 
-static void finish(struct model_reactor *loop, struct model_connection *c, int fd)
+static void finish(struct crew_thread *t, struct model_connection *c, int fd)
 {
     session_close(&c->session);
+    stats_add(&t->worker.stats, STATS_connections_closed, 1);
     c->watched = 0;
     /* The number may be another connection's the moment it is closed, and with it
      * the element: the release pairs with the acquire in `place`. */
     atomic_store_explicit(&c->owner, NULL, memory_order_release);
     os_file_close(fd);
-    model_reactor_ended(loop);
+    model_reactor_ended(t->crew->loop);
 }
 
 /* Receives and sends until the peer or the kernel has to do something first
@@ -99,17 +100,20 @@ static void finish(struct model_reactor *loop, struct model_connection *c, int f
 static enum session_want move_bytes(struct crew_thread *t, struct session *s, int fd,
                                     enum session_want want)
 {
-    uint64_t now_ns = t->worker.now_ns;
     if (want == WANT_WRITE)
-        want = model_transfer_send(s, fd, TURN_BYTES, now_ns);
+        want = model_transfer_send(s, fd, TURN_BYTES, t->worker.now_ns);
     for (unsigned reads = 0; want == WANT_READ && reads < TURN_READS; reads++) {
         size_t room = session_room(s);
         ssize_t len = recv(fd, t->input, room, MSG_DONTWAIT);
-        if (len < 0)
-            return errno == EAGAIN || errno == EINTR ? WANT_READ : WANT_CLOSE;
-        want = session_feed(s, span_of(t->input, (size_t)len), now_ns);
+        if (len < 0 && (errno == EAGAIN || errno == EINTR))
+            return WANT_READ;
+        if (len < 0) {
+            session_failed(s, errno);
+            return WANT_CLOSE;
+        }
+        want = session_feed(s, span_of(t->input, (size_t)len), t->worker.now_ns);
         if (want == WANT_WRITE)
-            want = model_transfer_send(s, fd, TURN_BYTES, now_ns);
+            want = model_transfer_send(s, fd, TURN_BYTES, t->worker.now_ns);
         if (want == WANT_HALF_CLOSE) {
             (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone: recv will tell */
             want = WANT_READ;
@@ -146,7 +150,7 @@ static void serve_until_it_would_wait(struct crew_thread *t, int fd)
         uint32_t events = want == WANT_WRITE ? PARKED_FOR_WRITING : PARKED_FOR_READING;
         if (want == WANT_CLOSE || atomic_load(&t->crew->ending) ||
             !model_connection_watch(loop, c, MODEL_EVENT_PLACED, events)) {
-            finish(loop, c, fd);
+            finish(t, c, fd);
             return;
         }
     } while (!give_up(t, c));
@@ -168,7 +172,16 @@ static void serve_until_it_leaves(struct crew_thread *t, int fd)
     if (!atomic_load(&t->crew->ending))
         model_pump_run(&t->pump, &t->worker, c->session.peer, t->input);
     set_pumping(t, false);
-    finish(loop, c, fd);
+    finish(t, c, fd);
+}
+
+static void count_wait(const struct crew_thread *t, int fd)
+{
+    const struct stats_writer *stats = &t->worker.stats;
+    stats_add(stats, STATS_queue_left, 1);
+    if (stats_writer_visible(stats))
+        stats_record(stats, &stats->block->queue_wait,
+                     t->worker.now_ns - t->crew->loop->table[fd].queued_ns, 1);
 }
 
 /* A thread that sleeps must not keep others from freeing what left the cache. */
@@ -183,6 +196,8 @@ static int next_descriptor(struct crew_thread *t)
         session_worker_resume(&t->worker);
     }
     session_worker_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
+    if (fd >= 0)
+        count_wait(t, fd);
     return fd;
 }
 
@@ -229,8 +244,11 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
     atomic_store_explicit(&c->owner, &CREW, memory_order_relaxed);
     if (!crew->server->pool_sticky)
         model_wheel_add(&r->wheel, &c->timer, r->now_ns + LOOK_AFTER_NS);
-    if (model_queue_push(&crew->queue, &fd, 1) == 1)
+    c->queued_ns = r->now_ns;
+    if (model_queue_push(&crew->queue, &fd, 1) == 1) {
+        stats_add(&r->worker.stats, STATS_queue_entered, 1);
         return true;
+    }
     atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
     tell_of_full_queue(crew);
     return false;
@@ -242,6 +260,7 @@ static void turned(struct model_reactor *r)
     unsigned count = crew->ready_count;
     unsigned pushed = count > 0 ? model_queue_push(&crew->queue, crew->ready, count) : 0;
     crew->ready_count = 0;
+    stats_add(&r->worker.stats, STATS_queue_entered, pushed);
     if (pushed == count)
         return;
     tell_of_full_queue(crew);
@@ -269,6 +288,7 @@ static void ready(struct model_reactor *r, int fd)
         return;
     atomic_store_explicit(&c->owner, &CREW, memory_order_relaxed);
     CHECK(crew->ready_count < REACTOR_EVENTS);
+    c->queued_ns = r->now_ns;
     crew->ready[crew->ready_count++] = fd;
 }
 

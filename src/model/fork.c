@@ -22,6 +22,7 @@
 #include "model/reactor.h"
 #include "os/file.h"
 #include "os/process.h"
+#include "stats/blocks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -228,6 +229,11 @@ static void reap(struct model_reactor *r)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (!forget(r->place, pid))
             continue;
+        stats_add(&r->worker.stats, STATS_connections_closed, 1);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+            (void)stats_blocks_settle(r->server->shared->stats, pid);
+            stats_add(&r->worker.stats, STATS_connections_lost, 1);
+        }
         if (WIFSIGNALED(status))
             log_error_limited(&limit, 10, LOG_ERROR,
                               "process %d, with one connection, was killed by signal %d", (int)pid,

@@ -142,7 +142,10 @@ static enum session_want receive(struct model_pump *p, char *input)
         len = receive_waiting(p, input, room);
     if (__builtin_expect(len >= 0, 1))
         return session_feed(&p->session, span_of(input, (size_t)len), p->now_ns);
-    return len == -EAGAIN || len == -EINTR ? act_on_time(p) : WANT_CLOSE;
+    if (len == -EAGAIN || len == -EINTR)
+        return act_on_time(p);
+    session_failed(&p->session, (int)-len);
+    return WANT_CLOSE;
 }
 
 static ssize_t send_at_once(struct model_pump *p, const struct session_out *out)
@@ -176,8 +179,12 @@ static enum session_want send_output(struct model_pump *p)
     ssize_t sent = p->stuck || file_blocks ? send_waiting(p, &out) : send_at_once(p, &out);
     if (sent == -ENODATA)
         return session_cut(&p->session);
-    if (sent < 0)
+    if (sent < 0) {
+        session_failed(&p->session, (int)-sent);
         return WANT_CLOSE;
+    }
+    if (stats_writer_visible(&p->session.worker->stats))
+        p->now_ns = os_clock_now_ns(); /* an answer is measured to here */
     enum session_want want = session_sent(&p->session, (size_t)sent, p->now_ns);
     if (want != WANT_WRITE)
         p->stuck = false;

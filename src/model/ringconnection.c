@@ -34,6 +34,7 @@ static void count_out(struct model_ringloop *loop)
 static void finish(struct model_ringloop *loop, struct model_ringconnection *c)
 {
     session_close(&c->session);
+    stats_add(&loop->worker.stats, STATS_connections_closed, 1);
     model_wheel_remove(&loop->wheel, &c->timer);
     model_ringearly_free(c->early);
     os_file_close(c->fd);
@@ -85,6 +86,13 @@ void model_ringconnection_close_idle(struct model_ringloop *loop, struct model_r
     cancel(loop, c, ABOUT_RECEIVE);
 }
 
+static void fail(struct model_ringloop *loop, struct model_ringconnection *c, int error)
+{
+    if (!c->leaving)
+        session_failed(&c->session, error);
+    model_ringconnection_close(loop, c);
+}
+
 /* ---- sending ---- */
 
 /* A file is sent by the loop itself: a ring has no sendfile, and its splice goes through another
@@ -130,7 +138,7 @@ void model_ringconnection_sent(struct model_ringloop *loop, struct model_ringcon
     else if (!c->leaving && (result == -EAGAIN || result == -EINTR))
         await_room(loop, c);
     else
-        model_ringconnection_close(loop, c);
+        fail(loop, c, -result);
 }
 
 /* ---- receiving ---- */
@@ -202,7 +210,7 @@ void model_ringconnection_received(struct model_ringloop *loop, struct model_rin
     if (done->res >= 0)
         take(loop, c, model_ring_taken(&loop->ring, done));
     else if (c->leaving || !goes_on(c, done->res))
-        model_ringconnection_close(loop, c);
+        fail(loop, c, -done->res);
     else if (!is_busy(c))
         receive(loop, c);
     model_ring_give(&loop->ring, done);
@@ -286,6 +294,7 @@ void model_ringconnection_begin(struct model_ringloop *loop, int fd)
     struct model_ringconnection *c = take_free(loop);
     if (!c) {
         os_file_close(fd);
+        stats_add(&loop->worker.stats, STATS_connections_closed, 1);
         count_out(loop);
         return;
     }

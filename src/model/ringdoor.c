@@ -81,6 +81,7 @@ void model_ringdoors_take_handed(struct model_ringloop *loop)
 
 static void place(struct model_ringloop *loop, int fd)
 {
+    stats_add(&loop->worker.stats, STATS_connections_accepted, 1);
     struct model_ringloop *owner = loop->count > 1 ? choose_owner(loop) : loop;
     if (owner != loop && hand(owner, fd))
         return;

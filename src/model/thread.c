@@ -87,6 +87,7 @@ static void leave(struct slot *slot)
 {
     struct threads *t = slot->all;
     int fd = slot->fd;
+    stats_add(&slot->worker.stats, STATS_connections_closed, 1);
     put_back(slot); /* first: from now on nobody shuts the descriptor down */
     os_file_close(fd);
     model_reactor_ended(t->reactor);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/transfer.h"
 
+#include "os/clock.h"
+#include "session/worker.h"
+
 #include <errno.h>
 #include <sys/sendfile.h>
 
@@ -56,8 +59,12 @@ enum session_want model_transfer_send(struct session *s, int fd, size_t most, ui
         ssize_t sent = model_transfer_some(fd, &out, MSG_DONTWAIT, &full);
         if (sent == -ENODATA)
             return session_cut(s);
-        if (sent < 0)
+        if (sent < 0) {
+            session_failed(s, (int)-sent);
             return WANT_CLOSE;
+        }
+        if (stats_writer_visible(&s->worker->stats))
+            now_ns = s->worker->now_ns = os_clock_now_ns(); /* an answer is measured to here */
         want = session_sent(s, (size_t)sent, now_ns);
         total += (size_t)sent;
     }

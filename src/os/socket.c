@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
@@ -363,4 +364,13 @@ int os_socket_accept(int listener_fd, struct os_socket_address *ret_peer)
         if (!os_socket_lost_connection(errno))
             return -errno;
     }
+}
+
+uint64_t os_socket_drops(int listener_fd)
+{
+    uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+    socklen_t len = sizeof(memory);
+    return getsockopt(listener_fd, SOL_SOCKET, SO_MEMINFO, memory, &len) == 0
+               ? memory[SK_MEMINFO_DROPS]
+               : 0;
 }

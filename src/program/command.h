@@ -30,6 +30,7 @@ int program_serve(const struct program_command *command, const char *const *argu
 int program_check(const struct program_command *command, const char *const *arguments);
 int program_models(const struct program_command *command, const char *const *arguments);
 int program_reload(const struct program_command *command, const char *const *arguments);
+int program_stats(const struct program_command *command, const char *const *arguments);
 int program_stop(const struct program_command *command, const char *const *arguments);
 int program_help(const struct program_command *command, const char *const *arguments);
 

@@ -68,6 +68,20 @@ const struct program_command program_commands[] = {
       "  weir stop --now                      without waiting for anybody\n"
       "  weir stop 4711                       the one with this process id\n",
       PROGRAM_ARGUMENT | PROGRAM_CONTROL | PROGRAM_NOW, program_stop },
+    { "stats", "[--json|--prometheus] [--explain] [PID]", "print what a running server has counted",
+      "Requests, connections, cache and durations since the server started, in all\n"
+      "its workers, those that have ended too. The server is not asked: its memory\n"
+      "is read, also when it hangs or was killed.\n"
+      "\n"
+      "Without an argument it is the one server that this user runs. It exits with 0\n"
+      "when there are numbers, with 1 when there are none or they cannot be read, and\n"
+      "with 2 when the command line does not say which of several servers is meant.\n"
+      "\n"
+      "Examples:\n"
+      "  weir stats                           the server that I run\n"
+      "  weir stats --explain                 and what each number means\n"
+      "  weir stats --json 4711               the one with this process id, for programs\n",
+      PROGRAM_ARGUMENT | PROGRAM_STATS, program_stats },
     { "models", "", "list the concurrency models",
       "One line each: its name, what it is, and when to use it. Choose one with\n"
       "`weir serve --model NAME`.\n",

@@ -17,6 +17,9 @@ const struct program_option program_option_table[] = {
     { "ready-fd", 0, "N", PROGRAM_SERVE_OPTIONS,
       "write the URL of each address to descriptor N once it accepts, then close it" },
     { "quiet", 'q', NULL, PROGRAM_SERVE_OPTIONS, "print nothing at start" },
+    { "json", 0, NULL, PROGRAM_STATS, "print one JSON object" },
+    { "prometheus", 0, NULL, PROGRAM_STATS, "print Prometheus's text format" },
+    { "explain", 0, NULL, PROGRAM_STATS, "say what each number means" },
     { "help", 'h', NULL, 0, "print help and stop" },
     { "version", 'V', NULL, 0, "print the version and stop" },
     { NULL, 0, NULL, 0, NULL },
@@ -111,6 +114,10 @@ static bool take_option(struct reading *reading, const struct program_option *op
         options->control = value;
     else if (strcmp(option->name, "now") == 0)
         options->now = true;
+    else if (strcmp(option->name, "json") == 0)
+        options->json = true;
+    else if (strcmp(option->name, "prometheus") == 0)
+        options->prometheus = true;
     else if (strcmp(option->name, "quiet") == 0)
         options->quiet = true;
     else if (strcmp(option->name, "explain") == 0)

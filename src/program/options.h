@@ -19,7 +19,8 @@ enum program_accepts {
     PROGRAM_SERVE_OPTIONS = 8, /* --ready-fd, --quiet */
     PROGRAM_EXPLAIN = 16,
     PROGRAM_CONTROL = 32, /* --control, of a running server */
-    PROGRAM_NOW = 64      /* --now */
+    PROGRAM_NOW = 64,     /* --now */
+    PROGRAM_STATS = 128   /* --json, --prometheus, and --explain of its own */
 };
 
 /* An option that is no setting. */
@@ -43,6 +44,7 @@ struct program_options {
     bool quiet;
     bool explain;
     bool now;
+    bool json, prometheus;
     const char *control; /* or NULL */
 };
 

@@ -189,6 +189,7 @@ static _Noreturn void be_worker(struct server_generation *g, struct server_addre
             .listener_sets = (unsigned)sets,
             .intake = intake,
             .access_log = &g->access_log,
+            .stats = server_stats_of(host->stats, g->config),
             .ready_fd = g->ready_pipe[1],
             .go_fd = g->go_pipe[0],
         };
@@ -208,6 +209,7 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     pid_t pid = fork();
     if (pid == 0)
         be_worker(g, addresses, host, index, master);
+    server_stats_forked(host->stats, pid);
     if (pid < 0 && g->state == GENERATION_STARTING) {
         (void)fail_to(g, "start a worker", "", -errno);
         return;

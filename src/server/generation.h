@@ -21,6 +21,7 @@
 #include "model/model.h"
 #include "server/dispatch.h"
 #include "server/listeners.h"
+#include "server/stats.h"
 
 #include <sys/types.h>
 
@@ -67,6 +68,7 @@ struct server_generation {
 struct server_generation_host {
     void (*leave)(void *context, const struct server_generation *g);
     void *context;
+    struct server_stats *stats; /* where workers count, and are counted */
 };
 
 /* Makes a generation of what `store`, which it takes, says: opens its logs and takes

@@ -417,6 +417,15 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
     return fd;
 }
 
+uint64_t server_addresses_overflows(const struct server_addresses *addresses)
+{
+    uint64_t sum = 0;
+    for (const struct server_address *a = addresses->first; a; a = a->next)
+        for (size_t i = 0; i < a->count; i++)
+            sum += os_socket_drops(a->fd[i]);
+    return sum;
+}
+
 void server_addresses_leave(const struct server_addresses *addresses, const int *keep, size_t kept)
 {
     for (const struct server_address *a = addresses->first; a; a = a->next) {

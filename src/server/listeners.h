@@ -91,5 +91,8 @@ int server_listeners_print(const struct server_listeners *listeners, int fd, con
 int *server_listeners_lay_out(const struct server_listeners *listeners, size_t sets, size_t first,
                               size_t count, size_t *ret_columns);
 
+/* How many connections the kernel has dropped at the sockets that are open. */
+uint64_t server_addresses_overflows(const struct server_addresses *addresses);
+
 /* In a worker: closes every socket but the `kept` ones in `keep`. */
 void server_addresses_leave(const struct server_addresses *addresses, const int *keep, size_t kept);

@@ -32,6 +32,7 @@
 #include "server/contact.h"
 #include "server/generation.h"
 #include "server/pidfile.h"
+#include "server/stats.h"
 #include "server/summary.h"
 
 #include <poll.h>
@@ -57,6 +58,7 @@ struct master {
     struct server_generation_host host;
     struct server_pidfiles pidfiles;
     struct server_contact contact;
+    struct server_stats stats;
     int signal_fd;
     bool has_terminal;
     bool announced; /* it has served, and whoever started it was told */
@@ -113,6 +115,7 @@ static void reload_finished(struct master *m, bool good)
     server_summary_describe(m->serving, text);
     if (!m->reload_again) /* else the next one's outcome is what counts */
         server_contact_reloaded(&m->contact, good, report, text);
+    server_stats_reloaded(&m->stats, good ? NULL : report);
     server_summary_log_reload(good ? m->serving : NULL, report);
     free(m->report_text);
     m->report = NULL;
@@ -123,6 +126,7 @@ static void reload_finished(struct master *m, bool good)
 /* A generation serves, the first one or another: the one place where that is told. */
 static void now_serving(struct master *m)
 {
+    server_stats_serving(&m->stats, m->serving);
     if (m->announced)
         reload_finished(m, true);
     else
@@ -210,6 +214,7 @@ static void start_generation(struct master *m, struct config_store *store)
     if (!m->announced)
         server_generation_use_error_log(g);
     claim_pidfile(m, g);
+    server_stats_use(&m->stats, g->config, m->contact.predecessor);
     uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * OS_CLOCK_SECOND : 0;
     if (!g->failed)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
@@ -329,10 +334,12 @@ static void reap(struct master *m)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        server_stats_reaped(&m->stats, pid, status);
         for (struct server_generation *g = m->generations; g; g = g->next)
             if (server_generation_reap(g, pid, status))
                 break;
+    }
 }
 
 static void take_signal(struct master *m, int signal)
@@ -402,9 +409,9 @@ static void act_on(struct master *m, int fd)
     }
 }
 
-static int wait_ms(const struct master *m)
+static int wait_ms(struct master *m)
 {
-    uint64_t due = server_contact_due_ns(&m->contact);
+    uint64_t due = server_stats_tick(&m->stats, &m->addresses, server_contact_due_ns(&m->contact));
     if (m->pidfiles.now.unlocked)
         due = os_clock_now_ns() + LOCK_AGAIN_MS * (OS_CLOCK_SECOND / 1000);
     for (const struct server_generation *g = m->generations; g; g = g->next) {
@@ -477,7 +484,7 @@ int server_run(struct config_store *store, const struct server_launch *launch)
         .serving = asked_for_listeners,
         .context = &m,
     };
-    m.host = (struct server_generation_host){ leave, &m };
+    m.host = (struct server_generation_host){ leave, &m, &m.stats };
     if (open_contact(&m, &asked) < 0) {
         config_free(store);
         return 1;
@@ -486,6 +493,7 @@ int server_run(struct config_store *store, const struct server_launch *launch)
     if (m.starting)
         server_contact_listen(&m.contact, m.starting->config->control);
     supervise(&m);
+    server_stats_end(&m.stats);
     server_pidfile_remove(&m.pidfiles);
     server_contact_close(&m.contact);
     server_addresses_close(&m.addresses);

@@ -7,6 +7,7 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "session/hosts.h"
+#include "session/tally.h"
 #include "session/worker.h"
 #include "site/mime.h"
 #include "site/site.h"
@@ -27,6 +28,7 @@ enum {
 /* What the sessions of the process share, and what it was made of. */
 struct holdings {
     struct session_shared shared;
+    struct session_totals totals;
     struct site_mime *mime;
     struct session_site *sites;
     struct site_options *options;
@@ -102,6 +104,7 @@ static int open_site(struct holdings *h, const struct config *config, unsigned i
     }
     site->fields = buf_span(&fields);
     site->hosts = from->hosts;
+    site->stats_site = h->shared.stats ? stats_segment_site(h->shared.stats, from->name) : 0;
     if (site->fields.len > SESSION_FIELDS_MAX) {
         log_error(LOG_ERROR, "site %s: its header lines are longer than %d bytes together",
                   from->name, SESSION_FIELDS_MAX);
@@ -131,6 +134,7 @@ static int open_sites(struct holdings *h, const struct config *config)
 
 static void free_holdings(struct holdings *h, unsigned site_count)
 {
+    session_totals_done(&h->totals);
     site_cache_free(h->shared.cache);
     session_hosts_free(h->shared.hosts);
     for (size_t i = 0; i < h->shared.site_count; i++)
@@ -182,6 +186,7 @@ static int hold(struct holdings *h, const struct server_worker_plan *plan, size_
     struct session_shared *shared = &h->shared;
     shared->cache = site_cache_new(limits, cache_readers(plan, files));
     shared->log = plan->access_log;
+    shared->stats = plan->stats;
     shared->server_field = config->server_header ? SPAN("Server: weir\r\n") : span_of(NULL, 0);
     shared->header_timeout_ns = config->header_timeout_ns;
     shared->body_timeout_ns = config->body_timeout_ns;
@@ -189,6 +194,8 @@ static int hold(struct holdings *h, const struct server_worker_plan *plan, size_
     shared->drain_idle_ns = config->drain_idle_ns;
     shared->send_timeout_ns = config->send_timeout_ns;
     int rc = shared->cache ? open_sites(h, config) : -ENOMEM;
+    if (rc == 0)
+        session_totals_init(&h->totals, shared);
     if (rc == -ENOMEM)
         log_error(LOG_ERROR, "not enough memory for a cache of %llu bytes",
                   (unsigned long long)config->cache_size_bytes);

@@ -21,6 +21,7 @@ struct server_worker_plan {
     unsigned listener_count, listener_sets;
     struct ipc_fdpass_receiver intake;  /* its fd -1: the worker accepts itself */
     struct log_access_sink *access_log; /* opened by the master */
+    const struct stats_segment *stats;  /* NULL: nothing is counted */
     int ready_fd;                       /* gets SERVER_WORKER_READY or _FAILED */
     int go_fd; /* then a byte is awaited here, and its end means not to serve; -1: no wait */
 };

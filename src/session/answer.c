@@ -7,6 +7,7 @@
 #include "http/precondition.h"
 #include "session/head.h"
 #include "session/line.h"
+#include "session/tally.h"
 #include "site/errorpage.h"
 
 #include <stdlib.h>
@@ -14,6 +15,20 @@
 enum {
     PART_HEAD_MAX = 512 /* its media type is at most 127 + 127 bytes (RFC 6838 section 4.2) */
 };
+
+static unsigned stats_site_of(const struct session_exchange *x)
+{
+    return x->site ? x->site->stats_site : 0;
+}
+
+/* The answer is whole in the output buffer. */
+static void end_staged(struct session_exchange *x, unsigned status, uint64_t body_bytes)
+{
+    unsigned site = stats_site_of(x);
+    session_tally_staged(x, site);
+    session_tally_answer(&x->worker->stats, site, status, body_bytes);
+    session_line_log(x, status, body_bytes);
+}
 
 /* ---- bodies that do not fit behind their head ---- */
 
@@ -30,6 +45,9 @@ static struct session_buffer *open_body(struct session_exchange *x, unsigned sta
     out->head_left = out->len - out->at;
     out->body_sent = 0;
     out->line = session_line_defer(x, status);
+    out->status = status;
+    out->site = stats_site_of(x);
+    session_tally_staged(x, out->site);
     out->ranges.count = 0;
     out->next_range = 1;
     return out;
@@ -40,6 +58,7 @@ void session_answer_end(struct session_worker *worker, struct session_buffer *ou
     if (!out->open)
         return;
     out->open = false;
+    session_tally_answer(&worker->stats, out->site, out->status, out->body_sent);
     session_line_end(worker, out->line, out->body_sent);
     free(out->owned);
     if (out->held)
@@ -69,12 +88,12 @@ static void answer_bytes(struct session_exchange *x, enum http_status status, st
 {
     if (session_head_only(x)) {
         session_head_stage(x, head);
-        session_line_log(x, status, 0);
+        end_staged(x, status, 0);
         return;
     }
     if (len <= SESSION_COPY_MAX && stage_bytes(head, file, first, (size_t)len)) {
         session_head_stage(x, head);
-        session_line_log(x, status, len);
+        end_staged(x, status, len);
         return;
     }
     session_head_stage(x, head);
@@ -97,7 +116,7 @@ static void answer_whole(struct session_exchange *x, struct site_entry *entry,
         file->head.len + file->size <= buf_room(&head)) {
         buf_add(&head, span_of(file->head.at, file->head.len + (size_t)file->size));
         session_head_stage(x, &head);
-        session_line_log(x, HTTP_OK, file->size);
+        end_staged(x, HTTP_OK, file->size);
         return;
     }
     buf_add(&head, file->head);
@@ -217,7 +236,7 @@ static void answer_not_modified(struct session_exchange *x, const struct site_fi
     struct buf head = session_head_begin(x, HTTP_NOT_MODIFIED);
     buf_add(&head, session_head_from(file, SESSION_MARK_VALIDATORS));
     session_head_stage(x, &head);
-    session_line_log(x, HTTP_NOT_MODIFIED, 0);
+    end_staged(x, HTTP_NOT_MODIFIED, 0);
 }
 
 static void answer_page(struct session_exchange *x, enum http_status status, struct span extra);
@@ -326,7 +345,7 @@ void session_answer_text(struct session_exchange *x, struct span type, char *tex
     session_head_end(x, &head);
     session_head_stage(x, &head);
     if (session_head_only(x)) {
-        session_line_log(x, HTTP_OK, 0);
+        end_staged(x, HTTP_OK, 0);
         free(text);
         return;
     }
@@ -379,7 +398,7 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
     if (!session_head_only(x))
         buf_add(&head, span_of(page, len));
     session_head_stage(x, &head);
-    session_line_log(x, status, session_head_only(x) ? 0 : len);
+    end_staged(x, status, session_head_only(x) ? 0 : len);
 }
 
 #define ALLOW "Allow: GET, HEAD, OPTIONS\r\n"
@@ -418,5 +437,5 @@ void session_answer_options(struct session_exchange *x)
     buf_add(&head, SPAN(ALLOW));
     session_head_end(x, &head);
     session_head_stage(x, &head);
-    session_line_log(x, HTTP_NO_CONTENT, 0);
+    end_staged(x, HTTP_NO_CONTENT, 0);
 }

@@ -20,6 +20,8 @@ struct session_buffer *session_buffer_take(struct session_worker *worker)
     }
     buffer->at = buffer->len = 0;
     buffer->open = false;
+    buffer->run_count = 0;
+    buffer->delayed_ns = 0;
     return buffer;
 }
 

@@ -34,6 +34,14 @@ enum {
     SESSION_TAIL_BYTES = 1024
 };
 
+/* Answers of one site to requests that began at the same moment. */
+struct session_run {
+    uint64_t began_ns;
+    unsigned site; /* its place in the statistics */
+    unsigned count;
+};
+enum { SESSION_RUNS_MAX = 8 };
+
 struct session_buffer {
     struct session_buffer *next; /* among a worker's spare ones */
     size_t at, len;              /* staged and unsent: bytes[at .. len) */
@@ -49,10 +57,17 @@ struct session_buffer {
     size_t head_left;           /* staged bytes that are not of this answer's body */
     uint64_t body_sent;
     struct session_line *line; /* NULL when the log is off */
+    unsigned status;
+    unsigned site; /* its place in the statistics */
 
     struct http_ranges ranges; /* multipart/byteranges: the parts (0: it is not one) */
     unsigned next_range;       /* the part to stage next; `count`: the end; above: all staged */
     uint64_t boundary;
+
+    /* All answers that go through the buffer, for the statistics. */
+    unsigned run_count;
+    struct session_run run[SESSION_RUNS_MAX];
+    uint64_t delayed_ns; /* a send did not finish them, at this moment; 0: that has not happened */
 
     char bytes[SESSION_BUFFER_BYTES];
 };

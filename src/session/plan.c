@@ -4,6 +4,7 @@
 #include "http/accept.h"
 #include "session/head.h"
 #include "session/hosts.h"
+#include "session/tally.h"
 #include "site/listing.h"
 
 #include <errno.h>
@@ -43,6 +44,9 @@ static void answer_found(struct session_exchange *x, struct site_entry *entry, b
 {
     if (fresh && session_head_prepare(x, entry))
         site_publish(x->worker->reader, entry);
+    if (fresh)
+        session_totals_publish(x->worker->shared);
+    stats_add(&x->worker->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     session_answer_entry(x, entry, fresh);
 }
 

@@ -16,8 +16,10 @@
 #include "http/body.h"
 #include "session/buffer.h"
 #include "session/plan.h"
+#include "session/tally.h"
 #include "session/worker.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* What the deadline is for. */
@@ -30,9 +32,15 @@ enum {
 };
 #define LINGER_NS UINT64_C(2000000000)
 
+/* When requests began to come: what is parsed next, and what follows it. */
+struct arrival {
+    uint64_t first_ns, rest_ns;
+};
+
 /* Bytes that wait, and how far the parser has come with them. */
 struct session_input {
     struct http_request request;
+    struct arrival arrival;
     size_t at, len, size;
     char bytes[];
 };
@@ -64,13 +72,23 @@ static void drop_body(struct session *s)
     s->body = NULL;
 }
 
+/* Whatever of it has not been sent is lost. */
 static void drop_output(struct session *s)
 {
     if (!s->output)
         return;
+    session_tally_cut(&s->worker->stats, s->output);
     session_answer_end(s->worker, s->output);
     session_buffer_give(s->worker, s->output);
     s->output = NULL;
+}
+
+static void set_active(struct session *s, bool active)
+{
+    if (s->active == active)
+        return;
+    s->active = active;
+    stats_add(&s->worker->stats, active ? STATS_activities_begun : STATS_activities_ended, 1);
 }
 
 void session_close(struct session *s)
@@ -78,10 +96,19 @@ void session_close(struct session *s)
     drop_input(s);
     drop_body(s);
     drop_output(s);
+    set_active(s, false);
+}
+
+void session_failed(const struct session *s, int error)
+{
+    if (error == ECONNRESET || error == EPIPE || error == ETIMEDOUT || error == EHOSTUNREACH ||
+        error == ENETUNREACH)
+        stats_add(&s->worker->stats, STATS_connections_reset, 1);
 }
 
 void session_refuse(struct session *s)
 {
+    stats_add(&s->worker->stats, STATS_connections_refused, 1);
     s->refusing = true;
 }
 
@@ -124,6 +151,7 @@ static bool reserve_input(struct session *s, size_t count)
     *bigger = (struct session_input){ .len = len, .size = size };
     if (input) {
         bigger->request = input->request;
+        bigger->arrival = input->arrival;
         memcpy(bigger->bytes, input->bytes + input->at, len);
     }
     free(input);
@@ -141,6 +169,16 @@ static bool keep_input(struct session *s, struct span bytes)
     return true;
 }
 
+static bool keep_unused(struct session *s, struct span bytes, const struct http_request *request,
+                        const struct arrival *arrival)
+{
+    if (!keep_input(s, bytes))
+        return false;
+    s->input->request = *request;
+    s->input->arrival = *arrival;
+    return true;
+}
+
 /* ---- using input ---- */
 
 static bool has_output_room(struct session *s)
@@ -148,12 +186,15 @@ static bool has_output_room(struct session *s)
     if (__builtin_expect(!s->output, 1))
         s->output = session_buffer_take(s->worker);
     struct session_buffer *out = s->output;
-    return out && !out->open && out->len + SESSION_ANSWER_ROOM <= SESSION_BUFFER_BYTES;
+    return out && !out->open && out->len + SESSION_ANSWER_ROOM <= SESSION_BUFFER_BYTES &&
+           out->run_count < SESSION_RUNS_MAX;
 }
 
-static struct session_exchange begin_exchange(struct session *s)
+static struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
 {
-    return (struct session_exchange){ .session = s, .worker = s->worker, .out = s->output };
+    return (struct session_exchange){
+        .session = s, .worker = s->worker, .out = s->output, .began_ns = began_ns
+    };
 }
 
 static void refuse_request(struct session *s, struct session_exchange *x)
@@ -163,9 +204,10 @@ static void refuse_request(struct session *s, struct session_exchange *x)
     session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
 }
 
-static void answer_request(struct session *s, const struct http_request *request, const char *head)
+static void answer_request(struct session *s, const struct http_request *request, const char *head,
+                           uint64_t began_ns)
 {
-    struct session_exchange x = begin_exchange(s);
+    struct session_exchange x = begin_exchange(s, began_ns);
     x.request = request;
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
@@ -185,9 +227,11 @@ static void answer_request(struct session *s, const struct http_request *request
 }
 
 /* Answers what cannot be a request, and gives the connection up. */
-static void answer_failure(struct session *s, enum http_status status, struct span request_line)
+static void answer_failure(struct session *s, enum http_status status, struct span request_line,
+                           uint64_t began_ns)
 {
-    struct session_exchange x = begin_exchange(s);
+    struct session_exchange x = begin_exchange(s, began_ns);
+    stats_add(&s->worker->stats, STATS_UNREADABLE_FIRST + stats_status_place(status), 1);
     x.request_line = request_line;
     x.close = true;
     s->lingering = true;
@@ -215,8 +259,9 @@ static size_t use_body(struct session *s, struct span bytes)
 }
 
 /* Uses what it can from the front of `bytes`; returns how much. `request` is the
- * parser's state, and is left so when a head is unfinished. */
-static size_t use_input(struct session *s, struct span bytes, struct http_request *request)
+ * parser's state, and is left so when a head is unfinished; `arrival` follows. */
+static size_t use_input(struct session *s, struct span bytes, struct http_request *request,
+                        struct arrival *arrival)
 {
     size_t used = 0;
     while (used < bytes.len && !s->closing) {
@@ -232,14 +277,16 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         enum http_status status;
         switch (http_request_parse(request, rest, &status)) {
         case HTTP_PARSED:
-            answer_request(s, request, rest.at);
+            answer_request(s, request, rest.at, arrival->first_ns);
+            arrival->first_ns = arrival->rest_ns;
             used += request->head_len;
             *request = (struct http_request){ 0 };
             break;
         case HTTP_PARSE_MORE:
             return used;
         case HTTP_PARSE_FAILED:
-            answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len));
+            answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len),
+                           arrival->first_ns);
             break;
         }
     }
@@ -260,6 +307,7 @@ static enum session_want finish(struct session *s, uint64_t now_ns)
 {
     drop_input(s);
     drop_body(s);
+    set_active(s, false);
     if (!s->lingering || s->ended)
         return WANT_CLOSE;
     return enter(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
@@ -291,6 +339,7 @@ static enum session_want settle(struct session *s, uint64_t now_ns)
     if (s->input)
         return s->phase == HEAD ? WANT_READ
                                 : enter(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
+    set_active(s, false);
     return enter(s, IDLE, now_ns + idle_ns(shared), WANT_READ);
 }
 
@@ -298,7 +347,8 @@ static enum session_want settle(struct session *s, uint64_t now_ns)
 static void use_kept_input(struct session *s)
 {
     struct session_input *input = s->input;
-    size_t used = use_input(s, span_of(input->bytes + input->at, input->len), &input->request);
+    size_t used = use_input(s, span_of(input->bytes + input->at, input->len), &input->request,
+                            &input->arrival);
     input->at += used;
     input->len -= used;
     s->lingering = s->lingering || (s->closing && input->len > 0);
@@ -327,21 +377,23 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
         s->ended = true;
         return WANT_CLOSE;
     }
+    stats_add(&s->worker->stats, STATS_received_bytes, in.len);
+    set_active(s, true);
     if (s->input) {
         if (!keep_input(s, in))
             return give_up(s);
+        s->input->arrival.rest_ns = now_ns;
         use_kept_input(s);
         return settle(s, now_ns);
     }
     struct http_request request = { 0 };
-    size_t used = use_input(s, in, &request);
+    struct arrival arrival = { now_ns, now_ns };
+    size_t used = use_input(s, in, &request, &arrival);
     if (__builtin_expect(used < in.len, 0)) {
         if (s->closing)
             s->lingering = true;
-        else if (!keep_input(s, span_skip(in, used)))
+        else if (!keep_unused(s, span_skip(in, used), &request, &arrival))
             return give_up(s);
-        else
-            s->input->request = request;
     }
     return settle(s, now_ns);
 }
@@ -448,26 +500,31 @@ static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
     s->deadline_ns = now_ns + s->worker->shared->send_timeout_ns;
 }
 
+/* There is more to send. */
+static enum session_want send_on(struct session *s, size_t bytes, uint64_t now_ns)
+{
+    note_progress(s, bytes, now_ns);
+    if (s->output->delayed_ns == 0)
+        s->output->delayed_ns = now_ns;
+    session_hold(s);
+    return WANT_WRITE;
+}
+
 enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
 {
     struct session_buffer *out = s->output;
     CHECK(out);
-    if (__builtin_expect(consume(out, bytes), 0)) {
-        note_progress(s, bytes, now_ns);
-        session_hold(s);
-        return WANT_WRITE;
-    }
+    stats_add(&s->worker->stats, STATS_sent_bytes, bytes);
+    if (__builtin_expect(consume(out, bytes), 0))
+        return send_on(s, bytes, now_ns);
     if (out->open) {
-        if (out->file_at < out->file_end) {
-            note_progress(s, bytes, now_ns);
-            session_hold(s);
-            return stage_tail(out) ? WANT_WRITE : cut_short(s);
-        }
-        if (session_answer_next_part(out)) {
-            session_hold(s);
-            return WANT_WRITE;
-        }
+        if (out->file_at < out->file_end)
+            return stage_tail(out) ? send_on(s, bytes, now_ns) : cut_short(s);
+        if (session_answer_next_part(out))
+            return send_on(s, 0, now_ns);
     }
+    session_tally_sent(&s->worker->stats, out, now_ns);
+    out->run_count = 0;
     drop_output(s);
     if (__builtin_expect(s->input != NULL, 0) && !s->closing)
         use_kept_input(s);
@@ -480,11 +537,20 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
 {
     if (now_ns < s->deadline_ns)
         return s->output ? WANT_WRITE : WANT_READ;
+    static const enum stats_counter timeouts[] = {
+        [IDLE] = STATS_timeouts_idle,
+        [HEAD] = STATS_timeouts_head,
+        [BODY] = STATS_timeouts_body,
+        [SENDING] = STATS_timeouts_send,
+    };
+    if (s->phase != LINGERING)
+        stats_add(&s->worker->stats, timeouts[s->phase], 1);
     if (s->phase != HEAD || !has_output_room(s)) {
         s->closing = true;
         return WANT_CLOSE;
     }
+    uint64_t began_ns = s->input ? s->input->arrival.first_ns : now_ns;
     drop_input(s);
-    answer_failure(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0));
+    answer_failure(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0), began_ns);
     return settle(s, now_ns);
 }

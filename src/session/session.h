@@ -55,6 +55,8 @@ struct session {
     bool closing;            /* no request is answered after what is in the output */
     bool lingering;          /* when it closes, it does so slowly: the peer may still send */
     bool refusing;           /* the next request is answered 503, and is the last */
+    bool active;             /* not between requests: for the statistics */
+    bool answered;           /* a request, at least: likewise */
     struct session_peer peer;
 };
 
@@ -112,6 +114,10 @@ static inline void session_move(struct session *s, struct session_worker *worker
 
 /* The file ended before its announced range did: the connection cannot be saved. */
 enum session_want session_cut(struct session *s);
+
+/* Receiving or sending has failed with this `error` (errno): counted, if it was the peer. The
+ * connection is then closed. */
+void session_failed(const struct session *s, int error);
 
 /* When session_expire is due (monotonic, nanoseconds). It moves as the session
  * goes on: check again when it is reached. */

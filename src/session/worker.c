@@ -3,6 +3,7 @@
 
 #include "http/status.h"
 #include "session/buffer.h"
+#include "session/tally.h"
 
 #include <errno.h>
 #include <time.h>
@@ -30,6 +31,7 @@ int session_worker_start(struct session_worker *worker, struct session_shared *s
 {
     *worker = (struct session_worker){ .shared = shared, .wall_s = -1 };
     worker->log = &worker->own_log;
+    stats_writer_open(&worker->stats, shared->stats);
     worker->reader = site_cache_reader(shared->cache, index);
     site_cache_online(worker->reader);
     return log_access_start(&worker->own_log, shared->log);
@@ -46,6 +48,7 @@ void session_worker_start_beside(struct session_worker *worker, struct session_w
 {
     *worker =
         (struct session_worker){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
+    stats_writer_open(&worker->stats, owner->shared->stats);
     worker->reader = site_cache_reader(owner->shared->cache, index);
     site_cache_offline(worker->reader);
 }
@@ -61,6 +64,8 @@ void session_worker_prepare(struct session_worker *worker)
 void session_worker_inherit(struct session_worker *worker)
 {
     log_access_forget(worker->log);
+    stats_writer_open(&worker->stats, worker->shared->stats);
+    session_totals_inherit(worker);
     worker->log_due_ns = 0;
 }
 
@@ -71,6 +76,8 @@ void session_worker_stop(struct session_worker *worker)
     worker->spare = NULL;
     worker->spare_count = 0;
     site_cache_offline(worker->reader);
+    session_totals_publish(worker->shared);
+    stats_writer_close(&worker->stats);
 }
 
 void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t wall_s)
@@ -84,6 +91,7 @@ void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t
     if (session_worker_due_ns(worker) <= now_ns) {
         log_access_flush(worker->log);
         worker->log_due_ns = 0;
+        session_totals_publish(worker->shared);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "log/access.h"
 #include "session/session.h"
 #include "site/site.h"
+#include "stats/writer.h"
 
 #include <stdatomic.h>
 
@@ -21,6 +22,7 @@ struct session_site {
                                  SESSION_FIELDS_MAX bytes */
     const char *const *hosts; /* names in lower case, without port, NULL at the end; "*.name"
                                  stands for any name below; an empty list answers every host */
+    unsigned stats_site;      /* its place in the statistics; 0: it has none */
 };
 
 enum { SESSION_FIELDS_MAX = 4096 };
@@ -32,6 +34,8 @@ struct session_shared {
     struct session_hosts *hosts; /* made from `sites` (session/hosts.h) */
     struct site_cache *cache;
     struct log_access_sink *log;
+    const struct stats_segment *stats; /* NULL: nothing is counted */
+    struct session_totals *totals;     /* of the process (session/tally.h); NULL without stats */
     struct span server_field;   /* "Server: weir\r\n", or empty */
     uint64_t header_timeout_ns; /* from the first byte of a head to its last */
     uint64_t body_timeout_ns;   /* for a request body, whole */
@@ -49,6 +53,7 @@ struct session_worker {
     struct site_cache_reader *reader;
     struct log_access *log; /* `own_log`, or that of another worker */
     struct log_access own_log;
+    struct stats_writer stats;
     uint64_t now_ns;
     int64_t wall_s;
     char ok_prefix[128]; /* status line 200 and Date, ready */

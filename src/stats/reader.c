@@ -25,7 +25,7 @@ enum { STORY_TRIES = 100 };
 struct copy {
     const char *bytes;
     uint64_t taken;
-    char *why;
+    bool damaged;
 };
 
 static bool refuse(char why[STATS_WHY_MAX], const char *text)
@@ -48,20 +48,18 @@ static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
     return false;
 }
 
-/* Finds what is at a place. NULL where it was taken after the copy was begun, or is none. False: no
- * segment has such a place. */
-static bool find(const struct copy *copy, uint32_t place, size_t size, const void *ret_at)
+/* What is at a place. NULL where there is none, or it was taken after the copy was begun; or no
+ * segment has such a place, and then the copy is damaged. */
+static const void *find(struct copy *copy, uint32_t place, size_t size)
 {
-    const char **at = (const char **)(uintptr_t)ret_at;
-    *at = NULL;
     if (place == 0)
-        return true;
+        return NULL;
     if (place % CACHE_LINE != 0 || place < sizeof(struct stats_header) ||
-        place > STATS_SEGMENT_BYTES - size)
-        return refuse(copy->why, "is damaged: it points outside of itself");
-    if (place + size <= copy->taken)
-        *at = copy->bytes + place;
-    return true;
+        place > STATS_SEGMENT_BYTES - size) {
+        copy->damaged = true;
+        return NULL;
+    }
+    return place + size <= copy->taken ? copy->bytes + place : NULL;
 }
 
 /* ---- adding up ---- */
@@ -71,25 +69,20 @@ static uint64_t value(const stats_cell *cell)
     return atomic_load_explicit(cell, memory_order_relaxed);
 }
 
-static bool add_durations(const struct copy *copy, const struct stats_durations *from,
+static void add_durations(struct copy *copy, const struct stats_durations *from,
                           struct stats_counts *to)
 {
     for (unsigned run = 0; run < STATS_RUNS; run++) {
         uint32_t place = atomic_load_explicit(&from->run[run], memory_order_relaxed);
-        const stats_cell *cells;
-        if (!find(copy, place, STATS_RUN_BUCKETS * sizeof(*cells), &cells))
-            return false;
-        if (!cells)
-            continue;
+        const stats_cell *cells = find(copy, place, STATS_RUN_BUCKETS * sizeof(*cells));
         uint64_t *buckets = &to->bucket[(size_t)run * STATS_RUN_BUCKETS];
-        for (unsigned i = 0; i < STATS_RUN_BUCKETS; i++) {
+        for (unsigned i = 0; cells && i < STATS_RUN_BUCKETS; i++) {
             uint64_t count = value(&cells[i]);
             buckets[i] += count;
             to->count += count;
         }
     }
     to->sum_ns += value(&from->sum_ns);
-    return true;
 }
 
 static void add_counts(const struct stats_counts *from, struct stats_counts *to)
@@ -100,57 +93,48 @@ static void add_counts(const struct stats_counts *from, struct stats_counts *to)
     to->sum_ns += from->sum_ns;
 }
 
-static bool add_row(const struct copy *copy, uint32_t place, struct stats_site *to)
+static void add_row(struct copy *copy, uint32_t place, struct stats_site *to)
 {
-    const struct stats_row *row;
-    if (!find(copy, place, sizeof(*row), &row))
-        return false;
+    const struct stats_row *row = find(copy, place, sizeof(*row));
     if (!row)
-        return true;
+        return;
     to->requests += value(&row->requests);
     to->body_bytes += value(&row->body_bytes);
     for (unsigned i = 0; i < 5; i++)
         to->by_class[i] += value(&row->by_class[i]);
-    return add_durations(copy, &row->latency, &to->latency);
+    add_durations(copy, &row->latency, &to->latency);
 }
 
-static bool add_block(const struct copy *copy, const struct stats_block *block,
-                      struct stats_snapshot *to)
+static void add_block(struct copy *copy, const struct stats_block *block, struct stats_snapshot *to)
 {
     for (unsigned i = 0; i < STATS_COUNTERS; i++)
         to->counter[i] += value(&block->counter[i]);
-    bool good =
-        add_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]) &&
-        add_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
-    for (unsigned i = 0; i < STATS_SITES_MAX && good; i++) {
-        uint32_t place = atomic_load_explicit(&block->row[i], memory_order_relaxed);
-        good = add_row(copy, place, &to->site[i]);
-    }
+    add_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
+    add_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
+    for (unsigned i = 0; i < STATS_SITES_MAX; i++)
+        add_row(copy, atomic_load_explicit(&block->row[i], memory_order_relaxed), &to->site[i]);
     to->parts[to->part_count++] = (struct stats_part){
         .owner = atomic_load_explicit(&block->owner, memory_order_relaxed),
         .requests = value(&block->counter[STATS_requests]),
     };
-    return good;
 }
 
-static bool add_blocks(const struct copy *copy, struct stats_snapshot *to)
+static bool add_blocks(struct copy *copy, struct stats_snapshot *to, char why[STATS_WHY_MAX])
 {
     const struct stats_header *header = (const struct stats_header *)(const void *)copy->bytes;
     size_t most = copy->taken / sizeof(struct stats_block);
     to->parts = calloc(most + 1, sizeof(*to->parts));
     if (!to->parts)
-        return refuse(copy->why, "cannot be read: out of memory");
-    const struct stats_block *block;
+        return refuse(why, "cannot be read: out of memory");
     uint32_t place = atomic_load_explicit(&header->first_block, memory_order_relaxed);
-    for (; place != 0; place = atomic_load_explicit(&block->next, memory_order_relaxed)) {
-        if (!find(copy, place, sizeof(*block), &block))
-            return false;
+    while (place != 0 && !copy->damaged) {
+        const struct stats_block *block = find(copy, place, sizeof(*block));
         if (!block || to->part_count == most)
-            return refuse(copy->why, "is damaged: its blocks have no end");
-        if (!add_block(copy, block, to))
-            return false;
+            return refuse(why, "is damaged: its blocks do not end");
+        add_block(copy, block, to);
+        place = atomic_load_explicit(&block->next, memory_order_relaxed);
     }
-    return true;
+    return !copy->damaged || refuse(why, "is damaged: it points outside of itself");
 }
 
 /* ---- a snapshot ---- */
@@ -204,7 +188,7 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
         refuse(why, "is no statistics segment, or cut short");
         return NULL;
     }
-    struct copy copy = { bytes, 0, why };
+    struct copy copy = { .bytes = bytes };
     if (!is_ours(header, why))
         return NULL;
     copy.taken = atomic_load_explicit(&header->taken, memory_order_relaxed);
@@ -218,7 +202,7 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
         return NULL;
     }
     snapshot->taken_bytes = copy.taken;
-    if (!copy_header(header, snapshot, why) || !add_blocks(&copy, snapshot)) {
+    if (!copy_header(header, snapshot, why) || !add_blocks(&copy, snapshot, why)) {
         stats_snapshot_free(snapshot);
         return NULL;
     }

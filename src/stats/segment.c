@@ -122,11 +122,12 @@ static void fill(struct stats_header *header)
     describe_all(header);
 }
 
-static void belong_to_this_process(struct stats_header *header)
+static void belong_to_this_process(const struct stats_segment *segment)
 {
+    struct stats_header *header = stats_segment_header(segment);
     atomic_store(&header->master, (int32_t)getpid());
     atomic_store(&header->master_started, os_usage_started(getpid()));
-    stats_segment_beat(&(struct stats_segment){ .base = (char *)header }, os_clock_now_ns());
+    stats_segment_beat(segment, os_clock_now_ns());
 }
 
 /* A file of this name that is there is of a process that had this number. */
@@ -155,22 +156,11 @@ int stats_segment_create(struct stats_segment *segment, int *ret_why)
     if (rc < 0)
         return rc;
     fill(stats_segment_header(segment));
-    belong_to_this_process(stats_segment_header(segment));
+    belong_to_this_process(segment);
     return 0;
 }
 
-/* The name says who the master is. */
-static void take_name(struct stats_segment *segment, const char *name)
-{
-    char from[STATS_PATH_MAX], to[STATS_PATH_MAX];
-    stats_segment_name(segment->name, geteuid(), getpid());
-    snprintf(from, sizeof(from), STATS_FOLDER "%s", name);
-    snprintf(to, sizeof(to), STATS_FOLDER "%s", segment->name);
-    if (rename(from, to) < 0)
-        snprintf(segment->name, sizeof(segment->name), "%s", name);
-}
-
-int stats_segment_adopt(struct stats_segment *segment, const char *name)
+int stats_segment_borrow(struct stats_segment *segment, const char *name)
 {
     *segment = (struct stats_segment){ .fd = shm_open(name, O_RDWR | O_CLOEXEC, 0) };
     if (segment->fd < 0)
@@ -186,22 +176,32 @@ int stats_segment_adopt(struct stats_segment *segment, const char *name)
                     header->version != STATS_VERSION || header->layout != stats_layout() ||
                     header->block_bytes != sizeof(struct stats_block)))
         rc = -EPROTO;
-    if (rc < 0) {
+    if (rc < 0)
         stats_segment_remove(segment);
-        return rc;
-    }
-    take_name(segment, name);
-    belong_to_this_process(stats_segment_header(segment));
-    return 0;
+    else
+        snprintf(segment->name, sizeof(segment->name), "%s", name);
+    return rc;
+}
+
+void stats_segment_own(struct stats_segment *segment)
+{
+    char from[STATS_PATH_MAX], to[STATS_PATH_MAX], name[STATS_NAME_MAX];
+    stats_segment_name(name, geteuid(), getpid());
+    snprintf(from, sizeof(from), STATS_FOLDER "%s", segment->name);
+    snprintf(to, sizeof(to), STATS_FOLDER "%s", name);
+    if (rename(from, to) == 0)
+        memcpy(segment->name, name, sizeof(name));
+    belong_to_this_process(segment);
 }
 
 void stats_segment_remove(struct stats_segment *segment)
 {
+    bool mine = !segment->base || stats_segment_header(segment)->master == (int32_t)getpid();
+    if (segment->name[0] && mine)
+        (void)shm_unlink(segment->name);
     if (segment->base)
         (void)munmap(segment->base, STATS_SEGMENT_BYTES);
     os_file_close(segment->fd);
-    if (segment->name[0])
-        (void)shm_unlink(segment->name);
     *segment = (struct stats_segment){ .fd = -1 };
 }
 

@@ -152,12 +152,14 @@ void stats_segment_name(char out[STATS_NAME_MAX], uid_t uid, pid_t pid);
  * private: counted, and invisible. 0, or -errno when there is no memory at all. */
 MUST_USE int stats_segment_create(struct stats_segment *segment, int *ret_why);
 
-/* Takes over the segment `name` of a master that this process replaces, with all that it counts: it
- * is this process's from now on, under its name. Should the other master have to go on after all, it
- * takes it back likewise. 0 or -errno; -EPROTO: it is none, or has another layout. */
-MUST_USE int stats_segment_adopt(struct stats_segment *segment, const char *name);
+/* For a master that replaces another: opens the segment `name` of that one, to go on with what it
+ * has counted. Both may count in it. 0 or -errno; -EPROTO: it is none, or has another layout. */
+MUST_USE int stats_segment_borrow(struct stats_segment *segment, const char *name);
 
-/* Removes it, name and mapping. Idempotent. */
+/* From now on it is this process's, and has its name: the other one is about to go. */
+void stats_segment_own(struct stats_segment *segment);
+
+/* Unmaps it, and removes its name if it is this process's. Idempotent. */
 void stats_segment_remove(struct stats_segment *segment);
 
 /* Takes `bytes` into use, zeroed, at a place that is a multiple of CACHE_LINE; 0: there is no more.

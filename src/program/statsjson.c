@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `weir stats --json`: one object. Names and meanings are those of
+ * docs/stats-json.md; `schema` changes when one of them goes.
+ */
+#include "program/stats.h"
+
+#include "log/escape.h"
+
+#include <inttypes.h>
+
+enum { SCHEMA = 1 };
+
+/* An object or array: what stands before its next member. */
+struct list {
+    FILE *out;
+    bool any;
+};
+
+static void next(struct list *list)
+{
+    if (list->any)
+        fputc(',', list->out);
+    list->any = true;
+}
+
+static void print_text(FILE *out, const char *text)
+{
+    char escaped[STATS_TEXT_MAX * 6];
+    size_t len = log_escape(escaped, sizeof(escaped), span_text(text), LOG_ESCAPE_JSON);
+    fputc('"', out);
+    fwrite(escaped, 1, len, out);
+    fputc('"', out);
+}
+
+static void add_number(struct list *list, const char *name, uint64_t value)
+{
+    next(list);
+    fprintf(list->out, "\"%s\":%" PRIu64, name, value);
+}
+
+static void add_seconds(struct list *list, const char *name, uint64_t ns)
+{
+    next(list);
+    fprintf(list->out, "\"%s\":%" PRIu64 ".%09" PRIu64, name, ns / 1000000000, ns % 1000000000);
+}
+
+static void add_text(struct list *list, const char *name, const char *text)
+{
+    next(list);
+    fprintf(list->out, "\"%s\":", name);
+    print_text(list->out, text);
+}
+
+static struct list begin(struct list *list, const char *name, char bracket)
+{
+    next(list);
+    if (name)
+        fprintf(list->out, "\"%s\":", name);
+    fputc(bracket, list->out);
+    return (struct list){ list->out, false };
+}
+
+static void add_durations(struct list *list, const char *name, const struct stats_counts *counts)
+{
+    static const struct {
+        const char *name;
+        double part;
+    } quantiles[] = {
+        { "p50_seconds", 0.5 },    { "p90_seconds", 0.9 }, { "p99_seconds", 0.99 },
+        { "p999_seconds", 0.999 }, { "max_seconds", 1 },
+    };
+    struct list object = begin(list, name, '{');
+    add_number(&object, "count", counts->count);
+    add_seconds(&object, "sum_seconds", counts->sum_ns);
+    for (unsigned i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+        add_seconds(&object, quantiles[i].name,
+                    stats_counts_quantile_ns(counts, quantiles[i].part));
+    fputc('}', list->out);
+}
+
+static void add_by_status(struct list *list, const char *name, const struct stats_snapshot *s,
+                          unsigned first)
+{
+    struct list object = begin(list, name, '{');
+    for (unsigned i = 0; i < STATS_STATUSES; i++) {
+        char code[8];
+        snprintf(code, sizeof(code), "%u", stats_statuses[i]);
+        add_number(&object, code, s->counter[first + i]);
+    }
+    fputc('}', list->out);
+}
+
+static void add_counters(struct list *list, const struct stats_snapshot *s)
+{
+    struct list counters = begin(list, "counters", '{');
+    for (unsigned i = 0; i < STATS_NAMED; i++)
+        if (stats_counters[i].kind == STATS_KIND_COUNTER)
+            add_number(&counters, stats_counters[i].name, s->counter[i]);
+    fputc('}', list->out);
+    struct list gauges = begin(list, "gauges", '{');
+    for (unsigned i = 0; i < STATS_PAIRS; i++)
+        add_number(&gauges, stats_pairs[i].about.name, s->pair[i]);
+    for (unsigned i = 0; i < STATS_NAMED; i++)
+        if (stats_counters[i].kind == STATS_KIND_GAUGE)
+            add_number(&gauges, stats_counters[i].name, s->counter[i]);
+    fputc('}', list->out);
+}
+
+static void add_site(struct list *sites, const struct stats_site *site)
+{
+    static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
+    struct list object = begin(sites, NULL, '{');
+    add_text(&object, "name", site->name);
+    add_number(&object, "requests", site->requests);
+    for (unsigned i = 0; i < 5; i++)
+        add_number(&object, classes[i], site->by_class[i]);
+    add_number(&object, "body_bytes", site->body_bytes);
+    add_durations(&object, "latency", &site->latency);
+    fputc('}', sites->out);
+}
+
+static void add_generation(struct list *list, const struct stats_snapshot *s)
+{
+    const struct stats_generation *g = &s->generations[s->generation % STATS_GENERATIONS_MAX];
+    char hash[20];
+    snprintf(hash, sizeof(hash), "%016" PRIx64, g->configuration);
+    struct list object = begin(list, "configuration", '{');
+    add_number(&object, "number", s->generation);
+    add_text(&object, "hash", hash);
+    add_text(&object, "model", g->model);
+    add_number(&object, "workers", g->workers);
+    add_number(&object, "threads_in_each", g->threads);
+    add_number(&object, "started_unix_seconds", (uint64_t)g->started_s);
+    fputc('}', list->out);
+}
+
+static void add_reload(struct list *list, const struct stats_snapshot *s)
+{
+    if (s->reloaded_s <= 0)
+        return;
+    struct list object = begin(list, "last_reload", '{');
+    add_number(&object, "at_unix_seconds", (uint64_t)s->reloaded_s);
+    next(&object);
+    fprintf(list->out, "\"failed\":%s", s->reload_failed ? "true" : "false");
+    add_text(&object, "error", s->reload_error);
+    fputc('}', list->out);
+}
+
+static void add_usage(struct list *list, const struct program_usage *usage)
+{
+    struct list object = begin(list, "machine", '{');
+    add_number(&object, "processes", usage->processes);
+    add_seconds(&object, "cpu_user_seconds", usage->user_ns);
+    add_seconds(&object, "cpu_system_seconds", usage->system_ns);
+    add_number(&object, "resident_bytes", usage->resident_bytes);
+    add_number(&object, "descriptors", usage->files);
+    add_number(&object, "descriptors_fullest", usage->files_most);
+    add_number(&object, "descriptors_fullest_limit", usage->files_limit);
+    fputc('}', list->out);
+}
+
+void program_stats_print_json(const struct program_stats *stats, FILE *out)
+{
+    const struct stats_snapshot *s = stats->snapshot;
+    struct list top = { out, false };
+    fputc('{', out);
+    add_number(&top, "schema", SCHEMA);
+    add_text(&top, "weir", s->weir);
+    add_number(&top, "pid", (uint64_t)s->master);
+    next(&top);
+    fprintf(out, "\"running\":%s", s->running ? "true" : "false");
+    add_number(&top, "started_unix_seconds", (uint64_t)s->started_s);
+    add_number(&top, "read_unix_seconds", (uint64_t)stats->read_s);
+    add_seconds(&top, "master_seen_seconds_ago", stats->beat_age_ns);
+    add_number(&top, "unseen_writers", s->unseen);
+    add_generation(&top, s);
+    add_reload(&top, s);
+    add_counters(&top, s);
+    add_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);
+    add_by_status(&top, "unreadable_by_status", s, STATS_UNREADABLE_FIRST);
+    struct list durations = begin(&top, "durations", '{');
+    for (unsigned i = 0; i < STATS_HISTOGRAMS; i++)
+        add_durations(&durations, stats_histograms[i].name, &s->histogram[i]);
+    fputc('}', out);
+    struct list sites = begin(&top, "sites", '[');
+    for (unsigned i = 0; i < s->site_count; i++)
+        add_site(&sites, &s->site[i]);
+    fputc(']', out);
+    if (s->running)
+        add_usage(&top, &stats->usage);
+    fputs("}\n", out);
+}

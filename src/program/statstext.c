@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `weir stats` for people: sections of numbers, asked to with what each one is.
+ */
+#include "program/stats.h"
+
+#include "log/escape.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+enum { NAME_WIDTH = 24, NUMBER_WIDTH = 14 };
+
+struct printer {
+    FILE *out;
+    bool explain;
+};
+
+static void print_name(const struct printer *p, const char *name)
+{
+    char text[NAME_WIDTH * 2];
+    snprintf(text, sizeof(text), "%s", name);
+    for (char *at = text; *at; at++)
+        if (*at == '_')
+            *at = ' ';
+    fprintf(p->out, "  %-*s", NAME_WIDTH, text);
+}
+
+static void print_sentence(const struct printer *p, const char *sentence)
+{
+    if (p->explain)
+        fprintf(p->out, "\n      %s", sentence);
+    fputc('\n', p->out);
+}
+
+static void print_number(const struct printer *p, const struct stats_counter_about *about,
+                         uint64_t value)
+{
+    print_name(p, about->name);
+    fprintf(p->out, " %*" PRIu64 " %s", NUMBER_WIDTH, value, about->unit);
+    print_sentence(p, about->sentence);
+}
+
+/* Without what is zero and would only fill the screen; with --explain, everything. */
+static void print_section(const struct printer *p, const struct stats_snapshot *s,
+                          enum stats_section section)
+{
+    fprintf(p->out, "\n%s\n", stats_sections[section]);
+    for (unsigned i = 0; i < STATS_PAIRS; i++)
+        if (stats_pairs[i].about.section == section)
+            print_number(p, &stats_pairs[i].about, s->pair[i]);
+    for (unsigned i = 0; i < STATS_NAMED; i++)
+        if (stats_counters[i].section == section)
+            print_number(p, &stats_counters[i], s->counter[i]);
+}
+
+static void print_statuses(const struct printer *p, const struct stats_snapshot *s)
+{
+    fprintf(p->out, "\nAnswers by status\n");
+    for (unsigned i = 0; i < STATS_STATUSES; i++)
+        if (s->counter[STATS_STATUS_FIRST + i] > 0)
+            fprintf(p->out, "  %-*u %*" PRIu64 "\n", NAME_WIDTH, stats_statuses[i], NUMBER_WIDTH,
+                    s->counter[STATS_STATUS_FIRST + i]);
+    bool any = false;
+    for (unsigned i = 0; i < STATS_STATUSES; i++) {
+        uint64_t count = s->counter[STATS_UNREADABLE_FIRST + i];
+        if (count > 0 && !any)
+            fprintf(p->out, "  of which could not be read as a request:\n");
+        any = any || count > 0;
+        if (count > 0)
+            fprintf(p->out, "    %-*u %*" PRIu64 "\n", NAME_WIDTH - 2, stats_statuses[i],
+                    NUMBER_WIDTH, count);
+    }
+}
+
+/* Three figures and a unit. */
+static void print_duration(FILE *out, uint64_t ns)
+{
+    static const struct {
+        double ns;
+        const char *unit;
+    } units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
+    unsigned i = ns >= 1000000000 ? 0 : ns >= 1000000 ? 1 : 2;
+    double value = (double)ns / units[i].ns;
+    fprintf(out, " %7.*f %-2s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[i].unit);
+}
+
+static const double quantiles[] = { 0.5, 0.9, 0.99, 0.999 };
+
+static void print_durations(const struct printer *p, const struct stats_counts *counts)
+{
+    for (unsigned i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+        print_duration(p->out, stats_counts_quantile_ns(counts, quantiles[i]));
+}
+
+static void print_latency(const struct printer *p, const struct stats_snapshot *s)
+{
+    fprintf(p->out, "\n%-*s %*s %10s %10s %10s %10s\n", NAME_WIDTH + 2, "Latency", NUMBER_WIDTH,
+            "count", "p50   ", "p90   ", "p99   ", "p99.9   ");
+    for (unsigned i = 0; i < STATS_HISTOGRAMS; i++) {
+        if (s->histogram[i].count == 0 && !p->explain)
+            continue;
+        print_name(p, stats_histograms[i].name);
+        fprintf(p->out, " %*" PRIu64, NUMBER_WIDTH, s->histogram[i].count);
+        print_durations(p, &s->histogram[i]);
+        print_sentence(p, stats_histograms[i].sentence);
+    }
+}
+
+static void print_sites(const struct printer *p, const struct stats_snapshot *s)
+{
+    fprintf(p->out, "\n%-*s %*s %10s %10s %10s %10s  body bytes\n", NAME_WIDTH + 2, "Sites",
+            NUMBER_WIDTH, "requests", "2xx", "3xx", "4xx", "5xx");
+    for (unsigned i = 0; i < s->site_count; i++) {
+        const struct stats_site *site = &s->site[i];
+        char name[STATS_SITE_NAME_MAX * 4] = "(none)";
+        if (i > 0)
+            name[log_escape(name, sizeof(name) - 1, span_text(site->name), LOG_ESCAPE_TEXT)] = '\0';
+        if (i == 0 && site->requests == 0)
+            continue;
+        fprintf(p->out,
+                "  %-*s %*" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10" PRIu64
+                "  %" PRIu64 "\n",
+                NAME_WIDTH, name, NUMBER_WIDTH, site->requests, site->by_class[1],
+                site->by_class[2], site->by_class[3], site->by_class[4], site->body_bytes);
+    }
+}
+
+static void print_time(const struct printer *p, const char *name, int64_t time_s)
+{
+    struct tm time;
+    char text[32] = "";
+    time_t seconds = (time_t)time_s;
+    if (gmtime_r(&seconds, &time))
+        (void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &time);
+    print_name(p, name);
+    fprintf(p->out, " %s\n", text);
+}
+
+static void print_usage(const struct printer *p, const struct program_usage *usage)
+{
+    print_name(p, "processes");
+    fprintf(p->out, " %*u\n", NUMBER_WIDTH, usage->processes);
+    print_name(p, "CPU time");
+    fprintf(p->out, " %*.2f seconds user, %.2f seconds system\n", NUMBER_WIDTH,
+            (double)usage->user_ns / 1e9, (double)usage->system_ns / 1e9);
+    print_name(p, "resident memory");
+    fprintf(p->out, " %*" PRIu64 " bytes\n", NUMBER_WIDTH, usage->resident_bytes);
+    print_name(p, "open descriptors");
+    fprintf(p->out, " %*" PRIu64 ", at most %" PRIu64 " of %" PRIu64 " in one process\n",
+            NUMBER_WIDTH, usage->files, usage->files_most, usage->files_limit);
+}
+
+static void print_instance(const struct printer *p, const struct program_stats *stats)
+{
+    const struct stats_snapshot *s = stats->snapshot;
+    const struct stats_generation *g = &s->generations[s->generation % STATS_GENERATIONS_MAX];
+    fprintf(p->out, "weir %s, process %d, %s\n", s->weir, (int)s->master,
+            s->running ? "running" : "dead: these are its last numbers");
+    print_time(p, "counting since", s->started_s);
+    if (s->generation > 0) {
+        print_name(p, "configuration");
+        fprintf(p->out, " number %" PRIu64 " (%016" PRIx64 "), model %s, %u worker%s\n",
+                s->generation, g->configuration, g->model, g->workers, g->workers == 1 ? "" : "s");
+        print_time(p, "in force since", g->started_s);
+    }
+    if (s->reloaded_s > 0)
+        print_time(p, s->reload_failed ? "last reload, failed" : "last reload", s->reloaded_s);
+    if (s->reload_failed) {
+        char text[STATS_TEXT_MAX * 4];
+        text[log_escape(text, sizeof(text) - 1, span_text(s->reload_error), LOG_ESCAPE_TEXT)] =
+            '\0';
+        fprintf(p->out, "    %s\n", text);
+    }
+    if (s->running && stats->beat_age_ns > UINT64_C(5000000000)) {
+        print_name(p, "master not seen for");
+        fprintf(p->out, " %.0f seconds\n", (double)stats->beat_age_ns / 1e9);
+    }
+    if (s->unseen > 0)
+        fprintf(p->out,
+                "  Incomplete: for %" PRIu64 " threads or processes there was no shared "
+                "memory.\n",
+                s->unseen);
+}
+
+void program_stats_print_text(const struct program_stats *stats, bool explain, FILE *out)
+{
+    struct printer p = { out, explain };
+    const struct stats_snapshot *s = stats->snapshot;
+    print_instance(&p, stats);
+    for (unsigned i = 0; i < STATS_SECTION_Latency; i++) {
+        print_section(&p, s, (enum stats_section)i);
+        if (i == STATS_SECTION_Server && s->running)
+            print_usage(&p, &stats->usage);
+        if (i == STATS_SECTION_Requests)
+            print_statuses(&p, s);
+    }
+    print_latency(&p, s);
+    print_sites(&p, s);
+}

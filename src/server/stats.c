@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/stats.h"
+
+#include "base/hash.h"
+#include "config/read.h"
+#include "log/error.h"
+#include "os/clock.h"
+#include "server/generation.h"
+#include "stats/blocks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool borrow(struct server_stats *stats, pid_t predecessor)
+{
+    char name[STATS_NAME_MAX];
+    stats_segment_name(name, geteuid(), predecessor);
+    int rc = predecessor > 0 ? stats_segment_borrow(&stats->segment, name) : -ENOENT;
+    if (rc == -EPROTO)
+        log_error(LOG_INFO, "the statistics begin anew: this version counts other things");
+    stats->borrowed = rc == 0;
+    return stats->borrowed;
+}
+
+static void make(struct server_stats *stats, pid_t predecessor)
+{
+    int why = 0;
+    int rc = borrow(stats, predecessor) ? 0 : stats_segment_create(&stats->segment, &why);
+    if (rc < 0)
+        log_error(LOG_WARNING, "no statistics: %s", strerror(-rc));
+    else if (why < 0)
+        log_error(LOG_WARNING,
+                  "`weir stats` will not find this server: no shared memory in " STATS_FOLDER
+                  ": %s",
+                  strerror(-why));
+    if (rc == 0)
+        stats_writer_open(&stats->writer, &stats->segment);
+}
+
+void server_stats_use(struct server_stats *stats, const struct config *config, pid_t predecessor)
+{
+    if (!config->stats)
+        return;
+    if (!stats->asked)
+        make(stats, predecessor);
+    stats->asked = true;
+    for (unsigned i = 0; stats->segment.base && i < config->site_count; i++)
+        (void)stats_segment_site(&stats->segment, config->sites[i].name);
+}
+
+const struct stats_segment *server_stats_of(const struct server_stats *stats,
+                                            const struct config *config)
+{
+    return config->stats && stats->segment.base ? &stats->segment : NULL;
+}
+
+static void count(const struct server_stats *stats, enum stats_counter counter, uint64_t times)
+{
+    if (stats->segment.base)
+        stats_add(&stats->writer, counter, times);
+}
+
+void server_stats_forked(const struct server_stats *stats, pid_t pid)
+{
+    count(stats, STATS_worker_starts, pid > 0);
+}
+
+void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status)
+{
+    if (!stats->segment.base)
+        return;
+    count(stats, STATS_worker_deaths, !WIFEXITED(status) || WEXITSTATUS(status) != 0);
+    (void)stats_blocks_settle(&stats->segment, pid);
+    stats_blocks_settle_dead(&stats->segment);
+}
+
+/* A number for all that is in force. */
+static uint64_t hash_of(const struct server_generation *g)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return 0;
+    config_explain(g->store, out);
+    uint64_t hash = fclose(out) == 0 ? hash_bytes(span_of(text, len), 0) : 0;
+    free(text);
+    return hash;
+}
+
+void server_stats_serving(struct server_stats *stats, const struct server_generation *g)
+{
+    if (!stats->segment.base)
+        return;
+    if (stats->borrowed)
+        stats_segment_own(&stats->segment);
+    stats->borrowed = false;
+    struct stats_generation generation = {
+        .configuration = hash_of(g),
+        .started_s = os_clock_wall_s(),
+        .workers = g->workers,
+        .threads = g->threads,
+    };
+    snprintf(generation.model, sizeof(generation.model), "%s", g->model->name);
+    stats_segment_generation(&stats->segment, &generation);
+}
+
+void server_stats_reloaded(const struct server_stats *stats, const char *error)
+{
+    if (!stats->segment.base)
+        return;
+    count(stats, error ? STATS_reloads_failed : STATS_reloads, 1);
+    stats_segment_reloaded(&stats->segment, error, os_clock_wall_s());
+}
+
+/* What the kernel counts for a socket goes when the socket is closed: the number may fall, and what
+ * a listener dropped in its last second is lost. */
+static void count_overflows(struct server_stats *stats, const struct server_addresses *addresses)
+{
+    uint64_t overflows = server_addresses_overflows(addresses);
+    if (stats->measured && !addresses->handed_over && overflows > stats->overflows)
+        count(stats, STATS_accept_overflows, overflows - stats->overflows);
+    stats->measured = true;
+    stats->overflows = overflows;
+}
+
+uint64_t server_stats_tick(struct server_stats *stats, const struct server_addresses *addresses,
+                           uint64_t due_ns)
+{
+    if (!stats->segment.base)
+        return due_ns;
+    uint64_t now_ns = os_clock_now_ns();
+    if (now_ns >= stats->beat_due_ns) {
+        stats_segment_beat(&stats->segment, now_ns);
+        count_overflows(stats, addresses);
+        stats->beat_due_ns = now_ns + OS_CLOCK_SECOND;
+    }
+    return stats->beat_due_ns < due_ns ? stats->beat_due_ns : due_ns;
+}
+
+void server_stats_end(struct server_stats *stats)
+{
+    if (!stats->asked)
+        return;
+    stats_writer_close(&stats->writer);
+    stats_segment_remove(&stats->segment);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/tally.h"
+
+#include "session/answer.h"
+#include "session/worker.h"
+
+/* ---- of the process ---- */
+
+void session_totals_init(struct session_totals *totals, struct session_shared *shared)
+{
+    *totals = (struct session_totals){ 0 };
+    if (!shared->stats)
+        return;
+    CHECK(pthread_mutex_init(&totals->lock, NULL) == 0);
+    stats_writer_open(&totals->stats, shared->stats);
+    shared->totals = totals;
+}
+
+void session_totals_done(struct session_totals *totals)
+{
+    if (!totals->stats.block)
+        return;
+    stats_writer_close(&totals->stats);
+    CHECK(pthread_mutex_destroy(&totals->lock) == 0);
+}
+
+void session_totals_publish(struct session_shared *shared)
+{
+    struct session_totals *totals = shared->totals;
+    if (!totals)
+        return;
+    CHECK(pthread_mutex_lock(&totals->lock) == 0);
+    struct site_cache_totals cache = site_cache_totals(shared->cache);
+    uint64_t dropped = atomic_load_explicit(&shared->log->dropped, memory_order_relaxed);
+    stats_set(&totals->stats, STATS_cache_entries, cache.entries);
+    stats_set(&totals->stats, STATS_cache_bytes, cache.bytes);
+    stats_add(&totals->stats, STATS_cache_evictions, cache.evicted - totals->evictions);
+    stats_add(&totals->stats, STATS_log_lines_dropped, dropped - totals->dropped);
+    totals->evictions = cache.evicted;
+    totals->dropped = dropped;
+    CHECK(pthread_mutex_unlock(&totals->lock) == 0);
+}
+
+void session_totals_inherit(struct session_worker *worker)
+{
+    struct session_totals *totals = worker->shared->totals;
+    if (!totals)
+        return;
+    totals->stats = worker->stats;
+    totals->evictions = site_cache_totals(worker->shared->cache).evicted;
+    totals->dropped = atomic_load_explicit(&worker->shared->log->dropped, memory_order_relaxed);
+}
+
+/* ---- of answers ---- */
+
+void session_tally_staged(struct session_exchange *x, unsigned site)
+{
+    struct session_buffer *out = x->out;
+    if (x->session->answered)
+        stats_add(&x->worker->stats, STATS_requests_reusing, 1);
+    x->session->answered = true;
+    struct session_run *last = &out->run[out->run_count - 1];
+    if (out->run_count > 0 && last->began_ns == x->began_ns && last->site == site) {
+        last->count++;
+        return;
+    }
+    CHECK(out->run_count < SESSION_RUNS_MAX);
+    out->run[out->run_count++] = (struct session_run){ x->began_ns, site, 1 };
+}
+
+void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
+                          uint64_t body_bytes)
+{
+    stats_add(stats, STATS_requests, 1);
+    stats_add(stats, STATS_STATUS_FIRST + stats_status_place(status), 1);
+    stats_add(stats, STATS_body_bytes, body_bytes);
+    if (!stats_writer_visible(stats))
+        return;
+    struct stats_row *row = stats_writer_row(stats, site);
+    if (!row)
+        return;
+    stats_cell_add(&row->requests, 1);
+    stats_cell_add(&row->by_class[status / 100 - 1], 1);
+    stats_cell_add(&row->body_bytes, body_bytes);
+}
+
+static void record(const struct stats_writer *stats, const struct session_run *run, uint64_t now_ns)
+{
+    struct stats_row *row = stats_writer_row(stats, run->site);
+    if (row)
+        stats_record(stats, &row->latency, now_ns - run->began_ns, run->count);
+    else
+        stats_add(stats, STATS_durations_unrecorded, run->count);
+}
+
+void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
+                        uint64_t now_ns)
+{
+    if (!stats_writer_visible(stats))
+        return;
+    for (unsigned i = 0; i < out->run_count; i++)
+        record(stats, &out->run[i], now_ns);
+    if (__builtin_expect(out->delayed_ns != 0, 0))
+        stats_record(stats, &stats->block->sending, now_ns - out->delayed_ns, 1);
+}
+
+void session_tally_cut(const struct stats_writer *stats, const struct session_buffer *out)
+{
+    for (unsigned i = 0; i < out->run_count; i++)
+        stats_add(stats, STATS_answers_cut, out->run[i].count);
+}

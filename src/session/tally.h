@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What sessions tell the statistics. Each answer counts once, in the moment that its
+ * line goes to the access log; its duration when its last byte is with the kernel.
+ *
+ * session_totals is public; the rest is private to session/.
+ */
+#pragma once
+
+#include "session/buffer.h"
+#include "stats/writer.h"
+
+#include <pthread.h>
+
+struct session_exchange;
+struct session_shared;
+struct session_site;
+struct session_worker;
+
+/* ---- of the process: cache and log count for themselves ---- */
+
+struct session_totals {
+    pthread_mutex_t lock; /* guards the rest */
+    struct stats_writer stats;
+    uint64_t evictions, dropped; /* what has been told */
+};
+
+/* Sets shared->totals, when shared->stats is set; the cache and the log are. */
+void session_totals_init(struct session_totals *totals, struct session_shared *shared);
+void session_totals_done(struct session_totals *totals);
+
+/* Tells what the cache and the log have counted since it was last told. Any thread. */
+void session_totals_publish(struct session_shared *shared);
+
+/* In a process that was forked off: the worker's block is for the totals too. */
+void session_totals_inherit(struct session_worker *worker);
+
+/* ---- of answers ---- */
+
+/* An answer to `x` is in the output; of a site, by its place in the statistics. */
+void session_tally_staged(struct session_exchange *x, unsigned site);
+
+/* It is logged, with its status and so many bytes of body. */
+void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
+                          uint64_t body_bytes);
+
+/* All answers in `out` have been sent. */
+void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
+                        uint64_t now_ns);
+
+/* They never will be. */
+void session_tally_cut(const struct stats_writer *stats, const struct session_buffer *out);
