@@ -75,8 +75,8 @@ MUST_USE int os_socket_connect(const char *path);
 /* The address a listener got (its port, when 0 was asked). */
 MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
 
-/* How many connections the kernel has dropped at a listener, as too many waited; 0 where it does not
- * tell. */
+/* How many connections the kernel has dropped at a listener, as too many waited; 0 where it does
+ * not tell. */
 uint64_t os_socket_drops(int listener_fd);
 
 /* Accepts one connection. -EAGAIN when none waits; errors of the connection

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/usage.h"
 
+#include "base/num.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,28 +32,46 @@ static uint64_t ns_of(uint64_t ticks)
     return ticks * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
+/* Fields of /proc/PID/stat by their numbers in proc(5). */
+enum {
+    STATE = 3,
+    USER = 14,
+    SYSTEM,
+    CHILDREN_USER,
+    CHILDREN_SYSTEM,
+    STARTED = 22,
+    PAGES = 24,
+    FIELDS
+};
+
+/* Numbers; what is none, or is negative, stays 0. */
+static void split_stat(const char *text, uint64_t fields[FIELDS])
+{
+    struct span rest = span_trim(span_text(text));
+    for (unsigned i = STATE; i < FIELDS && rest.len > 0; i++) {
+        struct span field = span_first(rest, strcspn(rest.at, " "));
+        (void)num_parse_u64(field, &fields[i]);
+        rest = span_trim(span_skip(rest, field.len));
+    }
+}
+
 static int read_stat(pid_t pid, struct os_usage *usage)
 {
     char text[TEXT_MAX];
+    uint64_t fields[FIELDS] = { 0 };
     int rc = read_text(pid, "stat", text);
     if (rc < 0)
         return rc;
     const char *behind = strrchr(text, ')'); /* the name may hold anything */
-    char state;
-    uint64_t user, system, waited_user, waited_system, pages;
-    if (!behind ||
-        sscanf(behind + 1,
-               " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %" SCNu64 " %*d %*d %*d %*d %" SCNu64 " %*u %" SCNu64,
-               &state, &user, &system, &waited_user, &waited_system, &usage->started,
-               &pages) != 7 ||
-        state == 'Z' || state == 'X')
+    if (!behind || strncmp(behind, ") Z", 3) == 0 || strncmp(behind, ") X", 3) == 0)
         return -ESRCH;
-    usage->user_ns = ns_of(user);
-    usage->system_ns = ns_of(system);
-    usage->children_user_ns = ns_of(waited_user);
-    usage->children_system_ns = ns_of(waited_system);
-    usage->resident_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    split_stat(behind + 1, fields);
+    usage->started = fields[STARTED];
+    usage->user_ns = ns_of(fields[USER]);
+    usage->system_ns = ns_of(fields[SYSTEM]);
+    usage->children_user_ns = ns_of(fields[CHILDREN_USER]);
+    usage->children_system_ns = ns_of(fields[CHILDREN_SYSTEM]);
+    usage->resident_bytes = fields[PAGES] * (uint64_t)sysconf(_SC_PAGESIZE);
     return 0;
 }
 
@@ -77,8 +96,11 @@ static uint64_t read_files_limit(pid_t pid)
     uint64_t limit = 0;
     if (read_text(pid, "limits", text) < 0)
         return 0;
-    const char *line = strstr(text, "Max open files");
-    return line && sscanf(line, "Max open files %" SCNu64, &limit) == 1 ? limit : 0;
+    static const char label[] = "Max open files";
+    const char *line = strstr(text, label);
+    struct span rest = span_trim(span_text(line ? line + strlen(label) : ""));
+    (void)num_parse_u64(span_first(rest, strcspn(rest.at, " ")), &limit);
+    return limit;
 }
 
 int os_usage_of(pid_t pid, struct os_usage *ret_usage)

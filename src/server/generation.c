@@ -220,7 +220,6 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
         return;
     }
     slot->pid = pid;
-    slot->ready = false;
     slot->started_ns = now;
     slot->restart_ns = 0;
     if (g->dispatch)

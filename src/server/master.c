@@ -245,12 +245,12 @@ static bool begin_reload(struct master *m)
     }
     struct config_store *store = m->launch->read(m->launch->context);
     config_print_problems(store, m->report);
-    if (config_errors(store) > 0) {
+    if (config_errors(store) == 0) {
+        start_generation(m, store);
+    } else {
         config_free(store);
         reload_finished(m, false);
-        return true;
     }
-    start_generation(m, store);
     return true;
 }
 
@@ -336,9 +336,9 @@ static void reap(struct master *m)
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         server_stats_reaped(&m->stats, pid, status);
-        for (struct server_generation *g = m->generations; g; g = g->next)
-            if (server_generation_reap(g, pid, status))
-                break;
+        struct server_generation *g = m->generations;
+        while (g && !server_generation_reap(g, pid, status))
+            g = g->next;
     }
 }
 

@@ -15,6 +15,7 @@
 
 #include "http/body.h"
 #include "session/buffer.h"
+#include "session/input.h"
 #include "session/plan.h"
 #include "session/tally.h"
 #include "session/worker.h"
@@ -25,27 +26,8 @@
 /* What the deadline is for. */
 enum phase { IDLE, HEAD, BODY, SENDING, LINGERING };
 
-enum {
-    INPUT_MAX = 64 * 1024,
-    INPUT_FIRST = 2 * 1024, /* most heads that come in pieces fit */
-    LINGER_BYTES_MAX = 2 * 1024 * 1024
-};
+enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 #define LINGER_NS UINT64_C(2000000000)
-
-/* When requests began to come: what is parsed next, and what follows it. */
-struct arrival {
-    uint64_t first_ns, rest_ns;
-};
-
-/* Bytes that wait, and how far the parser has come with them. */
-struct session_input {
-    struct http_request request;
-    struct arrival arrival;
-    size_t at, len, size;
-    char bytes[];
-};
-
-static_assert(SESSION_READ_MAX + HTTP_HEAD_MAX <= INPUT_MAX, "a head and one read fit");
 
 /* ---- life ---- */
 
@@ -117,66 +99,14 @@ bool session_idle(const struct session *s)
     return s->phase == IDLE;
 }
 
-/* ---- what waits ---- */
-
 size_t session_room(const struct session *s)
 {
     if (s->output)
         return 0;
     if (!s->input)
         return SESSION_READ_MAX;
-    size_t room = INPUT_MAX - s->input->len;
+    size_t room = SESSION_INPUT_MAX - s->input->len;
     return room < SESSION_READ_MAX ? room : SESSION_READ_MAX;
-}
-
-/* Makes room for `count` more bytes behind those that wait. */
-static bool reserve_input(struct session *s, size_t count)
-{
-    struct session_input *input = s->input;
-    if (input && input->at + input->len + count <= input->size)
-        return true;
-    size_t len = input ? input->len : 0;
-    if (input && len + count <= input->size) {
-        memmove(input->bytes, input->bytes + input->at, len);
-        input->at = 0;
-        return true;
-    }
-    size_t size = INPUT_FIRST;
-    while (size < len + count)
-        size *= 2;
-    CHECK(size <= INPUT_MAX);
-    struct session_input *bigger = malloc(sizeof(*bigger) + size);
-    if (!bigger)
-        return false;
-    *bigger = (struct session_input){ .len = len, .size = size };
-    if (input) {
-        bigger->request = input->request;
-        bigger->arrival = input->arrival;
-        memcpy(bigger->bytes, input->bytes + input->at, len);
-    }
-    free(input);
-    s->input = bigger;
-    return true;
-}
-
-static bool keep_input(struct session *s, struct span bytes)
-{
-    if (!reserve_input(s, bytes.len))
-        return false;
-    struct session_input *input = s->input;
-    memcpy(input->bytes + input->at + input->len, bytes.at, bytes.len);
-    input->len += bytes.len;
-    return true;
-}
-
-static bool keep_unused(struct session *s, struct span bytes, const struct http_request *request,
-                        const struct arrival *arrival)
-{
-    if (!keep_input(s, bytes))
-        return false;
-    s->input->request = *request;
-    s->input->arrival = *arrival;
-    return true;
 }
 
 /* ---- using input ---- */
@@ -261,7 +191,7 @@ static size_t use_body(struct session *s, struct span bytes)
 /* Uses what it can from the front of `bytes`; returns how much. `request` is the
  * parser's state, and is left so when a head is unfinished; `arrival` follows. */
 static size_t use_input(struct session *s, struct span bytes, struct http_request *request,
-                        struct arrival *arrival)
+                        struct session_arrival *arrival)
 {
     size_t used = 0;
     while (used < bytes.len && !s->closing) {
@@ -380,19 +310,19 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
     stats_add(&s->worker->stats, STATS_received_bytes, in.len);
     set_active(s, true);
     if (s->input) {
-        if (!keep_input(s, in))
+        if (!session_input_add(&s->input, in))
             return give_up(s);
         s->input->arrival.rest_ns = now_ns;
         use_kept_input(s);
         return settle(s, now_ns);
     }
     struct http_request request = { 0 };
-    struct arrival arrival = { now_ns, now_ns };
+    struct session_arrival arrival = { now_ns, now_ns };
     size_t used = use_input(s, in, &request, &arrival);
     if (__builtin_expect(used < in.len, 0)) {
         if (s->closing)
             s->lingering = true;
-        else if (!keep_unused(s, span_skip(in, used), &request, &arrival))
+        else if (!session_input_begin(&s->input, span_skip(in, used), &request, arrival))
             return give_up(s);
     }
     return settle(s, now_ns);

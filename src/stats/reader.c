@@ -6,19 +6,22 @@
 #include "stats/reader.h"
 
 #include "base/histogram.h"
+#include "base/num.h"
 #include "os/file.h"
 #include "os/usage.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { STORY_TRIES = 100 };
+enum { STORY_TRIES = 1000 };
 
 /* ---- checking ---- */
 
@@ -252,7 +255,7 @@ static ssize_t read_header(int fd, struct stats_header *header)
             return -EIO;
         if ((before % 2 == 0 && before == after) || tries == STORY_TRIES)
             return len;
-        (void)usleep(1000);
+        (void)sched_yield(); /* some copying of texts away */
     }
 }
 
@@ -317,6 +320,19 @@ uint64_t stats_counts_at_most(const struct stats_counts *counts, uint64_t ns)
 
 /* ---- which there are ---- */
 
+/* "weir-UID-PID" and nothing else. */
+static bool parse_name(const char *text, uint64_t *ret_uid, uint64_t *ret_pid)
+{
+    struct span name = span_text(text);
+    if (!span_starts(name, SPAN("weir-")))
+        return false;
+    name = span_skip(name, 5);
+    size_t len = strcspn(name.at, "-");
+    return len < name.len && num_parse_u64(span_first(name, len), ret_uid) &&
+           num_parse_u64(span_skip(name, len + 1), ret_pid) && *ret_uid <= UINT_MAX &&
+           *ret_pid > 0 && *ret_pid <= INT_MAX;
+}
+
 size_t stats_instances_find(uid_t uid, pid_t pid,
                             struct stats_instance instances[STATS_INSTANCES_MAX])
 {
@@ -324,16 +340,12 @@ size_t stats_instances_find(uid_t uid, pid_t pid,
     size_t count = 0;
     const struct dirent *each;
     while (folder && count < STATS_INSTANCES_MAX && (each = readdir(folder))) {
-        unsigned its_uid;
-        int its_pid;
-        char name[STATS_NAME_MAX];
-        if (sscanf(each->d_name, "weir-%10u-%10d", &its_uid, &its_pid) != 2 || its_pid <= 0)
+        uint64_t its_uid, its_pid;
+        if (!parse_name(each->d_name, &its_uid, &its_pid) ||
+            (pid != 0 ? its_pid != (uint64_t)pid : its_uid != uid))
             continue;
-        stats_segment_name(name, its_uid, its_pid);
-        if (strcmp(name + 1, each->d_name) != 0 || (pid != 0 ? its_pid != pid : its_uid != uid))
-            continue;
-        snprintf(instances[count].name, sizeof(name), "%s", name);
-        instances[count++].pid = its_pid;
+        stats_segment_name(instances[count].name, (uid_t)its_uid, (pid_t)its_pid);
+        instances[count++].pid = (pid_t)its_pid;
     }
     if (folder)
         closedir(folder);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stats/segment.h"
 
+#include "base/num.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/usage.h"
@@ -8,9 +9,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -42,9 +43,10 @@ static void reclaim(void)
     while ((each = readdir(folder))) {
         if (strncmp(each->d_name, prefix, (size_t)len) != 0)
             continue;
-        char *end, name[STATS_NAME_MAX];
-        long pid = strtol(each->d_name + len, &end, 10);
-        if (*end || end == each->d_name + len || pid <= 0 || is_alive((pid_t)pid))
+        char name[STATS_NAME_MAX];
+        uint64_t pid;
+        if (!num_parse_u64(span_text(each->d_name + len), &pid) || pid == 0 || pid > INT_MAX ||
+            is_alive((pid_t)pid))
             continue;
         stats_segment_name(name, geteuid(), (pid_t)pid);
         (void)shm_unlink(name); /* somebody else's, or gone already, is as good */
