@@ -478,12 +478,10 @@ static int open_contact(struct master *m, const struct server_contact_master *as
 int server_run(struct config_store *store, const struct server_launch *launch)
 {
     struct master m = { .launch = launch, .has_terminal = isatty(STDERR_FILENO) == 1 };
-    const struct server_contact_master asked = {
-        .reload = asked_to_reload,
-        .stop = asked_to_stop,
-        .serving = asked_for_listeners,
-        .context = &m,
-    };
+    const struct server_contact_master asked = { .reload = asked_to_reload,
+                                                 .stop = asked_to_stop,
+                                                 .serving = asked_for_listeners,
+                                                 .context = &m };
     m.host = (struct server_generation_host){ leave, &m, &m.stats };
     if (open_contact(&m, &asked) < 0) {
         config_free(store);

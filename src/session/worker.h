@@ -36,13 +36,13 @@ struct session_shared {
     struct log_access_sink *log;
     const struct stats_segment *stats; /* NULL: nothing is counted */
     struct session_totals *totals;     /* of the process (session/tally.h); NULL without stats */
-    struct span server_field;   /* "Server: weir\r\n", or empty */
-    uint64_t header_timeout_ns; /* from the first byte of a head to its last */
-    uint64_t body_timeout_ns;   /* for a request body, whole */
-    uint64_t idle_timeout_ns;   /* between requests */
-    uint64_t drain_idle_ns;     /* the same, once `draining` */
-    uint64_t send_timeout_ns;   /* for each SESSION_SEND_STEP bytes of progress */
-    _Atomic bool draining;      /* answers say `Connection: close` */
+    struct span server_field;          /* "Server: weir\r\n", or empty */
+    uint64_t header_timeout_ns;        /* from the first byte of a head to its last */
+    uint64_t body_timeout_ns;          /* for a request body, whole */
+    uint64_t idle_timeout_ns;          /* between requests */
+    uint64_t drain_idle_ns;            /* the same, once `draining` */
+    uint64_t send_timeout_ns;          /* for each SESSION_SEND_STEP bytes of progress */
+    _Atomic bool draining;             /* answers say `Connection: close` */
 };
 
 /* Progress that a reader has to make within send_timeout_ns, in bytes. */
