@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""What a server says about itself through `weir stats`, and clients that count what they get."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.running import WEIR, Server
+from tests.e2e.wire import Connection, parse_answer
+
+SETTLED_S = 20.0
+SHARED = Path("/dev/shm")
+
+Numbers = dict[str, Any]
+
+
+def weir_stats(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [WEIR, "stats", *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def read(pid: int) -> Numbers:
+    done = weir_stats("--json", str(pid))
+    assert done.returncode == 0, done.stderr
+    numbers: Numbers = json.loads(done.stdout)
+    return numbers
+
+
+def segment(pid: int) -> Path:
+    return SHARED / f"weir-{os.geteuid()}-{pid}"
+
+
+def wait_for(running: Server, condition: Callable[[Numbers], bool]) -> Numbers:
+    """Reads until the numbers are as they should be."""
+    deadline = time.monotonic() + SETTLED_S
+    while not condition(numbers := read(running.master.pid)):
+        assert time.monotonic() < deadline, json.dumps(numbers, indent=1)
+        time.sleep(0.02)
+    return numbers
+
+
+def settled(running: Server) -> Numbers:
+    """The numbers once every connection has ended."""
+    return wait_for(running, lambda numbers: numbers["gauges"]["connections_open"] == 0)
+
+
+def log_lines(path: Path, count: int) -> list[tuple[int, int]]:
+    """Status and body bytes of each line of the access log, once it has so many of them."""
+    deadline = time.monotonic() + SETTLED_S
+    while len(lines := path.read_text().splitlines()) < count:
+        assert time.monotonic() < deadline, f"{len(lines)} lines of {count}"
+        time.sleep(0.05)
+    found = []
+    for line in lines:
+        status, size = line.split('" ', 1)[1].split(" ", 2)[:2]
+        found.append((int(status), 0 if size == "-" else int(size)))
+    return found
+
+
+@dataclass
+class Seen:
+    """What clients have seen."""
+
+    connections: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    bodies: int = 0
+    received: int = 0
+    sent: int = 0
+
+    @property
+    def answers(self) -> int:
+        return self.statuses.total()
+
+    def add(self, other: Seen) -> None:
+        self.connections += other.connections
+        self.statuses += other.statuses
+        self.bodies += other.bodies
+        self.received += other.received
+        self.sent += other.sent
+
+
+def ask(path: str, *fields: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: a", *fields, "", ""]).encode()
+
+
+class Talk:
+    """One connection that counts."""
+
+    def __init__(self, address: tuple[str, int], seen: Seen) -> None:
+        self.connection = Connection.to(address)
+        self.seen = seen
+        seen.connections += 1
+
+    def exchange(self, requests: bytes, answers: int) -> None:
+        """Sends requests in one piece, and reads so many answers."""
+        self.connection.send(requests)
+        self.seen.sent += len(requests)
+        data = b""
+        while answers > 0:
+            if not (found := parse_answer(data)):
+                got = self.connection.socket.recv(65536)
+                assert got, f"closed with {answers} answers to go"
+                self.seen.received += len(got)
+                data += got
+                continue
+            answer, data = found
+            self.seen.statuses[answer.status] += 1
+            self.seen.bodies += len(answer.body)
+            answers -= 1
+        assert not data
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def reset(self) -> None:
+        """Breaks the connection off, so that what still comes is answered by a reset."""
+        made = self.connection.socket
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        made.close()
+
+
+def in_threads(count: int, work: Callable[[Seen], None]) -> Seen:
+    """Has several clients work at once, and adds up."""
+    each = [Seen() for _ in range(count)]
+    failures: list[BaseException] = []
+
+    def run(seen: Seen) -> None:
+        try:
+            work(seen)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(seen,)) for seen in each]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    total = Seen()
+    for seen in each:
+        total.add(seen)
+    return total

@@ -1,0 +1,541 @@
+# SPDX-License-Identifier: MIT
+"""The statistics are exact: what clients get, what the log says and what is counted agree, in
+every model; and `weir stats` tells what it cannot read.
+
+WEIR_STATS_REQUESTS=1000000 makes the long run of the first test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.load import Load
+from tests.e2e.running import TOP, WEIR, Process, Server, start
+from tests.e2e.statistics import (
+    SETTLED_S,
+    SHARED,
+    Numbers,
+    Seen,
+    Talk,
+    ask,
+    in_threads,
+    log_lines,
+    read,
+    segment,
+    settled,
+    wait_for,
+    weir_stats,
+)
+from tests.e2e.wire import WireError, connect
+
+REQUESTS = int(os.environ.get("WEIR_STATS_REQUESTS", "20000"))
+CLIENTS = 4
+
+
+# A batch of requests on a connection that goes on, as it is repeated: how many there are.
+MIXED = ask("/hello.txt") * 4 + ask("/nothing") * 2 + ask("/index.html") + ask("/hello.txt")
+MIXED_ANSWERS = 8
+
+
+def etag(address: tuple[str, int]) -> str:
+    with connect(address) as connection:
+        return connection.get("/hello.txt").get("ETag") or ""
+
+
+def mixed(running: Server, requests: int) -> Seen:
+    """Clients that ask for this and that, on connections that last and on such that do not."""
+    same = ask("/hello.txt", f"If-None-Match: {etag(running.address)}")
+    batch = MIXED + same * 2
+    share = requests // CLIENTS
+
+    def work(seen: Seen) -> None:
+        while seen.answers < share:
+            talk = Talk(running.address, seen)
+            for _ in range(40):
+                talk.exchange(batch, MIXED_ANSWERS + 2)
+            talk.close()
+            for path in ("/hello.txt", "/nothing"):
+                talk = Talk(running.address, seen)
+                talk.exchange(ask(path, "Connection: close"), 1)
+                talk.close()
+            talk = Talk(running.address, seen)
+            talk.exchange(b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 1)
+            talk.close()
+
+    return in_threads(CLIENTS, work)
+
+
+def aborted(running: Server, count: int) -> int:
+    """Clients that go away too early; of how many requests there will be a line in the log."""
+    for _ in range(count):
+        Talk(running.address, Seen()).reset()
+        talk = Talk(running.address, Seen())
+        talk.connection.send(b"GET /hello.txt HT")
+        talk.reset()
+        talk = Talk(running.address, Seen())
+        talk.connection.send(ask("/large.bin"))
+        assert talk.connection.socket.recv(1)
+        talk.reset()
+    return count
+
+
+def by_status(numbers: Numbers) -> dict[int, int]:
+    return {int(code): count for code, count in numbers["answers_by_status"].items() if count}
+
+
+def test_clients_log_and_counters_agree(server: ServerFactory, site: Path, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    (site / "large.bin").write_bytes(bytes(8 << 20))
+    running = server("--access-log", str(log))
+    seen = mixed(running, REQUESTS)
+    seen.statuses[200] += 1  # the one that asked for the entity tag
+    numbers = settled(running)
+    counters = numbers["counters"]
+    lines = log_lines(log, seen.answers)
+    assert counters["requests"] == len(lines) == seen.answers
+    assert by_status(numbers) == dict(seen.statuses)
+    assert counters["body_bytes"] == sum(size for _, size in lines)
+    assert counters["connections_accepted"] == counters["connections_closed"]
+    assert counters["connections_accepted"] == seen.connections + 1
+    assert counters["requests_reusing"] == seen.answers - seen.connections - 1
+    assert counters["received_bytes"] == seen.sent + len(ask("/hello.txt"))
+    assert 0 < counters["sent_bytes"] - seen.received < 500  # the entity tag again
+    assert counters["activities_begun"] == counters["activities_ended"]
+    assert numbers["unreadable_by_status"]["400"] == seen.statuses[400]
+    assert counters["cache_hits"] + counters["cache_misses"] == seen.answers - sum(
+        seen.statuses[status] for status in (400, 404)
+    )
+
+    begun = aborted(running, 20)
+    least = counters["connections_accepted"] + begun  # who is gone too soon is never accepted
+
+    def all_ended(now: Numbers) -> bool:
+        counted = now["counters"]
+        return (
+            counted["requests"] == seen.answers + begun
+            and counted["connections_accepted"] == counted["connections_closed"] >= least
+        )
+
+    numbers = wait_for(running, all_ended)
+    counters = numbers["counters"]
+    lines = log_lines(log, seen.answers + begun)
+    assert counters["requests"] == len(lines) == seen.answers + begun
+    assert counters["body_bytes"] == sum(size for _, size in lines)
+    assert numbers["durations"]["latency"]["count"] + counters["answers_cut"] == len(lines)
+    assert counters["answers_cut"] > 0
+    assert counters["connections_reset"] > 0
+    assert counters["connections_lost"] == counters["durations_unrecorded"] == 0
+    assert numbers["gauges"]["connections_active"] == numbers["gauges"]["queue_length"] == 0
+    assert counters["queue_entered"] == counters["queue_left"]
+    assert sum(each["requests"] for each in numbers["sites"]) == len(lines)
+    assert sum(each["body_bytes"] for each in numbers["sites"]) == counters["body_bytes"]
+    assert [each["name"] for each in numbers["sites"]] == ["", "default"]
+
+
+def test_totals_never_go_back(server: ServerFactory) -> None:
+    running = server()
+    pid = running.master.pid
+    before = read(pid)["counters"]
+    with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=True) as load:
+        for _ in range(20):
+            load.wait_for(20)
+            now = read(pid)["counters"]
+            for name, count in before.items():
+                assert now[name] >= count, name
+            before = now
+        answers = load.stop().answers
+    assert settled(running)["counters"]["requests"] == answers
+
+
+def test_a_killed_worker_costs_what_it_had_in_flight(server: ServerFactory) -> None:
+    running = server()
+    with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=False) as load:
+        for _ in range(3):
+            load.wait_for(50)
+            workers = running.workers()
+            os.kill(workers[0].pid, signal.SIGKILL)
+            wait_for_other(running, workers[0])
+        load.wait_for(50)
+        count = load.stop()
+    numbers = settled(running)
+    counters = numbers["counters"]
+    assert count.answers <= counters["requests"] <= count.answers + count.failed + count.parted
+    assert counters["worker_deaths"] == 3
+    assert counters["connections_accepted"] == counters["connections_closed"]
+    assert numbers["gauges"]["connections_active"] == 0
+    load_again = Load(running.address, "/hello.txt", b"hello\n", clients=2, keep=True)
+    with load_again as load:
+        load.wait_for(50)
+        more = load.stop().answers
+    assert settled(running)["counters"]["requests"] == counters["requests"] + more
+
+
+def wait_for_other(running: Server, victim: Process) -> None:
+    deadline = time.monotonic() + SETTLED_S
+    while not (now := running.workers()) or victim in now:
+        assert time.monotonic() < deadline, running.messages()
+
+
+@pytest.mark.parametrize("model", ["fork"])
+def test_a_killed_child_is_settled(server: ServerFactory) -> None:
+    running = server()
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+        connection.send(b"GET /hel")
+        wait_for(running, lambda now: now["gauges"]["connections_active"] == 1)
+        (child,) = running.workers()[0].children()
+        os.kill(child.pid, signal.SIGKILL)
+        numbers = settled(running)
+    assert numbers["counters"]["requests"] == 1
+    assert numbers["counters"]["connections_lost"] == 1
+    assert numbers["gauges"]["connections_active"] == 0
+
+
+def test_a_reload_goes_on_counting(server: ServerFactory) -> None:
+    running = server()
+    pid = running.master.pid
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    first = read(pid)["configuration"]
+    assert (first["number"], first["model"]) == (1, first["model"])
+    running.signal(signal.SIGHUP)
+    numbers = wait_for(running, lambda now: now["counters"]["reloads"] == 1)
+    assert numbers["configuration"]["number"] == 2
+    assert numbers["configuration"]["hash"] == first["hash"]
+    assert numbers["last_reload"]["failed"] is False
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    assert settled(running)["counters"]["requests"] == 2
+
+
+def test_a_failed_reload_says_why(tmp_path: Path, site: Path) -> None:
+    configuration = tmp_path / "weir.conf"
+    good = f"[server]\nlisten = 127.0.0.1:0\n[site a]\nroot = {site}\n"
+    configuration.write_text(good)
+    running = start(["-c", str(configuration)], tmp_path / "stderr")
+    try:
+        configuration.write_text(good.replace("listen", "listne"))
+        running.signal(signal.SIGHUP)
+        numbers = wait_for(running, lambda now: now["counters"]["reloads_failed"] == 1)
+        assert numbers["last_reload"]["failed"] is True
+        assert "listne" in numbers["last_reload"]["error"]
+        assert numbers["configuration"]["number"] == 1
+        assert "listne" in weir_stats(str(running.master.pid)).stdout
+    finally:
+        running.stop()
+
+
+def test_sites_are_told_apart(tmp_path: Path, site: Path) -> None:
+    configuration = tmp_path / "weir.conf"
+    names = [f"site-{number}" for number in range(70)]
+    sites = "".join(f"[site {name}]\nroot = {site}\nhost = {name}.example\n" for name in names)
+    configuration.write_text(f"[server]\nlisten = 127.0.0.1:0\n{sites}")
+    running = start(["-c", str(configuration), "--model", "epoll"], tmp_path / "stderr")
+    try:
+        with connect(running.address) as connection:
+            pipelined = b"".join(
+                f"GET /hello.txt HTTP/1.1\r\nHost: {name}.example\r\n\r\n".encode()
+                for name in names
+            )
+            connection.send(pipelined)
+            for _ in names:
+                assert connection.read().status == 200
+            assert connection.get("/", "elsewhere.example").status == 421
+        numbers = settled(running)
+    finally:
+        running.stop()
+    found = {each["name"]: each for each in numbers["sites"]}
+    assert list(found) == ["", *names[:62], "(others)"]
+    assert found["(others)"]["requests"] == found["(others)"]["latency"]["count"] == 8
+    assert all(found[name]["2xx"] == 1 for name in names[:62])
+    assert all(found[name]["latency"]["count"] == 1 for name in names[:62])
+    assert found[""]["4xx"] == 1
+
+
+# ---- the segment's life ----
+
+
+@pytest.fixture
+def epoll(tmp_path: Path, site: Path) -> Iterator[Server]:
+    running = start([str(site), "--listen", "127.0.0.1:0", "--model", "epoll"], tmp_path / "stderr")
+    yield running
+    if running.popen.poll() is None:
+        running.stop()
+
+
+def test_the_segment_is_private_and_goes_with_the_server(epoll: Server) -> None:
+    pid = epoll.master.pid
+    status = segment(pid).stat()
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_blocks * 512 < 256 * 1024
+    epoll.stop()
+    assert not segment(pid).exists()
+    done = weir_stats(str(pid))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_it_is_readable_while_the_server_hangs(epoll: Server) -> None:
+    worker = epoll.workers()[0]
+    with connect(epoll.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    settled(epoll)
+    for process in (epoll.master, worker):
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        numbers = read(epoll.master.pid)
+        assert numbers["counters"]["requests"] == 1
+        assert numbers["running"] is True
+    finally:
+        for process in (worker, epoll.master):
+            os.kill(process.pid, signal.SIGCONT)
+
+
+def test_a_dead_server_leaves_its_last_numbers(epoll: Server, tmp_path: Path, site: Path) -> None:
+    pid = epoll.master.pid
+    with connect(epoll.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    settled(epoll)
+    worker = epoll.workers()[0]
+    epoll.kill()
+    numbers = read(pid)
+    assert numbers["running"] is False
+    assert numbers["counters"]["requests"] == 1
+    assert "machine" not in numbers
+    assert "dead" in weir_stats(str(pid)).stdout.splitlines()[0]
+    assert not worker.alive
+    other = start([str(site), "--listen", "127.0.0.1:0"], tmp_path / "stderr-2")
+    try:
+        assert not segment(pid).exists()
+    finally:
+        other.stop()
+
+
+def test_an_upgrade_goes_on_counting(epoll: Server) -> None:
+    old = epoll.master
+    with connect(epoll.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    settled(epoll)
+    before = set(SHARED.iterdir())
+    epoll.signal(signal.SIGUSR2)
+    assert epoll.wait() == 0
+    (new,) = set(SHARED.iterdir()) - before
+    pid = int(new.name.rpartition("-")[2])
+    try:
+        assert pid != old.pid
+        with connect(epoll.address) as connection:
+            assert connection.get("/hello.txt").status == 200
+        deadline = time.monotonic() + SETTLED_S
+        while (numbers := read(pid))["gauges"]["connections_open"] > 0:
+            assert time.monotonic() < deadline
+        assert numbers["counters"]["requests"] == 2
+        assert numbers["pid"] == pid
+        assert numbers["running"] is True
+        assert numbers["configuration"]["number"] == 2
+        assert not segment(old.pid).exists()
+    finally:
+        successor = Process.of(pid)
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + SETTLED_S
+        while successor and successor.alive:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert not segment(pid).exists()
+
+
+def test_it_can_be_turned_off(tmp_path: Path, site: Path) -> None:
+    running = start([str(site), "--listen", "127.0.0.1:0", "--stats", "off"], tmp_path / "stderr")
+    try:
+        assert not segment(running.master.pid).exists()
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt").status == 200
+        done = weir_stats(str(running.master.pid))
+        assert done.returncode == 1
+        assert "stats = off" in done.stderr
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize("size", ["16k", "64k", "128k"])
+def test_a_full_shared_memory_costs_no_request(server: ServerFactory, size: str) -> None:
+    mount = f'mount -t tmpfs -o size={size} none /dev/shm && exec "$@"'
+    wrapper = ("unshare", "--mount", "sh", "-c", mount, "sh")
+    if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no right to mount")
+    running = server(wrapper=wrapper)
+    for _ in range(60):
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt").body == b"hello\n"
+    assert ("no shared memory" in running.messages()) == (size == "16k")
+
+
+# ---- what is printed ----
+
+
+def test_every_form_tells_the_same(epoll: Server) -> None:
+    pid = str(epoll.master.pid)
+    with connect(epoll.address) as connection:
+        for path in ("/hello.txt", "/nothing", "/hello.txt"):
+            connection.get(path)
+    numbers = settled(epoll)
+    text = weir_stats("--prometheus", pid).stdout
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    for name, count in numbers["counters"].items():
+        assert families[f"weir_{name}"].type == "counter"
+        assert [sample.value for sample in families[f"weir_{name}"].samples] == [count], name
+    for name, value in numbers["gauges"].items():
+        assert families[f"weir_{name}"].type == "gauge"
+        assert [sample.value for sample in families[f"weir_{name}"].samples] == [value], name
+    answers = {
+        sample.labels["status"]: int(sample.value) for sample in families["weir_answers"].samples
+    }
+    assert answers == numbers["answers_by_status"]
+    latency = families["weir_latency_seconds"]
+    assert latency.type == "histogram"
+    buckets = [s.value for s in latency.samples if s.name.endswith("_bucket")]
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == 3
+    human = weir_stats("--explain", pid).stdout
+    assert re.search(r"^  requests +3 requests$", human, re.MULTILINE)
+    assert re.search(r"^  404 +1$", human, re.MULTILINE)
+    assert "as many as the access log has lines" in human
+    assert "as many as" not in weir_stats(pid).stdout
+    machine = numbers["machine"]
+    assert machine["processes"] == 2
+    assert 0 < machine["descriptors_fullest"] < machine["descriptors_fullest_limit"]
+    assert machine["resident_bytes"] > 0
+    assert set(numbers) <= documented()
+
+
+def documented() -> set[str]:
+    text = (TOP / "docs/stats-json.md").read_text()
+    return set(re.findall(r"`([a-z_]+)`", text))
+
+
+def table() -> list[tuple[str, str]]:
+    text = (TOP / "src/stats/counters.def").read_text()
+    return re.findall(r'^STATS_\w+\((\w+),[^"]*"([^"]+)"\)', text, re.MULTILINE)
+
+
+def test_the_page_has_every_counter_with_its_sentence() -> None:
+    text = (TOP / "docs/statistics.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|$", text, re.MULTILINE)
+    assert sorted(rows) == sorted(table())
+
+
+def test_a_process_that_is_no_server_is_told() -> None:
+    for arguments, status in (
+        (["4194304"], 1),
+        (["0"], 2),
+        (["soon"], 2),
+        (["--json", "--prometheus"], 2),
+    ):
+        done = weir_stats(*arguments)
+        assert done.returncode == status, arguments
+        assert done.stderr.startswith("weir: ")
+        assert done.stderr.count("\n") == 1
+        assert done.stdout == ""
+
+
+def test_one_of_several_has_to_be_named(epoll: Server, tmp_path: Path, site: Path) -> None:
+    other = start([str(site), "--listen", "127.0.0.1:0"], tmp_path / "stderr-2")
+    try:
+        done = weir_stats()
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert str(epoll.master.pid) in done.stderr
+        assert str(other.master.pid) in done.stderr
+    finally:
+        other.stop()
+
+
+@pytest.fixture
+def ended_pid() -> int:
+    ended = subprocess.Popen([WEIR, "--version"], stdout=subprocess.DEVNULL)
+    ended.wait()
+    return ended.pid
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [
+        (lambda _: b"", "cut short"),
+        (lambda data: data[:100], "cut short"),
+        (lambda data: data[: len(data) // 2], "cut short"),
+        (lambda _: bytes(1 << 20), "no statistics segment"),
+        (lambda data: b"#!/bin/sh" + data[9:], "no statistics segment"),
+        (lambda data: data[:8] + b"\x63" + data[9:], "another version"),
+        (lambda data: data[:16] + b"\x63" * 8 + data[24:], "another version"),
+    ],
+)
+def test_what_is_no_segment_is_told_in_one_line(
+    epoll: Server, ended_pid: int, spoil: object, expected: str
+) -> None:
+    taken = segment(epoll.master.pid).stat().st_blocks * 512
+    with segment(epoll.master.pid).open("rb") as file:
+        data = file.read(taken)
+    assert callable(spoil)
+    false = segment(ended_pid)
+    try:
+        false.write_bytes(spoil(data))
+        done = weir_stats(str(ended_pid))
+    finally:
+        false.unlink()
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_reader_that_polls_disturbs_nobody(epoll: Server) -> None:
+    """Ten readings at once while clients work: none fails, and none waits for the server."""
+    failures: list[str] = []
+
+    def poll() -> None:
+        for _ in range(10):
+            done = weir_stats("--json", str(epoll.master.pid))
+            if done.returncode != 0:
+                failures.append(done.stderr)
+            else:
+                json.loads(done.stdout)
+
+    with Load(epoll.address, "/hello.txt", b"hello\n", clients=2, keep=False) as load:
+        readers = [threading.Thread(target=poll) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        load.stop()
+    assert failures == []
+
+
+def test_a_silent_client_is_told_by_its_timeout(tmp_path: Path, site: Path) -> None:
+    running = start(
+        [str(site), "--listen", "127.0.0.1:0", "--header-timeout", "100ms"], tmp_path / "stderr"
+    )
+    try:
+        with connect(running.address) as connection:
+            connection.send(b"GET /hel")
+            assert connection.read().status == 408
+        with connect(running.address), contextlib.suppress(WireError):
+            pass
+        numbers = wait_for(running, lambda now: now["counters"]["timeouts_head"] == 1)
+        assert numbers["unreadable_by_status"]["408"] == 1
+        assert numbers["durations"]["latency"]["count"] == 1
+        assert numbers["durations"]["latency"]["max_seconds"] > 0.05
+    finally:
+        running.stop()
