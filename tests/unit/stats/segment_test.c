@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A segment from its making to its end: what writers count is what a reader finds,
+ * whoever has died meanwhile.
+ */
+#include "stats/blocks.h"
+#include "stats/reader.h"
+#include "stats/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct stats_segment segment;
+
+static int make_segment(void **state)
+{
+    (void)state;
+    int why = 0;
+    int rc = stats_segment_create(&segment, &why);
+    return rc == 0 && why == 0 ? 0 : -1;
+}
+
+static int remove_segment(void **state)
+{
+    (void)state;
+    stats_segment_remove(&segment);
+    return 0;
+}
+
+static struct stats_snapshot *take(void)
+{
+    char why[STATS_WHY_MAX] = "";
+    struct stats_snapshot *snapshot = stats_snapshot_take(segment.name, why);
+    if (!snapshot)
+        fail_msg("%s", why);
+    return snapshot;
+}
+
+static uint64_t counted(enum stats_counter counter)
+{
+    struct stats_snapshot *snapshot = take();
+    uint64_t count = snapshot->counter[counter];
+    stats_snapshot_free(snapshot);
+    return count;
+}
+
+/* ---- counting ---- */
+
+static void what_is_counted_is_found(void **state)
+{
+    (void)state;
+    struct stats_writer a, b;
+    stats_writer_open(&a, &segment);
+    stats_writer_open(&b, &segment);
+    assert_true(stats_writer_visible(&a));
+    assert_ptr_not_equal(a.block, b.block);
+    stats_add(&a, STATS_requests, 3);
+    stats_add(&b, STATS_requests, 4);
+    stats_set(&a, STATS_cache_bytes, 100);
+    stats_set(&b, STATS_cache_bytes, 20);
+    stats_add(&a, STATS_STATUS_404, 1);
+    struct stats_snapshot *snapshot = take();
+    assert_int_equal(snapshot->counter[STATS_requests], 7);
+    assert_int_equal(snapshot->counter[STATS_cache_bytes], 120);
+    assert_int_equal(snapshot->counter[STATS_STATUS_FIRST + stats_status_place(404)], 1);
+    assert_int_equal(snapshot->part_count, 2);
+    assert_int_equal(snapshot->parts[0].owner, getpid());
+    assert_true(snapshot->running);
+    assert_string_equal(snapshot->weir, WEIR_VERSION);
+    stats_snapshot_free(snapshot);
+    stats_writer_close(&a);
+    stats_writer_close(&b);
+}
+
+static void a_block_goes_on_with_its_next_writer(void **state)
+{
+    (void)state;
+    struct stats_writer writer;
+    const struct stats_block *first = NULL;
+    for (unsigned i = 0; i < 10; i++) {
+        stats_writer_open(&writer, &segment);
+        first = first ? first : writer.block;
+        assert_ptr_equal(writer.block, first);
+        stats_add(&writer, STATS_requests, 1);
+        stats_set(&writer, STATS_cache_entries, 5);
+        stats_writer_close(&writer);
+    }
+    assert_int_equal(counted(STATS_requests), 10);
+    assert_int_equal(counted(STATS_cache_entries), 0);
+}
+
+static void without_a_segment_counting_is_in_vain(void **state)
+{
+    (void)state;
+    struct stats_writer writer;
+    stats_writer_open(&writer, NULL);
+    assert_false(stats_writer_visible(&writer));
+    stats_add(&writer, STATS_requests, 1);
+    assert_null(stats_writer_row(&writer, 0));
+    stats_writer_close(&writer);
+    stats_writer_close(&writer);
+}
+
+static void durations_are_told_within_one_percent(void **state)
+{
+    (void)state;
+    static const uint64_t durations_ns[] = { 1000,       1500,        99999,        1234567,
+                                             1000000000, 59999999999, 3600000000000 };
+    struct stats_writer writer;
+    stats_writer_open(&writer, &segment);
+    uint64_t sum_ns = 0;
+    for (size_t i = 0; i < sizeof(durations_ns) / sizeof(durations_ns[0]); i++) {
+        struct stats_row *row = stats_writer_row(&writer, 3);
+        assert_non_null(row);
+        stats_record(&writer, &row->latency, durations_ns[i], 1);
+        sum_ns += durations_ns[i];
+        struct stats_snapshot *snapshot = take();
+        const struct stats_counts *latency = &snapshot->histogram[STATS_HISTOGRAM_latency];
+        assert_int_equal(latency->count, i + 1);
+        assert_int_equal(latency->sum_ns, sum_ns);
+        double told = (double)stats_counts_quantile_ns(latency, 1);
+        assert_true(told > 0.99 * (double)durations_ns[i] && told < 1.01 * (double)durations_ns[i]);
+        assert_int_equal(stats_counts_at_most(latency, UINT64_C(1) << 50), i + 1);
+        assert_int_equal(stats_counts_at_most(latency, 900), 0);
+        assert_int_equal(snapshot->site[3].latency.count, i + 1);
+        stats_snapshot_free(snapshot);
+    }
+    stats_record(&writer, &writer.block->sending, UINT64_MAX, 2);
+    struct stats_snapshot *snapshot = take();
+    assert_int_equal(snapshot->histogram[STATS_HISTOGRAM_sending].count, 2);
+    stats_snapshot_free(snapshot);
+    stats_writer_close(&writer);
+}
+
+/* ---- the dead ---- */
+
+/* Has a process count, and die. */
+static pid_t die_with(unsigned accepted, unsigned closed)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct stats_writer a, b;
+        stats_writer_open(&a, &segment);
+        stats_writer_open(&b, &segment);
+        stats_add(&a, STATS_connections_accepted, accepted);
+        stats_add(&b, STATS_connections_closed, closed);
+        stats_add(&b, STATS_activities_begun, 1);
+        stats_set(&a, STATS_cache_bytes, 1000);
+        (void)raise(SIGKILL);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return pid;
+}
+
+static void what_a_dead_process_had_open_is_settled(void **state)
+{
+    (void)state;
+    pid_t pid = die_with(5, 3);
+    struct stats_snapshot *snapshot = take();
+    assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 2);
+    assert_int_equal(snapshot->pair[STATS_PAIR_connections_active], 1);
+    stats_snapshot_free(snapshot);
+    assert_int_equal(stats_blocks_settle(&segment, pid), 2);
+    assert_int_equal(stats_blocks_settle(&segment, pid), 0);
+    snapshot = take();
+    assert_int_equal(snapshot->pair[STATS_PAIR_connections_open], 0);
+    assert_int_equal(snapshot->pair[STATS_PAIR_connections_active], 0);
+    assert_int_equal(snapshot->counter[STATS_connections_accepted], 5);
+    assert_int_equal(snapshot->counter[STATS_connections_closed], 5);
+    assert_int_equal(snapshot->counter[STATS_connections_lost], 2);
+    assert_int_equal(snapshot->counter[STATS_cache_bytes], 0);
+    stats_snapshot_free(snapshot);
+}
+
+/* Blocks that are uneven by themselves, and even together, are not settled again. */
+static void an_unevenness_from_before_is_nobodys(void **state)
+{
+    (void)state;
+    struct stats_writer a, b;
+    stats_writer_open(&a, &segment);
+    stats_writer_open(&b, &segment);
+    stats_add(&a, STATS_connections_accepted, 10);
+    stats_add(&b, STATS_connections_closed, 10);
+    stats_writer_close(&b);
+    stats_writer_close(&a); /* on top: the dead one's `a` is this one */
+    pid_t pid = die_with(4, 3);
+    assert_int_equal(stats_blocks_settle(&segment, pid), 1);
+    assert_int_equal(counted(STATS_connections_accepted), 14);
+    assert_int_equal(counted(STATS_connections_closed), 14);
+    assert_int_equal(counted(STATS_connections_lost), 1);
+}
+
+static void processes_that_nobody_waited_for_are_found(void **state)
+{
+    (void)state;
+    struct stats_writer mine;
+    stats_writer_open(&mine, &segment);
+    stats_add(&mine, STATS_connections_accepted, 1);
+    (void)die_with(2, 0);
+    stats_blocks_settle_dead(&segment);
+    assert_int_equal(counted(STATS_connections_lost), 2);
+    assert_int_equal(counted(STATS_connections_closed), 2);
+    stats_writer_close(&mine);
+}
+
+/* ---- bounds ---- */
+
+static void a_full_segment_is_told_and_never_faults(void **state)
+{
+    (void)state;
+    struct stats_writer first, last;
+    stats_writer_open(&first, &segment);
+    atomic_store(&stats_segment_header(&segment)->full, true);
+    struct stats_row *row = stats_writer_row(&first, 0);
+    assert_null(row);
+    stats_record(&first, &first.block->sending, 5000, 3);
+    stats_writer_open(&last, &segment);
+    assert_false(stats_writer_visible(&last));
+    stats_add(&last, STATS_requests, 1);
+    stats_writer_close(&last);
+    struct stats_snapshot *snapshot = take();
+    assert_int_equal(snapshot->counter[STATS_durations_unrecorded], 3);
+    assert_int_equal(snapshot->unseen, 1);
+    stats_snapshot_free(snapshot);
+    stats_writer_close(&first);
+}
+
+static void places_come_to_an_end(void **state)
+{
+    (void)state;
+    assert_int_equal(stats_segment_take(&segment, STATS_SEGMENT_BYTES), 0);
+    uint32_t a = stats_segment_take(&segment, 1), b = stats_segment_take(&segment, 65);
+    uint32_t c = stats_segment_take(&segment, 1);
+    assert_int_equal(a % CACHE_LINE, 0);
+    assert_int_equal(b - a, CACHE_LINE);
+    assert_int_equal(c - b, 2 * CACHE_LINE);
+}
+
+static void sites_beyond_the_last_share_a_place(void **state)
+{
+    (void)state;
+    char name[16];
+    unsigned place[100];
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "site %u", i);
+        place[i] = stats_segment_site(&segment, name);
+        assert_int_equal(stats_segment_site(&segment, name), place[i]);
+        assert_int_equal(place[i], i < 62 ? i + 1 : STATS_SITES_MAX - 1);
+    }
+    struct stats_snapshot *snapshot = take();
+    assert_int_equal(snapshot->site_count, STATS_SITES_MAX);
+    assert_string_equal(snapshot->site[0].name, "");
+    assert_string_equal(snapshot->site[1].name, "site 0");
+    assert_string_equal(snapshot->site[STATS_SITES_MAX - 1].name, "(others)");
+    stats_snapshot_free(snapshot);
+}
+
+/* ---- the master's words ---- */
+
+static void generations_and_reloads_are_told(void **state)
+{
+    (void)state;
+    struct stats_generation generation = { .configuration = 77, .workers = 2, .model = "epoll" };
+    char error[2 * STATS_TEXT_MAX];
+    memset(error, 'e', sizeof(error));
+    error[sizeof(error) - 1] = '\0';
+    for (unsigned i = 0; i < STATS_GENERATIONS_MAX + 2; i++)
+        stats_segment_generation(&segment, &generation);
+    stats_segment_reloaded(&segment, error, 1234);
+    struct stats_snapshot *snapshot = take();
+    assert_int_equal(snapshot->generation, STATS_GENERATIONS_MAX + 2);
+    assert_int_equal(snapshot->generations[2].number, STATS_GENERATIONS_MAX + 2);
+    assert_string_equal(snapshot->generations[2].model, "epoll");
+    assert_true(snapshot->reload_failed);
+    assert_int_equal(snapshot->reloaded_s, 1234);
+    assert_int_equal(strlen(snapshot->reload_error), STATS_TEXT_MAX - 1);
+    stats_snapshot_free(snapshot);
+    stats_segment_reloaded(&segment, NULL, 1235);
+    snapshot = take();
+    assert_false(snapshot->reload_failed);
+    assert_string_equal(snapshot->reload_error, "");
+    stats_snapshot_free(snapshot);
+}
+
+/* ---- names ---- */
+
+static void the_segment_is_its_users_alone_and_goes_at_the_end(void **state)
+{
+    (void)state;
+    char path[STATS_PATH_MAX];
+    struct stat info;
+    snprintf(path, sizeof(path), STATS_FOLDER "%s", segment.name);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0600);
+    stats_segment_remove(&segment);
+    assert_int_equal(stat(path, &info), -1);
+    stats_segment_remove(&segment);
+}
+
+static void what_a_dead_server_left_is_removed_by_the_next(void **state)
+{
+    (void)state;
+    char mine[STATS_NAME_MAX], theirs[STATS_NAME_MAX];
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    stats_segment_name(theirs, geteuid(), pid);
+    int fd = shm_open(theirs, O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    memcpy(mine, segment.name, sizeof(mine));
+    stats_segment_remove(&segment);
+    assert_int_equal(make_segment(state), 0);
+    assert_string_equal(segment.name, mine);
+    assert_int_equal(shm_open(theirs, O_RDONLY, 0), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
+static void a_successor_goes_on_under_its_own_name(void **state)
+{
+    (void)state;
+    struct stats_writer writer;
+    stats_writer_open(&writer, &segment);
+    stats_add(&writer, STATS_requests, 5);
+    stats_writer_close(&writer);
+    char before[STATS_NAME_MAX];
+    memcpy(before, segment.name, sizeof(before));
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct stats_segment next;
+        if (stats_segment_borrow(&next, before) < 0)
+            _exit(1);
+        stats_segment_own(&next);
+        stats_writer_open(&writer, &next);
+        stats_add(&writer, STATS_requests, 2);
+        stats_writer_close(&writer);
+        char name[STATS_NAME_MAX];
+        stats_segment_name(name, geteuid(), getpid());
+        _exit(strcmp(next.name, name) == 0 ? 0 : 2);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    char why[STATS_WHY_MAX];
+    assert_null(stats_snapshot_take(before, why));
+    stats_segment_name(before, geteuid(), pid);
+    struct stats_snapshot *snapshot = stats_snapshot_take(before, why);
+    assert_non_null(snapshot);
+    assert_int_equal(snapshot->counter[STATS_requests], 7);
+    assert_int_equal(snapshot->master, pid);
+    stats_snapshot_free(snapshot);
+    stats_segment_remove(&segment); /* it is not this one's to remove any more */
+    assert_int_equal(shm_unlink(before), 0);
+}
+
+static void nothing_of_another_layout_is_taken_over(void **state)
+{
+    (void)state;
+    struct stats_segment next;
+    stats_segment_header(&segment)->layout++;
+    assert_int_equal(stats_segment_borrow(&next, segment.name), -EPROTO);
+    assert_int_equal(stats_segment_borrow(&next, "/weir-none"), -ENOENT);
+}
+
+static void instances_are_found_by_their_names(void **state)
+{
+    (void)state;
+    struct stats_instance found[STATS_INSTANCES_MAX];
+    size_t count = stats_instances_find(geteuid(), 0, found);
+    bool mine = false;
+    for (size_t i = 0; i < count; i++)
+        mine = mine || found[i].pid == getpid();
+    assert_true(mine);
+    assert_int_equal(stats_instances_find(geteuid() + 1, getpid(), found), 1);
+    assert_string_equal(found[0].name, segment.name);
+    assert_int_equal(stats_instances_find(geteuid() + 12345, 0, found), 0);
+}
+
+#define WITH_SEGMENT(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SEGMENT(what_is_counted_is_found),
+        WITH_SEGMENT(a_block_goes_on_with_its_next_writer),
+        cmocka_unit_test(without_a_segment_counting_is_in_vain),
+        WITH_SEGMENT(durations_are_told_within_one_percent),
+        WITH_SEGMENT(what_a_dead_process_had_open_is_settled),
+        WITH_SEGMENT(an_unevenness_from_before_is_nobodys),
+        WITH_SEGMENT(processes_that_nobody_waited_for_are_found),
+        WITH_SEGMENT(a_full_segment_is_told_and_never_faults),
+        WITH_SEGMENT(places_come_to_an_end),
+        WITH_SEGMENT(sites_beyond_the_last_share_a_place),
+        WITH_SEGMENT(generations_and_reloads_are_told),
+        WITH_SEGMENT(the_segment_is_its_users_alone_and_goes_at_the_end),
+        WITH_SEGMENT(what_a_dead_server_left_is_removed_by_the_next),
+        WITH_SEGMENT(a_successor_goes_on_under_its_own_name),
+        WITH_SEGMENT(nothing_of_another_layout_is_taken_over),
+        WITH_SEGMENT(instances_are_found_by_their_names),
+    };
+    return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
+}
