@@ -125,10 +125,8 @@ def test_clients_log_and_counters_agree(server: ServerFactory, site: Path, tmp_p
 
     def all_ended(now: Numbers) -> bool:
         counted = now["counters"]
-        return (
-            counted["requests"] == seen.answers + begun
-            and counted["connections_accepted"] == counted["connections_closed"] >= least
-        )
+        accepted, closed = counted["connections_accepted"], counted["connections_closed"]
+        return bool(counted["requests"] == seen.answers + begun and accepted == closed >= least)
 
     numbers = wait_for(running, all_ended)
     counters = numbers["counters"]
