@@ -234,8 +234,7 @@ void stats_segment_beat(const struct stats_segment *segment, uint64_t now_ns)
 
 static void begin_story(struct stats_header *header)
 {
-    atomic_fetch_add_explicit(&header->story, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    atomic_fetch_add(&header->story, 1); /* nothing that follows is stored before */
 }
 
 static void end_story(struct stats_header *header)
