@@ -59,8 +59,8 @@ void session_tally_staged(struct session_exchange *x, unsigned site)
     if (x->session->answered)
         stats_add(&x->worker->stats, STATS_requests_reusing, 1);
     x->session->answered = true;
-    struct session_run *last = &out->run[out->run_count - 1];
-    if (out->run_count > 0 && last->began_ns == x->began_ns && last->site == site) {
+    struct session_run *last = out->run_count > 0 ? &out->run[out->run_count - 1] : NULL;
+    if (last && last->began_ns == x->began_ns && last->site == site) {
         last->count++;
         return;
     }
