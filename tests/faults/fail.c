@@ -115,6 +115,8 @@ static long fail(int error)
                : error      ? fail(error) \
                             : NEXT(c))
 
+CODE(posix_fallocate, allocate)
+CODE(posix_fallocate64, allocate)
 PLAIN(accept4, accept)
 PLAIN(accept, accept)
 PLAIN(bind, bind)
