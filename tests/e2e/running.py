@@ -50,7 +50,8 @@ class Process:
         except (FileNotFoundError, ProcessLookupError):
             return None
         fields = stat.rpartition(")")[2].split()
-        return None if fields[0] == "Z" else cls(pid, fields[19])
+        ended = fields[0] in "ZX"  # waiting to be reaped, or being reaped
+        return None if ended else cls(pid, fields[19])
 
     @property
     def alive(self) -> bool:
