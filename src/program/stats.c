@@ -3,13 +3,10 @@
  * `weir stats`: finds a server's segment, reads it once, and prints it. The
  * server is not asked.
  */
-#include "program/stats.h"
-
 #include "base/num.h"
-#include "os/clock.h"
-#include "os/usage.h"
 #include "program/command.h"
 #include "program/options.h"
+#include "view/view.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -85,45 +82,6 @@ static int take_only(struct stats_snapshot **ret_snapshot)
     return PROGRAM_FAILED;
 }
 
-/* ---- the machine ---- */
-
-static void add_usage(struct program_usage *to, const struct os_usage *from)
-{
-    to->processes++;
-    to->user_ns += from->user_ns + from->children_user_ns;
-    to->system_ns += from->system_ns + from->children_system_ns;
-    to->resident_bytes += from->resident_bytes;
-    to->files += from->files;
-    if (to->files_limit == 0 || (double)from->files * (double)to->files_limit >
-                                    (double)to->files_most * (double)from->files_limit) {
-        to->files_most = from->files;
-        to->files_limit = from->files_limit;
-    }
-}
-
-static int compare_owners(const void *a, const void *b)
-{
-    pid_t left = ((const struct stats_part *)a)->owner,
-          right = ((const struct stats_part *)b)->owner;
-    return left < right ? -1 : left > right;
-}
-
-/* Every process that counts, once; the master does. */
-static struct program_usage usage_of(const struct stats_snapshot *s)
-{
-    struct program_usage total = { 0 };
-    if (!s->running)
-        return total;
-    qsort(s->parts, s->part_count, sizeof(*s->parts), compare_owners);
-    for (size_t i = 0; i < s->part_count; i++) {
-        struct os_usage usage;
-        pid_t pid = s->parts[i].owner;
-        if (pid > 0 && (i == 0 || pid != s->parts[i - 1].owner) && os_usage_of(pid, &usage) == 0)
-            add_usage(&total, &usage);
-    }
-    return total;
-}
-
 /* ---- the command ---- */
 
 static int print(const struct program_options *options)
@@ -136,20 +94,15 @@ static int print(const struct program_options *options)
     int status = options->argument ? take_pid(options->argument, &snapshot) : take_only(&snapshot);
     if (!snapshot)
         return status;
-    uint64_t now_ns = os_clock_now_ns();
-    struct program_stats stats = {
-        .snapshot = snapshot,
-        .usage = usage_of(snapshot),
-        .beat_age_ns = now_ns > snapshot->beat_ns ? now_ns - snapshot->beat_ns : 0,
-        .read_s = os_clock_wall_s(),
-    };
+    struct view view;
+    view_init(&view, snapshot);
     if (options->json)
-        program_stats_print_json(&stats, stdout);
+        view_print_json(&view, stdout);
     else if (options->prometheus)
-        program_stats_print_prometheus(&stats, stdout);
+        view_print_prometheus(&view, stdout);
     else
-        program_stats_print_text(&stats, options->explain, stdout);
-    stats_snapshot_free(snapshot);
+        view_print_text(&view, options->explain, stdout);
+    view_done(&view);
     return PROGRAM_OK;
 }
 

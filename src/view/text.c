@@ -2,7 +2,7 @@
  *
  * `weir stats` for people: sections of numbers, asked to with what each one is.
  */
-#include "program/stats.h"
+#include "view/view.h"
 
 #include "log/escape.h"
 
@@ -137,7 +137,7 @@ static void print_time(const struct printer *p, const char *name, int64_t time_s
     fprintf(p->out, " %s\n", text);
 }
 
-static void print_usage(const struct printer *p, const struct program_usage *usage)
+static void print_usage(const struct printer *p, const struct view_usage *usage)
 {
     print_name(p, "processes");
     fprintf(p->out, " %*u\n", NUMBER_WIDTH, usage->processes);
@@ -151,9 +151,9 @@ static void print_usage(const struct printer *p, const struct program_usage *usa
             NUMBER_WIDTH, usage->files, usage->files_most, usage->files_limit);
 }
 
-static void print_instance(const struct printer *p, const struct program_stats *stats)
+static void print_instance(const struct printer *p, const struct view *view)
 {
-    const struct stats_snapshot *s = stats->snapshot;
+    const struct stats_snapshot *s = view->snapshot;
     const struct stats_generation *g = &s->generations[s->generation % STATS_GENERATIONS_MAX];
     fprintf(p->out, "weir %s, process %d, %s\n", s->weir, (int)s->master,
             s->running ? "running" : "dead: these are its last numbers");
@@ -172,9 +172,9 @@ static void print_instance(const struct printer *p, const struct program_stats *
             '\0';
         fprintf(p->out, "    %s\n", text);
     }
-    if (s->running && stats->beat_age_ns > UINT64_C(5000000000)) {
+    if (s->running && view->beat_age_ns > UINT64_C(5000000000)) {
         print_name(p, "master not seen for");
-        fprintf(p->out, " %.0f seconds\n", (double)stats->beat_age_ns / 1e9);
+        fprintf(p->out, " %.0f seconds\n", (double)view->beat_age_ns / 1e9);
     }
     if (s->unseen > 0)
         fprintf(p->out,
@@ -183,15 +183,15 @@ static void print_instance(const struct printer *p, const struct program_stats *
                 s->unseen);
 }
 
-void program_stats_print_text(const struct program_stats *stats, bool explain, FILE *out)
+void view_print_text(const struct view *view, bool explain, FILE *out)
 {
     struct printer p = { out, explain };
-    const struct stats_snapshot *s = stats->snapshot;
-    print_instance(&p, stats);
+    const struct stats_snapshot *s = view->snapshot;
+    print_instance(&p, view);
     for (unsigned i = 0; i < STATS_SECTION_Latency; i++) {
         print_section(&p, s, (enum stats_section)i);
         if (i == STATS_SECTION_Server && s->running)
-            print_usage(&p, &stats->usage);
+            print_usage(&p, &view->usage);
         if (i == STATS_SECTION_Requests)
             print_statuses(&p, s);
     }

@@ -3,7 +3,7 @@
  * `weir stats --json`: one object. Names and meanings are those of
  * docs/stats-json.md; `schema` changes when one of them goes.
  */
-#include "program/stats.h"
+#include "view/view.h"
 
 #include "log/escape.h"
 
@@ -147,7 +147,7 @@ static void add_reload(struct list *list, const struct stats_snapshot *s)
     fputc('}', list->out);
 }
 
-static void add_usage(struct list *list, const struct program_usage *usage)
+static void add_usage(struct list *list, const struct view_usage *usage)
 {
     struct list object = begin(list, "machine", '{');
     add_number(&object, "processes", usage->processes);
@@ -160,9 +160,9 @@ static void add_usage(struct list *list, const struct program_usage *usage)
     fputc('}', list->out);
 }
 
-void program_stats_print_json(const struct program_stats *stats, FILE *out)
+void view_print_json(const struct view *view, FILE *out)
 {
-    const struct stats_snapshot *s = stats->snapshot;
+    const struct stats_snapshot *s = view->snapshot;
     struct list top = { out, false };
     fputc('{', out);
     add_number(&top, "schema", SCHEMA);
@@ -171,8 +171,8 @@ void program_stats_print_json(const struct program_stats *stats, FILE *out)
     next(&top);
     fprintf(out, "\"running\":%s", s->running ? "true" : "false");
     add_number(&top, "started_unix_seconds", (uint64_t)s->started_s);
-    add_number(&top, "read_unix_seconds", (uint64_t)stats->read_s);
-    add_seconds(&top, "master_seen_seconds_ago", stats->beat_age_ns);
+    add_number(&top, "read_unix_seconds", (uint64_t)view->read_s);
+    add_seconds(&top, "master_seen_seconds_ago", view->beat_age_ns);
     add_number(&top, "unseen_writers", s->unseen);
     add_generation(&top, s);
     add_reload(&top, s);
@@ -188,6 +188,6 @@ void program_stats_print_json(const struct program_stats *stats, FILE *out)
         add_site(&sites, &s->site[i]);
     fputc(']', out);
     if (s->running)
-        add_usage(&top, &stats->usage);
+        add_usage(&top, &view->usage);
     fputs("}\n", out);
 }

@@ -3,7 +3,7 @@
  * `weir stats --prometheus`: the text format 0.0.4. Names are those of
  * counters.def, with weir_ before and, for counters, _total behind.
  */
-#include "program/stats.h"
+#include "view/view.h"
 
 #include <inttypes.h>
 
@@ -125,7 +125,7 @@ static void print_sites(FILE *out, const struct stats_snapshot *s)
     }
 }
 
-static void print_usage(FILE *out, const struct program_usage *usage)
+static void print_usage(FILE *out, const struct view_usage *usage)
 {
     print_help(out, "processes", "", "gauge", "Processes of the server, the master included.");
     fprintf(out, "weir_processes %u\n", usage->processes);
@@ -146,9 +146,9 @@ static void print_usage(FILE *out, const struct program_usage *usage)
     fprintf(out, "weir_descriptors_fullest_limit %" PRIu64 "\n", usage->files_limit);
 }
 
-void program_stats_print_prometheus(const struct program_stats *stats, FILE *out)
+void view_print_prometheus(const struct view *view, FILE *out)
 {
-    const struct stats_snapshot *s = stats->snapshot;
+    const struct stats_snapshot *s = view->snapshot;
     print_help(out, "up", "", "gauge", "Whether the server runs.");
     fprintf(out, "weir_up %d\n", s->running);
     print_help(out, "started_seconds", "", "gauge", "When counting began, since 1970.");
@@ -163,5 +163,5 @@ void program_stats_print_prometheus(const struct program_stats *stats, FILE *out
     print_sites(out, s);
     print_durations(out, s);
     if (s->running)
-        print_usage(out, &stats->usage);
+        print_usage(out, &view->usage);
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What of a server's statistics people and machines are shown: a snapshot of its
+ * segment, with what its processes have taken of the machine; and the ways to
+ * write that down. Whoever shows statistics, in whatever form, takes them from here.
+ */
+#pragma once
+
+#include "stats/reader.h"
+
+#include <stdio.h>
+
+/* What the processes of the instance have taken of the machine. */
+struct view_usage {
+    unsigned processes;
+    uint64_t user_ns, system_ns; /* with those that have ended */
+    uint64_t resident_bytes;
+    uint64_t files;                   /* open descriptors, of all */
+    uint64_t files_most, files_limit; /* of the process that is nearest to its limit */
+};
+
+struct view {
+    struct stats_snapshot *snapshot;
+    struct view_usage usage; /* zero when it does not run */
+    uint64_t beat_age_ns;    /* since the master was last seen at work */
+    uint64_t read_ns;        /* CLOCK_MONOTONIC */
+    int64_t read_s;
+};
+
+/* Looks at the machine, too; takes `snapshot`. */
+void view_init(struct view *view, struct stats_snapshot *snapshot);
+void view_done(struct view *view);
+
+/* A table. With `explain`, a sentence for each number. */
+void view_print_text(const struct view *view, bool explain, FILE *out);
+
+/* As docs/stats-json.md says. */
+void view_print_json(const struct view *view, FILE *out);
+
+/* Prometheus's text format 0.0.4. */
+void view_print_prometheus(const struct view *view, FILE *out);
