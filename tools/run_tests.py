@@ -19,37 +19,29 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
+
+from tally import (
+    ONE_FAILED,
+    ONE_PASSED,
+    ONE_SKIPPED,
+    Tally,
+    count_program,
+    count_report,
+    failing,
+)
 
 TOP = Path(__file__).resolve().parent.parent
 PYTHON = TOP / ".venv/bin/python"
 SUMMARY_FILE = TOP / ".cache/summary"
 CONTINUOUS = os.environ.get("CI") == "true"
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What a step ran."""
-
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.passed + other.passed,
-            self.failed + other.failed,
-            self.skipped + other.skipped,
-        )
-
-
-ONE_PASSED = Tally(passed=1)
-ONE_FAILED = Tally(failed=1)
-ONE_SKIPPED = Tally(skipped=1)
 
 
 @dataclass(frozen=True)
@@ -87,14 +79,24 @@ SANITIZER_ENVIRONMENT = {
 }
 
 
+# Where the present step's output goes, when not to ours.
+_output: ContextVar[IO[str] | None] = ContextVar("output", default=None)
+
+
+def say(*words: str, sep: str = " ") -> None:
+    print(*words, sep=sep, file=_output.get() or sys.stdout, flush=True)
+
+
 def run(command: list[str], **environment: str) -> int:
-    """Runs a command from the top of the tree, with its output going to ours."""
+    """Runs a command from the top of the tree, with its output going to the step's."""
     sys.stdout.flush()
     done = subprocess.run(
         command,
         cwd=TOP,
         env=os.environ | environment,
         stdin=subprocess.DEVNULL,
+        stdout=_output.get(),
+        stderr=subprocess.STDOUT if _output.get() else None,
         check=False,
     )
     return done.returncode
@@ -134,31 +136,6 @@ def build(name: str) -> Path:
     return directory
 
 
-CMOCKA_PASSED = re.compile(r"^\[  PASSED  \] (\d+) test\(s\)", re.MULTILINE)
-CMOCKA_FAILED = re.compile(r"^\[  FAILED  \] (\d+) test\(s\)", re.MULTILINE)
-CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) test\(s\)", re.MULTILINE)
-SUMMARY = re.compile(r"(\d+) passed(?:, (\d+) failed)?(?:, (\d+) skipped)?")
-
-
-def count_program(record: dict[str, str]) -> Tally:
-    """Counts the tests inside one test program, from one record of Meson's log."""
-    output = (record.get("stdout") or "") + "\n" + (record.get("stderr") or "")
-    if record["result"] == "SKIP":
-        return ONE_SKIPPED
-
-    def total(pattern: re.Pattern[str]) -> int:
-        return sum(int(count) for count in pattern.findall(output))
-
-    counted = Tally(total(CMOCKA_PASSED), total(CMOCKA_FAILED), total(CMOCKA_SKIPPED))
-    if counted == Tally() and (last := list(SUMMARY.finditer(output))):
-        passed, failed, skipped = (int(group or 0) for group in last[-1].groups())
-        counted = Tally(passed, failed, skipped)
-    if record["result"] == "OK":
-        return counted if counted.passed + counted.failed > 0 else ONE_PASSED + counted
-    # A program that died or ran out of time may have counted no failure itself.
-    return counted if counted.failed > 0 else counted + ONE_FAILED
-
-
 def meson_tests(build_name: str, suite: str, *, wrapper: str = "") -> Callable[[], Tally]:
     def step() -> Tally:
         directory = build(build_name)
@@ -180,27 +157,10 @@ def meson_tests(build_name: str, suite: str, *, wrapper: str = "") -> Callable[[
     return step
 
 
-def count_report(path: Path) -> Tally:
-    """Counts what a pytest run did, from its JUnit report."""
-    tally = Tally()
-    for suite in ElementTree.parse(path).getroot().iter("testsuite"):
-        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-        skipped = int(suite.get("skipped", 0))
-        tally += Tally(int(suite.get("tests", 0)) - failed - skipped, failed, skipped)
-    return tally
-
-
 # In continuous integration few failures among thousands are tried once more, alone: a machine that
 # stands still for a second fails tests of time. What then passes is named at the end.
 TRIED_AGAIN_MAX = 3
 _unsteady: list[str] = []
-
-
-def failing(report: Path) -> list[str]:
-    """The tests that a JUnit report has as failed."""
-    cases = ElementTree.parse(report).getroot().iter("testcase")
-    failed = (c for c in cases if c.find("failure") is not None or c.find("error") is not None)
-    return [f"{case.get('classname')}::{case.get('name')}" for case in failed]
 
 
 def tried_again(command: list[str], report: Path, environment: dict[str, str]) -> bool:
@@ -208,7 +168,7 @@ def tried_again(command: list[str], report: Path, environment: dict[str, str]) -
     names = failing(report)
     if not CONTINUOUS or not 0 < len(names) <= TRIED_AGAIN_MAX:
         return False
-    print("once more, alone:", *names, sep="\n  ", flush=True)
+    say("once more, alone:", *names, sep="\n  ")
     again = report.with_suffix(".again.xml")
     alone = [f"--junitxml={again}", "--last-failed", "--last-failed-no-failures=none"]
     if run([*command, *alone], **environment) != 0 or count_report(again).passed < len(names):
@@ -352,10 +312,17 @@ PLAIN = (
 THREADED = (
     "(thread or pool or prefork or percore or uring) and not [fork and not [epoll"
     # What the kernel writes for a ring TSan does not see; all else that its threads share, it does.
-    " and not test_conformance and not none_is_reset"
+    " and not test_conformance and not none_is_reset and not test_slow_clients"
     # The master has one thread.
     f" and not test_control and not test_systemd and not test_upgrade and {PLAIN}"
 )
+
+
+ASAN_E2E = "end to end under ASan and UBSan"
+TSAN_E2E = "models with threads under TSan"
+
+# They mostly wait, and judge no time closely: the one does when the other does not.
+SIDE_BY_SIDE = (ASAN_E2E, TSAN_E2E)
 
 
 def every_stage(seconds: int) -> dict[str, Steps]:
@@ -390,12 +357,12 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             (f"{suite} under ASan and UBSan", meson_tests("asan", suite))
             for suite in ("unit", "conformance", "property", "fuzz")
         ]
-        + [("end to end under ASan and UBSan", pytest("tests/e2e", server="asan", choose=PLAIN))],
+        + [(ASAN_E2E, pytest("tests/e2e", server="asan", choose=PLAIN))],
         "tsan": [
             (f"{suite} under TSan", meson_tests("tsan", suite, wrapper=still))
             for suite in ("concurrency", "unit")
         ]
-        + [("models with threads under TSan", pytest("tests/e2e", server="tsan", choose=THREADED))],
+        + [(TSAN_E2E, pytest("tests/e2e", server="tsan", choose=THREADED))],
         "valgrind": [("every model under Valgrind", pytest("tests/valgrind", server="release"))],
         "fuzz": [("fuzz", fuzz(seconds))],
     }
@@ -403,14 +370,57 @@ def every_stage(seconds: int) -> dict[str, Steps]:
 
 def chosen_steps(
     names: list[str], stages: dict[str, Steps]
-) -> Iterator[tuple[str, Callable[[], Tally]]]:
-    """The steps of the named stages, each title once."""
+) -> Iterator[list[tuple[str, Callable[[], Tally]]]]:
+    """The steps of the named stages, each title once; what comes together runs side by side."""
     seen = set()
+    beside: Steps = []
     for name in names:
         for title, step in stages[name]:
-            if title not in seen:
-                seen.add(title)
-                yield title, step
+            if title in seen:
+                continue
+            seen.add(title)
+            if title in SIDE_BY_SIDE:
+                beside.append((title, step))
+            else:
+                yield [(title, step)]
+    if beside:
+        yield beside
+
+
+def counted(title: str, step: Callable[[], Tally]) -> Tally:
+    """Runs one step and tells what came of it."""
+    say(f"== {title}")
+    began = time.monotonic()
+    try:
+        tally = step()
+    except BuildError as failure:
+        say(str(failure))
+        tally = ONE_FAILED
+    words = f"{tally.passed} passed, {tally.failed} failed"
+    if tally.skipped:
+        words += f", {tally.skipped} skipped"
+    say(f"-- {title}: {words} ({time.monotonic() - began:.1f} s)")
+    return tally
+
+
+def together(steps: Steps) -> list[Tally]:
+    """Runs steps side by side; the output of the first is seen, that of others when they end."""
+
+    def hidden(title: str, step: Callable[[], Tally]) -> tuple[Tally, str]:
+        with tempfile.TemporaryFile("w+") as output:
+            _output.set(output)
+            tally = counted(title, step)
+            output.seek(0)
+            return tally, output.read()
+
+    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
+        others = [pool.submit(hidden, *step) for step in steps[1:]]
+        tallies = [counted(*steps[0])]
+        for other in others:
+            tally, text = other.result()
+            tallies.append(tally)
+            print(text, end="", flush=True)
+    return tallies
 
 
 def main() -> int:
@@ -423,21 +433,11 @@ def main() -> int:
 
     tally = Tally()
     failures: list[str] = []
-    for title, step in chosen_steps(options.stage, stages):
-        print(f"== {title}", flush=True)
-        began = time.monotonic()
-        try:
-            counted = step()
-        except BuildError as failure:
-            print(failure)
-            counted = ONE_FAILED
-        tally += counted
-        if counted.failed:
-            failures.append(title)
-        words = f"{counted.passed} passed, {counted.failed} failed"
-        if counted.skipped:
-            words += f", {counted.skipped} skipped"
-        print(f"-- {title}: {words} ({time.monotonic() - began:.1f} s)", flush=True)
+    for steps in chosen_steps(options.stage, stages):
+        for (title, _), each in zip(steps, together(steps), strict=True):
+            tally += each
+            if each.failed:
+                failures.append(title)
 
     print()
     for name in _unsteady:

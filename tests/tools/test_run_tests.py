@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 import run_tests
-from run_tests import Tally
+import tally
+from tally import Tally
 
 CMOCKA = """\
 [==========] Running 3 test(s).
@@ -22,7 +24,7 @@ CMOCKA_FAILURE = (
 
 
 @pytest.mark.parametrize(
-    ("result", "stdout", "stderr", "tally"),
+    ("result", "stdout", "stderr", "expected"),
     [
         ("OK", CMOCKA, "", Tally(2)),
         ("OK", CMOCKA + CMOCKA, "", Tally(4)),
@@ -36,9 +38,9 @@ CMOCKA_FAILURE = (
         ("OK", "0 passed, 0 failed, 4 skipped\n", "", Tally(1, 0, 4)),
     ],
 )
-def test_counts_what_a_program_says(result: str, stdout: str, stderr: str, tally: Tally) -> None:
+def test_counts_what_a_program_says(result: str, stdout: str, stderr: str, expected: Tally) -> None:
     record = {"result": result, "stdout": stdout, "stderr": stderr}
-    assert run_tests.count_program(record) == tally
+    assert tally.count_program(record) == expected
 
 
 def test_counts_a_report_of_pytest(tmp_path: Path) -> None:
@@ -46,11 +48,29 @@ def test_counts_a_report_of_pytest(tmp_path: Path) -> None:
     report.write_text(
         '<testsuites><testsuite tests="10" failures="2" errors="1" skipped="3"/></testsuites>'
     )
-    assert run_tests.count_report(report) == Tally(4, 3, 3)
+    assert tally.count_report(report) == Tally(4, 3, 3)
 
 
 def test_steps_that_two_stages_share_run_once() -> None:
     stages = run_tests.every_stage(1)
-    titles = [title for title, _ in run_tests.chosen_steps(["corpus", "check"], stages)]
+    titles = [t for steps in run_tests.chosen_steps(["corpus", "check"], stages) for t, _ in steps]
     assert titles[0] == "saved fuzz inputs"
     assert titles.count("saved fuzz inputs") == 1
+
+
+def test_what_waits_together_is_told_one_after_the_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    inside = threading.Barrier(2, timeout=10)
+
+    def step() -> Tally:
+        inside.wait()
+        run_tests.say("within")
+        return Tally(1)
+
+    assert run_tests.together([("first", step), ("second", step)]) == [Tally(1), Tally(1)]
+    lines = [line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()]
+    first, second = (
+        [f"== {name}", "within", f"-- {name}: 1 passed, 0 failed"] for name in ("first", "second")
+    )
+    assert lines == first + second
