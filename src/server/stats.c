@@ -137,6 +137,7 @@ uint64_t server_stats_tick(struct server_stats *stats, const struct server_addre
     if (now_ns >= stats->beat_due_ns) {
         stats_segment_beat(&stats->segment, now_ns);
         count_overflows(stats, addresses);
+        stats_moments_take(&stats->moments, &stats->segment, now_ns);
         stats->beat_due_ns = now_ns + OS_CLOCK_SECOND;
     }
     return stats->beat_due_ns < due_ns ? stats->beat_due_ns : due_ns;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "stats/moments.h"
 #include "stats/writer.h"
 
 #include <sys/types.h>
@@ -18,6 +19,7 @@ struct server_generation;
 struct server_stats {
     struct stats_segment segment;
     struct stats_writer writer;
+    struct stats_moments moments;
     bool asked;    /* for a segment: there is one, or it is known that there cannot be */
     bool borrowed; /* it is still a predecessor's */
     bool measured; /* `overflows` has been set */

@@ -71,6 +71,13 @@ extern const struct stats_pair_about stats_pairs[STATS_PAIRS];
 extern const struct stats_counter_about stats_histograms[STATS_HISTOGRAMS];
 extern const char *const stats_sections[STATS_SECTIONS];
 
+/* What of a pair there is; 0 where its counters were not read at once, and disagree. */
+static inline uint64_t stats_pair_value(unsigned pair, const uint64_t counter[STATS_NAMED])
+{
+    uint64_t up = counter[stats_pairs[pair].up], down = counter[stats_pairs[pair].down];
+    return up > down ? up - down : 0;
+}
+
 /* The status codes, in the order of the counters. */
 extern const uint16_t stats_statuses[STATS_STATUSES];
 

@@ -108,7 +108,8 @@ static void add_row(struct copy *copy, uint32_t place, struct stats_site *to)
     add_durations(copy, &row->latency, &to->latency);
 }
 
-static void add_block(struct copy *copy, const struct stats_block *block, struct stats_snapshot *to)
+static void add_block(struct copy *copy, uint32_t place, const struct stats_block *block,
+                      struct stats_snapshot *to)
 {
     for (unsigned i = 0; i < STATS_COUNTERS; i++)
         to->counter[i] += value(&block->counter[i]);
@@ -118,6 +119,7 @@ static void add_block(struct copy *copy, const struct stats_block *block, struct
         add_row(copy, atomic_load_explicit(&block->row[i], memory_order_relaxed), &to->site[i]);
     to->parts[to->part_count++] = (struct stats_part){
         .owner = atomic_load_explicit(&block->owner, memory_order_relaxed),
+        .block = place,
         .requests = value(&block->counter[STATS_requests]),
     };
 }
@@ -134,7 +136,7 @@ static bool add_blocks(struct copy *copy, struct stats_snapshot *to, char why[ST
         const struct stats_block *block = find(copy, place, sizeof(*block));
         if (!block || to->part_count == most)
             return refuse(why, "is damaged: its blocks do not end");
-        add_block(copy, block, to);
+        add_block(copy, place, block, to);
         place = atomic_load_explicit(&block->next, memory_order_relaxed);
     }
     return !copy->damaged || refuse(why, "is damaged: it points outside of itself");
@@ -146,6 +148,19 @@ static void copy_text(char *to, const char *from, size_t size)
 {
     memcpy(to, from, size);
     to[size - 1] = '\0';
+}
+
+/* Those that can follow each other in time: a segment may say anything. */
+static void copy_moments(const struct stats_header *from, struct stats_snapshot *to)
+{
+    uint64_t last_ns = 0;
+    for (unsigned i = 0; i < STATS_MOMENTS; i++) {
+        const struct stats_moment *moment = &from->moment[(from->moments + i) % STATS_MOMENTS];
+        if (moment->at_ns <= last_ns)
+            continue;
+        last_ns = moment->at_ns;
+        to->moment[to->moment_count++] = *moment;
+    }
 }
 
 static bool copy_header(const struct stats_header *from, struct stats_snapshot *to,
@@ -166,6 +181,7 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     to->reloaded_s = from->reloaded_s;
     to->reload_failed = from->reload_failed != 0;
     copy_text(to->reload_error, from->reload_error, sizeof(to->reload_error));
+    copy_moments(from, to);
     to->site_count = atomic_load_explicit(&from->site_count, memory_order_relaxed);
     if (to->site_count < 1 || to->site_count > STATS_SITES_MAX)
         return refuse(why, "is damaged: it has an impossible number of sites");
@@ -176,10 +192,8 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
 
 static void derive(struct stats_snapshot *s)
 {
-    for (unsigned i = 0; i < STATS_PAIRS; i++) {
-        uint64_t up = s->counter[stats_pairs[i].up], down = s->counter[stats_pairs[i].down];
-        s->pair[i] = up > down ? up - down : 0; /* they are not read at once */
-    }
+    for (unsigned i = 0; i < STATS_PAIRS; i++)
+        s->pair[i] = stats_pair_value(i, s->counter);
     for (unsigned i = 0; i < STATS_SITES_MAX; i++)
         add_counts(&s->site[i].latency, &s->histogram[STATS_HISTOGRAM_latency]);
 }

@@ -28,7 +28,8 @@ struct stats_site {
 
 /* What one thread or process has counted, with those that had its block before. */
 struct stats_part {
-    pid_t owner; /* 0: nobody has it now */
+    pid_t owner;    /* 0: nobody has it now */
+    uint32_t block; /* its place, which tells it from others */
     uint64_t requests;
 };
 
@@ -49,6 +50,8 @@ struct stats_snapshot {
     struct stats_counts histogram[STATS_HISTOGRAMS];
     unsigned site_count;
     struct stats_site site[STATS_SITES_MAX];
+    unsigned moment_count;
+    struct stats_moment moment[STATS_MOMENTS]; /* the last ones, the oldest first */
     size_t part_count;
     struct stats_part *parts;
 };

@@ -277,6 +277,14 @@ void stats_segment_generation(const struct stats_segment *segment,
     end_story(header);
 }
 
+void stats_segment_remember(const struct stats_segment *segment, const struct stats_moment *moment)
+{
+    struct stats_header *header = stats_segment_header(segment);
+    begin_story(header);
+    header->moment[header->moments++ % STATS_MOMENTS] = *moment;
+    end_story(header);
+}
+
 void stats_segment_reloaded(const struct stats_segment *segment, const char *error, int64_t now_s)
 {
     if (!segment->base)

@@ -32,11 +32,13 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 1,                       /* of the layout, counters.def apart */
+    STATS_VERSION = 2,                       /* of the layout, counters.def apart */
     STATS_SEGMENT_BYTES = 256 * 1024 * 1024, /* room in it; memory is what was taken */
     STATS_SITES_MAX = 64,                    /* told apart; the last place is for all others */
     STATS_SITE_NAME_MAX = 64,
     STATS_GENERATIONS_MAX = 8, /* remembered */
+    STATS_MOMENTS = 64,        /* seconds remembered */
+    STATS_MOMENT_QUANTILES = 4,
     STATS_TEXT_MAX = 256,
 
     /* Durations are counted in units of 16 ns, with 64 buckets to each power of two:
@@ -83,6 +85,15 @@ struct stats_generation {
     char model[16];
 };
 
+/* How things stood at one second, kept by the master. */
+struct stats_moment {
+    uint64_t at_ns;                              /* CLOCK_MONOTONIC; 0: none yet */
+    uint64_t counter[STATS_NAMED];               /* totals, as in counters.def */
+    uint64_t by_class[5];                        /* answers, 1xx to 5xx: totals */
+    uint64_t latency_count;                      /* requests measured since the moment before */
+    uint64_t latency_ns[STATS_MOMENT_QUANTILES]; /* their p50, p90, p99, p99.9; 0: none */
+};
+
 /* The segment in its own words, for readers that do not know counters.def. */
 struct stats_entry {
     char name[40];
@@ -107,7 +118,7 @@ struct stats_header {
     int64_t started_s;
     _Atomic uint64_t beat_ns; /* the master was there, CLOCK_MONOTONIC */
 
-    /* Odd while the master writes what is below, up to the sites. */
+    /* Odd while the master writes what is below, up to the moments. */
     _Atomic uint32_t story;
     _Atomic uint32_t site_count;
     uint64_t generation;                                        /* the one that serves */
@@ -116,6 +127,8 @@ struct stats_header {
     uint32_t reload_failed, unused;
     char reload_error[STATS_TEXT_MAX];
     char site[STATS_SITES_MAX][STATS_SITE_NAME_MAX]; /* the first: no site */
+    uint64_t moments;                                /* taken */
+    struct stats_moment moment[STATS_MOMENTS];       /* number n, from 0, at n % STATS_MOMENTS */
 
     _Alignas(CACHE_LINE) _Atomic uint64_t taken; /* bytes, from the beginning */
     _Atomic bool full;                           /* there is no more to be had */
@@ -177,6 +190,9 @@ unsigned stats_segment_site(const struct stats_segment *segment, const char *nam
 /* Another configuration serves; `generation` is copied, but for its number. */
 void stats_segment_generation(const struct stats_segment *segment,
                               const struct stats_generation *generation);
+
+/* How things stand; copied. */
+void stats_segment_remember(const struct stats_segment *segment, const struct stats_moment *moment);
 
 /* A reload has ended, at `now_s`; `error` is NULL when it took effect. */
 void stats_segment_reloaded(const struct stats_segment *segment, const char *error, int64_t now_s);

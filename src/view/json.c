@@ -91,30 +91,35 @@ static void add_by_status(struct list *list, const char *name, const struct stat
     fputc('}', list->out);
 }
 
-static void add_counters(struct list *list, const struct stats_snapshot *s)
+static void add_counters(struct list *list, const uint64_t counter[STATS_NAMED])
 {
     struct list counters = begin(list, "counters", '{');
     for (unsigned i = 0; i < STATS_NAMED; i++)
         if (stats_counters[i].kind == STATS_KIND_COUNTER)
-            add_number(&counters, stats_counters[i].name, s->counter[i]);
+            add_number(&counters, stats_counters[i].name, counter[i]);
     fputc('}', list->out);
     struct list gauges = begin(list, "gauges", '{');
     for (unsigned i = 0; i < STATS_PAIRS; i++)
-        add_number(&gauges, stats_pairs[i].about.name, s->pair[i]);
+        add_number(&gauges, stats_pairs[i].about.name, stats_pair_value(i, counter));
     for (unsigned i = 0; i < STATS_NAMED; i++)
         if (stats_counters[i].kind == STATS_KIND_GAUGE)
-            add_number(&gauges, stats_counters[i].name, s->counter[i]);
+            add_number(&gauges, stats_counters[i].name, counter[i]);
     fputc('}', list->out);
+}
+
+static void add_classes(struct list *list, const uint64_t by_class[5])
+{
+    static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
+    for (unsigned i = 0; i < 5; i++)
+        add_number(list, classes[i], by_class[i]);
 }
 
 static void add_site(struct list *sites, const struct stats_site *site)
 {
-    static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
     struct list object = begin(sites, NULL, '{');
     add_text(&object, "name", site->name);
     add_number(&object, "requests", site->requests);
-    for (unsigned i = 0; i < 5; i++)
-        add_number(&object, classes[i], site->by_class[i]);
+    add_classes(&object, site->by_class);
     add_number(&object, "body_bytes", site->body_bytes);
     add_durations(&object, "latency", &site->latency);
     fputc('}', sites->out);
@@ -160,6 +165,48 @@ static void add_usage(struct list *list, const struct view_usage *usage)
     fputc('}', list->out);
 }
 
+static void add_processes(struct list *list, const struct view *view)
+{
+    struct list processes = begin(list, "processes", '[');
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *process = &view->process[i];
+        struct list object = begin(&processes, NULL, '{');
+        add_number(&object, "pid", (uint64_t)process->pid);
+        next(&object);
+        fprintf(list->out, "\"master\":%s",
+                process->pid == view->snapshot->master ? "true" : "false");
+        add_seconds(&object, "cpu_seconds", process->cpu_ns);
+        add_number(&object, "requests", process->requests);
+        add_number(&object, "threads", process->threads);
+        fputc('}', list->out);
+    }
+    fputc(']', list->out);
+}
+
+static void add_moment(struct list *moments, const struct stats_moment *moment, uint64_t read_ns)
+{
+    static const char *const quantiles[STATS_MOMENT_QUANTILES] = { "p50_seconds", "p90_seconds",
+                                                                   "p99_seconds", "p999_seconds" };
+    struct list object = begin(moments, NULL, '{');
+    add_seconds(&object, "seconds_ago", read_ns > moment->at_ns ? read_ns - moment->at_ns : 0);
+    add_counters(&object, moment->counter);
+    add_classes(&object, moment->by_class);
+    struct list latency = begin(&object, "latency", '{');
+    add_number(&latency, "count", moment->latency_count);
+    for (unsigned i = 0; i < STATS_MOMENT_QUANTILES; i++)
+        add_seconds(&latency, quantiles[i], moment->latency_ns[i]);
+    fputs("}}", moments->out);
+}
+
+static void add_moments(struct list *list, const struct view *view)
+{
+    const struct stats_snapshot *s = view->snapshot;
+    struct list moments = begin(list, "moments", '[');
+    for (unsigned i = 0; i < s->moment_count; i++)
+        add_moment(&moments, &s->moment[i], view->read_ns);
+    fputc(']', list->out);
+}
+
 void view_print_json(const struct view *view, FILE *out)
 {
     const struct stats_snapshot *s = view->snapshot;
@@ -176,7 +223,7 @@ void view_print_json(const struct view *view, FILE *out)
     add_number(&top, "unseen_writers", s->unseen);
     add_generation(&top, s);
     add_reload(&top, s);
-    add_counters(&top, s);
+    add_counters(&top, s->counter);
     add_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);
     add_by_status(&top, "unreadable_by_status", s, STATS_UNREADABLE_FIRST);
     struct list durations = begin(&top, "durations", '{');
@@ -189,5 +236,7 @@ void view_print_json(const struct view *view, FILE *out)
     fputc(']', out);
     if (s->running)
         add_usage(&top, &view->usage);
+    add_processes(&top, view);
+    add_moments(&top, view);
     fputs("}\n", out);
 }

@@ -22,25 +22,44 @@ static void add_usage(struct view_usage *to, const struct os_usage *from)
 
 static int compare_owners(const void *a, const void *b)
 {
-    pid_t left = ((const struct stats_part *)a)->owner,
-          right = ((const struct stats_part *)b)->owner;
-    return left < right ? -1 : left > right;
+    const struct stats_part *left = a, *right = b;
+    if (left->owner != right->owner)
+        return left->owner < right->owner ? -1 : 1;
+    return left->block < right->block ? -1 : left->block > right->block;
 }
 
-/* Every process that counts, once; the master does. */
-static struct view_usage usage_of(const struct stats_snapshot *s)
+static void add_part(struct view *view, const struct stats_part *part)
 {
-    struct view_usage total = { 0 };
-    if (!s->running)
-        return total;
-    qsort(s->parts, s->part_count, sizeof(*s->parts), compare_owners);
-    for (size_t i = 0; i < s->part_count; i++) {
-        struct os_usage usage;
-        pid_t pid = s->parts[i].owner;
-        if (pid > 0 && (i == 0 || pid != s->parts[i - 1].owner) && os_usage_of(pid, &usage) == 0)
-            add_usage(&total, &usage);
+    struct view_process *last = view->process_count > 0 ? &view->process[view->process_count - 1]
+                                                        : NULL;
+    if (!last || last->pid != part->owner) {
+        last = &view->process[view->process_count++];
+        *last = (struct view_process){ .pid = part->owner };
     }
-    return total;
+    last->requests += part->requests;
+    last->threads++;
+}
+
+/* Every process that counts, once. Without memory there is none. */
+static void find_processes(struct view *view)
+{
+    struct stats_snapshot *s = view->snapshot;
+    qsort(s->parts, s->part_count, sizeof(*s->parts), compare_owners);
+    view->process = calloc(s->part_count + 1, sizeof(*view->process));
+    for (size_t i = 0; view->process && i < s->part_count; i++)
+        if (s->parts[i].owner > 0)
+            add_part(view, &s->parts[i]);
+}
+
+static void look_at_machine(struct view *view)
+{
+    for (size_t i = 0; view->snapshot->running && i < view->process_count; i++) {
+        struct os_usage usage;
+        if (os_usage_of(view->process[i].pid, &usage) < 0)
+            continue;
+        view->process[i].cpu_ns = usage.user_ns + usage.system_ns;
+        add_usage(&view->usage, &usage);
+    }
 }
 
 void view_init(struct view *view, struct stats_snapshot *snapshot)
@@ -48,15 +67,19 @@ void view_init(struct view *view, struct stats_snapshot *snapshot)
     uint64_t now_ns = os_clock_now_ns();
     *view = (struct view){
         .snapshot = snapshot,
-        .usage = usage_of(snapshot),
         .beat_age_ns = now_ns > snapshot->beat_ns ? now_ns - snapshot->beat_ns : 0,
         .read_ns = now_ns,
         .read_s = os_clock_wall_s(),
     };
+    find_processes(view);
+    look_at_machine(view);
 }
 
 void view_done(struct view *view)
 {
     stats_snapshot_free(view->snapshot);
+    free(view->process);
     view->snapshot = NULL;
+    view->process = NULL;
+    view->process_count = 0;
 }

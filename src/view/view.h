@@ -19,11 +19,21 @@ struct view_usage {
     uint64_t files_most, files_limit; /* of the process that is nearest to its limit */
 };
 
+/* A process that counts; the master does, too. */
+struct view_process {
+    pid_t pid;
+    uint64_t cpu_ns;   /* its own; 0 when it is gone */
+    uint64_t requests; /* of its blocks, with those who had them before: it is for differences */
+    unsigned threads;  /* that count */
+};
+
 struct view {
     struct stats_snapshot *snapshot;
-    struct view_usage usage; /* zero when it does not run */
-    uint64_t beat_age_ns;    /* since the master was last seen at work */
-    uint64_t read_ns;        /* CLOCK_MONOTONIC */
+    size_t process_count;
+    struct view_process *process; /* by their ids */
+    struct view_usage usage;      /* zero when it does not run */
+    uint64_t beat_age_ns;         /* since the master was last seen at work */
+    uint64_t read_ns;             /* CLOCK_MONOTONIC */
     int64_t read_s;
 };
 

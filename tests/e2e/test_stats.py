@@ -263,6 +263,32 @@ def test_sites_are_told_apart(tmp_path: Path, site: Path) -> None:
     assert found[""]["4xx"] == 1
 
 
+def test_the_last_minute_is_remembered(server: ServerFactory) -> None:
+    running = server()
+    with Load(running.address, "/hello.txt", b"hello\n", clients=2, keep=True) as load:
+        numbers = wait_for(running, lambda now: sum(m["latency"]["count"] for m in now["moments"]))
+        answers = load.stop().answers
+    numbers = wait_for(
+        running,
+        lambda now: bool(now["moments"][-1]["counters"]["requests"] == now["counters"]["requests"]),
+    )
+    last = numbers["moments"][-1]
+    assert last["2xx"] == last["counters"]["requests"] == answers
+    measured = sum(moment["latency"]["count"] for moment in numbers["moments"])
+    assert 0 < measured <= answers
+    ages = [moment["seconds_ago"] for moment in numbers["moments"]]
+    assert ages == sorted(ages, reverse=True)
+    for moment in numbers["moments"]:
+        latency = moment["latency"]
+        assert (latency["count"] > 0) == (latency["p50_seconds"] > 0)
+        assert latency["p50_seconds"] <= latency["p90_seconds"] <= latency["p999_seconds"]
+    processes = {each["pid"]: each for each in numbers["processes"]}
+    assert [pid for pid, each in processes.items() if each["master"]] == [running.master.pid]
+    assert {worker.pid for worker in running.workers()} <= set(processes)
+    assert sum(each["requests"] for each in processes.values()) <= answers
+    assert all(each["threads"] > 0 for each in processes.values())
+
+
 # ---- the segment's life ----
 
 
