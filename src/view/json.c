@@ -152,6 +152,33 @@ static void add_reload(struct list *list, const struct stats_snapshot *s)
     fputc('}', list->out);
 }
 
+static void add_about(struct list *about, const struct stats_counter_about *of)
+{
+    struct list object = begin(about, of->name, '{');
+    add_text(&object, "section", stats_sections[of->section]);
+    add_text(&object, "unit", of->unit);
+    add_text(&object, "sentence", of->sentence);
+    fputc('}', about->out);
+}
+
+/* Section by section, what there is now before what there has been. */
+static void add_abouts(struct list *list)
+{
+    struct list about = begin(list, "about", '{');
+    for (unsigned section = 0; section < STATS_SECTIONS; section++) {
+        for (unsigned i = 0; i < STATS_PAIRS; i++)
+            if (stats_pairs[i].about.section == section)
+                add_about(&about, &stats_pairs[i].about);
+        for (unsigned i = 0; i < STATS_NAMED; i++)
+            if (stats_counters[i].section == section)
+                add_about(&about, &stats_counters[i]);
+        for (unsigned i = 0; i < STATS_HISTOGRAMS; i++)
+            if (stats_histograms[i].section == section)
+                add_about(&about, &stats_histograms[i]);
+    }
+    fputc('}', list->out);
+}
+
 static void add_usage(struct list *list, const struct view_usage *usage)
 {
     struct list object = begin(list, "machine", '{');
@@ -219,6 +246,7 @@ void view_print_json(const struct view *view, FILE *out)
     fprintf(out, "\"running\":%s", s->running ? "true" : "false");
     add_number(&top, "started_unix_seconds", (uint64_t)s->started_s);
     add_number(&top, "read_unix_seconds", (uint64_t)view->read_s);
+    add_seconds(&top, "read_monotonic_seconds", view->read_ns);
     add_seconds(&top, "master_seen_seconds_ago", view->beat_age_ns);
     add_number(&top, "unseen_writers", s->unseen);
     add_generation(&top, s);
@@ -238,5 +266,6 @@ void view_print_json(const struct view *view, FILE *out)
         add_usage(&top, &view->usage);
     add_processes(&top, view);
     add_moments(&top, view);
+    add_abouts(&top);
     fputs("}\n", out);
 }
