@@ -48,6 +48,7 @@ struct http_slice {
     FIELD(IF_MODIFIED_SINCE, "if-modified-since") \
     FIELD(IF_UNMODIFIED_SINCE, "if-unmodified-since") \
     FIELD(ACCEPT, "accept") \
+    FIELD(AUTHORIZATION, "authorization") \
     FIELD(ACCEPT_ENCODING, "accept-encoding") \
     FIELD(REFERER, "referer") \
     FIELD(USER_AGENT, "user-agent")
