@@ -170,6 +170,8 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     to->master = atomic_load_explicit(&from->master, memory_order_relaxed);
     uint64_t started = atomic_load_explicit(&from->master_started, memory_order_relaxed);
     to->running = to->master > 0 && started != 0 && os_usage_started(to->master) == started;
+    uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
+    to->state = state < STATS_STATES ? (enum stats_state)state : STATS_STARTING;
     to->started_s = from->started_s;
     to->beat_ns = atomic_load_explicit(&from->beat_ns, memory_order_relaxed);
     to->unseen = value(&from->unseen);
@@ -304,6 +306,56 @@ static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
     return bytes;
 }
 
+/* ---- from this process's memory ---- */
+
+/* Atomic loads, for the master may be writing. */
+static void copy_cells(char *to, const char *from, size_t len)
+{
+    uint64_t *into = (uint64_t *)(void *)to;
+    const stats_cell *cells = (const stats_cell *)(const void *)from;
+    for (size_t i = 0; i < len / sizeof(*cells); i++)
+        into[i] = value(&cells[i]);
+}
+
+static void copy_header_here(const struct stats_segment *segment, char *bytes)
+{
+    const struct stats_header *from = stats_segment_header(segment);
+    for (unsigned tries = 0; tries <= STORY_TRIES; tries++) {
+        uint32_t before = atomic_load(&from->story);
+        copy_cells(bytes, segment->base, sizeof(*from));
+        atomic_thread_fence(memory_order_acquire);
+        if (before % 2 == 0 && before == atomic_load_explicit(&from->story, memory_order_relaxed))
+            return;
+        (void)sched_yield();
+    }
+}
+
+static char *copy_here(const struct stats_segment *segment, size_t *ret_len,
+                       char why[STATS_WHY_MAX])
+{
+    const struct stats_header *header = stats_segment_header(segment);
+    size_t len = atomic_load(&header->taken); /* a multiple of CACHE_LINE */
+    char *bytes = aligned_alloc(CACHE_LINE, len);
+    if (!bytes) {
+        refuse(why, "cannot be read: out of memory");
+        return NULL;
+    }
+    copy_header_here(segment, bytes);
+    copy_cells(bytes + sizeof(*header), segment->base + sizeof(*header), len - sizeof(*header));
+    ((struct stats_header *)(void *)bytes)->taken = len;
+    *ret_len = len;
+    return bytes;
+}
+
+/* ---- either ---- */
+
+static struct stats_snapshot *sum_up(char *bytes, size_t len, char why[STATS_WHY_MAX])
+{
+    struct stats_snapshot *snapshot = bytes ? stats_snapshot_of(bytes, len, why) : NULL;
+    free(bytes);
+    return snapshot;
+}
+
 struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_MAX])
 {
     int fd = shm_open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
@@ -314,9 +366,17 @@ struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_
     size_t len = 0;
     char *bytes = read_segment(fd, &len, why);
     os_file_close(fd);
-    struct stats_snapshot *snapshot = bytes ? stats_snapshot_of(bytes, len, why) : NULL;
-    free(bytes);
-    return snapshot;
+    return sum_up(bytes, len, why);
+}
+
+/* What has a descriptor is read by it: what could not be allocated is then zeros and no fault. */
+struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
+                                           char why[STATS_WHY_MAX])
+{
+    size_t len = 0;
+    char *bytes = segment->fd >= 0 ? read_segment(segment->fd, &len, why)
+                                   : copy_here(segment, &len, why);
+    return sum_up(bytes, len, why);
 }
 
 /* ---- durations ---- */

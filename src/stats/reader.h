@@ -37,6 +37,7 @@ struct stats_snapshot {
     char weir[16]; /* the version that serves */
     pid_t master;
     bool running;
+    enum stats_state state; /* what the master said last */
     int64_t started_s;
     uint64_t beat_ns, taken_bytes, unseen;
     uint64_t generation; /* the number of the one that serves; 0: none yet */
@@ -62,6 +63,10 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
 
 /* The same of the segment `name` ("/weir-..."). */
 struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_MAX]);
+
+/* The same of a segment that this process has, named or not. */
+struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
+                                           char why[STATS_WHY_MAX]);
 
 /* Accepts NULL. */
 void stats_snapshot_free(struct stats_snapshot *snapshot);

@@ -176,6 +176,7 @@ int stats_segment_borrow(struct stats_segment *segment, const char *name)
     const struct stats_header *header = stats_segment_header(segment);
     if (rc == 0 && (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0 ||
                     header->version != STATS_VERSION || header->layout != stats_layout() ||
+                    header->header_bytes != sizeof(*header) ||
                     header->block_bytes != sizeof(struct stats_block)))
         rc = -EPROTO;
     if (rc < 0)
@@ -230,6 +231,31 @@ void stats_segment_beat(const struct stats_segment *segment, uint64_t now_ns)
     if (segment->base)
         atomic_store_explicit(&stats_segment_header(segment)->beat_ns, now_ns,
                               memory_order_relaxed);
+}
+
+void stats_segment_tell(const struct stats_segment *segment, enum stats_state state)
+{
+    struct stats_header *header = stats_segment_header(segment);
+    if (header && header->master == (int32_t)getpid())
+        atomic_store(&header->state, (uint32_t)state);
+}
+
+enum stats_state stats_segment_state(const struct stats_segment *segment)
+{
+    uint32_t state = atomic_load(&stats_segment_header(segment)->state);
+    return state < STATS_STATES ? (enum stats_state)state : STATS_STARTING;
+}
+
+int stats_segment_only_read(struct stats_segment *segment)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", segment->fd);
+    int fd = segment->fd >= 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (segment->fd >= 0 && fd < 0)
+        return -errno;
+    os_file_close(segment->fd);
+    segment->fd = fd;
+    return mprotect(segment->base, STATS_SEGMENT_BYTES, PROT_READ) < 0 ? -errno : 0;
 }
 
 static void begin_story(struct stats_header *header)

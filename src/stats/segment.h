@@ -50,6 +50,9 @@ enum {
 };
 #define STATS_UNITS_MOST ((UINT64_C(1) << 38) - 1)
 
+/* What the master says of the server. */
+enum stats_state { STATS_STARTING, STATS_SERVING, STATS_STOPPING, STATS_STATES };
+
 typedef _Atomic uint64_t stats_cell;
 
 /* Buckets come in runs, one for each power of two, which are taken when first needed. */
@@ -117,6 +120,7 @@ struct stats_header {
     _Atomic uint64_t master_started; /* in ticks since boot, as /proc has it */
     int64_t started_s;
     _Atomic uint64_t beat_ns; /* the master was there, CLOCK_MONOTONIC */
+    _Atomic uint32_t state;   /* enum stats_state */
 
     /* Odd while the master writes what is below, up to the moments. */
     _Atomic uint32_t story;
@@ -183,6 +187,15 @@ uint32_t stats_segment_take(const struct stats_segment *segment, size_t bytes);
 
 /* It is still there. */
 void stats_segment_beat(const struct stats_segment *segment, uint64_t now_ns);
+
+/* The server starts, serves or stops. Of no effect where the segment is another master's. */
+void stats_segment_tell(const struct stats_segment *segment, enum stats_state state);
+
+/* What was told last. Any process. */
+enum stats_state stats_segment_state(const struct stats_segment *segment);
+
+/* From now on this process can read it and no more. 0 or -errno. */
+MUST_USE int stats_segment_only_read(struct stats_segment *segment);
 
 /* The place of a site by its name, given one if it has none. */
 unsigned stats_segment_site(const struct stats_segment *segment, const char *name);
