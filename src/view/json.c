@@ -244,6 +244,7 @@ void view_print_json(const struct view *view, FILE *out)
     add_number(&top, "pid", (uint64_t)s->master);
     next(&top);
     fprintf(out, "\"running\":%s", s->running ? "true" : "false");
+    add_text(&top, "state", view_state(view));
     add_number(&top, "started_unix_seconds", (uint64_t)s->started_s);
     add_number(&top, "read_unix_seconds", (uint64_t)view->read_s);
     add_seconds(&top, "read_monotonic_seconds", view->read_ns);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir stats --prometheus`: the text format 0.0.4. Names are those of
- * counters.def, with weir_ before and, for counters, _total behind.
+ * `weir stats --prometheus` and --openmetrics: the text format 0.0.4, and OpenMetrics 1.0,
+ * which differ in what is said about a family before its samples and in the end. Names
+ * are those of counters.def, with weir_ before and, for counters, _total behind.
  */
 #include "view/view.h"
+
+#include "base/span.h"
 
 #include <inttypes.h>
 
@@ -13,25 +16,48 @@ static const uint64_t bounds_us[] = {
     25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 60000000,
 };
 
-static void print_help(FILE *out, const char *name, const char *suffix, const char *type,
-                       const char *sentence)
+/* Where it goes, and in which of the two formats. */
+struct exposition {
+    FILE *out;
+    bool open;
+};
+
+/* OpenMetrics names a unit where the family's name ends in it. */
+static const char *unit_of(struct span family)
 {
-    fprintf(out, "# HELP weir_%s%s %s\n# TYPE weir_%s%s %s\n", name, suffix, sentence, name, suffix,
-            type);
+    return span_ends(family, SPAN("_seconds")) ? "seconds"
+           : span_ends(family, SPAN("_bytes")) ? "bytes"
+                                               : NULL;
 }
 
-static void print_number(FILE *out, const struct stats_counter_about *about, uint64_t value)
+/* In the older format the family of a counter has the name of its samples. */
+static void print_help(const struct exposition *to, const char *name, const char *suffix,
+                       const char *type, const char *sentence)
 {
+    char family[96];
+    bool bare = to->open && strcmp(suffix, "_total") == 0;
+    snprintf(family, sizeof(family), "weir_%s%s", name, bare ? "" : suffix);
+    const char *unit = to->open ? unit_of(span_text(family)) : NULL;
+    fprintf(to->out, "# HELP %s %s\n# TYPE %s %s\n", family, sentence, family, type);
+    if (unit)
+        fprintf(to->out, "# UNIT %s %s\n", family, unit);
+}
+
+static void print_number(const struct exposition *to, const struct stats_counter_about *about,
+                         uint64_t value)
+{
+    FILE *out = to->out;
     bool gauge = about->kind == STATS_KIND_GAUGE;
     const char *suffix = gauge ? "" : "_total";
-    print_help(out, about->name, suffix, gauge ? "gauge" : "counter", about->sentence);
+    print_help(to, about->name, suffix, gauge ? "gauge" : "counter", about->sentence);
     fprintf(out, "weir_%s%s %" PRIu64 "\n", about->name, suffix, value);
 }
 
-static void print_by_status(FILE *out, const struct stats_snapshot *s, const char *name,
-                            const char *sentence, unsigned first)
+static void print_by_status(const struct exposition *to, const struct stats_snapshot *s,
+                            const char *name, const char *sentence, unsigned first)
 {
-    print_help(out, name, "_total", "counter", sentence);
+    FILE *out = to->out;
+    print_help(to, name, "_total", "counter", sentence);
     for (unsigned i = 0; i < STATS_STATUSES; i++)
         fprintf(out, "weir_%s_total{status=\"%u\"} %" PRIu64 "\n", name, stats_statuses[i],
                 s->counter[first + i]);
@@ -54,9 +80,10 @@ static void print_seconds(FILE *out, uint64_t ns)
     fprintf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000, ns % 1000000000);
 }
 
+/* As OpenMetrics wants it: 0.5, 1.0 and not 1. */
 static void print_bound(FILE *out, uint64_t us)
 {
-    fprintf(out, "%g", (double)us / 1e6);
+    fprintf(out, us % 1000000 == 0 ? "%.1f" : "%g", (double)us / 1e6);
 }
 
 /* `site`: NULL for the whole. */
@@ -95,29 +122,31 @@ static void print_counts(FILE *out, const char *name, const char *site,
     }
 }
 
-static void print_durations(FILE *out, const struct stats_snapshot *s)
+static void print_durations(const struct exposition *to, const struct stats_snapshot *s)
 {
+    FILE *out = to->out;
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++) {
-        print_help(out, stats_histograms[i].name, "_seconds", "histogram",
+        print_help(to, stats_histograms[i].name, "_seconds", "histogram",
                    stats_histograms[i].sentence);
         print_counts(out, stats_histograms[i].name, NULL, &s->histogram[i]);
     }
-    print_help(out, "site_latency", "_seconds", "histogram", "Latency of each site's answers.");
+    print_help(to, "site_latency", "_seconds", "histogram", "Latency of each site's answers.");
     for (unsigned i = 0; i < s->site_count; i++)
         print_counts(out, "site_latency", s->site[i].name, &s->site[i].latency);
 }
 
-static void print_sites(FILE *out, const struct stats_snapshot *s)
+static void print_sites(const struct exposition *to, const struct stats_snapshot *s)
 {
-    print_help(out, "site_requests", "_total", "counter",
-               "Answers of each site, by class of status; of none, where the site is \"\".");
+    FILE *out = to->out;
+    print_help(to, "site_requests", "_total", "counter",
+               "Answers of each site, by class of status; of none, where the site is empty.");
     for (unsigned i = 0; i < s->site_count; i++)
         for (unsigned class = 0; class < 5; class ++) {
             fputs("weir_site_requests_total{site=", out);
             print_label(out, s->site[i].name);
             fprintf(out, ",class=\"%uxx\"} %" PRIu64 "\n", class + 1, s->site[i].by_class[class]);
         }
-    print_help(out, "site_body_bytes", "_total", "counter", "Bytes of bodies, of each site.");
+    print_help(to, "site_body_bytes", "_total", "counter", "Bytes of bodies, of each site.");
     for (unsigned i = 0; i < s->site_count; i++) {
         fputs("weir_site_body_bytes_total{site=", out);
         print_label(out, s->site[i].name);
@@ -125,43 +154,58 @@ static void print_sites(FILE *out, const struct stats_snapshot *s)
     }
 }
 
-static void print_usage(FILE *out, const struct view_usage *usage)
+static void print_usage(const struct exposition *to, const struct view_usage *usage)
 {
-    print_help(out, "processes", "", "gauge", "Processes of the server, the master included.");
+    FILE *out = to->out;
+    print_help(to, "processes", "", "gauge", "Processes of the server, the master included.");
     fprintf(out, "weir_processes %u\n", usage->processes);
-    print_help(out, "cpu_seconds", "_total", "counter", "CPU time, with that of ended processes.");
+    print_help(to, "cpu_seconds", "_total", "counter", "CPU time, with that of ended processes.");
     fputs("weir_cpu_seconds_total{mode=\"user\"} ", out);
     print_seconds(out, usage->user_ns);
     fputs("weir_cpu_seconds_total{mode=\"system\"} ", out);
     print_seconds(out, usage->system_ns);
-    print_help(out, "resident_bytes", "", "gauge",
+    print_help(to, "resident_bytes", "", "gauge",
                "Resident memory of all processes; what they share counts in each.");
     fprintf(out, "weir_resident_bytes %" PRIu64 "\n", usage->resident_bytes);
-    print_help(out, "descriptors", "", "gauge", "Open descriptors of all processes.");
+    print_help(to, "descriptors", "", "gauge", "Open descriptors of all processes.");
     fprintf(out, "weir_descriptors %" PRIu64 "\n", usage->files);
-    print_help(out, "descriptors_fullest", "", "gauge",
+    print_help(to, "descriptors_fullest", "", "gauge",
                "Open descriptors of the process that is nearest to its limit.");
     fprintf(out, "weir_descriptors_fullest %" PRIu64 "\n", usage->files_most);
-    print_help(out, "descriptors_fullest_limit", "", "gauge", "The limit of that process.");
+    print_help(to, "descriptors_fullest_limit", "", "gauge", "The limit of that process.");
     fprintf(out, "weir_descriptors_fullest_limit %" PRIu64 "\n", usage->files_limit);
+}
+
+static void print_all(const struct exposition *to, const struct view *view)
+{
+    FILE *out = to->out;
+    const struct stats_snapshot *s = view->snapshot;
+    print_help(to, "up", "", "gauge", "Whether the server runs.");
+    fprintf(out, "weir_up %d\n", s->running);
+    print_help(to, "started_seconds", "", "gauge", "When counting began, since 1970.");
+    fprintf(out, "weir_started_seconds %" PRId64 "\n", s->started_s);
+    for (unsigned i = 0; i < STATS_PAIRS; i++)
+        print_number(to, &stats_pairs[i].about, s->pair[i]);
+    for (unsigned i = 0; i < STATS_NAMED; i++)
+        print_number(to, &stats_counters[i], s->counter[i]);
+    print_by_status(to, s, "answers", "Answers by status.", STATS_STATUS_FIRST);
+    print_by_status(to, s, "unreadable", "What could not be read as a request, by status.",
+                    STATS_UNREADABLE_FIRST);
+    print_sites(to, s);
+    print_durations(to, s);
+    if (s->running)
+        print_usage(to, &view->usage);
 }
 
 void view_print_prometheus(const struct view *view, FILE *out)
 {
-    const struct stats_snapshot *s = view->snapshot;
-    print_help(out, "up", "", "gauge", "Whether the server runs.");
-    fprintf(out, "weir_up %d\n", s->running);
-    print_help(out, "started_seconds", "", "gauge", "When counting began, since 1970.");
-    fprintf(out, "weir_started_seconds %" PRId64 "\n", s->started_s);
-    for (unsigned i = 0; i < STATS_PAIRS; i++)
-        print_number(out, &stats_pairs[i].about, s->pair[i]);
-    for (unsigned i = 0; i < STATS_NAMED; i++)
-        print_number(out, &stats_counters[i], s->counter[i]);
-    print_by_status(out, s, "answers", "Answers by status.", STATS_STATUS_FIRST);
-    print_by_status(out, s, "unreadable", "What could not be read as a request, by status.",
-                    STATS_UNREADABLE_FIRST);
-    print_sites(out, s);
-    print_durations(out, s);
-    if (s->running)
-        print_usage(out, &view->usage);
+    const struct exposition to = { out, false };
+    print_all(&to, view);
+}
+
+void view_print_openmetrics(const struct view *view, FILE *out)
+{
+    const struct exposition to = { out, true };
+    print_all(&to, view);
+    fputs("# EOF\n", out);
 }

@@ -156,7 +156,7 @@ static void print_instance(const struct printer *p, const struct view *view)
     const struct stats_snapshot *s = view->snapshot;
     const struct stats_generation *g = &s->generations[s->generation % STATS_GENERATIONS_MAX];
     fprintf(p->out, "weir %s, process %d, %s\n", s->weir, (int)s->master,
-            s->running ? "running" : "dead: these are its last numbers");
+            s->running ? view_state(view) : "dead: these are its last numbers");
     print_time(p, "counting since", s->started_s);
     if (s->generation > 0) {
         print_name(p, "configuration");

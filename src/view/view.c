@@ -75,6 +75,16 @@ void view_init(struct view *view, struct stats_snapshot *snapshot)
     look_at_machine(view);
 }
 
+const char *view_state(const struct view *view)
+{
+    static const char *const names[STATS_STATES] = {
+        [STATS_STARTING] = "starting",
+        [STATS_SERVING] = "serving",
+        [STATS_STOPPING] = "stopping",
+    };
+    return names[view->snapshot->state];
+}
+
 void view_done(struct view *view)
 {
     stats_snapshot_free(view->snapshot);

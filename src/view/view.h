@@ -41,11 +41,15 @@ struct view {
 void view_init(struct view *view, struct stats_snapshot *snapshot);
 void view_done(struct view *view);
 
+/* "starting", "serving" or "stopping": what the master said last. */
+const char *view_state(const struct view *view);
+
 /* A table. With `explain`, a sentence for each number. */
 void view_print_text(const struct view *view, bool explain, FILE *out);
 
 /* As docs/stats-json.md says. */
 void view_print_json(const struct view *view, FILE *out);
 
-/* Prometheus's text format 0.0.4. */
+/* Prometheus's text format 0.0.4, and OpenMetrics 1.0. */
 void view_print_prometheus(const struct view *view, FILE *out);
+void view_print_openmetrics(const struct view *view, FILE *out);
