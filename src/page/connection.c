@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/connection.h"
+
+#include "os/file.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define MS_NS UINT64_C(1000000)
+
+static void wait_until(struct page_connection *c, enum page_phase phase, uint64_t now_ns,
+                       unsigned wait_ms)
+{
+    c->phase = phase;
+    c->due_ns = now_ns + wait_ms * MS_NS;
+}
+
+void page_connection_open(struct page_connection *c, int fd, bool guarded, uint64_t now_ns)
+{
+    c->fd = fd;
+    c->guarded = guarded;
+    c->request = (struct http_request){ 0 };
+    c->answer = (struct page_answer){ 0 };
+    c->in_len = c->sent = 0;
+    wait_until(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
+}
+
+void page_connection_close(struct page_connection *c, struct page_shared *shared)
+{
+    shared->streams -= c->answer.stream;
+    page_answer_drop(&c->answer);
+    c->answer.stream = false;
+    os_file_close(c->fd);
+    c->phase = PAGE_FREE;
+}
+
+short page_connection_events(const struct page_connection *c)
+{
+    return c->phase == PAGE_SENDING ? POLLOUT : POLLIN;
+}
+
+bool page_connection_is_idle(const struct page_connection *c)
+{
+    return c->phase == PAGE_STREAMING || (c->phase == PAGE_READING && c->in_len == 0);
+}
+
+/* ---- answers ---- */
+
+/* Whether the bytes that have come are a request, which then has its answer. */
+static bool find_request(struct page_connection *c, struct page_shared *shared, uint64_t now_ns)
+{
+    enum http_status status = HTTP_BAD_REQUEST;
+    if (c->in_len == 0)
+        return false;
+    switch (http_request_parse(&c->request, span_of(c->in, c->in_len), &status)) {
+    case HTTP_PARSE_MORE:
+        if (c->in_len < sizeof(c->in))
+            return false;
+        page_answer_status(&c->answer, HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE);
+        return true;
+    case HTTP_PARSE_FAILED:
+        page_answer_status(&c->answer, status);
+        return true;
+    case HTTP_PARSED:
+    default:
+        break;
+    }
+    page_answer_request(&c->answer, shared, &c->request, c->in, c->guarded, now_ns);
+    shared->streams += c->answer.stream;
+    c->in_len -= c->request.head_len;
+    memmove(c->in, c->in + c->request.head_len, c->in_len);
+    c->request = (struct http_request){ 0 };
+    return true;
+}
+
+static void begin_answer(struct page_connection *c, uint64_t now_ns)
+{
+    c->sent = 0;
+    wait_until(c, PAGE_SENDING, now_ns, PAGE_SEND_MS);
+}
+
+static void end_answer(struct page_connection *c, uint64_t now_ns)
+{
+    page_answer_drop(&c->answer);
+    c->answer.head_len = 0;
+    if (c->answer.stream) {
+        c->phase = PAGE_STREAMING;
+        c->due_ns = UINT64_MAX;
+    } else if (c->answer.close) {
+        (void)shutdown(c->fd, SHUT_WR); /* a client that is gone is as good */
+        wait_until(c, PAGE_LINGERING, now_ns, PAGE_LINGER_MS);
+    } else {
+        wait_until(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
+    }
+}
+
+/* ---- bytes ---- */
+
+/* Whether the connection goes on. */
+static bool receive(struct page_connection *c)
+{
+    bool throw_away = c->phase != PAGE_READING;
+    char *into = throw_away ? c->in : c->in + c->in_len;
+    size_t room = throw_away ? sizeof(c->in) : sizeof(c->in) - c->in_len;
+    ssize_t got = recv(c->fd, into, room, 0);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (got > 0 && !throw_away)
+        c->in_len += (size_t)got;
+    return got > 0;
+}
+
+/* Sends what there is. Whether the connection goes on. */
+static bool transmit(struct page_connection *c, uint64_t now_ns)
+{
+    struct page_answer *a = &c->answer;
+    size_t in_head = c->sent < a->head_len ? c->sent : a->head_len, in_body = c->sent - in_head;
+    struct iovec pieces[2] = {
+        { a->head + in_head, a->head_len - in_head },
+        { (char *)(uintptr_t)a->body.at + in_body, a->body.len - in_body },
+    };
+    struct msghdr message = { .msg_iov = pieces, .msg_iovlen = 2 };
+    ssize_t sent = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+    if (sent < 0)
+        return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
+    c->sent += (size_t)sent;
+    if (c->sent == a->head_len + a->body.len)
+        end_answer(c, now_ns);
+    return true;
+}
+
+/* ---- in the loop ---- */
+
+void page_connection_act(struct page_connection *c, struct page_shared *shared, short events,
+                         uint64_t now_ns)
+{
+    bool goes_on = now_ns < c->due_ns && (events & (POLLERR | POLLNVAL)) == 0;
+    if (goes_on && c->phase != PAGE_SENDING && (events & (POLLIN | POLLHUP)) != 0)
+        goes_on = receive(c);
+    if (goes_on && c->phase == PAGE_SENDING)
+        goes_on = transmit(c, now_ns);
+    while (goes_on && c->phase == PAGE_READING && find_request(c, shared, now_ns)) {
+        begin_answer(c, now_ns);
+        goes_on = transmit(c, now_ns);
+    }
+    if (!goes_on)
+        page_connection_close(c, shared);
+}
+
+void page_connection_tell(struct page_connection *c, struct page_shared *shared,
+                          struct page_text *event, uint64_t now_ns)
+{
+    if (c->phase != PAGE_STREAMING)
+        return;
+    c->answer.text = page_text_hold(event);
+    c->answer.body = span_of(event->bytes, event->len);
+    begin_answer(c, now_ns);
+    if (!transmit(c, now_ns))
+        page_connection_close(c, shared);
+}

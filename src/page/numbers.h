@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The statistics as they are sent: read from the segment and written down when
+ * somebody asks, at most some times a second, and then the same for all who ask.
+ */
+#pragma once
+
+#include "stats/segment.h"
+
+/* A text that several answers may be sending. */
+struct page_text {
+    unsigned holders;
+    size_t len;
+    char bytes[];
+};
+
+struct page_text *page_text_hold(struct page_text *text);
+
+/* Accepts NULL. */
+void page_text_drop(struct page_text *text);
+
+enum page_form { PAGE_JSON, PAGE_EVENT, PAGE_PROMETHEUS, PAGE_OPENMETRICS, PAGE_FORMS };
+
+struct page_numbers {
+    const struct stats_segment *segment; /* borrowed */
+    struct page_text *text[PAGE_FORMS];  /* NULL: not written yet */
+    uint64_t read_ns;                    /* when all of them were new; 0: never */
+};
+
+/* The numbers of now, or of a moment ago. Lends until the next call; who needs it longer holds it.
+ * NULL: they cannot be read, or there is no memory; told in the error log. */
+struct page_text *page_numbers_get(struct page_numbers *numbers, enum page_form form,
+                                   uint64_t now_ns);
+
+void page_numbers_done(struct page_numbers *numbers);

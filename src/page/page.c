@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Theory of operation. One thread waits with poll(2), which for some dozens of
+ * descriptors is as good as anything. When there is no room for another client, the one
+ * whose request has been awaited for longest makes room; where nobody waits so, the
+ * newcomer stays in the listener's queue.
+ */
+#include "page/page.h"
+
+#include "log/error.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/signal.h"
+#include "os/socket.h"
+#include "page/connection.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS_NS UINT64_C(1000000)
+
+enum { SIGNALS, END, FIXED };
+
+struct page {
+    const struct page_plan *plan;
+    struct page_shared shared;
+    struct page_connection *connections; /* PAGE_CONNECTIONS */
+    uint64_t tick_ns;                    /* when the next event is due */
+    uint64_t end_ns;                     /* when all has to be over; 0: it serves */
+    bool paused;                         /* no descriptor was to be had; until the next tick */
+};
+
+/* ---- clients ---- */
+
+static struct page_connection *find_free(struct page *page)
+{
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++)
+        if (page->connections[i].phase == PAGE_FREE)
+            return &page->connections[i];
+    return NULL;
+}
+
+static struct page_connection *longest_awaited(struct page *page)
+{
+    struct page_connection *found = NULL;
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
+        struct page_connection *c = &page->connections[i];
+        bool waits = c->phase == PAGE_READING || c->phase == PAGE_LINGERING;
+        if (waits && (!found || c->due_ns < found->due_ns))
+            found = c;
+    }
+    return found;
+}
+
+/* Without a password only this machine can ask, by a network or by a file. */
+static bool is_guarded(const struct page *page, int listener)
+{
+    struct os_socket_address address;
+    return !page->plan->password && os_socket_local(listener, &address) == 0 &&
+           address.storage.ss_family != AF_UNIX;
+}
+
+static void accept_clients(struct page *page, int listener, uint64_t now_ns)
+{
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
+        struct page_connection *c = find_free(page);
+        struct page_connection *other = c ? NULL : longest_awaited(page);
+        struct os_socket_address peer;
+        if (!c && !other)
+            return;
+        int fd = os_socket_accept(listener, &peer);
+        page->paused = fd < 0 && fd != -EAGAIN && fd != -EINTR;
+        if (fd < 0)
+            return;
+        if (other)
+            page_connection_close(other, &page->shared);
+        page_connection_open(c ? c : other, fd, is_guarded(page, listener), now_ns);
+    }
+}
+
+static bool has_room(struct page *page)
+{
+    return !page->paused && page->end_ns == 0 && (find_free(page) || longest_awaited(page));
+}
+
+/* ---- events ---- */
+
+static void tell_streams(struct page *page, uint64_t now_ns)
+{
+    bool waited_for = false;
+    for (unsigned i = 0; i < PAGE_CONNECTIONS && !waited_for; i++)
+        waited_for = page->connections[i].phase == PAGE_STREAMING;
+    struct page_text *event =
+        waited_for ? page_numbers_get(&page->shared.numbers, PAGE_EVENT, now_ns) : NULL;
+    for (unsigned i = 0; event && i < PAGE_CONNECTIONS; i++)
+        page_connection_tell(&page->connections[i], &page->shared, event, now_ns);
+}
+
+/* The first one at once, the others each second, all at the same moments. */
+static void tell_new_stream(struct page *page, struct page_connection *c, uint64_t now_ns)
+{
+    struct page_text *event = page_numbers_get(&page->shared.numbers, PAGE_EVENT, now_ns);
+    if (event)
+        page_connection_tell(c, &page->shared, event, now_ns);
+}
+
+static void act(struct page *page, struct page_connection *c, short events, uint64_t now_ns)
+{
+    bool streamed = c->answer.stream;
+    page_connection_act(c, &page->shared, events, now_ns);
+    if (!streamed && c->phase == PAGE_STREAMING)
+        tell_new_stream(page, c, now_ns);
+}
+
+/* ---- time ---- */
+
+static void begin_end(struct page *page, uint64_t now_ns)
+{
+    if (page->end_ns == 0)
+        page->end_ns = now_ns + PAGE_ENDING_MS * MS_NS;
+}
+
+/* Whether something is left to be done. */
+static bool finish(struct page *page, uint64_t now_ns)
+{
+    bool left = false;
+    if (page->end_ns == 0)
+        return true;
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
+        struct page_connection *c = &page->connections[i];
+        if (c->phase == PAGE_FREE)
+            continue;
+        if (page_connection_is_idle(c) || now_ns >= page->end_ns)
+            page_connection_close(c, &page->shared);
+        else
+            left = true;
+    }
+    return left;
+}
+
+static uint64_t due_ns(const struct page *page)
+{
+    uint64_t due = page->end_ns ? page->end_ns : UINT64_MAX;
+    bool ticks = page->paused;
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
+        const struct page_connection *c = &page->connections[i];
+        if (c->phase != PAGE_FREE && c->due_ns < due)
+            due = c->due_ns;
+        ticks = ticks || (c->phase != PAGE_FREE && c->answer.stream);
+    }
+    return ticks && page->tick_ns < due ? page->tick_ns : due;
+}
+
+static void tick(struct page *page, uint64_t now_ns)
+{
+    if (now_ns < page->tick_ns)
+        return;
+    page->tick_ns = now_ns - now_ns % OS_CLOCK_SECOND + OS_CLOCK_SECOND;
+    page->paused = false;
+    tell_streams(page, now_ns);
+}
+
+/* ---- the loop ---- */
+
+static void read_signals(struct page *page, uint64_t now_ns)
+{
+    int signal;
+    while ((signal = os_signal_read(page->plan->signal_fd)) > 0) {
+        if (signal == SIGTERM || signal == SIGQUIT)
+            begin_end(page, now_ns);
+        if (signal == SIGUSR1 && log_error_reopen() < 0)
+            log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
+    }
+}
+
+static void collect(struct page *page, struct pollfd *ends)
+{
+    const struct page_plan *plan = page->plan;
+    bool room = has_room(page);
+    ends[SIGNALS] = (struct pollfd){ .fd = plan->signal_fd, .events = POLLIN };
+    ends[END] = (struct pollfd){ .fd = page->end_ns ? -1 : plan->end_fd, .events = POLLIN };
+    ends += FIXED;
+    for (size_t i = 0; i < plan->listener_count; i++)
+        ends[i] = (struct pollfd){ .fd = room ? plan->listeners[i] : -1, .events = POLLIN };
+    ends += plan->listener_count;
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
+        const struct page_connection *c = &page->connections[i];
+        ends[i] = (struct pollfd){ .fd = c->phase == PAGE_FREE ? -1 : c->fd,
+                                   .events = page_connection_events(c) };
+    }
+}
+
+static void serve(struct page *page, const struct pollfd *ends)
+{
+    const struct page_plan *plan = page->plan;
+    uint64_t now_ns = os_clock_now_ns();
+    if (ends[SIGNALS].revents)
+        read_signals(page, now_ns);
+    if (ends[END].revents)
+        begin_end(page, now_ns);
+    const struct pollfd *clients = ends + FIXED + plan->listener_count;
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++)
+        if (page->connections[i].phase != PAGE_FREE &&
+            (clients[i].revents || now_ns >= page->connections[i].due_ns))
+            act(page, &page->connections[i], clients[i].revents, now_ns);
+    tick(page, now_ns);
+    for (size_t i = 0; i < plan->listener_count; i++)
+        if (ends[FIXED + i].revents && page->end_ns == 0)
+            accept_clients(page, plan->listeners[i], now_ns);
+}
+
+static int run(struct page *page)
+{
+    size_t count = FIXED + page->plan->listener_count + PAGE_CONNECTIONS;
+    struct pollfd *ends = calloc(count, sizeof(*ends));
+    page->connections = calloc(PAGE_CONNECTIONS, sizeof(*page->connections));
+    int rc = ends && page->connections ? 0 : -ENOMEM;
+    while (rc == 0 && finish(page, os_clock_now_ns())) {
+        collect(page, ends);
+        if (poll(ends, count, os_clock_wait_ms(due_ns(page))) < 0)
+            memset(ends, 0, count * sizeof(*ends)); /* interrupted: time may have passed */
+        serve(page, ends);
+    }
+    free(page->connections);
+    free(ends);
+    return rc;
+}
+
+int page_run(const struct page_plan *plan)
+{
+    struct page page = { .plan = plan };
+    page.shared.segment = page.shared.numbers.segment = plan->segment;
+    page.shared.streams_max = PAGE_STREAMS;
+    int rc = page_password_init(&page.shared.password, plan->password);
+    if (rc == 0)
+        rc = run(&page);
+    page_numbers_done(&page.shared.numbers);
+    if (rc < 0)
+        log_error(LOG_ERROR, "the statistics page cannot be served: %s", strerror(-rc));
+    return rc < 0 ? 1 : 0;
+}
