@@ -72,6 +72,9 @@ struct config {
     const char *control;    /* path of the control socket, "auto" or "off" */
     bool server_header;
     bool stats;
+    const char *const *stats_listen; /* as `listen`, of the statistics page; empty: there is none */
+    bool stats_listen_by_default;    /* nobody chose it: if its port is taken, another will do */
+    const char *stats_password;      /* hash of crypt(3), as it was written; or NULL */
     const struct config_site *sites;
     unsigned site_count;
 };

@@ -10,6 +10,8 @@ enum { NAME_WIDTH = 16, VALUE_WIDTH_MAX = 44 };
 
 static const char *shown_text(const struct config_setting *setting, const struct config_item *item)
 {
+    if (item && setting->kind == CONFIG_HASH)
+        return "(hidden)"; /* what is shown here is sent to others for help */
     return item ? item->text : setting->fallback;
 }
 

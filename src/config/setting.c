@@ -76,6 +76,7 @@ static const struct {
     bool commas;
 } kinds[] = {
     [CONFIG_LISTEN] = { "ADDRESS", NULL, true, true },
+    [CONFIG_PAGE] = { "ADDRESS|off", NULL, true, true },
     [CONFIG_HOST] = { "HOST", NULL, true, true },
     [CONFIG_NAME] = { "NAME", NULL, true, true },
     [CONFIG_HEADER] = { "'NAME: VALUE'", NULL, true, false },
@@ -92,6 +93,7 @@ static const struct {
     [CONFIG_POOL] = { "park|sticky", pool_policies, false, false },
     [CONFIG_WORD] = { "NAME", NULL, false, false },
     [CONFIG_USER] = { "USER", NULL, false, false },
+    [CONFIG_HASH] = { "HASH", NULL, false, false },
     [CONFIG_COUNT] = { "N|auto", NULL, false, false },
     [CONFIG_ENTRIES] = { "N", NULL, false, false },
     [CONFIG_SIZE] = { "SIZE", NULL, false, false },

@@ -13,6 +13,7 @@
 /* How a setting is written. */
 enum config_kind {
     CONFIG_LISTEN,     /* list of addresses */
+    CONFIG_PAGE,       /* the same, or off */
     CONFIG_HOST,       /* list of host names */
     CONFIG_NAME,       /* list of file names */
     CONFIG_HEADER,     /* list of header lines, one at a time */
@@ -29,6 +30,7 @@ enum config_kind {
     CONFIG_POOL,
     CONFIG_WORD,     /* a name of the kernel's */
     CONFIG_USER,     /* a name of the system's */
+    CONFIG_HASH,     /* of crypt(3) */
     CONFIG_COUNT,    /* unsigned; `auto` is 0 */
     CONFIG_ENTRIES,  /* uint64_t, at least 1 */
     CONFIG_SIZE,     /* uint64_t bytes */

@@ -58,9 +58,9 @@ static void set_one(struct config_store *store, struct config_section_values *va
         take_up(store, end, canonical, origin);
         return;
     }
-    bool may_repeat =
-        setting->kind == CONFIG_HEADER ||
-        (setting->kind == CONFIG_LISTEN && config_listen_is_any_port(span_text(canonical)));
+    bool may_repeat = setting->kind == CONFIG_HEADER ||
+                      ((setting->kind == CONFIG_LISTEN || setting->kind == CONFIG_PAGE) &&
+                       config_listen_is_any_port(span_text(canonical)));
     for (; *end; end = &(*end)->next) {
         if (may_repeat || strcmp((*end)->text, canonical) != 0)
             continue;
@@ -122,6 +122,11 @@ void config_store_build(struct config_store *store)
     build_section(store, &store->server, config);
     const struct config_item *listen = store->server.items[SETTING_listen];
     config->listen_by_default = listen && listen->origin.layer == CONFIG_BY_DEFAULT;
+    const struct config_item *page = store->server.items[SETTING_stats_listen];
+    config->stats_listen_by_default = page && page->origin.layer == CONFIG_BY_DEFAULT;
+    bool off = !config->stats || (page && strcmp(page->text, "off") == 0);
+    if (off) /* an empty list */
+        config->stats_listen = config_arena_take(&store->arena, sizeof(*config->stats_listen));
 
     unsigned count = 0;
     for (const struct config_section_values *site = store->sites; site; site = site->next)

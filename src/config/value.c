@@ -256,6 +256,23 @@ static bool check_listen(struct span text, struct span folder, struct config_are
     return true;
 }
 
+/* The form that all methods of today have: $method$...$... */
+static bool check_hash(struct span text, struct config_reason *ret_reason)
+{
+    enum { HASH_MAX = 383 }; /* CRYPT_OUTPUT_SIZE, without its NUL */
+    bool good = text.len <= HASH_MAX && text.at[0] == '$';
+    size_t dollars = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = ascii_lower(text.at[i]);
+        dollars += c == '$';
+        good = good &&
+               ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("./$=,+-", c)));
+    }
+    return (good && dollars >= 3) ||
+           config_refuse(ret_reason,
+                         "this is not the hash of a password; `weir password` makes one");
+}
+
 /* ---- all of them ---- */
 
 static bool check_by_kind(const struct config_setting *setting, struct span text,
@@ -263,8 +280,14 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
                           struct config_reason *ret_reason)
 {
     switch (setting->kind) {
+    case CONFIG_PAGE:
+        if (span_equal(text, SPAN("off")))
+            return true;
+        return check_listen(text, folder, arena, ret_text, ret_reason);
     case CONFIG_LISTEN:
         return check_listen(text, folder, arena, ret_text, ret_reason);
+    case CONFIG_HASH:
+        return check_hash(text, ret_reason);
     case CONFIG_HOST:
         return config_host_check(text, arena, ret_text, ret_reason);
     case CONFIG_HEADER:
@@ -328,6 +351,7 @@ void config_value_store(const struct config_setting *setting, const char *const 
     bool good = true;
     switch (setting->kind) {
     case CONFIG_LISTEN:
+    case CONFIG_PAGE:
     case CONFIG_HOST:
     case CONFIG_NAME:
     case CONFIG_HEADER:
@@ -346,6 +370,7 @@ void config_value_store(const struct config_setting *setting, const char *const 
     case CONFIG_POOL:
     case CONFIG_WORD:
     case CONFIG_USER:
+    case CONFIG_HASH:
         *(const char **)(void *)field = texts[0];
         break;
     case CONFIG_COUNT:

@@ -337,6 +337,38 @@ static void check_congestion(struct config_store *store)
                            label(store, SETTING_congestion, item->origin), item->text, words);
 }
 
+static bool is_the_address(const struct config_item *list, const struct config_item *item)
+{
+    while (list && strcmp(list->text, item->text) != 0)
+        list = list->next;
+    return list && !config_listen_is_any_port(span_text(item->text));
+}
+
+static void check_page(struct config_store *store)
+{
+    const struct config_item *first = value_of(&store->server, SETTING_stats_listen);
+    const struct config_item *password = value_of(&store->server, SETTING_stats_password);
+    if (!is_on(&store->server, SETTING_stats))
+        return;
+    for (const struct config_item *item = first; item; item = item->next) {
+        const char *name = label(store, SETTING_stats_listen, item->origin);
+        if (strcmp(item->text, "off") == 0 && (item != first || item->next))
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`off` and an address are two answers; choose one", name);
+        else if (is_the_address(value_of(&store->server, SETTING_listen), item))
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`%s` is an address of `listen`; the statistics page needs one "
+                                 "of its own",
+                                 name, item->text);
+        else if (strcmp(item->text, "off") != 0 && !password &&
+                 config_listen_is_public(span_text(item->text)))
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`%s` can be reached from other machines, so it needs a "
+                                 "stats-password (`weir password` makes one); or write 127.0.0.1",
+                                 name, item->text);
+    }
+}
+
 void config_verify(struct config_store *store, const struct config_request *request)
 {
     for (const struct config_section_values *site = store->sites; site; site = site->next)
@@ -353,4 +385,5 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_cache(store);
     check_user(store);
     check_congestion(store);
+    check_page(store);
 }

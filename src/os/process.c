@@ -34,6 +34,11 @@ size_t os_process_raise_files(void)
     return (size_t)(setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before);
 }
 
+void os_process_name(const char *name)
+{
+    (void)prctl(PR_SET_NAME, name); /* without it, it goes by another */
+}
+
 int os_process_end_with_parent(int signal, pid_t parent)
 {
     if (prctl(PR_SET_PDEATHSIG, signal) < 0)

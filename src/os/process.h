@@ -16,6 +16,9 @@ unsigned os_process_cpus(void);
 /* Raises the limit of open files as far as it may go; returns the limit in force. */
 size_t os_process_raise_files(void);
 
+/* What `ps` and /proc/PID/comm show, at most 15 bytes. */
+void os_process_name(const char *name);
+
 /* Asks for `signal` when the parent dies; -ESRCH when `parent` is already gone. */
 MUST_USE int os_process_end_with_parent(int signal, pid_t parent);
 

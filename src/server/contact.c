@@ -192,27 +192,43 @@ void server_contact_stopping(struct server_contact *contact)
 
 /* ---- the binary ---- */
 
-static const char *name_of(const struct server_address *address)
+static const char *name_of(const struct server_address *address, bool page)
 {
+    bool any = !os_socket_same(&address->asked, &address->got);
+    if (page)
+        return any ? SERVER_INHERITED_PAGE_ANY : SERVER_INHERITED_PAGE;
     if (address->managed)
         return SERVER_INHERITED_MANAGER;
-    return os_socket_same(&address->asked, &address->got) ? SERVER_INHERITED_OWN
-                                                          : SERVER_INHERITED_ANY;
+    return any ? SERVER_INHERITED_ANY : SERVER_INHERITED_OWN;
+}
+
+static size_t count_listening(const struct server_addresses *addresses)
+{
+    size_t count = 0;
+    for (const struct server_address *a = addresses->first; a; a = a->next)
+        count += a->listening;
+    return count;
+}
+
+static size_t add_listening(struct server_upgrade_descriptor *all, size_t count,
+                            const struct server_addresses *addresses, bool page)
+{
+    for (const struct server_address *a = addresses->first; all && a; a = a->next)
+        for (size_t i = 0; i < a->listening; i++)
+            all[count++] = (struct server_upgrade_descriptor){ a->fd[i], name_of(a, page) };
+    return count;
 }
 
 /* Every socket that listens. */
 static struct server_upgrade_descriptor *list(const struct server_contact *contact,
                                               const struct server_addresses *addresses,
+                                              const struct server_addresses *page,
                                               size_t *ret_count)
 {
-    size_t count = 1;
-    for (const struct server_address *a = addresses->first; a; a = a->next)
-        count += a->listening;
+    size_t count = 1 + count_listening(addresses) + count_listening(page);
     struct server_upgrade_descriptor *all = calloc(count, sizeof(*all));
-    count = 0;
-    for (const struct server_address *a = addresses->first; all && a; a = a->next)
-        for (size_t i = 0; i < a->listening; i++)
-            all[count++] = (struct server_upgrade_descriptor){ a->fd[i], name_of(a) };
+    count = add_listening(all, 0, addresses, false);
+    count = add_listening(all, count, page, true);
     int control_fd = server_control_listener(contact->control);
     if (all && control_fd >= 0)
         all[count++] = (struct server_upgrade_descriptor){ control_fd, SERVER_INHERITED_CONTROL };
@@ -221,7 +237,8 @@ static struct server_upgrade_descriptor *list(const struct server_contact *conta
 }
 
 void server_contact_upgrade(struct server_contact *contact,
-                            const struct server_addresses *addresses)
+                            const struct server_addresses *addresses,
+                            const struct server_addresses *page)
 {
     size_t count;
     if (server_contact_is_upgrading(contact)) {
@@ -229,7 +246,7 @@ void server_contact_upgrade(struct server_contact *contact,
                   (int)contact->upgrade.pid);
         return;
     }
-    struct server_upgrade_descriptor *all = list(contact, addresses, &count);
+    struct server_upgrade_descriptor *all = list(contact, addresses, page, &count);
     int rc = all ? server_upgrade_begin(&contact->upgrade, all, count) : -ENOMEM;
     free(all);
     if (rc < 0) {

@@ -64,7 +64,7 @@ struct server_generation {
 };
 
 /* What a new worker process of `g` does with what it inherits of the master and is
- * not its generation's: lets go of it. */
+ * not its generation's: lets go of it. The process of the statistics page is of none: NULL. */
 struct server_generation_host {
     void (*leave)(void *context, const struct server_generation *g);
     void *context;

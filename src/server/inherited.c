@@ -56,9 +56,13 @@ static void forget_environment(void)
 static int take_listener(struct server_inherited *in, int fd, struct span name)
 {
     struct server_inherited_socket *socket = &in->sockets[in->count];
-    bool any = span_equal(name, SPAN(SERVER_INHERITED_ANY));
-    bool own = any || span_equal(name, SPAN(SERVER_INHERITED_OWN));
-    *socket = (struct server_inherited_socket){ .fd = fd, .managed = !own, .any_port = any };
+    bool page_any = span_equal(name, SPAN(SERVER_INHERITED_PAGE_ANY));
+    bool page = page_any || span_equal(name, SPAN(SERVER_INHERITED_PAGE));
+    bool any = page_any || span_equal(name, SPAN(SERVER_INHERITED_ANY));
+    bool own = page || any || span_equal(name, SPAN(SERVER_INHERITED_OWN));
+    *socket = (struct server_inherited_socket){
+        .fd = fd, .managed = !own, .any_port = any, .page = page
+    };
     int rc = os_socket_adopt(fd);
     if (rc == 0)
         rc = os_socket_local(fd, &socket->address);

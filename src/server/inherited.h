@@ -14,17 +14,20 @@
 #include <stddef.h>
 
 /* Names of descriptors from a predecessor. Any other name is a manager's. */
-#define SERVER_INHERITED_OWN     "own"     /* a listener that weir itself opened */
-#define SERVER_INHERITED_ANY     "any"     /* the same, for an address with port 0 */
-#define SERVER_INHERITED_READY   "ready"   /* in place of --ready-fd */
-#define SERVER_INHERITED_CONTROL "control" /* the control socket, where its path is fixed */
-#define SERVER_INHERITED_MANAGER "manager" /* a listener that a predecessor got from a manager */
+#define SERVER_INHERITED_OWN      "own"      /* a listener that weir itself opened */
+#define SERVER_INHERITED_ANY      "any"      /* the same, for an address with port 0 */
+#define SERVER_INHERITED_PAGE     "page"     /* a listener of the statistics page */
+#define SERVER_INHERITED_PAGE_ANY "page-any" /* the same, for an address with port 0 */
+#define SERVER_INHERITED_READY    "ready"    /* in place of --ready-fd */
+#define SERVER_INHERITED_CONTROL  "control"  /* the control socket, where its path is fixed */
+#define SERVER_INHERITED_MANAGER  "manager"  /* a listener that a predecessor got from a manager */
 
 struct server_inherited_socket {
     int fd;
     struct os_socket_address address;
     bool managed;  /* a service manager opened it, and keeps it */
     bool any_port; /* port 0 was asked for */
+    bool page;     /* it is the statistics page's */
 };
 
 struct server_inherited {

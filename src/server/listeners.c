@@ -318,11 +318,12 @@ static int adopt(struct server_addresses *addresses, const struct server_inherit
 }
 
 int server_addresses_adopt(struct server_addresses *addresses,
-                           const struct server_inherited *inherited)
+                           const struct server_inherited *inherited, bool page)
 {
     int rc = 0;
     for (size_t i = 0; i < inherited->count && rc == 0; i++)
-        rc = adopt(addresses, &inherited->sockets[i]);
+        if (inherited->sockets[i].page == page)
+            rc = adopt(addresses, &inherited->sockets[i]);
     return rc;
 }
 

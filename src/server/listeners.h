@@ -42,10 +42,10 @@ struct server_addresses {
     bool handed_over; /* a successor has them all: socket files stay */
 };
 
-/* Takes over listeners that were passed in, whose addresses then need not be opened.
- * 0 or -errno. Before the first generation. */
+/* Takes over listeners that were passed in, those of the statistics page or the others, whose
+ * addresses then need not be opened. 0 or -errno. Before the first generation. */
 MUST_USE int server_addresses_adopt(struct server_addresses *addresses,
-                                    const struct server_inherited *inherited);
+                                    const struct server_inherited *inherited, bool page);
 
 /* Closes adopted listeners that nobody uses, and says so. After the first generation. */
 void server_addresses_settle(struct server_addresses *addresses);

@@ -31,6 +31,8 @@
 #include "os/signal.h"
 #include "server/contact.h"
 #include "server/generation.h"
+#include "server/logs.h"
+#include "server/page.h"
 #include "server/pidfile.h"
 #include "server/stats.h"
 #include "server/summary.h"
@@ -45,8 +47,7 @@
 
 enum {
     GENERATIONS_MAX = 32, /* that are there at once; a further reload is refused */
-    RELOAD_MAX_S = 60,    /* for the workers of a reload to get ready */
-    LOCK_AGAIN_MS = 50    /* until a pid file is tried again that a predecessor has locked */
+    RELOAD_MAX_S = 60     /* for the workers of a reload to get ready */
 };
 
 struct master {
@@ -59,6 +60,7 @@ struct master {
     struct server_pidfiles pidfiles;
     struct server_contact contact;
     struct server_stats stats;
+    struct server_page page;
     int signal_fd;
     bool has_terminal;
     bool announced; /* it has served, and whoever started it was told */
@@ -66,14 +68,13 @@ struct master {
     bool failed;
     bool reload_again; /* asked for while one was under way */
 
-    /* What is wrong, for whoever asked for the reload that is under way: lines as
-     * `weir check` prints them. NULL: there is none. */
+    /* What is wrong, for whoever asked for the reload under way, in lines; NULL: there is none. */
     FILE *report;
     char *report_text;
     size_t report_len;
 };
 
-/* In a new worker process. */
+/* In a new worker process, or that of the statistics page. */
 static void leave(void *context, const struct server_generation *g)
 {
     struct master *m = context;
@@ -83,6 +84,10 @@ static void leave(void *context, const struct server_generation *g)
     for (struct server_generation *other = m->generations; other; other = other->next)
         if (other != g)
             server_generation_leave(other);
+    if (g)
+        server_page_leave(&m->page);
+    else
+        server_addresses_leave(&m->addresses, NULL, 0);
 }
 
 /* ---- telling that it serves ---- */
@@ -93,10 +98,9 @@ static void announce(struct master *m, const struct server_generation *g)
     server_summary_describe(g, text);
     m->announced = true;
     server_addresses_settle(&m->addresses);
-    if (!m->launch->quiet) {
-        (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
-        fprintf(stderr, "%s; stop with Ctrl-C\n", text);
-    }
+    server_addresses_settle(&m->page.addresses);
+    if (!m->launch->quiet)
+        server_summary_print(g, &m->page.now.listeners, text);
     server_contact_serving(&m->contact, &g->listeners, text);
 }
 
@@ -133,21 +137,20 @@ static void now_serving(struct master *m)
         announce(m, m->serving);
 }
 
-/* Sees to it that no other server has the file; it is written once this one serves. */
-static void claim_pidfile(struct master *m, struct server_generation *g)
+/* Takes what other servers may have: the pid file, which is written once this one serves, and the
+ * addresses of the statistics page. That shows from the first on how the server starts. */
+static void claim(struct master *m, struct server_generation *g)
 {
     char why[LOG_ERROR_LINE_MAX];
-    if (!g->failed && server_pidfile_prepare(&m->pidfiles, g->config->pid_file,
-                                             m->contact.predecessor, why, sizeof(why)) < 0)
+    pid_t predecessor = m->contact.predecessor;
+    if (!g->failed && server_pidfile_prepare(&m->pidfiles, g->config->pid_file, predecessor, why,
+                                             sizeof(why)) < 0)
         server_generation_fail(g, why);
-}
-
-static void write_pidfile(struct master *m, const struct server_generation *g)
-{
-    int rc = server_pidfile_commit(&m->pidfiles, g->config->pid_file);
-    if (rc < 0)
-        log_error(LOG_ERROR, "cannot write the pid file %s: %s", g->config->pid_file,
-                  strerror(-rc));
+    server_stats_use(&m->stats, g->config, predecessor);
+    if (!g->failed && server_page_prepare(&m->page, &m->stats, g->config, why, sizeof(why)) < 0)
+        server_generation_fail(g, why);
+    if (!m->announced && predecessor == 0)
+        server_page_commit(&m->page);
 }
 
 static void refuse_generation(struct master *m, const char *why)
@@ -166,6 +169,7 @@ static void give_up(struct master *m)
 {
     struct server_generation *g = m->starting;
     server_pidfile_cancel(&m->pidfiles);
+    server_page_cancel(&m->page);
     m->starting = NULL;
     refuse_generation(m, g->why);
     server_generation_end(g, &m->addresses);
@@ -181,7 +185,8 @@ static void change_over(struct master *m)
     }
     m->serving = m->starting;
     m->starting = NULL;
-    write_pidfile(m, m->serving);
+    server_pidfile_commit(&m->pidfiles, m->serving->config->pid_file);
+    server_page_commit(&m->page);
     if (old)
         server_generation_drain(old, &m->addresses);
     now_serving(m);
@@ -213,8 +218,7 @@ static void start_generation(struct master *m, struct config_store *store)
     m->starting = g;
     if (!m->announced)
         server_generation_use_error_log(g);
-    claim_pidfile(m, g);
-    server_stats_use(&m->stats, g->config, m->contact.predecessor);
+    claim(m, g);
     uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * OS_CLOCK_SECOND : 0;
     if (!g->failed)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
@@ -265,6 +269,8 @@ static void begin_stop(struct master *m, bool drain)
     m->stopping = true;
     m->reload_again = false;
     m->starting = NULL;
+    server_page_cancel(&m->page);
+    server_stats_stopping(&m->stats);
     server_contact_abandon(&m->contact);
     if (m->report) {
         fprintf(m->report, "weir: the server is stopping\n");
@@ -285,13 +291,14 @@ static void begin_upgrade(struct master *m)
     if (m->stopping || m->starting)
         log_error(LOG_WARNING, "SIGUSR2: not while the server starts, reloads or stops");
     else
-        server_contact_upgrade(&m->contact, &m->addresses);
+        server_contact_upgrade(&m->contact, &m->addresses, &m->page.addresses);
 }
 
 /* A successor serves, on the same sockets. */
 static void hand_over(struct master *m)
 {
     m->addresses.handed_over = true;
+    server_page_hand_over(&m->page);
     server_pidfile_leave(&m->pidfiles); /* it says who the successor is */
     begin_stop(m, true);
 }
@@ -318,23 +325,13 @@ static const struct server_listeners *asked_for_listeners(void *master)
 
 /* ---- signals ---- */
 
-static void reopen_logs(struct master *m)
-{
-    if (log_error_reopen() < 0)
-        log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
-    for (struct server_generation *g = m->generations; g; g = g->next) {
-        int rc = log_access_reopen(&g->access_log);
-        if (rc < 0)
-            log_error(LOG_ERROR, "cannot reopen the access log: %s", strerror(-rc));
-        server_generation_signal(g, SIGUSR1);
-    }
-}
-
 static void reap(struct master *m)
 {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (server_page_reap(&m->page, pid, status))
+            continue;
         server_stats_reaped(&m->stats, pid, status);
         struct server_generation *g = m->generations;
         while (g && !server_generation_reap(g, pid, status))
@@ -353,7 +350,7 @@ static void take_signal(struct master *m, int signal)
         begin_stop(m, false);
         return;
     case SIGUSR1:
-        reopen_logs(m);
+        server_logs_reopen(m->generations, &m->page);
         return;
     case SIGHUP:
         if (m->has_terminal)
@@ -363,8 +360,6 @@ static void take_signal(struct master *m, int signal)
         return;
     case SIGUSR2:
         begin_upgrade(m);
-        return;
-    default:
         return;
     }
 }
@@ -411,9 +406,10 @@ static void act_on(struct master *m, int fd)
 
 static int wait_ms(struct master *m)
 {
-    uint64_t due = server_stats_tick(&m->stats, &m->addresses, server_contact_due_ns(&m->contact));
-    if (m->pidfiles.now.unlocked)
-        due = os_clock_now_ns() + LOCK_AGAIN_MS * (OS_CLOCK_SECOND / 1000);
+    uint64_t due = server_contact_due_ns(&m->contact);
+    due = server_stats_tick(&m->stats, &m->addresses, due);
+    due = server_page_tick(&m->page, &m->host, due);
+    due = server_pidfile_tick(&m->pidfiles, due);
     for (const struct server_generation *g = m->generations; g; g = g->next) {
         uint64_t its = server_generation_due_ns(g);
         due = its < due ? its : due;
@@ -446,7 +442,6 @@ static void supervise(struct master *m)
         for (struct server_generation *g = m->generations; g; g = g->next)
             server_generation_tick(g, &m->addresses, &m->host);
         follow_starting(m);
-        server_pidfile_lock(&m->pidfiles);
         bury(m);
         if (!m->generations)
             break;
@@ -472,12 +467,16 @@ static int open_contact(struct master *m, const struct server_contact_master *as
         return m->signal_fd;
     }
     int rc = server_contact_open(&m->contact, asked, m->launch->ready_fd);
-    return rc < 0 ? rc : server_addresses_adopt(&m->addresses, &m->contact.inherited);
+    if (rc == 0)
+        rc = server_addresses_adopt(&m->addresses, &m->contact.inherited, false);
+    return rc < 0 ? rc : server_addresses_adopt(&m->page.addresses, &m->contact.inherited, true);
 }
 
 int server_run(struct config_store *store, const struct server_launch *launch)
 {
-    struct master m = { .launch = launch, .has_terminal = isatty(STDERR_FILENO) == 1 };
+    struct master m = { .launch = launch,
+                        .has_terminal = isatty(STDERR_FILENO) == 1,
+                        .page = SERVER_PAGE_NONE };
     const struct server_contact_master asked = { .reload = asked_to_reload,
                                                  .stop = asked_to_stop,
                                                  .serving = asked_for_listeners,
@@ -491,6 +490,7 @@ int server_run(struct config_store *store, const struct server_launch *launch)
     if (m.starting)
         server_contact_listen(&m.contact, m.starting->config->control);
     supervise(&m);
+    server_page_end(&m.page);
     server_stats_end(&m.stats);
     server_pidfile_remove(&m.pidfiles);
     server_contact_close(&m.contact);

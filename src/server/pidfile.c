@@ -7,6 +7,8 @@
  */
 #include "server/pidfile.h"
 
+#include "log/error.h"
+#include "os/clock.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -123,6 +125,8 @@ static void remove_file(struct server_pidfile *file)
     leave(file);
 }
 
+enum { LOCK_AGAIN_MS = 50 }; /* until a file is tried again that a predecessor has locked */
+
 /* ---- one, and the next ---- */
 
 int server_pidfile_prepare(struct server_pidfiles *files, const char *path, pid_t predecessor,
@@ -133,14 +137,16 @@ int server_pidfile_prepare(struct server_pidfiles *files, const char *path, pid_
     return claim(&files->next, path, predecessor, why, size);
 }
 
-int server_pidfile_commit(struct server_pidfiles *files, const char *path)
+void server_pidfile_commit(struct server_pidfiles *files, const char *path)
 {
     if (!path || !is_at(&files->now, path)) {
         remove_file(&files->now);
         files->now = files->next;
         files->next = (struct server_pidfile){ 0 };
     }
-    return write_number(&files->now);
+    int rc = write_number(&files->now);
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot write the pid file %s: %s", path, strerror(-rc));
 }
 
 void server_pidfile_cancel(struct server_pidfiles *files)
@@ -148,9 +154,11 @@ void server_pidfile_cancel(struct server_pidfiles *files)
     remove_file(&files->next);
 }
 
-void server_pidfile_lock(struct server_pidfiles *files)
+uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns)
 {
     lock_late(&files->now);
+    uint64_t again_ns = os_clock_now_ns() + LOCK_AGAIN_MS * (OS_CLOCK_SECOND / 1000);
+    return files->now.unlocked && again_ns < due_ns ? again_ns : due_ns;
 }
 
 void server_pidfile_remove(struct server_pidfiles *files)

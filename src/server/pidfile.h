@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct server_pidfile {
@@ -32,13 +33,14 @@ MUST_USE int server_pidfile_prepare(struct server_pidfiles *files, const char *p
 
 /* The next file is in force, and says this process's number; the one before is removed. 0 or
  * -errno. */
-MUST_USE int server_pidfile_commit(struct server_pidfiles *files, const char *path);
+void server_pidfile_commit(struct server_pidfiles *files, const char *path);
 
 /* There will be no next one. */
 void server_pidfile_cancel(struct server_pidfiles *files);
 
-/* Locks what a predecessor had locked, if it has let go of it: to be called until it is so. */
-void server_pidfile_lock(struct server_pidfiles *files);
+/* Locks what a predecessor had locked, if it has let go of it. When to try again, or `due_ns` if it
+ * is earlier. */
+uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns);
 
 /* Removes what is there, unless it is still a predecessor's. */
 void server_pidfile_remove(struct server_pidfiles *files);

@@ -99,6 +99,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     if (stats->borrowed)
         stats_segment_own(&stats->segment);
     stats->borrowed = false;
+    stats_segment_tell(&stats->segment, STATS_SERVING);
     struct stats_generation generation = {
         .configuration = hash_of(g),
         .started_s = os_clock_wall_s(),
@@ -107,6 +108,11 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     };
     snprintf(generation.model, sizeof(generation.model), "%s", g->model->name);
     stats_segment_generation(&stats->segment, &generation);
+}
+
+void server_stats_stopping(const struct server_stats *stats)
+{
+    stats_segment_tell(&stats->segment, STATS_STOPPING);
 }
 
 void server_stats_reloaded(const struct server_stats *stats, const char *error)

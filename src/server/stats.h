@@ -40,6 +40,9 @@ const struct stats_segment *server_stats_of(const struct server_stats *stats,
 void server_stats_forked(const struct server_stats *stats, pid_t pid);
 void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status);
 
+/* The whole server begins to stop. */
+void server_stats_stopping(const struct server_stats *stats);
+
 /* `g` serves. A reload has failed, with so much to say (NULL: it has succeeded). */
 void server_stats_serving(struct server_stats *stats, const struct server_generation *g);
 void server_stats_reloaded(const struct server_stats *stats, const char *error);

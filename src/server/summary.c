@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *plural(size_t count)
 {
@@ -19,6 +20,14 @@ void server_summary_describe(const struct server_generation *g, char out[SERVER_
         snprintf(why, sizeof(why), " (%s: %s)", g->config->model, g->model_why);
     snprintf(out, SERVER_SUMMARY_MAX, "model %s%s, %u worker%s x %u thread%s", g->model->name, why,
              g->workers, plural(g->workers), g->threads, plural(g->threads));
+}
+
+void server_summary_print(const struct server_generation *g, const struct server_listeners *page,
+                          const char *text)
+{
+    (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
+    (void)server_listeners_print(page, STDERR_FILENO, "statistics: ");
+    fprintf(stderr, "%s; stop with Ctrl-C\n", text);
 }
 
 unsigned server_summary_workers(const struct server_generation *first)

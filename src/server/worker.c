@@ -202,7 +202,7 @@ static int hold(struct holdings *h, const struct server_worker_plan *plan, size_
     return rc;
 }
 
-static int drop_privileges(const char *name)
+int server_worker_become(const char *name)
 {
     struct os_process_user user;
     int rc = os_process_find_user(name, &user);
@@ -295,7 +295,7 @@ int server_worker_run(const struct server_worker_plan *plan)
     struct server_worker_plan told = *plan;
     if (plan->go_fd >= 0)
         log_error_divert(send_failure, &told);
-    int rc = plan->config->user ? drop_privileges(plan->config->user) : 0;
+    int rc = plan->config->user ? server_worker_become(plan->config->user) : 0;
     if (rc == 0) /* after a change of user, which makes the kernel forget it */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
     if (rc == 0)

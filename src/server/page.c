@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/page.h"
+
+#include "log/error.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/process.h"
+#include "os/signal.h"
+#include "page/page.h"
+#include "server/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CALM_MS = 5000, BACKOFF_FIRST_MS = 10, BACKOFF_LAST_MS = 1000 };
+#define MS_NS UINT64_C(1000000)
+#define COMM  "weir-stats" /* as the kernel knows the process */
+
+/* ---- addresses ---- */
+
+static const char *const another_port[] = { "127.0.0.1:0", NULL };
+
+static void hear(void *why, const char *text)
+{
+    snprintf(why, LOG_ERROR_LINE_MAX, "%s", text);
+}
+
+/* They listen at once, so that whatever is wrong shows here. */
+static int open_these(struct server_page *page, const char *const *listen, const char *congestion,
+                      char why[LOG_ERROR_LINE_MAX])
+{
+    log_error_divert(hear, why);
+    struct server_listeners *listeners = &page->next.listeners;
+    int rc = server_listeners_open(listeners, &page->addresses, listen, 1, congestion, false);
+    if (rc == 0)
+        rc = server_listeners_begin(listeners, congestion);
+    log_error_divert(NULL, NULL);
+    if (rc < 0)
+        server_listeners_close(listeners, &page->addresses);
+    return rc;
+}
+
+/* Whether the page has, or inherited, a port that was not asked for: there it stays. */
+static bool has_another_port(const struct server_page *page)
+{
+    const struct server_address *a = page->addresses.first;
+    while (a && os_socket_same(&a->asked, &a->got))
+        a = a->next;
+    return a != NULL;
+}
+
+/* Where nobody chose the address, nothing is refused for its sake. */
+static int open_by_default(struct server_page *page, const struct config *config,
+                           char why[LOG_ERROR_LINE_MAX])
+{
+    int rc = has_another_port(page)
+                 ? -EADDRINUSE
+                 : open_these(page, config->stats_listen, config->congestion, why);
+    if (rc < 0)
+        rc = open_these(page, another_port, config->congestion, why);
+    if (rc < 0)
+        log_error(LOG_WARNING, "there is no statistics page: %s", why);
+    return 0;
+}
+
+static char *copy(const char *text)
+{
+    char *copied = text ? strdup(text) : NULL;
+    CHECK(!text || copied);
+    return copied;
+}
+
+int server_page_prepare(struct server_page *page, const struct server_stats *stats,
+                        const struct config *config, char *why, size_t size)
+{
+    char text[LOG_ERROR_LINE_MAX] = "";
+    if (config->stats_password && !page_password_can_use(config->stats_password)) {
+        snprintf(why, size,
+                 "stats-password: this system cannot compare with such a hash; "
+                 "`weir password` makes one that it can");
+        return -EINVAL;
+    }
+    page->next = (struct server_page_version){ .by_default = config->stats_listen_by_default };
+    bool wanted = config->stats_listen[0] && stats->segment.base;
+    int rc = 0;
+    if (wanted && page->next.by_default)
+        rc = open_by_default(page, config, text);
+    else if (wanted)
+        rc = open_these(page, config->stats_listen, config->congestion, text);
+    if (rc < 0) {
+        snprintf(why, size, "the statistics page: %s", text);
+        return rc;
+    }
+    page->next.password = copy(config->stats_password);
+    page->next.user = copy(config->user);
+    page->prepared = true;
+    return 0;
+}
+
+static void drop(struct server_page *page, struct server_page_version *version)
+{
+    server_listeners_close(&version->listeners, &page->addresses);
+    free(version->password);
+    free(version->user);
+    *version = (struct server_page_version){ 0 };
+}
+
+void server_page_cancel(struct server_page *page)
+{
+    if (page->prepared)
+        drop(page, &page->next);
+    page->prepared = false;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same(const struct server_page_version *a, const struct server_page_version *b)
+{
+    bool same = a->listeners.count == b->listeners.count && same_text(a->password, b->password) &&
+                same_text(a->user, b->user);
+    for (size_t i = 0; same && i < a->listeners.count; i++)
+        same = a->listeners.each[i].address == b->listeners.each[i].address;
+    return same;
+}
+
+/* ---- the process ---- */
+
+/* It ends by itself; one that was to end before and has not is made to. */
+static void dismiss(struct server_page *page)
+{
+    os_file_close(page->alive_fd);
+    page->alive_fd = -1;
+    if (page->pid > 0 && page->leaving > 0)
+        (void)kill(page->leaving, SIGKILL);
+    if (page->pid > 0)
+        page->leaving = page->pid;
+    page->pid = 0;
+    page->restart_ns = 0;
+    page->deaths = 0;
+}
+
+void server_page_commit(struct server_page *page)
+{
+    if (!page->prepared)
+        return;
+    if (!is_same(&page->now, &page->next))
+        dismiss(page);
+    drop(page, &page->now);
+    page->now = page->next;
+    page->next = (struct server_page_version){ 0 };
+    page->prepared = false;
+}
+
+static _Noreturn void be_page(struct server_page *page, const struct server_generation_host *host,
+                              int end_fd)
+{
+    struct stats_segment segment = host->stats->segment;
+    const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 };
+    size_t count = 0;
+    int *listeners = server_listeners_lay_out(&page->now.listeners, 1, 0, 1, &count);
+    os_process_name(COMM);
+    os_file_close(page->alive_fd);
+    page->alive_fd = -1;
+    host->leave(host->context, NULL);
+    if (listeners)
+        server_addresses_leave(&page->addresses, listeners, count);
+    int signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
+    int rc = !listeners ? -ENOMEM : signal_fd < 0 ? signal_fd : stats_segment_only_read(&segment);
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
+    if (rc == 0 && page->now.user)
+        rc = server_worker_become(page->now.user);
+    struct page_plan plan = {
+        .listeners = listeners,
+        .listener_count = count,
+        .segment = &segment,
+        .password = page->now.password,
+        .end_fd = end_fd,
+        .signal_fd = signal_fd,
+    };
+    exit(rc == 0 ? page_run(&plan) : 1);
+}
+
+/* There is no process any more, and another one is to be started. */
+static void forget(struct server_page *page, uint64_t now)
+{
+    page->pid = 0;
+    os_file_close(page->alive_fd);
+    page->alive_fd = -1;
+    if (now - page->started_ns >= CALM_MS * MS_NS)
+        page->deaths = 0;
+    page->deaths++;
+    uint64_t wait_ms = BACKOFF_FIRST_MS;
+    for (unsigned i = 1; i < page->deaths && wait_ms < BACKOFF_LAST_MS; i++)
+        wait_ms *= 2;
+    page->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * MS_NS;
+}
+
+/* Where connections can come that nobody answers yet. */
+static bool is_wanted(const struct server_page *page)
+{
+    return page->pid == 0 && page->now.listeners.count > 0 && !page->addresses.handed_over;
+}
+
+static void start(struct server_page *page, const struct server_generation_host *host, uint64_t now)
+{
+    int ends[2];
+    page->started_ns = now;
+    int rc = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+    if (rc == 0) {
+        page->alive_fd = ends[1];
+        fflush(NULL);
+        page->pid = fork();
+        if (page->pid == 0)
+            be_page(page, host, ends[0]);
+        rc = page->pid < 0 ? -errno : 0;
+        os_file_close(ends[0]);
+    }
+    if (rc == 0)
+        return;
+    log_error(LOG_ERROR, "cannot start the statistics page: %s; trying again", strerror(-rc));
+    forget(page, now);
+}
+
+uint64_t server_page_tick(struct server_page *page, const struct server_generation_host *host,
+                          uint64_t due_ns)
+{
+    uint64_t now = os_clock_now_ns();
+    if (is_wanted(page) && now >= page->restart_ns)
+        start(page, host, now);
+    return is_wanted(page) && page->restart_ns < due_ns ? page->restart_ns : due_ns;
+}
+
+bool server_page_reap(struct server_page *page, pid_t pid, int status)
+{
+    if (pid == page->leaving) {
+        page->leaving = 0;
+        return true;
+    }
+    if (pid != page->pid)
+        return false;
+    if (WIFSIGNALED(status))
+        log_error(LOG_WARNING, "the process of the statistics page, %d, was killed by signal %d",
+                  (int)pid, WTERMSIG(status));
+    else
+        log_error(WEXITSTATUS(status) ? LOG_WARNING : LOG_INFO,
+                  "the process of the statistics page, %d, has ended", (int)pid);
+    forget(page, os_clock_now_ns());
+    return true;
+}
+
+void server_page_reopen(const struct server_page *page)
+{
+    if (page->pid > 0)
+        (void)kill(page->pid, SIGUSR1); /* gone already is as good */
+}
+
+/* ---- the end ---- */
+
+void server_page_hand_over(struct server_page *page)
+{
+    page->addresses.handed_over = true;
+    dismiss(page);
+}
+
+void server_page_leave(struct server_page *page)
+{
+    os_file_close(page->alive_fd);
+    page->alive_fd = -1;
+    server_addresses_leave(&page->addresses, NULL, 0);
+}
+
+static void kill_and_wait(pid_t pid)
+{
+    if (pid <= 0)
+        return;
+    (void)kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+void server_page_end(struct server_page *page)
+{
+    kill_and_wait(page->pid);
+    kill_and_wait(page->leaving);
+    os_file_close(page->alive_fd);
+    server_page_cancel(page);
+    drop(page, &page->now);
+    server_addresses_close(&page->addresses);
+}
