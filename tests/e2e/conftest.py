@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.running import WEIR, Server, models, start
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ServerFactory = Callable[..., Server]
 
@@ -72,3 +76,13 @@ def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
     yield make
     for each in started:
         each.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from tests.e2e.browsing import CHROMIUM, chromium  # of these, only some tests have need
+
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no browser at {CHROMIUM}")
+    with chromium() as started:
+        yield started

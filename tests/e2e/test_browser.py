@@ -3,55 +3,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from tests.e2e.browsing import Watch
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import TOP
 from tests.e2e.wire import connect
 
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 WWW = TOP / "www"
 
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}"),
-    pytest.mark.parametrize("model", ["percore"]),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
-        )
-        yield browser
-        browser.close()
-
-
-class Watch:
-    """What goes wrong while pages are looked at."""
-
-    def __init__(self, page: Page) -> None:
-        self.troubles: list[str] = []
-        page.on("console", self.on_console)
-        page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        page.on("response", self.on_response)
-        page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
-
-    def on_console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            self.troubles.append(f"{message.text} {message.location['url']}")
-
-    def on_response(self, response: Response) -> None:
-        if response.status >= 400:
-            self.troubles.append(f"{response.status}: {response.url}")
+pytestmark = pytest.mark.parametrize("model", ["percore"])
 
 
 def links_of(page: Page) -> list[str]:

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""A real browser, and what goes wrong while it looks at pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
+        )
+        yield browser
+        browser.close()
+
+
+class Watch:
+    """What goes wrong while pages are looked at, and what they ask for."""
+
+    def __init__(self, page: Page) -> None:
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", self.on_console)
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        page.on("request", self.on_request)
+        page.on("response", self.on_response)
+        page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
+
+    def on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.troubles.append(f"{message.text} {message.location['url']}")
+
+    def on_request(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    def on_response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.troubles.append(f"{response.status}: {response.url}")
