@@ -58,6 +58,30 @@ size_t num_format_u64(char *out, uint64_t value)
     return sizeof(digits) - at;
 }
 
+/* The digits of four bytes, the first one in the highest byte; all eight at once. */
+static uint64_t hex_of(uint32_t value)
+{
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    uint64_t x = value;
+
+    x = (x << 16 | x) & UINT64_C(0x0000ffff0000ffff);
+    x = (x << 8 | x) & UINT64_C(0x00ff00ff00ff00ff);
+    x = (x << 4 | x) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    const uint64_t letters = (x + 6 * each) >> 4 & each;
+    return x + '0' * each + letters * ('a' - '0' - 10);
+}
+
+void num_format_hex(char *out, uint64_t value)
+{
+    uint64_t digits[2] = { hex_of((uint32_t)(value >> 32)), hex_of((uint32_t)value) };
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    digits[0] = __builtin_bswap64(digits[0]);
+    digits[1] = __builtin_bswap64(digits[1]);
+#endif
+    memcpy(out, digits, NUM_HEX_DIGITS);
+}
+
 int num_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

@@ -23,5 +23,9 @@ bool num_parse_hex(struct span text, uint64_t *ret_value);
  * no NUL). Returns how many were written. */
 size_t num_format_u64(char *out, uint64_t value);
 
+/* Writes `value` to `out` as exactly NUM_HEX_DIGITS lower-case digits, no NUL. */
+enum { NUM_HEX_DIGITS = 16 };
+void num_format_hex(char *out, uint64_t value);
+
 /* The value of one hexadecimal digit, or -1. */
 int num_hex_digit(char c);

@@ -29,8 +29,8 @@ struct piece {
 
 enum { PEER, REQUEST, HOST, REFERER, AGENT, PIECES };
 
-/* What stands around the pieces: the stamp, the JSON names, two numbers. */
-enum { AROUND_MAX = 140 };
+/* What stands around the pieces: the stamp, the JSON names, three numbers. */
+enum { AROUND_MAX = 164 };
 
 static const struct span ellipsis = { "...", 3 };
 
@@ -109,6 +109,12 @@ static char *put_number(char *out, uint64_t value)
     return out + num_format_u64(out, value);
 }
 
+static char *put_id(char *out, uint64_t id)
+{
+    num_format_hex(out, id);
+    return out + NUM_HEX_DIGITS;
+}
+
 static char *put_piece(char *out, const struct piece *piece)
 {
     if (piece->cut) {
@@ -134,7 +140,9 @@ static char *put_combined(char *out, const struct piece pieces[PIECES], struct s
     out = put_piece(out, &pieces[REFERER]);
     out = put(out, SPAN("\" \""));
     out = put_piece(out, &pieces[AGENT]);
-    return put(out, SPAN("\"\n"));
+    out = put(out, SPAN("\" "));
+    out = put_id(out, line->id);
+    return put(out, SPAN("\n"));
 }
 
 static char *put_json(char *out, const struct piece pieces[PIECES], struct span stamp,
@@ -154,6 +162,8 @@ static char *put_json(char *out, const struct piece pieces[PIECES], struct span 
     out = put_piece(out, &pieces[REFERER]);
     out = put(out, SPAN("\",\"agent\":\""));
     out = put_piece(out, &pieces[AGENT]);
+    out = put(out, SPAN("\",\"id\":\""));
+    out = put_id(out, line->id);
     return put(out, SPAN("\"}\n"));
 }
 

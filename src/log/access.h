@@ -52,12 +52,13 @@ void log_access_close(struct log_access_sink *sink);
  * hold any bytes: whatever is hostile is escaped (\xHH in `combined`, \u00HH in
  * JSON, where valid UTF-8 stands as it is; log/escape.h).
  *
- *   peer - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 308 "referer" "user agent"
+ *   peer - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 308 "referer" "user agent" ID
  *   {"time":"2000-10-10T13:55:36Z","peer":"...","request":"...","host":"...",
- *    "status":200,"bytes":308,"referer":"...","agent":"..."}         (on one line)
+ *    "status":200,"bytes":308,"referer":"...","agent":"...","id":"ID"} (on one line)
  *
- * Times are UTC. In `combined` an empty text is `-`, and so are no body bytes, as
- * Apache's %b has it; in JSON they are "" and 0. */
+ * ID is the request's, 16 hexadecimal digits, as an error page shows it; readers of
+ * `combined` pass such a field at the end over. Times are UTC. In `combined` an empty
+ * text is `-`, and so are no body bytes, as Apache's %b has it; in JSON they are "" and 0. */
 struct log_access_line {
     struct span peer;         /* address in text, "-" when unknown */
     struct span request_line; /* METHOD target HTTP/x.y as it came; empty when none was read */
@@ -66,6 +67,7 @@ struct log_access_line {
     struct span user_agent;
     unsigned status;
     uint64_t body_bytes; /* of the response body, as sent */
+    uint64_t id;
 };
 
 enum { LOG_ACCESS_BUFFER = 64 * 1024 };

@@ -390,8 +390,13 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
         return;
     }
     char page[SITE_ERRORPAGE_MAX];
-    size_t len = site_errorpage_render(page, sizeof(page), status, http_status_reason(status),
-                                       http_status_sentence(status));
+    const struct site_errorpage content = {
+        .status = status,
+        .reason = http_status_reason(status),
+        .sentence = http_status_sentence(status),
+        .id = x->id,
+    };
+    size_t len = site_errorpage_render(page, sizeof(page), &content);
     session_head_add_length(&head, len);
     buf_add(&head, SPAN("Content-Type: text/html; charset=utf-8\r\n"));
     session_head_end(x, &head);

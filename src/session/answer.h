@@ -26,6 +26,7 @@ struct session_exchange {
     struct span request_line;           /* for the log; may be empty */
     struct http_target target;          /* zero until it is resolved */
     const struct session_site *site;    /* NULL until it is known */
+    uint64_t id;                        /* for the log and error pages */
     uint64_t began_ns;                  /* its first byte came */
     bool close;                         /* the connection ends with this answer */
 };

@@ -43,6 +43,7 @@ static struct log_access_line line_of(const struct session_exchange *x, unsigned
         .host = x->target.host,
         .status = status,
         .body_bytes = body_bytes,
+        .id = x->id,
     };
     if (x->request) {
         line.referer = http_request_field(x->request, x->head, HTTP_FIELD_REFERER);

@@ -123,7 +123,11 @@ static bool has_output_room(struct session *s)
 static struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
 {
     return (struct session_exchange){
-        .session = s, .worker = s->worker, .out = s->output, .began_ns = began_ns
+        .session = s,
+        .worker = s->worker,
+        .out = s->output,
+        .id = session_worker_next_id(s->worker),
+        .began_ns = began_ns,
     };
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/worker.h"
 
+#include "base/hash.h"
 #include "http/status.h"
 #include "session/buffer.h"
 #include "session/tally.h"
 
 #include <errno.h>
+#include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 /* How long a log line may wait in memory: with the turn of a loop on top it
  * stays below the promised second. */
@@ -26,11 +29,26 @@ static void format_second(struct session_worker *worker)
     worker->ok_prefix_len = line.len + worker->date_field.len;
 }
 
+/* Ids begin at random. Only in the first moments after boot there may be no randomness yet; then no
+ * two workers are at one address of one process, at least. */
+static void begin_ids(struct session_worker *worker)
+{
+    const struct {
+        const struct session_worker *at;
+        uint64_t process;
+    } place = { worker, (uint64_t)getpid() };
+    uint64_t seed = 0;
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
+        seed = worker->id;
+    worker->id = hash_bytes(span_of((const char *)&place, sizeof(place)), seed);
+}
+
 int session_worker_start(struct session_worker *worker, struct session_shared *shared,
                          unsigned index)
 {
     *worker = (struct session_worker){ .shared = shared, .wall_s = -1 };
     worker->log = &worker->own_log;
+    begin_ids(worker);
     stats_writer_open(&worker->stats, shared->stats);
     worker->reader = site_cache_reader(shared->cache, index);
     site_cache_online(worker->reader);
@@ -48,6 +66,7 @@ void session_worker_start_beside(struct session_worker *worker, struct session_w
 {
     *worker =
         (struct session_worker){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
+    begin_ids(worker);
     stats_writer_open(&worker->stats, owner->shared->stats);
     worker->reader = site_cache_reader(owner->shared->cache, index);
     site_cache_offline(worker->reader);
@@ -64,6 +83,7 @@ void session_worker_prepare(struct session_worker *worker)
 void session_worker_inherit(struct session_worker *worker)
 {
     log_access_forget(worker->log);
+    begin_ids(worker);
     stats_writer_open(&worker->stats, worker->shared->stats);
     session_totals_inherit(worker);
     worker->log_due_ns = 0;

@@ -61,6 +61,7 @@ struct session_worker {
     struct span date_field;       /* "Date: ...\r\n", the end of ok_prefix */
     struct session_buffer *spare; /* output buffers not in use */
     unsigned spare_count;
+    uint64_t id;         /* of the last request */
     uint64_t log_due_ns; /* when the log's buffer is written; 0: it was empty */
     pthread_mutex_t log_lock;
 };
@@ -89,6 +90,16 @@ void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t
 
 /* When the next tick has to come at the latest, for the log's sake; UINT64_MAX: no matter. */
 uint64_t session_worker_due_ns(struct session_worker *worker);
+
+/* The id of a new request. No two have the same, of whatever thread, process or start of the
+ * server: a worker begins anywhere, and so far from the others (2^64 is large) that the steps of
+ * none come to where another one's are. The step is odd, so that a worker's ids do not repeat, and
+ * large, so that those of neighbours look different from the first digit on. */
+#define SESSION_ID_STEP UINT64_C(0x9e3779b97f4a7c15)
+static inline uint64_t session_worker_next_id(struct session_worker *worker)
+{
+    return worker->id += SESSION_ID_STEP;
+}
 
 /* Before waiting, and after, where other threads share the cache. */
 void session_worker_rest(struct session_worker *worker);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * The built-in error page, put together from texts of our own, so nothing in it
- * needs escaping. It names no path, header or version: it says what happened,
- * and nothing that a prober could use.
+ * needs escaping. It names no path, header or version: it says what happened, by
+ * which id an administrator finds it in the log, and nothing that a prober could
+ * use.
  */
 #include "site/errorpage.h"
 
 #include "base/buf.h"
+#include "base/num.h"
 
 static const char style[] =
     "<style>"
@@ -21,11 +23,11 @@ static const char style[] =
     "font-variant-numeric:tabular-nums}"
     "h1{margin:.75rem 0 .5rem;padding-bottom:.75rem;border-bottom:3px solid var(--line);"
     "font-size:1.5rem;line-height:1.3}"
-    ".why{color:var(--soft)}"
+    ".why,.id{color:var(--soft)}"
+    ".id{margin-top:2rem;font-size:.8rem;font-variant-numeric:tabular-nums}"
     "</style>\n";
 
-size_t site_errorpage_render(char *out, size_t size, unsigned status, struct span reason,
-                             struct span sentence)
+size_t site_errorpage_render(char *out, size_t size, const struct site_errorpage *content)
 {
     struct buf page = buf_over(out, size);
 
@@ -34,21 +36,24 @@ size_t site_errorpage_render(char *out, size_t size, unsigned status, struct spa
                         "<meta charset=\"utf-8\">\n"
                         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                         "<title>"));
-    buf_add_u64(&page, status);
+    buf_add_u64(&page, content->status);
     buf_add_char(&page, ' ');
-    buf_add(&page, reason);
+    buf_add(&page, content->reason);
     buf_add(&page, SPAN("</title>\n"));
     buf_add(&page, span_of(style, sizeof(style) - 1));
     buf_add(&page, SPAN("<main>\n<p class=\"code\">"));
-    buf_add_u64(&page, status);
+    buf_add_u64(&page, content->status);
     buf_add(&page, SPAN("</p>\n<h1>"));
-    buf_add(&page, reason);
+    buf_add(&page, content->reason);
     buf_add(&page, SPAN("</h1>\n"));
-    if (sentence.len > 0) {
+    if (content->sentence.len > 0) {
         buf_add(&page, SPAN("<p class=\"why\">"));
-        buf_add(&page, sentence);
+        buf_add(&page, content->sentence);
         buf_add(&page, SPAN("</p>\n"));
     }
+    buf_add(&page, SPAN("<p class=\"id\">Request "));
+    buf_add_hex(&page, content->id, NUM_HEX_DIGITS);
+    buf_add(&page, SPAN("</p>\n"));
     buf_add(&page, SPAN("</main>\n</html>\n"));
     return page.len; /* cut at a piece's end in storage that is too small */
 }

@@ -28,6 +28,7 @@ static void *add_lines(void *agent)
         .request_line = SPAN("GET / HTTP/1.1"),
         .user_agent = span_text(agent),
         .status = 200,
+        .id = 255,
     };
     for (unsigned i = 0; i < LINES; i++)
         log_access_add(&log_buffer, &line, i / 100);
@@ -47,7 +48,7 @@ static void count_lines(const char *path, unsigned counts[THREADS])
         assert_memory_equal(text, "127.0.0.1 - - [", 15);
         unsigned index = (unsigned)(agent[7] - '0');
         assert_in_range(index, 0, THREADS - 1);
-        assert_string_equal(agent + 8, "\"\n");
+        assert_string_equal(agent + 8, "\" 00000000000000ff\n");
         counts[index]++;
     }
     fclose(file);

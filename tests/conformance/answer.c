@@ -212,6 +212,8 @@ static void check_page(struct judge *j, const struct answer *a)
         blame(j, "an error page must be text/html; charset=utf-8");
     if (!memmem(a->body.at, a->body.len, status, strlen(status)))
         blame(j, "the page does not name its status");
+    if (!memmem(a->body.at, a->body.len, "Request ", strlen("Request ")))
+        blame(j, "the page does not name its request");
 }
 
 /* Reads `A-B` off the front of the text. */

@@ -176,6 +176,7 @@ struct play_result play_connection(struct session_worker *worker, struct play_in
     p.sent = open_memstream(&result.bytes, &result.len);
     CHECK(p.sent);
 
+    worker->id = 0; /* every play of a case gives the same bytes */
     tick(&p);
     struct session_peer peer = { .family = 4, .address = { 127, 0, 0, 1 } };
     session_open(&p.session, worker, peer, p.now_ns);

@@ -18,7 +18,7 @@ from tests.e2e.wire import Connection, connect
 
 COMBINED = re.compile(
     rb"127\.0\.0\.1 - - \[\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}\] "
-    rb'"((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-) "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)"'
+    rb'"((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-) "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)" ([0-9a-f]{16})'
 )
 FORMATS = ["combined", "json"]
 
@@ -87,13 +87,59 @@ def test_lines_say_what_was_asked_and_answered(
         return
     match = COMBINED.fullmatch(line)
     assert match
-    assert match.groups() == (
+    assert match.groups()[:-1] == (
         b"GET /hello.txt?q HTTP/1.1",
         b"200",
         b"6",
         b"http://b/",
         b"test/1.0",
     )
+
+
+def id_of(line: bytes) -> str:
+    """The id of the request that a line is about, in either format."""
+    if line.startswith(b"{"):
+        return str(json.loads(line)["id"])
+    return line.split()[-1].decode()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_error_page_names_its_line(server: ServerFactory, tmp_path: Path, form: str) -> None:
+    log = tmp_path / "access.log"
+    running = server("--access-log", str(log), "--log-format", form)
+    shown = []
+    requests = [b"GET /nothing HTTP/1.1", b"POST / HTTP/1.1", b"GET /../x HTTP/1.1"]
+    with connect(running.address) as connection:
+        for request in [*requests[:2], *requests]:
+            connection.send(request + b"\r\nHost: a\r\n\r\n")
+            answer = connection.read()
+            found = re.findall(rb"Request ([0-9a-f]{16})<", answer.body)
+            assert len(found) == 1, answer
+            shown.append((request, found[0].decode()))
+    with connect(running.address) as connection:
+        connection.send(b"HEAD /nothing HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = connection.read(bodiless=True)
+        assert head.get("Content-Length") == str(len(connection.get("/nothing").body))
+    running.stop()
+    lines = {id_of(line): line for line in log.read_bytes().splitlines()}
+    assert len(lines) == len(shown) + 2
+    assert all(request in lines[shown_id] for request, shown_id in shown)
+
+
+def test_no_two_requests_have_one_id(server: ServerFactory, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    for turn in range(2):  # a restart begins elsewhere
+        running = server("--access-log", str(log), "--workers", "2")
+        for keep in (True, False):
+            with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=keep) as load:
+                load.wait_for(400 if keep else 100)
+                if keep:
+                    running.signal(signal.SIGHUP)  # nor do workers that take over repeat one
+                load.stop()
+        running.stop()
+        ids = [id_of(line) for line in log.read_bytes().splitlines()]
+        assert len(ids) > 400 * (turn + 1)
+        assert len(set(ids)) == len(ids)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -131,7 +131,7 @@ static bool is_json_line(struct span in)
            take_json_string(&in) && take(&in, ",\"status\":") && take_digits(&in, 1, 10) &&
            take(&in, ",\"bytes\":") && take_digits(&in, 1, 20) && take(&in, ",\"referer\":") &&
            take_json_string(&in) && take(&in, ",\"agent\":") && take_json_string(&in) &&
-           take(&in, "}") && in.len == 0;
+           take(&in, ",\"id\":\"") && take_hex(&in, 16) && take(&in, "\"}") && in.len == 0;
 }
 
 /* Printable ASCII up to `end`, where a backslash begins \xHH. Never empty. */
@@ -164,7 +164,7 @@ static bool is_combined_line(struct span in)
            take_digits(&in, 2, 2) && take(&in, " +0000] ") && take_quoted(&in) && take(&in, " ") &&
            take_digits(&in, 1, 10) && take(&in, " ") &&
            (take(&in, "- ") || (take_digits(&in, 1, 20) && take(&in, " "))) && take_quoted(&in) &&
-           take(&in, " ") && take_quoted(&in) && in.len == 0;
+           take(&in, " ") && take_quoted(&in) && take(&in, " ") && take_hex(&in, 16) && in.len == 0;
 }
 
 /* A text of one of several kinds: any bytes, mostly harmless, mostly UTF-8, or
@@ -235,6 +235,7 @@ static void check_one(enum log_format format, enum log_sink_kind kind)
             .user_agent = exact_copy(random_text(bytes)),
             .status = below(1000),
             .body_bytes = below(3) == 0 ? 0 : next_random(),
+            .id = next_random(),
         };
         log.len = 0; /* look at one line at a time */
         log_access_add(&log, &line, (int64_t)below(2000000000));

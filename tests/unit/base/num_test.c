@@ -152,6 +152,23 @@ static void writes_every_power_of_ten_and_its_neighbours(void **state)
     }
 }
 
+static void writes_hexadecimal_digits_as_printf_does(void **state)
+{
+    (void)state;
+    uint64_t value = UINT64_C(0x0123456789abcdef);
+
+    for (int i = 0; i < 64; i++, value = value << 1 | value >> 63) {
+        char want[32];
+        char got[NUM_HEX_DIGITS];
+        (void)snprintf(want, sizeof(want), "%016" PRIx64, value);
+        num_format_hex(got, value);
+        assert_memory_equal(got, want, NUM_HEX_DIGITS);
+        (void)snprintf(want, sizeof(want), "%016" PRIx64, UINT64_C(1) << i);
+        num_format_hex(got, UINT64_C(1) << i);
+        assert_memory_equal(got, want, NUM_HEX_DIGITS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +177,7 @@ int main(void)
         cmocka_unit_test(reads_hexadecimal_digits_of_either_case),
         cmocka_unit_test(refuses_what_is_not_a_hexadecimal_number),
         cmocka_unit_test(knows_the_value_of_every_hexadecimal_digit_and_of_nothing_else),
+        cmocka_unit_test(writes_hexadecimal_digits_as_printf_does),
         cmocka_unit_test(writes_every_power_of_ten_and_its_neighbours),
     };
     return cmocka_run_group_tests_name("base/num", tests, NULL, NULL);

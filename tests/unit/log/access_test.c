@@ -24,11 +24,12 @@ static const struct log_access_line ordinary = {
     .user_agent = { "curl/8.0", 8 },
     .status = 200,
     .body_bytes = 308,
+    .id = 0x3f2a0123456789bc,
 };
 
 static const char ordinary_combined[] =
     "127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] \"GET / HTTP/1.1\" 200 308 "
-    "\"https://example.org/\" \"curl/8.0\"\n";
+    "\"https://example.org/\" \"curl/8.0\" 3f2a0123456789bc\n";
 
 static void assert_span(struct span got, const char *want)
 {
@@ -69,7 +70,8 @@ static void tells_a_request_in_both_formats(void **state)
     assert_line(LOG_JSON, &ordinary,
                 "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"127.0.0.1\","
                 "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
-                "\"bytes\":308,\"referer\":\"https://example.org/\",\"agent\":\"curl/8.0\"}\n");
+                "\"bytes\":308,\"referer\":\"https://example.org/\",\"agent\":\"curl/"
+                "8.0\",\"id\":\"3f2a0123456789bc\"}\n");
 }
 
 static void tells_what_is_empty(void **state)
@@ -77,19 +79,23 @@ static void tells_what_is_empty(void **state)
     (void)state;
     const struct log_access_line empty = { .status = 408 };
     assert_line(LOG_COMBINED, &empty,
-                "- - - [10/Oct/2000:20:55:36 +0000] \"-\" 408 - \"-\" \"-\"\n");
+                "- - - [10/Oct/2000:20:55:36 +0000] \"-\" 408 - \"-\" \"-\" "
+                "0000000000000000\n");
     assert_line(LOG_JSON, &empty,
                 "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"\",\"request\":\"\",\"host\":\"\","
-                "\"status\":408,\"bytes\":0,\"referer\":\"\",\"agent\":\"\"}\n");
+                "\"status\":408,\"bytes\":0,\"referer\":\"\",\"agent\":\"\","
+                "\"id\":\"0000000000000000\"}\n");
 }
 
 static void tells_numbers_of_any_size(void **state)
 {
     (void)state;
-    const struct log_access_line large = { .status = UINT_MAX, .body_bytes = UINT64_MAX };
+    const struct log_access_line large = { .status = UINT_MAX,
+                                           .body_bytes = UINT64_MAX,
+                                           .id = UINT64_MAX };
     assert_line(LOG_COMBINED, &large,
                 "- - - [10/Oct/2000:20:55:36 +0000] \"-\" 4294967295 18446744073709551615 "
-                "\"-\" \"-\"\n");
+                "\"-\" \"-\" ffffffffffffffff\n");
 }
 
 struct escape_case {
@@ -124,13 +130,14 @@ static void escapes_hostile_bytes(void **state)
         const struct log_access_line line = { .user_agent = cases[i].raw, .status = 200 };
         char want[256];
         (void)snprintf(want, sizeof(want),
-                       "- - - [10/Oct/2000:20:55:36 +0000] \"-\" 200 - \"-\" \"%s\"\n",
+                       "- - - [10/Oct/2000:20:55:36 +0000] \"-\" 200 - \"-\" \"%s\" "
+                       "0000000000000000\n",
                        cases[i].combined);
         assert_line(LOG_COMBINED, &line, want);
         (void)snprintf(want, sizeof(want),
                        "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"\",\"request\":\"\","
                        "\"host\":\"\",\"status\":200,\"bytes\":0,\"referer\":\"\","
-                       "\"agent\":\"%s\"}\n",
+                       "\"agent\":\"%s\",\"id\":\"0000000000000000\"}\n",
                        cases[i].json);
         assert_line(LOG_JSON, &line, want);
     }
@@ -142,7 +149,8 @@ static void a_space_in_the_peer_makes_no_new_field(void **state)
     (void)state;
     const struct log_access_line line = { .peer = SPAN("unix:a b"), .status = 200 };
     assert_line(LOG_COMBINED, &line,
-                "unix:a\\x20b - - [10/Oct/2000:20:55:36 +0000] \"-\" 200 - \"-\" \"-\"\n");
+                "unix:a\\x20b - - [10/Oct/2000:20:55:36 +0000] \"-\" 200 - \"-\" \"-\" "
+                "0000000000000000\n");
 }
 
 static void the_time_follows_the_clock(void **state)
@@ -192,7 +200,7 @@ static void cuts_the_longest_texts_of_a_long_line(void **state)
         start_in_memory(&log, &sink, (enum log_format)format);
         log_access_add(&log, &line, WALL_S);
         assert_true(log.len <= LOG_LINE_MAX);
-        assert_true(log.len > LOG_LINE_MAX - 100); /* no more is cut than needed */
+        assert_true(log.len > LOG_LINE_MAX - 120); /* no more is cut than needed */
         assert_int_equal(log.bytes[log.len - 1], '\n');
         log.bytes[log.len - 1] = '\0';
         assert_non_null(strstr(log.bytes, "::1"));
@@ -214,7 +222,8 @@ static void the_longest_line_of_all_is_no_longer_than_allowed(void **state)
     static char many[40000];
     memset(many, 'x', sizeof(many));
     const struct span text = { many, sizeof(many) };
-    const struct log_access_line line = { text, text, text, text, text, UINT_MAX, UINT64_MAX };
+    const struct log_access_line line = { text, text,     text,       text,
+                                          text, UINT_MAX, UINT64_MAX, UINT64_MAX };
     for (int format = LOG_COMBINED; format <= LOG_JSON; format++) {
         struct log_access_sink sink;
         struct log_access log;

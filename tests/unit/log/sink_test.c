@@ -33,11 +33,12 @@ static const struct log_access_line ordinary = {
     .user_agent = { "curl/8.0", 8 },
     .status = 200,
     .body_bytes = 308,
+    .id = 0x3f2a0123456789bc,
 };
 
 static const char ordinary_combined[] =
     "127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] \"GET / HTTP/1.1\" 200 308 "
-    "\"https://example.org/\" \"curl/8.0\"\n";
+    "\"https://example.org/\" \"curl/8.0\" 3f2a0123456789bc\n";
 
 /* A directory of the test's own. */
 static char directory[] = P_tmpdir "/weir-access-XXXXXX";
@@ -334,7 +335,7 @@ static void check_slow_reader(int reading, int writing, enum log_sink_kind kind)
         int read_len = 0;
         (void)sscanf(line,
                      "127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] \"GET / HTTP/1.1\" %u 308 "
-                     "\"https://example.org/\" \"curl/8.0\"%n",
+                     "\"https://example.org/\" \"curl/8.0\" 3f2a0123456789bc%n",
                      &status, &read_len);
         assert_int_equal(read_len, strlen(line));
         assert_true(status > last);

@@ -16,18 +16,26 @@ static bool has(const char *page, size_t len, const char *text)
     return memmem(page, len, text, strlen(text)) != NULL;
 }
 
+static size_t render(char *out, size_t size, unsigned status, struct span reason,
+                     struct span sentence)
+{
+    const struct site_errorpage content = { status, reason, sentence, 0x3f2a0123456789bc };
+    return site_errorpage_render(out, size, &content);
+}
+
 static void says_what_happened_in_a_whole_page(void **state)
 {
     char page[SITE_ERRORPAGE_MAX];
     (void)state;
-    size_t len = site_errorpage_render(page, sizeof(page), 404, SPAN("Not Found"),
-                                       SPAN("There is nothing at this address."));
+    size_t len = render(page, sizeof(page), 404, SPAN("Not Found"),
+                        SPAN("There is nothing at this address."));
     assert_true(len > 0 && len < sizeof(page));
     assert_true(span_starts(span_of(page, len), SPAN("<!doctype html>\n")));
     assert_true(span_ends(span_of(page, len), SPAN("</html>\n")));
     assert_true(has(page, len, "<title>404 Not Found</title>"));
     assert_true(has(page, len, "<h1>Not Found</h1>"));
     assert_true(has(page, len, "There is nothing at this address."));
+    assert_true(has(page, len, "Request 3f2a0123456789bc"));
     assert_true(has(page, len, "charset=\"utf-8\""));
 }
 
@@ -36,8 +44,7 @@ static void fetches_nothing(void **state)
     static const char *const words[] = { "http", "src=", "href=", "url(", "@import", "<script" };
     char page[SITE_ERRORPAGE_MAX];
     (void)state;
-    size_t len =
-        site_errorpage_render(page, sizeof(page), 500, SPAN("Internal Server Error"), SPAN("x"));
+    size_t len = render(page, sizeof(page), 500, SPAN("Internal Server Error"), SPAN("x"));
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         assert_false(has(page, len, words[i]));
 }
@@ -48,9 +55,8 @@ static void has_room_for_the_longest_texts(void **state)
     char sentence[160];
     (void)state;
     memset(sentence, 's', sizeof(sentence));
-    size_t len = site_errorpage_render(page, sizeof(page), 431,
-                                       SPAN("Request Header Fields Too Large"),
-                                       span_of(sentence, sizeof(sentence)));
+    size_t len = render(page, sizeof(page), 431, SPAN("Request Header Fields Too Large"),
+                        span_of(sentence, sizeof(sentence)));
     assert_true(span_ends(span_of(page, len), SPAN("</html>\n")));
 }
 
@@ -58,7 +64,7 @@ static void leaves_out_a_sentence_that_is_empty(void **state)
 {
     char page[SITE_ERRORPAGE_MAX];
     (void)state;
-    size_t len = site_errorpage_render(page, sizeof(page), 404, SPAN("Not Found"), SPAN(""));
+    size_t len = render(page, sizeof(page), 404, SPAN("Not Found"), SPAN(""));
     assert_false(has(page, len, "class=\"why\""));
 }
 
@@ -69,7 +75,7 @@ static void writes_no_byte_beyond_small_storage(void **state)
         char *page = malloc(size + 1); /* a heap block, for the sanitizer's sake */
         assert_non_null(page);
         page[size] = '#';
-        assert_true(site_errorpage_render(page, size, 404, SPAN("Not Found"), SPAN("x")) <= size);
+        assert_true(render(page, size, 404, SPAN("Not Found"), SPAN("x")) <= size);
         assert_int_equal(page[size], '#');
         free(page);
     }
