@@ -33,6 +33,7 @@ PROBE = b"GET /hello.txt HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
 MASKS = [
     (re.compile(rb"\r\nDate: [^\r]*"), b"\r\nDate: *"),
     (re.compile(rb"weir[0-9a-f]{16}"), b"boundary"),
+    (re.compile(rb"Request [0-9a-f]{16}"), b"Request *"),
 ]
 
 CONFIGURATION = """\
