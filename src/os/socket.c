@@ -12,6 +12,7 @@
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -373,4 +374,44 @@ uint64_t os_socket_drops(int listener_fd)
     return getsockopt(listener_fd, SOL_SOCKET, SO_MEMINFO, memory, &len) == 0
                ? memory[SK_MEMINFO_DROPS]
                : 0;
+}
+
+static struct span next_word(struct span *line)
+{
+    struct span rest = span_trim(*line);
+    size_t len = 0;
+    while (len < rest.len && rest.at[len] != ' ')
+        len++;
+    *line = span_skip(rest, len);
+    return span_first(rest, len);
+}
+
+/* Names in one line, their values in the next one. */
+static uint64_t value_of(struct span names, struct span values, struct span wanted)
+{
+    uint64_t value = 0;
+    struct span name;
+    while ((name = next_word(&names)).len > 0) {
+        struct span text = next_word(&values);
+        if (span_equal(name, wanted))
+            return num_parse_u64(text, &value) ? value : 0;
+    }
+    return 0;
+}
+
+uint64_t os_socket_overflows(void)
+{
+    char text[16384];
+    int fd = open("/proc/self/net/netstat", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (len <= 0)
+        return 0;
+    text[len] = '\0';
+    const char *names = strstr(text, "TcpExt: "), *values = names ? strchr(names, '\n') : NULL;
+    if (!values)
+        return 0;
+    return value_of(span_of(names, (size_t)(values - names)),
+                    span_of(values + 1, strcspn(values + 1, "\n")), SPAN("ListenOverflows"));
 }

@@ -75,9 +75,13 @@ MUST_USE int os_socket_connect(const char *path);
 /* The address a listener got (its port, when 0 was asked). */
 MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
 
-/* How many connections the kernel has dropped at a listener, as too many waited; 0 where it does
- * not tell. */
+/* How many segments the kernel has dropped at a listener: of connections for which there was no
+ * room, and with TCP_DEFER_ACCEPT one of each. 0 where it does not tell. */
 uint64_t os_socket_drops(int listener_fd);
+
+/* How often too many connections waited at any listener of this network namespace; 0 where the
+ * kernel does not tell. */
+uint64_t os_socket_overflows(void);
 
 /* Accepts one connection. -EAGAIN when none waits; errors of the connection
  * itself (ECONNABORTED and network errors, see accept(2)) are skipped over. */

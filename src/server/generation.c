@@ -91,7 +91,7 @@ static void choose_model(struct server_generation *g)
     else if (g->config->threads > 0)
         g->threads = g->config->threads;
     else
-        g->threads = own == MODEL_PER_CPU ? os_process_cpus() : (unsigned)own;
+        g->threads = own == MODEL_PER_CPU ? os_process_cpus(0) : (unsigned)own;
 }
 
 static int open_logs(struct server_generation *g)

@@ -418,7 +418,7 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
     return fd;
 }
 
-uint64_t server_addresses_overflows(const struct server_addresses *addresses)
+uint64_t server_addresses_drops(const struct server_addresses *addresses)
 {
     uint64_t sum = 0;
     for (const struct server_address *a = addresses->first; a; a = a->next)

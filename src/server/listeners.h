@@ -92,7 +92,7 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
                               size_t count, size_t *ret_columns);
 
 /* How many connections the kernel has dropped at the sockets that are open. */
-uint64_t server_addresses_overflows(const struct server_addresses *addresses);
+uint64_t server_addresses_drops(const struct server_addresses *addresses);
 
 /* In a worker: closes every socket but the `kept` ones in `keep`. */
 void server_addresses_leave(const struct server_addresses *addresses, const int *keep, size_t kept);

@@ -5,6 +5,7 @@
 #include "config/read.h"
 #include "log/error.h"
 #include "os/clock.h"
+#include "os/socket.h"
 #include "server/generation.h"
 #include "stats/blocks.h"
 
@@ -123,14 +124,18 @@ void server_stats_reloaded(const struct server_stats *stats, const char *error)
     stats_segment_reloaded(&stats->segment, error, os_clock_wall_s());
 }
 
-/* What the kernel counts for a socket goes when the socket is closed: the number may fall, and what
- * a listener dropped in its last second is lost. */
+/* The kernel counts overflows for all sockets together, and for each only what it has dropped for
+ * any reason: as many are ours as both have risen by. What it counts for a socket goes when that is
+ * closed: the number may fall, and what a listener dropped in its last second is lost. */
 static void count_overflows(struct server_stats *stats, const struct server_addresses *addresses)
 {
-    uint64_t overflows = server_addresses_overflows(addresses);
-    if (stats->measured && !addresses->handed_over && overflows > stats->overflows)
-        count(stats, STATS_accept_overflows, overflows - stats->overflows);
+    uint64_t drops = server_addresses_drops(addresses), overflows = os_socket_overflows();
+    uint64_t ours = drops > stats->drops ? drops - stats->drops : 0;
+    uint64_t all = overflows > stats->overflows ? overflows - stats->overflows : 0;
+    if (stats->measured && !addresses->handed_over)
+        count(stats, STATS_accept_overflows, ours < all ? ours : all);
     stats->measured = true;
+    stats->drops = drops;
     stats->overflows = overflows;
 }
 

@@ -22,9 +22,10 @@ struct server_stats {
     struct stats_moments moments;
     bool asked;    /* for a segment: there is one, or it is known that there cannot be */
     bool borrowed; /* it is still a predecessor's */
-    bool measured; /* `overflows` has been set */
+    bool measured; /* the last two have been set */
     uint64_t beat_due_ns;
-    uint64_t overflows; /* of the present listeners, told already */
+    uint64_t drops;     /* of the present listeners, told already */
+    uint64_t overflows; /* of all listeners, likewise */
 };
 
 /* Makes what a configuration needs, before its first worker: the segment, if it is the first that
