@@ -34,7 +34,7 @@ static const struct model *find(struct span name)
 
 static const struct model *choose_for_machine(char why[MODEL_WHY_MAX])
 {
-    unsigned cpus = os_process_cpus();
+    unsigned cpus = os_process_cpus(0);
     if (cpus == 1) {
         snprintf(why, MODEL_WHY_MAX, "this process may run on one CPU: one loop, nothing shared");
         return find(SPAN("epoll"));

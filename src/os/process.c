@@ -13,13 +13,13 @@
 
 enum { CPUS_MAX = 4096 };
 
-unsigned os_process_cpus(void)
+unsigned os_process_cpus(pid_t pid)
 {
     size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
     cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
     if (!set)
         return 1;
-    int count = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
+    int count = sched_getaffinity(pid, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
     CPU_FREE(set);
     return count > 0 ? (unsigned)count : 1;
 }

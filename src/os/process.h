@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* CPUs that this process may run on, at least 1. */
-unsigned os_process_cpus(void);
+/* CPUs that a process may run on (0: this one), at least 1. */
+unsigned os_process_cpus(pid_t pid);
 
 /* Raises the limit of open files as far as it may go; returns the limit in force. */
 size_t os_process_raise_files(void);

@@ -114,6 +114,34 @@ int os_usage_of(pid_t pid, struct os_usage *ret_usage)
     return 0;
 }
 
+/* Finer than ticks: nanoseconds on a CPU are the first number. */
+static uint64_t thread_cpu_ns(pid_t pid, uint64_t thread)
+{
+    char name[PATH_SIZE / 2], text[TEXT_MAX];
+    uint64_t ns = 0;
+    snprintf(name, sizeof(name), "task/%u/schedstat", (unsigned)thread);
+    if (read_text(pid, name, text) == 0)
+        (void)num_parse_u64(span_first(span_text(text), strcspn(text, " ")), &ns);
+    return ns;
+}
+
+size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    size_t count = 0;
+    const struct dirent *each;
+    while (folder && count < most && (each = readdir(folder))) {
+        uint64_t id;
+        if (num_parse_u64(span_text(each->d_name), &id))
+            threads[count++] = (struct os_usage_thread){ (pid_t)id, thread_cpu_ns(pid, id) };
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
 uint64_t os_usage_started(pid_t pid)
 {
     struct os_usage usage;

@@ -20,5 +20,13 @@ struct os_usage {
 /* 0, or -errno: there is no such process. A zombie is none. */
 MUST_USE int os_usage_of(pid_t pid, struct os_usage *ret_usage);
 
+struct os_usage_thread {
+    pid_t id;
+    uint64_t cpu_ns;
+};
+
+/* The first threads of a process, `most` of them. Returns how many there are of these. */
+size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most);
+
 /* Its `started`, or 0. */
 uint64_t os_usage_started(pid_t pid);

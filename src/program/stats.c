@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir stats`: finds a server's segment, reads it once, and prints it. The
- * server is not asked.
+ * `weir stats`: finds a server's segment, reads it, and prints it. The server is
+ * not asked. Shares of CPU time need two looks, which are a moment apart.
  */
 #include "base/num.h"
 #include "program/command.h"
@@ -9,8 +9,12 @@
 #include "view/view.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+enum { APART_MS = 200 }; /* two looks, for shares of the time between */
 
 /* ---- which one ---- */
 
@@ -23,7 +27,8 @@ static struct stats_snapshot *take(const char *name)
     return snapshot;
 }
 
-static int take_pid(const char *argument, struct stats_snapshot **ret_snapshot)
+static int take_pid(const char *argument, char name[STATS_NAME_MAX],
+                    struct stats_snapshot **ret_snapshot)
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     uint64_t pid;
@@ -37,12 +42,13 @@ static int take_pid(const char *argument, struct stats_snapshot **ret_snapshot)
                 argument);
         return PROGRAM_FAILED;
     }
-    *ret_snapshot = take(instances[0].name);
+    memcpy(name, instances[0].name, sizeof(instances[0].name));
+    *ret_snapshot = take(name);
     return *ret_snapshot ? PROGRAM_OK : PROGRAM_FAILED;
 }
 
 /* Of those that run. What cannot be read is told only when there is nothing else. */
-static int take_only(struct stats_snapshot **ret_snapshot)
+static int take_only(char name[STATS_NAME_MAX], struct stats_snapshot **ret_snapshot)
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     char why[STATS_WHY_MAX], pids[256] = "";
@@ -57,6 +63,7 @@ static int take_only(struct stats_snapshot **ret_snapshot)
                                         (int)instances[i].pid);
             stats_snapshot_free(*ret_snapshot);
             *ret_snapshot = snapshot;
+            memcpy(name, instances[i].name, sizeof(instances[i].name));
         } else {
             stats_snapshot_free(snapshot);
         }
@@ -84,6 +91,34 @@ static int take_only(struct stats_snapshot **ret_snapshot)
 
 /* ---- the command ---- */
 
+static void print_view(const struct program_options *options, const struct view *view)
+{
+    if (options->json)
+        view_print_json(view, stdout);
+    else
+        view_print_text(view, options->explain, stdout);
+}
+
+/* Takes `snapshot`, of the segment `name`. What is printed is the second look, if there is one. */
+static void look_twice(const struct program_options *options, const char *name,
+                       struct stats_snapshot *snapshot)
+{
+    char why[STATS_WHY_MAX];
+    struct view first, second;
+    view_init(&first, snapshot);
+    snapshot = NULL;
+    if (first.snapshot->running && poll(NULL, 0, APART_MS) == 0)
+        snapshot = stats_snapshot_take(name, why);
+    if (snapshot) {
+        view_init(&second, snapshot);
+        second.before = &first;
+    }
+    print_view(options, snapshot ? &second : &first);
+    if (snapshot)
+        view_done(&second);
+    view_done(&first);
+}
+
 static int print(const struct program_options *options)
 {
     struct stats_snapshot *snapshot = NULL;
@@ -91,18 +126,19 @@ static int print(const struct program_options *options)
         fprintf(stderr, "weir: --json and --prometheus are two answers; choose one\n");
         return PROGRAM_USAGE;
     }
-    int status = options->argument ? take_pid(options->argument, &snapshot) : take_only(&snapshot);
+    char name[STATS_NAME_MAX];
+    int status = options->argument ? take_pid(options->argument, name, &snapshot)
+                                   : take_only(name, &snapshot);
     if (!snapshot)
         return status;
-    struct view view;
-    view_init(&view, snapshot);
-    if (options->json)
-        view_print_json(&view, stdout);
-    else if (options->prometheus)
+    if (options->prometheus) {
+        struct view view;
+        view_init(&view, snapshot);
         view_print_prometheus(&view, stdout);
-    else
-        view_print_text(&view, options->explain, stdout);
-    view_done(&view);
+        view_done(&view);
+        return PROGRAM_OK;
+    }
+    look_twice(options, name, snapshot);
     return PROGRAM_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "view/view.h"
 
 #include "log/escape.h"
+#include "view/verdict.h"
 
 #include <inttypes.h>
 
@@ -125,13 +126,13 @@ static void add_site(struct list *sites, const struct stats_site *site)
     fputc('}', sites->out);
 }
 
-static void add_generation(struct list *list, const struct stats_snapshot *s)
+static void add_generation(struct list *list, const struct view *view)
 {
-    const struct stats_generation *g = &s->generations[s->generation % STATS_GENERATIONS_MAX];
+    const struct stats_generation *g = view_serving(view);
     char hash[20];
     snprintf(hash, sizeof(hash), "%016" PRIx64, g->configuration);
     struct list object = begin(list, "configuration", '{');
-    add_number(&object, "number", s->generation);
+    add_number(&object, "number", view->snapshot->generation);
     add_text(&object, "hash", hash);
     add_text(&object, "model", g->model);
     add_number(&object, "workers", g->workers);
@@ -192,6 +193,23 @@ static void add_usage(struct list *list, const struct view_usage *usage)
     fputc('}', list->out);
 }
 
+static void add_verdicts(struct list *list, const struct view *view)
+{
+    struct view_verdict found[VIEW_VERDICTS_MAX];
+    size_t count = view_verdicts(view, view->before, found);
+    struct list verdicts = begin(list, "verdicts", '[');
+    for (size_t i = 0; i < count; i++) {
+        struct list object = begin(&verdicts, NULL, '{');
+        add_text(&object, "gravity", view_gravity_name(found[i].gravity));
+        add_text(&object, "rule", found[i].rule);
+        add_text(&object, "text", found[i].text);
+        add_text(&object, "why", found[i].why);
+        add_text(&object, "cure", found[i].cure);
+        fputc('}', list->out);
+    }
+    fputc(']', list->out);
+}
+
 static void add_processes(struct list *list, const struct view *view)
 {
     struct list processes = begin(list, "processes", '[');
@@ -250,7 +268,8 @@ void view_print_json(const struct view *view, FILE *out)
     add_seconds(&top, "read_monotonic_seconds", view->read_ns);
     add_seconds(&top, "master_seen_seconds_ago", view->beat_age_ns);
     add_number(&top, "unseen_writers", s->unseen);
-    add_generation(&top, s);
+    add_verdicts(&top, view);
+    add_generation(&top, view);
     add_reload(&top, s);
     add_counters(&top, s->counter);
     add_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);

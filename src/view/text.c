@@ -5,6 +5,7 @@
 #include "view/view.h"
 
 #include "log/escape.h"
+#include "view/verdict.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -154,7 +155,7 @@ static void print_usage(const struct printer *p, const struct view_usage *usage)
 static void print_instance(const struct printer *p, const struct view *view)
 {
     const struct stats_snapshot *s = view->snapshot;
-    const struct stats_generation *g = &s->generations[s->generation % STATS_GENERATIONS_MAX];
+    const struct stats_generation *g = view_serving(view);
     fprintf(p->out, "weir %s, process %d, %s\n", s->weir, (int)s->master,
             s->running ? view_state(view) : "dead: these are its last numbers");
     print_time(p, "counting since", s->started_s);
@@ -166,21 +167,29 @@ static void print_instance(const struct printer *p, const struct view *view)
     }
     if (s->reloaded_s > 0)
         print_time(p, s->reload_failed ? "last reload, failed" : "last reload", s->reloaded_s);
-    if (s->reload_failed) {
-        char text[STATS_TEXT_MAX * 4];
-        text[log_escape(text, sizeof(text) - 1, span_text(s->reload_error), LOG_ESCAPE_TEXT)] =
-            '\0';
-        fprintf(p->out, "    %s\n", text);
+}
+
+static void print_part(const struct printer *p, const char *label, const char *text)
+{
+    char escaped[STATS_TEXT_MAX * 4];
+    escaped[log_escape(escaped, sizeof(escaped) - 1, span_text(text), LOG_ESCAPE_TEXT)] = '\0';
+    if (escaped[0])
+        fprintf(p->out, "%s%s\n", label, escaped);
+}
+
+static void print_verdicts(const struct printer *p, const struct view *view)
+{
+    struct view_verdict found[VIEW_VERDICTS_MAX];
+    size_t count = view_verdicts(view, view->before, found);
+    fprintf(p->out, "\nVerdict\n");
+    if (count == 0)
+        fprintf(p->out, "  nothing is wrong\n");
+    for (size_t i = 0; i < count; i++) {
+        fprintf(p->out, "  %s: ", view_gravity_name(found[i].gravity));
+        print_part(p, "", found[i].text);
+        print_part(p, "      why:  ", found[i].why);
+        print_part(p, "      cure: ", found[i].cure);
     }
-    if (s->running && view->beat_age_ns > UINT64_C(5000000000)) {
-        print_name(p, "master not seen for");
-        fprintf(p->out, " %.0f seconds\n", (double)view->beat_age_ns / 1e9);
-    }
-    if (s->unseen > 0)
-        fprintf(p->out,
-                "  Incomplete: for %" PRIu64 " threads or processes there was no shared "
-                "memory.\n",
-                s->unseen);
 }
 
 void view_print_text(const struct view *view, bool explain, FILE *out)
@@ -188,6 +197,7 @@ void view_print_text(const struct view *view, bool explain, FILE *out)
     struct printer p = { out, explain };
     const struct stats_snapshot *s = view->snapshot;
     print_instance(&p, view);
+    print_verdicts(&p, view);
     for (unsigned i = 0; i < STATS_SECTION_Latency; i++) {
         print_section(&p, s, (enum stats_section)i);
         if (i == STATS_SECTION_Server && s->running)

@@ -2,9 +2,11 @@
 #include "view/view.h"
 
 #include "os/clock.h"
+#include "os/process.h"
 #include "os/usage.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void add_usage(struct view_usage *to, const struct os_usage *from)
 {
@@ -51,6 +53,45 @@ static void find_processes(struct view *view)
             add_part(view, &s->parts[i]);
 }
 
+/* What models.def says of them. */
+static const struct {
+    const char *name;
+    bool threads;
+} models[] = {
+#define MASTER                                                false
+#define ONE                                                   false
+#define EACH                                                  true
+#define MODEL(name, accepts, workers, threads, sentence, use) { #name, accepts },
+#include "model/models.def"
+#undef MODEL
+#undef EACH
+#undef ONE
+#undef MASTER
+};
+
+bool view_works_in_threads(const struct stats_generation *serving)
+{
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+        if (strcmp(models[i].name, serving->model) == 0)
+            return models[i].threads;
+    return false;
+}
+
+static void find_threads(struct view *view)
+{
+    struct os_usage_thread found[VIEW_THREADS_MAX];
+    view->thread = calloc(VIEW_THREADS_MAX, sizeof(*view->thread));
+    for (size_t i = 0; view->thread && i < view->process_count; i++) {
+        pid_t pid = view->process[i].pid;
+        if (pid == view->snapshot->master)
+            continue;
+        size_t count = os_usage_threads(pid, found, VIEW_THREADS_MAX - view->thread_count);
+        for (size_t t = 0; t < count; t++)
+            view->thread[view->thread_count++] =
+                (struct view_thread){ pid, found[t].id, found[t].cpu_ns };
+    }
+}
+
 static void look_at_machine(struct view *view)
 {
     for (size_t i = 0; view->snapshot->running && i < view->process_count; i++) {
@@ -73,6 +114,9 @@ void view_init(struct view *view, struct stats_snapshot *snapshot)
     };
     find_processes(view);
     look_at_machine(view);
+    view->usage.cpus = os_process_cpus(snapshot->running ? snapshot->master : 0);
+    if (snapshot->running && view_works_in_threads(view_serving(view)))
+        find_threads(view);
 }
 
 const char *view_state(const struct view *view)
@@ -89,7 +133,9 @@ void view_done(struct view *view)
 {
     stats_snapshot_free(view->snapshot);
     free(view->process);
+    free(view->thread);
     view->snapshot = NULL;
     view->process = NULL;
-    view->process_count = 0;
+    view->thread = NULL;
+    view->process_count = view->thread_count = 0;
 }

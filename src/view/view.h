@@ -17,6 +17,7 @@ struct view_usage {
     uint64_t resident_bytes;
     uint64_t files;                   /* open descriptors, of all */
     uint64_t files_most, files_limit; /* of the process that is nearest to its limit */
+    unsigned cpus;                    /* that the master may run on */
 };
 
 /* A process that counts; the master does, too. */
@@ -27,15 +28,35 @@ struct view_process {
     unsigned threads;  /* that count */
 };
 
+/* A thread of a worker, where threads are what does the work of a model. */
+struct view_thread {
+    pid_t pid, id;
+    uint64_t cpu_ns;
+};
+enum { VIEW_THREADS_MAX = 256 };
+
 struct view {
     struct stats_snapshot *snapshot;
     size_t process_count;
     struct view_process *process; /* by their ids */
-    struct view_usage usage;      /* zero when it does not run */
-    uint64_t beat_age_ns;         /* since the master was last seen at work */
-    uint64_t read_ns;             /* CLOCK_MONOTONIC */
+    size_t thread_count;
+    struct view_thread *thread;
+    struct view_usage usage; /* zero when it does not run */
+    uint64_t beat_age_ns;    /* since the master was last seen at work */
+    uint64_t read_ns;        /* CLOCK_MONOTONIC */
     int64_t read_s;
+    const struct view *before; /* an earlier look at this server, borrowed; NULL: none */
 };
+
+/* Whether each thread of a worker is a worker of its own, that accepts and serves. */
+bool view_works_in_threads(const struct stats_generation *serving);
+
+/* The generation that serves. */
+static inline const struct stats_generation *view_serving(const struct view *view)
+{
+    const struct stats_snapshot *s = view->snapshot;
+    return &s->generations[s->generation % STATS_GENERATIONS_MAX];
+}
 
 /* Looks at the machine, too; takes `snapshot`. */
 void view_init(struct view *view, struct stats_snapshot *snapshot);

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import threading
@@ -23,6 +24,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.crowd import Crowd
 from tests.e2e.load import Load
 from tests.e2e.running import TOP, Process, Server, start
 from tests.e2e.statistics import (
@@ -231,7 +233,11 @@ def test_a_failed_reload_says_why(tmp_path: Path, site: Path) -> None:
         assert numbers["last_reload"]["failed"] is True
         assert "listne" in numbers["last_reload"]["error"]
         assert numbers["configuration"]["number"] == 1
-        assert "listne" in weir_stats(str(running.master.pid)).stdout
+        (verdict,) = numbers["verdicts"]
+        assert (verdict["gravity"], verdict["rule"]) == ("warning", "reload-failed")
+        assert "listne" in verdict["why"]
+        human = weir_stats(str(running.master.pid)).stdout
+        assert "listne" in human.split("Verdict")[1].split("Requests")[0]
     finally:
         running.stop()
 
@@ -263,10 +269,39 @@ def test_sites_are_told_apart(tmp_path: Path, site: Path) -> None:
     assert found[""]["4xx"] == 1
 
 
+@pytest.mark.parametrize("model", ["epoll"])
+def test_an_overflow_of_the_accept_queue_is_counted_and_nothing_else(server: ServerFactory) -> None:
+    running = server()
+    asked = min(int(Path("/proc/sys/net/core/somaxconn").read_text()), 4096) + 100
+    with Crowd(running.address, 50) as crowd:
+        assert len(crowd.ask_once()) == 50
+    assert settled(running)["counters"]["accept_overflows"] == 0
+    worker = running.workers()[0]
+    os.kill(worker.pid, signal.SIGSTOP)
+    waiting = []
+    try:
+        for _ in range(asked):
+            made = socket.socket()
+            made.setblocking(False)
+            made.connect_ex(running.address)
+            waiting.append(made)
+        for made in waiting:
+            with contextlib.suppress(OSError):  # those that are not let in
+                made.send(ask("/hello.txt"))
+        numbers = wait_for(running, lambda now: now["counters"]["accept_overflows"] > 0)
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+        for made in waiting:
+            made.close()
+    rules = {verdict["rule"]: verdict for verdict in numbers["verdicts"]}
+    assert rules["accept-queue-overflow"]["gravity"] == "wrong"
+    assert "accept queue overflowed" in weir_stats(str(running.master.pid)).stdout
+
+
 def test_the_last_minute_is_remembered(server: ServerFactory) -> None:
     running = server()
     with Load(running.address, "/hello.txt", b"hello\n", clients=2, keep=True) as load:
-        numbers = wait_for(running, lambda now: sum(m["latency"]["count"] for m in now["moments"]))
+        numbers = wait_for(running, lambda now: any(m["latency"]["count"] for m in now["moments"]))
         answers = load.stop().answers
     numbers = wait_for(
         running,
@@ -350,6 +385,7 @@ def test_a_dead_server_leaves_its_last_numbers(tmp_path: Path, site: Path) -> No
     assert numbers["counters"]["requests"] == 1
     assert "machine" not in numbers
     assert "dead" in human.stdout.splitlines()[0]
+    assert numbers["verdicts"][0]["rule"] == "not-running"
     other = start([str(site), "--listen", "127.0.0.1:0"], tmp_path / "stderr")
     try:
         assert not segment(pid).exists()
@@ -445,6 +481,8 @@ def test_every_form_tells_the_same(epoll: Server) -> None:
     assert re.search(r"^  404 +1$", human, re.MULTILINE)
     assert "as many as the access log has lines" in human
     assert "as many as" not in weir_stats(pid).stdout
+    assert numbers["verdicts"] == []
+    assert "Verdict\n  nothing is wrong\n" in human
     machine = numbers["machine"]
     assert machine["processes"] == 2
     assert 0 < machine["descriptors_fullest"] < machine["descriptors_fullest_limit"]
@@ -460,6 +498,15 @@ def documented() -> set[str]:
 def table() -> list[tuple[str, str]]:
     text = (TOP / "src/stats/counters.def").read_text()
     return re.findall(r'^STATS_\w+\((\w+),[^"]*"([^"]+)"\)', text, re.MULTILINE)
+
+
+def test_the_page_has_every_rule() -> None:
+    rules = re.findall(
+        r'^    \{ "([\w-]+)", \w+ \},$', (TOP / "src/view/rules.c").read_text(), re.M
+    )
+    text = (TOP / "docs/statistics.md").read_text()
+    assert len(rules) > 10
+    assert re.findall(r"^\| `([\w]+-[\w-]+)` \|", text, re.M) == rules
 
 
 def test_the_page_has_every_counter_with_its_sentence() -> None:

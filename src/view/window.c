@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "view/window.h"
+
+#include <stdlib.h>
+
+/* A moment that is older is of another minute: the master was away. */
+#define REACH_NS UINT64_C(66000000000)
+
+static uint64_t rise(uint64_t from, uint64_t to)
+{
+    return to > from ? to - from : 0;
+}
+
+/* ---- counters ---- */
+
+/* The totals that the window begins with; NULL: it begins with the server. */
+static const struct stats_moment *first_moment(const struct view *view)
+{
+    const struct stats_snapshot *s = view->snapshot;
+    uint64_t now_ns = s->running ? view->read_ns : s->beat_ns;
+    if (s->moment_count == 0)
+        return NULL;
+    for (unsigned i = 0; i < s->moment_count; i++)
+        if (rise(s->moment[i].at_ns, now_ns) <= REACH_NS)
+            return i == 0 && s->moment_count < STATS_MOMENTS ? NULL : &s->moment[i];
+    return &s->moment[s->moment_count - 1];
+}
+
+static void count(struct view_window *w)
+{
+    static const struct stats_moment nothing;
+    const struct stats_snapshot *s = w->view->snapshot;
+    const struct stats_moment *first = first_moment(w->view);
+    uint64_t now_ns = s->running ? w->view->read_ns : s->beat_ns;
+    w->seconds = first ? (double)rise(first->at_ns, now_ns) / 1e9
+                       : (double)rise((uint64_t)s->started_s, (uint64_t)w->view->read_s);
+    first = first ? first : &nothing;
+    for (unsigned i = 0; i < STATS_NAMED; i++)
+        w->counter[i] = rise(first->counter[i], s->counter[i]);
+    uint64_t now[5] = { 0 };
+    for (unsigned i = 0; i < STATS_STATUSES; i++)
+        now[stats_statuses[i] / 100 - 1] += s->counter[STATS_STATUS_FIRST + i];
+    for (unsigned i = 0; i < 5; i++)
+        w->by_class[i] = rise(first->by_class[i], now[i]);
+}
+
+static void measure_queue(struct view_window *w, const struct view *before)
+{
+    w->queue_wait = w->view->snapshot->histogram[STATS_HISTOGRAM_queue_wait];
+    if (!before)
+        return;
+    const struct stats_counts *was = &before->snapshot->histogram[STATS_HISTOGRAM_queue_wait];
+    w->queue_wait.count = 0;
+    for (size_t i = 0; i < STATS_BUCKETS; i++) {
+        w->queue_wait.bucket[i] = rise(was->bucket[i], w->queue_wait.bucket[i]);
+        w->queue_wait.count += w->queue_wait.bucket[i];
+    }
+}
+
+/* ---- shares of the CPUs ---- */
+
+static const struct view_process *find_process(const struct view *view, pid_t pid)
+{
+    for (size_t i = 0; view && i < view->process_count; i++)
+        if (view->process[i].pid == pid)
+            return &view->process[i];
+    return NULL;
+}
+
+static const struct view_thread *find_thread(const struct view *view, pid_t id)
+{
+    for (size_t i = 0; view && i < view->thread_count; i++)
+        if (view->thread[i].id == id)
+            return &view->thread[i];
+    return NULL;
+}
+
+static void add_worker(struct view_window *w, pid_t pid, double busy)
+{
+    if (w->worker_count < VIEW_WORKERS_MAX)
+        w->worker[w->worker_count++] = (struct view_worker){ pid, busy < 1 ? busy : 1 };
+}
+
+/* CPUs that it can use at once: as many as it has threads that count, beside the block in which
+ * the process counts for all of them. */
+static unsigned capacity(const struct view_process *process, unsigned cpus)
+{
+    unsigned threads = process->threads > 1 ? process->threads - 1 : 1;
+    return threads < cpus ? threads : cpus;
+}
+
+static double add_processes(struct view_window *w, const struct view *before, double elapsed_ns,
+                            uint64_t *ret_capacity)
+{
+    const struct view *view = w->view;
+    double total_ns = 0;
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *now = &view->process[i], *was = find_process(before, now->pid);
+        if (now->pid == view->snapshot->master)
+            continue;
+        unsigned most = capacity(now, view->usage.cpus);
+        *ret_capacity += most;
+        if (before && !was)
+            continue;
+        double used_ns = (double)rise(was ? was->cpu_ns : 0, now->cpu_ns);
+        total_ns += used_ns;
+        add_worker(w, now->pid, used_ns / elapsed_ns / most);
+    }
+    return total_ns;
+}
+
+static double add_threads(struct view_window *w, const struct view *before, double elapsed_ns)
+{
+    const struct view *view = w->view;
+    double total_ns = 0;
+    for (size_t i = 0; i < view->thread_count; i++) {
+        const struct view_thread *now = &view->thread[i], *was = find_thread(before, now->id);
+        if (before && !was)
+            continue;
+        double used_ns = (double)rise(was ? was->cpu_ns : 0, now->cpu_ns);
+        total_ns += used_ns;
+        add_worker(w, now->pid, used_ns / elapsed_ns);
+    }
+    return total_ns;
+}
+
+static int compare_busy(const void *a, const void *b)
+{
+    double left = ((const struct view_worker *)a)->busy,
+           right = ((const struct view_worker *)b)->busy;
+    return left > right ? -1 : left < right;
+}
+
+static void share(struct view_window *w, const struct view *before)
+{
+    const struct view *view = w->view;
+    double elapsed_ns =
+        before ? (double)rise(before->read_ns, view->read_ns)
+               : (double)rise((uint64_t)w->serving->started_s, (uint64_t)view->read_s) * 1e9;
+    if (!view->snapshot->running || elapsed_ns <= 0 || view->usage.cpus == 0)
+        return;
+    bool threads = view->thread_count > 0;
+    uint64_t most = threads ? (uint64_t)w->serving->threads * w->serving->workers : 0;
+    double used_ns = threads ? add_threads(w, before, elapsed_ns)
+                             : add_processes(w, before, elapsed_ns, &most);
+    if (w->worker_count == 0 || most == 0)
+        return;
+    qsort(w->worker, w->worker_count, sizeof(w->worker[0]), compare_busy);
+    if (threads && w->worker_count > most) /* who only waits to end a process is no worker */
+        w->worker_count = (size_t)most;
+    most = most < view->usage.cpus ? most : view->usage.cpus;
+    w->has_shares = true;
+    w->busy = used_ns / elapsed_ns / (double)most;
+}
+
+void view_window_open(struct view_window *window, const struct view *view,
+                      const struct view *before)
+{
+    *window = (struct view_window){ .view = view, .serving = view_serving(view) };
+    count(window);
+    measure_queue(window, before);
+    share(window, before);
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each rule by itself: a view that just triggers it, and one that just does not.
+ */
+#include "view/verdict.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+
+enum { PROCESSES_MAX = 8, MASTER = 100 };
+
+/* A server that was looked at twice, 200 ms apart. */
+static struct stats_snapshot now, earlier;
+static struct view_process processes[PROCESSES_MAX], processes_before[PROCESSES_MAX];
+static struct view_thread threads[PROCESSES_MAX], threads_before[PROCESSES_MAX];
+static struct view view, before;
+static struct view_verdict found[VIEW_VERDICTS_MAX];
+
+static void add_process(pid_t pid, unsigned blocks)
+{
+    processes[view.process_count++] = (struct view_process){ .pid = pid, .threads = blocks };
+    processes_before[before.process_count++] = processes[view.process_count - 1];
+}
+
+/* A healthy server of `model`: nothing is wrong with it. */
+static void begin(const char *model, unsigned workers, unsigned threads_each)
+{
+    memset(&now, 0, sizeof(now));
+    now.running = true;
+    now.master = MASTER;
+    now.started_s = 1000;
+    now.beat_ns = 200 * SECOND;
+    now.generation = 1;
+    struct stats_generation *serving = &now.generations[1];
+    *serving =
+        (struct stats_generation){ .number = 1, .workers = workers, .threads = threads_each };
+    snprintf(serving->model, sizeof(serving->model), "%s", model);
+    now.moment_count = STATS_MOMENTS;
+    for (unsigned i = 0; i < STATS_MOMENTS; i++)
+        now.moment[i].at_ns = (200 - STATS_MOMENTS + i) * SECOND;
+    view = (struct view){
+        .snapshot = &now,
+        .process = processes,
+        .thread = threads,
+        .usage = { .processes = 2, .files_most = 10, .files_limit = 100, .cpus = 8 },
+        .read_ns = 200 * SECOND + SECOND / 5,
+        .read_s = 1200,
+    };
+    before = view;
+    before.snapshot = &earlier;
+    before.process = processes_before;
+    before.thread = threads_before;
+    before.read_ns = 200 * SECOND;
+    add_process(MASTER, 1);
+    if (view_works_in_threads(serving))
+        for (unsigned i = 0; i < threads_each; i++) {
+            threads[i] = threads_before[i] = (struct view_thread){ 101, (pid_t)(201 + i), 0 };
+            view.thread_count = before.thread_count = i + 1;
+        }
+    for (unsigned i = 0; i < workers; i++)
+        add_process((pid_t)(101 + i), threads_each + 1);
+}
+
+static void look(void)
+{
+    earlier = now;
+}
+
+/* The verdict of a rule; NULL: it has nothing to say. */
+static const struct view_verdict *verdict(const char *rule)
+{
+    size_t count = view_verdicts(&view, &before, found);
+    const struct view_verdict *one = NULL;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 || found[i].gravity <= found[i - 1].gravity);
+        assert_true(found[i].text[0] && found[i].why[0] && found[i].cure[0]);
+        if (strcmp(found[i].rule, rule) == 0)
+            one = &found[i];
+    }
+    return one;
+}
+
+static void assert_says(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("`%s` is not in: %s", part, text);
+}
+
+/* A rise of counter within the last minute gives the verdict; the same number from before, or one
+ * less, does not. */
+static void assert_risen(const char *rule, enum stats_counter counter, uint64_t least)
+{
+    now.counter[counter] += 1000 + least - 1;
+    for (unsigned i = 0; i < STATS_MOMENTS; i++)
+        now.moment[i].counter[counter] += 1000;
+    assert_null(verdict(rule));
+    now.counter[counter]++;
+    assert_non_null(verdict(rule));
+}
+
+/* ---- as a whole ---- */
+
+static void nothing_is_wrong_with_a_server_that_is_well(void **state)
+{
+    (void)state;
+    static const char *const models[] = { "fork",  "thread",  "pool", "prefork",
+                                          "epoll", "percore", "uring" };
+    for (unsigned i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        begin(models[i], 1, 2);
+        look();
+        assert_int_equal(view_verdicts(&view, &before, found), 0);
+        assert_int_equal(view_verdicts(&view, NULL, found), 0);
+    }
+}
+
+static void the_gravest_comes_first(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.reload_failed = true;
+    now.counter[STATS_accept_overflows] = 1;
+    now.counter[STATS_requests] = 1000;
+    assert_int_equal(view_verdicts(&view, NULL, found), 3);
+    assert_string_equal(found[0].rule, "accept-queue-overflow");
+    assert_string_equal(found[1].rule, "reload-failed");
+    assert_string_equal(found[2].rule, "keep-alive-unused");
+    assert_string_equal(view_gravity_name(found[0].gravity), "wrong");
+    assert_string_equal(view_gravity_name(found[2].gravity), "note");
+}
+
+static void without_moments_all_since_the_start_counts(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.moment_count = 0;
+    now.counter[STATS_worker_deaths] = 1;
+    assert_says(verdict("workers-die")->text, "in 200 s");
+}
+
+static void whatever_a_segment_says_the_texts_are_bounded(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    memset(&now, 0xff, sizeof(now));
+    now.parts = NULL;
+    now.moment_count = STATS_MOMENTS;
+    memset(now.generations[now.generation % STATS_GENERATIONS_MAX].model, 'x', 15);
+    now.generations[now.generation % STATS_GENERATIONS_MAX].model[15] = '\0';
+    now.reload_error[STATS_TEXT_MAX - 1] = '\0';
+    now.counter[STATS_requests] = 0;
+    size_t count = view_verdicts(&view, &before, found);
+    for (size_t i = 0; i < count; i++)
+        assert_true(strlen(found[i].text) < sizeof(found[i].text));
+}
+
+/* ---- the server ---- */
+
+static void a_dead_server_is_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("not-running"));
+    now.running = false;
+    assert_int_equal(verdict("not-running")->gravity, VIEW_WRONG);
+    assert_null(verdict("master-hangs"));
+}
+
+static void a_master_that_hangs_is_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    view.beat_age_ns = 5 * SECOND - 1;
+    assert_null(verdict("master-hangs"));
+    view.beat_age_ns++;
+    assert_int_equal(verdict("master-hangs")->gravity, VIEW_WARNING);
+    view.beat_age_ns = 15 * SECOND;
+    assert_int_equal(verdict("master-hangs")->gravity, VIEW_WRONG);
+}
+
+static void workers_that_die_are_told(void **state)
+{
+    (void)state;
+    begin("prefork", 4, 10);
+    assert_risen("workers-die", STATS_worker_deaths, 1);
+    assert_int_equal(verdict("workers-die")->gravity, VIEW_WARNING);
+    now.counter[STATS_worker_deaths] += 2;
+    assert_int_equal(verdict("workers-die")->gravity, VIEW_WRONG);
+}
+
+static void a_failed_reload_is_told_with_its_reason(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("reload-failed"));
+    now.reload_failed = true;
+    snprintf(now.reload_error, sizeof(now.reload_error), "weir.conf:3: listne");
+    assert_says(verdict("reload-failed")->why, "listne");
+    assert_says(verdict("reload-failed")->text, "number 1 goes on");
+}
+
+static void lost_log_lines_are_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_risen("log-lines-dropped", STATS_log_lines_dropped, 1);
+}
+
+static void missing_numbers_are_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("numbers-incomplete"));
+    now.unseen = 1;
+    assert_non_null(verdict("numbers-incomplete"));
+    now.unseen = 0;
+    now.counter[STATS_durations_unrecorded] = 1;
+    assert_non_null(verdict("numbers-incomplete"));
+}
+
+/* ---- connections ---- */
+
+static void an_overflow_says_who_is_busy(void **state)
+{
+    (void)state;
+    begin("percore", 1, 8);
+    threads[3].cpu_ns = 196 * SECOND / 1000;
+    assert_risen("accept-queue-overflow", STATS_accept_overflows, 1);
+    assert_says(verdict("accept-queue-overflow")->why, "1 of 8 workers is busy 98 %");
+    assert_says(verdict("accept-queue-overflow")->text, "overflowed 1 time in 64 s");
+    threads[3].cpu_ns = 0;
+    assert_says(verdict("accept-queue-overflow")->cure, "somaxconn");
+    begin("epoll", 1, 1);
+    processes[1].cpu_ns = SECOND / 5;
+    now.counter[STATS_accept_overflows] = 1;
+    assert_says(verdict("accept-queue-overflow")->why, "the only worker is busy 100 %");
+    assert_says(verdict("accept-queue-overflow")->cure, "model = percore");
+}
+
+static void open_files_near_their_limit_are_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    view.usage.files_most = 79;
+    assert_null(verdict("files-near-limit"));
+    view.usage.files_most = 80;
+    assert_int_equal(verdict("files-near-limit")->gravity, VIEW_WARNING);
+    view.usage.files_most = 95;
+    assert_int_equal(verdict("files-near-limit")->gravity, VIEW_WRONG);
+    assert_says(verdict("files-near-limit")->text, "95 % of its limit (95 of 100)");
+    view.usage.files_limit = 0;
+    assert_null(verdict("files-near-limit"));
+}
+
+static void refused_connections_are_told_with_what_was_short(void **state)
+{
+    (void)state;
+    begin("pool", 1, 10);
+    assert_risen("connections-refused", STATS_connections_refused, 1);
+    assert_says(verdict("connections-refused")->cure, "pool-queue");
+    begin("fork", 1, 1);
+    assert_risen("connections-refused", STATS_connections_refused, 1);
+    assert_says(verdict("connections-refused")->cure, "ulimit -u");
+}
+
+static void a_long_wait_for_a_thread_is_told(void **state)
+{
+    (void)state;
+    begin("pool", 1, 10);
+    struct stats_counts *wait = &now.histogram[STATS_HISTOGRAM_queue_wait];
+    struct stats_counts *latency = &now.histogram[STATS_HISTOGRAM_latency];
+    latency->bucket[1000] = latency->count = 50; /* some milliseconds */
+    wait->bucket[1100] = wait->count = 19;
+    memset(&earlier, 0, sizeof(earlier));
+    assert_null(verdict("queue-waits-long"));
+    wait->bucket[1100] = wait->count = 20;
+    assert_non_null(verdict("queue-waits-long"));
+    latency->bucket[1200] = 50;
+    latency->count = 100;
+    assert_null(verdict("queue-waits-long"));
+    latency->bucket[1200] = 0;
+    latency->count = 50;
+    look(); /* it was before, and is not now */
+    assert_null(verdict("queue-waits-long"));
+}
+
+static void many_broken_connections_are_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.counter[STATS_connections_closed] = 250;
+    assert_risen("many-resets", STATS_connections_reset, 50);
+    now.counter[STATS_connections_closed] = 251;
+    assert_null(verdict("many-resets"));
+}
+
+static void slow_requests_are_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_risen("slow-heads", STATS_timeouts_head, 10);
+    assert_null(verdict("slow-clients"));
+    assert_risen("slow-clients", STATS_timeouts_send, 10);
+    begin("epoll", 1, 1);
+    assert_risen("slow-clients", STATS_timeouts_body, 10);
+}
+
+static void a_connection_for_each_request_is_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.counter[STATS_requests_reusing] = 199;
+    assert_risen("keep-alive-unused", STATS_requests, 1000);
+    now.counter[STATS_requests_reusing] = 201;
+    assert_null(verdict("keep-alive-unused"));
+}
+
+/* ---- work ---- */
+
+static void workers_that_have_no_more_to_give_are_told(void **state)
+{
+    (void)state;
+    begin("percore", 1, 8);
+    for (unsigned i = 0; i < 8; i++)
+        threads[i].cpu_ns = 179 * SECOND / 1000;
+    assert_null(verdict("workers-saturated"));
+    for (unsigned i = 0; i < 8; i++)
+        threads[i].cpu_ns = 181 * SECOND / 1000;
+    assert_says(verdict("workers-saturated")->why, "all workers are busy");
+    assert_says(verdict("workers-saturated")->cure, "add some");
+    begin("pool", 1, 10); /* one process, that may use all eight */
+    processes[1].cpu_ns = 8 * 179 * SECOND / 1000;
+    assert_null(verdict("workers-saturated"));
+    processes[1].cpu_ns = 8 * 181 * SECOND / 1000;
+    assert_non_null(verdict("workers-saturated"));
+    begin("epoll", 1, 1);
+    processes[1].cpu_ns = 181 * SECOND / 1000;
+    assert_says(verdict("workers-saturated")->cure, "model = percore");
+}
+
+static void without_an_earlier_look_shares_are_since_the_start(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.generations[1].started_s = 1100;
+    processes[1].cpu_ns = 91 * SECOND;
+    assert_int_equal(view_verdicts(&view, NULL, found), 1);
+    assert_string_equal(found[0].rule, "workers-saturated");
+    processes[1].cpu_ns = 89 * SECOND;
+    assert_int_equal(view_verdicts(&view, NULL, found), 0);
+}
+
+static void one_worker_that_does_all_is_told(void **state)
+{
+    (void)state;
+    begin("prefork", 4, 1);
+    processes[2].cpu_ns = 98 * SECOND / 1000;
+    assert_null(verdict("worker-uneven"));
+    processes[2].cpu_ns = 110 * SECOND / 1000;
+    assert_int_equal(verdict("worker-uneven")->gravity, VIEW_NOTE);
+    assert_says(verdict("worker-uneven")->text, "fairness index 0.25 of 1");
+    processes[2].cpu_ns = 190 * SECOND / 1000;
+    assert_int_equal(verdict("worker-uneven")->gravity, VIEW_WARNING);
+    for (unsigned i = 1; i <= 4; i++)
+        processes[i].cpu_ns = 150 * SECOND / 1000;
+    assert_null(verdict("worker-uneven"));
+}
+
+static void failures_are_told_but_not_twice(void **state)
+{
+    (void)state;
+    begin("pool", 1, 10);
+    now.counter[STATS_requests] = 1000;
+    now.counter[STATS_requests_reusing] = 1000;
+    now.counter[STATS_STATUS_503] = 5;
+    now.counter[STATS_connections_refused] = 5;
+    assert_null(verdict("answers-5xx"));
+    now.counter[STATS_STATUS_500] = 1;
+    assert_int_equal(verdict("answers-5xx")->gravity, VIEW_WARNING);
+    now.counter[STATS_STATUS_500] = 10;
+    assert_int_equal(verdict("answers-5xx")->gravity, VIEW_WRONG);
+}
+
+static void many_answers_of_4xx_are_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.counter[STATS_STATUS_404] = 20;
+    assert_risen("many-4xx", STATS_requests, 100);
+    now.counter[STATS_requests]++;
+    assert_null(verdict("many-4xx"));
+}
+
+static void a_cache_that_is_too_small_is_told(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.counter[STATS_cache_hits] = 89;
+    now.counter[STATS_cache_misses] = 11;
+    assert_null(verdict("cache-too-small"));
+    now.counter[STATS_cache_evictions] = 1;
+    assert_says(verdict("cache-too-small")->text, "89 %");
+    now.counter[STATS_cache_hits] = 99;
+    assert_null(verdict("cache-too-small"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_wrong_with_a_server_that_is_well),
+        cmocka_unit_test(the_gravest_comes_first),
+        cmocka_unit_test(without_moments_all_since_the_start_counts),
+        cmocka_unit_test(whatever_a_segment_says_the_texts_are_bounded),
+        cmocka_unit_test(a_dead_server_is_told),
+        cmocka_unit_test(a_master_that_hangs_is_told),
+        cmocka_unit_test(workers_that_die_are_told),
+        cmocka_unit_test(a_failed_reload_is_told_with_its_reason),
+        cmocka_unit_test(lost_log_lines_are_told),
+        cmocka_unit_test(missing_numbers_are_told),
+        cmocka_unit_test(an_overflow_says_who_is_busy),
+        cmocka_unit_test(open_files_near_their_limit_are_told),
+        cmocka_unit_test(refused_connections_are_told_with_what_was_short),
+        cmocka_unit_test(a_long_wait_for_a_thread_is_told),
+        cmocka_unit_test(many_broken_connections_are_told),
+        cmocka_unit_test(slow_requests_are_told),
+        cmocka_unit_test(a_connection_for_each_request_is_told),
+        cmocka_unit_test(workers_that_have_no_more_to_give_are_told),
+        cmocka_unit_test(without_an_earlier_look_shares_are_since_the_start),
+        cmocka_unit_test(one_worker_that_does_all_is_told),
+        cmocka_unit_test(failures_are_told_but_not_twice),
+        cmocka_unit_test(many_answers_of_4xx_are_told),
+        cmocka_unit_test(a_cache_that_is_too_small_is_told),
+    };
+    return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
+}
