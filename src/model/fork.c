@@ -34,9 +34,8 @@
 int model_fork_run(struct server *server);
 
 enum {
-    CHILDREN_MAX = 32000, /* Linux has 32768 process ids unless told otherwise */
-    BUCKETS = 8192,       /* of their table; a power of two */
-    KILL_AFTER = 10       /* calls to end, by which a child has ended or is killed */
+    BUCKETS = 8192, /* of their table; a power of two */
+    KILL_AFTER = 10 /* calls to end, by which a child has ended or is killed */
 };
 
 struct child {
@@ -53,7 +52,7 @@ struct children {
     unsigned alive;
     unsigned ends; /* how often they were told to end */
     unsigned made; /* elements of `all` that were ever used */
-    struct child all[CHILDREN_MAX];
+    struct child all[MODEL_PER_CONNECTION_MAX];
 };
 
 /* ---- in the child ---- */
@@ -271,8 +270,8 @@ static const struct model_placement placement = {
 
 int model_fork_run(struct server *server)
 {
-    if (server->connections_max > CHILDREN_MAX)
-        server->connections_max = CHILDREN_MAX;
+    if (server->connections_max > MODEL_PER_CONNECTION_MAX)
+        server->connections_max = MODEL_PER_CONNECTION_MAX;
     struct children *c =
         mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (c == MAP_FAILED)

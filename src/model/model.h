@@ -24,6 +24,11 @@ enum model_accepts {
 /* For the `threads` of a model, in place of a number. */
 enum { MODEL_PER_CPU = 0, MODEL_OWN = -1, MODEL_PER_CONNECTION = -2 };
 
+/* Connections of a worker that has a process or a thread for each: Linux has 32768 process ids
+ * unless told otherwise, and 65530 mappings for a process (vm.max_map_count), of which a thread
+ * takes two. */
+enum { MODEL_PER_CONNECTION_MAX = 32000 };
+
 struct model {
     const char *name;
     enum model_accepts accepts;

@@ -33,13 +33,10 @@ enum {
 /* What a slot takes: mostly its stack, of which the longest path (a folder's
      * listing) needs less than half beside the input. Untouched pages cost nothing. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    SLOT_BYTES = 1024 * 1024,
+    SLOT_BYTES = 1024 * 1024
 #else
-    SLOT_BYTES = 128 * 1024,
+    SLOT_BYTES = 128 * 1024
 #endif
-
-    /* Mappings are limited to 65530 (vm.max_map_count), and a slot takes two. */
-    THREADS_MAX = 32000
 };
 #define TURN_NS UINT64_C(250000000)
 
@@ -221,8 +218,8 @@ static void end_slots(struct threads *t)
 int model_thread_run(struct server *server)
 {
     struct threads t = { .server = server, .slots_max = server->cache_readers - server->threads };
-    if (t.slots_max > THREADS_MAX)
-        t.slots_max = THREADS_MAX;
+    if (t.slots_max > MODEL_PER_CONNECTION_MAX)
+        t.slots_max = MODEL_PER_CONNECTION_MAX;
     if (server->connections_max > t.slots_max)
         server->connections_max = t.slots_max;
     size_t bytes = (size_t)t.slots_max * SLOT_BYTES;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/process.h"
 
+#include "base/num.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -38,6 +43,66 @@ void os_process_name(const char *name)
 {
     (void)prctl(PR_SET_NAME, name); /* without it, it goes by another */
 }
+
+/* ---- how many tasks there may be ---- */
+
+static bool read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = '\0';
+    return len > 0;
+}
+
+/* The number at the beginning of a file; UINT64_MAX: none is there ("max"). */
+static uint64_t read_number(const char *path)
+{
+    char text[64];
+    uint64_t number;
+    if (!read_text(path, text, sizeof(text)) ||
+        !num_parse_u64(span_first(span_text(text), strcspn(text, "\n")), &number))
+        return UINT64_MAX;
+    return number;
+}
+
+/* Of the control group alone that the process is in, with one hierarchy (cgroups(7)). */
+static uint64_t read_group_most(void)
+{
+    char text[1024], path[1200];
+    if (!read_text("/proc/self/cgroup", text, sizeof(text)))
+        return UINT64_MAX;
+    const char *group = strstr(text, "0::/");
+    if (!group)
+        return UINT64_MAX;
+    group += strlen("0::");
+    snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/pids.max", (int)strcspn(group, "\n"), group);
+    return read_number(path);
+}
+
+uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX])
+{
+    struct rlimit limit;
+    bool known = limited && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    const struct {
+        const char *name;
+        uint64_t most;
+    } limits[] = {
+        { "kernel.pid_max", read_number("/proc/sys/kernel/pid_max") },
+        { "kernel.threads-max", read_number("/proc/sys/kernel/threads-max") },
+        { "pids.max of the control group", read_group_most() },
+        { "ulimit -u", known ? limit.rlim_cur : UINT64_MAX },
+    };
+    unsigned least = 0;
+    for (unsigned i = 1; i < sizeof(limits) / sizeof(limits[0]); i++)
+        least = limits[i].most < limits[least].most ? i : least;
+    snprintf(name, OS_PROCESS_LIMIT_MAX, "%s %llu", limits[least].name,
+             (unsigned long long)limits[least].most);
+    return limits[least].most;
+}
+
+/* ---- who it is ---- */
 
 int os_process_end_with_parent(int signal, pid_t parent)
 {

@@ -8,10 +8,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* CPUs that a process may run on (0: this one), at least 1. */
 unsigned os_process_cpus(pid_t pid);
+
+enum { OS_PROCESS_LIMIT_MAX = 64 };
+
+/* How many processes and threads there may be: the least of what the system, this process's
+ * control group and, where `limited`, the user are allowed. `name` says which that is. */
+uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX]);
 
 /* Raises the limit of open files as far as it may go; returns the limit in force. */
 size_t os_process_raise_files(void);

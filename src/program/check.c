@@ -6,6 +6,7 @@
 #include "config/read.h"
 #include "program/command.h"
 #include "program/options.h"
+#include "server/capacity.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +27,18 @@ static void print_verdict(const struct config_store *store, const char *name)
     if (warnings > 0)
         printf(", %u warning%s", warnings, plural(warnings));
     printf(")\n");
+}
+
+/* As this user, on this machine. */
+static void print_capacity(const struct config *config)
+{
+    char why[MODEL_WHY_MAX], text[SERVER_CAPACITY_MAX];
+    unsigned workers, threads;
+    const struct model *model = model_choose(span_text(config->model), why);
+    server_capacity_workers(config, model, &workers, &threads);
+    server_capacity_describe(config, model, workers, threads, text);
+    printf("model %s, %u worker%s x %u thread%s: %s\n", model->name, workers, plural(workers),
+           threads, plural(threads), text);
 }
 
 static int check(const struct program_options *options, const char *file, const char *folder)
@@ -49,6 +62,7 @@ static int check(const struct program_options *options, const char *file, const 
         if (options->explain) {
             config_explain(store, stdout);
             putchar('\n');
+            print_capacity(config_result(store));
         }
         print_verdict(store, file ? file : folder);
     }

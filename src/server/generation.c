@@ -6,6 +6,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/process.h"
+#include "server/capacity.h"
 #include "server/worker.h"
 
 #include <errno.h>
@@ -84,14 +85,7 @@ static void choose_model(struct server_generation *g)
 {
     g->model = model_choose(span_text(g->config->model), g->model_why);
     CHECK(g->model);
-    g->workers = g->config->workers > 0 ? g->config->workers : g->model->workers;
-    int own = g->model->threads;
-    if (own < 0)
-        g->threads = 1;
-    else if (g->config->threads > 0)
-        g->threads = g->config->threads;
-    else
-        g->threads = own == MODEL_PER_CPU ? os_process_cpus(0) : (unsigned)own;
+    server_capacity_workers(g->config, g->model, &g->workers, &g->threads);
 }
 
 static int open_logs(struct server_generation *g)

@@ -100,7 +100,7 @@ static void announce(struct master *m, const struct server_generation *g)
     server_addresses_settle(&m->addresses);
     server_addresses_settle(&m->page.addresses);
     if (!m->launch->quiet)
-        server_summary_print(g, &m->page.now.listeners, text);
+        server_summary_print(g, &m->page.now.listeners);
     server_contact_serving(&m->contact, &g->listeners, text);
 }
 

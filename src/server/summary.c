@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/summary.h"
 
+#include "server/capacity.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,12 +24,14 @@ void server_summary_describe(const struct server_generation *g, char out[SERVER_
              g->workers, plural(g->workers), g->threads, plural(g->threads));
 }
 
-void server_summary_print(const struct server_generation *g, const struct server_listeners *page,
-                          const char *text)
+void server_summary_print(const struct server_generation *g, const struct server_listeners *page)
 {
+    char text[SERVER_SUMMARY_MAX], room[SERVER_CAPACITY_MAX];
+    server_summary_describe(g, text);
+    server_capacity_describe(g->config, g->model, g->workers, g->threads, room);
     (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
     (void)server_listeners_print(page, STDERR_FILENO, "statistics: ");
-    fprintf(stderr, "%s; stop with Ctrl-C\n", text);
+    fprintf(stderr, "%s\n%s; stop with Ctrl-C\n", text, room);
 }
 
 unsigned server_summary_workers(const struct server_generation *first)

@@ -12,9 +12,9 @@ enum { SERVER_SUMMARY_MAX = MODEL_WHY_MAX + 160 };
  * NULL: nothing. */
 void server_summary_describe(const struct server_generation *g, char out[SERVER_SUMMARY_MAX]);
 
-/* Writes to standard error what `g` serves and where, with its description. */
-void server_summary_print(const struct server_generation *g, const struct server_listeners *page,
-                          const char *text);
+/* Tells on standard error what serves where, and what it can hold; with the addresses of its
+ * statistics page. */
+void server_summary_print(const struct server_generation *g, const struct server_listeners *page);
 
 /* How many worker processes there are in `first` and those behind it. */
 unsigned server_summary_workers(const struct server_generation *first);

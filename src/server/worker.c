@@ -6,6 +6,7 @@
 #include "os/file.h"
 #include "os/process.h"
 #include "os/signal.h"
+#include "server/capacity.h"
 #include "session/hosts.h"
 #include "session/tally.h"
 #include "session/worker.h"
@@ -18,12 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum {
-    FILES_RESERVED = 64,    /* descriptors kept for logs, listeners, folders */
-    CACHE_FILES_MAX = 1024, /* large files that the cache keeps open */
-    CACHE_FILES_SHARE = 8   /* and at most this part of all descriptors */
-};
 
 /* What the sessions of the process share, and what it was made of. */
 struct holdings {
@@ -149,19 +144,6 @@ static void free_holdings(struct holdings *h, unsigned site_count)
 
 /* ---- the process ---- */
 
-static unsigned cache_files(size_t files)
-{
-    size_t share = files / CACHE_FILES_SHARE;
-    return (unsigned)(share < CACHE_FILES_MAX ? share : CACHE_FILES_MAX);
-}
-
-static unsigned connections_of(const struct config *config, size_t files)
-{
-    size_t taken = FILES_RESERVED + cache_files(files);
-    unsigned room = files > 2 * taken ? (unsigned)(files - taken) : (unsigned)files / 2;
-    return config->connections > 0 && config->connections < room ? config->connections : room;
-}
-
 /* Threads that look into the cache. */
 static unsigned cache_readers(const struct server_worker_plan *plan, size_t files)
 {
@@ -169,7 +151,7 @@ static unsigned cache_readers(const struct server_worker_plan *plan, size_t file
     /* Where the master accepts, a loop takes in what it sends. */
     unsigned loops = plan->listener_sets > 0 ? plan->listener_sets : 1;
     if (model->threads == MODEL_PER_CONNECTION)
-        return loops + connections_of(plan->config, files);
+        return loops + server_capacity_connections(plan->config, files);
     bool beside = model->accepts != MODEL_ACCEPTS_EACH && model->threads != MODEL_OWN;
     return loops + (beside ? plan->threads : 0);
 }
@@ -181,7 +163,7 @@ static int hold(struct holdings *h, const struct server_worker_plan *plan, size_
         .policy = strcmp(config->cache_policy, "lru") == 0 ? SITE_CACHE_LRU : SITE_CACHE_SIEVE,
         .bytes = (size_t)config->cache_size_bytes,
         .entries = (size_t)config->cache_entries,
-        .descriptors = cache_files(files),
+        .descriptors = server_capacity_cache_files(files),
     };
     struct session_shared *shared = &h->shared;
     shared->cache = site_cache_new(limits, cache_readers(plan, files));
@@ -264,7 +246,7 @@ static int serve(struct holdings *h, const struct server_worker_plan *plan, size
         .intake = plan->intake,
         .threads = plan->threads,
         .cache_readers = cache_readers(plan, files),
-        .connections_max = connections_of(plan->config, files),
+        .connections_max = server_capacity_connections(plan->config, files),
         .drain_idle_ns = plan->config->drain_idle_ns,
         .pool_queue = (unsigned)plan->config->pool_queue,
         .pool_sticky = strcmp(plan->config->pool_policy, "sticky") == 0,

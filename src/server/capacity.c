@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/capacity.h"
+
+#include "os/process.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    FILES_RESERVED = 64,    /* descriptors kept for logs, listeners, folders */
+    CACHE_FILES_MAX = 1024, /* large files that the cache keeps open */
+    CACHE_FILES_SHARE = 8,  /* and at most this part of all descriptors */
+    LIMIT_MAX = 96
+};
+
+void server_capacity_workers(const struct config *config, const struct model *model,
+                             unsigned *ret_workers, unsigned *ret_threads)
+{
+    *ret_workers = config->workers > 0 ? config->workers : model->workers;
+    if (model->threads < 0)
+        *ret_threads = 1;
+    else if (config->threads > 0)
+        *ret_threads = config->threads;
+    else
+        *ret_threads = model->threads == MODEL_PER_CPU ? os_process_cpus(0)
+                                                       : (unsigned)model->threads;
+}
+
+unsigned server_capacity_cache_files(size_t files)
+{
+    size_t share = files / CACHE_FILES_SHARE;
+    return (unsigned)(share < CACHE_FILES_MAX ? share : CACHE_FILES_MAX);
+}
+
+static unsigned room_for(size_t files)
+{
+    size_t taken = FILES_RESERVED + server_capacity_cache_files(files);
+    return files > 2 * taken ? (unsigned)(files - taken) : (unsigned)files / 2;
+}
+
+unsigned server_capacity_connections(const struct config *config, size_t files)
+{
+    unsigned room = room_for(files);
+    return config->connections > 0 && config->connections < room ? config->connections : room;
+}
+
+/* ---- in words ---- */
+
+/* A number of connections, and what it is limited by. */
+struct room {
+    uint64_t count;
+    char limit[LIMIT_MAX];
+};
+
+static void lower(struct room *room, uint64_t count, const char *limit)
+{
+    if (count >= room->count)
+        return;
+    room->count = count;
+    snprintf(room->limit, sizeof(room->limit), "%s", limit);
+}
+
+/* Each connection takes a process, or a thread, of what the system has for all workers. */
+static void lower_to_tasks(struct room *room, const struct config *config,
+                           const struct model *model, unsigned workers)
+{
+    bool forks = strcmp(model->name, "fork") == 0;
+    if (!forks && model->threads != MODEL_PER_CONNECTION)
+        return;
+    lower(room, MODEL_PER_CONNECTION_MAX, forks ? "the model's processes" : "the model's threads");
+    char limit[LIMIT_MAX], name[OS_PROCESS_LIMIT_MAX];
+    uint64_t most = os_process_tasks(geteuid() != 0 || config->user, name);
+    snprintf(limit, sizeof(limit), "%s (%s)", forks ? "processes" : "threads", name);
+    lower(room, most / workers, limit);
+}
+
+static struct room room_of(const struct config *config, const struct model *model, unsigned workers,
+                           unsigned threads)
+{
+    size_t files = os_process_raise_files();
+    struct room room = { .count = room_for(files) };
+    snprintf(room.limit, sizeof(room.limit), "open files (ulimit -n %zu)", files);
+    if (config->connections > 0)
+        lower(&room, config->connections, "the setting connections");
+    lower_to_tasks(&room, config, model, workers);
+    bool crew = model->accepts != MODEL_ACCEPTS_EACH && model->threads > 0;
+    if (crew && strcmp(config->pool_policy, "sticky") == 0)
+        lower(&room, threads + (uint64_t)config->pool_queue,
+              "threads and pool-queue, as each thread keeps its client");
+    return room;
+}
+
+static void say_size(uint64_t bytes, char out[24])
+{
+    static const char units[] = "KMG";
+    unsigned unit = 0;
+    while (unit < 3 && bytes > 0 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, 24, "%" PRIu64 "%.1s", bytes, unit > 0 ? &units[unit - 1] : "");
+}
+
+void server_capacity_describe(const struct config *config, const struct model *model,
+                              unsigned workers, unsigned threads, char out[SERVER_CAPACITY_MAX])
+{
+    struct room room = room_of(config, model, workers, threads);
+    char each[32] = "", at_once[64] = "", size[24], cache[48] = "no cache";
+    if (workers > 1)
+        snprintf(each, sizeof(each), " in each of %u workers", workers);
+    if (model->accepts != MODEL_ACCEPTS_EACH && model->threads > 0)
+        snprintf(at_once, sizeof(at_once), "; %u answered at once, %" PRIu64 " may wait", threads,
+                 (uint64_t)config->pool_queue);
+    say_size(config->cache_size_bytes, size);
+    if (config->cache_size_bytes > 0)
+        snprintf(cache, sizeof(cache), "cache %s%s", size,
+                 strcmp(model->name, "fork") == 0 ? " for each connection"
+                 : workers > 1                    ? " in each"
+                                                  : "");
+    snprintf(out, SERVER_CAPACITY_MAX, "room for %" PRIu64 " connection%s%s, limited by %s%s; %s",
+             room.count, room.count == 1 ? "" : "s", each, room.limit, at_once, cache);
+}
