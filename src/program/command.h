@@ -29,6 +29,7 @@ const struct program_command *program_command_find(const char *name);
 int program_serve(const struct program_command *command, const char *const *arguments);
 int program_check(const struct program_command *command, const char *const *arguments);
 int program_models(const struct program_command *command, const char *const *arguments);
+int program_password(const struct program_command *command, const char *const *arguments);
 int program_reload(const struct program_command *command, const char *const *arguments);
 int program_stats(const struct program_command *command, const char *const *arguments);
 int program_stop(const struct program_command *command, const char *const *arguments);

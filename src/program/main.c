@@ -68,7 +68,8 @@ const struct program_command program_commands[] = {
       "  weir stop --now                      without waiting for anybody\n"
       "  weir stop 4711                       the one with this process id\n",
       PROGRAM_ARGUMENT | PROGRAM_CONTROL | PROGRAM_NOW, program_stop },
-    { "stats", "[--json|--prometheus] [--explain] [PID]", "print what a running server has counted",
+    { "stats", "[--json|--prometheus|--openmetrics] [--explain] [PID]",
+      "print what a running server has counted",
       "Requests, connections, cache and durations since the server started, in all\n"
       "its workers, those that have ended too. The server is not asked: its memory\n"
       "is read, also when it hangs or was killed.\n"
@@ -82,6 +83,15 @@ const struct program_command program_commands[] = {
       "  weir stats --explain                 and what each number means\n"
       "  weir stats --json 4711               the one with this process id, for programs\n",
       PROGRAM_ARGUMENT | PROGRAM_STATS, program_stats },
+    { "password", "", "make the hash of a password for the statistics page",
+      "Asks for a password twice, or reads one line where it is no terminal, and prints\n"
+      "what goes into a configuration, as `stats-password = HASH`. The page then asks for\n"
+      "that password, with any user name.\n"
+      "\n"
+      "Examples:\n"
+      "  weir password\n"
+      "  pwgen 20 1 | tee secret | weir password\n",
+      0, program_password },
     { "models", "", "list the concurrency models",
       "One line each: its name, what it is, and when to use it. Choose one with\n"
       "`weir serve --model NAME`.\n",

@@ -19,6 +19,7 @@ const struct program_option program_option_table[] = {
     { "quiet", 'q', NULL, PROGRAM_SERVE_OPTIONS, "print nothing at start" },
     { "json", 0, NULL, PROGRAM_STATS, "print one JSON object" },
     { "prometheus", 0, NULL, PROGRAM_STATS, "print Prometheus's text format" },
+    { "openmetrics", 0, NULL, PROGRAM_STATS, "print OpenMetrics 1.0" },
     { "explain", 0, NULL, PROGRAM_STATS, "say what each number means" },
     { "help", 'h', NULL, 0, "print help and stop" },
     { "version", 'V', NULL, 0, "print the version and stop" },
@@ -118,6 +119,8 @@ static bool take_option(struct reading *reading, const struct program_option *op
         options->json = true;
     else if (strcmp(option->name, "prometheus") == 0)
         options->prometheus = true;
+    else if (strcmp(option->name, "openmetrics") == 0)
+        options->openmetrics = true;
     else if (strcmp(option->name, "quiet") == 0)
         options->quiet = true;
     else if (strcmp(option->name, "explain") == 0)

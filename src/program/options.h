@@ -44,7 +44,7 @@ struct program_options {
     bool quiet;
     bool explain;
     bool now;
-    bool json, prometheus;
+    bool json, prometheus, openmetrics;
     const char *control; /* or NULL */
 };
 

@@ -122,8 +122,9 @@ static void look_twice(const struct program_options *options, const char *name,
 static int print(const struct program_options *options)
 {
     struct stats_snapshot *snapshot = NULL;
-    if (options->json && options->prometheus) {
-        fprintf(stderr, "weir: --json and --prometheus are two answers; choose one\n");
+    if (options->json + options->prometheus + options->openmetrics > 1) {
+        fprintf(stderr, "weir: --json, --prometheus and --openmetrics are different answers; "
+                        "choose one\n");
         return PROGRAM_USAGE;
     }
     char name[STATS_NAME_MAX];
@@ -131,10 +132,13 @@ static int print(const struct program_options *options)
                                    : take_only(name, &snapshot);
     if (!snapshot)
         return status;
-    if (options->prometheus) {
+    if (options->prometheus || options->openmetrics) {
         struct view view;
         view_init(&view, snapshot);
-        view_print_prometheus(&view, stdout);
+        if (options->openmetrics)
+            view_print_openmetrics(&view, stdout);
+        else
+            view_print_prometheus(&view, stdout);
         view_done(&view);
         return PROGRAM_OK;
     }
