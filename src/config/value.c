@@ -268,7 +268,7 @@ static bool check_hash(struct span text, struct config_reason *ret_reason)
         good = good &&
                ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("./$=,+-", c)));
     }
-    return (good && dollars >= 3) ||
+    return (good && dollars >= 3 && text.at[text.len - 1] != '$') ||
            config_refuse(ret_reason,
                          "this is not the hash of a password; `weir password` makes one");
 }

@@ -180,8 +180,8 @@ static void answer_json(const struct exchange *e)
     answer_numbers(e, PAGE_JSON, SPAN("application/json"), SPAN("Cache-Control: no-store\r\n"));
 }
 
-/* Weight (0 to 1000) that an element of Accept gives a media type of that version. What else is said
- * of the version, and of how names are to be written, is of no matter. */
+/* Weight (0 to 1000) that an element of Accept gives a media type of that version. What else it
+ * says, of charsets and of how names are to be written, is of no matter. */
 static int weight_of(struct span element, struct span type, struct span version)
 {
     char storage[128];

@@ -74,7 +74,8 @@ void server_contact_stopping(struct server_contact *contact);
 
 /* ---- the binary ---- */
 
-/* Starts a successor with all sockets, those of the statistics page too. What stands against it is told in the error log. */
+/* Starts a successor with all sockets, those of the statistics page too. What stands against it is
+ * told in the error log. */
 void server_contact_upgrade(struct server_contact *contact,
                             const struct server_addresses *addresses,
                             const struct server_addresses *page);

@@ -1,0 +1,821 @@
+# SPDX-License-Identifier: MIT
+"""The statistics page, from outside: what it serves, to whom, and that it does so whatever becomes
+of the workers, of its own process, of the configuration and of the binary."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+import os
+import pwd
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as read_openmetrics,
+)
+from prometheus_client.parser import text_string_to_metric_families as read_prometheus
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import STATISTICS, TOP, WEIR, Process, Server, start
+from tests.e2e.statistics import SETTLED_S, Numbers, read, weir_stats
+from tests.e2e.test_reload import reload, write
+from tests.e2e.test_upgrade import replace, upgrade
+from tests.e2e.wire import Answer, Connection, WireError, connect
+
+ON = ("--stats-listen", "127.0.0.1:0")
+ANY_ADDRESS = {"WEIR_STATS_LISTEN": ""}  # what the file or the default says
+SAID = re.compile(r"^statistics: http://(\S+):(\d+)/$", re.MULTILINE)
+CHART = Path("/usr/share/javascript/chart.js/chart.min.js")
+CONNECTIONS = 64  # PAGE_CONNECTIONS
+STREAMS = 48  # PAGE_STREAMS
+PASSWORD = "correct horse: battery staple"
+
+one_model = pytest.mark.parametrize("model", ["epoll"])
+Address = tuple[str, int]
+
+
+def page_of(running: Server, nth: int = -1) -> Address:
+    """Where the server has said that its page is."""
+    host, port = SAID.findall(running.messages())[nth]
+    return host.strip("[]"), int(port)
+
+
+def get(address: Address, path: str, *fields: str, host: str = "localhost") -> Answer:
+    with connect(address) as connection:
+        return connection.get(path, host, *fields)
+
+
+def body(address: Address, path: str) -> bytes:
+    answer = get(address, path)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def numbers(address: Address) -> Numbers:
+    found: Numbers = json.loads(body(address, "/stats.json"))
+    return found
+
+
+def wait_until(condition: Callable[[], bool], what: object = "") -> None:
+    deadline = time.monotonic() + SETTLED_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def page_process(running: Server) -> Process | None:
+    return next((p for p in running.master.children() if p.comm == STATISTICS), None)
+
+
+def the_process(running: Server) -> Process:
+    wait_until(lambda: page_process(running) is not None, running.messages)
+    found = page_process(running)
+    assert found
+    return found
+
+
+def another_process(running: Server, victim: Process) -> None:
+    wait_until(lambda: page_process(running) not in (None, victim), running.messages)
+
+
+def open_families(text: str) -> list[Metric]:
+    """What a reader of OpenMetrics makes of it."""
+    return list(read_openmetrics(text))  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def running(server: ServerFactory) -> Server:
+    return server(*ON)
+
+
+class Events:
+    """An event stream that is open."""
+
+    def __init__(self, address: Address) -> None:
+        self.connection = Connection.to(address)
+        self.connection.send(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.data = b""
+        self.head = self.until(b"\r\n\r\n").decode()
+
+    def until(self, end: bytes) -> bytes:
+        while end not in self.data:
+            if not (got := self.connection.socket.recv(65536)):
+                raise WireError("the stream has ended")
+            self.data += got
+        found, _, self.data = self.data.partition(end)
+        return found
+
+    def to_the_end(self) -> None:
+        with contextlib.suppress(WireError, ConnectionError):
+            while True:
+                self.until(b"\n\n")
+        self.connection.close()
+
+    def next(self) -> Numbers:
+        lines = self.until(b"\n\n").decode().splitlines()
+        assert lines[0] == "event: stats", lines
+        data = [line.removeprefix("data: ") for line in lines[1:]]
+        assert all(line.startswith("data: ") for line in lines[1:])
+        found: Numbers = json.loads("\n".join(data))
+        return found
+
+
+# ---- what it serves ----
+
+
+@one_model
+def test_it_serves_its_files_and_no_others(running: Server) -> None:
+    page = page_of(running)
+    files = {f"/{file.name}": file for file in (TOP / "src/page/www").iterdir()}
+    for path, file in {**files, "/": files["/index.html"], "/chart.js": CHART}.items():
+        plain = get(page, path)
+        assert (plain.status, plain.body) == (200, file.read_bytes()), path
+        assert plain.get("Content-Encoding") is None
+        packed = get(page, path, "Accept-Encoding: br, gzip;q=0.5")
+        assert gzip.decompress(packed.body) == plain.body
+        assert packed.get("Content-Encoding") == "gzip"
+        assert packed.get("Vary") == plain.get("Vary") == "Accept-Encoding"
+        assert plain.get("ETag") != packed.get("ETag")
+        for answer, accepts in ((plain, ""), (packed, "gzip")):
+            tag = answer.get("ETag")
+            same = get(page, path, f"If-None-Match: {tag}", f"Accept-Encoding: {accepts}")
+            assert (same.status, same.body, same.get("ETag")) == (304, b"", tag)
+        other = get(page, path, 'If-None-Match: "another"')
+        assert other.status == 200
+    for path in ("/nothing", "/page", "/../etc/passwd", "/www/index.html", "/index.html/"):
+        assert get(page, path).status in (400, 404), path
+
+
+@one_model
+def test_every_answer_is_safe_to_show(running: Server) -> None:
+    page = page_of(running)
+    for path in ("/", "/chart.js", "/stats.json", "/metrics", "/healthz", "/nothing", "/%zz"):
+        answer = get(page, path)
+        policy = answer.get("Content-Security-Policy") or ""
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.get("X-Content-Type-Options") == "nosniff"
+        assert answer.get("Referrer-Policy") == "no-referrer"
+        assert answer.get("Content-Type")
+    assert "unsafe" not in (TOP / "src/page/answer.c").read_text()
+
+
+@one_model
+def test_head_is_get_without_a_body_and_other_methods_are_refused(running: Server) -> None:
+    page = page_of(running)
+    for path in ("/", "/stats.json", "/metrics", "/healthz", "/events", "/nothing"):
+        with connect(page) as connection:
+            connection.send(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            head = connection.read_to_end() if path == "/events" else b""
+            if path != "/events":
+                answer = connection.read(bodiless=True)
+                assert answer.status == (404 if path == "/nothing" else 200)
+                assert int(answer.get("Content-Length") or 0) > 0
+                assert connection.get("/healthz", "localhost").status == 200
+            else:
+                assert head.endswith(b"\r\n\r\n")
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW"):
+        with connect(page) as connection:
+            length = "Content-Length: 5\r\n" if method in ("POST", "PUT") else ""
+            request = f"{method} / HTTP/1.1\r\nHost: localhost\r\n{length}\r\n"
+            connection.send(request.encode() + b"12345" * (method in ("POST", "PUT")))
+            answer = connection.read()
+            assert (answer.status, answer.get("Allow")) == (405, "GET, HEAD"), method
+            assert answer.closes
+
+
+@one_model
+def test_the_json_is_that_of_weir_stats(running: Server) -> None:
+    page = page_of(running)
+    with connect(running.address) as connection:
+        for path in ("/hello.txt", "/nothing", "/", "/hello.txt"):
+            connection.get(path)
+    wait_until(lambda: read(running.master.pid)["gauges"]["connections_open"] == 0)
+    served, printed = numbers(page), read(running.master.pid)
+    for part in ("counters", "answers_by_status", "unreadable_by_status", "sites", "configuration"):
+        assert served[part] == printed[part], part
+    assert served.keys() == printed.keys()
+    assert (served["pid"], served["state"]) == (running.master.pid, "serving")
+    assert served["machine"]["processes"] == printed["machine"]["processes"]
+    assert get(page, "/stats.json").get("Cache-Control") == "no-store"
+
+
+@one_model
+def test_events_come_at_once_and_then_each_second(running: Server) -> None:
+    page = page_of(running)
+    began = time.monotonic()
+    streams = [Events(page) for _ in range(3)]
+    for stream in streams:
+        assert "content-type: text/event-stream" in stream.head.lower()
+        assert "cache-control: no-store" in stream.head.lower()
+        assert stream.until(b"\n\n") == b"retry: 1000"
+        assert stream.next()["pid"] == running.master.pid
+    assert time.monotonic() - began < 1.0
+    before = streams[0].next()["counters"]["requests"]
+    with connect(running.address) as connection:
+        for _ in range(10):
+            connection.get("/hello.txt")
+    wait_until(lambda: streams[0].next()["counters"]["requests"] >= before + 10)
+    first = streams[1].next()["read_unix_seconds"]
+    times = [streams[1].next()["read_unix_seconds"] for _ in range(3)]
+    assert times == sorted(times)
+    assert times[-1] > first
+    for stream in streams:
+        stream.connection.close()
+
+
+@one_model
+def test_prometheus_reads_both_formats(running: Server) -> None:
+    page = page_of(running)
+    with connect(running.address) as connection:
+        for _ in range(5):
+            connection.get("/hello.txt")
+    wait_until(lambda: numbers(page)["counters"]["requests"] == 5)
+    plain = get(page, "/metrics", "Accept: */*")
+    assert plain.get("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
+    open_ = get(
+        page,
+        "/metrics",
+        "Accept: application/openmetrics-text;version=1.0.0;q=0.5,"
+        "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
+    )
+    kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert open_.get("Content-Type") == kind
+    assert open_.body.endswith(b"\n# EOF\n")
+    families = [
+        list(read_prometheus(plain.body.decode())),
+        open_families(open_.body.decode()),
+    ]
+    samples = [
+        {(s.name, tuple(sorted(s.labels.items()))): s.value for f in each for s in f.samples}
+        for each in families
+    ]
+    assert samples[0].keys() == samples[1].keys()
+    counted = {key: value for key, value in samples[0].items() if key[0].endswith("_total")}
+    moving = "weir_cpu_seconds_total"
+    assert {k: v for k, v in counted.items() if k[0] != moving} == {
+        k: v for k, v in samples[1].items() if k in counted and k[0] != moving
+    }
+    assert samples[0][("weir_requests_total", ())] == 5
+    units = {family.name: family.unit for family in families[1]}
+    assert units["weir_latency_seconds"] == "seconds"
+    assert units["weir_resident_bytes"] == "bytes"
+    printed = weir_stats("--openmetrics", str(running.master.pid))
+    assert {family.name for family in open_families(printed.stdout)} == set(units)
+
+
+# ---- health ----
+
+
+def test_health_turns_as_soon_as_a_drain_begins(server: ServerFactory) -> None:
+    running = server(*ON, "--drain-timeout", "60s", "--drain-idle", "60s")
+    page = page_of(running)
+    healthy = get(page, "/healthz")
+    assert (healthy.status, healthy.body) == (200, b"serving\n")
+    with connect(running.address) as held:
+        held.get("/hello.txt")
+        held.send(b"GET /hello.txt HTTP/1.1\r\n")
+        running.signal(signal.SIGTERM)
+        wait_until(lambda: get(page, "/healthz").status == 503)
+        assert get(page, "/healthz").body == b"stopping\n"
+        assert numbers(page)["state"] == "stopping"
+        # Whoever asks the page's process to end gets another, until the drain is over.
+        victim = the_process(running)
+        os.kill(victim.pid, signal.SIGTERM)
+        another_process(running, victim)
+        assert get(page, "/healthz").body == b"stopping\n"
+        held.send(b"Host: a\r\n\r\n")
+        assert held.read().status == 200
+    assert running.wait() == 0
+    with pytest.raises(ConnectionRefusedError):
+        get(page, "/healthz")
+
+
+def test_it_answers_while_the_workers_hang(server: ServerFactory) -> None:
+    running = server(*ON)
+    page = page_of(running)
+    workers = running.workers()
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        assert body(page, "/healthz") == b"serving\n"
+        assert numbers(page)["pid"] == running.master.pid
+        assert body(page, "/metrics")
+    finally:
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGCONT)
+
+
+# ---- clients that are no good ----
+
+
+@one_model
+def test_garbage_is_refused_and_harms_nobody(running: Server) -> None:
+    page = page_of(running)
+    process = the_process(running)
+    chance = random.Random(4)
+    seeds = [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Og==\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: [::1]:80\r\nAccept: a/b;q=1;version=,;,\r\n\r\n",
+        b'GET http://localhost/healthz HTTP/1.0\r\nIf-None-Match: W/"a", *\r\n\r\n',
+    ]
+    for _ in range(300):
+        data = bytearray(chance.choice(seeds) * chance.randint(1, 3))
+        for _ in range(chance.randint(0, 6)):
+            at = chance.randrange(len(data))
+            data[at : at + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 4))
+        with connect(page) as connection, contextlib.suppress(ConnectionError):
+            connection.send(bytes(data))
+            if chance.random() < 0.5:
+                connection.end_sending()
+                connection.socket.recv(65536)
+    for piece in (b"\0" * 9000, b"GET /" + b"a" * 9000, b"G" * 100, b"\r\n" * 9):
+        with connect(page) as connection, contextlib.suppress(ConnectionError):
+            connection.send(piece)
+            connection.end_sending()
+            assert connection.read_to_end()[:12] in (
+                b"",
+                b"HTTP/1.1 431",
+                b"HTTP/1.1 400",
+                b"HTTP/1.1 501",
+            )
+    assert body(page, "/healthz") == b"serving\n"
+    assert the_process(running) == process, "the process died of it"
+
+
+@one_model
+def test_a_head_that_is_too_long_is_refused(running: Server) -> None:
+    with connect(page_of(running)) as connection:
+        connection.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nCookie: " + b"c" * 8192)
+        assert connection.read().status == 431
+        assert connection.read_to_end() == b""
+
+
+@one_model
+def test_more_clients_than_there_is_room_for_do_no_harm(running: Server) -> None:
+    page = page_of(running)
+    with contextlib.ExitStack() as stack:
+        # Each has begun a request, and does not go on.
+        silent = [stack.enter_context(connect(page)) for _ in range(CONNECTIONS + 20)]
+        for connection in silent:
+            with contextlib.suppress(ConnectionError):
+                connection.send(b"GET / HTTP/1.1\r\n")
+        assert body(page, "/healthz") == b"serving\n"
+        streams = [Events(page) for _ in range(STREAMS)]
+        refused = get(page, "/events")
+        assert (refused.status, refused.get("Retry-After")) == (503, "5")
+        assert body(page, "/stats.json")
+        for stream in streams:
+            stream.until(b"\n\n")
+            assert stream.next()
+            stream.connection.close()
+        wait_until(lambda: is_streaming(page))
+    assert body(page, "/healthz") == b"serving\n"
+
+
+def is_streaming(page: Address) -> bool:
+    """Whether a further stream is let in."""
+    stream = Events(page)
+    stream.connection.close()
+    return "200 OK" in stream.head
+
+
+@one_model
+def test_a_stream_that_is_not_read_holds_up_no_other(running: Server) -> None:
+    page = page_of(running)
+    lazy = socket.socket()
+    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    lazy.connect(page)
+    with lazy:
+        for _ in range(8):  # more than its buffers take
+            lazy.sendall(b"GET /chart.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        stream = Events(page)
+        stream.until(b"\n\n")
+        for _ in range(3):
+            assert stream.next()
+        assert len(body(page, "/chart.js")) == CHART.stat().st_size
+        stream.connection.close()
+
+
+@one_model
+def test_pipelined_requests_are_answered_in_their_order(running: Server) -> None:
+    with connect(page_of(running)) as connection:
+        paths = ["/healthz", "/nothing", "/stats.json", "/chart.js", "/healthz"] * 4
+        connection.send(
+            b"".join(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in paths)
+        )
+        statuses = [connection.read().status for _ in paths]
+    assert statuses == [404 if path == "/nothing" else 200 for path in paths]
+
+
+# ---- who may ask ----
+
+
+@one_model
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1:8081", "127.9.9.9", "[::1]:5"]
+)
+def test_this_machine_may_ask_by_its_names(running: Server, host: str) -> None:
+    assert get(page_of(running), "/stats.json", host=host).status == 200
+
+
+@one_model
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.nip.io", "[::2]", "[::1"],
+)
+def test_another_host_is_refused_because_of_rebinding(running: Server, host: str) -> None:
+    page = page_of(running)
+    for path in ("/", "/stats.json", "/events", "/metrics", "/healthz"):
+        answer = get(page, path, host=host)
+        assert answer.status in (400, 421), path
+        assert running.master.pid not in map(int, re.findall(rb"\d+", answer.body))
+    with connect(page) as connection:
+        connection.send(
+            f"GET http://{host}/stats.json HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        )
+        assert connection.read().status in (400, 421)
+    with connect(page) as connection:
+        connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        assert connection.read().status == 400
+
+
+@pytest.fixture(scope="module")
+def password_hash() -> str:
+    done = subprocess.run(
+        [WEIR, "password"], input=f"{PASSWORD}\n", capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def credentials(password: str, user: str = "anybody") -> str:
+    return "Authorization: Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+@one_model
+def test_a_password_is_asked_for(server: ServerFactory, password_hash: str) -> None:
+    running = server(*ON, "--stats-password", password_hash)
+    page = page_of(running)
+    for path in ("/", "/page.js", "/stats.json", "/events", "/metrics", "/nothing"):
+        answer = get(page, path)
+        assert answer.status == 401, path
+        assert (answer.get("WWW-Authenticate") or "").startswith("Basic realm=")
+    assert body(page, "/healthz") == b"serving\n"
+    for field in (
+        credentials("wrong"),
+        credentials(""),
+        "Authorization: Basic",
+        "Authorization: Basic !!!!",
+        "Authorization: Bearer " + base64.b64encode(b"a:b").decode(),
+        "Authorization: Basic " + base64.b64encode(b"\0" * 2000).decode(),
+        "Authorization: Basic " + base64.b64encode(PASSWORD.encode()).decode().replace("=", ""),
+    ):
+        assert get(page, "/stats.json", field).status in (401, 429), field
+    # The second in which so many were tried has to be over.
+    wait_until(lambda: get(page, "/stats.json", credentials(PASSWORD)).status == 200)
+    for user in ("anybody", "", "ü"):
+        assert get(page, "/stats.json", credentials(PASSWORD, user)).status == 200
+    # With a password the name does not matter.
+    assert get(page, "/", credentials(PASSWORD), host="stats.example.org").status == 200
+
+
+@one_model
+def test_a_flood_of_wrong_passwords_costs_little_and_locks_nobody_out(
+    server: ServerFactory, password_hash: str
+) -> None:
+    running = server(*ON, "--stats-password", password_hash)
+    page = page_of(running)
+    process = the_process(running)
+    assert get(page, "/stats.json", credentials(PASSWORD)).status == 200
+    with connect(page) as connection:
+        before, began = process.cpu_s(), time.monotonic()
+        statuses = []
+        for at in range(1000):
+            statuses.append(connection.get("/", "localhost", credentials(f"guess {at}")).status)
+            if at % 50 == 0:
+                good = connection.get("/healthz", "localhost", credentials(PASSWORD))
+                assert good.status == 200
+                assert get(page, "/stats.json", credentials(PASSWORD)).status == 200
+        seconds = time.monotonic() - began
+    assert set(statuses) == {401, 429}
+    assert statuses.count(401) <= 4 * (int(seconds) + 2)
+    refused = next(i for i, status in enumerate(statuses) if status == 429)
+    assert refused <= 5 * 4
+    assert process.cpu_s() - before < 5.0
+    answer = get(page, "/", credentials("the last one"))
+    if answer.status == 429:
+        assert answer.get("Retry-After") == "1"
+
+
+@one_model
+def test_a_password_typed_wrong_again_and_again_is_compared_once(
+    server: ServerFactory, password_hash: str
+) -> None:
+    running = server(*ON, "--stats-password", password_hash)
+    with connect(page_of(running)) as connection:
+        statuses = {connection.get("/", "a", credentials("old")).status for _ in range(50)}
+    assert statuses == {401}
+
+
+# ---- where it listens ----
+
+
+def written(tmp_path: Path, site: Path, line: str) -> Path:
+    return write(tmp_path / "weir.conf", site, f"listen = 127.0.0.1:0\n{line}")
+
+
+@pytest.fixture
+def configured(tmp_path: Path, site: Path) -> Iterator[Callable[[str], Server]]:
+    started: list[Server] = []
+
+    def make(line: str) -> Server:
+        arguments = ["-c", str(written(tmp_path, site, line)), "--model", "epoll"]
+        name = tmp_path / f"stderr-{len(started)}"
+        started.append(start(arguments, name, environment=ANY_ADDRESS))
+        return started[-1]
+
+    yield make
+    for each in started:
+        each.stop()
+
+
+def test_without_a_setting_it_is_on_8081_or_a_free_port(
+    configured: Callable[[str], Server],
+) -> None:
+    with contextlib.suppress(OSError), socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 8081))
+        other.listen()
+        first = configured("")
+        assert page_of(first)[1] != 8081
+        assert numbers(page_of(first))["pid"] == first.master.pid
+    several = [configured(""), configured("")]
+    pages = [page_of(each) for each in several]
+    assert pages[0] != pages[1]
+    for running, page in zip(several, pages, strict=True):
+        assert numbers(page)["pid"] == running.master.pid
+
+
+def test_an_address_that_was_asked_for_and_is_taken_is_an_error(tmp_path: Path, site: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        config = written(tmp_path, site, f"stats-listen = 127.0.0.1:{port}")
+        done = subprocess.run(
+            [WEIR, "serve", "-c", config],
+            env={**os.environ, **ANY_ADDRESS},
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "the statistics page: cannot listen on" in done.stderr
+    assert "already" in done.stderr
+
+
+@pytest.mark.parametrize("line", ["stats-listen = off", "stats = off"])
+def test_it_can_be_turned_off(configured: Callable[[str], Server], line: str) -> None:
+    running = configured(line)
+    assert not SAID.search(running.messages())
+    assert page_process(running) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("stats-listen = *:8081", "needs a stats-password"),
+        ("stats-listen = 192.0.2.1:8081", "needs a stats-password"),
+        ("stats-listen = [2001:db8::1]:8081", "needs a stats-password"),
+        ("stats-listen = off, 127.0.0.1:8081", "choose one"),
+        ("stats-listen = 127.0.0.1", "has no port"),
+        ("stats-password = geheim", "is not the hash of a password"),
+        ("stats-password = $y$j9T$", "is not the hash of a password"),
+        ("listen = 127.0.0.1:9999\nstats-listen = 9999", "one of its own"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(
+    tmp_path: Path, site: Path, line: str, message: str
+) -> None:
+    config = tmp_path / "weir.conf"
+    config.write_text(f"[server]\n{line}\n[site a]\nroot = {site}\n")
+    done = subprocess.run(
+        [WEIR, "check", config],
+        env={**os.environ, **ANY_ADDRESS},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert f"weir.conf:{1 + len(line.splitlines())}: " in done.stderr
+
+
+def test_a_hash_is_not_shown(tmp_path: Path, site: Path, password_hash: str) -> None:
+    config = written(tmp_path, site, f"stats-password = {password_hash}")
+    done = subprocess.run(
+        [WEIR, "check", config, "--explain"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "(hidden)" in done.stdout
+    assert password_hash not in done.stdout
+
+
+def test_unix_sockets_will_do(configured: Callable[[str], Server], tmp_path: Path) -> None:
+    running = configured(f"stats-listen = unix:{tmp_path}/s")
+    with connect(f"{tmp_path}/s") as connection:
+        assert connection.get("/healthz", "anything").body == b"serving\n"
+    running.stop()
+    assert not (tmp_path / "s").exists()
+
+
+# ---- its process ----
+
+
+@one_model
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT])
+def test_a_process_that_ends_is_replaced(running: Server, number: signal.Signals) -> None:
+    page, workers = page_of(running), running.workers()
+    deaths = numbers(page)["counters"]["worker_deaths"]
+    for _ in range(5):
+        victim = the_process(running)
+        os.kill(victim.pid, number)
+        another_process(running, victim)
+        assert body(page, "/healthz") == b"serving\n"
+    assert running.workers() == workers
+    assert numbers(page)["counters"]["worker_deaths"] == deaths
+
+
+@one_model
+def test_what_a_terminal_sends_to_all_does_not_end_it(running: Server) -> None:
+    victim = the_process(running)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGPIPE):
+        os.kill(victim.pid, number)
+    assert body(page_of(running), "/healthz") == b"serving\n"
+    assert the_process(running) == victim
+
+
+@one_model
+def test_it_ends_with_a_master_that_is_killed(tmp_path: Path, site: Path, model: str) -> None:
+    running = start(
+        [str(site), "--listen", "127.0.0.1:0", "--model", model, *ON], tmp_path / "stderr"
+    )
+    process, workers = the_process(running), running.workers()
+    stream = Events(page_of(running))
+    os.kill(running.popen.pid, signal.SIGKILL)
+    running.popen.wait()
+    wait_until(lambda: not process.alive and not any(worker.alive for worker in workers))
+    stream.to_the_end()
+
+
+@one_model
+def test_it_holds_what_it_needs_and_no_more(running: Server) -> None:
+    process = the_process(running)
+    site = running.address[1]
+    listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    inode = next(
+        row.split()[9]
+        for row in listening
+        if row.split()[1].endswith(f":{site:04X}") and row.split()[3] == "0A"
+    )
+    assert body(page_of(running), "/healthz")
+    held = process.descriptors().values()
+    assert f"socket:[{inode}]" not in held, "it has the site's listener"
+    assert len([link for link in held if link.startswith("socket:")]) <= 2
+    assert not any(link.endswith((".log", ".sock")) for link in held)
+    assert all(f"[{p}]" not in link for p in (running.popen.pid,) for link in held)
+    (segment,) = [fd for fd, link in process.descriptors().items() if "/dev/shm/" in link]
+    flags = Path(f"/proc/{process.pid}/fdinfo/{segment}").read_text()
+    assert re.search(r"^flags:\s+0?2?\d*0$", flags, re.MULTILINE), "it may write what it shows"
+    for worker in running.workers():
+        assert not worker.sockets() & {link for link in held if link.startswith("socket:")}, (
+            "a worker has the page's listener"
+        )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+@one_model
+def test_it_becomes_the_user_of_the_workers(server: ServerFactory) -> None:
+    with tempfile.TemporaryDirectory(prefix="weir-page-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        running = server(*ON, "--user", "nobody", folder=folder)
+        status = Path(f"/proc/{the_process(running).pid}/status").read_text()
+        uid = pwd.getpwnam("nobody").pw_uid
+        assert re.search(rf"^Uid:\s+{uid}\s+{uid}\s+{uid}\s+{uid}$", status, re.MULTILINE)
+        assert numbers(page_of(running))["pid"] == running.master.pid
+        victim = the_process(running)
+        os.kill(victim.pid, signal.SIGKILL)
+        another_process(running, victim)
+        assert numbers(page_of(running))["counters"]
+
+
+# ---- reloads and upgrades ----
+
+
+def test_a_reload_that_does_not_change_it_leaves_it_alone(
+    configured: Callable[[str], Server], tmp_path: Path, site: Path
+) -> None:
+    running = configured("stats-listen = 127.0.0.1:0")
+    page, process = page_of(running), the_process(running)
+    stream = Events(page)
+    written(tmp_path, site, "stats-listen = 127.0.0.1:0\nserver-header = off")
+    assert reload(running)[0]
+    stream.until(b"\n\n")
+    wait_until(lambda: stream.next()["configuration"]["number"] == 2)
+    assert the_process(running) == process
+    stream.connection.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_reload_moves_it(
+    configured: Callable[[str], Server], tmp_path: Path, site: Path, password_hash: str
+) -> None:
+    running = configured("stats-listen = 127.0.0.1:0")
+    old, process = page_of(running), the_process(running)
+    new = ("127.0.0.1", free_port())
+    written(tmp_path, site, f"stats-listen = 127.0.0.1:{new[1]}")
+    assert reload(running)[0], running.messages()
+    assert numbers(new)["pid"] == running.master.pid
+    wait_until(lambda: not process.alive)
+    with pytest.raises(ConnectionRefusedError):
+        get(old, "/healthz")
+    process = the_process(running)
+    written(tmp_path, site, f"stats-listen = {new[1]}\nstats-password = {password_hash}")
+    assert reload(running)[0]
+    wait_until(lambda: not process.alive)
+    wait_until(lambda: get(new, "/").status == 401)
+    assert get(new, "/stats.json", credentials(PASSWORD)).status == 200
+    written(tmp_path, site, "stats-listen = off")
+    assert reload(running)[0]
+    wait_until(lambda: page_process(running) is None)
+    with pytest.raises(ConnectionRefusedError):
+        get(new, "/healthz")
+    written(tmp_path, site, f"stats-listen = {new[1]}")
+    assert reload(running)[0]
+    assert body(new, "/healthz") == b"serving\n"
+
+
+def test_a_reload_that_cannot_move_it_is_refused(
+    configured: Callable[[str], Server], tmp_path: Path, site: Path
+) -> None:
+    running = configured("stats-listen = 127.0.0.1:0")
+    page, process = page_of(running), the_process(running)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        written(tmp_path, site, f"stats-listen = 127.0.0.1:{other.getsockname()[1]}")
+        good, why = reload(running)
+    assert not good
+    assert "the statistics page: cannot listen on" in why
+    assert (body(page, "/healthz"), the_process(running)) == (b"serving\n", process)
+
+
+@one_model
+def test_an_upgrade_goes_on_with_the_address_and_the_counts(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    binary = tmp_path / "weir"
+    shutil.copy2(WEIR, binary)
+    running = server(*ON, "--listen", "127.0.0.1:0", weir=binary)
+    page, old = page_of(running), the_process(running)
+    with connect(running.address) as connection:
+        for _ in range(20):
+            connection.get("/hello.txt")
+    wait_until(lambda: numbers(page)["counters"]["requests"] == 20)
+    stream = Events(page)
+    replace(binary)
+    new = upgrade(running)
+    try:
+        assert page_of(running) == page
+        after = numbers(page)
+        assert after["pid"] == new.pid
+        assert after["state"] == "serving"
+        assert after["counters"]["requests"] == 20
+        with connect(running.address) as connection:
+            connection.get("/hello.txt")
+        wait_until(lambda: numbers(page)["counters"]["requests"] == 21)
+        assert not old.alive
+        stream.to_the_end()  # its client asks again
+        assert [child.comm for child in new.children()].count(STATISTICS) == 1
+    finally:
+        children = new.descendants()
+        os.kill(new.pid, signal.SIGTERM)
+        wait_until(lambda: not any(process.alive for process in [new, *children]))

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Passwords: what is let in, and how often anything is compared at all.
+ */
+#include "page/password.h"
+
+#include "support/guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* Each is "user:" and the password, in base64. */
+#define SESAME "Basic dXNlcjpzZXNhbWU="     /* sesame */
+#define COLONS "Basic OmE6Yjpj"             /* a:b:c, of nobody */
+#define EMPTY  "Basic dXNlcjo="             /* nothing */
+#define NUL    "Basic dXNlcjpzZXNhbWUAeA==" /* sesame, NUL, x */
+
+struct fixture {
+    struct page_password password;
+    char hash[PAGE_PASSWORD_HASH_MAX];
+};
+
+static struct fixture with(const char *text)
+{
+    struct fixture f = { 0 };
+    assert_int_equal(page_password_make(text, f.hash), 0);
+    assert_true(page_password_can_use(f.hash));
+    return f;
+}
+
+static enum page_password_verdict check(struct fixture *f, const char *field, uint64_t now_ns)
+{
+    struct guard guard;
+    enum page_password_verdict verdict =
+        page_password_check(&f->password, guard_text(&guard, field), now_ns);
+    guard_done(&guard);
+    return verdict;
+}
+
+static void lets_in_who_knows_it(void **state)
+{
+    (void)state;
+    struct fixture f = with("sesame");
+    assert_int_equal(page_password_init(&f.password, f.hash), 0);
+    assert_int_equal(check(&f, SESAME, SECOND_NS), PAGE_PASSWORD_RIGHT);
+    assert_int_equal(check(&f, "bASIC   dXNlcjpzZXNhbWU", SECOND_NS), PAGE_PASSWORD_RIGHT);
+    assert_int_equal(check(&f, COLONS, SECOND_NS), PAGE_PASSWORD_WRONG);
+
+    f = with("a:b:c");
+    assert_int_equal(page_password_init(&f.password, f.hash), 0);
+    assert_int_equal(check(&f, COLONS, SECOND_NS), PAGE_PASSWORD_RIGHT);
+    assert_int_equal(check(&f, SESAME, SECOND_NS), PAGE_PASSWORD_WRONG);
+}
+
+static void refuses_what_is_no_password_without_comparing(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {
+        "",        "Basic",           "Basic ",           "Basic dXNlcg==",
+        "Basic !", "Basic dXNl cjpz", "Bearer dXNlcjpz",  EMPTY,
+        NUL,       "Basic ====",      "dXNlcjpzZXNhbWU=",
+    };
+    struct fixture f = with("sesame");
+    assert_int_equal(page_password_init(&f.password, f.hash), 0);
+    for (unsigned times = 0; times < 3; times++)
+        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+            assert_int_equal(check(&f, fields[i], SECOND_NS), PAGE_PASSWORD_WRONG);
+    assert_int_equal(f.password.checks, 0);
+
+    char longest[4096] = "Basic ";
+    memset(longest + 6, 'A', sizeof(longest) - 7);
+    assert_int_equal(check(&f, longest, SECOND_NS), PAGE_PASSWORD_WRONG);
+}
+
+static void compares_a_few_in_a_second(void **state)
+{
+    (void)state;
+    char field[] = "Basic dXNlcjphYWFh"; /* user:aaaa */
+    struct fixture f = with("sesame");
+    assert_int_equal(page_password_init(&f.password, f.hash), 0);
+    assert_int_equal(check(&f, SESAME, SECOND_NS), PAGE_PASSWORD_RIGHT); /* the first of them */
+    for (unsigned i = 1; i < 10; i++) {
+        field[sizeof(field) - 2] = (char)('a' + i);
+        enum page_password_verdict expected = i < PAGE_PASSWORD_CHECKS ? PAGE_PASSWORD_WRONG
+                                                                       : PAGE_PASSWORD_LATER;
+        assert_int_equal(check(&f, field, SECOND_NS + 1), expected);
+        assert_int_equal(check(&f, SESAME, SECOND_NS + 2), PAGE_PASSWORD_RIGHT);
+    }
+    assert_int_equal(check(&f, field, 2 * SECOND_NS), PAGE_PASSWORD_WRONG);
+    for (unsigned i = 0; i < 10; i++) /* the same again is known */
+        assert_int_equal(check(&f, field, 2 * SECOND_NS), PAGE_PASSWORD_WRONG);
+    assert_int_equal(f.password.checks, 1);
+}
+
+static void needs_none_where_there_is_none(void **state)
+{
+    (void)state;
+    struct page_password password;
+    assert_int_equal(page_password_init(&password, NULL), 0);
+    assert_int_equal(page_password_check(&password, SPAN(""), 0), PAGE_PASSWORD_RIGHT);
+}
+
+static void knows_hashes_that_it_can_use(void **state)
+{
+    (void)state;
+    assert_false(page_password_can_use("$nothing$of$this"));
+    assert_false(page_password_can_use("ab0123456789a"));
+    assert_false(page_password_can_use(""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lets_in_who_knows_it),
+        cmocka_unit_test(refuses_what_is_no_password_without_comparing),
+        cmocka_unit_test(compares_a_few_in_a_second),
+        cmocka_unit_test(needs_none_where_there_is_none),
+        cmocka_unit_test(knows_hashes_that_it_can_use),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
