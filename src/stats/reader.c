@@ -29,6 +29,8 @@ struct copy {
     const char *bytes;
     uint64_t taken;
     bool damaged;
+    size_t blocks;
+    unsigned rows; /* of sites that a block has, or that have a name */
 };
 
 static bool refuse(char why[STATS_WHY_MAX], const char *text)
@@ -115,7 +117,7 @@ static void add_block(struct copy *copy, uint32_t place, const struct stats_bloc
         to->counter[i] += value(&block->counter[i]);
     add_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
     add_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
-    for (unsigned i = 0; i < STATS_SITES_MAX; i++)
+    for (unsigned i = 0; i < copy->rows; i++)
         add_row(copy, atomic_load_explicit(&block->row[i], memory_order_relaxed), &to->site[i]);
     to->parts[to->part_count++] = (struct stats_part){
         .owner = atomic_load_explicit(&block->owner, memory_order_relaxed),
@@ -124,18 +126,33 @@ static void add_block(struct copy *copy, uint32_t place, const struct stats_bloc
     };
 }
 
+static const struct stats_header *header_of(const struct copy *copy)
+{
+    return (const struct stats_header *)(const void *)copy->bytes;
+}
+
+/* How many blocks there are, and rows in them: a snapshot has room for no more. */
+static bool survey(struct copy *copy, char why[STATS_WHY_MAX])
+{
+    size_t most = copy->taken / sizeof(struct stats_block);
+    uint32_t place = atomic_load_explicit(&header_of(copy)->first_block, memory_order_relaxed);
+    for (; place != 0 && !copy->damaged; copy->blocks++) {
+        const struct stats_block *block = find(copy, place, sizeof(*block));
+        if (!block || copy->blocks == most)
+            return refuse(why, "is damaged: its blocks do not end");
+        for (unsigned i = copy->rows; i < STATS_SITES_MAX; i++)
+            if (atomic_load_explicit(&block->row[i], memory_order_relaxed) != 0)
+                copy->rows = i + 1;
+        place = atomic_load_explicit(&block->next, memory_order_relaxed);
+    }
+    return true;
+}
+
 static bool add_blocks(struct copy *copy, struct stats_snapshot *to, char why[STATS_WHY_MAX])
 {
-    const struct stats_header *header = (const struct stats_header *)(const void *)copy->bytes;
-    size_t most = copy->taken / sizeof(struct stats_block);
-    to->parts = calloc(most + 1, sizeof(*to->parts));
-    if (!to->parts)
-        return refuse(why, "cannot be read: out of memory");
-    uint32_t place = atomic_load_explicit(&header->first_block, memory_order_relaxed);
-    while (place != 0 && !copy->damaged) {
+    uint32_t place = atomic_load_explicit(&header_of(copy)->first_block, memory_order_relaxed);
+    for (size_t i = 0; i < copy->blocks && !copy->damaged; i++) {
         const struct stats_block *block = find(copy, place, sizeof(*block));
-        if (!block || to->part_count == most)
-            return refuse(why, "is damaged: its blocks do not end");
         add_block(copy, place, block, to);
         place = atomic_load_explicit(&block->next, memory_order_relaxed);
     }
@@ -187,17 +204,29 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     to->site_count = atomic_load_explicit(&from->site_count, memory_order_relaxed);
     if (to->site_count < 1 || to->site_count > STATS_SITES_MAX)
         return refuse(why, "is damaged: it has an impossible number of sites");
-    for (unsigned i = 0; i < STATS_SITES_MAX; i++)
-        copy_text(to->site[i].name, from->site[i], sizeof(to->site[i].name));
     return true;
 }
 
-static void derive(struct stats_snapshot *s)
+/* Room for as much as there is: 64 sites with their buckets are a megabyte, most servers have
+ * one, and who reads ten times a second need not clear and add up what nobody counts in. */
+static bool make_room(const struct copy *copy, struct stats_snapshot *to, char why[STATS_WHY_MAX])
+{
+    to->parts = calloc(copy->blocks + 1, sizeof(*to->parts));
+    to->site = calloc(copy->rows, sizeof(*to->site));
+    if (!to->parts || !to->site)
+        return refuse(why, "cannot be read: out of memory");
+    for (unsigned i = 0; i < copy->rows; i++)
+        copy_text(to->site[i].name, header_of(copy)->site[i], sizeof(to->site[i].name));
+    return true;
+}
+
+static void derive(const struct copy *copy, struct stats_snapshot *s)
 {
     for (unsigned i = 0; i < STATS_PAIRS; i++)
         s->pair[i] = stats_pair_value(i, s->counter);
-    for (unsigned i = 0; i < STATS_SITES_MAX; i++)
-        add_counts(&s->site[i].latency, &s->histogram[STATS_HISTOGRAM_latency]);
+    for (unsigned i = 0; i < copy->rows; i++)
+        if (s->site[i].latency.count > 0)
+            add_counts(&s->site[i].latency, &s->histogram[STATS_HISTOGRAM_latency]);
 }
 
 struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why[STATS_WHY_MAX])
@@ -221,11 +250,14 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
         return NULL;
     }
     snapshot->taken_bytes = copy.taken;
-    if (!copy_header(header, snapshot, why) || !add_blocks(&copy, snapshot, why)) {
+    bool good = copy_header(header, snapshot, why);
+    copy.rows = snapshot->site_count;
+    if (!good || !survey(&copy, why) || !make_room(&copy, snapshot, why) ||
+        !add_blocks(&copy, snapshot, why)) {
         stats_snapshot_free(snapshot);
         return NULL;
     }
-    derive(snapshot);
+    derive(&copy, snapshot);
     return snapshot;
 }
 
@@ -234,15 +266,15 @@ void stats_snapshot_free(struct stats_snapshot *snapshot)
     if (!snapshot)
         return;
     free(snapshot->parts);
+    free(snapshot->site);
     free(snapshot);
 }
 
 /* ---- from the kernel ---- */
 
-/* Reads from the beginning; how much there was, or -errno. */
-static ssize_t read_all(int fd, char *bytes, size_t len)
+/* Reads from the beginning, of which `got` bytes are there; how much there was, or -errno. */
+static ssize_t read_all(int fd, char *bytes, size_t got, size_t len)
 {
-    size_t got = 0;
     while (got < len) {
         ssize_t more = pread(fd, bytes + got, len - got, (off_t)got);
         if (more < 0 && errno == EINTR)
@@ -262,7 +294,7 @@ static ssize_t read_header(int fd, struct stats_header *header)
 {
     for (unsigned tries = 0;; tries++) {
         uint32_t before, after;
-        ssize_t len = read_all(fd, (char *)header, sizeof(*header));
+        ssize_t len = read_all(fd, (char *)header, 0, sizeof(*header));
         if (len < (ssize_t)sizeof(*header))
             return len;
         before = atomic_load_explicit(&header->story, memory_order_relaxed);
@@ -300,8 +332,8 @@ static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
         refuse(why, "cannot be read: out of memory");
         return NULL;
     }
-    len = read_all(fd, bytes, taken);
     memcpy(bytes, &header, sizeof(header)); /* a header that is whole; what lies behind is newer */
+    len = read_all(fd, bytes, sizeof(header), taken);
     *ret_len = len < 0 ? 0 : (size_t)len;
     return bytes;
 }

@@ -49,8 +49,8 @@ struct stats_snapshot {
     uint64_t counter[STATS_COUNTERS];
     uint64_t pair[STATS_PAIRS];
     struct stats_counts histogram[STATS_HISTOGRAMS];
-    unsigned site_count;
-    struct stats_site site[STATS_SITES_MAX];
+    unsigned site_count;     /* at least 1 */
+    struct stats_site *site; /* so many */
     unsigned moment_count;
     struct stats_moment moment[STATS_MOMENTS]; /* the last ones, the oldest first */
     size_t part_count;
