@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Processes, their descriptors and limits are files to be read, as many as there are. */
+#define FRESH_NS UINT64_C(900000000)
+
 static void add_usage(struct view_usage *to, const struct os_usage *from)
 {
     to->processes++;
@@ -94,16 +97,42 @@ static void find_threads(struct view *view)
 
 static void look_at_machine(struct view *view)
 {
-    for (size_t i = 0; view->snapshot->running && i < view->process_count; i++) {
+    const struct stats_snapshot *s = view->snapshot;
+    view->used_ns = view->read_ns;
+    for (size_t i = 0; s->running && i < view->process_count; i++) {
         struct os_usage usage;
         if (os_usage_of(view->process[i].pid, &usage) < 0)
             continue;
         view->process[i].cpu_ns = usage.user_ns + usage.system_ns;
         add_usage(&view->usage, &usage);
     }
+    view->usage.cpus = os_process_cpus(s->running ? s->master : 0);
+    if (s->running && view_works_in_threads(view_serving(view)))
+        find_threads(view);
 }
 
-void view_init(struct view *view, struct stats_snapshot *snapshot)
+/* Both have their processes in the order of their ids. */
+static void take_over_machine(struct view *view, const struct view *before)
+{
+    size_t at = 0;
+    view->used_ns = before->used_ns;
+    view->usage = before->usage;
+    for (size_t i = 0; i < view->process_count; i++) {
+        struct view_process *process = &view->process[i];
+        while (at < before->process_count && before->process[at].pid < process->pid)
+            at++;
+        if (at < before->process_count && before->process[at].pid == process->pid)
+            process->cpu_ns = before->process[at].cpu_ns;
+    }
+}
+
+static bool is_fresh(const struct view *view, const struct view *before)
+{
+    return before && before->snapshot->master == view->snapshot->master &&
+           view->snapshot->running && before->used_ns + FRESH_NS > view->read_ns;
+}
+
+void view_init_next(struct view *view, struct stats_snapshot *snapshot, const struct view *before)
 {
     uint64_t now_ns = os_clock_now_ns();
     *view = (struct view){
@@ -113,10 +142,15 @@ void view_init(struct view *view, struct stats_snapshot *snapshot)
         .read_s = os_clock_wall_s(),
     };
     find_processes(view);
-    look_at_machine(view);
-    view->usage.cpus = os_process_cpus(snapshot->running ? snapshot->master : 0);
-    if (snapshot->running && view_works_in_threads(view_serving(view)))
-        find_threads(view);
+    if (is_fresh(view, before))
+        take_over_machine(view, before);
+    else
+        look_at_machine(view);
+}
+
+void view_init(struct view *view, struct stats_snapshot *snapshot)
+{
+    view_init_next(view, snapshot, NULL);
 }
 
 const char *view_state(const struct view *view)

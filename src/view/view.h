@@ -42,6 +42,7 @@ struct view {
     size_t thread_count;
     struct view_thread *thread;
     struct view_usage usage; /* zero when it does not run */
+    uint64_t used_ns;        /* when the machine was looked at, CLOCK_MONOTONIC */
     uint64_t beat_age_ns;    /* since the master was last seen at work */
     uint64_t read_ns;        /* CLOCK_MONOTONIC */
     int64_t read_s;
@@ -60,6 +61,11 @@ static inline const struct stats_generation *view_serving(const struct view *vie
 
 /* Looks at the machine, too; takes `snapshot`. */
 void view_init(struct view *view, struct stats_snapshot *snapshot);
+
+/* The same for those who look often: what the machine says, which costs most, is taken from an
+ * earlier view of the same server while that is still fresh, but for threads, which there are
+ * none of then. `before` may be NULL. */
+void view_init_next(struct view *view, struct stats_snapshot *snapshot, const struct view *before);
 void view_done(struct view *view);
 
 /* "starting", "serving" or "stopping": what the master said last. */
