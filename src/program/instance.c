@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/instance.h"
+
+#include "base/num.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct stats_snapshot *take(const char *name)
+{
+    char why[STATS_WHY_MAX];
+    struct stats_snapshot *snapshot = stats_snapshot_take(name, why);
+    if (!snapshot)
+        fprintf(stderr, "weir: " STATS_FOLDER "%s %s\n", name, why);
+    return snapshot;
+}
+
+static int find_pid(const char *argument, struct stats_snapshot **ret_snapshot, char *ret_name)
+{
+    struct stats_instance instances[STATS_INSTANCES_MAX];
+    uint64_t pid;
+    if (!num_parse_u64(span_text(argument), &pid) || pid == 0 || pid > INT_MAX) {
+        fprintf(stderr, "weir: `%s` is not a process id\n", argument);
+        return PROGRAM_USAGE;
+    }
+    if (stats_instances_find(geteuid(), (pid_t)pid, instances) == 0) {
+        fprintf(stderr,
+                "weir: process %s has no statistics: it is no weir, or serves with `stats = off`\n",
+                argument);
+        return PROGRAM_FAILED;
+    }
+    memcpy(ret_name, instances[0].name, STATS_NAME_MAX);
+    *ret_snapshot = take(ret_name);
+    return *ret_snapshot ? PROGRAM_OK : PROGRAM_FAILED;
+}
+
+/* Those that run: how many, and the one that was started last. */
+struct running {
+    unsigned count;
+    struct stats_snapshot *newest; /* NULL: there is none */
+    char name[STATS_NAME_MAX];     /* its segment's */
+    char pids[256];                /* of all, or of as many as fit */
+};
+
+static void add_running(struct running *running, struct stats_snapshot *snapshot,
+                        const struct stats_instance *instance)
+{
+    size_t len = strlen(running->pids);
+    running->count++;
+    if (len < sizeof(running->pids) - 16)
+        snprintf(running->pids + len, sizeof(running->pids) - len, "%s%d", len ? ", " : "",
+                 (int)instance->pid);
+    if (running->newest && running->newest->started_s > snapshot->started_s) {
+        stats_snapshot_free(snapshot);
+        return;
+    }
+    stats_snapshot_free(running->newest);
+    running->newest = snapshot;
+    memcpy(running->name, instance->name, sizeof(running->name));
+}
+
+static void find_running(struct running *running, const struct stats_instance *instances,
+                         size_t found)
+{
+    char why[STATS_WHY_MAX];
+    *running = (struct running){ 0 };
+    for (size_t i = 0; i < found; i++) {
+        struct stats_snapshot *snapshot = stats_snapshot_take(instances[i].name, why);
+        if (snapshot && snapshot->running)
+            add_running(running, snapshot, &instances[i]);
+        else
+            stats_snapshot_free(snapshot);
+    }
+}
+
+/* What cannot be read is told only when there is nothing else. */
+static int find_only(const struct program_command *command, struct stats_snapshot **ret_snapshot,
+                     char *ret_name)
+{
+    struct stats_instance instances[STATS_INSTANCES_MAX];
+    struct running running;
+    size_t found = stats_instances_find(geteuid(), 0, instances);
+    find_running(&running, instances, found);
+    if (running.count == 1) {
+        *ret_snapshot = running.newest;
+        memcpy(ret_name, running.name, STATS_NAME_MAX);
+        return PROGRAM_OK;
+    }
+    stats_snapshot_free(running.newest);
+    if (running.count > 1) {
+        fprintf(stderr, "weir: %u servers run, choose one: weir %s PID, of %s\n", running.count,
+                command->name, running.pids);
+        return PROGRAM_USAGE;
+    }
+    if (found == 1) {
+        struct stats_snapshot *dead = take(instances[0].name);
+        if (dead)
+            fprintf(stderr, "weir: no server runs; one that has died left its counts: weir %s %d\n",
+                    command->name, (int)instances[0].pid);
+        stats_snapshot_free(dead);
+        return PROGRAM_FAILED;
+    }
+    fprintf(stderr, "weir: no server of this user runs with statistics\n");
+    return PROGRAM_FAILED;
+}
+
+int program_instance_find(const struct program_command *command, const char *argument,
+                          struct stats_snapshot **ret_snapshot, char ret_name[STATS_NAME_MAX])
+{
+    *ret_snapshot = NULL;
+    return argument ? find_pid(argument, ret_snapshot, ret_name)
+                    : find_only(command, ret_snapshot, ret_name);
+}
+
+struct stats_snapshot *program_instance_newest(char ret_name[STATS_NAME_MAX])
+{
+    struct stats_instance instances[STATS_INSTANCES_MAX];
+    struct running running;
+    find_running(&running, instances, stats_instances_find(geteuid(), 0, instances));
+    if (running.newest)
+        memcpy(ret_name, running.name, STATS_NAME_MAX);
+    return running.newest;
+}
