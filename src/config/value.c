@@ -58,13 +58,13 @@ static bool parse_count(struct span text, uint64_t *ret_value)
     return num_parse_u64(text, ret_value);
 }
 
-static bool parse_duration(struct span text, uint64_t *ret_value)
+bool config_value_duration(struct span text, uint64_t *ret_ns)
 {
     if (span_equal(text, SPAN("0"))) {
-        *ret_value = 0;
+        *ret_ns = 0;
         return true;
     }
-    return parse_with_unit(text, time_units, ret_value);
+    return parse_with_unit(text, time_units, ret_ns);
 }
 
 static bool check_count(const struct config_setting *setting, struct span text,
@@ -99,7 +99,7 @@ static bool check_duration(const struct config_setting *setting, struct span tex
                            struct config_reason *ret_reason)
 {
     uint64_t value, number;
-    if (!parse_duration(text, &value)) {
+    if (!config_value_duration(text, &value)) {
         if (num_parse_u64(text, &number))
             return config_refuse(ret_reason,
                                  "`%.*s` has no unit; write %.*ss for seconds, or use "
@@ -385,7 +385,7 @@ void config_value_store(const struct config_setting *setting, const char *const 
         break;
     case CONFIG_DURATION:
     case CONFIG_DRAIN:
-        good = parse_duration(text, &value);
+        good = config_value_duration(text, &value);
         if (value == 0 && setting->kind == CONFIG_DURATION)
             value = CONFIG_FOREVER_NS;
         *(uint64_t *)(void *)field = value;

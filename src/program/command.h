@@ -33,6 +33,7 @@ int program_password(const struct program_command *command, const char *const *a
 int program_reload(const struct program_command *command, const char *const *arguments);
 int program_stats(const struct program_command *command, const char *const *arguments);
 int program_stop(const struct program_command *command, const char *const *arguments);
+int program_top(const struct program_command *command, const char *const *arguments);
 int program_help(const struct program_command *command, const char *const *arguments);
 
 /* Prints the help of a command; NULL: of the program. */

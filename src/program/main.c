@@ -83,6 +83,21 @@ const struct program_command program_commands[] = {
       "  weir stats --explain                 and what each number means\n"
       "  weir stats --json 4711               the one with this process id, for programs\n",
       PROGRAM_ARGUMENT | PROGRAM_STATS, program_stats },
+    { "top", "[--interval TIME] [PID]", "watch a running server in the terminal",
+      "Rates, percentiles, connections, cache, queue and workers, and over time, as\n"
+      "they are since the last reading. Each counter is explained where it is chosen.\n"
+      "`?` lists the keys, `q` quits. The server is not asked, as by `weir stats`.\n"
+      "\n"
+      "Without an argument it is the one server that this user runs; when it ends, the\n"
+      "next one is shown. It exits with 2 when standard output is no terminal, or the\n"
+      "command line does not say which of several servers is meant.\n"
+      "\n"
+      "Colours are left out with NO_COLOR set, and all but ASCII without a UTF-8 locale.\n"
+      "\n"
+      "Examples:\n"
+      "  weir top                             the server that I run\n"
+      "  weir top --interval 100ms 4711       the one with this process id, often\n",
+      PROGRAM_ARGUMENT | PROGRAM_TOP, program_top },
     { "password", "", "make the hash of a password for the statistics page",
       "Asks for a password twice, or reads one line where it is no terminal, and prints\n"
       "what goes into a configuration, as `stats-password = HASH`. The page then asks for\n"

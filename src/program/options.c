@@ -21,6 +21,7 @@ const struct program_option program_option_table[] = {
     { "prometheus", 0, NULL, PROGRAM_STATS, "print Prometheus's text format" },
     { "openmetrics", 0, NULL, PROGRAM_STATS, "print OpenMetrics 1.0" },
     { "explain", 0, NULL, PROGRAM_STATS, "say what each number means" },
+    { "interval", 0, "TIME", PROGRAM_TOP, "read so often, 100ms to 60s (default 1s)" },
     { "help", 'h', NULL, 0, "print help and stop" },
     { "version", 'V', NULL, 0, "print the version and stop" },
     { NULL, 0, NULL, 0, NULL },
@@ -113,6 +114,8 @@ static bool take_option(struct reading *reading, const struct program_option *op
         return take_ready_fd(reading, value);
     if (strcmp(option->name, "control") == 0)
         options->control = value;
+    else if (strcmp(option->name, "interval") == 0)
+        options->interval = value;
     else if (strcmp(option->name, "now") == 0)
         options->now = true;
     else if (strcmp(option->name, "json") == 0)

@@ -20,7 +20,8 @@ enum program_accepts {
     PROGRAM_EXPLAIN = 16,
     PROGRAM_CONTROL = 32, /* --control, of a running server */
     PROGRAM_NOW = 64,     /* --now */
-    PROGRAM_STATS = 128   /* --json, --prometheus, and --explain of its own */
+    PROGRAM_STATS = 128,  /* --json, --prometheus, and --explain of its own */
+    PROGRAM_TOP = 256     /* --interval */
 };
 
 /* An option that is no setting. */
@@ -45,7 +46,8 @@ struct program_options {
     bool explain;
     bool now;
     bool json, prometheus, openmetrics;
-    const char *control; /* or NULL */
+    const char *control;  /* or NULL */
+    const char *interval; /* or NULL */
 };
 
 enum program_options_result {

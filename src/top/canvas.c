@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "top/canvas.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+enum { LINE_BYTES = 1024 };
+
+int top_canvas_resize(struct top_canvas *canvas, unsigned rows, unsigned columns)
+{
+    free(canvas->cells);
+    canvas->rows = rows < TOP_ROWS_MAX ? rows : TOP_ROWS_MAX;
+    canvas->columns = columns < TOP_COLUMNS_MAX ? columns : TOP_COLUMNS_MAX;
+    size_t count = (size_t)canvas->rows * canvas->columns;
+    canvas->cells = calloc(count > 0 ? count : 1, sizeof(*canvas->cells));
+    if (!canvas->cells) {
+        canvas->rows = canvas->columns = 0;
+        return -ENOMEM;
+    }
+    top_canvas_clear(canvas);
+    return 0;
+}
+
+void top_canvas_done(struct top_canvas *canvas)
+{
+    free(canvas->cells);
+    *canvas = (struct top_canvas){ 0 };
+}
+
+void top_canvas_clear(struct top_canvas *canvas)
+{
+    for (size_t i = 0; i < (size_t)canvas->rows * canvas->columns; i++)
+        canvas->cells[i] = (struct top_cell){ ' ', TOP_PLAIN };
+}
+
+void top_canvas_put(struct top_canvas *canvas, unsigned row, unsigned column, uint32_t code,
+                    enum top_style style)
+{
+    if (row < canvas->rows && column < canvas->columns)
+        canvas->cells[(size_t)row * canvas->columns + column] = (struct top_cell){ code, style };
+}
+
+/* The character at the front and its length; what is no UTF-8 is `?`. */
+static size_t decode(const char *text, uint32_t *ret_code)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t len = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    uint32_t code = len == 1 ? at[0] : at[0] & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            len = 0;
+        else
+            code = code << 6 | (at[i] & 0x3fu);
+    }
+    *ret_code = len == 0 || at[0] > 0xf4 ? '?' : code;
+    return len > 0 ? len : 1;
+}
+
+/* Columns that a character takes; it becomes one that can be shown. */
+static int width_of(const struct top_canvas *canvas, uint32_t *code)
+{
+    if (*code >= ' ' && *code < 0x7f)
+        return 1;
+    int width = canvas->unicode && *code >= 0xa0 ? wcwidth((wchar_t)*code) : -1;
+    if (width < 0)
+        *code = '?';
+    return width < 0 ? 1 : width;
+}
+
+unsigned top_canvas_text(struct top_canvas *canvas, unsigned row, unsigned column, unsigned end,
+                         enum top_style style, const char *text)
+{
+    unsigned most = end < canvas->columns ? end : canvas->columns;
+    while (*text) {
+        uint32_t code;
+        text += decode(text, &code);
+        unsigned width = (unsigned)width_of(canvas, &code);
+        if (width == 0)
+            continue; /* it would join what stands before */
+        if (column + width > most)
+            break;
+        top_canvas_put(canvas, row, column, code, style);
+        if (width == 2)
+            top_canvas_put(canvas, row, column + 1, 0, style);
+        column += width;
+    }
+    return column;
+}
+
+unsigned top_canvas_print(struct top_canvas *canvas, unsigned row, unsigned column,
+                          enum top_style style, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return top_canvas_text(canvas, row, column, canvas->columns, style, text);
+}
+
+void top_canvas_right(struct top_canvas *canvas, unsigned row, unsigned end, enum top_style style,
+                      const char *text)
+{
+    unsigned len = (unsigned)strlen(text);
+    top_canvas_text(canvas, row, end > len ? end - len : 0, end, style, text);
+}
+
+unsigned top_canvas_wrap(struct top_canvas *canvas, unsigned row, unsigned rows, unsigned column,
+                         enum top_style style, const char *text)
+{
+    unsigned at = column, used = 0;
+    while (*text && used < rows) {
+        char word[LINE_BYTES];
+        size_t len = strcspn(text, " ");
+        snprintf(word, sizeof(word), "%.*s", (int)len, text);
+        unsigned room = canvas->columns > at ? canvas->columns - at : 0;
+        if (at > column && len + 1 > room) {
+            used++;
+            at = column;
+        }
+        if (used < rows)
+            at = top_canvas_text(canvas, row + used, at, canvas->columns, style, word) + 1;
+        text += len + strspn(text + len, " ");
+    }
+    return used < rows ? used + 1 : rows;
+}
+
+void top_canvas_paint(struct top_canvas *canvas, unsigned row, enum top_style style)
+{
+    for (unsigned column = 0; row < canvas->rows && column < canvas->columns; column++)
+        canvas->cells[(size_t)row * canvas->columns + column].style = style;
+}

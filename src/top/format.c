@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "top/format.h"
+
+#include "base/num.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct top_text top_format_count(uint64_t count)
+{
+    char digits[NUM_U64_DIGITS];
+    size_t len = num_format_u64(digits, count), at = 0;
+    struct top_text out;
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            out.text[at++] = ',';
+        out.text[at++] = digits[i];
+    }
+    out.text[at] = '\0';
+    return out;
+}
+
+/* Three figures, of a number below 1000. */
+static int decimals(double value)
+{
+    return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+}
+
+struct top_text top_format_rate(double rate)
+{
+    struct top_text out = { "-" };
+    if (isnan(rate))
+        return out;
+    if (rate >= 99.95)
+        return top_format_count(rate < 1e18 ? (uint64_t)(rate + 0.5) : UINT64_MAX);
+    if (rate < 0.005)
+        return (struct top_text){ "0" };
+    snprintf(out.text, sizeof(out.text), "%.*f", decimals(rate), rate);
+    return out;
+}
+
+struct top_text top_format_bytes(double bytes)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    struct top_text out = { "-" };
+    if (isnan(bytes))
+        return out;
+    unsigned unit = 0;
+    for (; bytes >= 999.5 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+        bytes /= 1024;
+    snprintf(out.text, sizeof(out.text), "%.*f %s", unit == 0 ? 0 : decimals(bytes), bytes,
+             units[unit]);
+    return out;
+}
+
+struct top_text top_format_duration(uint64_t ns)
+{
+    static const struct {
+        double ns;
+        const char *unit;
+    } units[] = { { 1e3, "us" }, { 1e6, "ms" }, { 1e9, "s" } };
+    struct top_text out = { "-" };
+    if (ns == 0)
+        return out;
+    unsigned i = ns < 999500 ? 0 : ns < 999500000 ? 1 : 2;
+    double value = (double)ns / units[i].ns;
+    snprintf(out.text, sizeof(out.text), "%.*f %s", decimals(value), value, units[i].unit);
+    return out;
+}
+
+struct top_text top_format_span(uint64_t ns)
+{
+    struct top_text out;
+    uint64_t s = ns / 1000000000, min = s / 60, h = min / 60;
+    if (s < 60 && ns % 1000000000 != 0 && s < 10)
+        snprintf(out.text, sizeof(out.text), "%.1f s", (double)ns / 1e9);
+    else if (s < 60)
+        snprintf(out.text, sizeof(out.text), "%" PRIu64 " s", s);
+    else if (h == 0)
+        snprintf(out.text, sizeof(out.text), "%" PRIu64 " min", min);
+    else if (h < 48)
+        snprintf(out.text, sizeof(out.text), "%" PRIu64 " h %02" PRIu64 " min", h, min % 60);
+    else
+        snprintf(out.text, sizeof(out.text), "%" PRIu64 " d %" PRIu64 " h", h / 24, h % 24);
+    return out;
+}
+
+struct top_text top_format_share(double part, double whole)
+{
+    struct top_text out = { "-" };
+    if (whole > 0 && part >= 0)
+        snprintf(out.text, sizeof(out.text), "%.1f %%", 100 * part / whole);
+    return out;
+}

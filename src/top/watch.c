@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include "top/watch.h"
+
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/signal.h"
+#include "top/frame.h"
+#include "top/terminal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One look at a server; who compares with it uses it. */
+struct reading {
+    struct view view;
+    unsigned uses;
+};
+
+struct watch {
+    const struct top_source *source;
+    struct reading *now, *before;
+    struct reading *looked; /* when the machine was last looked at, for shares of its time */
+    struct top_frame *frame;
+    struct top_canvas canvas;
+    int signals;
+    int ended_by; /* a signal; 0: none */
+    uint64_t due_ns;
+};
+
+static struct reading *use(struct reading *reading)
+{
+    reading->uses++;
+    return reading;
+}
+
+static void let_go(struct reading **reading)
+{
+    if (*reading && --(*reading)->uses == 0) {
+        view_done(&(*reading)->view);
+        free(*reading);
+    }
+    *reading = NULL;
+}
+
+static void replace(struct reading **place, struct reading *reading)
+{
+    let_go(place);
+    *place = use(reading);
+}
+
+/* ---- reading ---- */
+
+static double share(uint64_t before_ns, uint64_t now_ns, double taken_ns)
+{
+    return now_ns > before_ns ? (double)(now_ns - before_ns) / taken_ns : 0;
+}
+
+/* Both lists are in the order of ids. */
+static void compare_machine(struct top_machine *machine, const struct view *before,
+                            const struct view *now)
+{
+    double taken_ns = (double)(now->used_ns - before->used_ns);
+    size_t at = 0;
+    machine->cpu = share(before->usage.user_ns + before->usage.system_ns,
+                         now->usage.user_ns + now->usage.system_ns, taken_ns);
+    machine->count = 0;
+    for (size_t i = 0; i < now->process_count && machine->count < TOP_WORKERS_MAX; i++) {
+        const struct view_process *process = &now->process[i];
+        while (at < before->process_count && before->process[at].pid < process->pid)
+            at++;
+        bool same = at < before->process_count && before->process[at].pid == process->pid;
+        machine->process[machine->count++] = (struct top_load){
+            .pid = process->pid,
+            .cpu = same ? share(before->process[at].cpu_ns, process->cpu_ns, taken_ns) : NAN,
+        };
+    }
+}
+
+static void look_at_machine(struct watch *watch)
+{
+    const struct view *now = &watch->now->view;
+    if (watch->looked && watch->looked->view.used_ns == now->used_ns)
+        return;
+    struct top_frame *frame = watch->frame;
+    const struct view *before = watch->looked ? &watch->looked->view : NULL;
+    if (before)
+        compare_machine(&frame->machine, before, now);
+    frame->verdict_count = view_verdicts(now, before, frame->verdict);
+    replace(&watch->looked, watch->now);
+}
+
+static void compare(struct watch *watch)
+{
+    struct top_frame *frame = watch->frame;
+    frame->now = &watch->now->view;
+    frame->before = watch->before ? &watch->before->view : NULL;
+    top_rates_between(&frame->rates, frame->before, frame->now);
+    top_rates_workers(&frame->workers, frame->before, frame->now);
+    top_history_go_on(&frame->history, frame->now, frame->rates.latency_ns);
+    look_at_machine(watch);
+}
+
+/* Takes `snapshot`. Without memory for it, it has not been read. */
+static void adopt(struct watch *watch, struct stats_snapshot *snapshot)
+{
+    struct reading *reading = calloc(1, sizeof(*reading));
+    if (!reading) {
+        stats_snapshot_free(snapshot);
+        return;
+    }
+    view_init_next(&reading->view, snapshot, watch->now ? &watch->now->view : NULL);
+    let_go(&watch->before);
+    if (watch->now && top_rates_comparable(&watch->now->view, &reading->view)) {
+        watch->before = use(watch->now);
+    } else {
+        let_go(&watch->looked);
+        top_history_break(&watch->frame->history);
+        watch->frame->machine = (struct top_machine){ .cpu = NAN };
+    }
+    replace(&watch->now, reading);
+    compare(watch);
+}
+
+static void read_server(struct watch *watch)
+{
+    struct stats_snapshot *snapshot = watch->source->take(watch->source->context);
+    struct top_frame *frame = watch->frame;
+    frame->health = !snapshot            ? TOP_HEALTH_GONE
+                    : !snapshot->running ? TOP_HEALTH_DIED
+                                         : TOP_HEALTH_RUNS;
+    /* Of a dead one the last rates are better than none. */
+    if (snapshot && snapshot->running)
+        adopt(watch, snapshot);
+    else
+        stats_snapshot_free(snapshot);
+}
+
+/* ---- the terminal ---- */
+
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
+
+static int measure(struct watch *watch)
+{
+    unsigned rows, columns;
+    top_terminal_measure(&rows, &columns);
+    return top_canvas_resize(&watch->canvas, rows, columns);
+}
+
+static void draw(struct watch *watch)
+{
+    watch->frame->clock_ns = os_clock_now_ns();
+    top_frame_draw(watch->frame, &watch->canvas);
+    top_terminal_show(&watch->canvas);
+}
+
+/* Stands still until SIGCONT. Where nobody could send that, the kernel lets it go on at once. */
+static void stand_still(void)
+{
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    top_terminal_leave();
+    (void)raise(SIGTSTP);
+    (void)pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+    (void)pthread_sigmask(SIG_BLOCK, &stop, NULL);
+    top_terminal_return();
+}
+
+static int heed_signals(struct watch *watch)
+{
+    int number, rc = 0;
+    while (rc == 0 && (number = os_signal_read(watch->signals)) > 0) {
+        switch (number) {
+        case SIGTSTP:
+            stand_still();
+            rc = measure(watch);
+            break;
+        case SIGCONT: /* after a SIGSTOP, which nobody is told of */
+            top_terminal_return();
+            rc = measure(watch);
+            break;
+        case SIGWINCH:
+            rc = measure(watch);
+            break;
+        default:
+            watch->ended_by = number;
+            break;
+        }
+    }
+    return rc;
+}
+
+static void heed_keys(struct watch *watch)
+{
+    struct top_state *state = &watch->frame->state;
+    struct top_state before = *state;
+    unsigned key;
+    while (!state->quit && (key = top_terminal_key()) != 0)
+        top_state_key(state, key);
+    if (state->interval_ns != before.interval_ns)
+        watch->due_ns = watch->frame->now->read_ns + state->interval_ns;
+    if (before.paused && !state->paused)
+        watch->due_ns = 0;
+}
+
+/* Until the next reading, a key or a signal. */
+static int wait_for_something(struct watch *watch)
+{
+    struct pollfd from[] = {
+        { .fd = STDIN_FILENO, .events = POLLIN },
+        { .fd = watch->signals, .events = POLLIN },
+    };
+    const struct top_state *state = &watch->frame->state;
+    int wait_ms =
+        os_clock_wait_ms(state->paused ? os_clock_now_ns() + OS_CLOCK_SECOND : watch->due_ns);
+    if (poll(from, 2, wait_ms) < 0 && errno != EINTR)
+        return -errno;
+    if (from[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+        watch->ended_by = SIGHUP;
+    heed_keys(watch);
+    return heed_signals(watch);
+}
+
+static int go_on(struct watch *watch)
+{
+    const struct top_state *state = &watch->frame->state;
+    int rc = measure(watch);
+    draw(watch);
+    while (rc == 0 && !state->quit && watch->ended_by == 0) {
+        rc = wait_for_something(watch);
+        uint64_t now_ns = os_clock_now_ns();
+        if (!state->paused && now_ns >= watch->due_ns) {
+            read_server(watch);
+            /* Steps of equal length; after a pause, from now on. */
+            watch->due_ns += state->interval_ns;
+            if (watch->due_ns <= now_ns)
+                watch->due_ns = now_ns + state->interval_ns;
+        }
+        draw(watch);
+    }
+    return rc;
+}
+
+int top_watch(const struct top_source *source, struct stats_snapshot *first, uint64_t interval_ns)
+{
+    struct watch watch = { .source = source, .signals = -1 };
+    watch.frame = calloc(1, sizeof(*watch.frame));
+    if (!watch.frame) {
+        stats_snapshot_free(first);
+        return -ENOMEM;
+    }
+    watch.frame->waits = source->waits;
+    watch.frame->health = first->running ? TOP_HEALTH_RUNS : TOP_HEALTH_DIED;
+    watch.frame->state.interval_ns = interval_ns;
+    adopt(&watch, first);
+    watch.due_ns = os_clock_now_ns() + interval_ns;
+    watch.canvas.unicode = top_terminal_unicode();
+    int rc = watch.frame->now ? top_terminal_open() : -ENOMEM;
+    if (rc == 0)
+        rc = watch.signals = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
+    if (rc >= 0)
+        rc = go_on(&watch);
+    top_terminal_close();
+    os_file_close(watch.signals);
+    let_go(&watch.looked);
+    let_go(&watch.before);
+    let_go(&watch.now);
+    top_canvas_done(&watch.canvas);
+    free(watch.frame);
+    return rc < 0 ? rc : watch.ended_by;
+}
