@@ -34,7 +34,7 @@ static void draw_title(const struct top_frame *frame, struct top_canvas *canvas)
 {
     const struct stats_snapshot *s = frame->now->snapshot;
     const struct stats_generation *g = &s->generations[s->generation % STATS_GENERATIONS_MAX];
-    char left[128], right[64];
+    char left[128], right[96];
     int len = snprintf(left, sizeof(left), "weir %s  process %d", s->weir, (int)s->master);
     if (s->generation > 0)
         snprintf(left + len, sizeof(left) - (size_t)len, "  %s, %u worker%s x %u", g->model,

@@ -110,7 +110,7 @@ static void draw_open(const struct place *place)
              top_format_count(s->pair[STATS_PAIR_connections_active]).text);
     draw_number(place, top_format_count(s->pair[STATS_PAIR_connections_open]).text, "  ");
     draw_chart(place, TOP_SERIES_PAIRS + STATS_PAIR_connections_open, TOP_ACCENT, detail,
-               top_format_rate);
+               format_whole);
 }
 
 /* ---- with words ---- */
@@ -200,7 +200,7 @@ static void draw_machine(const struct place *place)
 {
     const struct top_frame *frame = place->frame;
     const struct view_usage *usage = &frame->now->usage;
-    char text[64];
+    char text[80];
     unsigned at =
         draw_field(place, FIELDS_AT, "CPU", TOP_BOLD, top_format_share(frame->machine.cpu, 1).text);
     at = draw_field(place, at, "memory", TOP_PLAIN,

@@ -31,6 +31,8 @@ static void move(struct top_state *state, int by)
 {
     struct top_choice *choice = &state->choice[state->screen];
     unsigned distance = (unsigned)(by < 0 ? -by : by);
+    if (state->help)
+        return; /* what would be chosen cannot be seen */
     if (by < 0)
         choice->line = choice->line > distance ? choice->line - distance : 0;
     else
