@@ -22,6 +22,9 @@ from bench.process import BenchError
 from bench.scenarios import Scenario
 
 FLOOR = "floor"
+# What is measured is the serving of files.
+os.environ["WEIR_STATS_LISTEN"] = "off"
+
 WEIR = "weir"
 OTHER = "other"  # a second weir, for comparing two builds
 TUNED = "nginx-tuned"

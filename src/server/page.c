@@ -10,11 +10,12 @@
 #include "server/worker.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -215,7 +216,7 @@ static void start(struct server_page *page, const struct server_generation_host 
 {
     int ends[2];
     page->started_ns = now;
-    int rc = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+    int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
     if (rc == 0) {
         page->alive_fd = ends[1];
         fflush(NULL);
@@ -283,13 +284,24 @@ static void kill_and_wait(pid_t pid)
 {
     if (pid <= 0)
         return;
-    (void)kill(pid, SIGKILL);
+    (void)kill(pid, SIGKILL); /* gone already is as good; it is not reaped yet */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+/* Has the process end by itself, and waits for that. */
+static void wait_for_end(struct server_page *page)
+{
+    struct pollfd end = { .fd = page->alive_fd, .events = POLLIN };
+    if (page->pid == 0 || shutdown(page->alive_fd, SHUT_WR) < 0)
+        return;
+    while (poll(&end, 1, 2 * PAGE_ENDING_MS) < 0 && errno == EINTR)
         continue;
 }
 
 void server_page_end(struct server_page *page)
 {
+    wait_for_end(page);
     kill_and_wait(page->pid);
     kill_and_wait(page->leaving);
     os_file_close(page->alive_fd);

@@ -235,8 +235,8 @@ def test_the_manual_of_the_file_has_every_setting_with_its_default() -> None:
 def test_the_manual_of_the_program_has_every_flag() -> None:
     text = (TOP / "docs/man/weir.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
-    own = ["config", "explain", "control", "now", "json", "prometheus", "ready-fd", "quiet"]
-    own += ["help", "version"]
+    own = ["config", "explain", "control", "now", "json", "prometheus", "openmetrics"]
+    own += ["ready-fd", "quiet", "help", "version"]
     assert listed == own + [setting.name for setting in settings() if setting.has_flag]
 
 

@@ -212,8 +212,14 @@ def test_a_reload_goes_on_counting(server: ServerFactory) -> None:
     first = read(pid)["configuration"]
     assert (first["number"], first["model"]) == (1, first["model"])
     running.signal(signal.SIGHUP)
-    numbers = wait_for(running, lambda now: now["counters"]["reloads"] == 1)
-    assert numbers["configuration"]["number"] == 2
+    numbers = wait_for(  # these are not copied in one moment
+        running,
+        lambda now: (
+            now["counters"]["reloads"] == 1
+            and now["configuration"]["number"] == 2
+            and "last_reload" in now
+        ),
+    )
     assert numbers["configuration"]["hash"] == first["hash"]
     assert numbers["last_reload"]["failed"] is False
     with connect(running.address) as connection:

@@ -15,6 +15,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ RECOVER_S = 3.0  # until everything is as ever again
 START_S = 10.0
 STOP_S = 10.0
 DATE = re.compile(rb"\r\nDate: [^\r]{29}")
+PAGE = re.compile(r"^statistics: http://127\.0\.0\.1:(\d+)/$", re.MULTILINE)
 # What a request may be answered with when the server lacks something.
 ERRORS = {500, 503}
 
@@ -107,7 +109,7 @@ class Scenario:
         self.site = site
         self.scratch = scratch
         self.expected = expected
-        self.address = ("", 0)
+        self.address = self.page = ("", 0)
         self.fault: Fault | None = None
         self.life = Life()
         self.last = ""  # what was not right
@@ -184,7 +186,25 @@ class Scenario:
         finally:
             connection.close()
         answer = self.ask(bystander, REQUESTS[0])
-        return bool(answer and self.judge(REQUESTS[0], answer)) and right
+        right = bool(answer and self.judge(REQUESTS[0], answer)) and right
+        return self.look() and right
+
+    def look(self) -> bool:
+        """Whether the statistics page shows numbers."""
+        received = b""
+        try:
+            with socket.create_connection(self.page, ANSWER_S) as connection:
+                connection.sendall(b"GET /stats.json HTTP/1.1\r\nHost: localhost\r\n")
+                connection.sendall(b"Connection: close\r\n\r\n")
+                while got := connection.recv(256 * 1024):
+                    received += got
+        except TimeoutError:
+            raise BrokenRuleError("the statistics page does not answer") from None
+        except OSError as cut:
+            self.last = f"the statistics page: {cut}"
+            return False
+        self.last = f"the statistics page: {received[:300]!r}"
+        return received.startswith(b"HTTP/1.1 200 ") and received.endswith(b"}\n")
 
     def attend(self, plan: Plan) -> None:
         """Asks until an undisturbed visit went well."""
@@ -217,6 +237,7 @@ class Scenario:
             "LD_PRELOAD": str(LIBRARY),
             "FAIL_PLAN": str(plan.path),
             "RUNTIME_DIRECTORY": str(RUNTIME),
+            "WEIR_STATS_LISTEN": "127.0.0.1:0",
         }
         ready, ready_end = os.pipe()
         try:
@@ -271,6 +292,8 @@ class Scenario:
                 if urls:
                     host, port = urls[0].removeprefix("http://").rstrip("/").split(":")
                     self.address = (host, int(port))
+                    found = PAGE.search(stderr.read_text())
+                    self.page = (host, int(found[1]) if found else 0)
                     self.use(popen, plan)
                     seen.update(Process(popen.pid, "").descendants())
                 self.end(popen, seen)
