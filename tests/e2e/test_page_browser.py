@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: MIT
+"""The statistics page, as a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.e2e.browsing import Watch
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.load import Load
+from tests.e2e.running import Server
+from tests.e2e.statistics import Numbers, read, wait_for
+from tests.e2e.wire import connect
+
+WAIT_S = 30.0
+HELLO = b"hello\n"
+PROBE = (Path(__file__).parent / "page_probe.js").read_text().strip()
+
+pytestmark = pytest.mark.parametrize("model", ["percore"])
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Asks until the answer is true."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def page_of(running: Server) -> str:
+    """Where its statistics page is."""
+    found = re.search("statistics: (http://[^ ]+)/", running.messages())
+    assert found
+    return found[1]
+
+
+def probe(page: Page, name: str, *arguments: object) -> Any:  # noqa: ANN401, as the page has it
+    """Asks what page_probe.js can."""
+    return page.evaluate(f"given => {PROBE}.{name}(...given)", list(arguments))
+
+
+@contextmanager
+def opened(browser: Browser, url: str, **how: object) -> Iterator[tuple[Page, Watch]]:
+    """The page, once it shows numbers; what went wrong on it is told at the end."""
+    page = browser.new_page(**how)  # type: ignore[arg-type]
+    watch = Watch(page)
+    page.goto(url + "/")
+    until(lambda: page.evaluate("weir.stats !== null"), "no numbers came")
+    yield page, watch
+    page.close()
+    # A stream that the page has ended counts as a request that failed.
+    assert [each for each in watch.troubles if each != f"failed: {url}/events"] == []
+
+
+def title(page: Page, name: str) -> int:
+    """The exact number behind what is shown, which is at most rounded."""
+    exact = page.get_attribute(f"[data-value={name}]", "title")
+    assert exact, name
+    return int(exact.split()[0].replace(",", ""))
+
+
+def text(page: Page, name: str) -> str:
+    return page.inner_text(f"[data-value={name}]").replace("\u00a0", " ")
+
+
+def shown_requests(page: Page) -> int:
+    return title(page, "requests")
+
+
+def ask(running: Server, path: str, times: int) -> None:
+    with connect(running.address) as connection:
+        for _ in range(times):
+            connection.get(path)
+
+
+def loaded(running: Server) -> Load:
+    return Load(running.address, "/hello.txt", HELLO, clients=2, keep=True)
+
+
+def series(page: Page, chart: str) -> list[list[float | None]]:
+    """What is drawn: the values of each line."""
+    found: list[list[float | None]] = page.evaluate(
+        "id => weir.charts.byId[id].chart.data.datasets.map(({data}) => data.map(({y}) => y))",
+        chart,
+    )
+    return found
+
+
+def pixels(page: Page, chart: str) -> str:
+    found: str = page.evaluate("id => weir.charts.byId[id].chart.canvas.toDataURL()", chart)
+    return found
+
+
+# ---- numbers ----
+
+
+@pytest.mark.parametrize("other", ["percore", "pool", "fork"])
+def test_the_numbers_on_screen_are_those_of_the_server(
+    server: ServerFactory, browser: Browser, other: str
+) -> None:
+    running = server("--stats-listen", "127.0.0.1:0", "--model", other)
+    with opened(browser, page_of(running)) as (page, _):
+        ask(running, "/hello.txt", 1500)
+        ask(running, "/nothing", 30)
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt", "a", "If-None-Match: *").status == 304
+        wait_for(running, lambda numbers: numbers["gauges"]["connections_open"] == 0)
+        expected: Numbers = page.request.get(page_of(running) + "/stats.json").json()
+        assert expected["counters"]["requests"] == 1531
+        until(
+            lambda: page.evaluate("weir.stats.counters") == expected["counters"], "not the totals"
+        )
+        assert title(page, "requests") == 1531
+        assert text(page, "requests") == "1,531"
+        assert title(page, "ok") == expected["answers_by_status"]["200"] == 1500
+        assert title(page, "missing") == expected["answers_by_status"]["404"] == 30
+        assert title(page, "failed") == 0
+        assert title(page, "sent") == expected["counters"]["sent_bytes"]
+        assert title(page, "open") == title(page, "active") == 0
+        assert text(page, "state") == "serving"
+        assert text(page, "version") == expected["weir"]
+        assert text(page, "model").startswith(expected["configuration"]["model"])
+        everything = {**expected["counters"], **expected["gauges"]}
+        for name, value in everything.items():
+            row = page.locator(f"#counters tr[data-name={name}]")
+            shown = row.locator("td").first.get_attribute("title")
+            assert shown
+            assert int(shown.split()[0].replace(",", "")) == value, name
+            assert row.locator("p").inner_text() == expected["about"][name]["sentence"]
+        statuses = dict(
+            line.split("\t")[:2]
+            for line in page.inner_text("#statuses tbody").replace("\u00a0", " ").splitlines()
+        )
+        assert statuses == {"200": "1,500", "304": "1", "404": "30"}
+        site = page.inner_text("#sites tbody").split("\t")
+        assert site[:6] == ["default", "1,531", "1,500", "1", "30", "0"]
+
+
+def test_words_and_rates_are_made_rightly(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running)) as (page, _):
+        words = probe(page, "words")
+        assert [word.replace("\u00a0", " ") for word in words] == [
+            *("0 B", "1,023 B", "1 KiB", "1.5 MiB", "1 MiB"),
+            *("0 s", "1.2 µs", "250 ms", "90 s", "1 h 2 min"),
+            *("59 s", "1 h", "2 d 3 h", "1,234,567", "0.123", "1,235", "50 %"),
+        ]
+        assert probe(page, "rates") == [10, None, None, 1, 0.25, None]
+
+
+def test_history_has_each_moment_once_and_no_rate_over_a_gap(
+    server: ServerFactory, browser: Browser
+) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running)) as (page, _):
+        first = [1, 100, [[98, 0], [99, 50], [100, 150]]]
+        again = [1, 101, [[99, 50], [100, 150], [101, 150]]]
+        assert probe(page, "history", [first, again]) == [
+            [-3, None, None],
+            [-2, 50, 50],
+            [-1, 100, 100],
+            [0, 0, 0],
+        ]
+        anew = [2, 110, [[109, 3], [110, 7]]]
+        assert probe(page, "history", [first, anew])[-2:] == [[-1, None, None], [0, 4, 4]]
+        late = [1, 200, [[199, 900], [200, 901]]]
+        assert probe(page, "history", [first, late])[-2:] == [[-1, None, None], [0, 1, 1]]
+        other_machine = [3, 50, [[49, 1], [50, 2]]]
+        assert probe(page, "history", [first, other_machine]) == [[-1, None, None], [0, 1, 1]]
+
+
+# ---- charts ----
+
+
+def test_charts_begin_full_and_move(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with loaded(running):
+        wait_for(running, lambda numbers: len(numbers["moments"]) >= 4)
+        with opened(browser, page_of(running)) as (page, _):
+            assert len([y for y in series(page, "throughput")[0] if y]) >= 2
+            before = {name: (series(page, name), pixels(page, name)) for name in CHARTS}
+            requests = shown_requests(page)
+            until(lambda: shown_requests(page) > requests, "no more requests")
+            until(lambda: series(page, "throughput") != before["throughput"][0], "nothing moved")
+            until(
+                lambda: all(pixels(page, name) != before[name][1] for name in MOVING),
+                "the same pixels",
+            )
+            throughput = [y for y in series(page, "throughput")[0] if y is not None]
+            assert throughput[-1] > 0
+            p50, _, _, p999 = (
+                next(y for y in reversed(line) if y) for line in series(page, "latency")
+            )
+            assert 0 < p50 <= p999
+            loads = page.evaluate("weir.charts.byId.loads.loads")
+            until(lambda: page.evaluate("weir.charts.byId.loads.loads.length") > 1, "no loads")
+            assert all(load["rate"] >= 0 for load in loads)
+
+
+CHARTS = ["throughput", "latency", "statuses", "connections", "bytes", "cache"]
+MOVING = ["throughput", "latency", "statuses", "bytes"]
+
+
+def test_a_queue_has_a_chart_where_there_is_one(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0", "--model", "pool")
+    with opened(browser, page_of(running)) as (page, _):
+        assert not page.is_visible("#chart-queue")
+        ask(running, "/hello.txt", 1)
+        page.wait_for_selector("#chart-queue", timeout=WAIT_S * 1000)
+
+
+def test_a_chart_is_a_table_too(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with loaded(running), opened(browser, page_of(running)) as (page, _):
+        until(lambda: series(page, "throughput")[0][1:], "no points")
+        assert "requests/s" in (page.get_attribute("#chart-throughput canvas", "aria-label") or "")
+        for chart in [*CHARTS, "loads"]:
+            page.click(f"#chart-{chart} summary")
+            rows = page.locator(f"#chart-{chart} tbody tr")
+            until(rows.count, f"{chart} has no rows")
+            heads = page.locator(f"#chart-{chart} thead th").count()
+            assert rows.first.locator("th, td").count() == heads > 1
+
+
+def test_charts_look_back_as_far_as_is_chosen(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running)) as (page, _):
+        page.select_option("#span", "600")
+        assert page.evaluate("weir.charts.byId.latency.chart.scales.x.min") == -600
+        assert page.inner_text("#charts-title") == "The last 10 minutes"
+        page.reload()
+        until(lambda: page.evaluate("weir.stats !== null"), "no numbers came")
+        assert page.evaluate("weir.charts.byId.latency.chart.scales.x.min") == -600
+
+
+# ---- a server that goes away ----
+
+
+def test_it_recovers_when_the_server_has_restarted(server: ServerFactory, browser: Browser) -> None:
+    first = server("--stats-listen", "127.0.0.1:0")
+    url = page_of(first)
+    page = browser.new_page()
+    failures: list[str] = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.goto(url + "/")
+    ask(first, "/hello.txt", 500)
+    until(lambda: page.evaluate("weir.stats?.counters.requests") == 500, "not all requests")
+    first.stop()
+    until(lambda: "no connection since" in text(page, "state"), "it has not noticed")
+    assert "trying again" in text(page, "state")
+    assert page.get_attribute("body", "class") == "lost"
+    assert title(page, "requests") == 500
+    second = server("--stats-listen", urlsplit(url).netloc)
+    assert page_of(second) == url
+    ask(second, "/hello.txt", 20)
+    until(lambda: page.evaluate("weir.stats.counters.requests") == 20, "not the new server")
+    assert text(page, "state") == "serving"
+    assert page.get_attribute("body", "class") == ""
+    assert title(page, "requests") == 20
+    until(
+        lambda: page.evaluate("weir.history.moments.at(-1).epoch").startswith(
+            str(second.master.pid)
+        ),
+        "no moment",
+    )
+    drawn = [y for line in series(page, "throughput") + series(page, "bytes") for y in line]
+    assert all(y is None or y >= 0 for y in drawn)
+    assert "-" not in page.inner_text("#counters td")
+    page.close()
+    assert failures == []
+
+
+def test_what_it_is_told_is_shown_as_text(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    numbers = read(running.master.pid)
+    evil = "<img src=x onerror=alert(1)>"
+    verdict = {"gravity": "wrong", "rule": "r", "text": evil, "why": f"why {evil}", "cure": evil}
+    note = {"gravity": "note", "rule": "n", "text": "a note", "why": "", "cure": ""}
+    numbers["verdicts"] = [verdict, note]
+    numbers["sites"][-1] |= {"name": evil, "requests": 1}
+    numbers["configuration"]["model"] = evil
+    numbers["last_reload"] = {"at_unix_seconds": 1, "failed": True, "error": evil}
+    page = browser.new_page()
+    watch = Watch(page)
+    body = f"event: stats\ndata: {json.dumps(numbers)}\n\n"
+    page.route(
+        "**/events", lambda route: route.fulfill(body=body, content_type="text/event-stream")
+    )
+    page.goto(page_of(running) + "/")
+    wrong = page.locator(".verdicts [data-gravity=wrong]")
+    wrong.wait_for()
+    told = " ".join(wrong.inner_text().split())
+    assert told == f"Wrong {evil} why {evil} What to do: {evil}"
+    assert page.inner_text(".verdict-summary") == "1 thing needs a look."
+    assert page.locator(".verdicts li").count() == 2
+    assert page.locator("main img").count() == 0
+    for place in ("#sites", "[data-value=reload]", "[data-value=model]"):
+        assert evil in page.inner_text(place)
+    page.close()
+    assert [each for each in watch.troubles if not each.endswith("/events")] == []
+
+
+def test_nothing_wrong_is_said(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running)) as (page, _):
+        verdicts = page.evaluate("weir.stats.verdicts.filter(({gravity}) => gravity !== 'note')")
+        if not verdicts:
+            assert page.inner_text(".verdict-summary").endswith("Nothing is wrong.")
+
+
+# ---- how it is used ----
+
+
+def test_it_can_be_paused(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running)) as (page, _):
+        page.click("#pause")
+        assert page.get_attribute("#pause", "aria-pressed") == "true"
+        before = shown_requests(page)
+        ask(running, "/hello.txt", 100)
+        until(lambda: page.evaluate("weir.stats.counters.requests") == 100, "it hears no more")
+        assert shown_requests(page) == before
+        assert text(page, "state").startswith("paused")
+        page.click("#pause")
+        assert shown_requests(page) == 100
+        assert text(page, "state") == "serving"
+
+
+def test_it_rests_while_nobody_looks(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running)) as (page, watch):
+        probe(page, "hide", True)
+        seen = page.evaluate("weir.stats.read_monotonic_seconds")
+        ask(running, "/hello.txt", 100)
+        wait_for(running, lambda numbers: numbers["read_monotonic_seconds"] > seen + 2.5)
+        assert page.evaluate("weir.stats.read_monotonic_seconds") == seen
+        probe(page, "hide", False)
+        until(lambda: shown_requests(page) == 100, "it does not look again")
+        assert len([url for url in watch.requests if url.endswith("/events")]) == 2
+
+
+def test_it_asks_no_other_machine(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with loaded(running), opened(browser, page_of(running)) as (page, watch):
+        requests = shown_requests(page)
+        until(lambda: shown_requests(page) > requests, "no more requests")
+        asked = {url.removeprefix(page_of(running)) for url in watch.requests}
+    scripts = {"/chart.js", "/page.js", "/charts.js", "/figures.js"}
+    assert asked - {"/favicon.svg"} == {"/", "/page.css", "/events", *scripts}
+
+
+# ---- how it looks ----
+
+
+def test_both_themes_can_be_seen_and_chosen(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    shots = {}
+    with loaded(running):
+        for theme in ("light", "dark"):
+            with opened(browser, page_of(running), color_scheme=theme) as (page, _):
+                page.wait_for_selector(".legend b:text('/s')", timeout=WAIT_S * 1000)
+                shots[theme] = page.screenshot()
+                assert page.evaluate("document.documentElement.dataset.theme") == theme
+                other = "light" if theme == "dark" else "dark"
+                line = "weir.charts.byId.throughput.chart.data.datasets[0].borderColor"
+                before = page.evaluate(line)
+                page.select_option("#theme", other)
+                assert page.evaluate(line) != before
+                page.reload()
+                assert page.evaluate("document.documentElement.dataset.theme") == other
+                page.emulate_media(color_scheme=theme)
+                page.select_option("#theme", "system")
+                assert page.evaluate("document.documentElement.dataset.theme") == theme
+                page.wait_for_selector("[data-value=state]:text('serving')")
+    blank = browser.new_page()
+    empty = len(blank.screenshot())
+    blank.close()
+    assert shots["light"] != shots["dark"]
+    assert min(map(len, shots.values())) > 5 * empty
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
+def test_it_is_no_wider_than_the_window(
+    server: ServerFactory, browser: Browser, theme: str, width: int
+) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    ask(running, "/hello.txt", 20)
+    how = {"viewport": {"width": width, "height": 844}, "color_scheme": theme}
+    with opened(browser, page_of(running), **how) as (page, _):
+        page.click("#chart-statuses summary")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for canvas in page.locator("canvas:visible").all():
+            box = canvas.bounding_box()
+            assert box
+            assert box["width"] > width / 5
+            assert box["x"] + box["width"] <= width
+
+
+def test_it_is_quiet_where_motion_is_unwanted_and_can_be_printed(
+    server: ServerFactory, browser: Browser
+) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running), reduced_motion="reduce") as (page, _):
+        motion = "getComputedStyle(document.querySelector('main')).transitionDuration"
+        assert page.evaluate(motion) == "0s"
+        assert page.evaluate("weir.charts.byId.throughput.chart.options.animation") is False
+        page.emulate_media(media="print")
+        assert not page.is_visible(".controls")
+        assert page.is_visible("#chart-throughput")
+        assert page.pdf()[:5] == b"%PDF-"
+
+
+# ---- for everybody ----
+
+
+def test_the_keyboard_reaches_every_control(server: ServerFactory, browser: Browser) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    with opened(browser, page_of(running)) as (page, _):
+        reached = []
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            now = probe(page, "focused")
+            if now[0] == "BODY":
+                break
+            reached.append(now)
+        assert [name for _, name, _ in reached[:4]] == ["skip", "pause", "span", "theme"]
+        summaries = [name for tag, name, _ in reached if tag == "SUMMARY"]
+        assert len(summaries) == page.locator("summary:visible").count()
+        assert all(outlined for _, _, outlined in reached), reached
+        page.focus("#pause")
+        page.keyboard.press("Enter")
+        assert page.get_attribute("#pause", "aria-pressed") == "true"
+        page.focus("#chart-throughput summary")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#chart-throughput thead", timeout=WAIT_S * 1000)
+        page.focus(".skip")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "content"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everything_has_a_name_and_can_be_read(
+    server: ServerFactory, browser: Browser, theme: str
+) -> None:
+    running = server("--stats-listen", "127.0.0.1:0")
+    ask(running, "/hello.txt", 20)
+    with opened(browser, page_of(running), color_scheme=theme) as (page, _):
+        until(lambda: page.locator("#sites tbody tr").count(), "no site")
+        page.click("#chart-statuses summary")
+        assert probe(page, "audit") == []
+        assert probe(page, "pale") == []
