@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from tests.e2e.browsing import Watch
 from tests.e2e.conftest import ServerFactory
@@ -117,9 +117,10 @@ def test_the_numbers_on_screen_are_those_of_the_server(
         wait_for(running, lambda numbers: numbers["gauges"]["connections_open"] == 0)
         expected: Numbers = page.request.get(page_of(running) + "/stats.json").json()
         assert expected["counters"]["requests"] == 1531
-        until(
-            lambda: page.evaluate("weir.stats.counters") == expected["counters"], "not the totals"
-        )
+        del expected["counters"]["accept_overflows"]  # that is the machine's, as others use it
+        of_these = "names => names.map(name => weir.stats.counters[name])"
+        names, totals = list(expected["counters"]), list(expected["counters"].values())
+        until(lambda: page.evaluate(of_these, names) == totals, "not the totals")
         assert title(page, "requests") == 1531
         assert text(page, "requests") == "1,531"
         assert title(page, "ok") == expected["answers_by_status"]["200"] == 1500
@@ -292,10 +293,12 @@ def test_what_it_is_told_is_shown_as_text(server: ServerFactory, browser: Browse
     numbers["last_reload"] = {"at_unix_seconds": 1, "failed": True, "error": evil}
     page = browser.new_page()
     watch = Watch(page)
-    body = f"event: stats\ndata: {json.dumps(numbers)}\n\n"
-    page.route(
-        "**/events", lambda route: route.fulfill(body=body, content_type="text/event-stream")
-    )
+
+    def tell(route: Route) -> None:
+        body = f"event: stats\ndata: {json.dumps(numbers)}\n\n"
+        route.fulfill(body=body, content_type="text/event-stream")
+
+    page.route("**/events", tell)
     page.goto(page_of(running) + "/")
     wrong = page.locator(".verdicts [data-gravity=wrong]")
     wrong.wait_for()
@@ -306,16 +309,13 @@ def test_what_it_is_told_is_shown_as_text(server: ServerFactory, browser: Browse
     assert page.locator("main img").count() == 0
     for place in ("#sites", "[data-value=reload]", "[data-value=model]"):
         assert evil in page.inner_text(place)
+    numbers["verdicts"] = []
+    numbers["state"] = "stopping"
+    until(lambda: "Nothing is wrong." in page.inner_text(".verdict-summary"), "still wrong")
+    assert page.locator(".verdicts li").count() == 0
+    until(lambda: text(page, "state") == "stopping", "it does not stop")
     page.close()
     assert [each for each in watch.troubles if not each.endswith("/events")] == []
-
-
-def test_nothing_wrong_is_said(server: ServerFactory, browser: Browser) -> None:
-    running = server("--stats-listen", "127.0.0.1:0")
-    with opened(browser, page_of(running)) as (page, _):
-        verdicts = page.evaluate("weir.stats.verdicts.filter(({gravity}) => gravity !== 'note')")
-        if not verdicts:
-            assert page.inner_text(".verdict-summary").endswith("Nothing is wrong.")
 
 
 # ---- how it is used ----

@@ -107,13 +107,8 @@ const shade = (hex) => `${hex}38`;
 
 // ---- axes ----
 
-/** Steps of 1, 2 or 5 in what bytes are counted in. */
-function binaryStep(max) {
-    const rough = Math.max(max, 4) / 4;
-    const unit = 1024 ** Math.floor(Math.log2(rough) / 10);
-    const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024];
-    return unit * steps.find((step) => step * unit >= rough);
-}
+/** A quarter of it or more, as a power of two. */
+const binaryStep = (max) => 2 ** Math.ceil(Math.log2(max / 4));
 
 function valueAxis({ words, logarithmic, stacked, whole, binary, max, suggestedMax }, position) {
     const axis = {
@@ -152,9 +147,10 @@ function timeAxis() {
     };
 }
 
+/** As Chart.js calls it: on the axis. */
 function ago(x) {
     if (x === 0) return "now";
-    return x % 60 === 0 && x < -60 ? `−${-x / 60} min` : `−${-x} s`;
+    return this.min < -60 ? `−${-x / 60} min` : `−${-x} s`;
 }
 
 const FONT = { size: 12 };
@@ -363,8 +359,8 @@ class TimeChart {
 class LoadChart {
     constructor(place) {
         this.card = new Card(place, { id: "loads", title: "Worker processes", about: "what each does now" });
-        this.card.keys([["requests/s", "--teal"], ["CPU", "--amber"], ["fairness"]]);
-        this.card.values[2].parentElement.title =
+        this.card.keys([["requests/s", "--teal"], ["CPU", "--amber"], ["processes"], ["fairness"]]);
+        this.card.values[3].parentElement.title =
             "Jain’s index of their requests in the last seconds: 1 when all have the same, 1/n when one of n has all";
         this.loads = [];
         this.card.details.addEventListener("toggle", () => this.#tabulate());
@@ -411,23 +407,28 @@ class LoadChart {
 
     paint() {
         this.chart.options = this.#options();
-        this.draw(this.loads);
+        this.draw(this.loads, this.fair);
     }
 
-    draw(loads) {
-        this.loads = loads;
+    /** fair: whether all workers have the same to do */
+    draw(loads, fair) {
+        Object.assign(this, { loads, fair });
         const workers = loads.filter((load) => !load.master);
         const shown = workers.slice(0, PROCESSES_MAX).sort((a, b) => a.pid - b.pid);
         this.chart.data = this.#data(shown);
         this.chart.update("none");
-        const fair = fairness(workers.map((load) => load.rate));
-        const sum = (name) => workers.reduce((total, load) => total + load[name], 0);
-        const words = [figure(sum("rate")), percent(sum("cpu")), fair === null ? "–" : fair.toFixed(2)];
-        this.card.show(words);
-        const others = workers.length - shown.length;
-        setText(this.card.note, others > 0 ? `the ${shown.length} busiest; ${others} others` : "what each does now");
-        this.card.describe(`${workers.length} processes, ${words[0]} requests a second, CPU ${words[1]}, fairness ${words[2]}`);
+        this.#say(workers, shown.length, fair);
         this.#tabulate();
+    }
+
+    #say(workers, shown, fair) {
+        const mean = (name) => workers.reduce((sum, load) => sum + load[name], 0) / workers.length;
+        const words = workers.length ? [`${figure(mean("rate"))} each`, `${percent(mean("cpu"))} each`] : ["–", "–"];
+        const index = fair && workers.length > 1 ? fairness(workers.map((load) => load.rate)) : null;
+        words.push(count(workers.length), index === null ? "–" : index.toFixed(2));
+        this.card.show(words);
+        setText(this.card.note, workers.length > shown ? `the ${shown} busiest` : "what each does now");
+        this.card.describe(`requests a second ${words[0]}, CPU ${words[1]}, processes ${words[2]}, fairness ${words[3]}`);
     }
 
     #tabulate() {
@@ -460,9 +461,9 @@ export class Charts {
         this.place.classList.toggle("with-queue", shown);
     }
 
-    draw(points, span, loads, hasQueue) {
-        this.#showQueue(hasQueue);
-        this.byId.loads.draw(loads);
+    draw(points, span, loads, stats) {
+        this.#showQueue(stats.counters.queue_entered > 0);
+        this.byId.loads.draw(loads, stats.configuration.model !== "fork"); // there, one accepts for the others
         for (const { id } of DESCRIPTIONS) this.byId[id].draw(points, span);
     }
 

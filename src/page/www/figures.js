@@ -85,20 +85,23 @@ export function rates(before, after) {
         names.map((name) => [name, rate(before?.counters[name] ?? 0, after.counters[name], elapsed)]));
 }
 
-/** What each process did from one state to a later one, the busiest first. */
+/** What each process has done since it was first seen in one of the states before; the busiest first. */
 export function loads(before, after) {
-    if (!before || epoch(before) !== epoch(after)) return [];
-    const elapsed = timeOf(after) - timeOf(before);
-    const earlier = new Map((before.processes ?? []).map((process) => [process.pid, process]));
+    const first = new Map();
+    for (const stats of before.filter((each) => epoch(each) === epoch(after))) {
+        for (const then of stats.processes ?? []) {
+            if (!first.has(then.pid)) first.set(then.pid, { ...then, at: timeOf(stats) });
+        }
+    }
     return (after.processes ?? [])
-        .filter((process) => earlier.has(process.pid))
-        .map((process) => {
-            const then = earlier.get(process.pid);
+        .filter(({ pid }) => first.has(pid))
+        .map((now) => {
+            const then = first.get(now.pid);
+            const elapsed = timeOf(after) - then.at;
             return {
-                ...process,
-                master: process.pid === after.pid,
-                rate: rate(then.requests, process.requests, elapsed) ?? 0,
-                cpu: rate(then.cpu_seconds, process.cpu_seconds, elapsed) ?? 0,
+                ...now,
+                rate: rate(then.requests, now.requests, elapsed) ?? 0,
+                cpu: rate(then.cpu_seconds, now.cpu_seconds, elapsed) ?? 0,
             };
         })
         .sort((a, b) => b.rate - a.rate || b.cpu - a.cpu || a.pid - b.pid);

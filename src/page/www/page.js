@@ -11,7 +11,7 @@ import {
 
 const SILENT_AFTER_MS = 5000; // events come each second
 const AGAIN_AFTER_MS = 1000;
-const LOADS_OVER = 5; // states of the server between the two that processes are compared by
+const LOADS_OVER = 5; // states of the server, over which the load of a process is the mean
 
 const byId = (id) => document.getElementById(id);
 const places = new Map([...document.querySelectorAll("[data-value]")].map((node) => [node.dataset.value, node]));
@@ -244,7 +244,7 @@ class Page {
         putStatuses(stats);
         putDurations(stats);
         putCounters(stats, before);
-        this.charts.draw(points, over, loads(this.earlier[0], stats), stats.counters.queue_entered > 0);
+        this.charts.draw(points, over, loads(this.earlier, stats), stats);
     }
 
     state() {
