@@ -310,10 +310,10 @@ def test_what_it_is_told_is_shown_as_text(server: ServerFactory, browser: Browse
     for place in ("#sites", "[data-value=reload]", "[data-value=model]"):
         assert evil in page.inner_text(place)
     numbers["verdicts"] = []
-    numbers["state"] = "stopping"
     until(lambda: "Nothing is wrong." in page.inner_text(".verdict-summary"), "still wrong")
     assert page.locator(".verdicts li").count() == 0
-    until(lambda: text(page, "state") == "stopping", "it does not stop")
+    page.evaluate("weir.take({ ...weir.stats, state: 'stopping' })")
+    assert page.evaluate("weir.state()") == ["stopping", "stopping"]
     page.close()
     assert [each for each in watch.troubles if not each.endswith("/events")] == []
 
@@ -356,7 +356,7 @@ def test_it_asks_no_other_machine(server: ServerFactory, browser: Browser) -> No
         until(lambda: shown_requests(page) > requests, "no more requests")
         asked = {url.removeprefix(page_of(running)) for url in watch.requests}
     scripts = {"/chart.js", "/page.js", "/charts.js", "/figures.js"}
-    assert asked - {"/favicon.svg"} == {"/", "/page.css", "/events", *scripts}
+    assert asked - {"/favicon.svg"} == {"/", "/theme.css", "/page.css", "/events", *scripts}
 
 
 # ---- how it looks ----
