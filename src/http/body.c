@@ -129,8 +129,8 @@ static const uint8_t next_state[CHUNK_STATE_COUNT][BYTE_CLASS_COUNT] = {
     [CHUNK_LAST_CR] = { [BYTE_LF] = CHUNK_DONE },
 };
 
-/* Reads every Transfer-Encoding line: 0 when they say `chunked` and nothing else. */
-static int check_codings(const struct http_request *request, const char *head)
+/* Reads every Transfer-Encoding line; good when they say `chunked` and nothing else. */
+static enum http_fault check_codings(const struct http_request *request, const char *head)
 {
     bool chunked = false, unknown = false;
     struct span value, coding;
@@ -143,45 +143,53 @@ static int check_codings(const struct http_request *request, const char *head)
                 name_len++;
             struct span name = span_trim(span_first(coding, name_len));
             if (chunked || !http_token_valid(name))
-                return HTTP_BAD_REQUEST; /* chunked has to be the last, and once */
+                return HTTP_FAULT_CODING_FORM; /* chunked has to be the last, and once */
             if (!span_equal_nocase(name, SPAN("chunked")))
                 unknown = true;
             else if (name_len < coding.len)
-                return HTTP_BAD_REQUEST; /* it has no parameters */
+                return HTTP_FAULT_CODING_FORM; /* it has no parameters */
             else
                 chunked = true;
         }
     }
     if (unknown)
-        return HTTP_NOT_IMPLEMENTED;
-    return chunked ? 0 : HTTP_BAD_REQUEST;
+        return HTTP_FAULT_CODING;
+    return chunked ? HTTP_FAULT_NONE : HTTP_FAULT_CODING_FORM;
 }
 
-int http_body_begin(struct http_body *ret_body, const struct http_request *request,
-                    const char *head)
+static enum http_fault begin(struct http_body *ret_body, const struct http_request *request,
+                             const char *head)
 {
     bool has_length = http_request_has(request, HTTP_FIELD_CONTENT_LENGTH);
 
     if (http_request_has(request, HTTP_FIELD_TRANSFER_ENCODING)) {
-        if (has_length || request->minor == 0)
-            return HTTP_BAD_REQUEST;
-        int status = check_codings(request, head);
-        if (status == 0)
-            *ret_body = (struct http_body){ .kind = HTTP_BODY_CHUNKED, .state = CHUNK_BEGIN };
-        return status;
+        if (has_length)
+            return HTTP_FAULT_BODY_TWICE;
+        if (request->minor == 0)
+            return HTTP_FAULT_CODING_IN_1_0;
+        *ret_body = (struct http_body){ .kind = HTTP_BODY_CHUNKED, .state = CHUNK_BEGIN };
+        return check_codings(request, head);
     }
     uint64_t length = 0;
     if (has_length) {
         struct span text = http_request_field(request, head, HTTP_FIELD_CONTENT_LENGTH);
         if (http_request_repeats(request, HTTP_FIELD_CONTENT_LENGTH) ||
             !num_parse_u64(text, &length))
-            return HTTP_BAD_REQUEST;
+            return HTTP_FAULT_LENGTH_FORM;
         if (length > HTTP_BODY_MAX)
-            return HTTP_CONTENT_TOO_LARGE;
+            return HTTP_FAULT_BODY_LENGTH;
     }
     *ret_body = (struct http_body){ .kind = length > 0 ? HTTP_BODY_LENGTH : HTTP_BODY_NONE,
                                     .remaining = length };
-    return 0;
+    return HTTP_FAULT_NONE;
+}
+
+int http_body_begin(struct http_body *ret_body, const struct http_request *request,
+                    const char *head)
+{
+    enum http_fault fault = begin(ret_body, request, head);
+    ret_body->fault = (uint8_t)fault;
+    return http_fault_status(fault);
 }
 
 /* Steps over data bytes; how many. */

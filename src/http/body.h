@@ -15,6 +15,7 @@ enum http_body_kind { HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED };
 struct http_body {
     uint8_t kind;       /* enum http_body_kind */
     uint8_t state;      /* the chunk reader's own */
+    uint8_t fault;      /* enum http_fault; why http_body_begin refused it */
     uint16_t line_size; /* bytes of the present chunk line, or of the trailers */
     uint64_t remaining; /* bytes left of the body (LENGTH) or of the present chunk (CHUNKED) */
     uint64_t total;     /* body bytes read, framing not counted */
@@ -25,7 +26,7 @@ struct http_body {
  * that could be read in two ways (both fields, differing or malformed lengths,
  * chunked not last or twice, Transfer-Encoding in HTTP/1.0), 413 when the
  * announced length is past HTTP_BODY_MAX, 501 for a coding other than chunked.
- * An announced length of 0 is HTTP_BODY_NONE. */
+ * An announced length of 0 is HTTP_BODY_NONE. After a refusal only `fault` is set. */
 int http_body_begin(struct http_body *ret_body, const struct http_request *request,
                     const char *head);
 

@@ -14,8 +14,8 @@
 #pragma once
 
 #include "base/span.h"
+#include "http/fault.h"
 #include "http/limits.h"
-#include "http/status.h"
 
 #include <stdint.h>
 
@@ -64,6 +64,7 @@ struct http_request {
     uint16_t head_len; /* bytes of the whole head with its empty line; set with HTTP_PARSED */
     uint8_t method;    /* enum http_method */
     uint8_t minor;     /* HTTP/1.minor: 0, or 1 (later minors are answered as 1) */
+    uint8_t fault;     /* enum http_fault; set with HTTP_PARSE_FAILED */
     struct http_slice method_text;
     struct http_slice target;
     struct http_slice line; /* the request line, without leading empty lines or CRLF */

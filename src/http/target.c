@@ -75,21 +75,23 @@ static bool authority_host(struct span authority, struct span *ret_host)
     return true;
 }
 
-/* The host that the Host field names (RFC 9112 section 3.2); false for a 400. */
-static bool host_field(const struct http_request *request, const char *head, struct span *ret_host)
+/* The host that the Host field names (RFC 9112 section 3.2). */
+static enum http_fault host_field(const struct http_request *request, const char *head,
+                                  struct span *ret_host)
 {
     if (!http_request_has(request, HTTP_FIELD_HOST)) {
         *ret_host = span_of(head, 0);
-        return request->minor == 0;
+        return request->minor == 0 ? HTTP_FAULT_NONE : HTTP_FAULT_HOST_MISSING;
     }
     if (http_request_repeats(request, HTTP_FIELD_HOST))
-        return false;
-    return authority_host(http_request_field(request, head, HTTP_FIELD_HOST), ret_host);
+        return HTTP_FAULT_HOST_REPEATED;
+    bool good = authority_host(http_request_field(request, head, HTTP_FIELD_HOST), ret_host);
+    return good ? HTTP_FAULT_NONE : HTTP_FAULT_HOST_FORM;
 }
 
 /* Takes scheme and authority off the front of an absolute target; what is left
- * is empty or begins with '/', '?' or '#'. False for a 400. */
-static bool take_authority(struct span *target, struct span *ret_host)
+ * is empty or begins with '/', '?' or '#'. */
+static enum http_fault take_authority(struct span *target, struct span *ret_host)
 {
     static const struct span schemes[] = { SPAN("http://"), SPAN("https://") };
 
@@ -101,32 +103,33 @@ static bool take_authority(struct span *target, struct span *ret_host)
         while (len < rest.len && rest.at[len] != '/' && rest.at[len] != '?' && rest.at[len] != '#')
             len++;
         *target = span_skip(rest, len);
-        return authority_host(span_first(rest, len), ret_host);
+        bool good = authority_host(span_first(rest, len), ret_host);
+        return good ? HTTP_FAULT_NONE : HTTP_FAULT_TARGET_HOST;
     }
-    return false;
+    return HTTP_FAULT_TARGET_FORM;
 }
 
-/* Decodes one segment to `out`, which has room for it. Returns 0; 404 when it
- * holds an encoded slash; 400 for a bad escape or an encoded control byte. */
-static int decode_segment(struct span segment, char *out, size_t *ret_len)
+/* Decodes one segment to `out`, which has room for it. An encoded slash is told
+ * only when nothing is wrong that is a 400. */
+static enum http_fault decode_segment(struct span segment, char *out, size_t *ret_len)
 {
     size_t len = 0;
-    int status = 0;
+    enum http_fault fault = HTTP_FAULT_NONE;
 
     for (size_t i = 0; i < segment.len; i++) {
         char c = segment.at[i];
         if (c == '%') {
             if (segment.len - i < 3)
-                return HTTP_BAD_REQUEST;
+                return HTTP_FAULT_ESCAPE;
             int high = num_hex_digit(segment.at[i + 1]);
             int low = num_hex_digit(segment.at[i + 2]);
             if (high < 0 || low < 0)
-                return HTTP_BAD_REQUEST;
+                return HTTP_FAULT_ESCAPE;
             int byte = high << 4 | low;
             if (byte < 0x20 || byte == 0x7f)
-                return HTTP_BAD_REQUEST;
+                return HTTP_FAULT_ENCODED_CONTROL;
             if (byte == '/') {
-                status = HTTP_NOT_FOUND;
+                fault = HTTP_FAULT_ENCODED_SLASH;
                 byte = 0; /* nobody will see the path; its segments must not change */
             }
             c = (char)byte;
@@ -135,15 +138,15 @@ static int decode_segment(struct span segment, char *out, size_t *ret_len)
         out[len++] = c;
     }
     *ret_len = len;
-    return status;
+    return fault;
 }
 
 /* Decodes `raw`, which begins with '/', to `out` without empty and dot segments.
- * Returns 0, 404 or 400 as http_target_resolve says; 400 goes before 404. */
-static int normalise_path(struct span raw, char *out, size_t *ret_len)
+ * What is a 400 goes before what is a 404. */
+static enum http_fault normalise_path(struct span raw, char *out, size_t *ret_len)
 {
     size_t len = 1;
-    int status = 0;
+    enum http_fault fault = HTTP_FAULT_NONE;
 
     out[0] = '/';
     for (size_t pos = 1; pos < raw.len;) { /* out[len - 1] is '/' here */
@@ -151,11 +154,11 @@ static int normalise_path(struct span raw, char *out, size_t *ret_len)
         const char *slash = memchr(rest.at, '/', rest.len);
         struct span segment = span_first(rest, slash ? (size_t)(slash - rest.at) : rest.len);
         size_t decoded = 0;
-        int failed = decode_segment(segment, out + len, &decoded);
-        if (failed == HTTP_BAD_REQUEST)
+        enum http_fault failed = decode_segment(segment, out + len, &decoded);
+        if (failed != HTTP_FAULT_NONE && failed != HTTP_FAULT_ENCODED_SLASH)
             return failed;
-        if (failed != 0)
-            status = failed;
+        if (failed != HTTP_FAULT_NONE)
+            fault = failed;
 
         struct span name = span_of(out + len, decoded);
         pos += segment.len + 1;
@@ -163,7 +166,7 @@ static int normalise_path(struct span raw, char *out, size_t *ret_len)
             continue;
         if (span_equal(name, SPAN(".."))) {
             if (len == 1)
-                return HTTP_BAD_REQUEST; /* above the root */
+                return HTTP_FAULT_ABOVE_ROOT;
             do
                 len--;
             while (out[len - 1] != '/');
@@ -174,11 +177,11 @@ static int normalise_path(struct span raw, char *out, size_t *ret_len)
             out[len++] = '/';
     }
     *ret_len = len;
-    return status;
+    return fault;
 }
 
 /* Splits `target`, which is empty or begins with '/' or '?', into path and query. */
-static int resolve_path(struct http_target *out, struct span target, char *storage)
+static enum http_fault resolve_path(struct http_target *out, struct span target, char *storage)
 {
     size_t special = scan_path_special(target.at, target.len);
     size_t path_len = special;
@@ -188,7 +191,7 @@ static int resolve_path(struct http_target *out, struct span target, char *stora
     struct span rest = span_skip(target, path_len);
     if (rest.len > 0) {
         if (memchr(rest.at, '#', rest.len))
-            return HTTP_BAD_REQUEST;
+            return HTTP_FAULT_FRAGMENT;
         out->has_query = true;
         out->query = span_skip(rest, 1);
     }
@@ -196,39 +199,47 @@ static int resolve_path(struct http_target *out, struct span target, char *stora
     out->path = span_first(target, path_len);
     out->normal = path_len == special && path_len > 0;
     if (out->normal)
-        return 0;
+        return HTTP_FAULT_NONE;
     if (path_len == 0) { /* http://host and http://host?query */
         out->path = SPAN("/");
-        return 0;
+        return HTTP_FAULT_NONE;
     }
-    int status = normalise_path(out->path, storage, &path_len);
+    enum http_fault fault = normalise_path(out->path, storage, &path_len);
     out->path = span_of(storage, path_len);
-    return status;
+    return fault;
+}
+
+static enum http_fault resolve(struct http_target *out, const struct http_request *request,
+                               const char *head, char *storage)
+{
+    struct span target = span_of(head + request->target.at, request->target.len);
+    enum http_fault fault = host_field(request, head, &out->host);
+
+    if (fault != HTTP_FAULT_NONE)
+        return fault;
+    if (request->method == HTTP_OPTIONS && span_equal(target, SPAN("*"))) {
+        out->form = HTTP_TARGET_ASTERISK;
+        out->path = target;
+        return HTTP_FAULT_NONE;
+    }
+    if (target.at[0] != '/') {
+        out->form = HTTP_TARGET_ABSOLUTE;
+        fault = take_authority(&target, &out->host);
+    }
+    return fault != HTTP_FAULT_NONE ? fault : resolve_path(out, target, storage);
 }
 
 int http_target_resolve(struct http_target *ret_target, const struct http_request *request,
                         const char *head, char *storage, size_t storage_size)
 {
-    struct span target = span_of(head + request->target.at, request->target.len);
     struct http_target out = { .form = HTTP_TARGET_ORIGIN };
 
     CHECK(storage_size >= HTTP_TARGET_MAX);
-    if (!host_field(request, head, &out.host))
-        return HTTP_BAD_REQUEST;
-    if (request->method == HTTP_OPTIONS && span_equal(target, SPAN("*"))) {
-        out.form = HTTP_TARGET_ASTERISK;
-        out.path = target;
-        *ret_target = out;
-        return 0;
-    }
-    if (target.at[0] != '/') {
-        out.form = HTTP_TARGET_ABSOLUTE;
-        if (!take_authority(&target, &out.host))
-            return HTTP_BAD_REQUEST;
-    }
-    int status = resolve_path(&out, target, storage);
+    enum http_fault fault = resolve(&out, request, head, storage);
+    int status = http_fault_status(fault);
     if (status != HTTP_BAD_REQUEST)
         *ret_target = out;
+    ret_target->fault = (uint8_t)fault;
     return status;
 }
 

@@ -17,6 +17,7 @@ enum http_target_form {
 
 struct http_target {
     uint8_t form;      /* enum http_target_form */
+    uint8_t fault;     /* enum http_fault; the cause of a 404 or 400 */
     bool normal;       /* path is borrowed from the target as it came */
     struct span host;  /* lower case not assured; without port; brackets kept; empty only for an
                           HTTP/1.0 request that names none */
@@ -40,7 +41,7 @@ struct http_target {
  * fragment, a bad escape, an encoded NUL or other control byte, or a path that
  * climbs above the root. CONNECT's authority form is never valid here: 400.
  * What is wrong in two ways, 400 and 404, is a 400. With 404 the target is set
- * too, but its path means nothing. */
+ * too, but its path means nothing; with 400 only its `fault` is. */
 int http_target_resolve(struct http_target *ret_target, const struct http_request *request,
                         const char *head, char *storage, size_t storage_size);
 
