@@ -174,6 +174,15 @@ int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat)
     return fstatat(directory_fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+int os_file_read_link(int directory_fd, const char *name, char *out, size_t size)
+{
+    ssize_t len = readlinkat(directory_fd, name, out, size - 1);
+    if (len < 0)
+        return -errno;
+    out[len] = '\0';
+    return 0;
+}
+
 int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset)
 {
     while (len > 0) {

@@ -36,6 +36,10 @@ MUST_USE int os_file_stat(int fd, struct stat *ret_stat);
 /* fstatat for one name in an open directory; a link is not followed. 0 or -errno. */
 MUST_USE int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat);
 
+/* readlinkat for one name in an open directory, with a NUL; what does not fit is cut.
+ * 0 or -errno. */
+MUST_USE int os_file_read_link(int directory_fd, const char *name, char *out, size_t size);
+
 /* Reads exactly `len` bytes at `offset`; -ENODATA when the file ends before.
  * Retries EINTR. On failure `bytes` may hold a part. */
 MUST_USE int os_file_read_at(int fd, char *bytes, size_t len, uint64_t offset);

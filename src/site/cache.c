@@ -224,11 +224,20 @@ static bool make_room(struct site_cache *cache, const struct site_cache_entry *e
     return false;
 }
 
-static bool admit(struct site_cache *cache, struct site_cache_entry *entry)
+enum site_cache_verdict site_cache_judge(const struct site_cache *cache,
+                                         const struct site_cache_entry *entry)
 {
     const struct site_cache_limits *limits = &cache->limits;
-    if (entry->size_bytes > limits->bytes / SITE_CACHE_ENTRY_SHARE || limits->bytes == 0 ||
-        limits->entries == 0 || entry->descriptors > limits->descriptors)
+    if (limits->bytes == 0 || limits->entries == 0)
+        return SITE_CACHE_OFF;
+    if (entry->size_bytes > limits->bytes / SITE_CACHE_ENTRY_SHARE)
+        return SITE_CACHE_TOO_LARGE;
+    return entry->descriptors > limits->descriptors ? SITE_CACHE_TOO_MANY_FILES : SITE_CACHE_FITS;
+}
+
+static bool admit(struct site_cache *cache, struct site_cache_entry *entry)
+{
+    if (site_cache_judge(cache, entry) != SITE_CACHE_FITS)
         return false;
     if (entry->resident || entry->retired_at != 0)
         return false;

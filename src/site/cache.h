@@ -106,6 +106,17 @@ void site_cache_online(struct site_cache_reader *reader);
  * When only descriptors are short, only entries that hold some are evicted. */
 bool site_cache_insert(struct site_cache_reader *reader, struct site_cache_entry *entry);
 
+/* Whether an entry of this cost would be let in, as far as that depends on it alone;
+ * site_cache_insert asks the same. The entry's first group is filled. */
+enum site_cache_verdict {
+    SITE_CACHE_FITS,
+    SITE_CACHE_OFF,           /* nothing is ever kept */
+    SITE_CACHE_TOO_LARGE,     /* past its share of the bytes */
+    SITE_CACHE_TOO_MANY_FILES /* it holds more descriptors than all may */
+};
+enum site_cache_verdict site_cache_judge(const struct site_cache *cache,
+                                         const struct site_cache_entry *entry);
+
 /* Takes an entry out, if it is still the one in the cache. `entry` is valid:
  * found since the last quiesce, or held. */
 void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry *entry);

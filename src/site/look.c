@@ -10,6 +10,7 @@
 
 #include "os/clock.h"
 #include "os/file.h"
+#include "site/trace.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -23,7 +24,8 @@ static const struct span endings[SITE_VARIANTS] = {
 
 /* What was found under one name. */
 struct place {
-    int fd; /* -1 unless it is a regular file */
+    int fd;    /* -1 unless it is a regular file */
+    int error; /* why it could not be opened, -errno; or 0 */
     struct site_identity identity;
 };
 
@@ -86,12 +88,13 @@ static enum site_result result_of_error(int error)
 }
 
 /* SITE_FILE for a regular file, SITE_REDIRECT for a directory. */
-static enum site_result open_place(int root_fd, const char *path, struct place *ret_place)
+static enum site_result try_place(int root_fd, const char *path, struct place *ret_place)
 {
     struct stat status;
 
     int fd = os_file_open_beneath(root_fd, path);
     bool unreadable = fd == -EACCES;
+    *ret_place = (struct place){ .fd = -1, .error = fd < 0 ? fd : 0 };
     if (unreadable) /* a directory may be closed to reading and open to passing through */
         fd = os_file_peek_beneath(root_fd, path);
     if (fd < 0)
@@ -107,6 +110,16 @@ static enum site_result open_place(int root_fd, const char *path, struct place *
     return S_ISDIR(status.st_mode) ? SITE_REDIRECT : SITE_FORBIDDEN;
 }
 
+static enum site_result open_place(const struct site *site, int root_fd, enum site_purpose purpose,
+                                   const char *path, struct place *ret_place)
+{
+    enum site_result result = try_place(root_fd, path, ret_place);
+    if (site->trace != NULL)
+        site_trace_look(site, root_fd, purpose, path, result, ret_place->error,
+                        &ret_place->identity);
+    return result;
+}
+
 static bool name_is_hidden(struct span name)
 {
     return name.at[0] == '.' && !span_equal(name, SPAN(".well-known"));
@@ -115,8 +128,9 @@ static bool name_is_hidden(struct span name)
 /* Whether a request may ask for this path at all. What it may not is absent, so
  * that nobody learns whether it is there. Callers normalise paths; this does not
  * depend on it. */
-static bool path_is_askable(struct span path, bool hidden)
+static bool path_is_askable(const struct site *site, struct span path)
 {
+    const struct span whole = path;
     if (path.len == 0 || path.at[0] != '/' || memchr(path.at, '\0', path.len) != NULL)
         return false;
     path = span_skip(path, 1);
@@ -125,8 +139,11 @@ static bool path_is_askable(struct span path, bool hidden)
         struct span name = span_first(path, slash != NULL ? (size_t)(slash - path.at) : path.len);
         if (name.len == 0 || span_equal(name, SPAN(".")) || span_equal(name, SPAN("..")))
             return false;
-        if (!hidden && name_is_hidden(name))
+        if (!site->options->hidden && name_is_hidden(name)) {
+            if (site->trace != NULL)
+                site_trace_refuse(site, whole, name, SITE_CAUSE_HIDDEN);
             return false;
+        }
         path = span_skip(path, name.len + (slash != NULL));
     }
     return true;
@@ -155,7 +172,8 @@ static bool is_compressed(struct span path)
 /* Opens what stands beside the plain file, as far as it can stand for it. Only
  * want of descriptors or memory is told; whatever else is wrong with a sibling,
  * the plain file is there to send. */
-static enum site_result look_for_siblings(int root_fd, struct site_sight *sight)
+static enum site_result look_for_siblings(const struct site *site, int root_fd,
+                                          struct site_sight *sight)
 {
     char path[PATH_MAX];
     struct place place;
@@ -166,12 +184,15 @@ static enum site_result look_for_siblings(int root_fd, struct site_sight *sight)
     for (int v = 0; v < SITE_PLAIN; v++) {
         if (!join(path, plain, endings[v]))
             continue;
-        enum site_result result = open_place(root_fd, path, &place);
+        enum site_result result = open_place(site, root_fd, SITE_LOOK_SIBLING, path, &place);
         if (result == SITE_BUSY)
             return SITE_BUSY;
         if (result != SITE_FILE)
             continue;
         if (!site_sibling_fits(&place.identity, &sight->identity[SITE_PLAIN])) {
+            if (site->trace != NULL)
+                site_trace_judge(site,
+                                 place.identity.size > 0 ? SITE_CAUSE_OLDER : SITE_CAUSE_EMPTY);
             os_file_close(place.fd);
             continue;
         }
@@ -182,20 +203,21 @@ static enum site_result look_for_siblings(int root_fd, struct site_sight *sight)
 }
 
 /* Looks at the file whose path the sight holds. */
-static enum site_result look(const struct site *site, int root_fd, struct site_sight *sight)
+static enum site_result look(const struct site *site, int root_fd, enum site_purpose purpose,
+                             struct site_sight *sight)
 {
     struct place place;
 
     for (int v = 0; v < SITE_VARIANTS; v++)
         sight->fd[v] = -1;
     sight->looked_ns = os_clock_wall_ms() * 1000000;
-    enum site_result result = open_place(root_fd, sight->path, &place);
+    enum site_result result = open_place(site, root_fd, purpose, sight->path, &place);
     if (result != SITE_FILE)
         return result;
     sight->fd[SITE_PLAIN] = place.fd;
     sight->identity[SITE_PLAIN] = place.identity;
     if (site->options->precompressed)
-        result = look_for_siblings(root_fd, sight);
+        result = look_for_siblings(site, root_fd, sight);
     if (result != SITE_FILE)
         site_sight_close(sight);
     return result;
@@ -219,34 +241,49 @@ static enum site_result look_in_directory(const struct site *site, struct span p
         if (!join(sight->path, directory, span_text(*index)))
             continue;
         sight->path_len = directory.len + strlen(*index);
-        enum site_result result = look(site, site->root_fd, sight);
+        enum site_result result = look(site, site->root_fd, SITE_LOOK_INDEX, sight);
         if (result != SITE_ABSENT && result != SITE_REDIRECT)
             return result;
     }
     int fd = site_open_directory(site, path);
-    if (fd < 0)
-        return result_of_error(fd);
+    enum site_result result = fd < 0 ? result_of_error(fd) : SITE_LISTING;
     os_file_close(fd);
+    if (site->trace != NULL && join(sight->path, below_root(path), SPAN("")))
+        site_trace_look(site, site->root_fd, SITE_LOOK_DIRECTORY, sight->path, result,
+                        fd < 0 ? fd : 0, NULL);
+    if (fd < 0)
+        return result;
+    if (site->trace != NULL)
+        site_trace_judge(site, site->options->listing ? SITE_CAUSE_LISTED : SITE_CAUSE_NO_INDEX);
     return site->options->listing ? SITE_LISTING : SITE_FORBIDDEN;
+}
+
+static enum site_result look_at_file(const struct site *site, int root_fd,
+                                     enum site_purpose purpose, struct span path,
+                                     struct site_sight *sight)
+{
+    path = below_root(path);
+    if (!join(sight->path, path, SPAN("")))
+        return SITE_ABSENT;
+    sight->path_len = path.len;
+    return look(site, root_fd, purpose, sight);
 }
 
 enum site_result site_look(const struct site *site, struct span path, struct site_sight *ret_sight)
 {
-    if (!path_is_askable(path, site->options->hidden))
+    if (!path_is_askable(site, path))
         return SITE_ABSENT;
     if (path.at[path.len - 1] == '/')
         return look_in_directory(site, path, ret_sight);
-    return site_look_at_file(site, site->root_fd, path, ret_sight);
+    return look_at_file(site, site->root_fd, SITE_LOOK_PATH, path, ret_sight);
 }
 
 enum site_result site_look_at_file(const struct site *site, int root_fd, struct span path,
                                    struct site_sight *ret_sight)
 {
-    path = below_root(path);
-    if (!join(ret_sight->path, path, SPAN("")))
-        return SITE_ABSENT;
-    ret_sight->path_len = path.len;
-    return look(site, root_fd, ret_sight);
+    enum site_purpose purpose = root_fd == site->root_fd ? SITE_LOOK_FALLBACK
+                                                         : SITE_LOOK_ERROR_PAGE;
+    return look_at_file(site, root_fd, purpose, path, ret_sight);
 }
 
 void site_sight_close(struct site_sight *sight)
@@ -268,7 +305,7 @@ int site_open_directory(const struct site *site, struct span path)
 {
     char below[PATH_MAX];
 
-    if (!path_is_askable(path, site->options->hidden) || path.at[path.len - 1] != '/')
+    if (!path_is_askable(site, path) || path.at[path.len - 1] != '/')
         return -ENOENT;
     if (!join(below, below_root(path), SPAN("")))
         return -ENAMETOOLONG;

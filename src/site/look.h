@@ -15,9 +15,10 @@ struct site {
     const struct site_options *options;
     const struct site_mime *mime;
     int root_fd;
-    int error_pages_fd;   /* -1 when there are none */
-    struct span fallback; /* options->fallback without leading slashes */
-    uint64_t seed;        /* of this site's keys: secret, and another for each site */
+    int error_pages_fd;       /* -1 when there are none */
+    struct span fallback;     /* options->fallback without leading slashes */
+    struct site_trace *trace; /* NULL: nobody asks why */
+    uint64_t seed;            /* of this site's keys: secret, and another for each site */
 };
 
 /* What tells one version of a file from another. */
