@@ -8,6 +8,7 @@
 #include "session/head.h"
 #include "session/line.h"
 #include "session/tally.h"
+#include "session/trace.h"
 #include "site/errorpage.h"
 
 #include <stdlib.h>
@@ -261,7 +262,10 @@ static void answer_ranges(struct session_exchange *x, struct site_entry *entry,
         answer_whole(x, entry, file);
         return;
     }
-    switch (http_range_parse(field, file->size, &ranges)) {
+    enum http_range_result result = http_range_parse(field, file->size, &ranges);
+    session_trace_note(x, ranged, true);
+    session_trace_note(x, range, result);
+    switch (result) {
     case HTTP_RANGE_IGNORE:
         answer_whole(x, entry, file);
         return;
@@ -269,6 +273,7 @@ static void answer_ranges(struct session_exchange *x, struct site_entry *entry,
         answer_no_range(x, file);
         return;
     case HTTP_RANGE_SATISFIABLE:
+        session_trace_note(x, ranges, ranges);
         if (ranges.count == 1)
             answer_part(x, entry, file, &ranges.range[0]);
         else
@@ -280,13 +285,16 @@ static void answer_ranges(struct session_exchange *x, struct site_entry *entry,
 static const struct site_file *choose_variant(const struct session_exchange *x,
                                               const struct site_entry *entry)
 {
+    session_trace_note(x, coding, HTTP_CODING_IDENTITY);
     if (!entry->negotiable)
         return &entry->file[SITE_PLAIN];
     char storage[SESSION_LIST_MAX];
     struct span field = http_request_list(x->request, x->head, HTTP_FIELD_ACCEPT_ENCODING, storage,
                                           sizeof(storage));
     bool present = http_request_has(x->request, HTTP_FIELD_ACCEPT_ENCODING);
-    return &entry->file[http_accept_coding(present, field, entry->variants)];
+    enum http_coding coding = http_accept_coding(present, field, entry->variants);
+    session_trace_note(x, coding, coding);
+    return &entry->file[coding];
 }
 
 /* The fields that make an answer depend on more than the path. */
@@ -300,7 +308,11 @@ static void answer_conditional(struct session_exchange *x, struct site_entry *en
                                const struct site_file *file)
 {
     struct http_validators current = { file->etag, file->last_modified_s };
-    switch (http_precondition_evaluate(x->request, x->head, current, x->worker->wall_s)) {
+    enum http_precondition verdict =
+        http_precondition_evaluate(x->request, x->head, current, x->worker->wall_s);
+    session_trace_note(x, conditional, true);
+    session_trace_note(x, precondition, verdict);
+    switch (verdict) {
     case HTTP_PROCEED:
         answer_ranges(x, entry, file);
         return;
@@ -375,6 +387,7 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
 {
     bool owned = false;
     struct site_entry *own = find_own_page(x, status, &owned);
+    session_trace_note(x, own_page, own != NULL);
     struct buf head = session_head_begin(x, status);
     buf_add(&head, extra);
     if (own) {

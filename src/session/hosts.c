@@ -15,7 +15,7 @@ struct slot {
 };
 
 struct session_hosts {
-    const struct session_site *everything; /* answers what no name matches; may be NULL */
+    struct slot everything; /* answers what no name matches; may have no site */
     bool wildcards;
     size_t mask;
     size_t names;
@@ -31,16 +31,16 @@ static size_t find_slot(const struct session_hosts *hosts, struct span name)
     return i;
 }
 
-static const struct session_site *find_exactly(const struct session_hosts *hosts, struct span name)
+static const struct slot *find_exactly(const struct session_hosts *hosts, struct span name)
 {
-    return hosts->slot[find_slot(hosts, name)].site;
+    return &hosts->slot[find_slot(hosts, name)];
 }
 
 static void add_site(struct session_hosts *hosts, const struct session_site *site)
 {
     if (!site->hosts || !site->hosts[0]) {
-        if (!hosts->everything)
-            hosts->everything = site;
+        if (!hosts->everything.site)
+            hosts->everything.site = site;
         return;
     }
     for (const char *const *host = site->hosts; *host; host++) {
@@ -71,6 +71,7 @@ struct session_hosts *session_hosts_new(const struct session_site *sites, size_t
     if (!hosts)
         return NULL;
     hosts->mask = slots - 1;
+    hosts->everything.name = SPAN("*");
     for (size_t i = 0; i < count; i++)
         add_site(hosts, &sites[i]);
     return hosts;
@@ -81,31 +82,36 @@ void session_hosts_free(struct session_hosts *hosts)
     free(hosts);
 }
 
-static const struct session_site *find_name(const struct session_hosts *hosts, struct span host)
+static const struct slot *find_name(const struct session_hosts *hosts, struct span host)
 {
     char lower[HOST_MAX];
-    if (host.len > sizeof(lower))
-        return hosts->everything;
+    if (hosts->names == 0 || host.len > sizeof(lower))
+        return &hosts->everything;
     for (size_t i = 0; i < host.len; i++)
         lower[i] = ascii_lower(host.at[i]);
     struct span name = span_of(lower, host.len);
     if (name.len > 1 && name.at[name.len - 1] == '.')
         name.len--; /* a fully qualified name is the same host */
 
-    const struct session_site *site = find_exactly(hosts, name);
-    if (site || !hosts->wildcards)
-        return site ? site : hosts->everything;
+    const struct slot *slot = find_exactly(hosts, name);
+    if (slot->site || !hosts->wildcards)
+        return slot->site ? slot : &hosts->everything;
     for (size_t dot = 1; dot < name.len; dot++) {
         if (name.at[dot] != '.')
             continue;
-        site = find_exactly(hosts, span_skip(name, dot));
-        if (site)
-            return site;
+        slot = find_exactly(hosts, span_skip(name, dot));
+        if (slot->site)
+            return slot;
     }
-    return hosts->everything;
+    return &hosts->everything;
 }
 
 const struct session_site *session_hosts_find(const struct session_hosts *hosts, struct span host)
 {
-    return hosts->names == 0 ? hosts->everything : find_name(hosts, host);
+    return find_name(hosts, host)->site;
+}
+
+struct span session_hosts_rule(const struct session_hosts *hosts, struct span host)
+{
+    return find_name(hosts, host)->name;
 }

@@ -5,6 +5,7 @@
 #include "session/head.h"
 #include "session/hosts.h"
 #include "session/tally.h"
+#include "session/trace.h"
 #include "site/listing.h"
 
 #include <errno.h>
@@ -42,8 +43,11 @@ static bool navigates(const struct session_exchange *x)
 
 static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
-    if (fresh && session_head_prepare(x, entry))
+    bool whole = !fresh || session_head_prepare(x, entry);
+    if (fresh && whole)
         site_publish(x->worker->reader, entry);
+    if (session_trace_of(x->worker))
+        session_trace_entry(x, entry, whole);
     if (fresh)
         session_totals_publish(x->worker->shared);
     stats_add(&x->worker->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
@@ -55,11 +59,15 @@ static void answer_absent(struct session_exchange *x)
     const struct site *site = x->site->site;
     struct site_entry *entry;
     bool fresh;
-    if (site_options(site)->fallback && navigates(x) &&
-        site_find_fallback(site, x->worker->reader, x->worker->now_ns, &entry, &fresh) == SITE_FILE)
+    bool wanted = site_options(site)->fallback && navigates(x);
+    session_trace_note(x, navigates, wanted);
+    if (wanted && site_find_fallback(site, x->worker->reader, x->worker->now_ns, &entry, &fresh) ==
+                      SITE_FILE) {
+        session_trace_note(x, fallback, true);
         answer_found(x, entry, fresh);
-    else
+    } else {
         session_answer_status(x, HTTP_NOT_FOUND);
+    }
 }
 
 static void answer_listing(struct session_exchange *x)
@@ -73,6 +81,8 @@ static void answer_listing(struct session_exchange *x)
     char *text;
     size_t len;
     int rc = site_listing_render(x->site->site, &request, &text, &len);
+    session_trace_note(x, listing_json, json);
+    session_trace_note(x, listing_error, rc);
     if (rc == 0)
         session_answer_text(x, json ? SPAN("application/json") : SPAN("text/html; charset=utf-8"),
                             text, len);
@@ -90,8 +100,11 @@ static void answer_path(struct session_exchange *x)
 {
     struct site_entry *entry;
     bool fresh;
-    switch (site_find(x->site->site, x->worker->reader, x->target.path, x->worker->now_ns, &entry,
-                      &fresh)) {
+    enum site_result result = site_find(x->site->site, x->worker->reader, x->target.path,
+                                        x->worker->now_ns, &entry, &fresh);
+    session_trace_note(x, looked, true);
+    session_trace_note(x, result, result);
+    switch (result) {
     case SITE_FILE:
         answer_found(x, entry, fresh);
         return;
@@ -156,11 +169,13 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     struct http_body body;
     int status = http_body_begin(&body, x->request, x->head);
     if (status != 0) {
+        session_trace_note(x, fault, (enum http_fault)body.fault);
         refuse(x, (enum http_status)status);
         return;
     }
     char storage[HTTP_TARGET_MAX];
     status = http_target_resolve(&x->target, x->request, x->head, storage, sizeof(storage));
+    session_trace_note(x, fault, (enum http_fault)x->target.fault);
     if (status == HTTP_BAD_REQUEST) {
         refuse(x, HTTP_BAD_REQUEST);
         return;
@@ -177,6 +192,9 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         x->session->lingering = x->session->lingering || body.kind != HTTP_BODY_NONE;
 
     x->site = session_hosts_find(x->worker->shared->hosts, x->target.host);
+    session_trace_note(x, unknown_expectation, unknown_expectation);
+    if (session_trace_of(x->worker))
+        session_trace_target(x);
     if (unknown_expectation)
         session_answer_status(x, HTTP_EXPECTATION_FAILED);
     else if (!x->site)

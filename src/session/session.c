@@ -18,6 +18,7 @@
 #include "session/input.h"
 #include "session/plan.h"
 #include "session/tally.h"
+#include "session/trace.h"
 #include "session/worker.h"
 
 #include <errno.h>
@@ -219,6 +220,8 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         case HTTP_PARSE_MORE:
             return used;
         case HTTP_PARSE_FAILED:
+            if (session_trace_of(s->worker))
+                s->worker->trace->fault = (enum http_fault)request->fault;
             answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len),
                            arrival->first_ns);
             break;

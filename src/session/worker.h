@@ -48,6 +48,8 @@ struct session_shared {
 /* Progress that a reader has to make within send_timeout_ns, in bytes. */
 enum { SESSION_SEND_STEP = 4096 };
 
+struct session_trace;
+
 struct session_worker {
     struct session_shared *shared;
     struct site_cache_reader *reader;
@@ -61,8 +63,9 @@ struct session_worker {
     struct span date_field;       /* "Date: ...\r\n", the end of ok_prefix */
     struct session_buffer *spare; /* output buffers not in use */
     unsigned spare_count;
-    uint64_t id;         /* of the last request */
-    uint64_t log_due_ns; /* when the log's buffer is written; 0: it was empty */
+    struct session_trace *trace; /* NULL: nobody asks why (session/trace.h) */
+    uint64_t id;                 /* of the last request */
+    uint64_t log_due_ns;         /* when the log's buffer is written; 0: it was empty */
     pthread_mutex_t log_lock;
 };
 
