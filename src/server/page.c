@@ -7,7 +7,7 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "page/page.h"
-#include "server/worker.h"
+#include "server/holdings.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -178,8 +178,8 @@ static _Noreturn void be_page(struct server_page *page, const struct server_gene
     int rc = !listeners ? -ENOMEM : signal_fd < 0 ? signal_fd : stats_segment_only_read(&segment);
     if (rc < 0)
         log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
-    if (rc == 0 && page->now.user)
-        rc = server_worker_become(page->now.user);
+    if (rc == 0)
+        rc = server_holdings_become(page->now.user);
     struct page_plan plan = {
         .listeners = listeners,
         .listener_count = count,

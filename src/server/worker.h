@@ -31,8 +31,5 @@ struct server_worker_plan {
 #define SERVER_WORKER_READY  'R' /* and its index */
 #define SERVER_WORKER_FAILED 'F' /* and why */
 
-/* Becomes the user of that name for good. 0 or -errno, told in the error log. */
-MUST_USE int server_worker_become(const char *name);
-
 /* Serves until told to stop; returns the process's exit status. */
 int server_worker_run(const struct server_worker_plan *plan);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/holdings.h"
+
+#include "base/buf.h"
+#include "log/error.h"
+#include "os/process.h"
+#include "server/capacity.h"
+#include "session/hosts.h"
+#include "site/mime.h"
+#include "site/site.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sites ---- */
+
+/* "Name: value" lines, as they stand in an answer. */
+static struct buf join_fields(const char *const *headers)
+{
+    size_t len = 0;
+    for (const char *const *header = headers; header && *header; header++)
+        len += strlen(*header) + 2;
+    struct buf text = buf_over(malloc(len + 1), len);
+    for (const char *const *header = headers; text.at && header && *header; header++) {
+        buf_add(&text, span_text(*header));
+        buf_add(&text, SPAN("\r\n"));
+    }
+    return text;
+}
+
+static int open_site(struct server_holdings *h, const struct config *config, unsigned index)
+{
+    const struct config_site *from = &config->sites[index];
+    h->options[index] = (struct site_options){
+        .name = from->name,
+        .root = from->root,
+        .index = from->index,
+        .fallback = from->fallback,
+        .error_pages = from->error_pages,
+        .listing = from->listing,
+        .precompressed = from->precompressed,
+        .hidden = from->hidden,
+        .body_max = (size_t)config->cache_file_max_bytes,
+    };
+    struct buf fields = join_fields(from->headers);
+    h->fields[index] = fields.at;
+    if (!fields.at)
+        return -ENOMEM;
+    struct session_site *site = &h->sites[index];
+    const char *what = from->root;
+    int rc = site_open(&site->site, &h->options[index], h->mime, &what);
+    if (rc < 0) {
+        log_error(LOG_ERROR, "site %s: cannot open %s: %s", from->name, what, strerror(-rc));
+        return rc;
+    }
+    site->fields = buf_span(&fields);
+    site->hosts = from->hosts;
+    site->stats_site = h->shared.stats ? stats_segment_site(h->shared.stats, from->name) : 0;
+    if (site->fields.len > SESSION_FIELDS_MAX) {
+        log_error(LOG_ERROR, "site %s: its header lines are longer than %d bytes together",
+                  from->name, SESSION_FIELDS_MAX);
+        return -E2BIG;
+    }
+    h->shared.site_count = index + 1;
+    return 0;
+}
+
+static int open_sites(struct server_holdings *h, const struct config *config)
+{
+    h->mime = site_mime_new(NULL);
+    h->sites = calloc(config->site_count, sizeof(*h->sites));
+    h->options = calloc(config->site_count, sizeof(*h->options));
+    h->fields = calloc(config->site_count, sizeof(*h->fields));
+    if (!h->mime || !h->sites || !h->options || !h->fields)
+        return -ENOMEM;
+    h->asked_sites = config->site_count;
+    h->shared.sites = h->sites;
+    int rc = 0;
+    for (unsigned i = 0; i < config->site_count && rc == 0; i++)
+        rc = open_site(h, config, i);
+    if (rc < 0)
+        return rc;
+    h->shared.hosts = session_hosts_new(h->sites, h->shared.site_count);
+    return h->shared.hosts ? 0 : -ENOMEM;
+}
+
+void server_holdings_close(struct server_holdings *h)
+{
+    session_totals_done(&h->totals);
+    site_cache_free(h->shared.cache);
+    session_hosts_free(h->shared.hosts);
+    for (size_t i = 0; i < h->shared.site_count; i++)
+        site_close(h->sites[i].site);
+    for (unsigned i = 0; h->fields && i < h->asked_sites; i++)
+        free(h->fields[i]);
+    free(h->fields);
+    free(h->options);
+    free(h->sites);
+    site_mime_free(h->mime);
+}
+
+int server_holdings_open(struct server_holdings *h, const struct config *config, size_t files,
+                         unsigned readers, struct log_access_sink *access_log,
+                         const struct stats_segment *stats)
+{
+    *h = (struct server_holdings){ 0 };
+    struct site_cache_limits limits = {
+        .policy = strcmp(config->cache_policy, "lru") == 0 ? SITE_CACHE_LRU : SITE_CACHE_SIEVE,
+        .bytes = (size_t)config->cache_size_bytes,
+        .entries = (size_t)config->cache_entries,
+        .descriptors = server_capacity_cache_files(files),
+    };
+    struct session_shared *shared = &h->shared;
+    shared->cache = site_cache_new(limits, readers);
+    shared->log = access_log;
+    shared->stats = stats;
+    shared->server_field = config->server_header ? SPAN("Server: weir\r\n") : span_of(NULL, 0);
+    shared->header_timeout_ns = config->header_timeout_ns;
+    shared->body_timeout_ns = config->body_timeout_ns;
+    shared->idle_timeout_ns = config->idle_timeout_ns;
+    shared->drain_idle_ns = config->drain_idle_ns;
+    shared->send_timeout_ns = config->send_timeout_ns;
+    int rc = shared->cache ? open_sites(h, config) : -ENOMEM;
+    if (rc == 0)
+        session_totals_init(&h->totals, shared);
+    if (rc == -ENOMEM)
+        log_error(LOG_ERROR, "not enough memory for a cache of %llu bytes",
+                  (unsigned long long)config->cache_size_bytes);
+    return rc;
+}
+
+int server_holdings_become(const char *name)
+{
+    struct os_process_user user;
+    if (!name)
+        return 0;
+    int rc = os_process_find_user(name, &user);
+    if (rc == 0)
+        rc = os_process_become(&user, name);
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot become user %s: %s", name, strerror(-rc));
+    return rc;
+}

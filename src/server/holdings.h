@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What answers are made from: the sites of a configuration, opened, with their
+ * cache and hosts. A worker process serves with it; `weir trace` answers one
+ * request with the same.
+ */
+#pragma once
+
+#include "config/config.h"
+#include "log/access.h"
+#include "session/tally.h"
+#include "session/worker.h"
+
+struct site_mime;
+struct site_options;
+
+struct server_holdings {
+    struct session_shared shared;
+    struct session_totals totals;
+    struct site_mime *mime;
+    struct session_site *sites;
+    struct site_options *options;
+    char **fields; /* of each site */
+    unsigned asked_sites;
+};
+
+/* Opens what `config` names, for `readers` threads of a process that may have `files` descriptors.
+ * `config`, the log and the segment (NULL: nothing is counted) are borrowed until the close. 0 or
+ * -errno, told in the error log. Ends with server_holdings_close in either case. */
+MUST_USE int server_holdings_open(struct server_holdings *holdings, const struct config *config,
+                                  size_t files, unsigned readers,
+                                  struct log_access_sink *access_log,
+                                  const struct stats_segment *stats);
+void server_holdings_close(struct server_holdings *holdings);
+
+/* Becomes the user `name`; NULL: stays who it is. 0 or -errno, told likewise. */
+MUST_USE int server_holdings_become(const char *name);
