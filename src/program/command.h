@@ -34,6 +34,7 @@ int program_reload(const struct program_command *command, const char *const *arg
 int program_stats(const struct program_command *command, const char *const *arguments);
 int program_stop(const struct program_command *command, const char *const *arguments);
 int program_top(const struct program_command *command, const char *const *arguments);
+int program_trace(const struct program_command *command, const char *const *arguments);
 int program_help(const struct program_command *command, const char *const *arguments);
 
 /* Prints the help of a command; NULL: of the program. */

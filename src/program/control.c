@@ -110,6 +110,34 @@ enum program_control_answer program_control_ask(struct program_master *master, c
     return answer;
 }
 
+/* ---- where it listens ---- */
+
+/* Keeps the first line that is an address. */
+static void keep_url(struct reading *reading, struct span line)
+{
+    if (ftell(reading->out) == 0 && !span_starts(line, SPAN("since ")))
+        (void)fwrite(line.at, 1, line.len, reading->out);
+}
+
+bool program_control_url(struct program_master *master, char *out, size_t size)
+{
+    struct reading *reading = calloc(1, sizeof(*reading));
+    FILE *text = fmemopen(out, size, "w");
+    out[0] = '\0';
+    if (reading && text) {
+        send_request(master->fd, "status");
+        reading->each = keep_url;
+        reading->out = text;
+        (void)read_answer(master->fd, reading, STATUS_MS);
+    }
+    if (text)
+        (void)fclose(text);
+    free(reading);
+    close(master->fd);
+    master->fd = -1;
+    return out[0] != '\0';
+}
+
 /* ---- finding ---- */
 
 static int refuse(int fd, const char *path, const char *why)

@@ -19,6 +19,10 @@ struct program_master {
 int program_control_find(const char *command, const struct program_options *options,
                          struct program_master *ret_master);
 
+/* Where it listens: the first of its addresses, as a URL; false when it does not say. Closes the
+ * connection. */
+bool program_control_url(struct program_master *master, char *out, size_t size);
+
 enum program_control_answer {
     PROGRAM_CONTROL_OK,
     PROGRAM_CONTROL_FAILED,

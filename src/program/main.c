@@ -107,6 +107,29 @@ const struct program_command program_commands[] = {
       "  weir password\n"
       "  pwgen 20 1 | tee secret | weir password\n",
       0, program_password },
+    { "trace", "PATH [-H 'Name: value']... [DIR|-c FILE|PID] [--live] [OPTION]...",
+      "say how a request would be answered, and why",
+      "Answers one request as `weir serve` would, with the same code, and tells how it\n"
+      "came to that: site, path, file, encoding, conditions, cache; for anything but\n"
+      "200 the exact cause; and the head of the answer. DIR, FILE and the options are\n"
+      "those of `weir serve`; without them it is ./weir.conf. Nothing is written, and\n"
+      "no server is needed.\n"
+      "\n"
+      "With --live the running server is asked as well, over its own address, and what\n"
+      "it says is compared. Without DIR and FILE what is expected comes from how that\n"
+      "server was started. PID names one of several.\n"
+      "\n"
+      "It exits with 0 when there was an answer, whatever its status, with 1 when there\n"
+      "was none (no server, a configuration with errors), and with 2 when the command\n"
+      "line is wrong.\n"
+      "\n"
+      "Examples:\n"
+      "  weir trace /a.css public             in the folder `public`\n"
+      "  weir trace /a.css -c weir.conf --host example.org\n"
+      "  weir trace /a.css . -H 'Accept-Encoding: br, gzip'\n"
+      "  weir trace --live /a.css             does the server do what it should?\n",
+      PROGRAM_ARGUMENT | PROGRAM_CONFIG_FILE | PROGRAM_SETTINGS | PROGRAM_CONTROL | PROGRAM_TRACE,
+      program_trace },
     { "models", "", "list the concurrency models",
       "One line each: its name, what it is, and when to use it. Choose one with\n"
       "`weir serve --model NAME`.\n",

@@ -17,7 +17,12 @@ const struct program_option program_option_table[] = {
     { "ready-fd", 0, "N", PROGRAM_SERVE_OPTIONS,
       "write the URL of each address to descriptor N once it accepts, then close it" },
     { "quiet", 'q', NULL, PROGRAM_SERVE_OPTIONS, "print nothing at start" },
-    { "json", 0, NULL, PROGRAM_STATS, "print one JSON object" },
+    { "request-header", 'H', "FIELD", PROGRAM_TRACE,
+      "send this field, `Name: value`; may be repeated" },
+    { "method", 0, "METHOD", PROGRAM_TRACE, "ask with this method rather than GET" },
+    { "host", 0, "NAME", PROGRAM_TRACE, "ask for this host" },
+    { "live", 0, NULL, PROGRAM_TRACE, "ask the running server too, and compare" },
+    { "json", 0, NULL, PROGRAM_STATS | PROGRAM_TRACE, "print one JSON object" },
     { "prometheus", 0, NULL, PROGRAM_STATS, "print Prometheus's text format" },
     { "openmetrics", 0, NULL, PROGRAM_STATS, "print OpenMetrics 1.0" },
     { "explain", 0, NULL, PROGRAM_STATS, "say what each number means" },
@@ -112,7 +117,15 @@ static bool take_option(struct reading *reading, const struct program_option *op
     }
     if (strcmp(option->name, "ready-fd") == 0)
         return take_ready_fd(reading, value);
-    if (strcmp(option->name, "control") == 0)
+    if (strcmp(option->name, "request-header") == 0)
+        options->fields[options->field_count++] = value;
+    else if (strcmp(option->name, "method") == 0)
+        options->method = value;
+    else if (strcmp(option->name, "host") == 0)
+        options->host = value;
+    else if (strcmp(option->name, "live") == 0)
+        options->live = true;
+    else if (strcmp(option->name, "control") == 0)
         options->control = value;
     else if (strcmp(option->name, "interval") == 0)
         options->interval = value;
@@ -211,6 +224,12 @@ static bool take_argument(struct reading *reading, const char *argument)
                       argument);
     if (argument[0] == 0)
         return refuse("an argument is empty");
+    if (options->argument && (reading->command->accepts & PROGRAM_TRACE) != 0) {
+        if (options->second)
+            return refuse("`%s` is an argument too many; `weir help trace` explains", argument);
+        options->second = argument;
+        return true;
+    }
     if (options->argument)
         return refuse("`%s` and `%s` are two arguments; `weir %s` takes one", options->argument,
                       argument, reading->command->name);
@@ -245,7 +264,8 @@ enum program_options_result program_options_read(const struct program_command *c
     while (arguments[count])
         count++;
     ret_options->flags = calloc(count + 1, sizeof(*ret_options->flags));
-    if (!ret_options->flags) {
+    ret_options->fields = calloc(count + 1, sizeof(*ret_options->fields));
+    if (!ret_options->flags || !ret_options->fields) {
         refuse("out of memory");
         return PROGRAM_OPTIONS_WRONG;
     }
@@ -268,5 +288,7 @@ enum program_options_result program_options_read(const struct program_command *c
 void program_options_done(struct program_options *options)
 {
     free(options->flags);
+    free(options->fields);
     options->flags = NULL;
+    options->fields = NULL;
 }

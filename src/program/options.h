@@ -21,7 +21,8 @@ enum program_accepts {
     PROGRAM_CONTROL = 32, /* --control, of a running server */
     PROGRAM_NOW = 64,     /* --now */
     PROGRAM_STATS = 128,  /* --json, --prometheus, and --explain of its own */
-    PROGRAM_TOP = 256     /* --interval */
+    PROGRAM_TOP = 256,    /* --interval */
+    PROGRAM_TRACE = 512   /* a second argument, -H, --method, --host, --live, --json */
 };
 
 /* An option that is no setting. */
@@ -46,8 +47,14 @@ struct program_options {
     bool explain;
     bool now;
     bool json, prometheus, openmetrics;
-    const char *control;  /* or NULL */
     const char *interval; /* or NULL */
+    const char *second;   /* argument, or NULL */
+    const char **fields;  /* of a request, "Name: value" */
+    size_t field_count;
+    const char *method; /* or NULL */
+    const char *host;   /* or NULL */
+    bool live;
+    const char *control; /* or NULL */
 };
 
 enum program_options_result {

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From what the code that answers wrote down to sentences. Nothing is decided
+ * here; the file that is sent is told of in tracefile.c.
+ */
+#include "program/trace.h"
+
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char *format_text(const char *format, va_list arguments)
+    __attribute__((format(printf, 1, 0)));
+
+static char *format_text(const char *format, va_list arguments)
+{
+    char *text = malloc(PROGRAM_TRACE_LINE_MAX);
+    if (text)
+        (void)vsnprintf(text, PROGRAM_TRACE_LINE_MAX, format, arguments);
+    return text;
+}
+
+void program_trace_add(struct program_trace *t, const char *about, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (t->count < PROGRAM_TRACE_LINES_MAX) {
+        char *text = format_text(format, arguments);
+        if (text)
+            t->lines[t->count++] = (struct program_trace_line){ about, text };
+    }
+    va_end(arguments);
+}
+
+void program_trace_set_cause(struct program_trace *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(t->cause, sizeof(t->cause), format, arguments);
+    va_end(arguments);
+}
+
+void program_trace_forget(struct program_trace *t)
+{
+    while (t->count > 0)
+        free(t->lines[--t->count].text);
+}
+
+struct span program_trace_field(const struct program_trace *t, enum http_field field)
+{
+    return http_request_field(&t->answer->trace.request, t->request.at, field);
+}
+
+/* ---- the request ---- */
+
+static void explain_target(struct program_trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    const struct http_target *target = &trace->target;
+    if (trace->fault == HTTP_FAULT_ENCODED_SLASH || target->form == HTTP_TARGET_ASTERISK)
+        return;
+    const char *how = target->normal ? ", as it came"
+                                     : ", with what was percent-encoded decoded, and without "
+                                       "empty and dot segments";
+    program_trace_add(t, "path", "`%.*s`%s", (int)target->path.len, target->path.at, how);
+    if (target->has_query)
+        program_trace_add(t, "query", "`%.*s`; only listings look at it", (int)target->query.len,
+                          target->query.at);
+}
+
+static void explain_site(struct program_trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    struct span host = trace->target.host, rule = trace->rule;
+    int len = (int)host.len;
+    if (!t->site) {
+        program_trace_add(t, "site", "none has the host `%.*s`", len, host.at);
+        return;
+    }
+    if (span_equal(rule, SPAN("*")))
+        program_trace_add(t, "site", "%s, in %s: it answers for every host that no site names",
+                          t->site->name, t->site->root);
+    else
+        program_trace_add(t, "site", "%s, in %s: `%.*s` is its `host = %s%.*s`", t->site->name,
+                          t->site->root, len, host.at, rule.at[0] == '.' ? "*" : "", (int)rule.len,
+                          rule.at);
+}
+
+/* ---- the disk ---- */
+
+static const char *user_name(char *out, size_t size)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    if (user)
+        (void)snprintf(out, size, "%s", user->pw_name);
+    else
+        (void)snprintf(out, size, "%u", (unsigned)geteuid());
+    return out;
+}
+
+static void describe_file(char *out, size_t size, const struct site_step *step, const char *root)
+{
+    (void)snprintf(out, size, "%s/%s is a file of %llu bytes%s%s%s", root, step->path,
+                   (unsigned long long)step->size, step->target[0] ? ", by a link to `" : "",
+                   step->target, step->target[0] ? "`" : "");
+}
+
+/* What the look came to, with the part of the path that decided. */
+static void describe(char *out, size_t size, const struct site_step *step, const char *root)
+{
+    struct span part = span_first(span_text(step->path), step->end), name = part;
+    for (size_t i = 0; i < part.len; i++)
+        if (part.at[i] == '/' && i + 1 < part.len)
+            name = span_skip(part, i + 1);
+    int name_len = (int)name.len, above_len = (int)(name.at - part.at);
+    const char *sentence = site_cause_sentence(step->cause).at;
+    char user[256];
+    switch (step->cause) {
+    case SITE_CAUSE_FILE:
+        describe_file(out, size, step, root);
+        break;
+    case SITE_CAUSE_NOTHING:
+        if (step->target[0])
+            (void)snprintf(out, size,
+                           "the link `%.*s` in %s/%.*s leads to `%s`, which is not there", name_len,
+                           name.at, root, above_len, part.at, step->target);
+        else
+            (void)snprintf(out, size, "no `%.*s` in %s/%.*s", name_len, name.at, root, above_len,
+                           part.at);
+        break;
+    case SITE_CAUSE_DENIED:
+        (void)snprintf(out, size, "permission denied on %s/%.*s for user %s", root, (int)part.len,
+                       part.at, user_name(user, sizeof(user)));
+        break;
+    case SITE_CAUSE_OUTSIDE:
+    case SITE_CAUSE_LOOP:
+        (void)snprintf(out, size, "the link `%.*s` (to `%s`) %s", name_len, name.at, step->target,
+                       sentence);
+        break;
+    case SITE_CAUSE_HIDDEN:
+        (void)snprintf(out, size, "`%.*s` %s", name_len, name.at, sentence);
+        break;
+    case SITE_CAUSE_DIRECTORY:
+    case SITE_CAUSE_NAME:
+    case SITE_CAUSE_SPECIAL:
+    case SITE_CAUSE_NO_INDEX:
+    case SITE_CAUSE_LISTED:
+    case SITE_CAUSE_EMPTY:
+    case SITE_CAUSE_OLDER:
+    case SITE_CAUSE_BUSY:
+    case SITE_CAUSE_BROKEN:
+        (void)snprintf(out, size, "%s/%s %s%s%s", root, step->path, sentence,
+                       step->error < 0 ? ": " : "", step->error < 0 ? strerror(-step->error) : "");
+        break;
+    }
+}
+
+static void explain_steps(struct program_trace *t)
+{
+    static const char *const about[] = {
+        [SITE_LOOK_PATH] = "look",         [SITE_LOOK_INDEX] = "index",
+        [SITE_LOOK_SIBLING] = "stored",    [SITE_LOOK_DIRECTORY] = "folder",
+        [SITE_LOOK_FALLBACK] = "fallback", [SITE_LOOK_ERROR_PAGE] = "error page",
+    };
+    const struct site_trace *steps = &t->answer->trace.steps;
+    const char *root = t->site->root;
+    char text[PROGRAM_TRACE_LINE_MAX];
+    for (unsigned i = 0; i < steps->count; i++) {
+        const struct site_step *step = &steps->step[i];
+        if (step->purpose != SITE_LOOK_SIBLING) /* which lies where its file does */
+            root = step->purpose == SITE_LOOK_ERROR_PAGE ? t->site->error_pages : t->site->root;
+        describe(text, sizeof(text), step, root);
+        program_trace_add(t, about[step->purpose], "%s", text);
+    }
+    if (steps->more > 0)
+        program_trace_add(t, "look", "and %u more looks", steps->more);
+}
+
+/* The look at the path itself that decided. */
+static const struct site_step *decisive(const struct site_trace *steps)
+{
+    const struct site_step *last = NULL;
+    for (unsigned i = 0; i < steps->count; i++) {
+        enum site_purpose purpose = steps->step[i].purpose;
+        if (purpose == SITE_LOOK_PATH || purpose == SITE_LOOK_INDEX ||
+            purpose == SITE_LOOK_DIRECTORY)
+            last = &steps->step[i];
+    }
+    return last;
+}
+
+static void explain_absence(struct program_trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    const struct site_step *step = decisive(&trace->steps);
+    if (step)
+        describe(t->cause, sizeof(t->cause), step, t->site->root);
+    else
+        program_trace_set_cause(t, "the path is longer than any file's");
+    if (trace->result != SITE_ABSENT || !t->site->fallback)
+        return;
+    if (trace->navigates)
+        program_trace_add(t, "fallback", "%s: nothing is there, and a person may be going there",
+                          t->site->fallback);
+    else
+        program_trace_add(t, "fallback",
+                          "not %s: the name has a dot, and Accept prefers no page to a file",
+                          t->site->fallback);
+}
+
+static void explain_result(struct program_trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    explain_steps(t);
+    switch (trace->result) {
+    case SITE_REDIRECT:
+        program_trace_set_cause(t, "%s%.*s is a directory, and the path lacks the slash at its end",
+                                t->site->root, (int)trace->target.path.len, trace->target.path.at);
+        break;
+    case SITE_LISTING:
+        if (trace->listing_error < 0)
+            program_trace_set_cause(t, "the folder cannot be listed: %s",
+                                    strerror(-trace->listing_error));
+        else
+            program_trace_add(t, "listing", "as %s, by Accept",
+                              trace->listing_json ? "JSON" : "a page");
+        break;
+    case SITE_FILE:
+        break;
+    case SITE_ABSENT:
+    case SITE_FORBIDDEN:
+    case SITE_BUSY:
+    case SITE_BROKEN:
+        explain_absence(t);
+        break;
+    }
+    if (trace->fallback)
+        t->cause[0] = '\0'; /* it is found after all */
+    if (trace->entry)
+        program_trace_explain_file(t);
+}
+
+/* ---- all of it ---- */
+
+static void explain_refusal(struct program_trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    if (trace->unknown_expectation) {
+        struct span field = program_trace_field(t, HTTP_FIELD_EXPECT);
+        program_trace_set_cause(t, "Expect asks for `%.*s`; only 100-continue is known",
+                                (int)field.len, field.at);
+    } else if (!t->site) {
+        program_trace_set_cause(t, "no site answers for the host `%.*s`",
+                                (int)trace->target.host.len, trace->target.host.at);
+    } else if (trace->request.method == HTTP_METHOD_KNOWN) {
+        program_trace_set_cause(t, "%s is not for reading; GET, HEAD and OPTIONS are served",
+                                t->method);
+    } else if (trace->request.method == HTTP_METHOD_UNKNOWN) {
+        program_trace_set_cause(t, "%s is no method that is known", t->method);
+    }
+}
+
+void program_trace_explain(struct program_trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    struct span sentence = http_fault_sentence(trace->fault);
+    if (trace->resolved) {
+        explain_target(t);
+        explain_site(t);
+    }
+    if (trace->looked)
+        explain_result(t);
+    else if (trace->fault == HTTP_FAULT_NONE)
+        explain_refusal(t);
+    if (trace->fault != HTTP_FAULT_NONE && !t->cause[0])
+        program_trace_set_cause(t, "%.*s", (int)sentence.len, sentence.at);
+    if (trace->own_page)
+        program_trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
+}

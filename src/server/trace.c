@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/trace.h"
+
+#include "os/clock.h"
+#include "os/process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void hear(void *context, const char *text)
+{
+    struct server_trace *t = context;
+    if (!t->why[0])
+        (void)snprintf(t->why, sizeof(t->why), "%s", text);
+}
+
+static int prepare(struct server_trace *t, const struct config *config)
+{
+    size_t files = os_process_raise_files();
+    int rc = geteuid() == 0 ? server_holdings_become(config->user) : 0;
+    if (rc == 0)
+        rc = log_access_open(&t->log, "off", LOG_COMBINED);
+    if (rc == 0)
+        rc = server_holdings_open(&t->holdings, config, files, 1, &t->log, NULL);
+    if (rc == 0)
+        rc = session_worker_start(&t->worker, &t->holdings.shared, 0);
+    t->started = rc == 0;
+    return rc;
+}
+
+/* Keeps the answer's head, which is whole in the first piece. */
+static void take_head(struct server_trace *t, const struct session *s)
+{
+    struct session_out out = session_output(s);
+    const char *end = memmem(out.piece[0].at, out.piece[0].len, "\r\n\r\n", 4);
+    CHECK(end);
+    size_t len = (size_t)(end + 4 - out.piece[0].at);
+    CHECK(len <= sizeof(t->head));
+    memcpy(t->head, out.piece[0].at, len);
+    t->head_len = len;
+}
+
+static void answer(struct server_trace *t, struct span bytes)
+{
+    struct session s;
+    uint64_t now_ns = os_clock_now_ns();
+    session_worker_tick(&t->worker, now_ns, os_clock_wall_s());
+    session_trace_begin(&t->worker, &t->trace);
+    session_open(&s, &t->worker, (struct session_peer){ .family = 0 }, now_ns);
+    if (session_feed(&s, bytes, now_ns) == WANT_WRITE)
+        take_head(t, &s);
+    else
+        hear(t, "the request is not whole, so the server would wait for the rest of it");
+    session_close(&s);
+    session_trace_begin(&t->worker, NULL);
+}
+
+struct server_trace *server_trace_new(const struct config *config, struct span bytes)
+{
+    struct server_trace *t = calloc(1, sizeof(*t));
+    if (!t)
+        return NULL;
+    t->log.fd = -1;
+    log_error_divert(hear, t);
+    int rc = prepare(t, config);
+    log_error_divert(NULL, NULL);
+    if (rc < 0)
+        hear(t, strerror(-rc));
+    else
+        answer(t, bytes);
+    return t;
+}
+
+void server_trace_free(struct server_trace *trace)
+{
+    session_trace_done(&trace->trace);
+    if (trace->started)
+        session_worker_stop(&trace->worker);
+    server_holdings_close(&trace->holdings);
+    log_access_close(&trace->log);
+    free(trace);
+}
