@@ -107,7 +107,7 @@ void server_capacity_describe(const struct config *config, const struct model *m
                               unsigned workers, unsigned threads, char out[SERVER_CAPACITY_MAX])
 {
     struct room room = room_of(config, model, workers, threads);
-    char each[32] = "", at_once[64] = "", size[24], cache[48] = "no cache";
+    char each[32] = "", at_once[64] = "", size[24], cache[64] = "no cache";
     if (workers > 1)
         snprintf(each, sizeof(each), " in each of %u workers", workers);
     if (model->accepts != MODEL_ACCEPTS_EACH && model->threads > 0)
