@@ -41,6 +41,7 @@
             return 0.2126 * r + 0.7152 * g + 0.0722 * b;
         };
         const behind = (node) => {
+            if (!node) return "rgb(255, 255, 255)"; // paper
             const color = getComputedStyle(node).backgroundColor;
             return color === "rgba(0, 0, 0, 0)" ? behind(node.parentElement) : color;
         };
@@ -108,6 +109,6 @@
                 })),
             });
         }
-        return history.points(600).map((point) => [point.x, point.requests, point.classes[1]]);
+        return history.points(600).map((point) => [point.x, point.requests ?? null, point.classes[1] ?? null]);
     },
 })

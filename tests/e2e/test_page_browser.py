@@ -175,7 +175,8 @@ def test_history_has_each_moment_once_and_no_rate_over_a_gap(
         anew = [2, 110, [[109, 3], [110, 7]]]
         assert probe(page, "history", [first, anew])[-2:] == [[-1, None, None], [0, 4, 4]]
         late = [1, 200, [[199, 900], [200, 901]]]
-        assert probe(page, "history", [first, late])[-2:] == [[-1, None, None], [0, 1, 1]]
+        gap = [-1, None, None]
+        assert probe(page, "history", [first, late])[-3:] == [gap, [-1, None, None], [0, 1, 1]]
         other_machine = [3, 50, [[49, 1], [50, 2]]]
         assert probe(page, "history", [first, other_machine]) == [[-1, None, None], [0, 1, 1]]
 
@@ -411,13 +412,16 @@ def test_it_is_quiet_where_motion_is_unwanted_and_can_be_printed(
     server: ServerFactory, browser: Browser
 ) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
-    with opened(browser, page_of(running), reduced_motion="reduce") as (page, _):
+    how = {"reduced_motion": "reduce", "color_scheme": "dark"}
+    with opened(browser, page_of(running), **how) as (page, _):
         motion = "getComputedStyle(document.querySelector('main')).transitionDuration"
         assert page.evaluate(motion) == "0s"
         assert page.evaluate("weir.charts.byId.throughput.chart.options.animation") is False
         page.emulate_media(media="print")
         assert not page.is_visible(".controls")
         assert page.is_visible("#chart-throughput")
+        assert probe(page, "pale") == []
+        assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 43, 51)"
         assert page.pdf()[:5] == b"%PDF-"
 
 

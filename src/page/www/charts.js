@@ -123,6 +123,7 @@ function valueAxis({ words, logarithmic, stacked, whole, binary, max, suggestedM
     };
     if (whole) axis.ticks.precision = 0;
     if (logarithmic) {
+        axis.ticks.autoSkip = false;
         axis.afterBuildTicks = (scale) => {
             scale.ticks = scale.ticks.filter(({ value }) => Number.isInteger(Math.round(Math.log10(value) * 1e6) / 1e6));
         };
@@ -346,7 +347,7 @@ class TimeChart {
 
     #tabulate() {
         const { lines } = this.description;
-        const rows = this.points.map((point) => [
+        const rows = this.points.filter((point) => !point.gap).map((point) => [
             clock(point.wall),
             ...lines.map((each, at) => this.#words(at, each.value(point))),
         ]);
@@ -358,7 +359,7 @@ class TimeChart {
 
 class LoadChart {
     constructor(place) {
-        this.card = new Card(place, { id: "loads", title: "Worker processes", about: "what each does now" });
+        this.card = new Card(place, { id: "loads", title: "Worker processes", about: "each, and their mean" });
         this.card.keys([["requests/s", "--teal"], ["CPU", "--amber"], ["processes"], ["fairness"]]);
         this.card.values[3].parentElement.title =
             "Jain’s index of their requests in the last seconds: 1 when all have the same, 1/n when one of n has all";
@@ -372,6 +373,7 @@ class LoadChart {
             xAxisID: axis,
             backgroundColor: color(property),
             maxBarThickness: 14,
+            categoryPercentage: Math.min(0.8, 0.2 * shown.length), // few stay together
             borderRadius: 3,
             data: shown.map(value),
         });
@@ -423,12 +425,12 @@ class LoadChart {
 
     #say(workers, shown, fair) {
         const mean = (name) => workers.reduce((sum, load) => sum + load[name], 0) / workers.length;
-        const words = workers.length ? [`${figure(mean("rate"))} each`, `${percent(mean("cpu"))} each`] : ["–", "–"];
+        const words = workers.length ? [figure(mean("rate")), percent(mean("cpu"))] : ["–", "–"];
         const index = fair && workers.length > 1 ? fairness(workers.map((load) => load.rate)) : null;
         words.push(count(workers.length), index === null ? "–" : index.toFixed(2));
         this.card.show(words);
-        setText(this.card.note, workers.length > shown ? `the ${shown} busiest` : "what each does now");
-        this.card.describe(`requests a second ${words[0]}, CPU ${words[1]}, processes ${words[2]}, fairness ${words[3]}`);
+        setText(this.card.note, workers.length > shown ? `the ${shown} busiest, and the mean` : "each, and their mean");
+        this.card.describe(`mean of requests a second ${words[0]}, of CPU ${words[1]}, processes ${words[2]}, fairness ${words[3]}`);
     }
 
     #tabulate() {

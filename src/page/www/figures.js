@@ -11,6 +11,7 @@ const GAP_MAX_S = 5; // between two moments that a rate is made of
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
 const three = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const hundredths = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const clockFormat = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const dateFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 
@@ -38,7 +39,7 @@ export function seconds(number) {
     return number < 120 ? `${three.format(number)}\u00a0s` : span(number);
 }
 
-export const percent = (part) => `${three.format(part * 100)}\u00a0%`;
+export const percent = (part) => `${(part < 0.01 ? hundredths : three).format(part * 100)}\u00a0%`;
 
 /** A time that is long: "2 d 4 h", "3 min 12 s". */
 export function span(number) {
@@ -166,13 +167,22 @@ export class History {
         this.#latest = stats;
     }
 
-    /** One point for each moment of the last `span` seconds, the oldest first. */
+    /** One point for each moment of the last `span` seconds, the oldest first, and one for each gap. */
     points(span) {
         const newest = this.moments.at(-1)?.at ?? 0;
         return this.moments
-            .map((moment, at) => pointOf(this.moments[at - 1], moment, newest))
+            .flatMap((moment, at) => {
+                const before = this.moments[at - 1];
+                const point = pointOf(before, moment, newest);
+                return before && moment.at - before.at > GAP_MAX_S ? [gapBefore(point), point] : [point];
+            })
             .filter((point) => point.x >= -span);
     }
+}
+
+/** Where no line is to be drawn over. */
+function gapBefore({ x, wall }) {
+    return { x, wall, gap: true, classes: [] };
 }
 
 const orNull = (number) => (number > 0 ? number : null);
