@@ -85,8 +85,6 @@ static bool news(const struct top_frame *frame, char *text, size_t size, enum to
     else if (s->unseen > 0)
         snprintf(text, size, "INCOMPLETE: for %s threads or processes there was no memory.",
                  top_format_count(s->unseen).text);
-    else if (s->reload_failed)
-        snprintf(text, size, "RELOAD FAILED: %s", s->reload_error);
     else if (frame->verdict_count > 0 && frame->verdict[0].gravity > VIEW_NOTE && !overview)
         snprintf(text, size, "%s", frame->verdict[0].text);
     else
@@ -128,7 +126,7 @@ void top_frame_draw(struct top_frame *frame, struct top_canvas *canvas)
         draw_too_small(canvas);
         return;
     }
-    char text[STATS_TEXT_MAX + 64];
+    char text[sizeof(frame->verdict[0].text)];
     enum top_style style;
     unsigned explained = canvas->rows < 14 ? 1 : canvas->rows < 30 ? 2 : 3;
     struct top_area area = { .row = 2, .rows = canvas->rows - 3 - explained };

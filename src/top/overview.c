@@ -310,7 +310,8 @@ static const char *meaning_of(struct top_frame *frame, unsigned line)
     if (line >= frame->verdict_count)
         return lines[line - frame->verdict_count].sentence;
     const struct view_verdict *verdict = &frame->verdict[line];
-    snprintf(frame->meaning, sizeof(frame->meaning), "%s %s", verdict->why, verdict->cure);
+    snprintf(frame->meaning, sizeof(frame->meaning), "Why: %s. Cure: %s.", verdict->why,
+             verdict->cure);
     return frame->meaning;
 }
 

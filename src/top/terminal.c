@@ -143,11 +143,23 @@ int top_terminal_open(void)
     return 0;
 }
 
+/* Where there is no other screen to go back to, what is shown stays, with the last line for the
+ * shell. */
+static void end_drawing(void)
+{
+    if (!tigetstr("rmcup")) {
+        move(LINES - 1, 0);
+        clrtoeol();
+        refresh();
+    }
+    endwin();
+}
+
 void top_terminal_close(void)
 {
     if (!terminal.open)
         return;
-    endwin();
+    end_drawing();
     leave.armed = false;
     delscreen(terminal.screen);
     top_canvas_done(&terminal.shown);
@@ -156,7 +168,7 @@ void top_terminal_close(void)
 
 void top_terminal_leave(void)
 {
-    endwin();
+    end_drawing();
     leave.armed = false;
 }
 

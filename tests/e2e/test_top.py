@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: MIT
+"""`weir top` in a terminal: what it shows, what keys do, and that it leaves no trace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.load import Load
+from tests.e2e.running import WEIR, Server, start
+from tests.e2e.statistics import read, segment, settled, weir_stats
+from tests.e2e.terminal import SHELL, Terminal
+from tests.e2e.wire import connect
+
+pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
+
+HELLO = b"hello\n"
+
+
+@pytest.fixture
+def epoll(tmp_path: Path, site: Path) -> Iterator[Server]:
+    running = start([str(site), "--listen", "127.0.0.1:0", "--model", "epoll"], tmp_path / "stderr")
+    yield running
+    if running.popen.poll() is None:
+        running.stop()
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    with Terminal(tmp_path) as made:
+        yield made
+
+
+def top(terminal: Terminal, server: Server, *options: str) -> None:
+    terminal.run(f"{WEIR} top {' '.join(options)} {server.master.pid}; echo status $?")
+    terminal.wait_for(r"q quit")
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+# ---- what it shows ----
+
+
+def row(terminal: Terminal) -> tuple[float, int]:
+    """Requests in a second, and in all."""
+    found = terminal.wait_for(r"^ Requests +([\d,.]+) /s .* ([\d,]+)$")
+    return number(found[1]), int(number(found[2]))
+
+
+def next_row(terminal: Terminal, after: int) -> tuple[float, int]:
+    deadline = time.monotonic() + 20
+    while (found := row(terminal))[1] == after:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def test_rates_and_totals_agree_with_the_counters(terminal: Terminal, epoll: Server) -> None:
+    with Load(epoll.address, "/hello.txt", HELLO, clients=2, keep=True) as load:
+        load.wait_for(50)
+        before = read(epoll.master.pid)["counters"]["requests"]
+        top(terminal, epoll)
+        _, last = row(terminal)
+        assert last >= before
+        good = 0
+        for _ in range(6):
+            rate, total = next_row(terminal, last)
+            good += 0.7 * rate < total - last < 1.4 * rate  # a second lies between them
+            last = total
+        assert good >= 3
+        assert last <= read(epoll.master.pid)["counters"]["requests"]
+        answers = load.stop().answers
+    assert settled(epoll)["counters"]["requests"] == answers
+    terminal.wait_for(rf"^ Requests +0 /s .* {answers:,}$")
+    # A chart in eighths of blocks, which has seen better times.
+    assert re.search(r"^ Requests .*[▂-█].*▁", terminal.text(), re.MULTILINE)
+    terminal.keys("2")
+    terminal.wait_for(rf"^ requests +0/s +{answers:,} requests$")
+    terminal.wait_for(rf"^ status 200 +0/s +{answers:,} answers$")
+    terminal.keys("3")
+    terminal.wait_for(rf"^ default +0 +- +{answers:,} ")
+
+
+def test_charts_begin_with_the_minute_before(terminal: Terminal, epoll: Server) -> None:
+    with Load(epoll.address, "/hello.txt", HELLO, clients=1, keep=True) as load:
+        deadline = time.monotonic() + 20
+        while len(read(epoll.master.pid)["moments"]) < 4:
+            assert time.monotonic() < deadline
+            load.wait_for(1)
+        top(terminal, epoll, "--interval", "60s")  # nothing is read a second time
+        terminal.keys("-", "-", "-", "-")  # 30 s, 10 s, 5 s, 2 s
+        terminal.wait_for(r"every 2 s")
+        assert row(terminal)[0] > 0
+        assert re.search(r"^ Requests +[\d,.]+ /s .*[▁-█]", terminal.text(), re.MULTILINE)
+
+
+def test_every_key_does_what_the_help_says(terminal: Terminal, epoll: Server) -> None:
+    with connect(epoll.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    settled(epoll)
+    top(terminal, epoll)
+    signs = {
+        "1": r"^ Latency +p50",
+        "2": r"^ requests reusing",
+        "3": r"^ default",
+        "4": r"^ +thread 1",
+        "5": r"^ +latency +queue wait +sending",
+    }
+    for key, sign in signs.items():
+        terminal.keys(key)
+        terminal.wait_for(sign)
+    for key, order in (("Tab", "12345"), ("Right", "12345"), ("BTab", "54321"), ("Left", "54321")):
+        terminal.keys(order[0])
+        for screen in order:
+            terminal.wait_for(signs[screen])
+            terminal.keys(key)
+        terminal.wait_for(signs[order[0]])
+    for key in ("?", "h"):
+        terminal.keys(key)
+        terminal.wait_for(r"^ q, Ctrl-C +quit")
+        terminal.keys(key)
+        terminal.wait_until_gone(r"Ctrl-C")
+    terminal.keys("?")
+    terminal.wait_for(r"Ctrl-C")
+    terminal.keys("Escape")
+    terminal.wait_until_gone(r"Ctrl-C")
+    check_choosing(terminal)
+    check_time(terminal)
+    terminal.keys("q")
+    terminal.wait_for(r"^status 0$")
+
+
+def check_choosing(terminal: Terminal) -> None:
+    """What is chosen on the screen of counters is explained."""
+    terminal.keys("2")
+    first = "Requests answered, whatever the answer"
+    second = "Requests on a connection that had been answered before"
+    last = "Durations missing below"
+    terminal.wait_for(first)
+    for key, sentence in (
+        ("Down", second),
+        ("Up", first),
+        ("j", second),
+        ("k", first),
+        ("G", last),
+        ("g", first),
+        ("End", last),
+        ("Home", first),
+    ):
+        terminal.keys(key)
+        terminal.wait_for(sentence)
+    terminal.keys("NPage")
+    terminal.wait_until_gone(first)
+    terminal.keys("PPage")
+    terminal.wait_for(first)
+
+
+def check_time(terminal: Terminal) -> None:
+    terminal.wait_for(r"every 1 s$")
+    terminal.keys("+")
+    terminal.wait_for(r"every 2 s$")
+    terminal.keys("-", "-", "-")
+    terminal.wait_for(r"every 0.2 s$")
+    terminal.keys("Space")
+    terminal.wait_for(r"^ PAUSED")
+    terminal.keys("Space")
+    terminal.wait_until_gone(r"PAUSED")
+
+
+def test_it_follows_the_size_of_the_terminal(terminal: Terminal, epoll: Server) -> None:
+    top(terminal, epoll)
+    for columns, rows in ((120, 40), (60, 15), (40, 10), (80, 24)):
+        terminal.resize(columns, rows)
+        for screen in "12345":
+            terminal.keys(screen)
+            terminal.wait_for(rf"^ .*{screen} (Overview|Counters|Sites|Workers|Latency)")
+            deadline = time.monotonic() + 20
+            while not fits(lines := terminal.lines(), columns, rows):
+                assert time.monotonic() < deadline, "\n".join(lines)
+    terminal.resize(39, 9)
+    terminal.wait_for(r"^weir top needs 40x10")
+    terminal.resize(80, 24)
+    terminal.wait_for(r"q quit")
+
+
+def fits(lines: list[str], columns: int, rows: int) -> bool:
+    """Whether it goes from edge to edge."""
+    titled = lines[0].startswith(" weir ") and re.search(r"every 1 s$", lines[0].rstrip())
+    wide = len(lines[0].rstrip()) == columns - 1
+    return len(lines) == rows and bool(titled) and wide and lines[-1].startswith(" q quit")
+
+
+def test_without_colours_and_without_utf_8(tmp_path: Path, epoll: Server) -> None:
+    coloured = re.compile(r"\033\[(?:\d+;)*3[0-7][;m]")
+    for name, variables, colours, blocks in (
+        ("usual", {}, True, True),
+        ("none", {"NO_COLOR": "1"}, False, True),
+        ("empty", {"NO_COLOR": ""}, True, True),
+        ("old", {"TERM": "vt100", "LC_ALL": "C"}, False, False),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        with Terminal(folder, environment=variables) as terminal:
+            top(terminal, epoll)
+            with connect(epoll.address) as connection:
+                connection.get("/hello.txt")
+                terminal.wait_for(r"^ Open +1  .*[█#]")
+                text = terminal.text(escapes=True)
+                assert bool(coloured.search(text)) is colours, name
+                assert ("█" in text) is blocks, name
+                assert text.isascii() is not blocks, name
+            terminal.keys("q")
+            terminal.wait_for(r"^status 0$")
+
+
+# ---- how the server is ----
+
+
+def test_a_server_that_hangs_is_told(terminal: Terminal, epoll: Server) -> None:
+    top(terminal, epoll)
+    os.kill(epoll.master.pid, signal.SIGSTOP)
+    try:
+        terminal.wait_for(r"^ HANGS: the master was last seen at work \d+ s ago\.")
+    finally:
+        os.kill(epoll.master.pid, signal.SIGCONT)
+    terminal.wait_until_gone(r"HANGS")
+
+
+def test_a_failed_reload_is_told(terminal: Terminal, tmp_path: Path, site: Path) -> None:
+    configuration = tmp_path / "weir.conf"
+    good = f"[server]\nlisten = 127.0.0.1:0\n[site a]\nroot = {site}\n"
+    configuration.write_text(good)
+    running = start(["-c", str(configuration)], tmp_path / "stderr")
+    try:
+        top(terminal, running)
+        configuration.write_text(good.replace("listen", "listne"))
+        running.signal(signal.SIGHUP)
+        terminal.wait_for(r"^ warning +the last reload failed")
+        terminal.wait_for(r"unknown setting `listne`")
+        terminal.keys("3")
+        terminal.wait_for(r"^ the last reload failed")
+    finally:
+        running.stop()
+
+
+def test_a_server_that_has_stopped_leaves_its_last_numbers(
+    terminal: Terminal, epoll: Server
+) -> None:
+    with connect(epoll.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    settled(epoll)
+    top(terminal, epoll)
+    pid = epoll.master.pid
+    epoll.stop()
+    terminal.wait_for(rf"^ STOPPED: process {pid} has gone\. These are its last numbers\.")
+    terminal.wait_for(r"^ Requests .* 1$")
+    terminal.keys("q")
+    terminal.wait_for(r"^status 0$")
+
+
+def shared_memory_of_its_own() -> tuple[str, ...]:
+    """A shell to which this machine's other servers are none."""
+    wrapper = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
+    mount = 'mount -t tmpfs none /dev/shm && exec "$@"'
+    with contextlib.suppress(FileNotFoundError):
+        tried = subprocess.run(
+            [*wrapper, mount, "sh", "true"], stderr=subprocess.DEVNULL, check=False
+        )
+        if tried.returncode == 0:
+            return (*wrapper, mount, "sh", *SHELL)
+    pytest.skip("no namespaces")
+
+
+def serve(terminal: Terminal, site: Path, number: int) -> int:
+    """Starts a server from the shell; its process id."""
+    ready, pid = terminal.folder / f"ready-{number}", terminal.folder / f"pid-{number}"
+    terminal.finish(f"mkfifo {ready}; true")
+    words = f"{WEIR} {site} --listen 127.0.0.1:0 --control off --quiet --error-log {ready}.log"
+    terminal.finish(
+        f"{words} --ready-fd 3 3>{ready} >{ready}.out 2>&1 & echo $! >{pid}; cat {ready}"
+    )
+    return int(pid.read_text())
+
+
+def test_one_that_is_started_again_is_picked_up(tmp_path: Path, site: Path) -> None:
+    with Terminal(tmp_path, shell=shared_memory_of_its_own()) as terminal:
+        first = serve(terminal, site, 1)
+        terminal.run(f"{WEIR} top; echo status $?")
+        terminal.wait_for(rf"^ weir \S+  process {first} ")
+        os.kill(first, signal.SIGKILL)
+        terminal.wait_for(rf"^ DIED: process {first} was killed; waiting for another\.")
+        terminal.keys("C-z")
+        terminal.wait_for(r"Stopped")
+        second = serve(terminal, site, 2)
+        terminal.run("fg %2")
+        terminal.wait_for(rf"^ weir \S+  process {second} ")
+        os.kill(second, signal.SIGTERM)
+        terminal.wait_for(rf"^ STOPPED: process {second} has gone; waiting for another\.")
+        terminal.keys("q")
+        terminal.wait_for(r"^\$ ")
+        done = terminal.finish(f"{WEIR} top 2>&1")
+        assert done == ""
+
+
+# ---- leaving ----
+
+
+def begin(terminal: Terminal, server: Server) -> str:
+    """Starts it; what the terminal's modes were."""
+    before = terminal.finish("stty -g")
+    assert terminal.state() == (True, False)
+    top(terminal, server)
+    assert terminal.state() == (False, True)
+    return before
+
+
+def check_left_as_found(terminal: Terminal, before: str) -> None:
+    deadline = time.monotonic() + 20
+    while terminal.state() != (True, False):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert terminal.finish("stty -g") == before
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"),
+    [
+        ("q", 0),
+        ("C-c", 128 + signal.SIGINT),
+        ("C-\\", 128 + signal.SIGQUIT),
+        (signal.SIGTERM, 128 + signal.SIGTERM),
+        (signal.SIGHUP, 128 + signal.SIGHUP),
+        (signal.SIGSEGV, 128 + signal.SIGSEGV),
+        (signal.SIGABRT, 128 + signal.SIGABRT),
+    ],
+)
+def test_the_terminal_is_left_as_it_was_found(
+    terminal: Terminal, epoll: Server, ends: str | signal.Signals, status: int
+) -> None:
+    terminal.run("ulimit -c 0; trap : INT QUIT")
+    before = begin(terminal, epoll)
+    if isinstance(ends, str):
+        terminal.keys(ends)
+    else:
+        os.kill(terminal.child().pid, ends)
+    terminal.wait_for(rf"^status {status}$")
+    check_left_as_found(terminal, before)
+
+
+def test_it_can_be_stopped_and_go_on(terminal: Terminal, epoll: Server) -> None:
+    before = begin(terminal, epoll)
+    process = terminal.child()
+    for _ in range(2):
+        terminal.keys("C-z")
+        terminal.wait_for(r"Stopped")
+        check_left_as_found(terminal, before)
+        terminal.resize(100, 30)
+        terminal.run("fg")
+        terminal.wait_for(r"q quit")
+        assert terminal.state() == (False, True)
+        terminal.resize(80, 24)
+    os.kill(process.pid, signal.SIGSTOP)  # which nobody is told of before
+    terminal.wait_for(r"Stopped")
+    terminal.keys("f", "g", "C-j")  # the modes are not the shell's: Enter is no end of a line
+    terminal.wait_until_gone(r"Stopped")
+    terminal.wait_for(r"q quit")
+    terminal.keys("2")
+    terminal.wait_for(r"^ requests reusing")
+    terminal.keys("q")
+    terminal.wait_for(r"^\$ $|^\$$")
+    check_left_as_found(terminal, before)
+
+
+# ---- where it cannot be used ----
+
+
+def test_what_is_no_terminal_is_told(terminal: Terminal, epoll: Server) -> None:
+    command = [str(WEIR), "top", str(epoll.master.pid)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "`weir stats` prints" in done.stderr
+    mistakes = (
+        (f"{WEIR} top {epoll.master.pid} </dev/null", "standard input is no terminal", 2),
+        (f"TERM=nonsense {WEIR} top {epoll.master.pid}", "type `nonsense`", 1),
+        (f"TERM=dumb {WEIR} top {epoll.master.pid}", "type `dumb`", 1),
+        (f"TERM= {WEIR} top {epoll.master.pid}", "TERM does not say", 1),
+        (f"{WEIR} top --interval 10ms", "`10ms` is not a time from 100ms to 60s", 2),
+        (f"{WEIR} top nonsense", "`nonsense` is not a process id", 2),
+        (f"{WEIR} top {os.getpid()}", "has no statistics", 1),
+    )
+    for case, (words, said, status) in enumerate(mistakes):
+        terminal.run(f"clear; {words}; echo case {case} status $?")
+        terminal.wait_for(rf"^case {case} status {status}$")
+        assert said in terminal.text().replace("\n", ""), words
+        assert terminal.state() == (True, False)
+
+
+def test_it_reads_what_a_dead_server_has_left(terminal: Terminal, epoll: Server) -> None:
+    pid = epoll.master.pid
+    epoll.kill()
+    if not segment(pid).exists() or weir_stats(str(pid)).returncode != 0:
+        pytest.skip("another server has swept up")
+    terminal.run(f"{WEIR} top {pid}")
+    terminal.wait_for(rf"^ DIED: process {pid} was killed\.|has no statistics")
