@@ -103,7 +103,7 @@ static void print_overview(FILE *out)
         const char *argument = command->accepts & PROGRAM_CONFIG_FILE ? " ..." : "";
         if (command->run == program_help)
             argument = " [COMMAND]";
-        else if (command->accepts & PROGRAM_CONTROL)
+        else if (command->accepts & (PROGRAM_CONTROL | PROGRAM_STATS | PROGRAM_TOP))
             argument = " [PID]";
         int at = fprintf(out, "  weir %s%s", command->name, argument);
         print_column(out, (size_t)at, command->sentence);
@@ -113,7 +113,7 @@ static void print_overview(FILE *out)
                  "  weir .                      this folder, on http://127.0.0.1:8080/\n"
                  "  weir help serve             everything that can be set\n"
                  "\n"
-                 "Manual: weir(1), weir.conf(5)\n");
+                 "Manual: weir(1), weir-top(1), weir.conf(5)\n");
 }
 
 void program_help_print(const struct program_command *command, FILE *out)

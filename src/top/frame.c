@@ -82,9 +82,6 @@ static bool news(const struct top_frame *frame, char *text, size_t size, enum to
     else if (frame->state.paused)
         snprintf(text, size, "PAUSED %s ago; space goes on.",
                  top_format_span(frame->clock_ns - frame->now->read_ns).text);
-    else if (s->unseen > 0)
-        snprintf(text, size, "INCOMPLETE: for %s threads or processes there was no memory.",
-                 top_format_count(s->unseen).text);
     else if (frame->verdict_count > 0 && frame->verdict[0].gravity > VIEW_NOTE && !overview)
         snprintf(text, size, "%s", frame->verdict[0].text);
     else

@@ -79,7 +79,7 @@ def test_help_and_version_are_answers_not_errors() -> None:
 
 def test_help_names_every_command_and_each_has_its_own() -> None:
     overview = weir("help").stdout
-    for command in ("serve", "check", "reload", "stop", "models", "help"):
+    for command in ("serve", "check", "reload", "stop", "stats", "top", "models", "help"):
         assert f"  weir {command}" in overview
         done = weir("help", command)
         assert done.returncode == 0
@@ -127,6 +127,11 @@ def test_models_are_listed_one_a_line() -> None:
         (["models", "now"], "takes no argument"),
         (["reload", "--now"], "unknown option --now; `weir help reload` lists them"),
         (["reload", "--listen", "0"], "`weir reload` takes no --listen"),
+        (["stats", "--interval", "1s"], "unknown option --interval"),
+        (["top", "--interval"], "--interval needs a value: --interval TIME"),
+        (["top", "--interval", "2"], "--interval: `2` is not a time from 100ms to 60s"),
+        (["top", "--interval", "61s"], "--interval: `61s` is not a time from 100ms to 60s"),
+        (["top"], "`weir top` draws on a terminal, and standard output is none"),
         (["stop", "weir.conf"], "`weir.conf` is no process id"),
         (["stop", "0"], "`0` is no process id"),
         (["stop", "1", "2"], "`1` and `2` are two arguments"),
@@ -235,7 +240,7 @@ def test_the_manual_of_the_file_has_every_setting_with_its_default() -> None:
 def test_the_manual_of_the_program_has_every_flag() -> None:
     text = (TOP / "docs/man/weir.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
-    own = ["config", "explain", "control", "now", "json", "prometheus", "openmetrics"]
+    own = ["config", "explain", "control", "now", "json", "prometheus", "openmetrics", "interval"]
     own += ["ready-fd", "quiet", "help", "version"]
     assert listed == own + [setting.name for setting in settings() if setting.has_flag]
 
