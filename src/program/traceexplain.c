@@ -5,10 +5,14 @@
  */
 #include "program/trace.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NS_PER_S INT64_C(1000000000)
 
 static char *format_text(const char *format, va_list arguments)
     __attribute__((format(printf, 1, 0)));
@@ -60,10 +64,10 @@ static void explain_target(struct program_trace *t)
     const struct http_target *target = &trace->target;
     if (trace->fault == HTTP_FAULT_ENCODED_SLASH || target->form == HTTP_TARGET_ASTERISK)
         return;
-    const char *how = target->normal ? ", as it came"
-                                     : ", with what was percent-encoded decoded, and without "
-                                       "empty and dot segments";
-    program_trace_add(t, "path", "`%.*s`%s", (int)target->path.len, target->path.at, how);
+    bool same = span_equal(target->path, span_first(span_text(t->target), strcspn(t->target, "?")));
+    program_trace_add(t, "path", "`%.*s`%s", (int)target->path.len, target->path.at,
+                      same ? ", as it came"
+                           : ", once percent-encoding, empty and dot segments are resolved");
     if (target->has_query)
         program_trace_add(t, "query", "`%.*s`; only listings look at it", (int)target->query.len,
                           target->query.at);
@@ -101,19 +105,46 @@ static const char *user_name(char *out, size_t size)
 
 static void describe_file(char *out, size_t size, const struct site_step *step, const char *root)
 {
-    (void)snprintf(out, size, "%s/%s is a file of %llu bytes%s%s%s", root, step->path,
-                   (unsigned long long)step->size, step->target[0] ? ", by a link to `" : "",
+    char when[64] = "at an odd time";
+    struct tm parts;
+    time_t second = (time_t)(step->modified_ns / NS_PER_S);
+    if (gmtime_r(&second, &parts))
+        (void)strftime(when, sizeof(when), "%FT%TZ", &parts);
+    (void)snprintf(out, size, "%s/%s is a file of %llu bytes, changed %s%s%s%s", root, step->path,
+                   (unsigned long long)step->size, when, step->target[0] ? ", by a link to `" : "",
                    step->target, step->target[0] ? "`" : "");
+}
+
+/* A name that is not there, in the folder where it was looked for. */
+static void describe_nothing(char *out, size_t size, const struct site_step *step, const char *root,
+                             struct span name)
+{
+    size_t above = (size_t)(name.at - step->path);
+    int above_len = above > 0 ? (int)above - 1 : 0, name_len = (int)name.len;
+    const char *slash = above > 0 ? "/" : "";
+    if (step->error == -ENOTDIR && above > 0)
+        (void)snprintf(out, size, "%s/%.*s is no folder", root, above_len, step->path);
+    else if (step->error == -ENOTDIR)
+        (void)snprintf(out, size, "%s/%.*s is no folder", root, name_len, name.at);
+    else if (step->target[0])
+        (void)snprintf(out, size, "the link `%.*s` in %s%s%.*s leads to `%s`, which is not there",
+                       name_len, name.at, root, slash, above_len, step->path, step->target);
+    else
+        (void)snprintf(out, size, "no `%.*s` in %s%s%.*s", name_len, name.at, root, slash,
+                       above_len, step->path);
 }
 
 /* What the look came to, with the part of the path that decided. */
 static void describe(char *out, size_t size, const struct site_step *step, const char *root)
 {
-    struct span part = span_first(span_text(step->path), step->end), name = part;
+    struct span part = span_first(span_text(step->path), step->end), name;
+    if (span_ends(part, SPAN("/")))
+        part = span_first(part, part.len - 1);
+    name = part;
     for (size_t i = 0; i < part.len; i++)
         if (part.at[i] == '/' && i + 1 < part.len)
             name = span_skip(part, i + 1);
-    int name_len = (int)name.len, above_len = (int)(name.at - part.at);
+    int name_len = (int)name.len;
     const char *sentence = site_cause_sentence(step->cause).at;
     char user[256];
     switch (step->cause) {
@@ -121,13 +152,7 @@ static void describe(char *out, size_t size, const struct site_step *step, const
         describe_file(out, size, step, root);
         break;
     case SITE_CAUSE_NOTHING:
-        if (step->target[0])
-            (void)snprintf(out, size,
-                           "the link `%.*s` in %s/%.*s leads to `%s`, which is not there", name_len,
-                           name.at, root, above_len, part.at, step->target);
-        else
-            (void)snprintf(out, size, "no `%.*s` in %s/%.*s", name_len, name.at, root, above_len,
-                           part.at);
+        describe_nothing(out, size, step, root, name);
         break;
     case SITE_CAUSE_DENIED:
         (void)snprintf(out, size, "permission denied on %s/%.*s for user %s", root, (int)part.len,

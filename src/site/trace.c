@@ -94,8 +94,8 @@ static void follow(int root_fd, struct site_step *step)
         (void)snprintf(prefix, sizeof(prefix), "%.*s", (int)end, step->path);
         int fd = os_file_peek_beneath(root_fd, prefix);
         read_link(root_fd, step, start, end);
-        if (fd < 0) {
-            step->end = end;
+        if (fd < 0) { /* a folder that may not be passed through denies what is in it */
+            step->end = fd == -EACCES && start > 0 ? start - 1 : end;
             return;
         }
         os_file_close(fd);

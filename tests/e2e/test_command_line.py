@@ -79,7 +79,7 @@ def test_help_and_version_are_answers_not_errors() -> None:
 
 def test_help_names_every_command_and_each_has_its_own() -> None:
     overview = weir("help").stdout
-    for command in ("serve", "check", "reload", "stop", "stats", "top", "models", "help"):
+    for command in ("serve", "check", "reload", "stop", "stats", "top", "trace", "models", "help"):
         assert f"  weir {command}" in overview
         done = weir("help", command)
         assert done.returncode == 0

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: MIT
+"""`weir trace`: what it expects is what a server answers, and it names the cause."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.running import TOP, WEIR, Server, start
+from tests.e2e.wire import connect
+
+CONFIGURATION = """\
+[server]
+listen = 127.0.0.1:0
+model = epoll
+cache-file-max = 4K
+cache-size = 64K
+{user}
+
+[site any]
+root = {top}/site
+
+[site list]
+host = list.test
+root = {top}/site
+listing = on
+
+[site spa]
+host = spa.test
+root = {top}/site
+spa = index.html
+
+[site pages]
+host = pages.test
+root = {top}/site
+error-pages = {top}/errors
+header = X-Frame-Options: DENY
+
+[site open]
+host = open.test
+root = {top}/site
+hidden = on
+
+[site wild]
+host = *.wild.test
+root = {top}/site/sub
+"""
+
+OLD = "If-Modified-Since: Sat, 01 Jan 2000 00:00:00 GMT"
+NEW = "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request, the answer it gets, and what is said of the cause or the way."""
+
+    target: str
+    status: int
+    said: str = ""
+    host: str = "localhost"
+    fields: tuple[str, ...] = ()
+    method: str = "GET"
+
+    def __str__(self) -> str:
+        return " ".join([self.method, self.host + self.target, *self.fields])
+
+
+CASES = [
+    Case("/hello.txt", 200, "kept in memory"),
+    Case("/hello.txt?x=1", 200, "`x=1`"),
+    Case("/sub/../%68ello.txt", 200, "once percent-encoding"),
+    Case("/hello.txt", 200, "open.test` is its `host = open.test`", "open.test"),
+    Case("/", 200, "`a.wild.test` is its `host = *.wild.test`", "a.wild.test"),
+    Case("/", 200, "index.html is a file of"),
+    Case("/link.txt", 200, "by a link to `hello.txt`"),
+    Case("/big.bin", 200, "kept as 1 open file: larger than cache-file-max, 4096 bytes"),
+    Case("/hello.txt", 200, "kept in memory", method="HEAD"),
+    Case("/hello.txt", 200, "gzip: of the forms", fields=("Accept-Encoding: br, gzip",)),
+    Case("/hello.txt", 200, "prefers it so", fields=("Accept-Encoding: gzip;q=0",)),
+    Case("/older.txt", 200, "is older than the plain file", fields=("Accept-Encoding: gzip",)),
+    Case("/hello.txt", 206, "1 part", fields=("Range: bytes=1-2",)),
+    Case("/hello.txt", 206, "2 parts", fields=("Range: bytes=0-0,3-3",)),
+    Case("/hello.txt", 200, "is passed over", fields=("Range: lines=1-2",)),
+    Case("/hello.txt", 200, "does not fit", fields=("Range: bytes=0-0", 'If-Range: "x"')),
+    Case("/hello.txt", 416, "nothing of the range `bytes=9-`", fields=("Range: bytes=9-",)),
+    Case("/hello.txt", 304, "names the ETag", fields=("If-None-Match: {etag}",)),
+    Case("/hello.txt", 304, "not modified since", fields=(NEW,)),
+    Case("/hello.txt", 200, "let the answer be", fields=(OLD,)),
+    Case("/hello.txt", 412, 'If-Match `"x"` does not name', fields=('If-Match: "x"',)),
+    Case("/sub", 301, "is a directory, and the path lacks the slash"),
+    Case("/empty/", 403, "/site/empty/ has no index file, and listing = off"),
+    Case("/empty/", 200, "as a page", "list.test"),
+    Case("/empty/", 200, "as JSON", "list.test", ("Accept: application/json",)),
+    Case("/out", 403, "the link `out` (to `/etc/passwd`) leaves the root"),
+    Case("/sub/up", 403, "the link `up` (to `../../errors`) leaves the root"),
+    Case("/loop", 403, "the link `loop` (to `loop`) is a link that may not be followed"),
+    Case("/fifo", 403, "is neither a file nor a directory"),
+    Case("/.secret", 404, "`.secret` is hidden: hidden = off"),
+    Case("/.dir/x", 404, "`.dir` is hidden: hidden = off"),
+    Case("/.secret", 200, "is a file of", "open.test"),
+    Case("/sub/none/x", 404, "no `none` in {top}/site/sub"),
+    Case("/dead", 404, "the link `dead` in {top}/site leads to `nowhere`"),
+    Case("/hello.txt/x", 404, "/site/hello.txt is no folder"),
+    Case("/route", 200, "a person may be going there", "spa.test"),
+    Case("/none.js", 404, "no `none.js` in", "spa.test"),
+    Case("/none", 404, "no `none` in", "pages.test"),
+    Case("/a%2fb", 404, "%2F, a slash inside a name"),
+    Case("/../x", 400, "climbs above the root"),
+    Case("/%zz", 400, "not followed by two hexadecimal digits"),
+    Case("/a%00", 400, "an encoded control byte"),
+    Case("/a b", 400, "a space in it is written %20"),
+    Case("/a#b", 400, "fragment"),
+    Case("/", 400, "Host field is not the name", host="a/b"),
+    Case("/", 400, "more than one Host", fields=("Host: b",)),
+    Case("/", 400, "a byte that names do not have", fields=("X y: 1",)),
+    Case("/", 400, "told in two ways", fields=("Content-Length: 0", "Transfer-Encoding: chunked")),
+    Case("/", 413, "longer than 1 MiB", fields=("Content-Length: 2000000",), method="POST"),
+    Case("/", 414, "longer than 8192 bytes", host="{9000*x}"),
+    Case("/", 417, "Expect asks for `tea`", fields=("Expect: tea",)),
+    Case("/", 405, "POST is not for reading", method="POST"),
+    Case("/", 501, "FROB is no method that is known", method="FROB"),
+    Case("/", 501, "a coding other than `chunked`", fields=("Transfer-Encoding: gzip, chunked",)),
+    Case("*", 204, method="OPTIONS"),
+]
+
+
+def make_site(top: Path) -> None:
+    site = top / "site"
+    for folder in ("sub", "empty", ".dir"):
+        (site / folder).mkdir(parents=True)
+    (top / "errors").mkdir()
+    (top / "errors/404.html").write_text("<title>404</title>our own\n")
+    for name in ("index.html", "sub/index.html", "hello.txt", "older.txt", ".secret", ".dir/x"):
+        (site / name).write_text("hello\n")
+    for name in ("hello.txt", "older.txt"):
+        (site / f"{name}.gz").write_bytes(gzip.compress(b"hello\n"))
+    os.utime(site / "older.txt.gz", (1_000_000_000, 1_000_000_000))
+    (site / "big.bin").write_bytes(bytes(100_000))
+    for name, target in (
+        ("link.txt", "hello.txt"),
+        ("out", "/etc/passwd"),
+        ("sub/up", "../../errors"),
+        ("loop", "loop"),
+        ("dead", "nowhere"),
+    ):
+        (site / name).symlink_to(target)
+    os.mkfifo(site / "fifo")
+
+
+@dataclass
+class World:
+    """A server, its configuration, and a folder of control sockets of its own."""
+
+    top: Path
+    place: Path
+    servers: list[Server] = field(default_factory=list)
+
+    @property
+    def config(self) -> Path:
+        return self.top / "weir.conf"
+
+    def start(self, *arguments: str) -> Server:
+        self.servers.append(
+            start(
+                list(arguments),
+                self.top / f"stderr-{len(self.servers)}",
+                environment={"RUNTIME_DIRECTORY": str(self.place)},
+            )
+        )
+        return self.servers[-1]
+
+    def trace(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [WEIR, "trace", *arguments],
+            env={"PATH": os.defpath, "RUNTIME_DIRECTORY": str(self.place)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            cwd=cwd or self.top,
+        )
+
+    def told(self, *arguments: str) -> dict[str, Any]:
+        done = self.trace(*arguments, "--json")
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+        told = json.loads(done.stdout)
+        assert isinstance(told, dict)
+        return told
+
+    def filled(self, text: str) -> str:
+        text = text.replace("{top}", str(self.top)).replace("{9000*x}", "localhost")
+        return text.replace("{etag}", self.etag) if "{etag}" in text else text
+
+    @property
+    def etag(self) -> str:
+        with connect(self.servers[0].address) as connection:
+            return connection.get("/hello.txt", "localhost").get("ETag") or ""
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with tempfile.TemporaryDirectory() as top, tempfile.TemporaryDirectory() as place:
+        made = World(Path(top).resolve(), Path(place))
+        made.top.chmod(0o755)
+        make_site(made.top)
+        user = "user = nobody" if os.geteuid() == 0 else ""
+        made.config.write_text(CONFIGURATION.format(top=made.top, user=user))
+        made.start("-c", str(made.config))
+        yield made
+        for server in made.servers:
+            if server.popen.poll() is None:
+                server.stop()
+
+
+def ask(server: Server, request: list[str], method: str) -> tuple[int, list[str]]:
+    """The status and head that the server sends, but for its date."""
+    with connect(server.address) as connection:
+        connection.send(("\r\n".join(request) + "\r\n\r\n").encode("latin-1"))
+        answer = connection.read(bodiless=method == "HEAD")
+    return answer.status, [f"{name}: {value}" for name, value in answer.fields if name != "Date"]
+
+
+def undated(head: list[str]) -> list[str]:
+    """A multipart's boundary depends on the moment."""
+    head = [re.sub("weir[0-9a-f]{16}", "*", line) for line in head]
+    return [line for line in head if not line.startswith("Date: ")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_expects_what_the_server_answers(world: World, case: Case) -> None:
+    target = "/" + "x" * 9000 if case.host.startswith("{") else case.target
+    host = world.filled(case.host)
+    fields = [world.filled(line) for line in case.fields]
+    words = [target, "-c", str(world.config), "--host", host, "--method", case.method]
+    for line in fields:
+        words += ["-H", line]
+    told = world.told(*words)
+    request = [f"{case.method} {target} HTTP/1.1", f"Host: {host}", *fields]
+    status, head = ask(world.servers[0], request, case.method)
+    assert (told["status"], undated(told["head"])) == (status, undated(head))
+    assert told["status"] == case.status
+    way = [step["text"] for step in told["steps"]]
+    assert any(world.filled(case.said) in text for text in [told["cause"] or "", *way]), told
+    assert (told["cause"] is None) == (case.status < 300)
+    shown = world.trace(*words)
+    assert shown.returncode == 0
+    assert f"\nanswer      {case.status} " in shown.stdout
+    assert f"because     {told['cause']}\n" in shown.stdout or not told["cause"]
+    assert "\033" not in shown.stdout
+
+
+def test_a_file_that_may_not_be_read_is_named(world: World) -> None:
+    closed = world.top / "site/closed"
+    closed.mkdir()
+    (closed / "x.txt").write_text("x\n")
+    (closed / "x.txt").chmod(0)
+    told = world.told("/closed/x.txt", "-c", str(world.config))
+    user = "nobody" if os.geteuid() == 0 else ""
+    assert told["status"] == 403
+    assert told["cause"].startswith(f"permission denied on {closed}/x.txt for user {user}")
+    closed.chmod(0)
+    try:
+        told = world.told("/closed/x.txt", "-c", str(world.config))
+        request = ["GET /closed/x.txt HTTP/1.1", "Host: a"]
+        assert ask(world.servers[0], request, "GET")[0] == told["status"]
+        assert told["cause"].startswith(f"permission denied on {closed} for user {user}")
+    finally:
+        closed.chmod(0o755)
+
+
+def test_a_host_that_nobody_has_is_told(world: World) -> None:
+    only = world.top / "only.conf"
+    only.write_text(
+        f"[server]\nlisten = 127.0.0.1:0\n[site a]\nhost = a.test\nroot = {world.top}\n"
+    )
+    told = world.told("/site/hello.txt", "-c", str(only), "--host", "b.test")
+    assert (told["status"], told["site"]) == (421, None)
+    assert told["cause"] == "no site answers for the host `b.test`"
+    assert world.told("/site/hello.txt", "-c", str(only))["request"]["host"] == "a.test"
+    assert world.told("http://a.test/site/hello.txt", "-c", str(only))["status"] == 200
+    given = world.told("/site/hello.txt", str(only), "-H", "host: a.test")
+    assert (given["status"], given["request"]["host"]) == (200, "a.test")
+
+
+def test_what_the_cache_does_not_keep(world: World) -> None:
+    folder = str(world.top / "site")
+
+    def kept(*more: str) -> tuple[str, str]:
+        told = world.told("/big.bin", folder, *more)
+        lines = [step["text"] for step in told["steps"] if step["about"] == "cache"]
+        return told["file"]["cache"], lines[0]
+
+    assert kept("--cache-size", "0")[0] == "none"
+    assert "there is no cache" in kept("--cache-size", "0")[1]
+    assert kept("--cache-file-max", "1M")[0] == "memory"
+    assert "an eighth of cache-size" in kept("--cache-file-max", "1M", "--cache-size", "256K")[1]
+    assert kept("--cache-file-max", "1M", "--cache-size", "256K")[0] == "none"
+    assert kept()[0] == "descriptor"
+
+
+def test_json_has_its_members(world: World) -> None:
+    told = world.told("/hello.txt", "-c", str(world.config), "-H", "Accept-Encoding: gzip")
+    assert list(told) == [
+        "schema",
+        "request",
+        "path",
+        "site",
+        "steps",
+        "file",
+        "status",
+        "head",
+        "cause",
+        "live",
+    ]
+    assert told["schema"] == 1
+    assert told["site"] == {"name": "any", "rule": "*", "root": f"{world.top}/site"}
+    assert told["file"]["encoding"] == "gzip"
+    assert told["live"] is None
+    manual = (TOP / "docs/man/weir-trace.1").read_text()
+    for member in [*told, *told["file"], *told["site"]]:
+        assert re.search(rf"^\.It (?:Va )?{member}$", manual, re.MULTILINE), member
+    hostile = world.told('/"\x1b[2J\\', "-c", str(world.config))
+    assert hostile["status"] == 400
+    shown = world.trace("/a\x1b[2J", "-c", str(world.config))
+    assert "\x1b" not in shown.stdout
+
+
+def test_nothing_is_left_and_nothing_is_logged(world: World, tmp_path: Path) -> None:
+    config = tmp_path / "weir.conf"
+    config.write_text(
+        "[server]\nlisten = 127.0.0.1:1\naccess-log = access.log\nerror-log = error.log\n"
+        f"pid-file = pid\n[site a]\nroot = {world.top}/site\n"
+    )
+    done = world.trace("/hello.txt", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["weir.conf"]
+
+
+def test_the_running_server_agrees_or_not(world: World) -> None:
+    for target, status in (("/hello.txt", 200), ("/.secret", 404), ("/big.bin", 200)):
+        told = world.told("--live", target)
+        assert told["status"] == told["live"]["status"] == status
+        assert told["live"]["same"] is True
+        assert told["live"]["pid"] == world.servers[0].popen.pid
+        assert undated(told["live"]["head"]) == undated(told["head"])
+    shown = world.trace("--live", "/hello.txt", "-H", "Range: bytes=0-1")
+    assert f"Process {world.servers[0].popen.pid} at {world.servers[0].url}/" in shown.stdout
+    assert "answers the same" in shown.stdout
+    assert "\n+ " not in shown.stdout
+    other = world.trace("--live", "/hello.txt", str(world.top / "errors"))
+    assert other.returncode == 0
+    assert "- HTTP/1.1 404 Not Found" in other.stdout
+    assert "+ HTTP/1.1 200 OK" in other.stdout
+    assert "  Server: weir" in other.stdout
+    told = world.told("--live", "/hello.txt", str(world.top / "errors"))
+    assert (told["status"], told["live"]["status"], told["live"]["same"]) == (404, 200, False)
+
+
+def test_several_servers_are_told_apart(world: World) -> None:
+    second = world.start(str(world.top / "errors"), "--listen", f"unix:{world.place}/s")
+    try:
+        done = world.trace("--live", "/404.html")
+        assert done.returncode == 2
+        assert "2 servers are running; name one by its process id" in done.stderr
+        told = world.told("--live", "/404.html", str(second.popen.pid))
+        assert told["status"] == told["live"]["status"] == 200
+        control = world.place / f"{second.popen.pid}.sock"
+        assert world.told("--live", "/404.html", "--control", str(control))["live"]["same"]
+    finally:
+        second.stop()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ([], 2, "nothing to trace; give a path"),
+        (["hello.txt", "."], 2, "`hello.txt` is no path; it begins with a slash"),
+        (["/", ".", "x"], 2, "`x` is an argument too many"),
+        (["/", ".", "-H", "nonsense"], 2, "`nonsense` is no field; write it as -H 'Name: value'"),
+        (["/", ".", "-H", "A: b\r\n\r\nGET /"], 2, "holds an end of line"),
+        (["/\n", "."], 2, "holds an end of line"),
+        (["/", ".", "-H"], 2, "-H needs a value"),
+        (["/", ".", "--lve"], 2, "did you mean --live?"),
+        (["/", ".", "--cache-size", "x"], 2, "--cache-size: `x` is not a size"),
+        (["/" + "x" * 40000, "."], 2, "longer than one read"),
+        (["/"], 2, "nothing to trace in; give a folder or a configuration"),
+        (["/", "./nowhere"], 2, "there is no such folder"),
+        (["/", "-c", "missing.conf"], 1, "missing.conf"),
+        (["/", "-c", "wrong.conf"], 1, "wrong.conf:1: error"),
+        (["--live", "/"], 1, "no server of this user is running"),
+        (["--live", "/", "1"], 1, "there is no such socket"),
+    ],
+)
+def test_a_mistake_gets_one_line(
+    tmp_path: Path, arguments: list[str], status: int, said: str
+) -> None:
+    (tmp_path / "wrong.conf").write_text("nonsense\n")
+    place = tmp_path / "run"
+    place.mkdir(mode=0o700)
+    done = World(tmp_path, place).trace(*arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_manual_has_every_option() -> None:
+    text = (TOP / "docs/man/weir-trace.1").read_text()
+    listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
+    assert listed == ["config", "control", "request-header", "method", "host", "live", "json"]
