@@ -31,6 +31,7 @@ ANSWER_S = 5.0  # an answer, or the end of a connection
 RECOVER_S = 3.0  # until everything is as ever again
 START_S = 10.0
 STOP_S = 10.0
+REQUEST_ID = re.compile(rb"Request [0-9a-f]{16}")
 DATE = re.compile(rb"\r\nDate: [^\r]{29}")
 PAGE = re.compile(r"^statistics: http://127\.0\.0\.1:(\d+)/$", re.MULTILINE)
 # What a request may be answered with when the server lacks something.
@@ -78,13 +79,16 @@ class Life:
 
 
 def masked(raw: bytes) -> bytes:
-    return DATE.sub(b"\r\nDate: " + 29 * b"*", raw)
+    return REQUEST_ID.sub(b"Request " + 16 * b"*", DATE.sub(b"\r\nDate: " + 29 * b"*", raw))
 
 
 def is_beginning(part: bytes, whole: bytes) -> bool:
-    """`part` is how `whole` (masked) begins; its date may be cut anywhere, too."""
-    at = whole.find(b"\r\nDate: ") + len(b"\r\nDate: ")
-    part = part[:at] + len(part[at : at + 29]) * b"*" + part[at + 29 :]
+    """`part` is how `whole` (masked) begins; what is masked may be cut anywhere, too."""
+    for mark, length in ((b"\r\nDate: ", 29), (b"Request ", 16)):
+        if mark + length * b"*" not in whole:
+            continue
+        at = whole.index(mark + length * b"*") + len(mark)
+        part = part[:at] + len(part[at : at + length]) * b"*" + part[at + length :]
     return whole.startswith(part)
 
 

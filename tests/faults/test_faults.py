@@ -39,7 +39,8 @@ NEVER_FAIL = set(
 TAKEN_AS_AN_ANSWER = set("access connect faccessat sched_getaffinity unlink".split())
 OF_ROOT_ONLY = set("setresgid setresuid setuid".split())
 # Replacing the binary, and a service manager that listens: tests of their own have them fail.
-NOT_IN_THE_SCENARIO = set("execve rename sendto".split())
+# What `weir top` and `weir trace` ask of a terminal and of the disk is of no server.
+NOT_IN_THE_SCENARIO = set("chdir execve ioctl readlinkat rename sendto sigaltstack".split())
 LEFT_OUT = NEVER_FAIL | TAKEN_AS_AN_ANSWER | OF_ROOT_ONLY | NOT_IN_THE_SCENARIO
 KERNEL_CALLS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
