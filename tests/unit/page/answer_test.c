@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which of the two text formats an Accept field asks for. The rest of the answers is
- * tested from outside, in tests/e2e/test_page.py.
+ * Which of the two text formats an Accept field asks for, and how the server is. The rest
+ * of the answers is tested from outside, in tests/e2e/test_page.py.
  */
 #include "page/answer.h"
 
@@ -51,8 +51,44 @@ static void gives_openmetrics_to_who_prefers_it(void **state)
     }
 }
 
+static void assert_health(struct page_shared *shared, enum stats_state state, const char *line,
+                          const char *body)
+{
+    static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    struct http_request parsed = { 0 };
+    struct page_answer answer;
+    enum http_status status;
+    struct guard guard;
+    struct span bytes = guard_text(&guard, request);
+    stats_segment_tell(shared->segment, state);
+    assert_int_equal(http_request_parse(&parsed, bytes, &status), HTTP_PARSED);
+    page_answer_request(&answer, shared, &parsed, bytes.at, true, 1);
+    assert_true(span_starts(span_of(answer.head, answer.head_len), span_text(line)));
+    assert_true(span_equal(answer.body, span_text(body)));
+    assert_false(answer.close);
+    page_answer_drop(&answer);
+    guard_done(&guard);
+}
+
+static void says_whether_the_server_serves(void **state)
+{
+    (void)state;
+    struct stats_segment segment;
+    int why;
+    assert_int_equal(stats_segment_create(&segment, &why), 0);
+    struct page_shared shared = { .segment = &segment };
+    assert_int_equal(page_password_init(&shared.password, "$and$none$knows"), 0);
+    assert_health(&shared, STATS_STARTING, "HTTP/1.1 503 ", "starting\n");
+    assert_health(&shared, STATS_SERVING, "HTTP/1.1 200 ", "serving\n");
+    assert_health(&shared, STATS_STOPPING, "HTTP/1.1 503 ", "stopping\n");
+    stats_segment_remove(&segment);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(gives_openmetrics_to_who_prefers_it) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_openmetrics_to_who_prefers_it),
+        cmocka_unit_test(says_whether_the_server_serves),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
