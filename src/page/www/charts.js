@@ -166,10 +166,11 @@ function tooltip(title, label) {
     };
 }
 
-/** A value without a neighbour to draw a line to. */
-function alone({ dataset, dataIndex }) {
-    const has = (at) => dataset.data[at]?.y != null;
-    return has(dataIndex) && !has(dataIndex - 1) && !has(dataIndex + 1) ? 2 : 0;
+/** The radius of each point: values without a neighbour to draw a line to can be seen, too. */
+function radii(data) {
+    const has = (at) => data[at]?.y != null;
+    const alone = data.map((_, at) => has(at) && !has(at - 1) && !has(at + 1));
+    return alone.includes(true) ? alone.map((dot) => (dot ? 2 : 0)) : 0; // one for all is drawn faster
 }
 
 /** Whole decades around what there is. */
@@ -289,7 +290,7 @@ class TimeChart {
             borderDash: each.dash,
             borderWidth: 2,
             fill: each.fill ? (this.description.stacked && at > 0 ? "-1" : "origin") : false,
-            pointRadius: alone,
+            pointRadius: 0,
             pointHoverRadius: 4,
             clip: 4,
         };
@@ -331,7 +332,8 @@ class TimeChart {
         const { lines, logarithmic } = this.description;
         const { datasets } = this.chart.data;
         lines.forEach((each, at) => {
-            datasets[at].data = points.map((point) => ({ x: point.x, y: each.value(point), wall: point.wall }));
+            const data = points.map((point) => ({ x: point.x, y: each.value(point), wall: point.wall }));
+            Object.assign(datasets[at], { data, pointRadius: radii(data) });
         });
         const { x, y } = this.chart.config.options.scales;
         Object.assign(x, { min: -span });
