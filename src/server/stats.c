@@ -103,6 +103,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     stats_segment_tell(&stats->segment, STATS_SERVING);
     struct stats_generation generation = {
         .configuration = hash_of(g),
+        .cache_bytes = g->config->cache_size_bytes,
         .started_s = os_clock_wall_s(),
         .workers = g->workers,
         .threads = g->threads,

@@ -4,6 +4,8 @@
 #include "session/answer.h"
 #include "session/worker.h"
 
+#include <string.h>
+
 /* ---- of the process ---- */
 
 void session_totals_init(struct session_totals *totals, struct session_shared *shared)
@@ -24,6 +26,20 @@ void session_totals_done(struct session_totals *totals)
     CHECK(pthread_mutex_destroy(&totals->lock) == 0);
 }
 
+static void tell_misses(struct session_totals *totals, const struct site_cache_totals *cache)
+{
+    static const enum stats_counter counters[SITE_CACHE_SIZES] = {
+        [SITE_CACHE_HALF] = STATS_cache_misses_half,
+        [SITE_CACHE_SAME] = STATS_cache_misses_same,
+        [SITE_CACHE_DOUBLE] = STATS_cache_misses_double,
+        [SITE_CACHE_QUADRUPLE] = STATS_cache_misses_quadruple,
+    };
+    for (unsigned i = 0; i < SITE_CACHE_SIZES; i++) {
+        stats_add(&totals->stats, counters[i], cache->misses[i] - totals->misses[i]);
+        totals->misses[i] = cache->misses[i];
+    }
+}
+
 void session_totals_publish(struct session_shared *shared)
 {
     struct session_totals *totals = shared->totals;
@@ -36,6 +52,7 @@ void session_totals_publish(struct session_shared *shared)
     stats_set(&totals->stats, STATS_cache_bytes, cache.bytes);
     stats_add(&totals->stats, STATS_cache_evictions, cache.evicted - totals->evictions);
     stats_add(&totals->stats, STATS_log_lines_dropped, dropped - totals->dropped);
+    tell_misses(totals, &cache);
     totals->evictions = cache.evicted;
     totals->dropped = dropped;
     CHECK(pthread_mutex_unlock(&totals->lock) == 0);
@@ -47,7 +64,9 @@ void session_totals_inherit(struct session_worker *worker)
     if (!totals)
         return;
     totals->stats = worker->stats;
-    totals->evictions = site_cache_totals(worker->shared->cache).evicted;
+    struct site_cache_totals cache = site_cache_totals(worker->shared->cache);
+    totals->evictions = cache.evicted;
+    memcpy(totals->misses, cache.misses, sizeof(totals->misses));
     totals->dropped = atomic_load_explicit(&worker->shared->log->dropped, memory_order_relaxed);
 }
 

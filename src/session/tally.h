@@ -8,6 +8,7 @@
 #pragma once
 
 #include "session/buffer.h"
+#include "site/cache.h"
 #include "stats/writer.h"
 
 #include <pthread.h>
@@ -23,6 +24,7 @@ struct session_totals {
     pthread_mutex_t lock; /* guards the rest */
     struct stats_writer stats;
     uint64_t evictions, dropped; /* what has been told */
+    uint64_t misses[SITE_CACHE_SIZES];
 };
 
 /* Sets shared->totals, when shared->stats is set; the cache and the log are. */

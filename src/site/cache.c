@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "site/eviction.h"
+#include "site/ghost.h"
 #include "site/reclaim.h"
 
 #include <pthread.h>
@@ -30,6 +31,7 @@ struct site_cache {
     _Alignas(CACHE_LINE) pthread_rwlock_t lock;
     struct site_eviction eviction;
     struct site_cache_totals totals;
+    struct site_ghost *ghost;
 
     struct site_reclaim reclaim;
 };
@@ -66,6 +68,17 @@ static int init_lock(pthread_rwlock_t *lock)
     return error;
 }
 
+/* The ghost has forgotten something of this key. */
+static void watch_again(void *cache_, uint64_t hash)
+{
+    struct site_cache *cache = cache_;
+    struct site_cache_entry *entry =
+        atomic_load_explicit(&cache->buckets[hash & cache->bucket_mask], memory_order_relaxed);
+    for (; entry != NULL; entry = atomic_load_explicit(&entry->chain, memory_order_relaxed))
+        if (entry->hash == hash)
+            atomic_store_explicit(&entry->untold, 1, memory_order_relaxed);
+}
+
 struct site_cache *site_cache_new(struct site_cache_limits limits, unsigned readers)
 {
     if (limits.entries > SIZE_MAX / sizeof(chain_link) / 2)
@@ -90,6 +103,7 @@ struct site_cache *site_cache_new(struct site_cache_limits limits, unsigned read
         return NULL;
     }
     site_reclaim_init(&cache->reclaim, cache->readers);
+    cache->ghost = site_ghost_new(limits, watch_again, cache);
     return cache;
 }
 
@@ -130,6 +144,25 @@ static struct site_cache_entry *walk(const struct site_cache *cache, uint64_t ha
     return entry;
 }
 
+/* Under the lock. */
+static void tell_ghost(struct site_cache *cache, struct site_cache_entry *entry)
+{
+    uint8_t untold = 0;
+    if (site_ghost_watches(cache->ghost, entry))
+        untold = !site_ghost_lookup(cache->ghost, entry, cache->totals.misses);
+    atomic_store_explicit(&entry->untold, untold, memory_order_relaxed);
+}
+
+/* Of an entry that was found: it may be out of the cache by now, which is no matter here. */
+static __attribute__((noinline)) void tell_ghost_of_hit(struct site_cache *cache,
+                                                        struct site_cache_entry *entry)
+{
+    lock_for_writing(cache);
+    if (atomic_load_explicit(&entry->untold, memory_order_relaxed))
+        tell_ghost(cache, entry);
+    unlock(cache);
+}
+
 /* Between the two locks the entry may be taken out, but not freed: the reader
  * has not been quiet since it found it. */
 static struct site_cache_entry *find_lru(struct site_cache *cache, uint64_t hash, struct span key)
@@ -143,6 +176,7 @@ static struct site_cache_entry *find_lru(struct site_cache *cache, uint64_t hash
     lock_for_writing(cache);
     if (entry->resident)
         site_eviction_touch(&cache->eviction, entry);
+    tell_ghost(cache, entry);
     unlock(cache);
     return entry;
 }
@@ -158,6 +192,9 @@ struct site_cache_entry *site_cache_find(struct site_cache_reader *reader, uint6
     /* A store only when it says something new keeps the line shared between cores. */
     if (entry != NULL && atomic_load_explicit(&entry->visited, memory_order_relaxed) == 0)
         atomic_store_explicit(&entry->visited, 1, memory_order_relaxed);
+    if (entry != NULL &&
+        __builtin_expect(atomic_load_explicit(&entry->untold, memory_order_relaxed), 0))
+        tell_ghost_of_hit(cache, entry);
     return entry;
 }
 
@@ -278,6 +315,7 @@ bool site_cache_insert(struct site_cache_reader *reader, struct site_cache_entry
     const bool admitted = admit(cache, entry);
     if (!admitted)
         cache->totals.refused++;
+    tell_ghost(cache, entry);
     unlock(cache);
     site_reclaim_free(collected);
     return admitted;
@@ -349,6 +387,7 @@ void site_cache_free(struct site_cache *cache)
         drop(cache, entry);
     site_reclaim_free(site_reclaim_collect_all(&cache->reclaim));
     CHECK(pthread_rwlock_destroy(&cache->lock) == 0);
+    site_ghost_free(cache->ghost);
     free(cache->buckets);
     free(cache->readers);
     free(cache);

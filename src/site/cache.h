@@ -40,6 +40,7 @@ struct site_cache_entry {
 
     _Atomic uint32_t references;
     _Atomic uint8_t visited;                  /* sieve: written by readers */
+    _Atomic uint8_t untold;                   /* sieve: site/ghost.h is to hear of its next use */
     bool resident;                            /* the rest: written under the cache's lock */
     _Atomic(struct site_cache_entry *) chain; /* next in the bucket; kept when taken out */
     struct site_cache_link {
@@ -126,6 +127,15 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
 void site_cache_hold(struct site_cache_entry *entry);
 void site_cache_release(struct site_cache_entry *entry);
 
+/* As many times the bytes as there are, for which misses are estimated. */
+enum site_cache_size {
+    SITE_CACHE_HALF,
+    SITE_CACHE_SAME,
+    SITE_CACHE_DOUBLE,
+    SITE_CACHE_QUADRUPLE,
+    SITE_CACHE_SIZES
+};
+
 /* What there is now, and what happened since site_cache_new. */
 struct site_cache_totals {
     size_t bytes, entries; /* resident */
@@ -134,5 +144,8 @@ struct site_cache_totals {
     uint64_t inserted;    /* replacements included */
     uint64_t evicted;     /* to make room; not what was replaced or removed */
     uint64_t refused;
+    /* Estimates, of which the differences count: so many more or fewer than with SITE_CACHE_SAME
+     * would have been missed. */
+    uint64_t misses[SITE_CACHE_SIZES];
 };
 struct site_cache_totals site_cache_totals(struct site_cache *cache);

@@ -83,6 +83,7 @@ struct stats_block {
 struct stats_generation {
     uint64_t number; /* 1: the first; 0: none here */
     uint64_t configuration;
+    uint64_t cache_bytes; /* room in the cache of each worker; 0: there is none */
     int64_t started_s;
     uint32_t workers, threads;
     char model[16];

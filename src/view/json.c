@@ -6,6 +6,7 @@
 #include "view/view.h"
 
 #include "log/escape.h"
+#include "view/advice.h"
 #include "view/verdict.h"
 
 #include <inttypes.h>
@@ -210,6 +211,24 @@ static void add_verdicts(struct list *list, const struct view *view)
     fputc(']', list->out);
 }
 
+static void add_advice(struct list *list, const struct view *view)
+{
+    static const char *const names[VIEW_SIZES] = { "half", "same", "double", "quadruple" };
+    struct view_advice advice = view_advice_of(view);
+    char text[VIEW_ADVICE_MAX];
+    view_advice_say(view, text);
+    struct list object = begin(list, "cache_advice", '{');
+    add_text(&object, "text", text);
+    for (unsigned i = 0; advice.known && i < VIEW_SIZES; i++) {
+        struct list size = begin(&object, names[i], '{');
+        add_number(&size, "cache_bytes", advice.cache_bytes[i]);
+        next(&size);
+        fprintf(list->out, "\"hit_ratio\":%.4f", advice.hit_ratio[i]);
+        fputc('}', list->out);
+    }
+    fputc('}', list->out);
+}
+
 static void add_processes(struct list *list, const struct view *view)
 {
     struct list processes = begin(list, "processes", '[');
@@ -272,6 +291,7 @@ void view_print_json(const struct view *view, FILE *out)
     add_generation(&top, view);
     add_reload(&top, s);
     add_counters(&top, s->counter);
+    add_advice(&top, view);
     add_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);
     add_by_status(&top, "unreadable_by_status", s, STATS_UNREADABLE_FIRST);
     struct list durations = begin(&top, "durations", '{');

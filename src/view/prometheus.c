@@ -4,6 +4,7 @@
  * which differ in what is said about a family before its samples and in the end. Names
  * are those of counters.def, with weir_ before and, for counters, _total behind.
  */
+#include "view/advice.h"
 #include "view/view.h"
 
 #include "base/span.h"
@@ -154,6 +155,18 @@ static void print_sites(const struct exposition *to, const struct stats_snapshot
     }
 }
 
+static void print_advice(const struct exposition *to, const struct view *view)
+{
+    static const char *const sizes[VIEW_SIZES] = { "0.5", "1", "2", "4" };
+    struct view_advice advice = view_advice_of(view);
+    if (!advice.known)
+        return;
+    print_help(to, "cache_hit_ratio", "", "gauge",
+               "Since the start; estimated for other sizes, which are multiples of cache-size.");
+    for (unsigned i = 0; i < VIEW_SIZES; i++)
+        fprintf(to->out, "weir_cache_hit_ratio{size=\"%s\"} %.4f\n", sizes[i], advice.hit_ratio[i]);
+}
+
 static void print_usage(const struct exposition *to, const struct view_usage *usage)
 {
     FILE *out = to->out;
@@ -191,6 +204,7 @@ static void print_all(const struct exposition *to, const struct view *view)
     print_by_status(to, s, "answers", "Answers by status.", STATS_STATUS_FIRST);
     print_by_status(to, s, "unreadable", "What could not be read as a request, by status.",
                     STATS_UNREADABLE_FIRST);
+    print_advice(to, view);
     print_sites(to, s);
     print_durations(to, s);
     if (s->running)

@@ -5,6 +5,8 @@
  */
 #include "view/rules.h"
 
+#include "view/advice.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -403,7 +405,10 @@ static bool cache_too_small(const struct view_window *w, struct view_verdict *ou
         "the cache answers %.0f %% of lookups, and gave up %" PRIu64 " entries in %.0f s",
         100 * part(hits, lookups), evictions, w->seconds);
     say(out->why, "what is asked for does not fit into it");
-    say(out->cure, "raise `cache-size` (or `cache-entries`)");
+    char advice[VIEW_ADVICE_MAX];
+    view_advice_say(w->view, advice);
+    say(out->cure, "raise `cache-size` if that pays (%s); or `cache-entries`, if there are as many",
+        advice);
     return true;
 }
 

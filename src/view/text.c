@@ -5,6 +5,7 @@
 #include "view/view.h"
 
 #include "log/escape.h"
+#include "view/advice.h"
 #include "view/verdict.h"
 
 #include <inttypes.h>
@@ -169,6 +170,15 @@ static void print_instance(const struct printer *p, const struct view *view)
         print_time(p, s->reload_failed ? "last reload, failed" : "last reload", s->reloaded_s);
 }
 
+static void print_advice(const struct printer *p, const struct view *view)
+{
+    char text[VIEW_ADVICE_MAX];
+    view_advice_say(view, text);
+    print_name(p, "cache-size");
+    fprintf(p->out, " %s", text);
+    print_sentence(p, "What another cache-size would do, estimated from a sample of the files.");
+}
+
 static void print_part(const struct printer *p, const char *label, const char *text)
 {
     char escaped[STATS_TEXT_MAX * 4];
@@ -202,6 +212,8 @@ void view_print_text(const struct view *view, bool explain, FILE *out)
         print_section(&p, s, (enum stats_section)i);
         if (i == STATS_SECTION_Server && s->running)
             print_usage(&p, &view->usage);
+        if (i == STATS_SECTION_Cache)
+            print_advice(&p, view);
         if (i == STATS_SECTION_Requests)
             print_statuses(&p, s);
     }

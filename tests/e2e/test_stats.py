@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -328,6 +329,69 @@ def test_the_last_minute_is_remembered(server: ServerFactory) -> None:
     assert {worker.pid for worker in running.workers()} <= set(processes)
     assert sum(each["requests"] for each in processes.values()) <= answers
     assert all(each["threads"] > 0 for each in processes.values())
+
+
+def ask_for_files(running: Server, count: int, files: int) -> Numbers:
+    """Requests of which some files get many, and most few; always the same ones."""
+    chooser = random.Random(4711)
+    weights = [1 / (number + 1) for number in range(files)]
+    chosen = chooser.choices(range(files), weights, k=count)
+    seen = Seen()
+    talk = Talk(running.address, seen)
+    for at in range(0, count, 4):
+        batch = chosen[at : at + 4]  # more at once would keep too much of the cache in use
+        talk.exchange(b"".join(ask(f"/{number}.bin") for number in batch), len(batch))
+    talk.close()
+    assert seen.statuses == {200: count}
+    return settled(running)
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+@pytest.mark.parametrize("policy", ["sieve", "lru"])
+def test_other_sizes_of_the_cache_do_what_is_said_of_them(
+    server: ServerFactory, site: Path, policy: str
+) -> None:
+    for number in range(300):
+        (site / f"{number}.bin").write_bytes(bytes(3000))
+    by_size = {
+        size: ask_for_files(
+            server("--cache-size", f"{size}K", "--cache-policy", policy, "--stats", "on"), 6000, 300
+        )
+        for size in (128, 256, 512, 4096)
+    }
+    for size, numbers in by_size.items():
+        counters = numbers["counters"]
+        advice = numbers["cache_advice"]
+        lookups = counters["cache_hits"] + counters["cache_misses"]
+        assert lookups == 6000
+        if size == 4096:
+            assert counters["cache_evictions"] == 0
+            assert advice == {"text": "nothing was ever given up: it is large enough"}
+            continue
+        assert advice["same"]["hit_ratio"] == pytest.approx(
+            counters["cache_hits"] / lookups, abs=1e-4
+        )
+        for name, other in (("half", size // 2), ("double", size * 2), ("quadruple", size * 4)):
+            assert advice[name]["cache_bytes"] == other * 1024
+            if other in by_size and other != 4096:
+                hits = by_size[other]["counters"]["cache_hits"]
+                assert advice[name]["hit_ratio"] == pytest.approx(hits / lookups, abs=0.03)
+        assert f"% with {size // 2}K" in advice["text"]
+    running = server("--cache-size", "128K", "--cache-policy", policy)
+    ask_for_files(running, 500, 300)
+    pid = str(running.master.pid)
+    numbers = read(running.master.pid)
+    (warning,) = (each for each in numbers["verdicts"] if each["rule"] == "cache-too-small")
+    assert numbers["cache_advice"]["text"] in warning["cure"]
+    assert numbers["cache_advice"]["text"] in weir_stats(pid).stdout
+    text = weir_stats("--prometheus", pid).stdout
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert [sample.labels["size"] for sample in families["weir_cache_hit_ratio"].samples] == [
+        "0.5",
+        "1",
+        "2",
+        "4",
+    ]
 
 
 # ---- the segment's life ----

@@ -405,6 +405,12 @@ static void a_cache_that_is_too_small_is_told(void **state)
     assert_null(verdict("cache-too-small"));
     now.counter[STATS_cache_evictions] = 1;
     assert_says(verdict("cache-too-small")->text, "89 %");
+    now.generations[1].cache_bytes = 64 << 20;
+    now.counter[STATS_cache_misses_half] = 40;
+    now.counter[STATS_cache_misses_same] = 20;
+    now.counter[STATS_cache_misses_double] = 15;
+    assert_says(verdict("cache-too-small")->cure,
+                "hit ratio now 89.0 %; about 69.0 % with 32M, 94.0 % with 128M, 100.0 % with 256M");
     now.counter[STATS_cache_hits] = 99;
     assert_null(verdict("cache-too-small"));
 }
