@@ -135,7 +135,7 @@ static void share(struct view_window *w, const struct view *before)
 {
     const struct view *view = w->view;
     double elapsed_ns =
-        before ? (double)rise(before->read_ns, view->read_ns)
+        before ? (double)rise(before->used_ns, view->used_ns)
                : (double)rise((uint64_t)w->serving->started_s, (uint64_t)view->read_s) * 1e9;
     if (!view->snapshot->running || elapsed_ns <= 0 || view->usage.cpus == 0)
         return;

@@ -50,13 +50,14 @@ static void begin(const char *model, unsigned workers, unsigned threads_each)
         .thread = threads,
         .usage = { .processes = 2, .files_most = 10, .files_limit = 100, .cpus = 8 },
         .read_ns = 200 * SECOND + SECOND / 5,
+        .used_ns = 200 * SECOND + SECOND / 5,
         .read_s = 1200,
     };
     before = view;
     before.snapshot = &earlier;
     before.process = processes_before;
     before.thread = threads_before;
-    before.read_ns = 200 * SECOND;
+    before.read_ns = before.used_ns = 200 * SECOND;
     add_process(MASTER, 1);
     if (view_works_in_threads(serving))
         for (unsigned i = 0; i < threads_each; i++) {
@@ -355,6 +356,19 @@ static void without_an_earlier_look_shares_are_since_the_start(void **state)
     assert_int_equal(view_verdicts(&view, NULL, found), 0);
 }
 
+/* A view may have taken what the machine says from the one before. */
+static void shares_are_of_the_time_between_looks_at_the_machine(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    processes[1].cpu_ns = 181 * SECOND / 1000;
+    assert_non_null(verdict("workers-saturated"));
+    view.read_ns += SECOND;
+    assert_non_null(verdict("workers-saturated"));
+    view.used_ns = before.used_ns;
+    assert_null(verdict("workers-saturated"));
+}
+
 static void one_worker_that_does_all_is_told(void **state)
 {
     (void)state;
@@ -437,6 +451,7 @@ int main(void)
         cmocka_unit_test(a_connection_for_each_request_is_told),
         cmocka_unit_test(workers_that_have_no_more_to_give_are_told),
         cmocka_unit_test(without_an_earlier_look_shares_are_since_the_start),
+        cmocka_unit_test(shares_are_of_the_time_between_looks_at_the_machine),
         cmocka_unit_test(one_worker_that_does_all_is_told),
         cmocka_unit_test(failures_are_told_but_not_twice),
         cmocka_unit_test(many_answers_of_4xx_are_told),
