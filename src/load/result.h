@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a run has measured. The engine fills it, and everything that is shown or
+ * written is made from it, so that no two forms of a result can differ.
+ *
+ * All times are nanoseconds. Durations are counted in buckets of
+ * LOAD_BITS bits (base/histogram.h): 3 digits from 1 us to 1 h and finer.
+ */
+#pragma once
+
+#include "load/plan.h"
+
+#include <stddef.h>
+
+enum { LOAD_BITS = 10 };
+
+/* Values above are counted as this: 1 h. */
+#define LOAD_LONGEST_NS (UINT64_C(3600) * 1000000000)
+
+/* Durations, with what buckets cannot tell exactly. `bucket` has histogram_buckets(
+ * LOAD_LONGEST_NS, LOAD_BITS) places. */
+struct load_durations {
+    uint64_t count;
+    uint64_t least_ns, most_ns; /* 0 when there are none */
+    double sum_ns, sum_squares;
+    uint64_t *bucket;
+};
+
+/* What can go wrong with a request, by phase. LOAD_ERROR(name, phase, sentence) */
+#define LOAD_ERRORS(LOAD_ERROR) \
+    LOAD_ERROR(connect_refused, connect, "The server refused the connection.") \
+    LOAD_ERROR(connect_unreachable, connect, "There is no way to the server.") \
+    LOAD_ERROR(connect_timeout, connect, "No connection within --connect-timeout.") \
+    LOAD_ERROR(connect_other, connect, "The connection could not be made.") \
+    LOAD_ERROR(no_descriptor, generator, "This process may open no more descriptors.") \
+    LOAD_ERROR(no_port, generator, "This address has no local port left to connect from.") \
+    LOAD_ERROR(send_reset, send, "The connection broke while a request was sent.") \
+    LOAD_ERROR(first_byte_timeout, response, "No first byte within --first-byte-timeout.") \
+    LOAD_ERROR(response_timeout, response, "Not answered whole within --response-timeout.") \
+    LOAD_ERROR(closed_before, response, "Closed without an answer, on a fresh connection.") \
+    LOAD_ERROR(reset_before, response, "Reset before an answer.") \
+    LOAD_ERROR(closed_amid, response, "Closed in the middle of an answer.") \
+    LOAD_ERROR(reset_amid, response, "Reset in the middle of an answer.") \
+    LOAD_ERROR(no_http, response, "What came is not HTTP/1.") \
+    LOAD_ERROR(bad_framing, response, "Lengths that contradict each other or cannot be read.") \
+    LOAD_ERROR(unexpected, response, "Bytes that belong to no answer.") \
+    LOAD_ERROR(wrong_length, verify, "A body of another length than the first one had.") \
+    LOAD_ERROR(wrong_body, verify, "Another body than the first one.")
+
+enum load_error {
+#define LOAD_ERROR(name, phase, sentence) LOAD_##name,
+    LOAD_ERRORS(LOAD_ERROR)
+#undef LOAD_ERROR
+        LOAD_ERROR_COUNT
+};
+
+enum { LOAD_STATUS_MAX = 600 };
+
+/* One second of a run, by when answers ended. */
+struct load_second {
+    uint64_t answers, errors, body_bytes;
+    uint64_t by_class[5];
+    uint64_t connects;
+    uint64_t p50_ns, p90_ns, p99_ns, most_ns; /* of the responses that ended in it */
+};
+
+/* One level of load, held. Warm-up is not in it. */
+struct load_outcome {
+    struct load_step step;
+    int64_t began_unix_ns;
+    uint64_t measured_ns;    /* what rates divide by */
+    uint64_t requests;       /* begun within it */
+    uint64_t answers;        /* whole ones, whatever the status */
+    uint64_t answers_reused; /* on a connection that had been answered before */
+    uint64_t reopened;       /* requests asked again as the server had closed an idle connection */
+    uint64_t redirects;      /* 3xx, not followed */
+    uint64_t status[LOAD_STATUS_MAX];
+    uint64_t error[LOAD_ERROR_COUNT];
+    uint64_t connects;
+    uint64_t received_bytes, sent_bytes, body_bytes; /* received: of answers, heads and bodies */
+    struct load_durations response; /* from the first byte handed to the kernel, to the last byte of
+                                       the answer */
+    struct load_durations intended; /* the same from when it should have begun; paced and open */
+    struct load_durations connect;
+    struct load_durations first_byte;
+    struct load_durations lag; /* how late the generator was with what was due: requests, timers */
+    double thought_ns;         /* sum of think times drawn, for the answers counted */
+    double user_ns;            /* users that could ask, times time: the N of Little's law */
+    uint64_t longest_gap_ns;   /* without an answer, all users together, while any was awaited */
+    uint64_t unsent;           /* open loop: due, and no user was free at the end */
+    uint64_t generator_user_ns, generator_system_ns;
+    uint64_t busiest_thread_ns;                /* CPU of the generator's thread that had most */
+    uint64_t server_user_ns, server_system_ns; /* of server_pid and its children */
+    size_t second_count;
+    struct load_second *seconds;
+};
+
+struct load_run {
+    const struct load_plan *plan;
+    const char *command_line;
+    bool interrupted; /* Ctrl-C: what there is */
+    size_t outcome_count;
+    struct load_outcome *outcomes;
+};
+
+/* ---- durations (load/durations.c) ---- */
+
+MUST_USE int load_durations_init(struct load_durations *durations); /* 0 or -ENOMEM */
+void load_durations_done(struct load_durations *durations);
+void load_durations_add(struct load_durations *durations, uint64_t ns);
+void load_durations_merge(struct load_durations *to, const struct load_durations *from);
+uint64_t load_durations_quantile_ns(const struct load_durations *durations, double part);
+double load_durations_mean_ns(const struct load_durations *durations);
+double load_durations_deviation_ns(const struct load_durations *durations); /* of the sample */
