@@ -3,28 +3,14 @@
  * What a run has measured. The engine fills it, and everything that is shown or
  * written is made from it, so that no two forms of a result can differ.
  *
- * All times are nanoseconds. Durations are counted in buckets of
- * LOAD_BITS bits (base/histogram.h): 3 digits from 1 us to 1 h and finer.
+ * All times are nanoseconds.
  */
 #pragma once
 
+#include "load/durations.h"
 #include "load/plan.h"
 
 #include <stddef.h>
-
-enum { LOAD_BITS = 10 };
-
-/* Values above are counted as this: 1 h. */
-#define LOAD_LONGEST_NS (UINT64_C(3600) * 1000000000)
-
-/* Durations, with what buckets cannot tell exactly. `bucket` has histogram_buckets(
- * LOAD_LONGEST_NS, LOAD_BITS) places. */
-struct load_durations {
-    uint64_t count;
-    uint64_t least_ns, most_ns; /* 0 when there are none */
-    double sum_ns, sum_squares;
-    uint64_t *bucket;
-};
 
 /* What can go wrong with a request, by phase. LOAD_ERROR(name, phase, sentence) */
 #define LOAD_ERRORS(LOAD_ERROR) \
@@ -66,7 +52,7 @@ struct load_second {
 
 /* One level of load, held. Warm-up is not in it. */
 struct load_outcome {
-    struct load_step step;
+    struct load_step step; /* of a shard: its own part */
     int64_t began_unix_ns;
     uint64_t measured_ns;    /* what rates divide by */
     uint64_t requests;       /* begun within it */
@@ -98,17 +84,10 @@ struct load_outcome {
 struct load_run {
     const struct load_plan *plan;
     const char *command_line;
-    bool interrupted; /* Ctrl-C: what there is */
+    bool interrupted;       /* Ctrl-C: what there is */
+    unsigned server_cpus;   /* that server_pid may run on; 0: not known */
+    unsigned merged;        /* runs that this one is merged from; 0: it is none such */
+    uint64_t start_skew_ns; /* of those: the first step's earliest beginning to its latest */
     size_t outcome_count;
     struct load_outcome *outcomes;
 };
-
-/* ---- durations (load/durations.c) ---- */
-
-MUST_USE int load_durations_init(struct load_durations *durations); /* 0 or -ENOMEM */
-void load_durations_done(struct load_durations *durations);
-void load_durations_add(struct load_durations *durations, uint64_t ns);
-void load_durations_merge(struct load_durations *to, const struct load_durations *from);
-uint64_t load_durations_quantile_ns(const struct load_durations *durations, double part);
-double load_durations_mean_ns(const struct load_durations *durations);
-double load_durations_deviation_ns(const struct load_durations *durations); /* of the sample */
