@@ -34,7 +34,8 @@ void load_durations_merge(struct load_durations *to, const struct load_durations
     to->sum_ns += from->sum_ns;
     to->sum_squares += from->sum_squares;
     for (size_t i = 0; i < buckets(); i++)
-        to->bucket[i] += from->bucket[i];
+        if (from->bucket[i] > 0) /* a page that was never written stays none */
+            to->bucket[i] += from->bucket[i];
 }
 
 uint64_t load_durations_quantile_ns(const struct load_durations *durations, double part)

@@ -86,6 +86,7 @@ struct load_run {
     const char *command_line;
     bool interrupted;       /* Ctrl-C: what there is */
     unsigned server_cpus;   /* that server_pid may run on; 0: not known */
+    uint64_t kin;           /* of a run read from a file: load_kin of its plan; else 0 */
     unsigned merged;        /* runs that this one is merged from; 0: it is none such */
     uint64_t start_skew_ns; /* of those: the first step's earliest beginning to its latest */
     size_t outcome_count;

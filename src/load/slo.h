@@ -3,11 +3,11 @@
  * Service level objectives: what a step has to reach, as somebody writes it,
  * `p99<10ms,errors<0.1%,throughput>1000,mean<=2ms`, and whether it has. Pure.
  *
- * Each is NAME OP LIMIT. Names: `p` with a percentage (p50, p99.9), `mean`, `max`:
+ * Each is NAME SIGN LIMIT. Names: `p` with a percentage (p50, p99.9), `mean`, `max`:
  * a duration with its unit, ns, us, ms, s or m; of paced and open loops that from when
  * the request should have begun. `errors`: the share of requests that failed, an
  * answer of status 400 or above being a failure, as 0.1% or 0.001. `throughput`:
- * successful answers a second. OP: < <= > >=.
+ * successful answers a second. SIGN: < <= > >=.
  */
 #pragma once
 
@@ -22,12 +22,12 @@ enum load_slo_of {
     LOAD_SLO_ERRORS,
     LOAD_SLO_THROUGHPUT
 };
-enum load_slo_operator { LOAD_SLO_BELOW, LOAD_SLO_AT_MOST, LOAD_SLO_ABOVE, LOAD_SLO_AT_LEAST };
+enum load_slo_order { LOAD_SLO_BELOW, LOAD_SLO_AT_MOST, LOAD_SLO_ABOVE, LOAD_SLO_AT_LEAST };
 
 struct load_slo {
     enum load_slo_of of;
     double part; /* of a quantile, 0 to 1 */
-    enum load_slo_operator operator;
+    enum load_slo_order order;
     double limit; /* nanoseconds, a share, or answers a second */
     char text[LOAD_SLO_TEXT_MAX];
 };
@@ -42,6 +42,7 @@ MUST_USE bool load_slos_parse(const char *text, struct load_slos *slos,
                               char ret_why[LOAD_SLO_WHY_MAX]);
 
 /* What a step has of it, in the unit of the limit. */
-double load_slo_value(const struct load_slo *slo, const struct load_outcome *outcome);
+double load_slo_value(const struct load_slo *slo, const struct load_run *run,
+                      const struct load_outcome *outcome);
 
-bool load_slo_met(const struct load_slo *slo, const struct load_outcome *outcome);
+bool load_slo_met(const struct load_slo *slo, double value);

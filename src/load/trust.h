@@ -41,6 +41,11 @@ struct load_derived {
 struct load_derived load_trust_derive(const struct load_run *run,
                                       const struct load_outcome *outcome);
 
+/* The durations that objectives are about: of closed loops those of the responses; of paced and
+ * open ones those from when the requests should have begun. Lent for as long as the outcome. */
+const struct load_durations *load_trust_response(const struct load_run *run,
+                                                 const struct load_outcome *outcome);
+
 /* ---- what speaks against them ---- */
 
 /* LOAD_DOUBT(name, whether it makes the step invalid, what to do about it) */
@@ -55,6 +60,7 @@ struct load_derived load_trust_derive(const struct load_run *run,
     LOAD_DOUBT(no_port, true, "Use keep-alive, more local addresses (--source), or ask for less.") \
     LOAD_DOUBT(unsent, true, "Use more --users; or the server is at its limit: ask for less.") \
     LOAD_DOUBT(skew, true, "Set the machines' clocks, and start later with --start-at.") \
+    LOAD_DOUBT(shards, true, "Merge all of them; if one has died, measure again.") \
     LOAD_DOUBT(few_for_slo, true, "Measure for longer.") \
     LOAD_DOUBT(few_answers, false, "Measure for longer to have them all.") \
     LOAD_DOUBT( \

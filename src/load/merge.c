@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/merge.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((format(printf, 3, 4))) static int blame(char *ret_why, const char *path,
+                                                       const char *format, ...)
+{
+    va_list arguments;
+    int len = snprintf(ret_why, LOAD_WHY_MAX, "%.*s: ", LOAD_WHY_MAX / 2, path);
+    va_start(arguments, format);
+    (void)vsnprintf(ret_why + len, LOAD_WHY_MAX - (size_t)len, format, arguments);
+    va_end(arguments);
+    return -EINVAL;
+}
+
+/* ---- do they belong together? ---- */
+
+/* Who is who among what has been merged. */
+struct member {
+    unsigned shard;
+    int64_t began_unix_ns;
+    uint64_t answers;
+    double sum_ns;
+};
+
+static struct member member_of(const struct load_read *read)
+{
+    const struct load_outcome *first = &read->run.outcomes[0];
+    return (struct member){ read->plan.shard, first->began_unix_ns, first->answers,
+                            first->response.sum_ns };
+}
+
+static int check(const struct load_read *sum, const struct load_read *part, const char *path,
+                 char *ret_why)
+{
+    if (part->run.merged > 0)
+        return blame(ret_why, path, "is merged already; merge the runs that it was made of");
+    if (part->run.kin != sum->run.kin)
+        return blame(ret_why, path, "asked for something else than the first file");
+    if (part->run.outcome_count != sum->run.outcome_count)
+        return blame(ret_why, path, "has %zu steps, the first file %zu", part->run.outcome_count,
+                     sum->run.outcome_count);
+    if (part->plan.shards != sum->plan.shards)
+        return blame(ret_why, path, "is one of %u shards, the first file one of %u",
+                     part->plan.shards, sum->plan.shards);
+    return 0;
+}
+
+static int check_new(const struct member *members, size_t count, const struct load_read *part,
+                     const char *path, char *ret_why)
+{
+    struct member one = member_of(part);
+    for (size_t i = 0; i < count; i++) {
+        const struct member *other = &members[i];
+        if (part->plan.shards > 1 && other->shard == one.shard)
+            return blame(ret_why, path, "is shard %u, which another file is, too", one.shard);
+        if (other->began_unix_ns == one.began_unix_ns && other->answers == one.answers &&
+            other->sum_ns == one.sum_ns)
+            return blame(ret_why, path, "is a run that another file is, too");
+    }
+    return 0;
+}
+
+/* ---- adding ---- */
+
+static void add_sum(uint64_t *to, uint64_t from)
+{
+    *to += from;
+}
+
+static void add_most(uint64_t *to, uint64_t from)
+{
+    *to = *to > from ? *to : from;
+}
+
+static void add_least(uint64_t *to, uint64_t from)
+{
+    *to = *to < from ? *to : from;
+}
+
+/* Both are of as many seconds. */
+static void add_seconds(struct load_outcome *to, const struct load_outcome *from)
+{
+    for (size_t i = 0; i < from->second_count; i++) {
+        struct load_second *sum = &to->seconds[i];
+        const struct load_second *second = &from->seconds[i];
+        sum->answers += second->answers;
+        sum->errors += second->errors;
+        sum->body_bytes += second->body_bytes;
+        sum->connects += second->connects;
+        for (unsigned class = 0; class < 5; class ++)
+            sum->by_class[class] += second->by_class[class];
+        add_most(&sum->most_ns, second->most_ns);
+    }
+}
+
+static int add_outcome(struct load_outcome *to, const struct load_outcome *from)
+{
+    if (from->second_count > to->second_count) {
+        struct load_second *longer =
+            reallocarray(to->seconds, from->second_count, sizeof(*to->seconds));
+        if (!longer)
+            return -ENOMEM;
+        memset(longer + to->second_count, 0,
+               (from->second_count - to->second_count) * sizeof(*longer));
+        to->seconds = longer;
+        to->second_count = from->second_count;
+    }
+    add_seconds(to, from);
+    to->step.users += from->step.users;
+    to->step.rate += from->step.rate;
+    to->user_ns += from->user_ns;
+    to->thought_ns += from->thought_ns;
+    for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
+        to->status[i] += from->status[i];
+    for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
+        to->error[i] += from->error[i];
+#define LOAD_COUNT(name, way) add_##way(&to->name, from->name);
+#include "load/counts.def"
+#undef LOAD_COUNT
+#define LOAD_DURATIONS(name) load_durations_merge(&to->name, &from->name);
+#include "load/counts.def"
+#undef LOAD_DURATIONS
+    return 0;
+}
+
+static int add_run(struct load_read *sum, const struct load_read *part)
+{
+    struct load_run *run = &sum->run;
+    run->interrupted = run->interrupted || part->run.interrupted;
+    if (run->server_cpus < part->run.server_cpus)
+        run->server_cpus = part->run.server_cpus;
+    sum->plan.threads += part->plan.threads;
+    for (size_t i = 0; i < run->outcome_count; i++) {
+        struct load_outcome *to = &run->outcomes[i];
+        const struct load_outcome *from = &part->run.outcomes[i];
+        int result = add_outcome(to, from);
+        if (result != 0)
+            return result;
+        /* Of the beginnings the earliest is kept, and how far any other is from it. */
+        int64_t apart_ns = from->began_unix_ns - to->began_unix_ns;
+        if (apart_ns < 0) {
+            to->began_unix_ns = from->began_unix_ns;
+            run->start_skew_ns += i == 0 ? (uint64_t)-apart_ns : 0;
+        } else if (i == 0) {
+            add_most(&run->start_skew_ns, (uint64_t)apart_ns);
+        }
+    }
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+static int add_file(struct load_read *sum, struct member *members, size_t count, const char *path,
+                    char *ret_why)
+{
+    struct load_read part;
+    char why[LOAD_WHY_MAX];
+    int result = load_read_file(path, &part, why);
+    if (result != 0) {
+        (void)blame(ret_why, path, "%s", why);
+        return result;
+    }
+    result = check(count > 0 ? sum : &part, &part, path, ret_why);
+    if (result == 0)
+        result = check_new(members, count, &part, path, ret_why);
+    if (result != 0) {
+        load_read_done(&part);
+        return result;
+    }
+    members[count] = member_of(&part);
+    if (count == 0) {
+        *sum = part;
+        sum->run.plan = &sum->plan;
+        sum->run.start_skew_ns = 0;
+        return 0;
+    }
+    result = add_run(sum, &part);
+    if (result != 0)
+        (void)blame(ret_why, path, "no memory");
+    load_read_done(&part);
+    return result;
+}
+
+int load_merge_files(const char *const *paths, size_t count, struct load_read *ret_read,
+                     char ret_why[LOAD_WHY_MAX])
+{
+    *ret_read = (struct load_read){ 0 };
+    struct member *members = calloc(count, sizeof(*members));
+    int result = members ? 0 : -ENOMEM;
+    if (result != 0)
+        (void)blame(ret_why, paths[0], "no memory");
+    for (size_t i = 0; i < count && result == 0; i++)
+        result = add_file(ret_read, members, i, paths[i], ret_why);
+    free(members);
+    if (result != 0) {
+        load_read_done(ret_read);
+        return result;
+    }
+    ret_read->run.merged = (unsigned)count;
+    ret_read->run.command_line = "";
+    ret_read->plan.shard = 0;
+    return 0;
+}

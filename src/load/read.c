@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/read.h"
+
+#include "load/hdr.h"
+#include "load/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Greater ones are none of ours, and sums of these do not wrap. */
+static const uint64_t number_max = UINT64_C(1) << 53;
+
+/* The first thing that is wrong is what is told. */
+struct reading {
+    int result;
+    char *why;
+};
+
+__attribute__((format(printf, 3, 4))) static void fail(struct reading *reading, int result,
+                                                       const char *format, ...)
+{
+    if (reading->result != 0)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(reading->why, LOAD_WHY_MAX, format, arguments);
+    va_end(arguments);
+    reading->result = result;
+}
+
+/* ---- members; when they are not what they should be it fails ---- */
+
+static json_t *take_object(struct reading *reading, const json_t *from, const char *name)
+{
+    json_t *value = json_object_get(from, name);
+    if (!json_is_object(value))
+        fail(reading, -EINVAL, "`%s` is no object", name);
+    return value;
+}
+
+static json_t *take_array(struct reading *reading, const json_t *from, const char *name,
+                          size_t most)
+{
+    json_t *value = json_object_get(from, name);
+    if (!json_is_array(value) || json_array_size(value) > most)
+        fail(reading, -EINVAL, "`%s` is no array of at most %zu", name, most);
+    return value;
+}
+
+static uint64_t take_number(struct reading *reading, const json_t *from, const char *name,
+                            uint64_t most)
+{
+    const json_t *value = json_object_get(from, name);
+    json_int_t number = json_integer_value(value);
+    if (json_is_integer(value) && number >= 0 && (uint64_t)number <= most)
+        return (uint64_t)number;
+    fail(reading, -EINVAL, "`%s` is no whole number from 0 to %" PRIu64, name, most);
+    return 0;
+}
+
+static double take_real(struct reading *reading, const json_t *from, const char *name)
+{
+    const json_t *value = json_object_get(from, name);
+    double number = json_number_value(value);
+    if (json_is_number(value) && isfinite(number) && number >= 0)
+        return number;
+    fail(reading, -EINVAL, "`%s` is no number from 0", name);
+    return 0;
+}
+
+static const char *take_text(struct reading *reading, const json_t *from, const char *name)
+{
+    const char *text = json_string_value(json_object_get(from, name));
+    if (!text)
+        fail(reading, -EINVAL, "`%s` is no text", name);
+    return text ? text : "";
+}
+
+static unsigned take_name(struct reading *reading, const json_t *from, const char *name,
+                          const char *const *names, unsigned count)
+{
+    const char *text = take_text(reading, from, name);
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(text, names[i]) == 0)
+            return i;
+    fail(reading, -EINVAL, "`%s` is unknown", name);
+    return 0;
+}
+
+/* ---- the plan ---- */
+
+static void read_targets(struct reading *reading, const json_t *from, struct load_plan *plan)
+{
+    const json_t *targets = take_array(reading, from, "targets", LOAD_TARGETS_MAX);
+    size_t count = json_array_size(targets);
+    plan->targets = calloc(count > 0 ? count : 1, sizeof(*plan->targets));
+    if (!plan->targets)
+        fail(reading, -ENOMEM, "no memory");
+    for (size_t i = 0; i < count && reading->result == 0; i++) {
+        const json_t *target = json_array_get(targets, i);
+        plan->targets[i].host = take_text(reading, target, "host");
+        plan->targets[i].path = take_text(reading, target, "path");
+        plan->targets[i].weight = take_real(reading, target, "weight");
+        plan->target_count++;
+    }
+}
+
+static void read_plan(struct reading *reading, const json_t *top, struct load_read *read)
+{
+    struct load_plan *plan = &read->plan;
+    const json_t *from = take_object(reading, top, "plan");
+    char *end;
+    const char *kin = take_text(reading, from, "kin");
+    errno = 0;
+    read->run.kin = strtoull(kin, &end, 16);
+    if (strlen(kin) != 16 || *end != '\0' || errno != 0 || read->run.kin == 0)
+        fail(reading, -EINVAL, "`kin` is no number of 16 hexadecimal digits");
+    read_targets(reading, from, plan);
+    plan->zipf = take_real(reading, from, "zipf");
+    plan->loop = (enum load_loop)take_name(reading, from, "loop", load_loop_names, LOAD_LOOPS);
+    plan->verify =
+        (enum load_verify)take_name(reading, from, "verify", load_verify_names, LOAD_VERIFIES);
+    const json_t *think = take_object(reading, from, "think");
+    plan->think.kind =
+        (enum load_think_kind)take_name(reading, think, "kind", load_think_names, LOAD_THINKS);
+    plan->think.low_ns = take_number(reading, think, "low_ns", number_max);
+    plan->think.high_ns = take_number(reading, think, "high_ns", number_max);
+    plan->threads = (unsigned)take_number(reading, from, "threads", LOAD_THREADS_MAX);
+    plan->shards = (unsigned)take_number(reading, from, "shards", UINT32_MAX);
+    plan->shard = (unsigned)take_number(reading, from, "shard", UINT32_MAX);
+#define LOAD_PLANNED(name) \
+    plan->name = (__typeof__(plan->name))take_number( \
+        reading, from, #name, sizeof(plan->name) < 8 ? UINT32_MAX : number_max);
+#include "load/counts.def"
+#undef LOAD_PLANNED
+}
+
+/* ---- a step ---- */
+
+/* What buckets say has to be what is said beside them. */
+static bool agrees(const struct load_durations *told, const struct load_durations *counted)
+{
+    double count = (double)told->count;
+    if (told->count != counted->count)
+        return false;
+    if (told->count == 0)
+        return told->sum_ns == 0 && told->sum_squares == 0;
+    return histogram_index(told->least_ns, LOAD_BITS) ==
+               histogram_index(counted->least_ns, LOAD_BITS) &&
+           histogram_index(told->most_ns, LOAD_BITS) ==
+               histogram_index(counted->most_ns, LOAD_BITS) &&
+           told->sum_ns >= (double)told->least_ns * count * (1 - 1e-9) &&
+           told->sum_ns <= (double)told->most_ns * count * (1 + 1e-9);
+}
+
+static void read_durations(struct reading *reading, const json_t *step, const char *name,
+                           struct load_durations *durations)
+{
+    const json_t *from = take_object(reading, step, name);
+    struct load_durations told = {
+        .count = take_number(reading, from, "count", number_max),
+        .least_ns = take_number(reading, from, "min_ns", LOAD_LONGEST_NS),
+        .most_ns = take_number(reading, from, "max_ns", LOAD_LONGEST_NS),
+        .sum_ns = take_real(reading, from, "sum_ns"),
+        .sum_squares = take_real(reading, from, "sum_squares_ns2"),
+    };
+    const char *blob = take_text(reading, from, "hdr_v2_ns");
+    if (reading->result != 0)
+        return;
+    if (load_durations_init(durations) != 0) {
+        fail(reading, -ENOMEM, "no memory");
+        return;
+    }
+    int result = load_hdr_decode(span_text(blob), durations);
+    if (result == -ENOMEM)
+        fail(reading, result, "no memory");
+    else if (result != 0)
+        fail(reading, result, "the histogram of `%s` is damaged", name);
+    else if (!agrees(&told, durations))
+        fail(reading, -EINVAL, "the histogram of `%s` is not what stands beside it", name);
+    told.bucket = durations->bucket;
+    *durations = told;
+}
+
+static void read_status(struct reading *reading, const json_t *step, struct load_outcome *outcome)
+{
+    json_t *from = take_object(reading, step, "status");
+    const char *code;
+    json_t *value;
+    json_object_foreach(from, code, value)
+    {
+        char *end;
+        unsigned long number = strtoul(code, &end, 10);
+        if (strlen(code) != 3 || end != code + 3 || number >= LOAD_STATUS_MAX)
+            fail(reading, -EINVAL, "`status` has a code that is none");
+        else
+            outcome->status[number] = take_number(reading, from, code, number_max);
+    }
+    const json_t *errors = take_object(reading, step, "errors");
+    for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
+        if (json_object_get(errors, load_errors[i].name))
+            outcome->error[i] = take_number(reading, errors, load_errors[i].name, number_max);
+}
+
+static void read_seconds(struct reading *reading, const json_t *step, struct load_outcome *outcome)
+{
+    const json_t *seconds = take_array(reading, step, "seconds", LOAD_FILE_MAX);
+    size_t count = json_array_size(seconds);
+    outcome->seconds = calloc(count > 0 ? count : 1, sizeof(*outcome->seconds));
+    if (!outcome->seconds)
+        fail(reading, -ENOMEM, "no memory");
+    for (size_t i = 0; i < count && reading->result == 0; i++) {
+        const json_t *from = json_array_get(seconds, i);
+        struct load_second *second = &outcome->seconds[outcome->second_count++];
+        second->answers = take_number(reading, from, "answers", number_max);
+        second->errors = take_number(reading, from, "errors", number_max);
+        second->body_bytes = take_number(reading, from, "body_bytes", number_max);
+        second->connects = take_number(reading, from, "connects", number_max);
+        second->most_ns = take_number(reading, from, "max_ns", number_max);
+        for (unsigned class = 0; class < 5; class ++) {
+            char name[4] = { (char)('1' + class), 'x', 'x', '\0' };
+            second->by_class[class] = take_number(reading, from, name, number_max);
+        }
+    }
+}
+
+static void read_step(struct reading *reading, const json_t *from, struct load_outcome *outcome)
+{
+    outcome->step.users = (unsigned)take_number(reading, from, "users", LOAD_USERS_MAX);
+    outcome->step.rate = take_real(reading, from, "rate_per_second");
+    outcome->began_unix_ns = (int64_t)take_number(reading, from, "began_unix_ns", INT64_MAX);
+    outcome->user_ns = take_real(reading, from, "user_ns");
+    outcome->thought_ns = take_real(reading, from, "thought_ns");
+#define LOAD_COUNT(name, way) outcome->name = take_number(reading, from, #name, number_max);
+#include "load/counts.def"
+#undef LOAD_COUNT
+#define LOAD_DURATIONS(name) read_durations(reading, from, #name, &outcome->name);
+#include "load/counts.def"
+#undef LOAD_DURATIONS
+    read_status(reading, from, outcome);
+    read_seconds(reading, from, outcome);
+}
+
+static void read_steps(struct reading *reading, const json_t *top, struct load_run *run)
+{
+    const json_t *steps = take_array(reading, top, "steps", LOAD_STEPS_MAX);
+    size_t count = json_array_size(steps);
+    run->outcomes = calloc(count > 0 ? count : 1, sizeof(*run->outcomes));
+    if (!run->outcomes)
+        fail(reading, -ENOMEM, "no memory");
+    if (count == 0)
+        fail(reading, -EINVAL, "it has no steps");
+    for (size_t i = 0; i < count && reading->result == 0; i++) {
+        run->outcome_count++;
+        read_step(reading, json_array_get(steps, i), &run->outcomes[i]);
+    }
+}
+
+/* ---- the file ---- */
+
+static void read_run(struct reading *reading, const json_t *top, struct load_read *read)
+{
+    struct load_run *run = &read->run;
+    const json_t *schema = json_object_get(top, "schema");
+    if (!json_is_integer(schema) || !json_object_get(top, "steps"))
+        fail(reading, -EINVAL, "it is no result of `weir load --json`");
+    else if (json_integer_value(schema) != LOAD_SCHEMA)
+        fail(reading, -EINVAL, "its schema is %" JSON_INTEGER_FORMAT "; this program reads %d",
+             json_integer_value(schema), LOAD_SCHEMA);
+    if (reading->result != 0)
+        return;
+    run->plan = &read->plan;
+    run->command_line = take_text(reading, top, "command_line");
+    run->interrupted = json_is_true(json_object_get(top, "interrupted"));
+    run->merged = (unsigned)take_number(reading, top, "merged_runs", UINT32_MAX);
+    run->start_skew_ns = take_number(reading, top, "start_skew_ns", number_max);
+    run->server_cpus = (unsigned)take_number(reading, top, "server_cpus", UINT32_MAX);
+    read_plan(reading, top, read);
+    read_steps(reading, top, run);
+}
+
+/* Gives all that is in the file, and its size. */
+static char *take_file(struct reading *reading, const char *path, size_t *ret_len)
+{
+    FILE *file = fopen(path, "re");
+    struct stat info;
+    char *text = NULL;
+    if (!file || fstat(fileno(file), &info) != 0)
+        fail(reading, -errno, "it cannot be read: %s", strerror(errno));
+    else if (!S_ISREG(info.st_mode))
+        fail(reading, -EINVAL, "it is no file");
+    else if (info.st_size > LOAD_FILE_MAX)
+        fail(reading, -EFBIG, "it is larger than %d MiB", LOAD_FILE_MAX >> 20);
+    else if (!(text = malloc((size_t)info.st_size + 1)))
+        fail(reading, -ENOMEM, "no memory");
+    else
+        *ret_len = fread(text, 1, (size_t)info.st_size, file);
+    if (text && ferror(file))
+        fail(reading, -EIO, "it cannot be read: %s", strerror(errno));
+    if (file)
+        (void)fclose(file);
+    return text;
+}
+
+int load_read_file(const char *path, struct load_read *ret_read, char ret_why[LOAD_WHY_MAX])
+{
+    struct reading reading = { 0, ret_why };
+    json_error_t error = { 0 };
+    size_t len = 0;
+    *ret_read = (struct load_read){ 0 };
+    char *text = take_file(&reading, path, &len);
+    json_t *top = reading.result == 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &error)
+                                      : NULL;
+    free(text);
+    if (!top)
+        fail(&reading, -EINVAL, "line %d: it is no JSON, or cut off", error.line);
+    ret_read->text = top;
+    if (top)
+        read_run(&reading, top, ret_read);
+    if (reading.result != 0)
+        load_read_done(ret_read);
+    return reading.result;
+}
+
+void load_read_done(struct load_read *read)
+{
+    for (size_t i = 0; i < read->run.outcome_count; i++) {
+        struct load_outcome *outcome = &read->run.outcomes[i];
+#define LOAD_DURATIONS(name) load_durations_done(&outcome->name);
+#include "load/counts.def"
+#undef LOAD_DURATIONS
+        free(outcome->seconds);
+    }
+    free(read->run.outcomes);
+    free(read->plan.targets);
+    json_decref(read->text);
+    *read = (struct load_read){ 0 };
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/slo.h"
+
+#include "base/span.h"
+#include "load/trust.h"
+
+#include <stdarg.h>
+
+/* Of what is wrong with `word`. */
+__attribute__((format(printf, 3, 4))) static bool wrong(char *ret_why, struct span word,
+                                                        const char *format, ...)
+{
+    va_list arguments;
+    int len = snprintf(ret_why, LOAD_SLO_WHY_MAX, "`%.*s`: ",
+                       (int)(word.len < LOAD_SLO_TEXT_MAX ? word.len : LOAD_SLO_TEXT_MAX), word.at);
+    va_start(arguments, format);
+    (void)vsnprintf(ret_why + len, LOAD_SLO_WHY_MAX - (size_t)len, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* Takes digits with at most one point among them from the front of `text`. */
+static bool take_decimal(struct span *text, double *ret_value)
+{
+    double value = 0, scale = 1;
+    bool any = false, point = false;
+    for (; text->len > 0; *text = span_skip(*text, 1)) {
+        char c = *text->at;
+        if (c == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (c < '0' || c > '9')
+            break;
+        any = true;
+        value = value * 10 + (c - '0');
+        scale *= point ? 10 : 1;
+    }
+    *ret_value = value / scale;
+    return any;
+}
+
+static bool parse_name(struct span name, struct span word, struct load_slo *slo, char *ret_why)
+{
+    static const struct {
+        struct span name;
+        enum load_slo_of of;
+    } names[] = {
+        { SPAN("mean"), LOAD_SLO_MEAN },
+        { SPAN("max"), LOAD_SLO_MAX },
+        { SPAN("errors"), LOAD_SLO_ERRORS },
+        { SPAN("throughput"), LOAD_SLO_THROUGHPUT },
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (span_equal(name, names[i].name)) {
+            slo->of = names[i].of;
+            return true;
+        }
+    struct span digits = span_skip(name, name.len > 0 ? 1 : 0);
+    double percent;
+    if (!span_starts(name, SPAN("p")) || !take_decimal(&digits, &percent) || digits.len > 0)
+        return wrong(ret_why, word,
+                     "begins with p50, p99.9 or the like, mean, max, errors or throughput");
+    if (percent <= 0 || percent >= 100)
+        return wrong(ret_why, word, "a percentile is above 0 and below 100");
+    slo->of = LOAD_SLO_QUANTILE;
+    slo->part = percent / 100;
+    return true;
+}
+
+static enum load_slo_order take_order(struct span *text)
+{
+    bool below = *text->at == '<';
+    bool equal = text->len > 1 && text->at[1] == '=';
+    *text = span_skip(*text, equal ? 2 : 1);
+    if (below)
+        return equal ? LOAD_SLO_AT_MOST : LOAD_SLO_BELOW;
+    return equal ? LOAD_SLO_AT_LEAST : LOAD_SLO_ABOVE;
+}
+
+/* What a limit of this kind may end with, and its size. */
+static bool unit_of(enum load_slo_of of, struct span name, double *ret_size)
+{
+    static const struct {
+        struct span name;
+        double size;
+    } times[] = {
+        { SPAN("ns"), 1 },  { SPAN("us"), 1e3 }, { SPAN("ms"), 1e6 },
+        { SPAN("s"), 1e9 }, { SPAN("m"), 60e9 },
+    };
+    if (of == LOAD_SLO_THROUGHPUT || of == LOAD_SLO_ERRORS) {
+        bool percent = of == LOAD_SLO_ERRORS && span_equal(name, SPAN("%"));
+        *ret_size = percent ? 0.01 : 1;
+        return percent || name.len == 0 ||
+               (of == LOAD_SLO_THROUGHPUT && span_equal(name, SPAN("/s")));
+    }
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (span_equal(name, times[i].name)) {
+            *ret_size = times[i].size;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_limit(struct span limit, struct span word, struct load_slo *slo, char *ret_why)
+{
+    double number, size;
+    if (!take_decimal(&limit, &number))
+        return wrong(ret_why, word, "has no number behind its sign");
+    if (unit_of(slo->of, limit, &size)) {
+        slo->limit = number * size;
+        return slo->of != LOAD_SLO_ERRORS || slo->limit <= 1 ||
+               wrong(ret_why, word, "is more than all; a share is 0.1%% or 0.001");
+    }
+    if (slo->of == LOAD_SLO_THROUGHPUT)
+        return wrong(ret_why, word, "is a number of answers a second, as in throughput>1000");
+    if (slo->of == LOAD_SLO_ERRORS)
+        return wrong(ret_why, word, "is a share, as in errors<0.1%%");
+    return wrong(ret_why, word, "is a time with its unit: ns, us, ms, s or m");
+}
+
+static bool parse_one(struct span word, struct load_slos *slos, char *ret_why)
+{
+    if (slos->count == LOAD_SLOS_MAX)
+        return wrong(ret_why, word, "more than %d objectives", LOAD_SLOS_MAX);
+    if (word.len >= LOAD_SLO_TEXT_MAX)
+        return wrong(ret_why, word, "is too long");
+    struct load_slo *slo = &slos->slo[slos->count];
+    *slo = (struct load_slo){ 0 };
+    memcpy(slo->text, word.at, word.len);
+    size_t name_len = strcspn(slo->text, "<>");
+    if (name_len == word.len)
+        return wrong(ret_why, word, "has no < <= > or >=, as in p99<10ms");
+    struct span rest = span_skip(word, name_len);
+    if (!parse_name(span_first(word, name_len), word, slo, ret_why))
+        return false;
+    slo->order = take_order(&rest);
+    if (!parse_limit(rest, word, slo, ret_why))
+        return false;
+    slos->count++;
+    return true;
+}
+
+static struct span trimmed(struct span word)
+{
+    while (word.len > 0 && *word.at == ' ')
+        word = span_skip(word, 1);
+    while (word.len > 0 && word.at[word.len - 1] == ' ')
+        word.len--;
+    return word;
+}
+
+bool load_slos_parse(const char *text, struct load_slos *slos, char ret_why[LOAD_SLO_WHY_MAX])
+{
+    for (;;) {
+        size_t len = strcspn(text, ",");
+        if (!parse_one(trimmed(span_of(text, len)), slos, ret_why))
+            return false;
+        if (text[len] == '\0')
+            return true;
+        text += len + 1;
+    }
+}
+
+double load_slo_value(const struct load_slo *slo, const struct load_run *run,
+                      const struct load_outcome *outcome)
+{
+    const struct load_durations *durations = load_trust_response(run, outcome);
+    switch (slo->of) {
+    case LOAD_SLO_QUANTILE:
+        return (double)load_durations_quantile_ns(durations, slo->part);
+    case LOAD_SLO_MEAN:
+        return load_durations_mean_ns(durations);
+    case LOAD_SLO_MAX:
+        return (double)durations->most_ns;
+    case LOAD_SLO_ERRORS:
+        return load_trust_derive(run, outcome).failed_share;
+    case LOAD_SLO_THROUGHPUT:
+        return load_trust_derive(run, outcome).throughput_per_s;
+    }
+    return 0;
+}
+
+bool load_slo_met(const struct load_slo *slo, double value)
+{
+    switch (slo->order) {
+    case LOAD_SLO_BELOW:
+        return value < slo->limit;
+    case LOAD_SLO_AT_MOST:
+        return value <= slo->limit;
+    case LOAD_SLO_ABOVE:
+        return value > slo->limit;
+    case LOAD_SLO_AT_LEAST:
+        return value >= slo->limit;
+    }
+    return false;
+}

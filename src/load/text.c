@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A report for people, 80 columns wide: of one step everything, of several a row each;
+ * then whether to believe it.
+ */
+#include "load/figure.h"
+#include "load/forms.h"
+#include "load/names.h"
+#include "log/escape.h"
+
+#include <inttypes.h>
+
+enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3, TARGET_MAX = 72, LINE_WIDTH = 80 };
+
+/* ---- what was asked ---- */
+
+/* What somebody typed, of any bytes and length, on a part of a line. */
+static void print_clean(FILE *out, const char *text, size_t room)
+{
+    char clean[TARGET_MAX + 1];
+    size_t most = room < TARGET_MAX ? room : TARGET_MAX;
+    size_t len = log_escape(clean, most, span_text(text), LOG_ESCAPE_TEXT);
+    fwrite(clean, 1, len, out);
+    if (log_escape(NULL, SIZE_MAX, span_text(text), LOG_ESCAPE_TEXT) > len)
+        fputs("...", out);
+}
+
+static void print_think(const struct load_think *think, FILE *out)
+{
+    static const char *const kinds[] = { "", "exponential, ", "uniform, " };
+    double mean_ns = ((double)think->low_ns + (double)think->high_ns) / 2;
+    if (think->high_ns == 0)
+        fputs(", no think time", out);
+    else
+        fprintf(out, ", think time %s%s%s", kinds[think->kind],
+                think->kind == LOAD_THINK_UNIFORM ? "mean " : "", load_figure_time(mean_ns).text);
+}
+
+static void print_loop(const struct load_plan *plan, FILE *out)
+{
+    switch (plan->loop) {
+    case LOAD_CLOSED:
+        fputs("Closed loop", out);
+        print_think(&plan->think, out);
+        break;
+    case LOAD_PACED:
+        fprintf(out, "Paced: each user asks once in %s",
+                load_figure_time((double)plan->pace_ns).text);
+        break;
+    case LOAD_OPEN:
+        fprintf(out, "Open loop, %s arrivals", plan->poisson ? "Poisson" : "evenly spaced");
+        break;
+    }
+    fputs(plan->keep_alive ? "; keep-alive" : "; a connection for each request", out);
+    if (plan->pipeline > 1)
+        fprintf(out, "; pipelines of %u", plan->pipeline);
+    fputc('\n', out);
+}
+
+static void print_asked(const struct load_run *run, FILE *out)
+{
+    const struct load_plan *plan = run->plan;
+    for (size_t i = 0; i < plan->target_count && i < SHOWN_TARGETS; i++) {
+        fputs("http://", out);
+        print_clean(out, plan->targets[i].host, TARGET_MAX / 2);
+        print_clean(out, plan->targets[i].path, TARGET_MAX / 2);
+        fputc('\n', out);
+    }
+    if (plan->target_count > SHOWN_TARGETS)
+        fprintf(out, "and %zu more\n", plan->target_count - SHOWN_TARGETS);
+    print_loop(plan, out);
+    if (run->merged > 0)
+        fprintf(out, "%u runs merged, which began %s apart\n", run->merged,
+                load_figure_time((double)run->start_skew_ns).text);
+    if (run->interrupted)
+        fputs("Interrupted: this is what there was until then\n", out);
+}
+
+/* ---- one step ---- */
+
+static void print_name(FILE *out, const char *name)
+{
+    fprintf(out, "  %-*s", NAME_WIDTH, name);
+}
+
+static void print_head(const struct load_report *report, size_t step, FILE *out)
+{
+    const struct load_outcome *outcome = &report->run->outcomes[step];
+    const struct load_derived *d = &report->derived[step];
+    fprintf(out, "\n%u user%s", outcome->step.users, outcome->step.users == 1 ? "" : "s");
+    if (report->run->plan->loop == LOAD_OPEN)
+        fprintf(out, ", %s requests a second asked", load_figure_number(outcome->step.rate).text);
+    fprintf(out, ", measured for %s\n\n", load_figure_time((double)outcome->measured_ns).text);
+    print_name(out, "average throughput");
+    fprintf(out, "%*s requests/s\n", COLUMN_WIDTH, load_figure_number(d->throughput_per_s).text);
+    print_name(out, "average response time");
+    fprintf(out, "%*s%s\n", COLUMN_WIDTH, load_figure_time(d->response_ns).text,
+            report->run->plan->loop == LOAD_CLOSED ? "  closed loop, uncorrected"
+                                                   : "  from when requests were sent");
+    print_name(out, "failed requests");
+    fprintf(out, "%*s  %" PRIu64 " of %" PRIu64 "\n", COLUMN_WIDTH,
+            load_figure_share(d->failed_share).text, d->errors + d->refusals,
+            d->errors + outcome->answers);
+}
+
+struct column {
+    const char *name;
+    const struct load_durations *durations;
+};
+
+enum { COLUMNS_MAX = 4 };
+
+static unsigned choose_columns(const struct load_report *report, const struct load_outcome *outcome,
+                               struct column *columns)
+{
+    unsigned count = 0;
+    if (report->run->plan->loop != LOAD_CLOSED)
+        columns[count++] = (struct column){ "from intended", &outcome->intended };
+    columns[count++] = (struct column){ "response", &outcome->response };
+    columns[count++] = (struct column){ "first byte", &outcome->first_byte };
+    columns[count++] = (struct column){ "connect", &outcome->connect };
+    return count;
+}
+
+static void print_row(FILE *out, const char *name, const struct column *columns, unsigned count,
+                      double (*value)(const struct load_durations *))
+{
+    print_name(out, name);
+    for (unsigned i = 0; i < count; i++)
+        fprintf(out, " %*s", COLUMN_WIDTH,
+                columns[i].durations->count > 0 ? load_figure_time(value(columns[i].durations)).text
+                                                : "-   ");
+    fputc('\n', out);
+}
+
+static double least_of(const struct load_durations *durations)
+{
+    return (double)durations->least_ns;
+}
+
+static double most_of(const struct load_durations *durations)
+{
+    return (double)durations->most_ns;
+}
+
+static void print_percentile(FILE *out, const struct load_shown *shown,
+                             const struct column *columns, unsigned count)
+{
+    print_name(out, shown->text);
+    for (unsigned i = 0; i < count; i++) {
+        const struct load_durations *durations = columns[i].durations;
+        double ns = (double)load_durations_quantile_ns(durations, shown->part);
+        fprintf(out, " %*s", COLUMN_WIDTH,
+                load_trust_carries(durations->count, shown->part) ? load_figure_time(ns).text
+                                                                  : "-   ");
+    }
+    fputc('\n', out);
+}
+
+static void print_durations(const struct load_report *report, const struct load_outcome *outcome,
+                            FILE *out)
+{
+    struct column columns[COLUMNS_MAX];
+    unsigned count = choose_columns(report, outcome, columns);
+    fputc('\n', out);
+    print_name(out, "");
+    for (unsigned i = 0; i < count; i++)
+        fprintf(out, " %*s", COLUMN_WIDTH, columns[i].name);
+    fputc('\n', out);
+    print_name(out, "counted");
+    for (unsigned i = 0; i < count; i++)
+        fprintf(out, " %*" PRIu64, COLUMN_WIDTH, columns[i].durations->count);
+    fputc('\n', out);
+    print_row(out, "mean", columns, count, load_durations_mean_ns);
+    print_row(out, "standard deviation", columns, count, load_durations_deviation_ns);
+    print_row(out, "min", columns, count, least_of);
+    for (unsigned i = 0; i < LOAD_SHOWN; i++)
+        print_percentile(out, &load_shown[i], columns, count);
+    print_row(out, "max", columns, count, most_of);
+}
+
+static void print_traffic(const struct load_outcome *outcome, const struct load_derived *d,
+                          FILE *out)
+{
+    uint64_t classes[5];
+    load_forms_classes(outcome, classes);
+    fputc('\n', out);
+    print_name(out, "answers");
+    for (unsigned i = 0; i < 5; i++)
+        if (classes[i] > 0)
+            fprintf(out, " %uxx: %" PRIu64, i + 1, classes[i]);
+    fprintf(out, "%s\n", outcome->answers == 0 ? " none" : "");
+    print_name(out, "received");
+    fprintf(
+        out, " %s (%s/s), bodies %s\n", load_figure_bytes((double)outcome->received_bytes).text,
+        load_figure_bytes(d->seconds > 0 ? (double)outcome->received_bytes / d->seconds : 0).text,
+        load_figure_bytes((double)outcome->body_bytes).text);
+    print_name(out, "connections");
+    fprintf(out, " %" PRIu64 " opened", outcome->connects);
+    if (outcome->reopened > 0)
+        fprintf(out, "; %" PRIu64 " requests sent again on a fresh one", outcome->reopened);
+    fputc('\n', out);
+}
+
+/* ---- errors, of one step or of all ---- */
+
+static void print_errors(const struct load_run *run, FILE *out)
+{
+    const char *phase = "";
+    for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++) {
+        uint64_t count = 0;
+        for (size_t step = 0; step < run->outcome_count; step++)
+            count += run->outcomes[step].error[i];
+        if (count == 0)
+            continue;
+        if (*phase == '\0')
+            fputs("\nErrors\n", out);
+        if (strcmp(phase, load_errors[i].phase) != 0)
+            fprintf(out, "  %s\n", load_errors[i].phase);
+        phase = load_errors[i].phase;
+        fprintf(out, "  %10" PRIu64 "  %s\n", count, load_errors[i].sentence);
+    }
+}
+
+/* ---- what it cost, and Little ---- */
+
+static void print_server(const struct load_run *run, const struct load_derived *d, FILE *out)
+{
+    if (!d->server)
+        return;
+    print_name(out, "server's CPU");
+    fprintf(out, " %s an answer (demand D), %s cores in use\n", load_figure_time(d->demand_ns).text,
+            load_figure_number(d->server_cores).text);
+    print_name(out, "saturation point N*");
+    fprintf(out, " %s users and %s answers/s for one core\n",
+            load_figure_number(d->saturation_one_core).text,
+            load_figure_number(d->one_core_per_s).text);
+    if (run->server_cpus > 1) {
+        print_name(out, "");
+        fprintf(out, " %s users for its %u\n", load_figure_number(d->saturation).text,
+                run->server_cpus);
+    }
+}
+
+static void print_generator(const struct load_outcome *outcome, const struct load_derived *d,
+                            FILE *out)
+{
+    print_name(out, "generator's CPU");
+    fprintf(out, " %s an answer, busiest thread %.0f %%\n",
+            load_figure_time(d->generator_cost_ns).text, d->busiest_share * 100);
+    if (outcome->lag.count > 0) {
+        print_name(out, "generator's lateness");
+        fprintf(out, " p99 %s, at most %s\n",
+                load_figure_time((double)load_durations_quantile_ns(&outcome->lag, 0.99)).text,
+                load_figure_time((double)outcome->lag.most_ns).text);
+    }
+    print_name(out, "Little's law");
+    if (d->little)
+        fprintf(out, " cycle N/X %s, R + Z + connecting explain %.2f %%\n",
+                load_figure_time(d->cycle_ns).text, (1 - d->hidden_share) * 100);
+    else
+        fputs(" says nothing here: not a closed loop of single requests\n", out);
+    print_name(out, "longest gap");
+    fprintf(out, " %s without an answer\n", load_figure_time((double)outcome->longest_gap_ns).text);
+}
+
+static void print_one(const struct load_report *report, FILE *out)
+{
+    const struct load_outcome *outcome = &report->run->outcomes[0];
+    const struct load_derived *d = &report->derived[0];
+    print_head(report, 0, out);
+    print_durations(report, outcome, out);
+    print_traffic(outcome, d, out);
+    print_server(report->run, d, out);
+    print_generator(outcome, d, out);
+}
+
+/* ---- several steps ---- */
+
+static void print_step(const struct load_report *report, size_t step, FILE *out)
+{
+    const struct load_outcome *outcome = &report->run->outcomes[step];
+    const struct load_derived *d = &report->derived[step];
+    const struct load_durations *durations = load_trust_response(report->run, outcome);
+    double p50_ns = (double)load_durations_quantile_ns(durations, 0.5);
+    double p99_ns = (double)load_durations_quantile_ns(durations, 0.99);
+    fprintf(out, "%7u %11s %9s %9s %9s %9s %8s %8s%s\n", outcome->step.users,
+            load_figure_number(d->throughput_per_s).text,
+            load_figure_time(load_durations_mean_ns(durations)).text,
+            durations->count > 0 ? load_figure_time(p50_ns).text : "-",
+            load_trust_carries(durations->count, 0.99) ? load_figure_time(p99_ns).text : "-",
+            load_figure_time((double)durations->most_ns).text,
+            load_figure_share(d->failed_share).text,
+            d->server ? load_figure_time(d->demand_ns).text : "-",
+            report->verdicts[step].invalid ? " !" : "");
+}
+
+static void print_steps(const struct load_report *report, FILE *out)
+{
+    fprintf(out, "\nResponse times %s\n\n",
+            report->run->plan->loop == LOAD_CLOSED ? "of a closed loop, uncorrected"
+                                                   : "from when requests should have begun");
+    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s\n", "users", "requests/s", "mean", "p50", "p99",
+            "max", "failed", "CPU/ans.");
+    for (size_t i = 0; i < report->run->outcome_count; i++)
+        print_step(report, i, out);
+}
+
+/* ---- whether to believe it ---- */
+
+/* A text in lines of at most LINE_WIDTH, all indented. */
+static void print_wrapped(FILE *out, const char *text, unsigned indent)
+{
+    size_t room = LINE_WIDTH - indent, left = strlen(text);
+    while (left > 0) {
+        size_t len = left;
+        if (left > room)
+            for (len = room; len > 0 && text[len] != ' ';)
+                len--;
+        len = len > 0 ? len : room < left ? room : left;
+        fprintf(out, "%*s%.*s\n", (int)indent, "", (int)len, text);
+        text += len;
+        left -= len;
+        while (left > 0 && *text == ' ') {
+            text++;
+            left--;
+        }
+    }
+}
+
+static void print_doubts(const struct load_report *report, size_t step, bool invalid, FILE *out)
+{
+    const struct load_verdict *verdict = &report->verdicts[step];
+    bool several = report->run->outcome_count > 1;
+    for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++) {
+        if (!verdict->doubted[i] || load_doubts[i].invalid != invalid)
+            continue;
+        if (several)
+            fprintf(out, "  Step %zu, %u users:\n", step + 1,
+                    report->run->outcomes[step].step.users);
+        print_wrapped(out, verdict->reason[i], several ? 4 : 2);
+        print_wrapped(out, load_doubts[i].cure, several ? 6 : 4);
+    }
+}
+
+/* Of a table's steps, notes would be many lines for little. */
+static void print_validity(const struct load_report *report, FILE *out)
+{
+    size_t invalid = 0, steps = report->run->outcome_count;
+    for (size_t i = 0; i < steps; i++)
+        invalid += report->verdicts[i].invalid ? 1 : 0;
+    if (invalid == 0 && steps > 0)
+        fputs("\nValid: the generator was not what limited this.\n", out);
+    else if (steps <= 1)
+        fputs("\nINVALID: this says more of the generator than of the server.\n", out);
+    else
+        fprintf(out, "\nINVALID: %zu of %zu steps, marked !\n", invalid, steps);
+    for (size_t i = 0; i < steps; i++)
+        print_doubts(report, i, true, out);
+    if (steps == 1)
+        print_doubts(report, 0, false, out);
+}
+
+static void print_slo(const struct load_report *report, const struct load_slo *slo, FILE *out)
+{
+    for (size_t i = 0; i < report->run->outcome_count; i++) {
+        double value = load_slo_value(slo, report->run, &report->run->outcomes[i]);
+        struct load_figure figure = slo->of == LOAD_SLO_ERRORS       ? load_figure_share(value)
+                                    : slo->of == LOAD_SLO_THROUGHPUT ? load_figure_number(value)
+                                                                     : load_figure_time(value);
+        fprintf(out, "  %-7s %-*s %s", load_slo_met(slo, value) ? "met" : "MISSED",
+                LOAD_SLO_TEXT_MAX, slo->text, figure.text);
+        if (report->run->outcome_count > 1)
+            fprintf(out, "  (%u users)", report->run->outcomes[i].step.users);
+        fputc('\n', out);
+    }
+}
+
+void load_forms_text(const struct load_report *report, FILE *out)
+{
+    print_asked(report->run, out);
+    if (report->run->outcome_count == 1)
+        print_one(report, out);
+    else
+        print_steps(report, out);
+    print_errors(report->run, out);
+    if (report->slos->count > 0)
+        fputs("\nObjectives\n", out);
+    for (unsigned i = 0; i < report->slos->count; i++)
+        print_slo(report, &report->slos->slo[i], out);
+    print_validity(report, out);
+}

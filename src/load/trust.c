@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/trust.h"
+
+#include "load/figure.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+/* Thresholds. What a law may be off by; what a thread may use of its CPU before it is
+ * late for others (k6 advises the same); what lateness is none. */
+static const double hidden_share_max = 0.02;
+static const double hidden_ns_least = 10e3; /* nobody asks again in less */
+static const double busiest_share_max = 0.80;
+static const double lag_share_max = 0.05;
+static const double lag_ns_least = 1e6;
+static const double unsent_share_max = 0.01;
+static const double gap_share_max = 0.01;
+static const double gap_medians_max = 10;
+static const double skew_ns_max = 50e6;
+
+const struct load_doubt_about load_doubts[LOAD_DOUBT_COUNT] = {
+#define LOAD_DOUBT(name, invalid, cure) { #name, invalid, cure },
+    LOAD_DOUBTS(LOAD_DOUBT)
+#undef LOAD_DOUBT
+};
+
+/* ---- what follows ---- */
+
+static double ratio(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+static void derive_errors(struct load_derived *d, const struct load_outcome *outcome)
+{
+    for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
+        d->errors += outcome->error[i];
+    for (unsigned i = 400; i < LOAD_STATUS_MAX; i++)
+        d->refusals += outcome->status[i];
+    d->failed_share =
+        ratio((double)(d->errors + d->refusals), (double)d->errors + (double)outcome->answers);
+}
+
+static void derive_cycle(struct load_derived *d, const struct load_run *run,
+                         const struct load_outcome *outcome)
+{
+    double answers = (double)outcome->answers;
+    d->response_ns = load_durations_mean_ns(&outcome->response);
+    d->think_ns = ratio(outcome->thought_ns, answers);
+    d->connect_ns = ratio(outcome->connect.sum_ns, answers);
+    d->users = ratio(outcome->user_ns, (double)outcome->measured_ns);
+    d->cycle_ns = ratio(outcome->user_ns, answers);
+    d->hidden_ns = d->cycle_ns - d->response_ns - d->think_ns - d->connect_ns;
+    d->hidden_share = ratio(d->hidden_ns, d->cycle_ns);
+    d->little = run->plan->loop == LOAD_CLOSED && run->plan->pipeline <= 1 && answers > 0;
+}
+
+static void derive_cpu(struct load_derived *d, const struct load_run *run,
+                       const struct load_outcome *outcome)
+{
+    double answers = (double)outcome->answers, measured_ns = (double)outcome->measured_ns;
+    double generator_ns = (double)(outcome->generator_user_ns + outcome->generator_system_ns);
+    double server_ns = (double)(outcome->server_user_ns + outcome->server_system_ns);
+    d->generator_cores = ratio(generator_ns, measured_ns);
+    d->generator_cost_ns = ratio(generator_ns, answers);
+    d->busiest_share = ratio((double)outcome->busiest_thread_ns, measured_ns);
+    d->server = server_ns > 0 && answers > 0;
+    if (!d->server)
+        return;
+    d->server_cores = ratio(server_ns, measured_ns);
+    d->demand_ns = server_ns / answers;
+    d->one_core_per_s = 1e9 / d->demand_ns;
+    d->saturation_one_core = (d->demand_ns + d->think_ns) / d->demand_ns;
+    d->saturation = run->server_cpus * d->saturation_one_core;
+}
+
+struct load_derived load_trust_derive(const struct load_run *run,
+                                      const struct load_outcome *outcome)
+{
+    struct load_derived d = { .seconds = (double)outcome->measured_ns / 1e9 };
+    derive_errors(&d, outcome);
+    d.answers_per_s = ratio((double)outcome->answers, d.seconds);
+    d.throughput_per_s = ratio((double)outcome->answers - (double)d.refusals, d.seconds);
+    derive_cycle(&d, run, outcome);
+    derive_cpu(&d, run, outcome);
+    return d;
+}
+
+const struct load_durations *load_trust_response(const struct load_run *run,
+                                                 const struct load_outcome *outcome)
+{
+    return run->plan->loop == LOAD_CLOSED ? &outcome->response : &outcome->intended;
+}
+
+bool load_trust_carries(uint64_t count, double part)
+{
+    return (double)count * (1 - part) >= 3 - 1e-6; /* 1 - 0.95 is about e^-3 */
+}
+
+/* ---- what speaks against it ---- */
+
+__attribute__((format(printf, 3, 4))) static void doubt(struct load_verdict *verdict,
+                                                        enum load_doubt which, const char *format,
+                                                        ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(verdict->reason[which], LOAD_REASON_MAX, format, arguments);
+    va_end(arguments);
+    verdict->doubted[which] = true;
+    verdict->invalid = verdict->invalid || load_doubts[which].invalid;
+}
+
+/* How far off Little's law may be: 2 %, and what users amid a cycle when counting begins and ends
+ * make uncertain, which is about the root of their number. */
+static bool little_fails(const struct load_derived *d, const struct load_outcome *outcome,
+                         double *ret_limit)
+{
+    *ret_limit = hidden_share_max + ratio(sqrt(d->users), (double)outcome->answers);
+    return d->little && fabs(d->hidden_share) > *ret_limit && fabs(d->hidden_ns) > hidden_ns_least;
+}
+
+static void judge_little(struct load_verdict *verdict, const struct load_derived *d,
+                         const struct load_outcome *outcome)
+{
+    double limit;
+    /* A request that failed took its user time, too, which no answer tells. */
+    if (!little_fails(d, outcome, &limit) || d->errors > 0)
+        return;
+    doubt(verdict, LOAD_DOUBT_little,
+          "Little's law: N/X is %s, but R + Z explains all but %s of it (%.1f %%; %.1f may be).",
+          load_figure_time(d->cycle_ns).text, load_figure_time(d->hidden_ns).text,
+          d->hidden_share * 100, limit * 100);
+}
+
+/* What lateness has to be small against: the time between a user's requests, or in an open loop
+ * what is told of a response. */
+static double lag_basis_ns(const struct load_run *run, const struct load_outcome *outcome,
+                           const struct load_derived *d)
+{
+    switch (run->plan->loop) {
+    case LOAD_CLOSED:
+        return d->cycle_ns;
+    case LOAD_PACED:
+        return (double)run->plan->pace_ns;
+    case LOAD_OPEN:
+        return (double)load_durations_quantile_ns(&outcome->intended, 0.99);
+    }
+    return 0;
+}
+
+static void judge_generator(struct load_verdict *verdict, const struct load_run *run,
+                            const struct load_outcome *outcome, const struct load_derived *d)
+{
+    if (d->busiest_share > busiest_share_max)
+        doubt(verdict, LOAD_DOUBT_generator_cpu,
+              "The generator's busiest thread used %.0f %% of a CPU; above %.0f %% it is late.",
+              d->busiest_share * 100, busiest_share_max * 100);
+    double lag_ns = (double)load_durations_quantile_ns(&outcome->lag, 0.99);
+    double basis_ns = lag_basis_ns(run, outcome, d);
+    if (lag_ns > lag_ns_least && lag_ns > lag_share_max * basis_ns)
+        doubt(verdict, LOAD_DOUBT_lag,
+              "Requests began up to %s late (p99), more than %.0f %% of the %s %s.",
+              load_figure_time(lag_ns).text, lag_share_max * 100, load_figure_time(basis_ns).text,
+              run->plan->loop == LOAD_OPEN ? "at p99" : "between a user's requests");
+    if (outcome->error[LOAD_no_descriptor] > 0)
+        doubt(verdict, LOAD_DOUBT_no_descriptor, "%llu requests found no descriptor left.",
+              (unsigned long long)outcome->error[LOAD_no_descriptor]);
+    if (outcome->error[LOAD_no_port] > 0)
+        doubt(verdict, LOAD_DOUBT_no_port, "%llu requests found no local port left.",
+              (unsigned long long)outcome->error[LOAD_no_port]);
+}
+
+static void judge_schedule(struct load_verdict *verdict, const struct load_run *run,
+                           const struct load_outcome *outcome)
+{
+    double due = (double)outcome->requests + (double)outcome->unsent;
+    if (run->plan->loop == LOAD_OPEN && (double)outcome->unsent > unsent_share_max * due)
+        doubt(verdict, LOAD_DOUBT_unsent,
+              "%llu of %.0f requests due were not sent: no user was free. Those would be the "
+              "slowest.",
+              (unsigned long long)outcome->unsent, due);
+    if (run->merged > 0 && run->merged < run->plan->shards)
+        doubt(verdict, LOAD_DOUBT_shards, "Only %u of %u shards are here.", run->merged,
+              run->plan->shards);
+    if (run->merged > 0 && (double)run->start_skew_ns > skew_ns_max)
+        doubt(verdict, LOAD_DOUBT_skew, "The runs merged began %s apart; %s may be.",
+              load_figure_time((double)run->start_skew_ns).text,
+              load_figure_time(skew_ns_max).text);
+}
+
+static void judge_gap(struct load_verdict *verdict, const struct load_run *run,
+                      const struct load_outcome *outcome)
+{
+    double gap_ns = (double)outcome->longest_gap_ns;
+    double median_ns = (double)load_durations_quantile_ns(&outcome->response, 0.5);
+    if (run->plan->loop == LOAD_CLOSED && gap_ns > gap_share_max * (double)outcome->measured_ns &&
+        gap_ns > gap_medians_max * median_ns)
+        doubt(verdict, LOAD_DOUBT_gap,
+              "For %s no answer came; the percentiles know one such request of each user.",
+              load_figure_time(gap_ns).text);
+}
+
+static void judge_counts(struct load_verdict *verdict, const struct load_run *run,
+                         const struct load_outcome *outcome, const struct load_slos *slos)
+{
+    uint64_t count = load_trust_response(run, outcome)->count;
+    for (unsigned i = 0; i < slos->count; i++) {
+        const struct load_slo *slo = &slos->slo[i];
+        if (slo->of == LOAD_SLO_QUANTILE && !load_trust_carries(count, slo->part))
+            doubt(verdict, LOAD_DOUBT_few_for_slo,
+                  "%llu answers cannot tell %s; that takes %.0f of them.",
+                  (unsigned long long)count, slo->text, ceil(3 / (1 - slo->part) - 1e-6));
+    }
+    if (!load_trust_carries(count, 0.9999))
+        doubt(verdict, LOAD_DOUBT_few_answers,
+              "%llu answers carry no percentile above p%.4g; those are left out.",
+              (unsigned long long)count, count > 3 ? floor(1e4 - 3e4 / (double)count) / 100 : 0.0);
+}
+
+void load_trust_judge(const struct load_run *run, const struct load_outcome *outcome,
+                      const struct load_slos *slos, struct load_verdict *ret_verdict)
+{
+    *ret_verdict = (struct load_verdict){ 0 };
+    struct load_derived d = load_trust_derive(run, outcome);
+    judge_generator(ret_verdict, run, outcome, &d);
+    judge_schedule(ret_verdict, run, outcome);
+    if (outcome->answers == 0) {
+        doubt(ret_verdict, LOAD_DOUBT_no_answers, "Not one request was answered.");
+        return;
+    }
+    judge_little(ret_verdict, &d, outcome);
+    judge_gap(ret_verdict, run, outcome);
+    judge_counts(ret_verdict, run, outcome, slos);
+}
