@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/read.h"
 
+#include "base/num.h"
 #include "load/hdr.h"
 #include "load/names.h"
 
@@ -116,11 +117,8 @@ static void read_plan(struct reading *reading, const json_t *top, struct load_re
 {
     struct load_plan *plan = &read->plan;
     const json_t *from = take_object(reading, top, "plan");
-    char *end;
-    const char *kin = take_text(reading, from, "kin");
-    errno = 0;
-    read->run.kin = strtoull(kin, &end, 16);
-    if (strlen(kin) != 16 || *end != '\0' || errno != 0 || read->run.kin == 0)
+    struct span kin = span_text(take_text(reading, from, "kin"));
+    if (kin.len != 16 || !num_parse_hex(kin, &read->run.kin) || read->run.kin == 0)
         fail(reading, -EINVAL, "`kin` is no number of 16 hexadecimal digits");
     read_targets(reading, from, plan);
     plan->zipf = take_real(reading, from, "zipf");
@@ -196,9 +194,9 @@ static void read_status(struct reading *reading, const json_t *step, struct load
     json_t *value;
     json_object_foreach(from, code, value)
     {
-        char *end;
-        unsigned long number = strtoul(code, &end, 10);
-        if (strlen(code) != 3 || end != code + 3 || number >= LOAD_STATUS_MAX)
+        uint64_t number;
+        if (strlen(code) != 3 || !num_parse_u64(span_text(code), &number) ||
+            number >= LOAD_STATUS_MAX)
             fail(reading, -EINVAL, "`status` has a code that is none");
         else
             outcome->status[number] = take_number(reading, from, code, number_max);
@@ -309,24 +307,32 @@ static char *take_file(struct reading *reading, const char *path, size_t *ret_le
     return text;
 }
 
-int load_read_file(const char *path, struct load_read *ret_read, char ret_why[LOAD_WHY_MAX])
+int load_read_text(struct span text, struct load_read *ret_read, char ret_why[LOAD_WHY_MAX])
 {
     struct reading reading = { 0, ret_why };
-    json_error_t error = { 0 };
-    size_t len = 0;
+    json_error_t error;
     *ret_read = (struct load_read){ 0 };
-    char *text = take_file(&reading, path, &len);
-    json_t *top = reading.result == 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &error)
-                                      : NULL;
-    free(text);
-    if (!top)
-        fail(&reading, -EINVAL, "line %d: it is no JSON, or cut off", error.line);
+    json_t *top = json_loadb(text.at, text.len, JSON_REJECT_DUPLICATES, &error);
     ret_read->text = top;
     if (top)
         read_run(&reading, top, ret_read);
+    else
+        fail(&reading, -EINVAL, "line %d: it is no JSON, or cut off", error.line);
     if (reading.result != 0)
         load_read_done(ret_read);
     return reading.result;
+}
+
+int load_read_file(const char *path, struct load_read *ret_read, char ret_why[LOAD_WHY_MAX])
+{
+    struct reading reading = { 0, ret_why };
+    size_t len = 0;
+    char *text = take_file(&reading, path, &len);
+    int result = reading.result;
+    if (result == 0)
+        result = load_read_text(span_of(text, len), ret_read, ret_why);
+    free(text);
+    return result;
 }
 
 void load_read_done(struct load_read *read)

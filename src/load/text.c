@@ -256,7 +256,7 @@ static void print_generator(const struct load_outcome *outcome, const struct loa
     }
     print_name(out, "Little's law");
     if (d->little)
-        fprintf(out, " cycle N/X %s, R + Z + connecting explain %.2f %%\n",
+        fprintf(out, " N/X is %s; R + Z + connecting explain %.2f %%\n",
                 load_figure_time(d->cycle_ns).text, (1 - d->hidden_share) * 100);
     else
         fputs(" says nothing here: not a closed loop of single requests\n", out);

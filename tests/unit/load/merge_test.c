@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs written as JSON, read again and merged: what comes back is what was there, parts
+ * are the whole, and files that do not fit are named.
+ */
+#include "load/merge.h"
+
+#include "load/print.h"
+#include "unit/load/fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <unistd.h>
+
+enum { PARTS = 3 };
+
+static const struct load_slos no_slos;
+static char folder[] = P_tmpdir "/weir-merge-XXXXXX";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+static const char *path_of(size_t part)
+{
+    static char paths[PARTS][64];
+    (void)snprintf(paths[part], sizeof(paths[part]), "%s/%zu", folder, part);
+    return paths[part];
+}
+
+static void put(const char *path, const char *text, size_t len)
+{
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, len, out), len);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Gives the JSON of a run. */
+static char *json_of(const struct load_run *run)
+{
+    struct load_report report;
+    const struct load_print how = { .form = LOAD_FORM_JSON };
+    const char *path;
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    assert_int_equal(load_report_init(&report, run, &no_slos), 0);
+    assert_int_equal(load_print(&report, &how, out, &path), 0);
+    load_report_done(&report);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void save(const struct load_run *run, const char *path)
+{
+    char *text = json_of(run);
+    put(path, text, strlen(text));
+    free(text);
+}
+
+/* One step of a busy life, everything in it different from zero. */
+static void fill(struct fixture *f, size_t step, uint64_t seed)
+{
+    struct load_outcome *outcome = &f->outcomes[step];
+    fixture_fill(outcome, seed);
+    outcome->status[200] -= 10;
+    outcome->status[404] += 7;
+    outcome->status[599] += 3;
+    for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
+        outcome->error[i] = i + seed;
+    outcome->redirects = 5;
+    outcome->reopened = 2;
+    outcome->answers_reused = 39000;
+    outcome->unsent = 1;
+    outcome->seconds[3] = (struct load_second){ 4, 3, 2, { 1, 2, 3, 4, 5 }, 9, 8, 7, 6, 5 };
+    load_durations_add(&outcome->connect, 12345 * seed);
+    load_durations_add(&outcome->intended, 54321 * seed);
+}
+
+static void same_outcome(const struct load_outcome *a, const struct load_outcome *b)
+{
+    assert_int_equal(a->step.users, b->step.users);
+#define LOAD_COUNT(name, way) assert_int_equal(a->name, b->name);
+#include "load/counts.def"
+#undef LOAD_COUNT
+#define LOAD_DURATIONS(name) \
+    assert_int_equal(a->name.count, b->name.count); \
+    assert_int_equal(a->name.least_ns, b->name.least_ns); \
+    assert_int_equal(a->name.most_ns, b->name.most_ns); \
+    assert_true(fabs(a->name.sum_ns - b->name.sum_ns) <= a->name.sum_ns * 1e-12); \
+    assert_true(fabs(a->name.sum_squares - b->name.sum_squares) <= a->name.sum_squares * 1e-12); \
+    assert_memory_equal(a->name.bucket, b->name.bucket, \
+                        histogram_buckets(LOAD_LONGEST_NS, LOAD_BITS) * sizeof(uint64_t));
+#include "load/counts.def"
+#undef LOAD_DURATIONS
+    assert_memory_equal(a->status, b->status, sizeof(a->status));
+    assert_memory_equal(a->error, b->error, sizeof(a->error));
+    assert_true(fabs(a->user_ns - b->user_ns) <= a->user_ns * 1e-12);
+    assert_true(fabs(a->thought_ns - b->thought_ns) <= a->thought_ns * 1e-12);
+    assert_int_equal(a->second_count, b->second_count);
+    for (size_t i = 0; i < a->second_count; i++) {
+        assert_int_equal(a->seconds[i].answers, b->seconds[i].answers);
+        assert_int_equal(a->seconds[i].errors, b->seconds[i].errors);
+        assert_int_equal(a->seconds[i].connects, b->seconds[i].connects);
+        assert_int_equal(a->seconds[i].most_ns, b->seconds[i].most_ns);
+        assert_memory_equal(a->seconds[i].by_class, b->seconds[i].by_class,
+                            sizeof(a->seconds[i].by_class));
+    }
+}
+
+static void what_is_written_is_read_again(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct load_read read;
+    char why[LOAD_WHY_MAX];
+    fixture_init(&f, 2);
+    fill(&f, 0, 1);
+    fill(&f, 1, 2);
+    f.plan.shard = 4;
+    f.plan.shards = 7;
+    f.plan.seed = UINT64_MAX;
+    f.plan.loop = LOAD_PACED;
+    f.plan.pace_ns = 1234567;
+    f.plan.think = (struct load_think){ LOAD_THINK_UNIFORM, 3, 4 };
+    f.run.command_line = "weir load 'http://\"\\\x01\xff/\xe2\x82\xac'";
+    char *text = json_of(&f.run);
+    assert_int_equal(load_read_text(span_text(text), &read, why), 0);
+    assert_int_equal(read.run.outcome_count, 2);
+    same_outcome(&f.outcomes[0], &read.run.outcomes[0]);
+    same_outcome(&f.outcomes[1], &read.run.outcomes[1]);
+    assert_string_equal(read.plan.targets[0].host, f.target.host);
+    assert_string_equal(read.plan.targets[0].path, f.target.path);
+    assert_int_equal(read.plan.loop, LOAD_PACED);
+    assert_int_equal(read.plan.think.kind, LOAD_THINK_UNIFORM);
+    assert_int_equal(read.plan.think.high_ns, 4);
+    assert_int_equal(read.plan.pace_ns, 1234567);
+    assert_int_equal(read.plan.shard, 4);
+    assert_int_equal(read.plan.shards, 7);
+    assert_true(read.plan.keep_alive);
+    assert_int_equal(read.run.server_cpus, 4);
+    assert_non_null(strstr(read.run.command_line, "\xe2\x82\xac"));
+    load_read_done(&read);
+    free(text);
+    fixture_done(&f);
+}
+
+static void parts_are_the_whole(void **state)
+{
+    (void)state;
+    static struct fixture part[PARTS], whole;
+    const char *paths[PARTS];
+    struct load_read merged;
+    char why[LOAD_WHY_MAX];
+    fixture_init(&whole, 1);
+    whole.outcomes[0].step.users = 0;
+    uint64_t random = 5;
+    for (unsigned i = 0; i < PARTS; i++) {
+        fixture_init(&part[i], 1);
+        part[i].plan.shard = i;
+        part[i].plan.shards = PARTS;
+        part[i].outcomes[0].began_unix_ns += (int64_t)((i + 2) % 3) * 20000000;
+        part[i].outcomes[0].step.users = 7 + i;
+        part[i].outcomes[0].busiest_thread_ns = 1000 * (i + 1);
+        part[i].outcomes[0].longest_gap_ns = 9000 - i;
+        part[i].outcomes[0].error[LOAD_closed_amid] = i;
+        whole.outcomes[0].step.users += 7 + i;
+        whole.outcomes[0].error[LOAD_closed_amid] += i;
+    }
+    whole.outcomes[0].busiest_thread_ns = 3000;
+    whole.outcomes[0].longest_gap_ns = 8998;
+    for (unsigned i = 0; i < 30000; i++) {
+        uint64_t ns = fixture_random(&random) % 100000000;
+        fixture_answer(&whole.outcomes[0], ns);
+        fixture_answer(&part[fixture_random(&random) % PARTS].outcomes[0], ns);
+    }
+    for (unsigned i = 0; i < PARTS; i++) /* seconds are told by when, not by how many */
+        for (unsigned k = 0; k < 10; k++)
+            part[i].outcomes[0].seconds[k].answers = part[i].outcomes[0].seconds[k].by_class[1] =
+                1000;
+    for (unsigned i = 0; i < PARTS; i++) {
+        paths[i] = path_of(i);
+        save(&part[i].run, paths[i]);
+    }
+    assert_int_equal(load_merge_files(paths, PARTS, &merged, why), 0);
+    same_outcome(&whole.outcomes[0], &merged.run.outcomes[0]);
+    assert_int_equal(merged.run.merged, PARTS);
+    assert_int_equal(merged.run.start_skew_ns, 40000000);
+    assert_int_equal(merged.run.outcomes[0].began_unix_ns, whole.outcomes[0].began_unix_ns);
+    assert_int_equal(merged.plan.threads, PARTS);
+    save(&merged.run, path_of(0));
+    load_read_done(&merged);
+    assert_int_equal(load_merge_files(paths, 1, &merged, why), -EINVAL);
+    assert_non_null(strstr(why, "is merged already"));
+    for (unsigned i = 0; i < PARTS; i++) {
+        assert_int_equal(unlink(paths[i]), 0);
+        fixture_done(&part[i]);
+    }
+    fixture_done(&whole);
+}
+
+/* Merges two runs, the second as it was made by `change`, and tells what was said. */
+static int merge_with(void (*change)(struct fixture *), char *why)
+{
+    static struct fixture a, b;
+    const char *const paths[] = { path_of(0), path_of(1) };
+    struct load_read merged;
+    fixture_init(&a, 1);
+    fixture_init(&b, 1);
+    a.plan.shards = b.plan.shards = 2;
+    b.plan.shard = 1;
+    fixture_answer(&a.outcomes[0], 1000);
+    fixture_answer(&b.outcomes[0], 2000);
+    change(&b);
+    save(&a.run, paths[0]);
+    save(&b.run, paths[1]);
+    int result = load_merge_files(paths, 2, &merged, why);
+    if (result == 0)
+        load_read_done(&merged);
+    else if (strstr(why, "no memory") == NULL)
+        assert_memory_equal(why, paths[1], strlen(paths[1]));
+    assert_int_equal(unlink(paths[0]) | unlink(paths[1]), 0);
+    fixture_done(&a);
+    fixture_done(&b);
+    return result;
+}
+
+static void another_machine(struct fixture *f)
+{
+    f->plan.threads = 7;
+    f->plan.seed = 99;
+    f->plan.server_pid = 0;
+    f->outcomes[0].step.users = 11;
+}
+
+static void another_path(struct fixture *f)
+{
+    f->target.path = "/other";
+}
+
+static void another_think_time(struct fixture *f)
+{
+    f->plan.think.high_ns++;
+}
+
+static void without_keep_alive(struct fixture *f)
+{
+    f->plan.keep_alive = false;
+}
+
+static void the_same_shard(struct fixture *f)
+{
+    f->plan.shard = 0;
+}
+
+static void of_other_shards(struct fixture *f)
+{
+    f->plan.shards = 3;
+}
+
+static void runs_have_to_belong_together(void **state)
+{
+    (void)state;
+    char why[LOAD_WHY_MAX];
+    assert_int_equal(merge_with(another_machine, why), 0);
+    static const struct row {
+        void (*change)(struct fixture *);
+        const char *why;
+    } rows[] = {
+        { another_path, "asked for something else than the first file" },
+        { another_think_time, "asked for something else than the first file" },
+        { without_keep_alive, "asked for something else than the first file" },
+        { the_same_shard, "is shard 0, which another file is, too" },
+        { of_other_shards, "is one of 3 shards, the first file one of 2" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(merge_with(rows[i].change, why), -EINVAL);
+        assert_non_null(strstr(why, rows[i].why));
+    }
+}
+
+static void one_run_is_not_merged_twice(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct load_read merged;
+    char why[LOAD_WHY_MAX];
+    const char *const paths[] = { path_of(0), path_of(0) };
+    fixture_init(&f, 1);
+    fixture_answer(&f.outcomes[0], 1000);
+    save(&f.run, paths[0]);
+    assert_int_equal(load_merge_files(paths, 2, &merged, why), -EINVAL);
+    assert_non_null(strstr(why, "is a run that another file is, too"));
+    assert_int_equal(unlink(paths[0]), 0);
+    fixture_done(&f);
+}
+
+static void damaged_files_are_named(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct load_read read;
+    char why[LOAD_WHY_MAX];
+    const char *const path = path_of(0);
+    fixture_init(&f, 1);
+    fill(&f, 0, 1);
+    char *text = json_of(&f.run);
+    for (size_t i = 0; i < strlen(text) - 1; i += 97) { /* cut off */
+        put(path, text, i);
+        assert_int_equal(load_merge_files(&path, 1, &read, why), -EINVAL);
+        assert_memory_equal(why, path, strlen(path));
+        assert_null(strchr(why, '\n'));
+    }
+    for (size_t i = 0; i < strlen(text); i += 31) { /* a digit or a letter is another */
+        char was = text[i];
+        text[i] = was == '7' ? '8' : '7';
+        if (load_read_text(span_text(text), &read, why) == 0)
+            load_read_done(&read);
+        text[i] = was;
+    }
+    free(text);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(load_merge_files(&path, 1, &read, why), -ENOENT);
+    assert_non_null(strstr(why, "No such file"));
+    const char *const directory = folder;
+    assert_int_equal(load_merge_files(&directory, 1, &read, why), -EINVAL);
+    assert_non_null(strstr(why, "it is no file"));
+    fixture_done(&f);
+}
+
+/* Replaces the first `what` in a good text and tells what is said about it. */
+static void refuses(const char *good, const char *what, const char *by, const char *wanted)
+{
+    char why[LOAD_WHY_MAX] = "";
+    struct load_read read;
+    const char *at = strstr(good, what);
+    assert_non_null(at);
+    size_t before = (size_t)(at - good);
+    char *bad = malloc(strlen(good) + strlen(by) + 1);
+    assert_non_null(bad);
+    memcpy(bad, good, before);
+    (void)sprintf(bad + before, "%s%s", by, at + strlen(what));
+    assert_int_equal(load_read_text(span_text(bad), &read, why), -EINVAL);
+    assert_string_equal(why, wanted);
+    free(bad);
+}
+
+static void what_contradicts_itself_is_refused(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    fixture_answer(&f.outcomes[0], 1000);
+    char *good = json_of(&f.run);
+    refuses(good, "{\"schema\":1", "{\"schema\":2", "its schema is 2; this program reads 1");
+    refuses(good, "\"schema\"", "\"scheme\"", "it is no result of `weir load --json`");
+    refuses(good, "\"requests\":1", "\"requests\":-1",
+            "`requests` is no whole number from 0 to 9007199254740992");
+    refuses(good, "\"requests\":1", "\"requests\":1.5",
+            "`requests` is no whole number from 0 to 9007199254740992");
+    refuses(good, "\"response\":{\"count\":1", "\"response\":{\"count\":2",
+            "the histogram of `response` is not what stands beside it");
+    refuses(good, "\"min_ns\":1000", "\"min_ns\":900",
+            "the histogram of `response` is not what stands beside it");
+    refuses(good, "\"sum_ns\":1000", "\"sum_ns\":1001",
+            "the histogram of `response` is not what stands beside it");
+    refuses(good, "HISTF", "HISTG", "the histogram of `response` is damaged");
+    refuses(good, "\"loop\":\"closed\"", "\"loop\":\"open\\u0007\"", "`loop` is unknown");
+    refuses(good, "\"200\":1", "\"700\":1", "`status` has a code that is none");
+    refuses(good, "\"200\":1", "\"20\":1", "`status` has a code that is none");
+    refuses(good, "\"kin\":\"", "\"kin\":\"x", "`kin` is no number of 16 hexadecimal digits");
+    free(good);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read_again),
+        cmocka_unit_test(parts_are_the_whole),
+        cmocka_unit_test(runs_have_to_belong_together),
+        cmocka_unit_test(one_run_is_not_merged_twice),
+        cmocka_unit_test(damaged_files_are_named),
+        cmocka_unit_test(what_contradicts_itself_is_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What people are shown, and how a run ends.
+ */
+#include "load/print.h"
+
+#include "load/figure.h"
+#include "unit/load/fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+static struct load_slos slos_of(const char *text)
+{
+    struct load_slos slos = { 0 };
+    char why[LOAD_SLO_WHY_MAX];
+    if (text)
+        assert_true(load_slos_parse(text, &slos, why));
+    return slos;
+}
+
+static enum load_conclusion conclude(const struct fixture *f, const char *slo_text)
+{
+    struct load_slos slos = slos_of(slo_text);
+    struct load_report report;
+    assert_int_equal(load_report_init(&report, &f->run, &slos), 0);
+    enum load_conclusion conclusion = report.conclusion;
+    load_report_done(&report);
+    return conclusion;
+}
+
+static void what_is_invalid_cannot_tell_whether_an_objective_is_met(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 2);
+    fixture_fill(&f.outcomes[0], 1);
+    fixture_fill(&f.outcomes[1], 2);
+    assert_int_equal(conclude(&f, NULL), LOAD_GOOD);
+    assert_int_equal(conclude(&f, "mean<10ms"), LOAD_GOOD);
+    assert_int_equal(conclude(&f, "mean<10ms,mean<1ms"), LOAD_SLO_MISSED);
+    f.outcomes[1].error[LOAD_no_port] = 1;
+    assert_int_equal(conclude(&f, NULL), LOAD_INVALID);
+    assert_int_equal(conclude(&f, "mean<1ms"), LOAD_INVALID);
+    f.run.outcome_count = 0;
+    assert_int_equal(conclude(&f, NULL), LOAD_INVALID);
+    f.run.outcome_count = 2;
+    fixture_done(&f);
+}
+
+/* One step that misses is enough. */
+static void all_steps_have_to_meet_it(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 2);
+    fixture_fill(&f.outcomes[0], 1);
+    fixture_fill(&f.outcomes[1], 2);
+    f.outcomes[1].error[LOAD_reset_amid] = 100;
+    assert_int_equal(conclude(&f, "errors<0.1%"), LOAD_SLO_MISSED);
+    assert_int_equal(conclude(&f, "errors<1%"), LOAD_GOOD);
+    fixture_done(&f);
+}
+
+static char *print(const struct fixture *f, enum load_form form, const char *slo_text)
+{
+    struct load_slos slos = slos_of(slo_text);
+    struct load_report report;
+    const struct load_print how = { .form = form };
+    const char *path;
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    assert_int_equal(load_report_init(&report, &f->run, &slos), 0);
+    assert_int_equal(load_print(&report, &how, out, &path), 0);
+    load_report_done(&report);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+/* Of text: no line is longer than a terminal is wide. */
+static void check_lines(const char *text)
+{
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        assert_true(len <= 80);
+        assert_int_equal(text[len], '\n');
+        text += len + 1;
+    }
+}
+
+static void has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("no `%s` in\n%s", part, text);
+}
+
+static void one_step_is_shown_whole(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    fixture_fill(&f.outcomes[0], 1);
+    f.outcomes[0].error[LOAD_reset_amid] = 2;
+    char *text = print(&f, LOAD_FORM_TEXT, "p99<10ms,mean<=1.5ms");
+    check_lines(text);
+    has(text, "40 users, measured for 10.0 s");
+    has(text, "average throughput              4000 requests/s");
+    has(text, "closed loop, uncorrected");
+    has(text, "\n  p99.99 ");
+    has(text, "2  Reset in the middle of an answer.");
+    has(text, "50.0 us an answer (demand D)");
+    has(text, "161.0 users and 20000 answers/s for one core");
+    has(text, "met     p99<10ms");
+    has(text, "MISSED  mean<=1.5ms");
+    has(text, "Valid:");
+    free(text);
+    fixture_done(&f);
+}
+
+static void an_invalid_run_says_why_and_what_to_do(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    fixture_fill(&f.outcomes[0], 1);
+    f.outcomes[0].busiest_thread_ns = 9000000000;
+    char *text = print(&f, LOAD_FORM_TEXT, NULL);
+    check_lines(text);
+    has(text, "INVALID:");
+    has(text, "busiest thread used 90 % of a CPU");
+    has(text, "Use more --threads");
+    assert_null(strstr(text, "Valid:"));
+    free(text);
+    fixture_done(&f);
+}
+
+static void several_steps_are_a_table(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 3);
+    for (unsigned i = 0; i < 3; i++)
+        fixture_fill(&f.outcomes[i], i + 1);
+    f.outcomes[2].longest_gap_ns = 2000000000;
+    f.outcomes[1].busiest_thread_ns = 9000000000;
+    char *text = print(&f, LOAD_FORM_TEXT, "p99.9<2.9999999999999999999ms");
+    check_lines(text);
+    has(text, "INVALID: 1 of 3 steps, marked !");
+    has(text, "Step 2, 40 users:");
+    has(text, " !\n");
+    free(text);
+    text = print(&f, LOAD_FORM_CSV, NULL);
+    unsigned lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    assert_int_equal(lines, 4);
+    free(text);
+    fixture_done(&f);
+}
+
+/* Nothing was measured: no number is made up, and no line of JSON is broken. */
+static void nothing_measured_is_shown_as_nothing(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    f.outcomes[0].measured_ns = 0;
+    char *text = print(&f, LOAD_FORM_TEXT, NULL);
+    check_lines(text);
+    has(text, "Not one request was answered.");
+    free(text);
+    for (unsigned form = LOAD_FORM_JSON; form <= LOAD_FORM_CSV; form++) {
+        text = print(&f, (enum load_form)form, NULL);
+        assert_null(strstr(text, "nan"));
+        assert_null(strstr(text, "inf"));
+        free(text);
+    }
+    fixture_done(&f);
+}
+
+static void intended_times_are_shown_where_there_are_some(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    fixture_fill(&f.outcomes[0], 1);
+    f.plan.loop = LOAD_OPEN;
+    f.outcomes[0].step.rate = 4000;
+    for (unsigned i = 0; i < 40000; i++)
+        load_durations_add(&f.outcomes[0].intended, 7000000);
+    char *text = print(&f, LOAD_FORM_TEXT, "mean<6ms");
+    check_lines(text);
+    has(text, "4000 requests a second asked");
+    has(text, "from intended     response");
+    has(text, "MISSED  mean<6ms                         7.00 ms");
+    free(text);
+    fixture_done(&f);
+}
+
+static void files_that_cannot_be_written_are_named(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct load_slos slos = { 0 };
+    struct load_report report;
+    const char *path = NULL;
+    fixture_init(&f, 1);
+    fixture_fill(&f.outcomes[0], 1);
+    assert_int_equal(load_report_init(&report, &f.run, &slos), 0);
+    FILE *full = fopen("/dev/full", "we");
+    FILE *none = fopen("/dev/null", "we");
+    assert_true(full && none);
+    struct load_print how = { .form = LOAD_FORM_JSON };
+    assert_int_equal(load_print(&report, &how, full, &path), -ENOSPC);
+    assert_string_equal(path, "standard output");
+    how.hgrm = "/dev/full";
+    assert_int_equal(load_print(&report, &how, none, &path), -ENOSPC);
+    assert_string_equal(path, "/dev/full");
+    how.hgrm = NULL;
+    how.ndjson = "/nonexistent/file";
+    assert_int_equal(load_print(&report, &how, none, &path), -ENOENT);
+    assert_string_equal(path, "/nonexistent/file");
+    (void)fclose(full);
+    (void)fclose(none);
+    load_report_done(&report);
+    fixture_done(&f);
+}
+
+static void each_step_has_a_histogram_file(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct load_slos slos = { 0 };
+    struct load_report report;
+    char folder[] = P_tmpdir "/weir.print-XXXXXX", path[64], made[2][64];
+    const char *failed;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(made[0], sizeof(made[0]), "%s/out.1.hgrm", folder);
+    (void)snprintf(made[1], sizeof(made[1]), "%s/out.2.hgrm", folder);
+    fixture_init(&f, 2);
+    fixture_fill(&f.outcomes[0], 1);
+    assert_int_equal(load_report_init(&report, &f.run, &slos), 0);
+    FILE *none = fopen("/dev/null", "we");
+    assert_non_null(none);
+    (void)snprintf(path, sizeof(path), "%s/out.hgrm", folder);
+    struct load_print how = { .hgrm = path };
+    assert_int_equal(load_print(&report, &how, none, &failed), 0);
+    assert_int_equal(unlink(made[0]) | unlink(made[1]), 0);
+    path[strlen(path) - 5] = '\0'; /* without an ending, in a folder that has one */
+    made[0][strlen(made[0]) - 5] = made[1][strlen(made[1]) - 5] = '\0';
+    assert_int_equal(load_print(&report, &how, none, &failed), 0);
+    assert_int_equal(unlink(made[0]) | unlink(made[1]) | rmdir(folder), 0);
+    (void)fclose(none);
+    load_report_done(&report);
+    fixture_done(&f);
+}
+
+static void figures_have_three_digits_and_a_unit(void **state)
+{
+    (void)state;
+    assert_string_equal(load_figure_time(0).text, "0.00 us");
+    assert_string_equal(load_figure_time(1234).text, "1.23 us");
+    assert_string_equal(load_figure_time(999400).text, "999 us");
+    assert_string_equal(load_figure_time(999600).text, "1.00 ms");
+    assert_string_equal(load_figure_time(12345678).text, "12.3 ms");
+    assert_string_equal(load_figure_time(3600e9).text, "3600 s");
+    assert_string_equal(load_figure_time(-5e6).text, "-5.00 ms");
+    assert_string_equal(load_figure_bytes(0).text, "0 B");
+    assert_string_equal(load_figure_bytes(1023).text, "1023 B");
+    assert_string_equal(load_figure_bytes(1536).text, "1.50 KiB");
+    assert_string_equal(load_figure_bytes(5e12).text, "4657 GiB");
+    assert_string_equal(load_figure_share(0).text, "0.00 %");
+    assert_string_equal(load_figure_share(0.0001).text, "0.0100 %");
+    assert_string_equal(load_figure_share(1).text, "100.00 %");
+    assert_string_equal(load_figure_number(23507.1).text, "23507");
+    assert_string_equal(load_figure_number(12.34).text, "12.3");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_invalid_cannot_tell_whether_an_objective_is_met),
+        cmocka_unit_test(all_steps_have_to_meet_it),
+        cmocka_unit_test(one_step_is_shown_whole),
+        cmocka_unit_test(an_invalid_run_says_why_and_what_to_do),
+        cmocka_unit_test(several_steps_are_a_table),
+        cmocka_unit_test(nothing_measured_is_shown_as_nothing),
+        cmocka_unit_test(intended_times_are_shown_where_there_are_some),
+        cmocka_unit_test(files_that_cannot_be_written_are_named),
+        cmocka_unit_test(each_step_has_a_histogram_file),
+        cmocka_unit_test(figures_have_three_digits_and_a_unit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is derived of counts, and every doubt: when it begins, and that it does not
+ * begin a little earlier.
+ */
+#include "load/trust.h"
+
+#include "unit/load/fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#define NEAR(a, b) assert_true(fabs((a) - (b)) <= fabs(b) * 1e-9)
+
+static const struct load_slos no_slos;
+
+static struct load_verdict judge(const struct fixture *f)
+{
+    struct load_verdict verdict;
+    load_trust_judge(&f->run, &f->outcomes[0], &no_slos, &verdict);
+    return verdict;
+}
+
+/* Whether this doubt is the only one; it says so in words, and is invalid if it should be. */
+static bool doubts_only(const struct fixture *f, enum load_doubt which)
+{
+    struct load_verdict verdict = judge(f);
+    bool only = true;
+    for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++) {
+        only = only && verdict.doubted[i] == (i == which);
+        assert_true(verdict.doubted[i] == (strlen(verdict.reason[i]) > 0));
+        assert_true(strlen(verdict.reason[i]) < LOAD_REASON_MAX - 1);
+    }
+    assert_true(!only || verdict.invalid == load_doubts[which].invalid);
+    return only;
+}
+
+static bool doubts_none(const struct fixture *f)
+{
+    struct load_verdict verdict = judge(f);
+    for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++)
+        if (verdict.doubted[i])
+            return false;
+    return !verdict.invalid;
+}
+
+static struct fixture *fresh(void)
+{
+    static struct fixture f;
+    fixture_init(&f, 1);
+    fixture_fill(&f.outcomes[0], 1);
+    return &f;
+}
+
+static void a_good_step_is_not_doubted(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    assert_true(doubts_none(f));
+    fixture_done(f);
+}
+
+static void averages_are_those_of_the_definitions(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    outcome->status[200] -= 1000;
+    outcome->status[404] = 900;
+    outcome->status[500] = 100;
+    outcome->error[LOAD_connect_refused] = 9000;
+    outcome->error[LOAD_wrong_body] = 1000;
+    struct load_derived d = load_trust_derive(&f->run, outcome);
+    NEAR(d.seconds, 10.0);
+    NEAR(d.answers_per_s, 4000.0);
+    NEAR(d.throughput_per_s, 3900.0);
+    NEAR(d.response_ns, outcome->response.sum_ns / 40000);
+    assert_int_equal(d.errors, 10000);
+    assert_int_equal(d.refusals, 1000);
+    NEAR(d.failed_share, 11000.0 / 50000);
+    NEAR(d.think_ns, 8e6);
+    NEAR(d.users * 10e9, outcome->user_ns);
+    fixture_done(f);
+}
+
+/* 40 ms of thinking and 42 us of CPU: 953 users ask for all that one core can do. */
+static void saturation_follows_from_demand(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    outcome->thought_ns = 40e6 * 40000;
+    outcome->server_user_ns = UINT64_C(80) * 10000000;
+    outcome->server_system_ns = UINT64_C(88) * 10000000;
+    struct load_derived d = load_trust_derive(&f->run, outcome);
+    assert_true(d.server);
+    NEAR(d.demand_ns, 42e3);
+    NEAR(d.server_cores, 0.168);
+    NEAR(d.one_core_per_s, 1e9 / 42e3);
+    NEAR(d.saturation_one_core, (42e3 + 40e6) / 42e3);
+    NEAR(d.saturation, 4 * (42e3 + 40e6) / 42e3);
+    outcome->server_user_ns = outcome->server_system_ns = 0;
+    assert_false(load_trust_derive(&f->run, outcome).server);
+    fixture_done(f);
+}
+
+static void time_that_nothing_explains_is_doubted(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    double explained = outcome->user_ns;
+    /* 2 % may be hidden, and the root of 40 users in 40,000 answers. */
+    double limit = 0.02 + sqrt(explained / (1 - 0.02) / 10e9) / 40000;
+    outcome->user_ns = explained / (1 - limit + 1e-5);
+    assert_true(doubts_none(f));
+    outcome->user_ns = explained / (1 - limit - 1e-5);
+    assert_true(doubts_only(f, LOAD_DOUBT_little));
+    outcome->user_ns = explained / (1 + limit + 1e-4);
+    assert_true(doubts_only(f, LOAD_DOUBT_little));
+    outcome->user_ns = explained * 1.5;
+    outcome->connect.sum_ns = explained * 0.5;
+    assert_true(doubts_none(f));
+    outcome->connect.sum_ns = 0;
+    outcome->error[LOAD_response_timeout] = 1; /* where the time is, no answer tells */
+    assert_true(doubts_none(f));
+    outcome->error[LOAD_response_timeout] = 0;
+    f->plan.pipeline = 2;
+    assert_true(doubts_none(f));
+    assert_false(load_trust_derive(&f->run, outcome).little);
+    fixture_done(f);
+}
+
+/* What a generator needs to look at an answer is no fault of it, however short the cycle. */
+static void a_few_microseconds_are_not_hidden(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    struct load_outcome *outcome = &f.outcomes[0];
+    for (unsigned i = 0; i < 50000; i++)
+        fixture_answer(outcome, 50000);
+    outcome->thought_ns = 0;
+    outcome->user_ns = 50000 * 59.9e3;
+    assert_true(doubts_none(&f));
+    outcome->user_ns = 50000 * 60.1e3;
+    assert_true(doubts_only(&f, LOAD_DOUBT_little));
+    fixture_done(&f);
+}
+
+static void a_busy_thread_is_doubted(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    f->outcomes[0].busiest_thread_ns = UINT64_C(8000000000);
+    assert_true(doubts_none(f));
+    f->outcomes[0].busiest_thread_ns = UINT64_C(8000000001);
+    assert_true(doubts_only(f, LOAD_DOUBT_generator_cpu));
+    fixture_done(f);
+}
+
+static void set_lag(struct load_outcome *outcome, uint64_t ns)
+{
+    load_durations_done(&outcome->lag);
+    assert_int_equal(load_durations_init(&outcome->lag), 0);
+    for (unsigned i = 0; i < 1000; i++)
+        load_durations_add(&outcome->lag, ns);
+}
+
+static void lateness_is_measured_by_the_cycle(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    set_lag(outcome, 1000000); /* 10 % of the cycle, but that is 1 ms */
+    assert_true(doubts_none(f));
+    set_lag(outcome, 1010000);
+    assert_true(doubts_only(f, LOAD_DOUBT_lag));
+    f->plan.loop = LOAD_PACED;
+    for (unsigned i = 0; i < 40000; i++)
+        load_durations_add(&outcome->intended, 40000000);
+    f->plan.pace_ns = 100000000;
+    set_lag(outcome, 5000000);
+    assert_true(doubts_none(f));
+    set_lag(outcome, 5010000);
+    assert_true(doubts_only(f, LOAD_DOUBT_lag));
+    f->plan.loop = LOAD_OPEN;
+    set_lag(outcome, 2000000); /* of a p99 of 40 ms */
+    assert_true(doubts_none(f));
+    set_lag(outcome, 2010000);
+    assert_true(doubts_only(f, LOAD_DOUBT_lag));
+    fixture_done(f);
+}
+
+static void what_runs_out_is_doubted(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    f->outcomes[0].error[LOAD_no_descriptor] = 1;
+    assert_true(doubts_only(f, LOAD_DOUBT_no_descriptor));
+    f->outcomes[0].error[LOAD_no_descriptor] = 0;
+    f->outcomes[0].error[LOAD_no_port] = 1;
+    assert_true(doubts_only(f, LOAD_DOUBT_no_port));
+    f->outcomes[0].error[LOAD_no_port] = 0;
+    f->outcomes[0].error[LOAD_connect_refused] = 20000; /* the server's doing */
+    assert_true(doubts_none(f));
+    fixture_done(f);
+}
+
+static void requests_that_were_not_sent_are_doubted(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    outcome->requests = 39600;
+    outcome->unsent = 400;
+    f->plan.loop = LOAD_OPEN;
+    for (unsigned i = 0; i < 40000; i++)
+        load_durations_add(&outcome->intended, 40000000);
+    assert_true(doubts_none(f));
+    outcome->unsent = 401;
+    assert_true(doubts_only(f, LOAD_DOUBT_unsent));
+    fixture_done(f);
+}
+
+static void runs_that_did_not_begin_together_are_doubted(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    f->run.start_skew_ns = 50000001;
+    assert_true(doubts_none(f));
+    f->run.merged = 2;
+    assert_true(doubts_only(f, LOAD_DOUBT_skew));
+    f->run.start_skew_ns = 50000000;
+    assert_true(doubts_none(f));
+    f->plan.shards = 2;
+    assert_true(doubts_none(f));
+    f->plan.shards = 3;
+    assert_true(doubts_only(f, LOAD_DOUBT_shards));
+    fixture_done(f);
+}
+
+static void a_gap_is_told_of_closed_loops(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    f->outcomes[0].longest_gap_ns = 100000000; /* 1 % of the time */
+    assert_true(doubts_none(f));
+    f->outcomes[0].longest_gap_ns = 100000001;
+    assert_true(doubts_only(f, LOAD_DOUBT_gap));
+    assert_false(judge(f).invalid);
+    f->plan.loop = LOAD_PACED;
+    f->plan.pace_ns = 10000000;
+    for (unsigned i = 0; i < 40000; i++)
+        load_durations_add(&f->outcomes[0].intended, 2000000);
+    assert_true(doubts_none(f));
+    fixture_done(f);
+}
+
+/* A server that takes as long for every answer has no gap. */
+static void slowness_is_no_gap(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    for (unsigned i = 0; i < 30000; i++)
+        fixture_answer(&f.outcomes[0], 200000000);
+    f.outcomes[0].longest_gap_ns = 1900000000;
+    assert_true(doubts_none(&f));
+    fixture_done(&f);
+}
+
+static void without_answers_nothing_is_valid(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_answers));
+    f.outcomes[0].measured_ns = 0;
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_answers));
+    fixture_done(&f);
+}
+
+static void so_many_answers_carry_a_percentile(void **state)
+{
+    (void)state;
+    assert_true(load_trust_carries(6, 0.5));
+    assert_false(load_trust_carries(5, 0.5));
+    assert_true(load_trust_carries(300, 0.99));
+    assert_false(load_trust_carries(299, 0.99));
+    assert_true(load_trust_carries(30000, 0.9999));
+    assert_false(load_trust_carries(29999, 0.9999));
+    assert_false(load_trust_carries(0, 0.5));
+}
+
+static void few_answers_are_told_and_cannot_meet_an_objective(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct load_slos slos = { 0 };
+    struct load_verdict verdict;
+    char why[LOAD_SLO_WHY_MAX];
+    fixture_init(&f, 1);
+    for (unsigned i = 0; i < 2999; i++)
+        fixture_answer(&f.outcomes[0], 1000000);
+    assert_true(doubts_only(&f, LOAD_DOUBT_few_answers));
+    assert_true(load_slos_parse("p99<1s,mean<1s", &slos, why));
+    load_trust_judge(&f.run, &f.outcomes[0], &slos, &verdict);
+    assert_false(verdict.invalid);
+    assert_true(load_slos_parse("p99.9<1s", &slos, why));
+    load_trust_judge(&f.run, &f.outcomes[0], &slos, &verdict);
+    assert_true(verdict.invalid);
+    assert_string_equal(verdict.reason[LOAD_DOUBT_few_for_slo],
+                        "2999 answers cannot tell p99.9<1s; that takes 3000 of them.");
+    fixture_answer(&f.outcomes[0], 1000000);
+    load_trust_judge(&f.run, &f.outcomes[0], &slos, &verdict);
+    assert_false(verdict.invalid);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_step_is_not_doubted),
+        cmocka_unit_test(averages_are_those_of_the_definitions),
+        cmocka_unit_test(saturation_follows_from_demand),
+        cmocka_unit_test(time_that_nothing_explains_is_doubted),
+        cmocka_unit_test(a_few_microseconds_are_not_hidden),
+        cmocka_unit_test(a_busy_thread_is_doubted),
+        cmocka_unit_test(lateness_is_measured_by_the_cycle),
+        cmocka_unit_test(what_runs_out_is_doubted),
+        cmocka_unit_test(requests_that_were_not_sent_are_doubted),
+        cmocka_unit_test(runs_that_did_not_begin_together_are_doubted),
+        cmocka_unit_test(a_gap_is_told_of_closed_loops),
+        cmocka_unit_test(slowness_is_no_gap),
+        cmocka_unit_test(without_answers_nothing_is_valid),
+        cmocka_unit_test(so_many_answers_carry_a_percentile),
+        cmocka_unit_test(few_answers_are_told_and_cannot_meet_an_objective),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
