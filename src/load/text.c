@@ -259,7 +259,7 @@ static void print_generator(const struct load_outcome *outcome, const struct loa
         fprintf(out, " N/X is %s; R + Z + connecting explain %.2f %%\n",
                 load_figure_time(d->cycle_ns).text, (1 - d->hidden_share) * 100);
     else
-        fputs(" says nothing here: not a closed loop of single requests\n", out);
+        fputs(" is about closed loops without pipelines\n", out);
     print_name(out, "longest gap");
     fprintf(out, " %s without an answer\n", load_figure_time((double)outcome->longest_gap_ns).text);
 }
