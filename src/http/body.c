@@ -202,6 +202,12 @@ static size_t skip_data(struct http_body *body, size_t available)
     return count;
 }
 
+/* What a body may grow to. A size that is below it can be shifted by a digit. */
+static uint64_t most_of(const struct http_body *body)
+{
+    return body->unbounded ? UINT64_C(1) << 59 : HTTP_BODY_MAX;
+}
+
 /* Takes one byte of framing. Returns 0, or the status that refuses it. */
 static int take_framing(struct http_body *body, char c)
 {
@@ -212,7 +218,7 @@ static int take_framing(struct http_body *body, char c)
         return HTTP_BAD_REQUEST;
     if (state == CHUNK_SIZE) {
         body->remaining = body->remaining << 4 | (uint64_t)num_hex_digit(c);
-        if (body->remaining > HTTP_BODY_MAX - body->total)
+        if (body->remaining > most_of(body) - body->total)
             return HTTP_CONTENT_TOO_LARGE;
     }
     if (state == CHUNK_DATA) { /* the size line has ended */
@@ -226,33 +232,60 @@ static int take_framing(struct http_body *body, char c)
     return 0;
 }
 
-static enum http_body_step discard_chunked(struct http_body *body, struct span bytes,
-                                           size_t *ret_consumed, enum http_status *ret_status)
+void http_body_begin_chunked(struct http_body *ret_body)
+{
+    *ret_body =
+        (struct http_body){ .kind = HTTP_BODY_CHUNKED, .state = CHUNK_BEGIN, .unbounded = true };
+}
+
+static enum http_body_step read_chunked(struct http_body *body, struct span bytes,
+                                        size_t *ret_consumed, struct span *ret_data,
+                                        enum http_status *ret_status)
 {
     size_t pos = 0;
 
-    while (pos < bytes.len && body->state != CHUNK_DONE) {
-        if (body->state == CHUNK_DATA) {
-            pos += skip_data(body, bytes.len - pos);
-            if (body->remaining == 0)
-                body->state = CHUNK_DATA_END;
-            continue;
-        }
+    while (pos < bytes.len && body->state != CHUNK_DATA && body->state != CHUNK_DONE) {
         int status = take_framing(body, bytes.at[pos++]);
         if (status != 0) {
             *ret_status = (enum http_status)status;
             return HTTP_BODY_FAILED;
         }
     }
-    *ret_consumed = pos;
+    size_t count = body->state == CHUNK_DATA ? skip_data(body, bytes.len - pos) : 0;
+    *ret_data = span_of(bytes.at + pos, count);
+    *ret_consumed = pos + count;
+    if (body->state == CHUNK_DATA && body->remaining == 0)
+        body->state = CHUNK_DATA_END;
     return body->state == CHUNK_DONE ? HTTP_BODY_DONE : HTTP_BODY_MORE;
+}
+
+enum http_body_step http_body_read(struct http_body *body, struct span bytes, size_t *ret_consumed,
+                                   struct span *ret_data, enum http_status *ret_status)
+{
+    if (body->kind == HTTP_BODY_CHUNKED)
+        return read_chunked(body, bytes, ret_consumed, ret_data, ret_status);
+    if (body->kind == HTTP_BODY_CLOSE) {
+        body->total += bytes.len;
+        *ret_data = bytes;
+        *ret_consumed = bytes.len;
+        return HTTP_BODY_MORE;
+    }
+    *ret_consumed = skip_data(body, bytes.len);
+    *ret_data = span_first(bytes, *ret_consumed);
+    return body->remaining == 0 ? HTTP_BODY_DONE : HTTP_BODY_MORE;
 }
 
 enum http_body_step http_body_discard(struct http_body *body, struct span bytes,
                                       size_t *ret_consumed, enum http_status *ret_status)
 {
-    if (body->kind == HTTP_BODY_CHUNKED)
-        return discard_chunked(body, bytes, ret_consumed, ret_status);
-    *ret_consumed = skip_data(body, bytes.len);
-    return body->remaining == 0 ? HTTP_BODY_DONE : HTTP_BODY_MORE;
+    enum http_body_step step;
+    size_t pos = 0, consumed = 0;
+    struct span data;
+
+    do {
+        step = http_body_read(body, span_skip(bytes, pos), &consumed, &data, ret_status);
+        pos += step == HTTP_BODY_FAILED ? 0 : consumed;
+    } while (step == HTTP_BODY_MORE && pos < bytes.len);
+    *ret_consumed = pos;
+    return step;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a request body is delimited (RFC 9112 section 6), and reading past it.
- * A file server has no use for bodies: they are framed exactly, counted, and
+ * How a request body is delimited (RFC 9112 section 6), and reading past it, or
+ * past a response's (http/response.h). A file server has no use for bodies: they are framed exactly, counted, and
  * thrown away, so that the next request on the connection is found where it
  * really begins.
  */
@@ -9,7 +9,12 @@
 
 #include "http/request.h"
 
-enum http_body_kind { HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED };
+enum http_body_kind {
+    HTTP_BODY_NONE,
+    HTTP_BODY_LENGTH,
+    HTTP_BODY_CHUNKED,
+    HTTP_BODY_CLOSE /* of a response alone: up to the end of the connection */
+};
 
 /* Progress through one body. Zeroed is "no body". */
 struct http_body {
@@ -17,6 +22,7 @@ struct http_body {
     uint8_t state;      /* the chunk reader's own */
     uint8_t fault;      /* enum http_fault; why http_body_begin refused it */
     uint16_t line_size; /* bytes of the present chunk line, or of the trailers */
+    bool unbounded;     /* of a response: HTTP_BODY_MAX is no matter */
     uint64_t remaining; /* bytes left of the body (LENGTH) or of the present chunk (CHUNKED) */
     uint64_t total;     /* body bytes read, framing not counted */
 };
@@ -43,3 +49,12 @@ enum http_body_step {
  * HTTP_BODY_FAILED. */
 enum http_body_step http_body_discard(struct http_body *body, struct span bytes,
                                       size_t *ret_consumed, enum http_status *ret_status);
+
+/* Begins a chunked body of a response, which may be as long as it likes. */
+void http_body_begin_chunked(struct http_body *ret_body);
+
+/* Reads on from the front of `bytes` as http_body_discard does, but stops behind the first run of
+ * data, which *ret_data lends for as long as `bytes` lives (empty: there was none). HTTP_BODY_MORE
+ * with *ret_consumed below the length of `bytes`: call again with the rest. */
+enum http_body_step http_body_read(struct http_body *body, struct span bytes, size_t *ret_consumed,
+                                   struct span *ret_data, enum http_status *ret_status);

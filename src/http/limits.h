@@ -32,6 +32,9 @@ enum {
     HTTP_CHUNK_LINE_MAX = 4 * 1024,
     HTTP_TRAILERS_MAX = 8 * 1024,
 
+    /* A response's head, read by a client: status line and fields. Twice what proxies take. */
+    HTTP_RESPONSE_HEAD_MAX = 32 * 1024,
+
     /* Ranges after coalescing that one answer carries, and ranges looked at in
      * one field; past either the field is ignored and the whole file sent
      * (RFC 9110 section 14.2). */
