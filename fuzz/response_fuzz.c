@@ -27,7 +27,7 @@ static size_t read_head(struct reader *reader, struct span bytes)
     if (result != HTTP_PARSED)
         return 0;
     CHECK(response->head_len > 0 && response->head_len <= bytes.len);
-    CHECK(response->status >= 100 && response->status <= 999);
+    CHECK(response->status >= 100 && response->status <= 599);
     reader->statuses = reader->statuses * 1000003 + response->status;
     reader->in_body = response->body.kind != HTTP_BODY_NONE;
     return response->head_len;

@@ -19,7 +19,7 @@ enum http_response_fault {
 
 /* One parsed head. Zero it before the first call. */
 struct http_response {
-    uint16_t status;       /* 100 to 999 */
+    uint16_t status;       /* 100 to 599 */
     uint16_t head_len;     /* bytes of the head with its empty line; set with HTTP_PARSED */
     uint8_t minor;         /* HTTP/1.minor: 0, or 1 for later ones too */
     bool persists;         /* another response may follow on this connection */

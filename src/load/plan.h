@@ -42,6 +42,7 @@ struct load_target {
     const char *host; /* for Host and SNI, as written, with its port */
     struct sockaddr_storage address;
     socklen_t address_len;
+    unsigned origin;  /* the first target with this address: they share connections */
     const char *path; /* origin-form */
     double weight;
     const char *request; /* the bytes of one request, ready to send */

@@ -46,3 +46,9 @@ int64_t os_clock_wall_ms(void)
     const struct timespec now = read_clock(CLOCK_REALTIME);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
+
+int64_t os_clock_wall_ns(void)
+{
+    const struct timespec now = read_clock(CLOCK_REALTIME);
+    return (int64_t)now.tv_sec * (int64_t)OS_CLOCK_SECOND + now.tv_nsec;
+}

@@ -22,3 +22,6 @@ int64_t os_clock_wall_s(void);
 /* CLOCK_REALTIME in milliseconds since 1970: for the error log, whose lines are
  * few and whose order matters. */
 int64_t os_clock_wall_ms(void);
+
+/* CLOCK_REALTIME in nanoseconds since 1970: for what several machines begin together. */
+int64_t os_clock_wall_ns(void);

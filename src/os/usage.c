@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -146,4 +147,64 @@ uint64_t os_usage_started(pid_t pid)
 {
     struct os_usage usage;
     return read_stat(pid, &usage) == 0 ? usage.started : 0;
+}
+
+/* ---- families ---- */
+
+enum { FAMILY_MAX = 4096 };
+
+struct family {
+    pid_t pid[FAMILY_MAX];
+    size_t count;
+};
+
+/* Adds the children that one thread has. */
+static void add_children(pid_t pid, const char *thread, struct family *family)
+{
+    char name[PATH_SIZE], text[TEXT_MAX];
+    snprintf(name, sizeof(name), "task/%.20s/children", thread);
+    if (read_text(pid, name, text) < 0)
+        return;
+    struct span rest = span_trim(span_text(text));
+    while (rest.len > 0 && family->count < FAMILY_MAX) {
+        struct span word = span_first(rest, strcspn(rest.at, " \n"));
+        uint64_t child;
+        if (!num_parse_u64(word, &child))
+            return;
+        family->pid[family->count++] = (pid_t)child;
+        rest = span_trim(span_skip(rest, word.len));
+    }
+}
+
+static void find_children(pid_t pid, struct family *family)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    const struct dirent *each;
+    while (folder && (each = readdir(folder)))
+        if (each->d_name[0] != '.')
+            add_children(pid, each->d_name, family);
+    if (folder)
+        closedir(folder);
+}
+
+int os_usage_of_family(pid_t pid, uint64_t *ret_user_ns, uint64_t *ret_system_ns)
+{
+    struct family *family = malloc(sizeof(*family));
+    if (!family)
+        return -ENOMEM;
+    *family = (struct family){ .pid = { pid }, .count = 1 };
+    *ret_user_ns = *ret_system_ns = 0;
+    int rc = 0;
+    for (size_t i = 0; i < family->count; i++) {
+        struct os_usage usage = { 0 };
+        find_children(family->pid[i], family);
+        int found = read_stat(family->pid[i], &usage);
+        rc = i == 0 ? found : rc; /* a child may end meanwhile */
+        *ret_user_ns += usage.user_ns + usage.children_user_ns;
+        *ret_system_ns += usage.system_ns + usage.children_system_ns;
+    }
+    free(family);
+    return rc;
 }

@@ -30,3 +30,7 @@ size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most)
 
 /* Its `started`, or 0. */
 uint64_t os_usage_started(pid_t pid);
+
+/* The same of `user_ns` and `system_ns` alone, of the process, of all children and their children
+ * that live, and of those that were waited for: what a server has taken with all its workers. */
+MUST_USE int os_usage_of_family(pid_t pid, uint64_t *ret_user_ns, uint64_t *ret_system_ns);

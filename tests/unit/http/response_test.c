@@ -111,6 +111,7 @@ static void refuses_what_is_no_head_or_frames_no_body(void **state)
         { "HTTP/1.x 200 OK\r\n", HTTP_RESPONSE_FORM },
         { "HTTP/1.1  200 OK\r\n", HTTP_RESPONSE_FORM },
         { "HTTP/1.1 20 OK\r\n", HTTP_RESPONSE_FORM },
+        { "HTTP/1.1 600 OK\r\n", HTTP_RESPONSE_FORM },
         { "HTTP/1.1 099 OK\r\n", HTTP_RESPONSE_FORM },
         { "HTTP/1.1 2000 OK\r\n", HTTP_RESPONSE_FORM },
         { "HTTP/1.1 20\r\n", HTTP_RESPONSE_FORM },

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/target.h"
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "base/scan.h"
+#include "http/token.h"
+#include "os/socket.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+
+enum { HOST_MAX = 255, URL_SHOWN_MAX = 100 };
+
+static int shown(struct span url)
+{
+    return url.len < URL_SHOWN_MAX ? (int)url.len : URL_SHOWN_MAX;
+}
+
+static char *copy(struct span text)
+{
+    char *made = malloc(text.len + 1);
+    if (made) {
+        memcpy(made, text.at, text.len);
+        made[text.len] = '\0';
+    }
+    return made;
+}
+
+/* ---- addresses ---- */
+
+/* "host", "host:port", "[v6]:port" split; the port is 80 when it is not said. */
+static bool split_authority(struct span authority, struct span *ret_host, uint64_t *ret_port)
+{
+    const char *bracket = authority.len > 0 && authority.at[0] == '['
+                              ? memchr(authority.at, ']', authority.len)
+                              : NULL;
+    size_t from = bracket ? (size_t)(bracket - authority.at) : 0;
+    const char *colon = memchr(authority.at + from, ':', authority.len - from);
+    *ret_port = 80;
+    *ret_host = authority;
+    if (colon) {
+        size_t len = (size_t)(colon - authority.at);
+        struct span port = span_skip(authority, len + 1);
+        *ret_host = span_first(authority, len);
+        if (port.len > 0 && (!num_parse_u64(port, ret_port) || *ret_port == 0))
+            return false;
+    }
+    return ret_host->len > 0 && ret_host->len <= HOST_MAX && *ret_port <= UINT16_MAX;
+}
+
+static bool look_up(const char *host, unsigned port, struct load_target *target,
+                    struct load_refusal *refusal)
+{
+    char service[8];
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+    (void)snprintf(service, sizeof(service), "%u", port);
+    int error = getaddrinfo(host, service, &hints, &found);
+    if (error != 0)
+        return load_refuse(refusal, "the host `%s` is not known: %s", host, gai_strerror(error));
+    memcpy(&target->address, found->ai_addr, found->ai_addrlen);
+    target->address_len = found->ai_addrlen;
+    freeaddrinfo(found);
+    return true;
+}
+
+static bool find_address(struct load_target *target, struct span authority, struct span url,
+                         struct load_refusal *refusal)
+{
+    struct span host;
+    uint64_t port;
+    if (!split_authority(authority, &host, &port))
+        return load_refuse(refusal, "`%.*s` names no host and port", shown(url), url.at);
+    char text[HOST_MAX + 8], name[HOST_MAX + 1];
+    (void)snprintf(text, sizeof(text), "%.*s:%u", (int)host.len, host.at, (unsigned)port);
+    (void)snprintf(name, sizeof(name), "%.*s", (int)host.len, host.at);
+    struct os_socket_address address;
+    if (strcmp(name, "*") != 0 && os_socket_parse(text, &address) == 0) {
+        target->address = address.storage;
+        target->address_len = address.len;
+        return true;
+    }
+    return look_up(name, (unsigned)port, target, refusal);
+}
+
+/* ---- URLs ---- */
+
+/* The request target: up to a fragment, `/` when there is nothing. */
+static bool take_path(struct load_target *target, struct span path, struct span url,
+                      struct load_refusal *refusal)
+{
+    const char *hash = path.len > 0 ? memchr(path.at, '#', path.len) : NULL;
+    if (hash)
+        path = span_first(path, (size_t)(hash - path.at));
+    if (scan_target_end(path.at, path.len) < path.len)
+        return load_refuse(refusal, "`%.*s` has a byte that a URL cannot have; write it as %%20",
+                           shown(url), url.at);
+    bool query_alone = path.len > 0 && path.at[0] == '?';
+    char *made = malloc(path.len + 2);
+    if (!made)
+        return load_refuse(refusal, "out of memory");
+    (void)snprintf(made, path.len + 2, "%s%.*s", path.len == 0 || query_alone ? "/" : "",
+                   (int)path.len, path.at);
+    target->path = made;
+    return true;
+}
+
+/* "unix:/SOCKET:/PATH". */
+static bool take_unix(struct load_target *target, struct span url, struct load_refusal *refusal)
+{
+    struct span rest = span_skip(url, 5), path = { "", 0 };
+    for (size_t i = 0; i + 1 < rest.len; i++) {
+        if (rest.at[i] == ':' && rest.at[i + 1] == '/') {
+            path = span_skip(rest, i + 1);
+            rest = span_first(rest, i);
+        }
+    }
+    char text[256];
+    struct os_socket_address address;
+    (void)snprintf(text, sizeof(text), "unix:%.*s", (int)rest.len, rest.at);
+    if (rest.len + 6 > sizeof(text) || os_socket_parse(text, &address) < 0)
+        return load_refuse(refusal, "`%.*s` is not unix:/SOCKET:/PATH", shown(url), url.at);
+    target->address = address.storage;
+    target->address_len = address.len;
+    target->host = copy(SPAN("localhost"));
+    return take_path(target, path, url, refusal);
+}
+
+static bool take_http(struct load_target *target, struct span url, struct load_refusal *refusal)
+{
+    struct span rest = span_starts(url, SPAN("http://")) ? span_skip(url, 7) : url;
+    size_t len = 0;
+    while (len < rest.len && !strchr("/?#", rest.at[len]))
+        len++;
+    struct span authority = span_first(rest, len);
+    if (authority.len == 0)
+        return load_refuse(refusal, "`%.*s` names no host", shown(url), url.at);
+    if (memchr(authority.at, '@', authority.len))
+        return load_refuse(refusal, "`%.*s` has a user's name; send it with --header", shown(url),
+                           url.at);
+    target->host = copy(authority);
+    return find_address(target, authority, url, refusal) &&
+           take_path(target, span_skip(rest, len), url, refusal);
+}
+
+/* A path on the host of the target before. */
+static bool take_path_alone(const struct load_plan *plan, struct load_target *target,
+                            struct span url, struct load_refusal *refusal)
+{
+    if (plan->target_count == 0)
+        return load_refuse(refusal, "`%.*s` is a path, and no URL before it names a host",
+                           shown(url), url.at);
+    const struct load_target *before = &plan->targets[plan->target_count - 1];
+    target->address = before->address;
+    target->address_len = before->address_len;
+    target->host = copy(span_text(before->host));
+    return take_path(target, url, url, refusal);
+}
+
+static bool take_url(const struct load_plan *plan, struct load_target *target, struct span url,
+                     struct load_refusal *refusal)
+{
+    if (span_starts(url, SPAN("https://")))
+        return load_refuse(refusal, "`%.*s`: https is not spoken yet; http:// and unix: are",
+                           shown(url), url.at);
+    if (span_starts(url, SPAN("unix:")))
+        return take_unix(target, url, refusal);
+    if (url.len > 0 && url.at[0] == '/')
+        return take_path_alone(plan, target, url, refusal);
+    for (size_t i = 0; i + 2 < url.len; i++)
+        if (memcmp(url.at + i, "://", 3) == 0 && !span_starts(url, SPAN("http://")))
+            return load_refuse(refusal, "`%.*s` is neither http:// nor unix:", shown(url), url.at);
+    return take_http(target, url, refusal);
+}
+
+static void free_target(struct load_target *target)
+{
+    void *owned[] = { (void *)(uintptr_t)target->host, (void *)(uintptr_t)target->path,
+                      (void *)(uintptr_t)target->request };
+    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
+        free(owned[i]);
+}
+
+static unsigned origin_of(const struct load_plan *plan, const struct load_target *target)
+{
+    unsigned last = (unsigned)plan->target_count;
+    for (unsigned i = 0; i < last; i++)
+        if (plan->targets[i].origin == i && plan->targets[i].address_len == target->address_len &&
+            memcmp(&plan->targets[i].address, &target->address, target->address_len) == 0)
+            return i;
+    return last;
+}
+
+bool load_target_add(struct load_plan *plan, struct span url, double weight,
+                     struct load_refusal *refusal)
+{
+    if (plan->target_count == LOAD_TARGETS_MAX)
+        return load_refuse(refusal, "there are more than %d URLs", LOAD_TARGETS_MAX);
+    if ((plan->target_count & (plan->target_count + 1)) == 0) { /* room doubles: 1, 3, 7, ... */
+        size_t room = 2 * plan->target_count + 1;
+        struct load_target *more = reallocarray(plan->targets, room, sizeof(*more));
+        if (!more)
+            return load_refuse(refusal, "out of memory");
+        plan->targets = more;
+    }
+    struct load_target target = { .weight = weight };
+    if (!take_url(plan, &target, url, refusal) || !target.host) {
+        free_target(&target);
+        return false;
+    }
+    unsigned before = (unsigned)plan->target_count;
+    bool as_before = before > 0 && url.at[0] == '/';
+    target.origin = as_before ? plan->targets[before - 1].origin : origin_of(plan, &target);
+    plan->targets[plan->target_count++] = target;
+    return true;
+}
+
+void load_target_free_all(struct load_plan *plan)
+{
+    for (size_t i = 0; i < plan->target_count; i++)
+        free_target(&plan->targets[i]);
+    free(plan->targets);
+    plan->targets = NULL;
+    plan->target_count = 0;
+}
+
+/* ---- requests ---- */
+
+static void add_field(struct buf *out, const char *text)
+{
+    buf_add(out, span_text(text));
+    buf_add(out, SPAN("\r\n"));
+}
+
+static bool names_host(const char *field)
+{
+    return span_equal_nocase(span_first(span_text(field), 5), SPAN("host:"));
+}
+
+/* Whether servers want to know that such a request has no body. */
+static bool wants_length(const char *method)
+{
+    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+           strcmp(method, "PATCH") == 0;
+}
+
+static void write_request(struct buf *out, const struct load_target *target,
+                          const struct load_manner *manner)
+{
+    bool host = false;
+    buf_add(out, span_text(manner->method));
+    buf_add_char(out, ' ');
+    buf_add(out, span_text(target->path));
+    buf_add(out, SPAN(" HTTP/1.1\r\n"));
+    for (const char *const *field = manner->fields; *field; field++)
+        host = host || names_host(*field);
+    if (!host) {
+        buf_add(out, SPAN("Host: "));
+        add_field(out, target->host);
+    }
+    for (const char *const *field = manner->fields; *field; field++)
+        add_field(out, *field);
+    if (!manner->keep_alive)
+        add_field(out, "Connection: close");
+    if (manner->has_data || wants_length(manner->method)) {
+        buf_add(out, SPAN("Content-Length: "));
+        buf_add_u64(out, manner->data.len);
+        buf_add(out, SPAN("\r\n"));
+    }
+    buf_add(out, SPAN("\r\n"));
+    buf_add(out, manner->data);
+}
+
+bool load_target_make_requests(struct load_plan *plan, const struct load_manner *manner,
+                               struct load_refusal *refusal)
+{
+    size_t fields_len = 0;
+    for (const char *const *field = manner->fields; *field; field++)
+        fields_len += strlen(*field) + 2;
+    for (size_t i = 0; i < plan->target_count; i++) {
+        struct load_target *target = &plan->targets[i];
+        size_t size = strlen(manner->method) + strlen(target->path) + strlen(target->host) +
+                      fields_len + manner->data.len + 128;
+        char *storage = malloc(size);
+        if (!storage)
+            return load_refuse(refusal, "out of memory");
+        struct buf out = buf_over(storage, size);
+        write_request(&out, target, manner);
+        CHECK(!out.overflow);
+        target->request = storage;
+        target->request_len = out.len;
+    }
+    return true;
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A thread of the generator: its users, one epoll, and the steps in their order.
+ * When a step begins, is counted and ends is known to all threads before the first
+ * one starts (or, of a number of requests, once the last has ended), so that none
+ * waits for another.
+ *
+ * It sleeps until the next user is due, to the microsecond, and never spins.
+ */
+#include "load/user.h"
+
+#include "os/clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, SWEEP_USERS = 4096, SWEEPS_OF_LIMIT = 32 };
+
+#define SECOND   OS_CLOCK_SECOND
+#define DRAIN_NS SECOND /* what is under way at the end may still be answered */
+
+/* ---- beginnings and ends ---- */
+
+int load_thread_init(struct load_thread *thread, struct load_shared *shared, unsigned index)
+{
+    const struct load_plan *plan = shared->plan;
+    unsigned most = 0;
+    for (size_t i = 0; i < plan->step_count; i++)
+        most = plan->steps[i].users > most ? plan->steps[i].users : most;
+    *thread = (struct load_thread){ .plan = plan,
+                                    .shared = shared,
+                                    .index = index,
+                                    .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+                                    .user_size = sizeof(struct load_user) +
+                                                 plan->pipeline * sizeof(struct load_asked),
+                                    .user_count = (uint32_t)load_share(most, index, plan->threads),
+                                    .buffer = malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE) };
+    if (thread->epoll_fd < 0)
+        return -errno;
+    uint32_t count = thread->user_count;
+    thread->users = calloc(count + 1u, thread->user_size);
+    thread->free_ring = calloc(count + 1u, sizeof(*thread->free_ring));
+    thread->tally.portion = load_tally_portion_new(0);
+    thread->tally.slice = load_tally_slice_new(0, 0, false);
+    if (!thread->buffer || !thread->users || !thread->free_ring || !thread->tally.portion ||
+        !thread->tally.slice || load_heap_init(&thread->heap, count) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        struct load_user *user = load_user_at(thread, i);
+        user->number = i;
+        user->global = (i * plan->threads + index) * plan->shards + plan->shard;
+        user->random = load_random_of(plan->seed, user->global);
+    }
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+    return epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, shared->thread_fds[index], &event) < 0
+               ? -errno
+               : 0;
+}
+
+void load_thread_done(struct load_thread *thread)
+{
+    for (uint32_t i = 0; thread->users && i < thread->user_count; i++)
+        load_link_close(load_user_at(thread, i));
+    load_heap_done(&thread->heap);
+    free(thread->users);
+    free(thread->free_ring);
+    free(thread->buffer);
+    free(thread->tally.slice);
+    load_tally_portion_free(thread->tally.portion);
+    if (thread->epoll_fd >= 0)
+        close(thread->epoll_fd);
+}
+
+static void hand_over(struct load_thread *thread, struct load_slice *slice,
+                      struct load_portion *portion)
+{
+    struct load_shared *shared = thread->shared;
+    CHECK(pthread_mutex_lock(&shared->lock) == 0);
+    if (slice) {
+        slice->next = shared->slices;
+        shared->slices = slice;
+    }
+    if (portion) {
+        portion->next = shared->portions;
+        shared->portions = portion;
+    }
+    CHECK(pthread_mutex_unlock(&shared->lock) == 0);
+    if (portion)
+        (void)eventfd_write(shared->main_fd, 1);
+}
+
+/* ---- what is counted ---- */
+
+static uint64_t ns_of(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_usec * 1000;
+}
+
+static int64_t idle_ns(const struct load_thread *thread, const struct load_user *user,
+                       uint64_t now_ns)
+{
+    uint64_t from_ns = user->due_ns > thread->measured_from_ns ? user->due_ns
+                                                               : thread->measured_from_ns;
+    return now_ns > from_ns ? (int64_t)(now_ns - from_ns) : 0;
+}
+
+/* Adds, or takes away, what users wait for beyond this moment. */
+static void clip(struct load_thread *thread, uint64_t now_ns, int sign)
+{
+    for (uint32_t i = 0; i < thread->user_count; i++) {
+        const struct load_user *user = load_user_at(thread, i);
+        int64_t rest_ns = user->due_ns > now_ns ? (int64_t)(user->due_ns - now_ns) : 0;
+        if (user->mood == LOAD_THINKING)
+            thread->thought_ns += sign * rest_ns;
+        else if (user->mood == LOAD_AWAY)
+            thread->away_ns += sign * rest_ns;
+        else if (user->mood == LOAD_IDLE && user->number < thread->active && sign < 0)
+            thread->away_ns += idle_ns(thread, user, now_ns);
+    }
+}
+
+static void begin_counting(struct load_thread *thread)
+{
+    struct load_portion *portion = load_tally_portion_new(thread->step);
+    struct load_slice *slice = load_tally_slice_new(thread->step, 0, true);
+    if (!portion || !slice) {
+        load_tally_portion_free(portion);
+        free(slice);
+        thread->error = -ENOMEM;
+        return;
+    }
+    hand_over(thread, thread->tally.slice, NULL);
+    load_tally_portion_free(thread->tally.portion);
+    thread->tally.portion = portion;
+    thread->tally.slice = slice;
+    thread->tally.gap_from_ns = thread->now_ns;
+    thread->measured_from_ns = thread->now_ns;
+    thread->thought_ns = 0;
+    thread->away_ns = 0;
+    clip(thread, thread->now_ns, 1);
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
+    thread->cpu_user_ns = ns_of(usage.ru_utime);
+    thread->cpu_system_ns = ns_of(usage.ru_stime);
+}
+
+/* Arrivals that were due before `until_ns` and have met nobody. */
+static uint64_t count_unsent(struct load_thread *thread, uint64_t until_ns)
+{
+    uint64_t unsent = 0;
+    while (thread->has_arrivals && load_arrivals_due_ns(&thread->arrivals) < until_ns) {
+        load_arrivals_take(&thread->arrivals);
+        unsent++;
+    }
+    return unsent;
+}
+
+static void end_counting(struct load_thread *thread)
+{
+    struct load_portion *portion = thread->tally.portion;
+    struct load_outcome *outcome = &portion->outcome;
+    /* Nothing was counted behind the phase's end, however late this thread has noticed it. */
+    uint64_t end_ns = thread->phase_end_ns < thread->now_ns ? thread->phase_end_ns : thread->now_ns;
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
+    outcome->generator_user_ns = ns_of(usage.ru_utime) - thread->cpu_user_ns;
+    outcome->generator_system_ns = ns_of(usage.ru_stime) - thread->cpu_system_ns;
+    outcome->busiest_thread_ns = outcome->generator_user_ns + outcome->generator_system_ns;
+    outcome->measured_ns = end_ns > thread->measured_from_ns ? end_ns - thread->measured_from_ns
+                                                             : 0;
+    outcome->began_unix_ns = thread->shared->from_unix_ns +
+                             (int64_t)(thread->measured_from_ns - thread->shared->from_ns);
+    clip(thread, end_ns, -1);
+    outcome->thought_ns = (double)thread->thought_ns;
+    outcome->user_ns = (double)thread->active * thread->plan->pipeline *
+                           (double)outcome->measured_ns -
+                       (double)thread->away_ns;
+    outcome->unsent = count_unsent(thread, end_ns);
+    load_tally_end_gap(&thread->tally, end_ns, true, 0);
+
+    struct load_portion *next = load_tally_portion_new(thread->step);
+    struct load_slice *slice = load_tally_slice_new(thread->step, 0, false);
+    if (!next || !slice) {
+        load_tally_portion_free(next);
+        free(slice);
+        thread->error = -ENOMEM;
+        return;
+    }
+    hand_over(thread, thread->tally.slice, NULL);
+    hand_over(thread, NULL, portion);
+    thread->tally.portion = next;
+    thread->tally.slice = slice;
+}
+
+/* A second is over. */
+static void turn_slice(struct load_thread *thread)
+{
+    struct load_slice *old = thread->tally.slice;
+    struct load_slice *slice = load_tally_slice_new(old->step, old->index + 1, old->measured);
+    if (!slice) {
+        thread->error = -ENOMEM;
+        return;
+    }
+    hand_over(thread, old, NULL);
+    thread->tally.slice = slice;
+}
+
+/* ---- steps ---- */
+
+/* Those who have nothing to do and are wanted begin, over the time that they think. */
+static void wake_users(struct load_thread *thread)
+{
+    const struct load_plan *plan = thread->plan;
+    uint64_t span_ns = plan->loop == LOAD_PACED ? plan->pace_ns : load_think_mean_ns(&plan->think);
+    for (uint32_t i = 0; i < thread->active; i++) {
+        struct load_user *user = load_user_at(thread, i);
+        if (user->mood != LOAD_IDLE)
+            continue;
+        uint64_t wait_ns = load_stagger_ns(user->global, span_ns);
+        if (plan->loop == LOAD_OPEN) {
+            load_user_rest(thread, user);
+            continue;
+        }
+        user->mood = wait_ns > 0 ? LOAD_THINKING : LOAD_AWAY; /* all at once: some must be late */
+        user->due_ns = thread->now_ns + wait_ns;
+        load_heap_put(&thread->heap, user->due_ns, i);
+    }
+}
+
+static void begin_step(struct load_thread *thread)
+{
+    const struct load_plan *plan = thread->plan;
+    const struct load_step *step = &plan->steps[thread->step];
+    thread->phase = LOAD_PHASE_WARM;
+    thread->phase_end_ns = thread->step_ns + plan->warmup_ns;
+    thread->tally.portion->step = thread->tally.slice->step = thread->step;
+    thread->active = (uint32_t)load_share(step->users, thread->index, plan->threads);
+    if (plan->loop == LOAD_OPEN) {
+        uint64_t stream = (uint64_t)1 << 40 | thread->step << 20 | plan->shard << 10;
+        load_arrivals_init(
+            &thread->arrivals, step->rate, thread->index, plan->threads, plan->poisson,
+            load_random_of(plan->seed, stream ^ (uint64_t)thread->index << 50), thread->step_ns);
+        thread->has_arrivals = true;
+    }
+    wake_users(thread);
+}
+
+static void begin_drain(struct load_thread *thread)
+{
+    thread->phase = LOAD_PHASE_DRAIN;
+    thread->phase_end_ns = thread->now_ns + DRAIN_NS;
+    thread->has_arrivals = false;
+}
+
+/* When what is counted ends: UINT64_MAX of a number of requests, as long as some are out. */
+static uint64_t counting_ends_ns(const struct load_thread *thread)
+{
+    if (thread->plan->requests == 0)
+        return thread->step_ns + thread->plan->warmup_ns + thread->plan->duration_ns;
+    uint64_t over_ns = atomic_load(&thread->shared->turnstile[thread->step].over_ns);
+    return over_ns > 0 ? over_ns : UINT64_MAX;
+}
+
+static void next_phase(struct load_thread *thread)
+{
+    switch (thread->phase) {
+    case LOAD_PHASE_WAIT:
+        thread->step_ns = thread->phase_end_ns;
+        begin_step(thread);
+        break;
+    case LOAD_PHASE_WARM:
+        begin_counting(thread);
+        thread->phase = LOAD_PHASE_MEASURE;
+        thread->phase_end_ns = counting_ends_ns(thread);
+        if (thread->plan->requests > 0) /* those that were woken too early, for the warm-up */
+            wake_users(thread);
+        break;
+    case LOAD_PHASE_MEASURE:
+        end_counting(thread);
+        thread->step_ns = thread->phase_end_ns;
+        if (++thread->step < thread->plan->step_count)
+            begin_step(thread);
+        else
+            begin_drain(thread);
+        break;
+    case LOAD_PHASE_DRAIN:
+        break;
+    }
+}
+
+void load_thread_edge(struct load_thread *thread)
+{
+    while (thread->now_ns >= thread->phase_end_ns && thread->phase != LOAD_PHASE_DRAIN &&
+           thread->error == 0)
+        next_phase(thread);
+    uint64_t from_ns = thread->phase == LOAD_PHASE_MEASURE ? thread->measured_from_ns
+                                                           : thread->step_ns;
+    if (thread->phase == LOAD_PHASE_WARM || thread->phase == LOAD_PHASE_MEASURE) {
+        while (thread->error == 0 &&
+               thread->now_ns >= from_ns + (thread->tally.slice->index + 1) * SECOND)
+            turn_slice(thread);
+        uint64_t second_ns = from_ns + (thread->tally.slice->index + 1) * SECOND;
+        thread->edge_ns = second_ns < thread->phase_end_ns ? second_ns : thread->phase_end_ns;
+    } else {
+        thread->edge_ns = thread->phase_end_ns;
+    }
+}
+
+/* ---- a number of requests ---- */
+
+bool load_thread_admits(struct load_thread *thread, bool *ret_counted)
+{
+    *ret_counted = thread->plan->requests == 0;
+    if (thread->phase == LOAD_PHASE_DRAIN)
+        return false;
+    if (*ret_counted || thread->phase != LOAD_PHASE_MEASURE)
+        return true;
+    struct load_turnstile *turnstile = &thread->shared->turnstile[thread->step];
+    *ret_counted = atomic_fetch_add(&turnstile->asked, 1) < thread->plan->requests;
+    return *ret_counted;
+}
+
+void load_thread_ended(struct load_thread *thread)
+{
+    struct load_shared *shared = thread->shared;
+    if (thread->plan->requests == 0)
+        return;
+    struct load_turnstile *turnstile = &shared->turnstile[thread->step];
+    if (atomic_fetch_add(&turnstile->ended, 1) + 1 < thread->plan->requests)
+        return;
+    atomic_store(&turnstile->over_ns, thread->now_ns);
+    for (unsigned i = 0; i < thread->plan->threads; i++)
+        (void)eventfd_write(shared->thread_fds[i], 1);
+}
+
+/* ---- the loop ---- */
+
+static void wake_due(struct load_thread *thread)
+{
+    while (load_heap_next_ns(&thread->heap) <= thread->now_ns) {
+        struct load_due due = load_heap_take(&thread->heap);
+        thread->now_ns = os_clock_now_ns(); /* sending to the one before took time */
+        load_user_wake(thread, load_user_at(thread, due.user));
+    }
+    while (thread->has_arrivals && thread->free_count > 0 &&
+           load_arrivals_due_ns(&thread->arrivals) <= thread->now_ns) {
+        uint32_t number = thread->free_ring[thread->free_first];
+        thread->free_first = thread->free_first + 1 == thread->user_count ? 0
+                                                                          : thread->free_first + 1;
+        thread->free_count--;
+        uint64_t due_ns = load_arrivals_due_ns(&thread->arrivals);
+        load_arrivals_take(&thread->arrivals);
+        thread->now_ns = os_clock_now_ns();
+        load_durations_add(&thread->tally.portion->outcome.lag, thread->now_ns - due_ns);
+        load_user_begin(thread, load_user_at(thread, number), due_ns);
+    }
+}
+
+/* Looks at some of the users, so that all are looked at often for the shortest limit. */
+static void sweep(struct load_thread *thread)
+{
+    if (thread->now_ns < thread->sweep_ns)
+        return;
+    thread->sweep_ns = thread->now_ns + thread->sweep_gap_ns;
+    uint32_t count = thread->user_count < SWEEP_USERS ? thread->user_count : SWEEP_USERS;
+    for (uint32_t i = 0; i < count; i++) {
+        thread->sweep_at = thread->sweep_at + 1 < thread->user_count ? thread->sweep_at + 1 : 0;
+        load_user_check_limits(thread, load_user_at(thread, thread->sweep_at));
+    }
+}
+
+static void plan_sweeps(struct load_thread *thread)
+{
+    const struct load_plan *plan = thread->plan;
+    const uint64_t limits_ns[] = { plan->connect_timeout_ns, plan->first_byte_timeout_ns,
+                                   plan->response_timeout_ns };
+    uint64_t least_ns = UINT64_MAX;
+    for (unsigned i = 0; i < 3; i++)
+        if (limits_ns[i] > 0 && limits_ns[i] < least_ns)
+            least_ns = limits_ns[i];
+    if (least_ns == UINT64_MAX) {
+        thread->sweep_ns = UINT64_MAX;
+        return;
+    }
+    uint64_t gap_ns = least_ns / SWEEPS_OF_LIMIT / (thread->user_count / SWEEP_USERS + 1);
+    gap_ns = gap_ns < SECOND / 4 ? gap_ns : SECOND / 4;
+    thread->sweep_gap_ns = gap_ns > SECOND / 1000 ? gap_ns : SECOND / 1000;
+    thread->sweep_ns = thread->now_ns + thread->sweep_gap_ns;
+}
+
+static uint64_t next_ns(const struct load_thread *thread)
+{
+    uint64_t next_ns = load_heap_next_ns(&thread->heap);
+    next_ns = thread->edge_ns < next_ns ? thread->edge_ns : next_ns;
+    next_ns = thread->sweep_ns < next_ns ? thread->sweep_ns : next_ns;
+    if (thread->has_arrivals && thread->free_count > 0) {
+        uint64_t due_ns = load_arrivals_due_ns(&thread->arrivals);
+        next_ns = due_ns < next_ns ? due_ns : next_ns;
+    }
+    return next_ns;
+}
+
+static int wait_for_events(const struct load_thread *thread, struct epoll_event *events)
+{
+    uint64_t due_ns = next_ns(thread), now_ns = thread->now_ns;
+    uint64_t wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+    struct timespec limit = { (time_t)(wait_ns / SECOND), (long)(wait_ns % SECOND) };
+    int count =
+        epoll_pwait2(thread->epoll_fd, events, EVENTS, due_ns == UINT64_MAX ? NULL : &limit, NULL);
+    if (count < 0 && errno == ENOSYS) /* before Linux 5.11: to the millisecond */
+        count = epoll_wait(thread->epoll_fd, events, EVENTS, os_clock_wait_ms(due_ns));
+    return count < 0 && errno != EINTR ? -errno : count;
+}
+
+/* Somebody else has something to say: a step is over, or all is to end. */
+static void hear(struct load_thread *thread)
+{
+    eventfd_t ignored;
+    (void)eventfd_read(thread->shared->thread_fds[thread->index], &ignored);
+    int stop = atomic_load(&thread->shared->stop);
+    if (thread->phase == LOAD_PHASE_MEASURE)
+        thread->phase_end_ns = stop > 0 ? thread->now_ns : counting_ends_ns(thread);
+    if (stop > 0) {
+        if (thread->phase == LOAD_PHASE_MEASURE)
+            end_counting(thread);
+        if (thread->phase != LOAD_PHASE_DRAIN)
+            begin_drain(thread);
+    }
+    if (stop > 1)
+        thread->phase_end_ns = thread->now_ns;
+    thread->edge_ns = thread->now_ns;
+}
+
+static void pin(const struct load_thread *thread)
+{
+    const struct load_plan *plan = thread->plan;
+    if (plan->cpu_count == 0)
+        return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)plan->cpus[thread->index % plan->cpu_count], &set);
+    (void)sched_setaffinity(0, sizeof(set), &set); /* whether it may was tested before */
+}
+
+void *load_thread_run(void *argument)
+{
+    struct load_thread *thread = argument;
+    struct epoll_event events[EVENTS];
+    thread->phase_end_ns = thread->edge_ns = thread->shared->from_ns;
+    pin(thread);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* 50 us else */
+    thread->now_ns = os_clock_now_ns();
+    plan_sweeps(thread);
+    while (thread->error == 0) {
+        if (thread->phase == LOAD_PHASE_DRAIN &&
+            (thread->tally.awaited == 0 || thread->now_ns >= thread->phase_end_ns))
+            break;
+        int count = wait_for_events(thread, events);
+        thread->now_ns = os_clock_now_ns();
+        if (count < 0)
+            thread->error = count;
+        if (thread->now_ns >= thread->edge_ns)
+            load_thread_edge(thread);
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.ptr)
+                load_user_event(thread, events[i].data.ptr, events[i].events);
+            else
+                hear(thread);
+        }
+        wake_due(thread);
+        sweep(thread);
+    }
+    atomic_fetch_sub(&thread->shared->running, 1);
+    (void)eventfd_write(thread->shared->main_fd, 1);
+    return NULL;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a user does between one event and the next. A request on a warm connection
+ * costs one recv and one send; the clock is read once for each recv, and that
+ * reading is both the end of an answer and, without thinking, the beginning of the
+ * next request. So no time lies between the two that nobody accounts for.
+ */
+#include "load/user.h"
+
+#include "os/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+enum { FULL_READS_MAX = 8 };
+
+/* After a failure a user waits, longer each time, for a server that refuses at once is asked
+ * by nobody as fast as that. */
+#define AWAY_FIRST_NS UINT64_C(10000000)
+enum { AWAY_DOUBLINGS_MAX = 6 };
+
+/* ---- asking ---- */
+
+/* Adds requests to those under way; how many. */
+static unsigned ask(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
+{
+    unsigned added = 0, pipeline = thread->plan->pipeline;
+    bool counted;
+    while (user->asked_count < pipeline && load_thread_admits(thread, &counted)) {
+        unsigned at = user->first + user->asked_count++;
+        user->asked[at < pipeline ? at : at - pipeline] = (struct load_asked){
+            .due_ns = due_ns,
+            .target = (uint32_t)load_choice_draw(&thread->shared->choice, &user->random),
+            .counted = counted
+        };
+        load_tally_await(&thread->tally, thread->now_ns);
+        thread->tally.portion->outcome.requests += counted;
+        added++;
+    }
+    return added;
+}
+
+static void be_idle(struct load_thread *thread, struct load_user *user)
+{
+    user->mood = LOAD_IDLE;
+    user->due_ns = thread->now_ns;
+}
+
+void load_user_begin(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
+{
+    user->mood = LOAD_ASKING;
+    if (ask(thread, user, due_ns) == 0)
+        be_idle(thread, user);
+    else
+        load_link_transmit(thread, user);
+}
+
+/* ---- resting ---- */
+
+static void wait_until(struct load_thread *thread, struct load_user *user, uint64_t due_ns,
+                       enum load_mood mood)
+{
+    uint64_t wait_ns = due_ns > thread->now_ns ? due_ns - thread->now_ns : 0;
+    if (mood == LOAD_THINKING)
+        thread->thought_ns += (int64_t)wait_ns;
+    else
+        thread->away_ns += (int64_t)wait_ns;
+    user->mood = (uint8_t)mood;
+    user->due_ns = due_ns;
+    load_heap_put(&thread->heap, due_ns, user->number);
+}
+
+static void rest_after_failure(struct load_thread *thread, struct load_user *user)
+{
+    unsigned doublings = user->failures - 1u;
+    doublings = doublings < AWAY_DOUBLINGS_MAX ? doublings : AWAY_DOUBLINGS_MAX;
+    uint64_t away_ns = AWAY_FIRST_NS << doublings;
+    uint64_t think_ns = load_think_draw(&thread->plan->think, &user->random);
+    wait_until(thread, user, thread->now_ns + (think_ns > away_ns ? think_ns : away_ns), LOAD_AWAY);
+}
+
+static void rest_closed(struct load_thread *thread, struct load_user *user)
+{
+    const struct load_think *think = &thread->plan->think;
+    uint64_t think_ns = think->high_ns > 0 ? load_think_draw(think, &user->random) : 0;
+    if (think_ns > 0)
+        wait_until(thread, user, thread->now_ns + think_ns, LOAD_THINKING);
+    else
+        load_user_begin(thread, user, thread->now_ns);
+}
+
+/* A cycle that is late already begins at once, and is not made up for by leaving out others. */
+static void rest_paced(struct load_thread *thread, struct load_user *user)
+{
+    uint64_t due_ns = user->due_ns + thread->plan->pace_ns;
+    if (due_ns > thread->now_ns) {
+        wait_until(thread, user, due_ns, LOAD_THINKING);
+    } else {
+        user->due_ns = due_ns;
+        load_user_begin(thread, user, due_ns);
+    }
+}
+
+static void rest_open(struct load_thread *thread, struct load_user *user)
+{
+    uint64_t due_ns = load_arrivals_due_ns(&thread->arrivals);
+    if (thread->has_arrivals && due_ns <= thread->now_ns) { /* one has been waiting */
+        load_arrivals_take(&thread->arrivals);
+        load_user_begin(thread, user, due_ns);
+        return;
+    }
+    user->mood = LOAD_FREE;
+    uint32_t at = thread->free_first + thread->free_count++;
+    thread->free_ring[at < thread->user_count ? at : at - thread->user_count] = user->number;
+}
+
+void load_user_rest(struct load_thread *thread, struct load_user *user)
+{
+    if (thread->phase == LOAD_PHASE_DRAIN || user->number >= thread->active) {
+        be_idle(thread, user);
+        return;
+    }
+    if (user->failures > 0) {
+        rest_after_failure(thread, user);
+        return;
+    }
+    switch (thread->plan->loop) {
+    case LOAD_CLOSED:
+        rest_closed(thread, user);
+        break;
+    case LOAD_PACED:
+        rest_paced(thread, user);
+        break;
+    case LOAD_OPEN:
+        rest_open(thread, user);
+        break;
+    }
+}
+
+void load_user_wake(struct load_thread *thread, struct load_user *user)
+{
+    bool was_away = user->mood == LOAD_AWAY;
+    if (thread->phase == LOAD_PHASE_DRAIN || user->number >= thread->active) {
+        be_idle(thread, user);
+    } else if (was_away && thread->plan->loop == LOAD_OPEN) {
+        rest_open(thread, user);
+    } else if (was_away) {
+        user->due_ns = thread->now_ns;
+        load_user_begin(thread, user, thread->now_ns);
+    } else {
+        load_durations_add(&thread->tally.portion->outcome.lag, thread->now_ns - user->due_ns);
+        load_user_begin(thread, user, user->due_ns);
+    }
+}
+
+/* ---- answers ---- */
+
+/* FNV-1a, which does not care how the bytes were cut. */
+#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+
+static uint64_t hash_on(uint64_t hash, struct span bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        hash = (hash ^ (unsigned char)bytes.at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Whether a body is as the first one from this target was. */
+static bool is_as_the_first(struct load_thread *thread, const struct load_user *user,
+                            uint32_t target)
+{
+    bool by_length = thread->plan->verify == LOAD_VERIFY_LENGTH;
+    uint64_t mark = by_length ? user->response.body.total + 1 : user->body_hash | 1;
+    uint64_t first = 0; /* nobody's mark */
+    return atomic_compare_exchange_strong(&thread->shared->first_body[target], &first, mark) ||
+           first == mark;
+}
+
+static void count_answer(struct load_thread *thread, const struct load_user *user,
+                         const struct load_asked *asked)
+{
+    const struct load_plan *plan = thread->plan;
+    if (plan->verify != LOAD_VERIFY_NOT && !is_as_the_first(thread, user, asked->target)) {
+        load_tally_error(&thread->tally,
+                         plan->verify == LOAD_VERIFY_LENGTH ? LOAD_wrong_length : LOAD_wrong_body);
+        return;
+    }
+    uint64_t first_ns = user->first_byte_ns;
+    struct load_ended ended = {
+        .response_ns = thread->now_ns - asked->sent_ns,
+        .first_byte_ns = first_ns > asked->sent_ns ? first_ns - asked->sent_ns : 0,
+        .intended_ns = plan->loop == LOAD_CLOSED ? UINT64_MAX : thread->now_ns - asked->due_ns,
+        .body_bytes = user->response.body.total,
+        .status = user->response.status,
+        .reused = user->answered
+    };
+    load_tally_answer(&thread->tally, &ended);
+}
+
+/* The answer at hand is whole. */
+static void end_answer(struct load_thread *thread, struct load_user *user)
+{
+    struct load_asked *asked = &user->asked[user->first];
+    bool counted = asked->counted;
+    if (counted)
+        count_answer(thread, user, asked);
+    load_tally_end_gap(&thread->tally, thread->now_ns, true, 1);
+    user->first = (uint16_t)(user->first + 1u == thread->plan->pipeline ? 0 : user->first + 1u);
+    user->asked_count--;
+    user->failures = 0;
+    if (user->sent_count > 0)
+        user->sent_count--;
+    else /* answered before it was sent whole: what is left of it can go nowhere */
+        user->response.persists = false;
+    user->answered = true;
+    user->began = user->in_body = false;
+    if (counted)
+        load_thread_ended(thread);
+}
+
+enum reading { READ_ON, READ_MORE, READ_LAST, READ_FAILED };
+
+static enum reading read_head(struct load_thread *thread, struct load_user *user, struct span bytes,
+                              size_t *ret_used)
+{
+    struct http_response *response = &user->response;
+    if (user->sent_count == 0 && user->sent_part == 0)
+        return READ_LAST; /* nothing has been asked that this could answer */
+    if (!user->began) {
+        user->began = true;
+        user->first_byte_ns = thread->now_ns;
+        user->body_hash = HASH_BEGIN;
+        *response = (struct http_response){ 0 };
+    }
+    enum http_parse result = http_response_parse(response, bytes, thread->plan->head);
+    if (result == HTTP_PARSE_MORE)
+        return READ_MORE;
+    if (result == HTTP_PARSE_FAILED) {
+        load_link_fail(thread, user,
+                       response->fault == HTTP_RESPONSE_FORM ? LOAD_no_http : LOAD_bad_framing);
+        return READ_FAILED;
+    }
+    *ret_used = response->head_len;
+    if (http_response_is_interim(response)) {
+        *response = (struct http_response){ 0 };
+        return READ_ON;
+    }
+    user->in_body = response->body.kind != HTTP_BODY_NONE;
+    if (user->in_body)
+        return READ_ON;
+    end_answer(thread, user);
+    return response->persists ? READ_ON : READ_LAST;
+}
+
+static enum reading read_body(struct load_thread *thread, struct load_user *user, struct span bytes,
+                              size_t *ret_used)
+{
+    struct span data = { bytes.at, 0 };
+    enum http_status status;
+    enum http_body_step step =
+        http_body_read(&user->response.body, bytes, ret_used, &data, &status);
+    if (step == HTTP_BODY_FAILED) {
+        load_link_fail(thread, user, LOAD_bad_framing);
+        return READ_FAILED;
+    }
+    if (thread->plan->verify == LOAD_VERIFY_HASH)
+        user->body_hash = hash_on(user->body_hash, data);
+    if (step == HTTP_BODY_MORE)
+        return READ_ON;
+    end_answer(thread, user);
+    return user->response.persists ? READ_ON : READ_LAST;
+}
+
+/* Keeps a head that is not whole for when more has come. False: no memory. */
+static bool keep_tail(struct load_user *user, struct span rest)
+{
+    if (rest.len == 0 || (user->tail && rest.len > user->tail_len)) {
+        free(user->tail);
+        user->tail = NULL;
+    }
+    if (rest.len > 0 && !user->tail)
+        user->tail = malloc(rest.len);
+    if (rest.len > 0 && !user->tail)
+        return false;
+    if (rest.len > 0)
+        memcpy(user->tail, rest.at, rest.len);
+    user->tail_len = (uint32_t)rest.len;
+    return true;
+}
+
+/* Reads answers from what has come. False: the connection is gone, and all is seen to. */
+static bool consume(struct load_thread *thread, struct load_user *user, struct span bytes)
+{
+    enum reading reading = READ_ON;
+    while (bytes.len > 0 && reading == READ_ON) {
+        size_t used = 0;
+        reading = user->in_body ? read_body(thread, user, bytes, &used)
+                                : read_head(thread, user, bytes, &used);
+        bytes = span_skip(bytes, used);
+    }
+    if (reading == READ_FAILED)
+        return false;
+    if (reading == READ_LAST ||
+        (reading == READ_ON && user->asked_count == 0 && !thread->plan->keep_alive)) {
+        if (bytes.len > 0)
+            load_tally_error(&thread->tally, LOAD_unexpected);
+        load_link_close(user);
+        return true;
+    }
+    if (bytes.len > 0 || user->tail) {
+        if (!keep_tail(user, bytes)) {
+            load_link_fail(thread, user, LOAD_no_descriptor);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The connection has ended. */
+static void read_end(struct load_thread *thread, struct load_user *user, int error)
+{
+    if (error == 0 && user->in_body && user->response.body.kind == HTTP_BODY_CLOSE)
+        end_answer(thread, user);
+    load_link_lost(thread, user, error);
+}
+
+/* After what has come: asks on. */
+static void go_on(struct load_thread *thread, struct load_user *user)
+{
+    if (user->mood != LOAD_ASKING)
+        return;
+    if (user->asked_count == 0) {
+        load_user_rest(thread, user);
+        return;
+    }
+    if (user->link == LOAD_LINK_NONE) { /* the server keeps it open no longer */
+        load_link_transmit(thread, user);
+        return;
+    }
+    if (thread->plan->pipeline > 1 && user->number < thread->active &&
+        ask(thread, user, thread->now_ns) > 0)
+        load_link_transmit(thread, user);
+    else if (user->sent_count < user->asked_count && user->sent_count == 0)
+        load_link_transmit(thread, user); /* what follows is for another address */
+}
+
+/* Receives until nothing is left. False: the connection is gone, and all is seen to. */
+static bool receive(struct load_thread *thread, struct load_user *user, bool to_its_end)
+{
+    for (unsigned full = 0; user->link == LOAD_LINK_OPEN; full++) {
+        if (full == FULL_READS_MAX) { /* others have their turn; the event is to come again */
+            struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                         .data.ptr = user };
+            (void)epoll_ctl(thread->epoll_fd, EPOLL_CTL_MOD, user->fd, &event);
+            return true;
+        }
+        size_t kept = user->tail_len;
+        ssize_t got = recv(user->fd, thread->buffer + kept, LOAD_BUFFER_SIZE, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && errno == EAGAIN)
+            return true;
+        int error = got < 0 ? -errno : 0;
+        thread->now_ns = os_clock_now_ns();
+        if (thread->now_ns >= thread->edge_ns)
+            load_thread_edge(thread);
+        if (got <= 0) {
+            read_end(thread, user, error);
+            return user->mood == LOAD_ASKING && user->asked_count == 0;
+        }
+        if (kept > 0)
+            memcpy(thread->buffer, user->tail, kept);
+        thread->tally.portion->outcome.received_bytes += (size_t)got;
+        if (!consume(thread, user, span_of(thread->buffer, kept + (size_t)got)))
+            return false;
+        if (got < LOAD_BUFFER_SIZE && !to_its_end)
+            return true;
+    }
+    return true;
+}
+
+void load_user_event(struct load_thread *thread, struct load_user *user, unsigned events)
+{
+    if (user->link == LOAD_LINK_CONNECTING)
+        load_link_connected(thread, user);
+    else if ((events & EPOLLOUT) != 0 && user->sent_count < user->asked_count)
+        load_link_transmit(thread, user);
+    if ((events & ~(unsigned)EPOLLOUT) == 0 || user->link != LOAD_LINK_OPEN)
+        return;
+    bool to_its_end = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    if (receive(thread, user, to_its_end))
+        go_on(thread, user);
+}
+
+/* ---- limits ---- */
+
+static bool is_past(uint64_t now_ns, uint64_t from_ns, uint64_t limit_ns)
+{
+    return limit_ns > 0 && now_ns >= from_ns && now_ns - from_ns >= limit_ns;
+}
+
+void load_user_check_limits(struct load_thread *thread, struct load_user *user)
+{
+    const struct load_plan *plan = thread->plan;
+    if (user->mood != LOAD_ASKING || user->asked_count == 0)
+        return;
+    uint64_t now_ns = thread->now_ns, sent_ns = user->asked[user->first].sent_ns;
+    if (user->link == LOAD_LINK_CONNECTING) {
+        if (is_past(now_ns, user->connect_ns, plan->connect_timeout_ns))
+            load_link_fail(thread, user, LOAD_connect_timeout);
+    } else if (sent_ns > 0 && !user->began &&
+               is_past(now_ns, sent_ns, plan->first_byte_timeout_ns)) {
+        load_link_fail(thread, user, LOAD_first_byte_timeout);
+    } else if (sent_ns > 0 && is_past(now_ns, sent_ns, plan->response_timeout_ns)) {
+        load_link_fail(thread, user, LOAD_response_timeout);
+    }
+}
