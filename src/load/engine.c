@@ -52,7 +52,10 @@ static bool may_run_on_its_cpus(const struct load_plan *plan)
 
 static int make_shared(struct load_shared *shared, const struct load_plan *plan)
 {
-    *shared = (struct load_shared){ .plan = plan, .lock = PTHREAD_MUTEX_INITIALIZER };
+    *shared =
+        (struct load_shared){ .plan = plan,
+                              .requests = load_share(plan->requests, plan->shard, plan->shards),
+                              .lock = PTHREAD_MUTEX_INITIALIZER };
     shared->main_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     shared->first_body = calloc(plan->target_count, sizeof(*shared->first_body));
     shared->turnstile = calloc(plan->step_count, sizeof(*shared->turnstile));

@@ -143,8 +143,6 @@ static int take_portion(struct load_gather *gather, struct load_portion *portion
     } else {
         load_gaps_meet(&gather->gaps[portion->step], &portion->gaps);
     }
-    if (part->measured_ns > outcome->measured_ns)
-        outcome->measured_ns = part->measured_ns;
     load_outcome_add(outcome, part);
     load_tally_portion_free(portion);
     return 0;

@@ -45,8 +45,7 @@ void load_link_close(struct load_user *user)
 static void drop(struct load_thread *thread, struct load_user *user, enum load_error error)
 {
     struct load_asked *asked = asked_at(thread, user, 0);
-    uint64_t from_ns = asked->due_ns > thread->measured_from_ns ? asked->due_ns
-                                                                : thread->measured_from_ns;
+    uint64_t from_ns = asked->sent_ns > 0 ? asked->sent_ns : asked->due_ns;
     thread->away_ns += thread->now_ns > from_ns ? (int64_t)(thread->now_ns - from_ns) : 0;
     load_tally_end_gap(&thread->tally, thread->now_ns, false, 1);
     if (asked->counted)

@@ -99,8 +99,9 @@ static bool take_share(struct load_plan *plan, uint64_t users, struct load_refus
             return load_refuse(refusal, "%llu users cannot be shared among %u parts",
                                (unsigned long long)all, plan->shards);
     }
-    plan->requests = load_share(plan->requests, plan->shard, plan->shards);
-    return true;
+    return plan->requests == 0 || plan->requests >= plan->shards ||
+           load_refuse(refusal, "%llu requests cannot be shared among %u parts",
+                       (unsigned long long)plan->requests, plan->shards);
 }
 
 static bool complete(struct load_reading *reading, struct load_refusal *refusal)

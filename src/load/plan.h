@@ -59,14 +59,14 @@ struct load_plan {
         *targets; /* at least one, with cumulative choice made from weights or Zipf */
     size_t target_count;
     double zipf;             /* exponent; 0: by weight */
-    struct load_step *steps; /* at least one */
+    struct load_step *steps; /* at least one; of a shard: its own part */
     size_t step_count;
     struct load_think think;
     enum load_loop loop;
     bool poisson; /* of LOAD_OPEN; else evenly spaced */
     uint64_t pace_ns;
     uint64_t warmup_ns, duration_ns; /* of each step; duration 0: by `requests` */
-    uint64_t requests;               /* of each step; 0: by duration */
+    uint64_t requests;               /* of each step and of all shards together; 0: by duration */
     bool keep_alive;
     unsigned pipeline; /* requests under way on a connection, at least 1 */
     bool head;         /* answers have no body: method HEAD */

@@ -155,31 +155,32 @@ uint64_t load_gaps_longest_ns(const struct load_gaps *gaps)
 
 /* ---- adding up ---- */
 
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a + b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 void load_outcome_add(struct load_outcome *to, const struct load_outcome *from)
 {
-    to->requests += from->requests;
-    to->answers += from->answers;
-    to->answers_reused += from->answers_reused;
-    to->reopened += from->reopened;
-    to->redirects += from->redirects;
+#define LOAD_COUNT(name, how) to->name = how(to->name, from->name);
+#define LOAD_DURATIONS(name)  load_durations_merge(&to->name, &from->name);
+#include "load/counts.def"
+#undef LOAD_COUNT
+#undef LOAD_DURATIONS
     for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
         to->status[i] += from->status[i];
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
         to->error[i] += from->error[i];
-    to->connects += from->connects;
-    to->received_bytes += from->received_bytes;
-    to->sent_bytes += from->sent_bytes;
-    to->body_bytes += from->body_bytes;
-    load_durations_merge(&to->response, &from->response);
-    load_durations_merge(&to->intended, &from->intended);
-    load_durations_merge(&to->connect, &from->connect);
-    load_durations_merge(&to->first_byte, &from->first_byte);
-    load_durations_merge(&to->lag, &from->lag);
     to->thought_ns += from->thought_ns;
     to->user_ns += from->user_ns;
-    to->unsent += from->unsent;
-    to->generator_user_ns += from->generator_user_ns;
-    to->generator_system_ns += from->generator_system_ns;
-    if (from->busiest_thread_ns > to->busiest_thread_ns)
-        to->busiest_thread_ns = from->busiest_thread_ns;
 }

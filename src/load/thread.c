@@ -102,26 +102,31 @@ static uint64_t ns_of(struct timeval time)
     return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_usec * 1000;
 }
 
-static int64_t idle_ns(const struct load_thread *thread, const struct load_user *user,
-                       uint64_t now_ns)
+static int64_t since(uint64_t from_ns, uint64_t now_ns)
 {
-    uint64_t from_ns = user->due_ns > thread->measured_from_ns ? user->due_ns
-                                                               : thread->measured_from_ns;
     return now_ns > from_ns ? (int64_t)(now_ns - from_ns) : 0;
 }
 
-/* Adds, or takes away, what users wait for beyond this moment. */
+/* Adds (1) what users that think or are away have still to wait, or takes it away (-1): only the
+ * time between is counted. And of requests under way: those that end meanwhile are counted whole,
+ * so their time before belongs to it, and that of those which end later does not. */
 static void clip(struct load_thread *thread, uint64_t now_ns, int sign)
 {
     for (uint32_t i = 0; i < thread->user_count; i++) {
         const struct load_user *user = load_user_at(thread, i);
-        int64_t rest_ns = user->due_ns > now_ns ? (int64_t)(user->due_ns - now_ns) : 0;
+        const struct load_asked *asked = &user->asked[user->first];
+        int64_t rest_ns = since(now_ns, user->due_ns);
         if (user->mood == LOAD_THINKING)
             thread->thought_ns += sign * rest_ns;
         else if (user->mood == LOAD_AWAY)
             thread->away_ns += sign * rest_ns;
+        else if (user->mood == LOAD_ASKING && user->asked_count > 0)
+            thread->away_ns -= sign *
+                               since(asked->sent_ns > 0 ? asked->sent_ns : asked->due_ns, now_ns);
         else if (user->mood == LOAD_IDLE && user->number < thread->active && sign < 0)
-            thread->away_ns += idle_ns(thread, user, now_ns);
+            thread->away_ns += since(
+                user->due_ns > thread->measured_from_ns ? user->due_ns : thread->measured_from_ns,
+                now_ns);
     }
 }
 
@@ -322,7 +327,7 @@ bool load_thread_admits(struct load_thread *thread, bool *ret_counted)
     if (*ret_counted || thread->phase != LOAD_PHASE_MEASURE)
         return true;
     struct load_turnstile *turnstile = &thread->shared->turnstile[thread->step];
-    *ret_counted = atomic_fetch_add(&turnstile->asked, 1) < thread->plan->requests;
+    *ret_counted = atomic_fetch_add(&turnstile->asked, 1) < thread->shared->requests;
     return *ret_counted;
 }
 
@@ -332,7 +337,7 @@ void load_thread_ended(struct load_thread *thread)
     if (thread->plan->requests == 0)
         return;
     struct load_turnstile *turnstile = &shared->turnstile[thread->step];
-    if (atomic_fetch_add(&turnstile->ended, 1) + 1 < thread->plan->requests)
+    if (atomic_fetch_add(&turnstile->ended, 1) + 1 < shared->requests)
         return;
     atomic_store(&turnstile->over_ns, thread->now_ns);
     for (unsigned i = 0; i < thread->plan->threads; i++)

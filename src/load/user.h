@@ -66,6 +66,7 @@ struct load_shared {
     struct load_choice choice;
     uint64_t from_ns; /* when the first step begins */
     int64_t from_unix_ns;
+    uint64_t requests;            /* of each step, of this shard; 0: by duration */
     _Atomic uint64_t *first_body; /* of each target, to verify; 0: none has come */
     struct load_turnstile {
         _Atomic uint64_t asked, ended; /* of `requests` */

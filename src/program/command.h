@@ -28,6 +28,7 @@ const struct program_command *program_command_find(const char *name);
 
 int program_serve(const struct program_command *command, const char *const *arguments);
 int program_check(const struct program_command *command, const char *const *arguments);
+int program_load(const struct program_command *command, const char *const *arguments);
 int program_models(const struct program_command *command, const char *const *arguments);
 int program_password(const struct program_command *command, const char *const *arguments);
 int program_reload(const struct program_command *command, const char *const *arguments);

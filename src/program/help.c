@@ -7,6 +7,7 @@
 #include "config/nearest.h"
 #include "config/setting.h"
 #include "program/command.h"
+#include "program/load.h"
 #include "program/options.h"
 
 enum { COLUMN = 28, WIDTH = 80 };
@@ -95,6 +96,18 @@ static void print_options(unsigned accepts, FILE *out)
     }
 }
 
+static void print_load_options(const struct load_option *options, const char *title, FILE *out)
+{
+    fprintf(out, "\n%s:\n", title);
+    for (const struct load_option *option = options; option->name; option++) {
+        char letter[] = { '-', option->letter, ',', ' ', 0 };
+        int at = fprintf(out, "  %s--%s%s%s", option->letter ? letter : "", option->name,
+                         option->placeholder ? " " : "",
+                         option->placeholder ? option->placeholder : "");
+        print_column(out, (size_t)at, option->sentence);
+    }
+}
+
 static void print_overview(FILE *out)
 {
     fprintf(out, "weir serves folders over HTTP.\n\nUsage:\n");
@@ -105,6 +118,8 @@ static void print_overview(FILE *out)
             argument = " [COMMAND]";
         else if (command->accepts & (PROGRAM_CONTROL | PROGRAM_STATS | PROGRAM_TOP))
             argument = " [PID]";
+        else if (command->accepts & PROGRAM_LOAD)
+            argument = " URL...";
         int at = fprintf(out, "  weir %s%s", command->name, argument);
         print_column(out, (size_t)at, command->sentence);
     }
@@ -124,6 +139,10 @@ void program_help_print(const struct program_command *command, FILE *out)
     }
     fprintf(out, "Usage: weir %s%s%s\n\n%s", command->name, command->usage[0] ? " " : "",
             command->usage, command->text);
+    if (command->accepts & PROGRAM_LOAD) {
+        print_load_options(load_option_table, "The load", out);
+        print_load_options(program_load_outputs, "The result", out);
+    }
     print_options(command->accepts, out);
     if (command->accepts & PROGRAM_SETTINGS) {
         print_settings(out);

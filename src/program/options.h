@@ -23,6 +23,7 @@ enum program_accepts {
     PROGRAM_STATS = 128,  /* --json, --prometheus, and --explain of its own */
     PROGRAM_TOP = 256,    /* --interval */
     PROGRAM_TRACE = 512   /* a second argument, -H, --method, --host, --live, --json */
+    PROGRAM_LOAD = 256    /* those of load/option.h and program/load.h */
 };
 
 /* An option that is no setting. */
