@@ -130,6 +130,7 @@ static void add_plan(struct list *list, const struct load_run *run)
 #define LOAD_PLANNED(name) add_number(&object, #name, (uint64_t)plan->name);
 #include "load/counts.def"
 #undef LOAD_PLANNED
+    add_number(&object, "requests", plan->requests);
     add_text(&object, "verify", load_verify_names[plan->verify]);
     add_number(&object, "threads", plan->threads);
     char seed[24]; /* as text: more digits than many readers' numbers have */

@@ -31,6 +31,7 @@ uint64_t load_kin(const struct load_plan *plan)
     kin = mix_number(mix_number(kin, plan->step_count), plan->loop);
     kin = mix_number(mix_number(kin, plan->think.kind), plan->think.low_ns);
     kin = mix_number(mix_number(kin, plan->think.high_ns), plan->verify);
+    kin = mix_number(kin, plan->requests > 0); /* of which each has its share */
 #define LOAD_PLANNED(name) kin = mix_number(kin, (uint64_t)plan->name);
 #include "load/counts.def"
 #undef LOAD_PLANNED

@@ -135,6 +135,7 @@ static int add_run(struct load_read *sum, const struct load_read *part)
     if (run->server_cpus < part->run.server_cpus)
         run->server_cpus = part->run.server_cpus;
     sum->plan.threads += part->plan.threads;
+    sum->plan.requests += part->plan.requests;
     for (size_t i = 0; i < run->outcome_count; i++) {
         struct load_outcome *to = &run->outcomes[i];
         const struct load_outcome *from = &part->run.outcomes[i];

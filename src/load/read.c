@@ -130,6 +130,7 @@ static void read_plan(struct reading *reading, const json_t *top, struct load_re
         (enum load_think_kind)take_name(reading, think, "kind", load_think_names, LOAD_THINKS);
     plan->think.low_ns = take_number(reading, think, "low_ns", number_max);
     plan->think.high_ns = take_number(reading, think, "high_ns", number_max);
+    plan->requests = take_number(reading, from, "requests", number_max);
     plan->threads = (unsigned)take_number(reading, from, "threads", LOAD_THREADS_MAX);
     plan->shards = (unsigned)take_number(reading, from, "shards", UINT32_MAX);
     plan->shard = (unsigned)take_number(reading, from, "shard", UINT32_MAX);

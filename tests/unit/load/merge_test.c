@@ -223,6 +223,7 @@ static int merge_with(void (*change)(struct fixture *), char *why)
     fixture_init(&a, 1);
     fixture_init(&b, 1);
     a.plan.shards = b.plan.shards = 2;
+    a.plan.requests = b.plan.requests = 100;
     b.plan.shard = 1;
     fixture_answer(&a.outcomes[0], 1000);
     fixture_answer(&b.outcomes[0], 2000);
@@ -244,6 +245,7 @@ static void another_machine(struct fixture *f)
 {
     f->plan.threads = 7;
     f->plan.seed = 99;
+    f->plan.requests = 101;
     f->plan.server_pid = 0;
     f->outcomes[0].step.users = 11;
 }
