@@ -3,6 +3,7 @@
 
 #include "base/span.h"
 #include "load/trust.h"
+#include "load/value.h"
 
 #include <stdarg.h>
 
@@ -17,27 +18,6 @@ __attribute__((format(printf, 3, 4))) static bool wrong(char *ret_why, struct sp
     (void)vsnprintf(ret_why + len, LOAD_SLO_WHY_MAX - (size_t)len, format, arguments);
     va_end(arguments);
     return false;
-}
-
-/* Takes digits with at most one point among them from the front of `text`. */
-static bool take_decimal(struct span *text, double *ret_value)
-{
-    double value = 0, scale = 1;
-    bool any = false, point = false;
-    for (; text->len > 0; *text = span_skip(*text, 1)) {
-        char c = *text->at;
-        if (c == '.' && !point) {
-            point = true;
-            continue;
-        }
-        if (c < '0' || c > '9')
-            break;
-        any = true;
-        value = value * 10 + (c - '0');
-        scale *= point ? 10 : 1;
-    }
-    *ret_value = value / scale;
-    return any;
 }
 
 static bool parse_name(struct span name, struct span word, struct load_slo *slo, char *ret_why)
@@ -58,7 +38,7 @@ static bool parse_name(struct span name, struct span word, struct load_slo *slo,
         }
     struct span digits = span_skip(name, name.len > 0 ? 1 : 0);
     double percent;
-    if (!span_starts(name, SPAN("p")) || !take_decimal(&digits, &percent) || digits.len > 0)
+    if (!span_starts(name, SPAN("p")) || !load_value_decimal(digits, &percent))
         return wrong(ret_why, word,
                      "begins with p50, p99.9 or the like, mean, max, errors or throughput");
     if (percent <= 0 || percent >= 100)
@@ -78,45 +58,33 @@ static enum load_slo_order take_order(struct span *text)
     return equal ? LOAD_SLO_AT_LEAST : LOAD_SLO_ABOVE;
 }
 
-/* What a limit of this kind may end with, and its size. */
-static bool unit_of(enum load_slo_of of, struct span name, double *ret_size)
+/* The text without `ending`, if that is what it has. */
+static bool without(struct span *text, struct span ending)
 {
-    static const struct {
-        struct span name;
-        double size;
-    } times[] = {
-        { SPAN("ns"), 1 },  { SPAN("us"), 1e3 }, { SPAN("ms"), 1e6 },
-        { SPAN("s"), 1e9 }, { SPAN("m"), 60e9 },
-    };
-    if (of == LOAD_SLO_THROUGHPUT || of == LOAD_SLO_ERRORS) {
-        bool percent = of == LOAD_SLO_ERRORS && span_equal(name, SPAN("%"));
-        *ret_size = percent ? 0.01 : 1;
-        return percent || name.len == 0 ||
-               (of == LOAD_SLO_THROUGHPUT && span_equal(name, SPAN("/s")));
-    }
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-        if (span_equal(name, times[i].name)) {
-            *ret_size = times[i].size;
-            return true;
-        }
-    return false;
+    bool ends = span_ends(*text, ending);
+    text->len -= ends ? ending.len : 0;
+    return ends;
 }
 
 static bool parse_limit(struct span limit, struct span word, struct load_slo *slo, char *ret_why)
 {
-    double number, size;
-    if (!take_decimal(&limit, &number))
-        return wrong(ret_why, word, "has no number behind its sign");
-    if (unit_of(slo->of, limit, &size)) {
-        slo->limit = number * size;
-        return slo->of != LOAD_SLO_ERRORS || slo->limit <= 1 ||
-               wrong(ret_why, word, "is more than all; a share is 0.1%% or 0.001");
+    uint64_t ns;
+    if (slo->of == LOAD_SLO_THROUGHPUT) {
+        (void)without(&limit, SPAN("/s"));
+        return load_value_decimal(limit, &slo->limit) ||
+               wrong(ret_why, word, "is a number of requests a second, as in throughput>1000");
     }
-    if (slo->of == LOAD_SLO_THROUGHPUT)
-        return wrong(ret_why, word, "is a number of answers a second, as in throughput>1000");
-    if (slo->of == LOAD_SLO_ERRORS)
-        return wrong(ret_why, word, "is a share, as in errors<0.1%%");
-    return wrong(ret_why, word, "is a time with its unit: ns, us, ms, s or m");
+    if (slo->of == LOAD_SLO_ERRORS) {
+        bool percent = without(&limit, SPAN("%"));
+        if (!load_value_decimal(limit, &slo->limit))
+            return wrong(ret_why, word, "is a share, as in errors<0.1%%");
+        slo->limit /= percent ? 100 : 1;
+        return slo->limit <= 1 || wrong(ret_why, word, "is more than all: 0.1%% is 0.001");
+    }
+    if (!load_value_duration(limit, &ns))
+        return wrong(ret_why, word, "is a time with its unit: us, ms, s, m or h");
+    slo->limit = (double)ns;
+    return true;
 }
 
 static bool parse_one(struct span word, struct load_slos *slos, char *ret_why)

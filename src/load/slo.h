@@ -4,10 +4,10 @@
  * `p99<10ms,errors<0.1%,throughput>1000,mean<=2ms`, and whether it has. Pure.
  *
  * Each is NAME SIGN LIMIT. Names: `p` with a percentage (p50, p99.9), `mean`, `max`:
- * a duration with its unit, ns, us, ms, s or m; of paced and open loops that from when
+ * a duration with its unit, us to h; of paced and open loops that from when
  * the request should have begun. `errors`: the share of requests that failed, an
  * answer of status 400 or above being a failure, as 0.1% or 0.001. `throughput`:
- * successful answers a second. SIGN: < <= > >=.
+ * requests answered with success, a second. SIGN: < <= > >=.
  */
 #pragma once
 

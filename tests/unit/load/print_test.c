@@ -150,7 +150,7 @@ static void several_steps_are_a_table(void **state)
         fixture_fill(&f.outcomes[i], i + 1);
     f.outcomes[2].longest_gap_ns = 2000000000;
     f.outcomes[1].busiest_thread_ns = 9000000000;
-    char *text = print(&f, LOAD_FORM_TEXT, "p99.9<2.9999999999999999999ms");
+    char *text = print(&f, LOAD_FORM_TEXT, "p99.9<2.9999999999999999ms");
     check_lines(text);
     has(text, "INVALID: 1 of 3 steps, marked !");
     has(text, "Step 2, 40 users:");

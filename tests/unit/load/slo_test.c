@@ -28,7 +28,7 @@ static void what_is_written_is_what_is_read(void **state)
         { "p50>1us", LOAD_SLO_QUANTILE, 0.5, LOAD_SLO_ABOVE, 1e3 },
         { "mean<=2ms", LOAD_SLO_MEAN, 0, LOAD_SLO_AT_MOST, 2e6 },
         { " max<1m ", LOAD_SLO_MAX, 0, LOAD_SLO_BELOW, 60e9 },
-        { "max>=7ns", LOAD_SLO_MAX, 0, LOAD_SLO_AT_LEAST, 7 },
+        { "max>=.5us", LOAD_SLO_MAX, 0, LOAD_SLO_AT_LEAST, 500 },
         { "errors<0.1%", LOAD_SLO_ERRORS, 0, LOAD_SLO_BELOW, 0.001 },
         { "errors<=0", LOAD_SLO_ERRORS, 0, LOAD_SLO_AT_MOST, 0 },
         { "throughput>1000", LOAD_SLO_THROUGHPUT, 0, LOAD_SLO_ABOVE, 1000 },
@@ -69,12 +69,12 @@ static void what_is_wrong_is_told(void **state)
         { "p99<10ms,", "`': has no < <= > or >=, as in p99<10ms" },
         { "p99", "`p99': has no < <= > or >=, as in p99<10ms" },
         { "p99=10ms", "`p99=10ms': has no < <= > or >=, as in p99<10ms" },
-        { "p99<10", "`p99<10': is a time with its unit: ns, us, ms, s or m" },
-        { "p99<10 ms", "`p99<10 ms': is a time with its unit: ns, us, ms, s or m" },
-        { "p99<<10ms", "`p99<<10ms': has no number behind its sign" },
-        { "p99<ms", "`p99<ms': has no number behind its sign" },
-        { "p99<.ms", "`p99<.ms': has no number behind its sign" },
-        { "mean<-1ms", "`mean<-1ms': has no number behind its sign" },
+        { "p99<10", "`p99<10': is a time with its unit: us, ms, s, m or h" },
+        { "p99<10 ms", "`p99<10 ms': is a time with its unit: us, ms, s, m or h" },
+        { "p99<<10ms", "`p99<<10ms': is a time with its unit: us, ms, s, m or h" },
+        { "p99<ms", "`p99<ms': is a time with its unit: us, ms, s, m or h" },
+        { "p99<.ms", "`p99<.ms': is a time with its unit: us, ms, s, m or h" },
+        { "mean<-1ms", "`mean<-1ms': is a time with its unit: us, ms, s, m or h" },
         { "p100<1s", "`p100<1s': a percentile is above 0 and below 100" },
         { "p0<1s", "`p0<1s': a percentile is above 0 and below 100" },
         { "p<1s", "`p<1s': begins with p50, p99.9 or the like, mean, max, errors or throughput" },
@@ -83,10 +83,10 @@ static void what_is_wrong_is_told(void **state)
           "`p9x<1s': begins with p50, p99.9 or the like, mean, max, errors or throughput" },
         { "median<1s",
           "`median<1s': begins with p50, p99.9 or the like, mean, max, errors or throughput" },
-        { "errors<5", "`errors<5': is more than all; a share is 0.1% or 0.001" },
+        { "errors<5", "`errors<5': is more than all: 0.1% is 0.001" },
         { "errors<1ms", "`errors<1ms': is a share, as in errors<0.1%" },
         { "throughput>5%",
-          "`throughput>5%': is a number of answers a second, as in throughput>1000" },
+          "`throughput>5%': is a number of requests a second, as in throughput>1000" },
         { "p99<00000000000000000000000000010ms", "`p99<000000000000000000000000000': is too long" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -122,7 +122,7 @@ static bool meets(const struct fixture *f, const char *text)
     return load_slo_met(&slos.slo[0], load_slo_value(&slos.slo[0], &f->run, &f->outcomes[0]));
 }
 
-/* 9 answers of 1 ms and one of 5 ms in 10 s, of which one is a 404; and 2 errors. */
+/* 9 answers of 1 us and one of 2 us in 10 s, of which one is a 404; and 2 errors. */
 static void values_are_compared_with_limits(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void values_are_compared_with_limits(void **state)
     assert_false(meets(&f, "p90>1us"));
     assert_false(meets(&f, "p91<=1.999us"));
     assert_true(meets(&f, "max<=2us"));
-    assert_true(meets(&f, "mean<=1100ns"));
+    assert_true(meets(&f, "mean<=1.1us"));
     assert_false(meets(&f, "mean<1.0999us"));
     assert_true(meets(&f, "errors<=25%"));
     assert_false(meets(&f, "errors<0.25"));
