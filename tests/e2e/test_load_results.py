@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""What `weir load` makes of a result: numbers that other programs read as they were meant, and
+results of several machines that become one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from tests.e2e.running import TOP, WEIR, Server, start
+
+LOAD_S = 60
+DURATIONS = ("response", "intended", "connect", "first_byte", "lag")
+PERCENTILES = {"p50": 50, "p75": 75, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9}
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def served(tmp_path: Path, site: Path) -> Iterator[Server]:
+    server = start([str(site), "--listen", "127.0.0.1:0", "--model", "epoll"], tmp_path / "stderr")
+    yield server
+    server.stop()
+
+
+def load(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [WEIR, "load", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LOAD_S,
+        check=False,
+    )
+
+
+def no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def parsed(done: subprocess.CompletedProcess[str]) -> Json:
+    """The object that was printed, which agrees with how the program ended."""
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+    result: Json = json.loads(done.stdout, parse_constant=no_constant)
+    assert result["exit_status"] == done.returncode
+    assert result["valid"] == all(step["valid"] for step in result["steps"])
+    assert result["valid"] == (done.returncode != 4)
+    if result["valid"]:
+        assert (done.returncode == 3) == (result["slos_met"] is False)
+    return result
+
+
+def decoded(durations: Json) -> HdrHistogram:
+    return HdrHistogram.decode(durations["hdr_v2_ns"])
+
+
+def names(value: object) -> set[str]:
+    """Every name of every object in it."""
+    if isinstance(value, list):
+        return set().union(*map(names, value))
+    if isinstance(value, dict):
+        return set(value) | set().union(*map(names, value.values()))
+    return set()
+
+
+def page() -> str:
+    return (TOP / "docs/load-json.md").read_text()
+
+
+def listed_in_the_page() -> set[str]:
+    """What stands in the first column of its tables."""
+    rows = re.findall(r"^\| (`.*?) \|", page(), re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([\w]+)`", row)}
+
+
+def test_the_object_is_what_the_page_says(served: Server) -> None:
+    url = served.url
+    for loop in (["--think", "1ms"], ["--pace", "5ms"], ["--rate", "500"]):
+        done = load(
+            url, "-n", 300, *loop, "--json", "--slo", "p50<1s", "--server-pid", served.master.pid
+        )
+        result = parsed(done)
+        assert result["schema"] == 1
+        (step,) = result["steps"]
+        told = names({**result, "steps": [{**step, "status": {}}]})
+        documented = set(re.findall(r"`([\w]+)`", page()))
+        assert told <= documented
+        not_members = {doubt["name"] for doubt in step["doubts"]} | set(doubt_names())
+        doubtful = {"makes_invalid", "reason", "cure"}
+        assert listed_in_the_page() - not_members - doubtful <= told
+        assert step["answers"] == step["status"]["200"] == step["classes"]["2xx"] == 300
+        assert step["server"]["demand_ns"] > 0
+        assert step["little"]["applies"] == (loop[0] == "--think")
+
+
+def doubt_names() -> list[str]:
+    text = (TOP / "src/load/trust.h").read_text()
+    return re.findall(r"LOAD_DOUBT\((\w+), (?:true|false),", text)
+
+
+def test_the_page_has_every_error_and_every_doubt() -> None:
+    text = (TOP / "src/load/result.h").read_text()
+    errors = re.findall(r'LOAD_ERROR\((\w+), (\w+), "([^"]+)"\)', text)
+    assert errors
+    assert re.findall(r"^\| `(\w+)` \| (\w+) \| ([A-Z].+?) \|$", page(), re.MULTILINE) == errors
+    doubts = page().split("## Doubts")[1].split("## ")[0]
+    rows = re.findall(r"^\| (`.+?) \| (?:yes|no) \|", doubts, re.MULTILINE)
+    assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(doubt_names())
+
+
+def test_histograms_are_those_of_hdrhistogram(served: Server, tmp_path: Path) -> None:
+    hgrm, ndjson = tmp_path / "out.hgrm", tmp_path / "out.ndjson"
+    result = parsed(
+        load(served.url, "-u", 8, "-n", 20000, "--json", "--hgrm", hgrm, "--ndjson", ndjson)
+    )
+    (step,) = result["steps"]
+    for name in DURATIONS:
+        durations = step[name]
+        whole = decoded(durations)
+        assert whole.get_total_count() == durations["count"], name
+        assert whole.significant_figures == 3
+        if not durations["count"]:
+            continue
+        assert whole.get_max_value() == pytest.approx(durations["max_ns"], rel=1e-3)
+        assert whole.get_mean_value() == pytest.approx(durations["mean_ns"], rel=1e-3, abs=1)
+        for member, percent in PERCENTILES.items():
+            if (told := durations[f"{member}_ns"]) is not None:
+                assert whole.get_value_at_percentile(percent) == pytest.approx(told, rel=1e-3)
+    response = decoded(step["response"])
+    rows = re.findall(r"^ *([\d.]+) ([\d.]+) +(\d+) +([\d.]+)$", hgrm.read_text(), re.MULTILINE)
+    assert len(rows) > 20
+    for ms, part, count, _ in rows:
+        value = response.get_value_at_percentile(float(part) * 100)
+        assert float(ms) == pytest.approx(value / 1e6, rel=1e-3, abs=1e-6)
+        assert int(count) <= 20000
+    seconds = [json.loads(line) for line in ndjson.read_text().splitlines()]
+    assert sum(second["answers"] for second in seconds) == 20000
+    assert [second["second"] for second in seconds] == list(range(len(seconds)))
+
+
+def test_every_form_says_the_same(served: Server, tmp_path: Path) -> None:
+    saved = tmp_path / "one.json"
+    done = load(served.url, "--steps", "1,3", "-n", 2000, "--json")
+    saved.write_text(done.stdout)
+    steps = parsed(done)["steps"]
+    again = parsed(load("merge", saved, "--json"))["steps"]
+    rows = list(csv.DictReader(io.StringIO(load("merge", saved, "--csv").stdout)))
+    text = load("merge", saved).stdout
+    assert len(rows) == len(again) == len(steps) == 2
+    for step, same, row in zip(steps, again, rows, strict=True):
+        for name in ("answers", "requests", "measured_ns", "received_bytes", "response", "status"):
+            assert same[name] == step[name], name
+        assert int(row["answers"]) == step["answers"]
+        assert int(row["p99_ns"]) == step["response"]["p99_ns"]
+        assert float(row["throughput_per_second"]) == pytest.approx(step["throughput_per_second"])
+        assert row["valid"] == str(step["valid"]).lower()
+    assert re.search(r"^ +users +requests/s", text, re.MULTILINE)
+    assert max(map(len, text.splitlines())) <= 80
+    one = load(served.url, "-n", 1000).stdout
+    assert "closed loop, uncorrected" in one
+    assert max(map(len, one.splitlines())) <= 80
+
+
+def test_shards_are_one_run(served: Server, tmp_path: Path) -> None:
+    plan = [served.url, "--think", "exp:2ms", "--users", "7", "--duration", "2s", "--json"]
+    running = [
+        subprocess.Popen(
+            [WEIR, "load", *plan, "--shard", f"{i}/2", "--seed", str(i + 1)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(2)
+    ]
+    files = [tmp_path / f"{i}.json" for i in range(2)]
+    for process, file in zip(running, files, strict=True):
+        file.write_text(process.communicate(timeout=LOAD_S)[0])
+        assert process.returncode in (0, 4)
+    parts = [json.loads(file.read_text())["steps"][0] for file in files]
+    result = parsed(load("merge", "--json", *files))
+    (whole,) = result["steps"]
+    assert result["merged_runs"] == 2
+    assert whole["users"] == 7
+    began = [part["began_unix_ns"] for part in parts]
+    assert result["start_skew_ns"] == max(began) - min(began)
+    for name in ("answers", "requests", "received_bytes", "connects"):
+        assert whole[name] == sum(part[name] for part in parts), name
+    for name in ("response", "first_byte", "connect", "lag"):
+        both = decoded(parts[0][name])
+        both.add(decoded(parts[1][name]))
+        assert decoded(whole[name]).get_total_count() == both.get_total_count()
+        for percent in (50, 90, 99, 99.9, 100):
+            value = decoded(whole[name]).get_value_at_percentile(percent)
+            assert value == both.get_value_at_percentile(percent), name
+        assert whole[name]["min_ns"] == min(part[name]["min_ns"] for part in parts)
+    assert sum(second["answers"] for second in whole["seconds"]) == sum(
+        second["answers"] for part in parts for second in part["seconds"]
+    )
+    alone = parsed(load("merge", "--json", files[1]))
+    assert not alone["valid"]
+    assert "shards" in {doubt["name"] for doubt in alone["steps"][0]["doubts"]}
+
+
+def test_files_that_cannot_be_merged_are_named(served: Server, tmp_path: Path) -> None:
+    good, other, cut, text = (tmp_path / name for name in ("good", "other", "cut", "text"))
+    good.write_text(load(served.url, "-n", 100, "--json").stdout)
+    other.write_text(load(f"{served.url}hello.txt", "-n", 100, "--json").stdout)
+    cut.write_text(good.read_text()[:-1000])
+    text.write_text(load(served.url, "-n", 100).stdout)
+    for files in ([cut], [text], [tmp_path], [tmp_path / "none"], [good, other], [good, good]):
+        done = load("merge", *files)
+        assert done.returncode == 1, files
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"weir: load merge: {files[-1]}: ")
+        assert done.stderr.count("\n") == 1
+    for words in ([], ["--slo", "p99<10", good], ["--nonsense", good], ["--json", "--csv", good]):
+        done = load("merge", *words)
+        assert done.returncode == 2, words
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1
+
+
+def test_objectives_decide_how_it_ends(served: Server) -> None:
+    missed = load(served.url, "-n", 1000, "--think", "1ms", "--slo", "p99<1us", "--json")
+    assert parsed(missed)["slos_met"] is False
+    assert missed.returncode in (3, 4)
+    untold = load(served.url, "-n", 1000, "--think", "1ms", "--slo", "p99.99<1h", "--json")
+    (step,) = parsed(untold)["steps"]
+    assert untold.returncode == 4
+    assert "few_for_slo" in {doubt["name"] for doubt in step["doubts"]}
+    refused = load(f"{served.url}nothing", "-n", 1000, "--think", "1ms", "--slo", "errors<50%")
+    assert refused.returncode in (3, 4)
+    assert "MISSED  errors<50%" in refused.stdout
+
+
+def test_the_manual_has_every_flag() -> None:
+    manual = (TOP / "docs/man/weir-load.1").read_text()
+    listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", manual, re.MULTILINE)
+    sources = [(TOP / path).read_text() for path in ("src/load/option.c", "src/program/load.c")]
+    flags = [
+        flag
+        for source in sources
+        for flag in re.findall(r"^ +\{ \"([\w-]+)\", (?:0|'\w'), ", source, re.MULTILINE)
+    ]
+    assert listed == [*flags, "help", "version"]
