@@ -315,7 +315,7 @@ static void print_wrapped(FILE *out, const char *text, unsigned indent)
     while (left > 0) {
         size_t len = left;
         if (left > room)
-            for (len = room; len > 0 && text[len] != ' ';)
+            for (len = room; len > 0 && (text[len] != ' ' || text[len + 1] == '%');)
                 len--;
         len = len > 0 ? len : room < left ? room : left;
         fprintf(out, "%*s%.*s\n", (int)indent, "", (int)len, text);
@@ -328,19 +328,22 @@ static void print_wrapped(FILE *out, const char *text, unsigned indent)
     }
 }
 
-static void print_doubts(const struct load_report *report, size_t step, bool invalid, FILE *out)
+/* Of several steps the first that is doubted speaks for the others. */
+static void print_doubt(const struct load_report *report, enum load_doubt which, FILE *out)
 {
-    const struct load_verdict *verdict = &report->verdicts[step];
-    bool several = report->run->outcome_count > 1;
-    for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++) {
-        if (!verdict->doubted[i] || load_doubts[i].invalid != invalid)
-            continue;
-        if (several)
-            fprintf(out, "  Step %zu, %u users:\n", step + 1,
-                    report->run->outcomes[step].step.users);
-        print_wrapped(out, verdict->reason[i], several ? 4 : 2);
-        print_wrapped(out, load_doubts[i].cure, several ? 6 : 4);
-    }
+    size_t steps = report->run->outcome_count, doubted = 0, first = 0;
+    for (size_t i = steps; i > 0; i--)
+        if (report->verdicts[i - 1].doubted[which]) {
+            doubted++;
+            first = i - 1;
+        }
+    if (doubted == 0)
+        return;
+    if (steps > 1)
+        fprintf(out, "  %zu step%s; in number %zu (users: %u):\n", doubted, doubted == 1 ? "" : "s",
+                first + 1, report->run->outcomes[first].step.users);
+    print_wrapped(out, report->verdicts[first].reason[which], steps > 1 ? 4 : 2);
+    print_wrapped(out, load_doubts[which].cure, steps > 1 ? 6 : 4);
 }
 
 /* Of a table's steps, notes would be many lines for little. */
@@ -355,10 +358,9 @@ static void print_validity(const struct load_report *report, FILE *out)
         fputs("\nINVALID: this says more of the generator than of the server.\n", out);
     else
         fprintf(out, "\nINVALID: %zu of %zu steps, marked !\n", invalid, steps);
-    for (size_t i = 0; i < steps; i++)
-        print_doubts(report, i, true, out);
-    if (steps == 1)
-        print_doubts(report, 0, false, out);
+    for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++)
+        if (load_doubts[i].invalid || steps == 1)
+            print_doubt(report, (enum load_doubt)i, out);
 }
 
 static void print_slo(const struct load_report *report, const struct load_slo *slo, FILE *out)

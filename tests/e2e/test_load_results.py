@@ -20,7 +20,7 @@ from tests.e2e.running import TOP, WEIR, Server, start
 
 LOAD_S = 60
 DURATIONS = ("response", "intended", "connect", "first_byte", "lag")
-PERCENTILES = {"p50": 50, "p75": 75, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9}
+PARTS = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 
 Json = dict[str, Any]
 
@@ -64,6 +64,15 @@ def decoded(durations: Json) -> HdrHistogram:
     return HdrHistogram.decode(durations["hdr_v2_ns"])
 
 
+def is_quantile(whole: HdrHistogram, part: float, ns: int) -> bool:
+    """Whether it is that within 0.1 %; rounding a part to a number of values is everyone's own."""
+    total = whole.get_total_count()
+    low, high = (
+        whole.get_value_at_percentile(100 * min(max(part + by / total, 0), 1)) for by in (-1, 1)
+    )
+    return bool(low * 0.999 <= ns <= high * 1.001)
+
+
 def names(value: object) -> set[str]:
     """Every name of every object in it."""
     if isinstance(value, list):
@@ -86,26 +95,21 @@ def listed_in_the_page() -> set[str]:
 def test_the_object_is_what_the_page_says(served: Server) -> None:
     url = served.url
     for loop in (["--think", "1ms"], ["--pace", "5ms"], ["--rate", "500"]):
-        done = load(
-            url, "-n", 300, *loop, "--json", "--slo", "p50<1s", "--server-pid", served.master.pid
-        )
-        result = parsed(done)
+        result = parsed(load(url, "-n", 300, *loop, "--json", "--slo", "p50<1s"))
         assert result["schema"] == 1
         (step,) = result["steps"]
         told = names({**result, "steps": [{**step, "status": {}}]})
         documented = set(re.findall(r"`([\w]+)`", page()))
         assert told <= documented
-        not_members = {doubt["name"] for doubt in step["doubts"]} | set(doubt_names())
-        doubtful = {"makes_invalid", "reason", "cure"}
-        assert listed_in_the_page() - not_members - doubtful <= told
+        missing = listed_in_the_page() - set(doubt_names()) - told
+        assert missing == set()
         assert step["answers"] == step["status"]["200"] == step["classes"]["2xx"] == 300
-        assert step["server"]["demand_ns"] > 0
         assert step["little"]["applies"] == (loop[0] == "--think")
 
 
 def doubt_names() -> list[str]:
     text = (TOP / "src/load/trust.h").read_text()
-    return re.findall(r"LOAD_DOUBT\((\w+), (?:true|false),", text)
+    return re.findall(r"LOAD_DOUBT\([\s\\]*(\w+), (?:true|false),", text)
 
 
 def test_the_page_has_every_error_and_every_doubt() -> None:
@@ -133,19 +137,33 @@ def test_histograms_are_those_of_hdrhistogram(served: Server, tmp_path: Path) ->
             continue
         assert whole.get_max_value() == pytest.approx(durations["max_ns"], rel=1e-3)
         assert whole.get_mean_value() == pytest.approx(durations["mean_ns"], rel=1e-3, abs=1)
-        for member, percent in PERCENTILES.items():
+        for member, part in PARTS.items():
             if (told := durations[f"{member}_ns"]) is not None:
-                assert whole.get_value_at_percentile(percent) == pytest.approx(told, rel=1e-3)
+                assert is_quantile(whole, part, told), (name, member)
     response = decoded(step["response"])
     rows = re.findall(r"^ *([\d.]+) ([\d.]+) +(\d+) +([\d.]+)$", hgrm.read_text(), re.MULTILINE)
     assert len(rows) > 20
     for ms, part, count, _ in rows:
-        value = response.get_value_at_percentile(float(part) * 100)
-        assert float(ms) == pytest.approx(value / 1e6, rel=1e-3, abs=1e-6)
-        assert int(count) <= 20000
+        assert is_quantile(response, float(part), round(float(ms) * 1e6))
+        assert float(part) * 20000 - 1 <= int(count) <= 20000
     seconds = [json.loads(line) for line in ndjson.read_text().splitlines()]
     assert sum(second["answers"] for second in seconds) == 20000
     assert [second["second"] for second in seconds] == list(range(len(seconds)))
+
+
+def test_the_servers_cpu_is_told_and_what_follows(served: Server) -> None:
+    (step,) = parsed(load(served.url, "-n", 40000, "--server-pid", served.master.pid, "--json"))[
+        "steps"
+    ]
+    server = step["server"]
+    cpu_ns = step["server_user_ns"] + step["server_system_ns"]
+    assert cpu_ns > 0  # it is counted in ticks of 10 ms
+    assert server["demand_ns"] == pytest.approx(cpu_ns / step["answers"])
+    assert server["cores_used"] == pytest.approx(cpu_ns / step["measured_ns"])
+    assert server["one_core_answers_per_second"] == pytest.approx(1e9 / server["demand_ns"])
+    assert server["saturation_users_one_core"] == pytest.approx(1)  # without a think time
+    (unseen,) = parsed(load(served.url, "-n", 100, "--json"))["steps"]
+    assert unseen["server"] is None
 
 
 def test_every_form_says_the_same(served: Server, tmp_path: Path) -> None:
@@ -214,7 +232,7 @@ def test_shards_are_one_run(served: Server, tmp_path: Path) -> None:
 def test_files_that_cannot_be_merged_are_named(served: Server, tmp_path: Path) -> None:
     good, other, cut, text = (tmp_path / name for name in ("good", "other", "cut", "text"))
     good.write_text(load(served.url, "-n", 100, "--json").stdout)
-    other.write_text(load(f"{served.url}hello.txt", "-n", 100, "--json").stdout)
+    other.write_text(load(f"{served.url}/hello.txt", "-n", 100, "--json").stdout)
     cut.write_text(good.read_text()[:-1000])
     text.write_text(load(served.url, "-n", 100).stdout)
     for files in ([cut], [text], [tmp_path], [tmp_path / "none"], [good, other], [good, good]):
@@ -238,7 +256,7 @@ def test_objectives_decide_how_it_ends(served: Server) -> None:
     (step,) = parsed(untold)["steps"]
     assert untold.returncode == 4
     assert "few_for_slo" in {doubt["name"] for doubt in step["doubts"]}
-    refused = load(f"{served.url}nothing", "-n", 1000, "--think", "1ms", "--slo", "errors<50%")
+    refused = load(f"{served.url}/nothing", "-n", 1000, "--think", "1ms", "--slo", "errors<50%")
     assert refused.returncode in (3, 4)
     assert "MISSED  errors<50%" in refused.stdout
 

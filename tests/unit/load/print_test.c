@@ -153,7 +153,7 @@ static void several_steps_are_a_table(void **state)
     char *text = print(&f, LOAD_FORM_TEXT, "p99.9<2.9999999999999999ms");
     check_lines(text);
     has(text, "INVALID: 1 of 3 steps, marked !");
-    has(text, "Step 2, 40 users:");
+    has(text, "1 step; in number 2 (users: 40):");
     has(text, " !\n");
     free(text);
     text = print(&f, LOAD_FORM_CSV, NULL);
