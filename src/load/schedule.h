@@ -35,8 +35,8 @@ uint64_t load_think_draw(const struct load_think *think, struct load_random *ran
 /* The mean of what is drawn. */
 uint64_t load_think_mean_ns(const struct load_think *think);
 
-/* How long user number `index` waits before its first request: spread evenly over `span_ns`, however
- * many users there are. */
+/* How long user number `index` waits before its first request: spread evenly over `span_ns`,
+ * however many users there are. */
 uint64_t load_stagger_ns(uint64_t index, uint64_t span_ns);
 
 /* ---- which target ---- */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Words become a plan. What each mistake is told is in tests/e2e/test_load.py.
+ */
+#include "load/parse.h"
+
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+enum { WORDS_MAX = 16 };
+
+static const struct load_option nothing_more[] = { { NULL, 0, NULL, NULL, NULL } };
+
+/* Parses words that are divided by spaces. */
+static bool parse(const char *text, struct load_plan *plan, struct load_refusal *refusal)
+{
+    static char storage[512];
+    const char *words[WORDS_MAX + 1] = { NULL };
+    const struct load_option_set more = { nothing_more, NULL };
+    (void)snprintf(storage, sizeof(storage), "%s", text);
+    unsigned count = 0;
+    for (char *rest = NULL, *word = strtok_r(storage, " ", &rest); word && count < WORDS_MAX;
+         word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    return load_parse(words, &more, plan, refusal);
+}
+
+static struct load_plan *plan_of(const char *text)
+{
+    static struct load_plan plan;
+    struct load_refusal refusal;
+    if (!parse(text, &plan, &refusal))
+        fail_msg("`%s`: %s", text, refusal.text);
+    return &plan;
+}
+
+static void has_defaults(void **state)
+{
+    (void)state;
+    struct load_plan *plan = plan_of("http://127.0.0.1:8080/a?b#c");
+    assert_int_equal(plan->step_count, 1);
+    assert_int_equal(plan->steps[0].users, 10);
+    assert_true(plan->duration_ns == 10000000000 && plan->warmup_ns == 1000000000);
+    assert_int_equal(plan->loop, LOAD_CLOSED);
+    assert_true(plan->keep_alive && plan->pipeline == 1 && plan->threads == 1);
+    const struct load_target *target = &plan->targets[0];
+    const char *request = "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+    assert_int_equal(target->request_len, strlen(request));
+    assert_memory_equal(target->request, request, strlen(request));
+    load_parse_done(plan);
+}
+
+static void reads_steps(void **state)
+{
+    (void)state;
+    static const unsigned users[] = { 1, 2, 5, 10, 20, 30, 7, 8 };
+    struct load_plan *plan = plan_of("127.0.0.1 --steps 1,2,5,10..35:10,7..8");
+    assert_int_equal(plan->step_count, 8);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(plan->steps[i].users, users[i]);
+    load_parse_done(plan);
+    plan = plan_of("127.0.0.1 --rate 100,250.5 --poisson");
+    assert_int_equal(plan->loop, LOAD_OPEN);
+    assert_true(plan->poisson && plan->steps[1].rate == 250.5);
+    assert_int_equal(plan->steps[1].users, 100);
+    load_parse_done(plan);
+}
+
+static void reads_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum load_think_kind kind;
+        uint64_t low_ns, high_ns;
+    } rows[] = {
+        { "40ms", LOAD_THINK_CONSTANT, 40000000, 40000000 },
+        { "0", LOAD_THINK_CONSTANT, 0, 0 },
+        { "exp:1.5s", LOAD_THINK_EXPONENTIAL, 1500000000, 1500000000 },
+        { "uniform:10us..70ms", LOAD_THINK_UNIFORM, 10000, 70000000 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct load_think think;
+        assert_true(load_value_think(span_text(rows[i].text), &think));
+        assert_int_equal(think.kind, rows[i].kind);
+        assert_true(think.low_ns == rows[i].low_ns && think.high_ns == rows[i].high_ns);
+    }
+    static const char *const wrong[] = { "",       "40",           "ms",         "-1s",
+                                         "1 s",    "exp:",         "uniform:1s", "uniform:2s..1s",
+                                         "1.2.3s", "99999999999h", "1d" };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct load_think think;
+        if (load_value_think(span_text(wrong[i]), &think))
+            fail_msg("`%s` was taken", wrong[i]);
+    }
+}
+
+static void reads_addresses(void **state)
+{
+    (void)state;
+    struct load_plan *plan = plan_of("http://[::1]:81 unix:/run/x:y/w.sock:/p /q 127.0.0.1:82/r "
+                                     "localhost:82/s");
+    assert_int_equal(plan->target_count, 5);
+    assert_int_equal(plan->targets[0].address.ss_family, AF_INET6);
+    assert_string_equal(plan->targets[0].host, "[::1]:81");
+    assert_string_equal(plan->targets[0].path, "/");
+    struct sockaddr_un un;
+    memcpy(&un, &plan->targets[1].address, sizeof(un));
+    assert_string_equal(un.sun_path, "/run/x:y/w.sock");
+    assert_string_equal(plan->targets[1].path, "/p");
+    assert_string_equal(plan->targets[2].path, "/q");
+    static const unsigned origins[] = { 0, 1, 1, 3, 3 }; /* who share connections */
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(plan->targets[i].origin, origins[i]);
+    load_parse_done(plan);
+}
+
+static void makes_requests(void **state)
+{
+    (void)state;
+    struct load_plan *plan =
+        plan_of("127.0.0.1/x -H Host:b --header=A:1 --data abc --no-keepalive -XPUT");
+    const char *request = "PUT /x HTTP/1.1\r\nHost:b\r\nA:1\r\nConnection: close\r\n"
+                          "Content-Length: 3\r\n\r\nabc";
+    assert_int_equal(plan->targets[0].request_len, strlen(request));
+    assert_memory_equal(plan->targets[0].request, request, strlen(request));
+    assert_false(plan->head);
+    load_parse_done(plan);
+    plan = plan_of("127.0.0.1 --method HEAD");
+    assert_true(plan->head);
+    load_parse_done(plan);
+}
+
+static void divides_among_shards(void **state)
+{
+    (void)state;
+    uint64_t users = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof(text), "127.0.0.1 --users 20 --shard %u/3", i);
+        struct load_plan *plan = plan_of(text);
+        assert_int_equal(plan->shard, i);
+        users += plan->steps[0].users;
+        load_parse_done(plan);
+    }
+    assert_int_equal(users, 20);
+    struct load_plan *plan = plan_of("127.0.0.1 --rate 90 --requests 10 --shard 0/3");
+    assert_true(plan->steps[0].rate == 30 && plan->requests == 10);
+    load_parse_done(plan);
+}
+
+static void reads_cpus_and_sources(void **state)
+{
+    (void)state;
+    struct load_plan *plan = plan_of("127.0.0.1 --cpus 1,4-6 --source 127.0.0.2,::1 --threads 4");
+    static const int cpus[] = { 1, 4, 5, 6 };
+    assert_int_equal(plan->cpu_count, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(plan->cpus[i], cpus[i]);
+    assert_int_equal(plan->source_count, 2);
+    assert_int_equal(plan->sources[0].ss_family, AF_INET);
+    assert_int_equal(plan->sources[1].ss_family, AF_INET6);
+    load_parse_done(plan);
+}
+
+static void names_the_option_that_there_is_not(void **state)
+{
+    (void)state;
+    struct load_plan plan;
+    struct load_refusal refusal;
+    assert_false(parse("127.0.0.1 --userz=3", &plan, &refusal));
+    assert_string_equal(refusal.unknown, "--userz=3");
+    assert_string_equal(refusal.text, "unknown option --userz");
+    load_parse_done(&plan);
+    assert_false(parse("127.0.0.1 --shard 2/3 --users 2", &plan, &refusal));
+    assert_null(refusal.unknown);
+    load_parse_done(&plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_defaults),
+        cmocka_unit_test(reads_steps),
+        cmocka_unit_test(reads_times),
+        cmocka_unit_test(reads_addresses),
+        cmocka_unit_test(makes_requests),
+        cmocka_unit_test(divides_among_shards),
+        cmocka_unit_test(reads_cpus_and_sources),
+        cmocka_unit_test(names_the_option_that_there_is_not),
+    };
+    return cmocka_run_group_tests_name("parse", tests, NULL, NULL);
+}
