@@ -167,8 +167,10 @@ static enum http_fault begin(struct http_body *ret_body, const struct http_reque
             return HTTP_FAULT_BODY_TWICE;
         if (request->minor == 0)
             return HTTP_FAULT_CODING_IN_1_0;
-        *ret_body = (struct http_body){ .kind = HTTP_BODY_CHUNKED, .state = CHUNK_BEGIN };
-        return check_codings(request, head);
+        enum http_fault fault = check_codings(request, head);
+        if (fault == HTTP_FAULT_NONE)
+            *ret_body = (struct http_body){ .kind = HTTP_BODY_CHUNKED, .state = CHUNK_BEGIN };
+        return fault;
     }
     uint64_t length = 0;
     if (has_length) {

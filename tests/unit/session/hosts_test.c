@@ -67,12 +67,33 @@ static void one_site_without_names_answers_everybody(void **state)
     session_hosts_free(hosts);
 }
 
+static void assert_rule(const struct session_hosts *hosts, const char *host, const char *rule)
+{
+    assert_true(span_equal(session_hosts_rule(hosts, span_text(host)), span_text(rule)));
+}
+
+static void the_name_that_decides_is_told(void **state)
+{
+    (void)state;
+    const struct session_site sites[] = {
+        { .hosts = wild_hosts }, { .hosts = docs_hosts }, { .hosts = deep_hosts }, { 0 }
+    };
+    struct session_hosts *hosts = session_hosts_new(sites, 4);
+    assert_non_null(hosts);
+    assert_rule(hosts, "DOCS.example.org.", "docs.example.org");
+    assert_rule(hosts, "a.b.example.org", ".example.org");
+    assert_rule(hosts, "x.deep.example.org", ".deep.example.org");
+    assert_rule(hosts, "other.org", "*");
+    session_hosts_free(hosts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_names_win_over_wildcards),
         cmocka_unit_test(without_a_site_for_everything_strangers_get_none),
         cmocka_unit_test(one_site_without_names_answers_everybody),
+        cmocka_unit_test(the_name_that_decides_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
