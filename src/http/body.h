@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a request body is delimited (RFC 9112 section 6), and reading past it, or
- * past a response's (http/response.h). A file server has no use for bodies: they are framed exactly, counted, and
- * thrown away, so that the next request on the connection is found where it
- * really begins.
+ * past that of a response (http/response.h). A file server has no use for bodies:
+ * they are framed exactly, counted, and thrown away, so that the next request on
+ * the connection is found where it really begins.
  */
 #pragma once
 

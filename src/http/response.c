@@ -60,7 +60,9 @@ static bool take_status_line(struct http_response *response, struct span line)
     for (size_t i = STATUS_AT; i < STATUS_END; i++)
         if (!is_digit(at[i]))
             return false;
-    if (at[STATUS_AT] < '1' || at[STATUS_AT] > '5' || (line.len > STATUS_END && at[STATUS_END] != ' '))
+    if (at[STATUS_AT] < '1' || at[STATUS_AT] > '5')
+        return false;
+    if (line.len > STATUS_END && at[STATUS_END] != ' ')
         return false;
     response->minor = at[MINOR_AT] > '0';
     response->status = (uint16_t)((at[STATUS_AT] - '0') * 100 + (at[STATUS_AT + 1] - '0') * 10 +

@@ -29,7 +29,7 @@ MUST_USE bool load_value_think(struct span text, struct load_think *ret_think);
 /* The next element of a list with commas; false at its end. */
 bool load_value_next(struct span *list, struct span *ret_element);
 
-/* "7", "10..100:10" (from, to, by; by 1 when it is not said): of each number that there is `take` is
- * called, and may refuse it. False: it is no such thing, or was refused. */
+/* "7", "10..100:10" (from, to, by; by 1 when it is not said): of each number that there is `take`
+ * is called, and may refuse it. False: it is no such thing, or was refused. */
 MUST_USE bool load_value_range(struct span text, bool (*take)(void *context, uint64_t value),
                                void *context);

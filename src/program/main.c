@@ -131,25 +131,25 @@ const struct program_command program_commands[] = {
       PROGRAM_ARGUMENT | PROGRAM_CONFIG_FILE | PROGRAM_SETTINGS | PROGRAM_CONTROL | PROGRAM_TRACE,
       program_trace },
     { "load", "URL... [OPTION]...", "put a server under load, and measure it",
-      "Emulated users, each with a connection of its own: each asks, waits for the whole\n"
-      "answer, thinks, and asks again. What they wait is told as it was, never corrected\n"
-      "afterwards. With --rate requests come whether or not the ones before were answered,\n"
-      "and what is told counts from when each should have begun.\n"
+      "Emulated users, each with a connection of its own: each asks, waits for the\n"
+      "whole answer, thinks, and asks again. What they wait is told as it was, never\n"
+      "corrected afterwards. With --rate requests come whether or not those before were\n"
+      "answered, and what is told counts from when each should have begun.\n"
       "\n"
       "URLs are http://HOST[:PORT]/PATH or unix:/SOCKET:/PATH; of several each request\n"
-      "draws one. Ctrl-C ends it with what there is. `weir load merge FILE...` makes one\n"
-      "result of those of several machines.\n"
+      "draws one. Ctrl-C ends it with what there is. `weir load merge FILE...` makes\n"
+      "one result of those of several machines.\n"
       "\n"
-      "It exits with 0, with 1 when it failed, with 2 when the command line is wrong, with\n"
-      "3 when an objective of --slo was missed, and with 4 when it was the generator that\n"
-      "was measured and not the server.\n"
+      "It exits with 0; with 1 when it failed, with 2 when the command line is wrong,\n"
+      "with 3 when an objective of --slo was missed, and with 4 when it was the\n"
+      "generator that was measured and not the server.\n"
       "\n"
       "Examples:\n"
-      "  weir load http://127.0.0.1:8080/                    10 users, 10 seconds\n"
-      "  weir load URL --users 100 --think exp:1s            a hundred people who read\n"
-      "  weir load URL --steps 1,2,5,10..100:10              where does it saturate?\n"
-      "  weir load URL --rate 500 --poisson --slo 'p99<50ms' does it stand 500 a second?\n"
-      "  weir load URL -u 64 --requests 100000 --json        so many, and for programs\n",
+      "  weir load http://127.0.0.1:8080/               10 users, 10 seconds\n"
+      "  weir load URL --users 100 --think exp:1s       a hundred people who read\n"
+      "  weir load URL --steps 1,2,5,10..100:10         where does it saturate?\n"
+      "  weir load URL --rate 500 --slo 'p99<50ms'      does it stand 500 a second?\n"
+      "  weir load URL -u 64 -n 100000 --json           so many, and for programs\n",
       PROGRAM_LOAD, program_load },
     { "models", "", "list the concurrency models",
       "One line each: its name, what it is, and when to use it. Choose one with\n"

@@ -22,8 +22,8 @@ enum program_accepts {
     PROGRAM_NOW = 64,     /* --now */
     PROGRAM_STATS = 128,  /* --json, --prometheus, and --explain of its own */
     PROGRAM_TOP = 256,    /* --interval */
-    PROGRAM_TRACE = 512   /* a second argument, -H, --method, --host, --live, --json */
-    PROGRAM_LOAD = 256    /* those of load/option.h and program/load.h */
+    PROGRAM_TRACE = 512,  /* a second argument, -H, --method, --host, --live, --json */
+    PROGRAM_LOAD = 1024   /* those of load/option.h and program/load.h */
 };
 
 /* An option that is no setting. */

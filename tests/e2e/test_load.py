@@ -589,4 +589,4 @@ def test_help_teaches() -> None:
     assert done.returncode == 0
     for word in ("--users", "--think", "--rate", "--slo", "Examples:", "merge"):
         assert word in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 88
+    assert max(map(len, done.stdout.splitlines())) <= 80
