@@ -3,10 +3,12 @@
  * `weir trace`: answers one request as the server would, and tells how it came to
  * that. Without side effects, but for what the running server logs of it (--live).
  */
-#include "program/trace.h"
 
+#include "trace/trace.h"
 #include "base/buf.h"
 #include "program/control.h"
+#include "program/options.h"
+#include "program/start.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,9 +20,9 @@ struct tracing {
     struct program_options start; /* of the running server */
     struct config_request configuration;
     struct program_master master;
-    struct program_trace trace;
+    struct trace trace;
     char host[512];
-    char bytes[PROGRAM_TRACE_REQUEST_MAX];
+    char bytes[TRACE_REQUEST_MAX];
 };
 
 static int refuse(const char *what, const char *why)
@@ -107,7 +109,7 @@ static const char *choose_host(struct tracing *tracing, const struct config *con
 static int write_request(struct tracing *tracing, const struct config *config)
 {
     const struct program_options *options = tracing->options;
-    struct program_trace *trace = &tracing->trace;
+    struct trace *trace = &tracing->trace;
     struct buf text = buf_over(tracing->bytes, sizeof(tracing->bytes));
     const char *host = given(options, SPAN("Host:"));
     trace->method = options->method ? options->method : "GET";
@@ -146,7 +148,7 @@ static bool is_number(const char *text)
 static int find_server(struct tracing *tracing)
 {
     struct program_options whom = *tracing->options;
-    struct program_trace_live *live = &tracing->trace.live;
+    struct trace_live *live = &tracing->trace.live;
     whom.argument = is_number(whom.second) ? whom.second : NULL;
     int status = program_control_find("trace --live PATH", &whom, &tracing->master);
     if (status != PROGRAM_OK)
@@ -179,8 +181,8 @@ static int choose_configuration(struct tracing *tracing)
     if (request->file || request->folder)
         return PROGRAM_OK;
     if (options->live) {
-        int status = program_trace_read_start(tracing->trace.live.pid, &tracing->start,
-                                              &request->environment);
+        int status =
+            program_start_read(tracing->trace.live.pid, &tracing->start, &request->environment);
         request->file = tracing->start.config_file;
         request->folder = tracing->start.argument;
         request->flags = tracing->start.flags;
@@ -200,21 +202,20 @@ static int choose_configuration(struct tracing *tracing)
 /* ---- all of it ---- */
 
 /* What the file system allows depends on who asks. */
-static void tell_user(struct program_trace *trace)
+static void tell_user(struct trace *trace)
 {
     const char *user = trace->config->user;
     if (user && geteuid() != 0)
-        program_trace_add(
-            trace, "user",
-            "the server becomes %s; asked as root, this would too, and may read other "
-            "files",
-            user);
+        trace_add(trace, "user",
+                  "the server becomes %s; asked as root, this would too, and may read other "
+                  "files",
+                  user);
 }
 
 static int tell(struct tracing *tracing)
 {
-    struct program_trace *trace = &tracing->trace;
-    const struct server_trace *answer = trace->answer;
+    struct trace *trace = &tracing->trace;
+    const struct trace_answer *answer = trace->answer;
     const struct session_site *site = answer->trace.site;
     if (answer->head_len == 0) {
         fprintf(stderr, "weir: cannot trace %s: %s\n", trace->target, answer->why);
@@ -222,23 +223,25 @@ static int tell(struct tracing *tracing)
     }
     if (site)
         trace->site = &trace->config->sites[site - answer->holdings.sites];
-    int status = tracing->options->live ? program_trace_ask(&trace->live, trace->request)
-                                        : PROGRAM_OK;
-    if (status != PROGRAM_OK)
-        return status;
+    int rc = tracing->options->live ? trace_ask(&trace->live, trace->request) : 0;
+    if (rc < 0) {
+        fprintf(stderr, "weir: process %d does not answer at %s: %s\n", trace->live.pid,
+                trace->live.url, strerror(-rc));
+        return PROGRAM_FAILED;
+    }
     tell_user(trace);
-    program_trace_explain(trace);
+    trace_explain(trace);
     if (tracing->options->json)
-        program_trace_print_json(trace, stdout);
+        trace_print_json(trace, stdout);
     else
-        program_trace_print_text(trace, stdout);
-    program_trace_forget(trace);
+        trace_print_text(trace, stdout);
+    trace_forget(trace);
     return PROGRAM_OK;
 }
 
 static int trace_in(struct tracing *tracing, const struct config_store *store)
 {
-    struct program_trace *trace = &tracing->trace;
+    struct trace *trace = &tracing->trace;
     if (config_errors(store) > 0) {
         config_print_problems(store, stderr);
         return config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
@@ -247,14 +250,14 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
     int status = write_request(tracing, trace->config);
     if (status != PROGRAM_OK)
         return status;
-    struct server_trace *answer = server_trace_new(trace->config, trace->request);
+    struct trace_answer *answer = trace_answer_new(trace->config, trace->request);
     if (!answer) {
         fputs("weir: out of memory\n", stderr);
         return PROGRAM_FAILED;
     }
     trace->answer = answer;
     status = tell(tracing);
-    server_trace_free(answer);
+    trace_answer_free(answer);
     return status;
 }
 

@@ -3,7 +3,7 @@
  * From what the code that answers wrote down to sentences. Nothing is decided
  * here; the file that is sent is told of in tracefile.c.
  */
-#include "program/trace.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -19,25 +19,25 @@ static char *format_text(const char *format, va_list arguments)
 
 static char *format_text(const char *format, va_list arguments)
 {
-    char *text = malloc(PROGRAM_TRACE_LINE_MAX);
+    char *text = malloc(TRACE_LINE_MAX);
     if (text)
-        (void)vsnprintf(text, PROGRAM_TRACE_LINE_MAX, format, arguments);
+        (void)vsnprintf(text, TRACE_LINE_MAX, format, arguments);
     return text;
 }
 
-void program_trace_add(struct program_trace *t, const char *about, const char *format, ...)
+void trace_add(struct trace *t, const char *about, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (t->count < PROGRAM_TRACE_LINES_MAX) {
+    if (t->count < TRACE_LINES_MAX) {
         char *text = format_text(format, arguments);
         if (text)
-            t->lines[t->count++] = (struct program_trace_line){ about, text };
+            t->lines[t->count++] = (struct trace_line){ about, text };
     }
     va_end(arguments);
 }
 
-void program_trace_set_cause(struct program_trace *t, const char *format, ...)
+void trace_set_cause(struct trace *t, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -45,50 +45,50 @@ void program_trace_set_cause(struct program_trace *t, const char *format, ...)
     va_end(arguments);
 }
 
-void program_trace_forget(struct program_trace *t)
+void trace_forget(struct trace *t)
 {
     while (t->count > 0)
         free(t->lines[--t->count].text);
 }
 
-struct span program_trace_field(const struct program_trace *t, enum http_field field)
+struct span trace_field(const struct trace *t, enum http_field field)
 {
     return http_request_field(&t->answer->trace.request, t->request.at, field);
 }
 
 /* ---- the request ---- */
 
-static void explain_target(struct program_trace *t)
+static void explain_target(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     const struct http_target *target = &trace->target;
     if (trace->fault == HTTP_FAULT_ENCODED_SLASH || target->form == HTTP_TARGET_ASTERISK)
         return;
     bool same = span_equal(target->path, span_first(span_text(t->target), strcspn(t->target, "?")));
-    program_trace_add(t, "path", "`%.*s`%s", (int)target->path.len, target->path.at,
-                      same ? ", as it came"
-                           : ", once percent-encoding, empty and dot segments are resolved");
+    trace_add(t, "path", "`%.*s`%s", (int)target->path.len, target->path.at,
+              same ? ", as it came"
+                   : ", once percent-encoding, empty and dot segments are resolved");
     if (target->has_query)
-        program_trace_add(t, "query", "`%.*s`; only listings look at it", (int)target->query.len,
-                          target->query.at);
+        trace_add(t, "query", "`%.*s`; only listings look at it", (int)target->query.len,
+                  target->query.at);
 }
 
-static void explain_site(struct program_trace *t)
+static void explain_site(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     struct span host = trace->target.host, rule = trace->rule;
     int len = (int)host.len;
     if (!t->site) {
-        program_trace_add(t, "site", "none has the host `%.*s`", len, host.at);
+        trace_add(t, "site", "none has the host `%.*s`", len, host.at);
         return;
     }
     if (span_equal(rule, SPAN("*")))
-        program_trace_add(t, "site", "%s, in %s: it answers for every host that no site names",
-                          t->site->name, t->site->root);
+        trace_add(t, "site", "%s, in %s: it answers for every host that no site names",
+                  t->site->name, t->site->root);
     else
-        program_trace_add(t, "site", "%s, in %s: `%.*s` is its `host = %s%.*s`", t->site->name,
-                          t->site->root, len, host.at, rule.at[0] == '.' ? "*" : "", (int)rule.len,
-                          rule.at);
+        trace_add(t, "site", "%s, in %s: `%.*s` is its `host = %s%.*s`", t->site->name,
+                  t->site->root, len, host.at, rule.at[0] == '.' ? "*" : "", (int)rule.len,
+                  rule.at);
 }
 
 /* ---- the disk ---- */
@@ -181,7 +181,7 @@ static void describe(char *out, size_t size, const struct site_step *step, const
     }
 }
 
-static void explain_steps(struct program_trace *t)
+static void explain_steps(struct trace *t)
 {
     static const char *const about[] = {
         [SITE_LOOK_PATH] = "look",         [SITE_LOOK_INDEX] = "index",
@@ -190,16 +190,16 @@ static void explain_steps(struct program_trace *t)
     };
     const struct site_trace *steps = &t->answer->trace.steps;
     const char *root = t->site->root;
-    char text[PROGRAM_TRACE_LINE_MAX];
+    char text[TRACE_LINE_MAX];
     for (unsigned i = 0; i < steps->count; i++) {
         const struct site_step *step = &steps->step[i];
         if (step->purpose != SITE_LOOK_SIBLING) /* which lies where its file does */
             root = step->purpose == SITE_LOOK_ERROR_PAGE ? t->site->error_pages : t->site->root;
         describe(text, sizeof(text), step, root);
-        program_trace_add(t, about[step->purpose], "%s", text);
+        trace_add(t, about[step->purpose], "%s", text);
     }
     if (steps->more > 0)
-        program_trace_add(t, "look", "and %u more looks", steps->more);
+        trace_add(t, "look", "and %u more looks", steps->more);
 }
 
 /* The look at the path itself that decided. */
@@ -215,41 +215,38 @@ static const struct site_step *decisive(const struct site_trace *steps)
     return last;
 }
 
-static void explain_absence(struct program_trace *t)
+static void explain_absence(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     const struct site_step *step = decisive(&trace->steps);
     if (step)
         describe(t->cause, sizeof(t->cause), step, t->site->root);
     else
-        program_trace_set_cause(t, "the path is longer than any file's");
+        trace_set_cause(t, "the path is longer than any file's");
     if (trace->result != SITE_ABSENT || !t->site->fallback)
         return;
     if (trace->navigates)
-        program_trace_add(t, "fallback", "%s: nothing is there, and a person may be going there",
-                          t->site->fallback);
+        trace_add(t, "fallback", "%s: nothing is there, and a person may be going there",
+                  t->site->fallback);
     else
-        program_trace_add(t, "fallback",
-                          "not %s: the name has a dot, and Accept prefers no page to a file",
-                          t->site->fallback);
+        trace_add(t, "fallback", "not %s: the name has a dot, and Accept prefers no page to a file",
+                  t->site->fallback);
 }
 
-static void explain_result(struct program_trace *t)
+static void explain_result(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     explain_steps(t);
     switch (trace->result) {
     case SITE_REDIRECT:
-        program_trace_set_cause(t, "%s%.*s is a directory, and the path lacks the slash at its end",
-                                t->site->root, (int)trace->target.path.len, trace->target.path.at);
+        trace_set_cause(t, "%s%.*s is a directory, and the path lacks the slash at its end",
+                        t->site->root, (int)trace->target.path.len, trace->target.path.at);
         break;
     case SITE_LISTING:
         if (trace->listing_error < 0)
-            program_trace_set_cause(t, "the folder cannot be listed: %s",
-                                    strerror(-trace->listing_error));
+            trace_set_cause(t, "the folder cannot be listed: %s", strerror(-trace->listing_error));
         else
-            program_trace_add(t, "listing", "as %s, by Accept",
-                              trace->listing_json ? "JSON" : "a page");
+            trace_add(t, "listing", "as %s, by Accept", trace->listing_json ? "JSON" : "a page");
         break;
     case SITE_FILE:
         break;
@@ -263,30 +260,29 @@ static void explain_result(struct program_trace *t)
     if (trace->fallback)
         t->cause[0] = '\0'; /* it is found after all */
     if (trace->entry)
-        program_trace_explain_file(t);
+        trace_explain_file(t);
 }
 
 /* ---- all of it ---- */
 
-static void explain_refusal(struct program_trace *t)
+static void explain_refusal(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     if (trace->unknown_expectation) {
-        struct span field = program_trace_field(t, HTTP_FIELD_EXPECT);
-        program_trace_set_cause(t, "Expect asks for `%.*s`; only 100-continue is known",
-                                (int)field.len, field.at);
+        struct span field = trace_field(t, HTTP_FIELD_EXPECT);
+        trace_set_cause(t, "Expect asks for `%.*s`; only 100-continue is known", (int)field.len,
+                        field.at);
     } else if (!t->site) {
-        program_trace_set_cause(t, "no site answers for the host `%.*s`",
-                                (int)trace->target.host.len, trace->target.host.at);
+        trace_set_cause(t, "no site answers for the host `%.*s`", (int)trace->target.host.len,
+                        trace->target.host.at);
     } else if (trace->request.method == HTTP_METHOD_KNOWN) {
-        program_trace_set_cause(t, "%s is not for reading; GET, HEAD and OPTIONS are served",
-                                t->method);
+        trace_set_cause(t, "%s is not for reading; GET, HEAD and OPTIONS are served", t->method);
     } else if (trace->request.method == HTTP_METHOD_UNKNOWN) {
-        program_trace_set_cause(t, "%s is no method that is known", t->method);
+        trace_set_cause(t, "%s is no method that is known", t->method);
     }
 }
 
-void program_trace_explain(struct program_trace *t)
+void trace_explain(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     struct span sentence = http_fault_sentence(trace->fault);
@@ -299,7 +295,7 @@ void program_trace_explain(struct program_trace *t)
     else if (trace->fault == HTTP_FAULT_NONE)
         explain_refusal(t);
     if (trace->fault != HTTP_FAULT_NONE && !t->cause[0])
-        program_trace_set_cause(t, "%.*s", (int)sentence.len, sentence.at);
+        trace_set_cause(t, "%.*s", (int)sentence.len, sentence.at);
     if (trace->own_page)
-        program_trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
+        trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
 }

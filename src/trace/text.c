@@ -3,7 +3,7 @@
  * `weir trace` for people: what was decided, line by line, and the head of the
  * answer; beside what a running server said, with marks where they differ.
  */
-#include "program/trace.h"
+#include "trace/trace.h"
 
 #include "log/escape.h"
 
@@ -14,7 +14,7 @@ enum { COLUMN = 12 };
 
 static void print_safely(FILE *out, struct span text)
 {
-    char escaped[4 * PROGRAM_TRACE_LINE_MAX];
+    char escaped[4 * TRACE_LINE_MAX];
     size_t len = log_escape(escaped, sizeof(escaped), text, LOG_ESCAPE_TEXT);
     fwrite(escaped, 1, len, out);
 }
@@ -26,7 +26,7 @@ static void print_line(FILE *out, const char *about, struct span text)
     fputc('\n', out);
 }
 
-bool program_trace_next_field(struct span *head, struct span *ret_line)
+bool trace_next_field(struct span *head, struct span *ret_line)
 {
     const char *end = memmem(head->at, head->len, "\r\n", 2);
     if (!end || end == head->at)
@@ -36,11 +36,11 @@ bool program_trace_next_field(struct span *head, struct span *ret_line)
     return true;
 }
 
-bool program_trace_has(struct span head, struct span line)
+bool trace_has(struct span head, struct span line)
 {
     struct span other;
     bool date = span_starts(line, SPAN("Date: "));
-    while (program_trace_next_field(&head, &other))
+    while (trace_next_field(&head, &other))
         if (span_equal(other, line) || (date && span_starts(other, SPAN("Date: "))))
             return true;
     return false;
@@ -49,13 +49,13 @@ bool program_trace_has(struct span head, struct span line)
 static bool has_all(struct span head, struct span lines)
 {
     struct span line;
-    while (program_trace_next_field(&lines, &line))
-        if (!program_trace_has(head, line))
+    while (trace_next_field(&lines, &line))
+        if (!trace_has(head, line))
             return false;
     return true;
 }
 
-bool program_trace_same(struct span a, struct span b)
+bool trace_same(struct span a, struct span b)
 {
     return has_all(a, b) && has_all(b, a);
 }
@@ -64,8 +64,8 @@ bool program_trace_same(struct span a, struct span b)
 static void print_head(FILE *out, struct span head, struct span other, char mark)
 {
     struct span line;
-    while (program_trace_next_field(&head, &line)) {
-        fputc(program_trace_has(other, line) ? ' ' : mark, out);
+    while (trace_next_field(&head, &line)) {
+        fputc(trace_has(other, line) ? ' ' : mark, out);
         fputc(' ', out);
         print_safely(out, line);
         fputc('\n', out);
@@ -75,8 +75,8 @@ static void print_head(FILE *out, struct span head, struct span other, char mark
 static void print_missing(FILE *out, struct span head, struct span other)
 {
     struct span line;
-    while (program_trace_next_field(&head, &line)) {
-        if (program_trace_has(other, line))
+    while (trace_next_field(&head, &line)) {
+        if (trace_has(other, line))
             continue;
         fputs("- ", out);
         print_safely(out, line);
@@ -92,16 +92,16 @@ static bool is_colourful(FILE *out)
            strcmp(terminal, "dumb") != 0;
 }
 
-void program_trace_print_text(const struct program_trace *t, FILE *out)
+void trace_print_text(const struct trace *t, FILE *out)
 {
     struct span head = span_of(t->answer->head, t->answer->head_len), rest = head, status;
-    char asked[PROGRAM_TRACE_LINE_MAX];
+    char asked[TRACE_LINE_MAX];
     bool bold = is_colourful(out);
     (void)snprintf(asked, sizeof(asked), "%s %s, host %s", t->method, t->target, t->host);
     print_line(out, "request", span_text(asked));
     for (unsigned i = 0; i < t->count; i++)
         print_line(out, t->lines[i].about, span_text(t->lines[i].text));
-    (void)program_trace_next_field(&rest, &status);
+    (void)trace_next_field(&rest, &status);
     fputs(bold ? "\033[1m" : "", out);
     print_line(out, "answer", span_skip(status, sizeof("HTTP/1.1 ") - 1));
     if (t->cause[0])
@@ -112,7 +112,7 @@ void program_trace_print_text(const struct program_trace *t, FILE *out)
         return;
     }
     struct span live = span_of(t->live.head, t->live.head_len);
-    bool same = program_trace_same(head, live);
+    bool same = trace_same(head, live);
     fprintf(out, "Process %d at %s answers %s:\n", t->live.pid, t->live.url,
             same ? "the same" : "otherwise (+ only it, - only expected)");
     print_head(out, live, head, '+');

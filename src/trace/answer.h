@@ -10,21 +10,21 @@
 #include "server/holdings.h"
 #include "session/trace.h"
 
-enum { SERVER_TRACE_HEAD_MAX = 16 * 1024 };
+enum { TRACE_HEAD_MAX = 16 * 1024 };
 
-struct server_trace {
+struct trace_answer {
     struct server_holdings holdings;
     struct log_access_sink log; /* off */
     struct session_worker worker;
     bool started;
     struct session_trace trace;
     size_t head_len; /* 0: there is no answer, for the reason in `why` */
-    char head[SERVER_TRACE_HEAD_MAX];
+    char head[TRACE_HEAD_MAX];
     char why[LOG_ERROR_LINE_MAX];
 };
 
 /* Answers the request in `bytes`, at most SESSION_READ_MAX of them. As root it becomes the
- * configuration's user first, for good. `config` is borrowed until server_trace_free; NULL: there
+ * configuration's user first, for good. `config` is borrowed until trace_answer_free; NULL: there
  * is no memory. */
-struct server_trace *server_trace_new(const struct config *config, struct span bytes);
-void server_trace_free(struct server_trace *trace);
+struct trace_answer *trace_answer_new(const struct config *config, struct span bytes);
+void trace_answer_free(struct trace_answer *trace);

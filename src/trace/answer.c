@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/trace.h"
+#include "trace/answer.h"
 
 #include "os/clock.h"
 #include "os/process.h"
@@ -11,12 +11,12 @@
 
 static void hear(void *context, const char *text)
 {
-    struct server_trace *t = context;
+    struct trace_answer *t = context;
     if (!t->why[0])
         (void)snprintf(t->why, sizeof(t->why), "%s", text);
 }
 
-static int prepare(struct server_trace *t, const struct config *config)
+static int prepare(struct trace_answer *t, const struct config *config)
 {
     size_t files = os_process_raise_files();
     int rc = geteuid() == 0 ? server_holdings_become(config->user) : 0;
@@ -31,7 +31,7 @@ static int prepare(struct server_trace *t, const struct config *config)
 }
 
 /* Keeps the answer's head, which is whole in the first piece. */
-static void take_head(struct server_trace *t, const struct session *s)
+static void take_head(struct trace_answer *t, const struct session *s)
 {
     struct session_out out = session_output(s);
     const char *end = memmem(out.piece[0].at, out.piece[0].len, "\r\n\r\n", 4);
@@ -42,7 +42,7 @@ static void take_head(struct server_trace *t, const struct session *s)
     t->head_len = len;
 }
 
-static void answer(struct server_trace *t, struct span bytes)
+static void answer(struct trace_answer *t, struct span bytes)
 {
     struct session s;
     uint64_t now_ns = os_clock_now_ns();
@@ -57,9 +57,9 @@ static void answer(struct server_trace *t, struct span bytes)
     session_trace_begin(&t->worker, NULL);
 }
 
-struct server_trace *server_trace_new(const struct config *config, struct span bytes)
+struct trace_answer *trace_answer_new(const struct config *config, struct span bytes)
 {
-    struct server_trace *t = calloc(1, sizeof(*t));
+    struct trace_answer *t = calloc(1, sizeof(*t));
     if (!t)
         return NULL;
     t->log.fd = -1;
@@ -73,7 +73,7 @@ struct server_trace *server_trace_new(const struct config *config, struct span b
     return t;
 }
 
-void server_trace_free(struct server_trace *trace)
+void trace_answer_free(struct trace_answer *trace)
 {
     session_trace_done(&trace->trace);
     if (trace->started)

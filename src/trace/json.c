@@ -3,7 +3,7 @@
  * `weir trace --json`: one object, whose members weir-trace(1) describes; `schema`
  * changes when one of them goes.
  */
-#include "program/trace.h"
+#include "trace/trace.h"
 
 #include "log/escape.h"
 
@@ -11,7 +11,7 @@ enum { SCHEMA = 1 };
 
 static void print_text(FILE *out, struct span text)
 {
-    char escaped[6 * PROGRAM_TRACE_LINE_MAX];
+    char escaped[6 * TRACE_LINE_MAX];
     size_t len = log_escape(escaped, sizeof(escaped), text, LOG_ESCAPE_JSON);
     fputc('"', out);
     fwrite(escaped, 1, len, out);
@@ -26,7 +26,7 @@ static void print_or_null(FILE *out, struct span text)
         fputs("null", out);
 }
 
-static void print_request(const struct program_trace *t, FILE *out)
+static void print_request(const struct trace *t, FILE *out)
 {
     fputs("\"request\":{\"method\":", out);
     print_text(out, span_text(t->method));
@@ -37,7 +37,7 @@ static void print_request(const struct program_trace *t, FILE *out)
     fputc('}', out);
 }
 
-static void print_site(const struct program_trace *t, FILE *out)
+static void print_site(const struct trace *t, FILE *out)
 {
     fputs(",\"site\":", out);
     if (!t->site) {
@@ -57,7 +57,7 @@ static void print_site(const struct program_trace *t, FILE *out)
     fputc('}', out);
 }
 
-static void print_file(const struct program_trace *t, FILE *out)
+static void print_file(const struct trace *t, FILE *out)
 {
     const struct session_trace *trace = &t->answer->trace;
     fputs(",\"file\":", out);
@@ -81,7 +81,7 @@ static void print_file(const struct program_trace *t, FILE *out)
     fprintf(out, ",\"fallback\":%s,\"cache\":\"%s\"}", trace->fallback ? "true" : "false", cache);
 }
 
-static void print_lines(const struct program_trace *t, FILE *out)
+static void print_lines(const struct trace *t, FILE *out)
 {
     fputs(",\"steps\":[", out);
     for (unsigned i = 0; i < t->count; i++) {
@@ -97,9 +97,9 @@ static void print_answer(struct span head, FILE *out)
 {
     struct span line = SPAN("HTTP/1.1 000");
     bool any = false;
-    (void)program_trace_next_field(&head, &line);
+    (void)trace_next_field(&head, &line);
     fprintf(out, "\"status\":%.*s,\"head\":[", 3, line.at + sizeof("HTTP/1.1 ") - 1);
-    while (program_trace_next_field(&head, &line)) {
+    while (trace_next_field(&head, &line)) {
         fputs(any ? "," : "", out);
         print_text(out, line);
         any = true;
@@ -107,7 +107,7 @@ static void print_answer(struct span head, FILE *out)
     fputc(']', out);
 }
 
-static void print_live(const struct program_trace *t, FILE *out)
+static void print_live(const struct trace *t, FILE *out)
 {
     struct span head = span_of(t->answer->head, t->answer->head_len);
     struct span live = span_of(t->live.head, t->live.head_len);
@@ -118,12 +118,12 @@ static void print_live(const struct program_trace *t, FILE *out)
     }
     fprintf(out, "{\"pid\":%d,\"url\":", t->live.pid);
     print_text(out, span_text(t->live.url));
-    fprintf(out, ",\"same\":%s,", program_trace_same(head, live) ? "true" : "false");
+    fprintf(out, ",\"same\":%s,", trace_same(head, live) ? "true" : "false");
     print_answer(live, out);
     fputc('}', out);
 }
 
-void program_trace_print_json(const struct program_trace *t, FILE *out)
+void trace_print_json(const struct trace *t, FILE *out)
 {
     const struct http_target *target = &t->answer->trace.target;
     fprintf(out, "{\"schema\":%d,", SCHEMA);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What was decided of the file that is sent: its form, validators, conditions,
+ * ranges, and how the cache holds it.
+ */
+#include "trace/trace.h"
+
+static const struct site_file *file_of(const struct trace *t)
+{
+    return &t->answer->trace.entry->file[t->answer->trace.coding];
+}
+
+static bool has(const struct trace *t, enum http_field field)
+{
+    return http_request_has(&t->answer->trace.request, field);
+}
+
+static void explain_encoding(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    struct span accepted = trace_field(t, HTTP_FIELD_ACCEPT_ENCODING);
+    struct span name = http_coding_name(trace->coding);
+    if (!t->site->precompressed) {
+        trace_add(t, "encoding", "none: precompressed = off");
+        return;
+    }
+    if (!trace->entry->negotiable) {
+        trace_add(t, "encoding", "none: no stored form of the file can stand for it");
+        return;
+    }
+    if (!has(t, HTTP_FIELD_ACCEPT_ENCODING))
+        trace_add(t, "encoding", "none: the request has no Accept-Encoding");
+    else if (trace->coding == HTTP_CODING_IDENTITY)
+        trace_add(t, "encoding", "none: Accept-Encoding `%.*s` prefers it so", (int)accepted.len,
+                  accepted.at);
+    else
+        trace_add(t, "encoding",
+                  "%.*s: of the forms there are, the one that Accept-Encoding `%.*s` "
+                  "prefers",
+                  (int)name.len, name.at, (int)accepted.len, accepted.at);
+}
+
+static void explain_validators(struct trace *t)
+{
+    const struct site_file *file = file_of(t);
+    if (file->etag.len > 0)
+        trace_add(t, "validators", "ETag %.*s, from %s%s", (int)file->etag.len, file->etag.at,
+                  file->body ? "the content" : "size and time",
+                  file->last_modified_s >= 0 ? "; and Last-Modified"
+                                             : "; its time is no date to trust");
+    else if (file->last_modified_s >= 0)
+        trace_add(t, "validators", "Last-Modified; no ETag, since the file was changed just now");
+    else
+        trace_add(t, "validators", "none: the file's time is no date to trust");
+}
+
+/* The first field that could have decided, as the conditions are gone through. */
+static enum http_field condition_of(const struct trace *t, bool failed)
+{
+    if (failed)
+        return has(t, HTTP_FIELD_IF_MATCH) ? HTTP_FIELD_IF_MATCH : HTTP_FIELD_IF_UNMODIFIED_SINCE;
+    return has(t, HTTP_FIELD_IF_NONE_MATCH) ? HTTP_FIELD_IF_NONE_MATCH
+                                            : HTTP_FIELD_IF_MODIFIED_SINCE;
+}
+
+static void explain_conditions(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    bool failed = trace->precondition == HTTP_ANSWER_FAILED;
+    enum http_field field = condition_of(t, failed);
+    struct span value = trace_field(t, field);
+    switch (trace->precondition) {
+    case HTTP_PROCEED:
+        if (has(t, HTTP_FIELD_IF_MATCH) || has(t, HTTP_FIELD_IF_NONE_MATCH) ||
+            has(t, HTTP_FIELD_IF_MODIFIED_SINCE) || has(t, HTTP_FIELD_IF_UNMODIFIED_SINCE))
+            trace_add(t, "conditions", "they let the answer be");
+        break;
+    case HTTP_IGNORE_RANGE:
+        trace_add(t, "conditions", "If-Range does not fit this version: the whole is sent");
+        break;
+    case HTTP_ANSWER_NOT_MODIFIED:
+        if (field == HTTP_FIELD_IF_NONE_MATCH)
+            trace_set_cause(t, "If-None-Match `%.*s` names the ETag: the client has it",
+                            (int)value.len, value.at);
+        else
+            trace_set_cause(t, "not modified since `%.*s`", (int)value.len, value.at);
+        break;
+    case HTTP_ANSWER_FAILED:
+        if (field == HTTP_FIELD_IF_MATCH)
+            trace_set_cause(t, "If-Match `%.*s` does not name the ETag", (int)value.len, value.at);
+        else
+            trace_set_cause(t, "modified since `%.*s`", (int)value.len, value.at);
+        break;
+    }
+}
+
+static void explain_range(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    struct span value = trace_field(t, HTTP_FIELD_RANGE);
+    unsigned long long size = file_of(t)->size;
+    int len = (int)value.len;
+    switch (trace->range) {
+    case HTTP_RANGE_IGNORE:
+        trace_add(t, "range",
+                  "`%.*s` is passed over: it is not of bytes, malformed, or "
+                  "too many",
+                  len, value.at);
+        break;
+    case HTTP_RANGE_SATISFIABLE:
+        trace_add(t, "range", "`%.*s` of %llu bytes: %u part%s", len, value.at, size,
+                  trace->ranges.count, trace->ranges.count == 1 ? "" : "s");
+        break;
+    case HTTP_RANGE_UNSATISFIABLE:
+        trace_set_cause(t,
+                        "nothing of the range `%.*s` is in the file, which has %llu "
+                        "bytes",
+                        len, value.at, size);
+        break;
+    }
+}
+
+static void explain_cache(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    const struct site_cache_entry *cached = &trace->entry->cache;
+    unsigned long long cost = cached->size_bytes;
+    unsigned long long most = t->config->cache_size_bytes / SITE_CACHE_ENTRY_SHARE;
+    if (trace->headless) {
+        trace_add(t, "cache", "not kept: its head does not fit");
+        return;
+    }
+    switch (trace->cache) {
+    case SITE_CACHE_FITS:
+        if (cached->descriptors == 0)
+            trace_add(t, "cache", "kept in memory, %llu bytes with all forms and heads", cost);
+        else
+            trace_add(t, "cache", "kept as %u open file%s: larger than cache-file-max, %llu bytes",
+                      cached->descriptors, cached->descriptors == 1 ? "" : "s",
+                      (unsigned long long)t->config->cache_file_max_bytes);
+        break;
+    case SITE_CACHE_OFF:
+        trace_add(t, "cache",
+                  "not kept: there is no cache (cache-size or cache-entries "
+                  "is 0)");
+        break;
+    case SITE_CACHE_TOO_LARGE:
+        trace_add(t, "cache",
+                  "not kept: %llu bytes, and an entry may have %llu, an eighth of "
+                  "cache-size",
+                  cost, most);
+        break;
+    case SITE_CACHE_TOO_MANY_FILES:
+        trace_add(t, "cache", "not kept: too few descriptors are left for open files");
+        break;
+    }
+}
+
+void trace_explain_file(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    struct span type = trace->entry->type;
+    trace_add(t, "type", "%.*s, by the name's ending", (int)type.len, type.at);
+    explain_encoding(t);
+    explain_validators(t);
+    if (trace->conditional)
+        explain_conditions(t);
+    if (trace->ranged)
+        explain_range(t);
+    explain_cache(t);
+    if (trace->headless)
+        trace_set_cause(t, "the head of the answer does not fit its room");
+}

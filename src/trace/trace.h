@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How one request is answered and why, put into words: made once, and the two ways
+ * to tell it.
+ */
+#pragma once
+
+#include "trace/answer.h"
+
+#include <stdio.h>
+
+enum { TRACE_LINES_MAX = 96, TRACE_LINE_MAX = 6 * 1024, TRACE_REQUEST_MAX = SESSION_READ_MAX };
+
+/* One thing that was decided: what it is about, in a word, and a sentence. */
+struct trace_line {
+    const char *about;
+    char *text;
+};
+
+/* What a running server said. */
+struct trace_live {
+    bool asked;
+    char url[256];
+    int pid;
+    size_t head_len;
+    char head[TRACE_HEAD_MAX];
+};
+
+struct trace {
+    struct span request; /* its bytes */
+    const char *method, *target, *host;
+    const struct config *config;
+    const struct trace_answer *answer;
+    const struct config_site *site; /* NULL: none */
+    struct trace_line lines[TRACE_LINES_MAX];
+    unsigned count;
+    char cause[TRACE_LINE_MAX]; /* why it is no 200; empty when it is one */
+    struct trace_live live;
+};
+
+/* Fills `lines` and `cause` from the rest; trace_forget frees them. */
+void trace_explain(struct trace *t);
+void trace_forget(struct trace *t);
+
+/* What was decided of the file that is sent. */
+void trace_explain_file(struct trace *t);
+
+/* Adds a line. */
+void trace_add(struct trace *t, const char *about, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void trace_set_cause(struct trace *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The value of a field of the request. */
+struct span trace_field(const struct trace *t, enum http_field field);
+
+/* The next line of a head, without its end; false at the empty one. */
+bool trace_next_field(struct span *head, struct span *ret_line);
+
+/* Whether both heads say the same but for their dates. */
+bool trace_same(struct span a, struct span b);
+
+/* Whether a head has this line, or one that differs only as dates do. */
+bool trace_has(struct span head, struct span line);
+
+void trace_print_text(const struct trace *t, FILE *out);
+void trace_print_json(const struct trace *t, FILE *out);
+
+/* Sends the request to the server at `live->url`, and keeps the head of its answer. 0 or -errno. */
+MUST_USE int trace_ask(struct trace_live *live, struct span request);
