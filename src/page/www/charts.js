@@ -192,12 +192,12 @@ function element(name, text, className) {
 
 /** A row of a table; what stands first names it. */
 export function row(cells, head) {
-    const made = document.createElement("tr");
-    made.append(...cells.map((cell, at) => {
-        const made = element(head || at === 0 ? "th" : "td", cell);
-        if (made.tagName === "TH") made.scope = head ? "col" : "row";
-        return made;
-    }));
+    const made = element("tr");
+    cells.forEach((text, at) => {
+        const cell = element(head || at === 0 ? "th" : "td", text);
+        if (cell.tagName === "TH") cell.scope = head ? "col" : "row";
+        made.append(cell);
+    });
     return made;
 }
 
