@@ -275,12 +275,33 @@ static void draw_verdict(const struct top_frame *frame, struct top_canvas *canva
 
 /* ---- bars ---- */
 
+/* Of several processes each has one; of one, its threads. */
+static bool has_bar(const struct top_workers *workers, const struct top_worker *worker)
+{
+    return (worker->thread == 0) == (workers->processes > 1);
+}
+
 static unsigned bars_of(const struct top_workers *workers)
 {
     unsigned bars = 0;
     for (size_t i = 0; i < workers->count && bars < BARS_MAX; i++)
-        bars += workers->worker[i].thread > 0;
+        bars += has_bar(workers, &workers->worker[i]);
     return bars;
+}
+
+static void draw_bar(const struct top_workers *workers, const struct top_worker *worker,
+                     struct top_canvas *canvas, unsigned row)
+{
+    double most = worker->thread == 0 ? workers->most_of_process : workers->most;
+    char text[40];
+    if (worker->thread == 0)
+        top_canvas_print(canvas, row, LABEL + 1, TOP_DIM, "%d", (int)worker->pid);
+    else
+        top_canvas_print(canvas, row, LABEL + 1, TOP_DIM, "thread %u", worker->thread);
+    snprintf(text, sizeof(text), "%s /s", top_format_rate(worker->rate).text);
+    top_canvas_right(canvas, row, NUMBER_END, TOP_PLAIN, text);
+    top_chart_bar(canvas, row, CHART, canvas->columns - 1 - CHART,
+                  most > 0 ? worker->rate / most : 0, TOP_ACCENT);
 }
 
 static void draw_bars(const struct top_frame *frame, struct top_canvas *canvas,
@@ -288,19 +309,9 @@ static void draw_bars(const struct top_frame *frame, struct top_canvas *canvas,
 {
     const struct top_workers *workers = &frame->workers;
     unsigned drawn = 0;
-    for (size_t i = 0; i < workers->count && drawn < area.rows; i++) {
-        const struct top_worker *worker = &workers->worker[i];
-        if (worker->thread == 0)
-            continue;
-        unsigned row = area.row + drawn++;
-        top_canvas_print(canvas, row, LABEL + 1, TOP_DIM, "%d.%u", (int)worker->pid,
-                         worker->thread);
-        char text[40];
-        snprintf(text, sizeof(text), "%s /s", top_format_rate(worker->rate).text);
-        top_canvas_right(canvas, row, NUMBER_END, TOP_PLAIN, text);
-        top_chart_bar(canvas, row, CHART, canvas->columns - 1 - CHART,
-                      workers->most > 0 ? worker->rate / workers->most : 0, TOP_ACCENT);
-    }
+    for (size_t i = 0; i < workers->count && drawn < area.rows; i++)
+        if (has_bar(workers, &workers->worker[i]))
+            draw_bar(workers, &workers->worker[i], canvas, area.row + drawn++);
 }
 
 /* ---- the screen ---- */

@@ -133,6 +133,7 @@ static void add_worker(struct top_workers *workers, struct tally *tally,
         return;
     if (!process) {
         process = &workers->worker[workers->count++];
+        workers->processes++;
         *process = (struct top_worker){ .pid = part->owner, .rate = NAN };
     }
     process->threads++;
@@ -141,6 +142,8 @@ static void add_worker(struct top_workers *workers, struct tally *tally,
     if (isnan(rate))
         return;
     process->rate = isnan(process->rate) ? rate : process->rate + rate;
+    if (process->rate > workers->most_of_process)
+        workers->most_of_process = process->rate;
     workers->serving++;
     tally->sum += rate;
     tally->squares += rate * rate;
@@ -155,8 +158,8 @@ void top_rates_workers(struct top_workers *workers, const struct view *before,
     size_t at = 0;
     if (before)
         tally.seconds = (double)(now->read_ns - before->read_ns) / 1e9;
-    workers->count = workers->serving = 0;
-    workers->most = 0;
+    workers->count = workers->serving = workers->processes = 0;
+    workers->most = workers->most_of_process = 0;
     for (size_t i = 0; i < s->part_count; i++) {
         const struct stats_part *part = &s->parts[i];
         if (part->owner > 0 && part->owner != s->master && part->requests > 0)

@@ -46,8 +46,9 @@ enum { TOP_WORKERS_MAX = 1024 };
 struct top_workers {
     size_t count;
     double fairness; /* of what answers: 1: all the same; 1/n: one does it all */
-    double most;     /* the highest rate of one */
-    unsigned serving;
+    double most;     /* the highest rate of one, */
+    double most_of_process;
+    unsigned serving, processes;
     struct top_worker worker[TOP_WORKERS_MAX];
 };
 

@@ -287,6 +287,8 @@ static void workers_are_those_that_answer(void **state)
     assert_true(workers.worker[4].rate == 0);
     assert_true(isnan(workers.worker[6].rate));
     assert_int_equal(workers.serving, 3);
+    assert_int_equal(workers.processes, 3);
+    assert_true(near(workers.most_of_process, 200));
     assert_true(near(workers.most, 100));
     assert_true(near(workers.fairness, 2.0 / 3));
 }
