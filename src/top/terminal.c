@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/terminal.h"
 
+#include "os/file.h"
 #include "top/state.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -21,7 +23,9 @@ enum { ESCAPE_WAIT_MS = 25, LEAVE_BYTES = 256 };
 static struct {
     bool open;
     SCREEN *screen;
-    struct top_canvas shown; /* what is on it */
+    FILE *out;  /* where ncurses writes */
+    int memory; /* where that goes while it draws; -1: nowhere else */
+    struct top_canvas shown;
 } terminal;
 
 /* ---- when this process dies of a fault ---- */
@@ -78,6 +82,41 @@ static void prepare_for_faults(void)
     leave.armed = true;
 }
 
+/* ---- drawing at once ---- */
+
+static void write_all(const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t sent = write(STDOUT_FILENO, text, len);
+        if (sent < 0 && errno != EINTR)
+            return; /* the terminal is gone, and will be told of by poll */
+        text += sent > 0 ? sent : 0;
+        len -= sent > 0 ? (size_t)sent : 0;
+    }
+}
+
+/* ncurses writes after each movement of the cursor, some thirty times for a picture, and each may
+ * be a packet to somewhere far away. What it writes is gathered, and goes in one piece. */
+static void draw_at_once(void)
+{
+    char text[16384];
+    int out = fileno(terminal.out);
+    ssize_t got;
+    bool gathers = terminal.memory >= 0 && lseek(terminal.memory, 0, SEEK_SET) == 0 &&
+                   dup2(terminal.memory, out) == out;
+    refresh();
+    if (!gathers)
+        return;
+    off_t len = lseek(terminal.memory, 0, SEEK_CUR);
+    (void)dup2(STDOUT_FILENO, out);
+    for (off_t at = 0; at < len; at += got) {
+        size_t most = (size_t)(len - at) < sizeof(text) ? (size_t)(len - at) : sizeof(text);
+        if ((got = pread(terminal.memory, text, most, at)) <= 0)
+            break;
+        write_all(text, (size_t)got);
+    }
+}
+
 /* ---- taking it over ---- */
 
 static const struct {
@@ -117,10 +156,19 @@ int top_terminal_open(void)
 {
     if (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &leave.modes) < 0)
         return -ENOTTY;
-    terminal.screen = newterm(NULL, stdout, stdin);
-    if (!terminal.screen)
+    int out = dup(STDOUT_FILENO);
+    if (out < 0 || !(terminal.out = fdopen(out, "w"))) {
+        int rc = -errno;
+        os_file_close(out);
+        return rc;
+    }
+    terminal.screen = newterm(NULL, terminal.out, stdin);
+    if (!terminal.screen) {
+        fclose(terminal.out);
         return -ENOENT;
+    }
     terminal.open = true;
+    terminal.memory = memfd_create("weir-top", MFD_CLOEXEC);
     if (!tigetstr("cup") || tigetstr("cup") == (char *)-1) {
         top_terminal_close();
         return -ENOENT;
@@ -136,6 +184,8 @@ int top_terminal_open(void)
     nonl();
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
+    leaveok(stdscr, TRUE);
+    typeahead(-1);
     set_escdelay(ESCAPE_WAIT_MS);
     curs_set(0);
     prepare_looks();
@@ -162,6 +212,8 @@ void top_terminal_close(void)
     end_drawing();
     leave.armed = false;
     delscreen(terminal.screen);
+    fclose(terminal.out);
+    os_file_close(terminal.memory);
     top_canvas_done(&terminal.shown);
     terminal.open = false;
 }
@@ -177,7 +229,7 @@ void top_terminal_return(void)
     leave.armed = true;
     reset_prog_mode();
     clearok(curscr, TRUE);
-    refresh();
+    draw_at_once();
 }
 
 bool top_terminal_unicode(void)
@@ -229,7 +281,7 @@ void top_terminal_show(const struct top_canvas *canvas)
         for (unsigned column = 0; column < canvas->columns;)
             column = show_run(cells, row, column, canvas->columns);
     }
-    refresh();
+    draw_at_once();
 }
 
 /* ---- keys ---- */
