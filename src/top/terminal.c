@@ -184,7 +184,6 @@ int top_terminal_open(void)
     nonl();
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
-    leaveok(stdscr, TRUE);
     typeahead(-1);
     set_escdelay(ESCAPE_WAIT_MS);
     curs_set(0);
@@ -281,6 +280,7 @@ void top_terminal_show(const struct top_canvas *canvas)
         for (unsigned column = 0; column < canvas->columns;)
             column = show_run(cells, row, column, canvas->columns);
     }
+    move(LINES - 1, 0); /* what a shell says of a SIGSTOP begins there */
     draw_at_once();
 }
 
