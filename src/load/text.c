@@ -9,8 +9,9 @@
 #include "log/escape.h"
 
 #include <inttypes.h>
+#include <sys/un.h>
 
-enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3, TARGET_MAX = 72, LINE_WIDTH = 80 };
+enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3, TARGET_MAX = 64, LINE_WIDTH = 80 };
 
 /* ---- what was asked ---- */
 
@@ -57,15 +58,28 @@ static void print_loop(const struct load_plan *plan, FILE *out)
     fputc('\n', out);
 }
 
+static void print_target(const struct load_target *target, FILE *out)
+{
+    const char *host = target->host;
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1] = "";
+    bool local = target->address.ss_family == AF_UNIX;
+    if (local) {
+        memcpy(path, (const char *)&target->address + offsetof(struct sockaddr_un, sun_path),
+               sizeof(path) - 1);
+        host = path;
+    }
+    fputs(local ? "unix:" : "http://", out);
+    print_clean(out, host, TARGET_MAX / 2);
+    fputs(local ? ":" : "", out);
+    print_clean(out, target->path, TARGET_MAX / 2);
+    fputc('\n', out);
+}
+
 static void print_asked(const struct load_run *run, FILE *out)
 {
     const struct load_plan *plan = run->plan;
-    for (size_t i = 0; i < plan->target_count && i < SHOWN_TARGETS; i++) {
-        fputs("http://", out);
-        print_clean(out, plan->targets[i].host, TARGET_MAX / 2);
-        print_clean(out, plan->targets[i].path, TARGET_MAX / 2);
-        fputc('\n', out);
-    }
+    for (size_t i = 0; i < plan->target_count && i < SHOWN_TARGETS; i++)
+        print_target(&plan->targets[i], out);
     if (plan->target_count > SHOWN_TARGETS)
         fprintf(out, "and %zu more\n", plan->target_count - SHOWN_TARGETS);
     print_loop(plan, out);
@@ -94,7 +108,8 @@ static void print_head(const struct load_report *report, size_t step, FILE *out)
     print_name(out, "average throughput");
     fprintf(out, "%*s requests/s\n", COLUMN_WIDTH, load_figure_number(d->throughput_per_s).text);
     print_name(out, "average response time");
-    fprintf(out, "%*s%s\n", COLUMN_WIDTH, load_figure_time(d->response_ns).text,
+    fprintf(out, "%*s%s\n", COLUMN_WIDTH,
+            outcome->answers > 0 ? load_figure_time(d->response_ns).text : "-   ",
             report->run->plan->loop == LOAD_CLOSED ? "  closed loop, uncorrected"
                                                    : "  from when requests were sent");
     print_name(out, "failed requests");
@@ -269,6 +284,8 @@ static void print_one(const struct load_report *report, FILE *out)
     const struct load_outcome *outcome = &report->run->outcomes[0];
     const struct load_derived *d = &report->derived[0];
     print_head(report, 0, out);
+    if (outcome->answers == 0)
+        return;
     print_durations(report, outcome, out);
     print_traffic(outcome, d, out);
     print_server(report->run, d, out);
@@ -354,7 +371,9 @@ static void print_validity(const struct load_report *report, FILE *out)
         invalid += report->verdicts[i].invalid ? 1 : 0;
     if (invalid == 0 && steps > 0)
         fputs("\nValid: the generator was not what limited this.\n", out);
-    else if (steps <= 1)
+    else if (steps == 0 || (steps == 1 && report->run->outcomes[0].answers == 0))
+        fputs("\nINVALID: nothing was measured.\n", out);
+    else if (steps == 1)
         fputs("\nINVALID: this says more of the generator than of the server.\n", out);
     else
         fprintf(out, "\nINVALID: %zu of %zu steps, marked !\n", invalid, steps);

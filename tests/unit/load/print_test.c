@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static struct load_slos slos_of(const char *text)
@@ -124,6 +125,33 @@ static void one_step_is_shown_whole(void **state)
     fixture_done(&f);
 }
 
+/* Whatever somebody calls their files, it stays one line of a terminal. */
+static void names_are_cut_and_cleaned(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    char host[200], path[200];
+    fixture_init(&f, 1);
+    memset(host, 'h', sizeof(host));
+    memset(path, '\n', sizeof(path));
+    host[199] = path[199] = '\0';
+    f.target.host = host;
+    f.target.path = path;
+    char *text = print(&f, LOAD_FORM_TEXT, NULL);
+    check_lines(text);
+    has(text, "http://hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh...\\x0a");
+    free(text);
+    struct sockaddr_un local = { .sun_family = AF_UNIX };
+    memset(local.sun_path, 's', sizeof(local.sun_path)); /* the kernel's longest has no end */
+    memcpy(&f.target.address, &local, sizeof(local));
+    f.target.path = "/index.html";
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    check_lines(text);
+    has(text, "unix:ssssssssssssssssssssssssssssssss...:/index.html\n");
+    free(text);
+    fixture_done(&f);
+}
+
 static void an_invalid_run_says_why_and_what_to_do(void **state)
 {
     (void)state;
@@ -174,7 +202,9 @@ static void nothing_measured_is_shown_as_nothing(void **state)
     f.outcomes[0].measured_ns = 0;
     char *text = print(&f, LOAD_FORM_TEXT, NULL);
     check_lines(text);
+    has(text, "INVALID: nothing was measured.");
     has(text, "Not one request was answered.");
+    assert_null(strstr(text, "standard deviation"));
     free(text);
     for (unsigned form = LOAD_FORM_JSON; form <= LOAD_FORM_CSV; form++) {
         text = print(&f, (enum load_form)form, NULL);
@@ -289,6 +319,7 @@ int main(void)
         cmocka_unit_test(what_is_invalid_cannot_tell_whether_an_objective_is_met),
         cmocka_unit_test(all_steps_have_to_meet_it),
         cmocka_unit_test(one_step_is_shown_whole),
+        cmocka_unit_test(names_are_cut_and_cleaned),
         cmocka_unit_test(an_invalid_run_says_why_and_what_to_do),
         cmocka_unit_test(several_steps_are_a_table),
         cmocka_unit_test(nothing_measured_is_shown_as_nothing),
