@@ -140,7 +140,9 @@ static int take_portion(struct load_gather *gather, struct load_portion *portion
         outcome->server_system_ns = before.server_system_ns;
         outcome->began_unix_ns = part->began_unix_ns;
         gather->gaps[portion->step] = portion->gaps;
-    } else {
+    } else if (outcome->answers == 0) {
+        gather->gaps[portion->step] = portion->gaps;
+    } else if (part->answers > 0) { /* who has nothing to ask ends no gap of others */
         load_gaps_meet(&gather->gaps[portion->step], &portion->gaps);
     }
     load_outcome_add(outcome, part);

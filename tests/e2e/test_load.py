@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -545,7 +546,7 @@ def terminal_load(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], in
 
 def read_until(fd: int, wanted: bytes) -> bytes:
     seen, until = b"", time.monotonic() + LIMIT_S
-    while wanted not in seen:
+    while not re.search(wanted, seen):
         assert select.select([fd], [], [], max(0.0, until - time.monotonic()))[0], seen
         seen += os.read(fd, 4096)
     return seen
@@ -558,7 +559,7 @@ def test_a_terminal_shows_how_it_goes_and_ctrl_c_gives_what_there_is(
     running = server()
     words = ["--users", "3", "--think", "10ms", "--duration", "60s", "--warmup", "0", "--json"]
     with terminal_load(running.url + "/", *words) as (load, terminal):
-        shown = read_until(terminal, b"errors")
+        shown = read_until(terminal, rb"3 users  [1-9][0-9]*/s .* errors")
         assert b"step 1/1" in shown
         load.send_signal(signal.SIGINT)
         out, _ = load.communicate(timeout=LIMIT_S)
