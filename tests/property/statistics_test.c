@@ -58,7 +58,7 @@ static void read_some(const char *bytes, size_t len)
     struct stats_snapshot *snapshot = stats_snapshot_of(room, len, why);
     if (snapshot) {
         assert_true(snapshot->site_count >= 1 && snapshot->site_count <= STATS_SITES_MAX);
-        for (unsigned i = 0; i < STATS_SITES_MAX; i++)
+        for (unsigned i = 0; i < snapshot->site_count; i++)
             assert_true(strlen(snapshot->site[i].name) < STATS_SITE_NAME_MAX);
         assert_true(strlen(snapshot->reload_error) < STATS_TEXT_MAX);
         (void)stats_counts_quantile_ns(&snapshot->histogram[0], 0.99);
