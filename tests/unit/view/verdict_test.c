@@ -150,6 +150,7 @@ static void whatever_a_segment_says_the_texts_are_bounded(void **state)
     begin("epoll", 1, 1);
     memset(&now, 0xff, sizeof(now));
     now.parts = NULL;
+    now.running = now.reload_failed = true; /* a reader makes these of what it finds */
     now.moment_count = STATS_MOMENTS;
     memset(now.generations[now.generation % STATS_GENERATIONS_MAX].model, 'x', 15);
     now.generations[now.generation % STATS_GENERATIONS_MAX].model[15] = '\0';
