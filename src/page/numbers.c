@@ -2,12 +2,13 @@
 #include "page/numbers.h"
 
 #include "log/error.h"
-#include "view/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SAME_NS UINT64_C(50000000) /* what is younger is not written again */
+#define SAME_NS   UINT64_C(50000000)    /* what is younger is not written again */
+#define APART_NS  UINT64_C(500000000)   /* so far apart are two looks that are compared */
+#define BYGONE_NS UINT64_C(10000000000) /* and no farther */
 
 struct page_text *page_text_hold(struct page_text *text)
 {
@@ -68,24 +69,40 @@ static void forget(struct page_numbers *numbers)
     }
 }
 
+/* Reads the segment. */
+static bool look(struct page_numbers *numbers, uint64_t now_ns, char why[STATS_WHY_MAX])
+{
+    struct stats_snapshot *snapshot = stats_snapshot_here(numbers->segment, why);
+    if (!snapshot)
+        return false;
+    if (numbers->view.snapshot && now_ns - numbers->read_ns >= APART_NS) {
+        view_done(&numbers->before);
+        numbers->before = numbers->view;
+        numbers->before_ns = numbers->read_ns;
+        numbers->before.before = NULL;
+    } else {
+        view_done(&numbers->view);
+    }
+    view_init(&numbers->view, snapshot);
+    numbers->read_ns = now_ns;
+    bool comparable = numbers->before.snapshot && now_ns - numbers->before_ns < BYGONE_NS;
+    numbers->view.before = comparable ? &numbers->before : NULL;
+    forget(numbers); /* one moment for all forms */
+    return true;
+}
+
 struct page_text *page_numbers_get(struct page_numbers *numbers, enum page_form form,
                                    uint64_t now_ns)
 {
     static struct log_error_limit limit;
-    if (now_ns - numbers->read_ns >= SAME_NS)
-        forget(numbers);
-    if (numbers->text[form])
+    bool fresh = numbers->view.snapshot && now_ns - numbers->read_ns < SAME_NS;
+    if (fresh && numbers->text[form])
         return numbers->text[form];
     char why[STATS_WHY_MAX] = "cannot be written down: out of memory";
-    struct stats_snapshot *snapshot = stats_snapshot_here(numbers->segment, why);
-    if (snapshot) {
-        struct view view;
-        view_init(&view, snapshot);
-        forget(numbers); /* one moment for all forms */
-        numbers->text[form] = write_down(&view, form);
-        numbers->read_ns = now_ns;
-        view_done(&view);
-    }
+    if (fresh || look(numbers, now_ns, why))
+        numbers->text[form] = write_down(&numbers->view, form);
+    else
+        forget(numbers);
     if (!numbers->text[form])
         log_error_limited(&limit, 60, LOG_ERROR, "the statistics %s", why);
     return numbers->text[form];
@@ -94,4 +111,6 @@ struct page_text *page_numbers_get(struct page_numbers *numbers, enum page_form 
 void page_numbers_done(struct page_numbers *numbers)
 {
     forget(numbers);
+    view_done(&numbers->view);
+    view_done(&numbers->before);
 }

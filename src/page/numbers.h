@@ -6,6 +6,7 @@
 #pragma once
 
 #include "stats/segment.h"
+#include "view/view.h"
 
 /* A text that several answers may be sending. */
 struct page_text {
@@ -24,7 +25,9 @@ enum page_form { PAGE_JSON, PAGE_EVENT, PAGE_PROMETHEUS, PAGE_OPENMETRICS, PAGE_
 struct page_numbers {
     const struct stats_segment *segment; /* borrowed */
     struct page_text *text[PAGE_FORMS];  /* NULL: not written yet */
-    uint64_t read_ns;                    /* when all of them were new; 0: never */
+    struct view view;                    /* the last look, and one some time before it: what a */
+    struct view before;                  /* worker does now is what lies between. Zeroed: none */
+    uint64_t read_ns, before_ns;         /* when they were asked for */
 };
 
 /* The numbers of now, or of a moment ago. Lends until the next call; who needs it longer holds it.

@@ -36,7 +36,7 @@ bool trace_next_field(struct span *head, struct span *ret_line)
     return true;
 }
 
-bool trace_has(struct span head, struct span line)
+static bool has(struct span head, struct span line)
 {
     struct span other;
     bool date = span_starts(line, SPAN("Date: "));
@@ -50,7 +50,7 @@ static bool has_all(struct span head, struct span lines)
 {
     struct span line;
     while (trace_next_field(&lines, &line))
-        if (!trace_has(head, line))
+        if (!has(head, line))
             return false;
     return true;
 }
@@ -65,7 +65,7 @@ static void print_head(FILE *out, struct span head, struct span other, char mark
 {
     struct span line;
     while (trace_next_field(&head, &line)) {
-        fputc(trace_has(other, line) ? ' ' : mark, out);
+        fputc(has(other, line) ? ' ' : mark, out);
         fputc(' ', out);
         print_safely(out, line);
         fputc('\n', out);
@@ -76,7 +76,7 @@ static void print_missing(FILE *out, struct span head, struct span other)
 {
     struct span line;
     while (trace_next_field(&head, &line)) {
-        if (trace_has(other, line))
+        if (has(other, line))
             continue;
         fputs("- ", out);
         print_safely(out, line);

@@ -60,9 +60,6 @@ bool trace_next_field(struct span *head, struct span *ret_line);
 /* Whether both heads say the same but for their dates. */
 bool trace_same(struct span a, struct span b);
 
-/* Whether a head has this line, or one that differs only as dates do. */
-bool trace_has(struct span head, struct span line);
-
 void trace_print_text(const struct trace *t, FILE *out);
 void trace_print_json(const struct trace *t, FILE *out);
 
