@@ -227,7 +227,7 @@ static enum session_want send_portion(struct conversation *c)
 static void converse(struct conversation *c, struct span input)
 {
     session_worker_tick(&world.worker, NOW_NS, 1795248000);
-    world.worker.id = 0; /* error pages show ids */
+    world.worker.id = 0; /* both ways of feeding give the same bytes */
     session_open(&c->session, &world.worker, (struct session_peer){ .family = 0 }, NOW_NS);
     enum session_want want = WANT_READ;
     while (want != WANT_CLOSE && (want == WANT_WRITE || input.len > 0)) {

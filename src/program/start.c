@@ -11,28 +11,20 @@
 
 enum { WORDS_MAX = 4096, TEXT_MAX = 2 * 1024 * 1024 };
 
-/* A file of /proc that is words, each ended by a NUL. NULL at the end; for the program's life. */
+/* A file of /proc that is words, each ended by a NUL. NULL at the end; in one piece, for free(). */
 static const char **read_words(int pid, const char *name)
 {
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
     FILE *file = fopen(path, "re");
-    char *text = malloc(TEXT_MAX);
-    const char **words = calloc(WORDS_MAX + 1, sizeof(*words));
-    size_t len = file && text ? fread(text, 1, TEXT_MAX - 1, file) : 0;
+    const char **words = file ? calloc(1, (WORDS_MAX + 1) * sizeof(*words) + TEXT_MAX) : NULL;
+    char *text = words ? (char *)(words + WORDS_MAX + 1) : NULL;
+    size_t len = text ? fread(text, 1, TEXT_MAX - 1, file) : 0;
     if (file)
         (void)fclose(file);
-    if (!file || !text || !words) {
-        free(text);
-        free(words);
-        return NULL;
-    }
-    text[len] = '\0';
     size_t count = 0;
-    for (char *at = text; at < text + len && count < WORDS_MAX; at += strlen(at) + 1)
+    for (char *at = text; at && at < text + len && count < WORDS_MAX; at += strlen(at) + 1)
         words[count++] = at;
-    if (count == 0)
-        free(text);
     return words;
 }
 
@@ -43,25 +35,30 @@ static int go_where(int pid)
     return chdir(path) < 0 ? -errno : 0;
 }
 
-int program_start_read(int pid, struct program_options *ret_options,
-                       const char *const **ret_environment)
+int program_start_read(int pid, struct program_start *ret_start)
 {
-    const char **words = read_words(pid, "cmdline");
-    const char **environment = read_words(pid, "environ");
-    int rc = words && words[0] && environment ? go_where(pid) : -errno;
-    if (rc < 0 || !words || !words[0]) {
+    struct program_start *s = ret_start;
+    s->arguments = read_words(pid, "cmdline");
+    s->environment = s->arguments ? read_words(pid, "environ") : NULL;
+    int rc = s->environment ? go_where(pid) : -errno;
+    if (rc < 0 || !s->arguments || !s->arguments[0]) {
         fprintf(stderr,
-                "weir: cannot see how process %d was started%s%s; say what it serves: -c FILE or "
+                "weir: cannot see how process %d was started: %s; say what it serves: -c FILE or "
                 "DIR\n",
-                pid, rc < 0 ? ": " : "", rc < 0 ? strerror(-rc) : "");
+                pid, rc < 0 ? strerror(-rc) : "the kernel does not tell");
         return PROGRAM_FAILED;
     }
-    const char *const *arguments = words + 1;
+    const char *const *arguments = s->arguments + 1;
     if (arguments[0] && strcmp(arguments[0], "serve") == 0)
         arguments++;
-    *ret_environment = environment;
-    return program_options_read(program_command_find("serve"), arguments, ret_options) ==
-                   PROGRAM_OPTIONS_READ
-               ? PROGRAM_OK
-               : PROGRAM_FAILED;
+    bool good = program_options_read(program_command_find("serve"), arguments, &s->options) ==
+                PROGRAM_OPTIONS_READ;
+    return good ? PROGRAM_OK : PROGRAM_FAILED;
+}
+
+void program_start_done(struct program_start *start)
+{
+    program_options_done(&start->options);
+    free(start->arguments);
+    free(start->environment);
 }

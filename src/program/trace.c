@@ -17,7 +17,7 @@
 /* What is asked, and in which configuration. */
 struct tracing {
     const struct program_options *options;
-    struct program_options start; /* of the running server */
+    struct program_start start; /* of the running server */
     struct config_request configuration;
     struct program_master master;
     struct trace trace;
@@ -181,12 +181,12 @@ static int choose_configuration(struct tracing *tracing)
     if (request->file || request->folder)
         return PROGRAM_OK;
     if (options->live) {
-        int status =
-            program_start_read(tracing->trace.live.pid, &tracing->start, &request->environment);
-        request->file = tracing->start.config_file;
-        request->folder = tracing->start.argument;
-        request->flags = tracing->start.flags;
-        request->flag_count = tracing->start.flag_count;
+        int status = program_start_read(tracing->trace.live.pid, &tracing->start);
+        request->environment = tracing->start.environment;
+        request->file = tracing->start.options.config_file;
+        request->folder = tracing->start.options.argument;
+        request->flags = tracing->start.options.flags;
+        request->flag_count = tracing->start.options.flag_count;
         return status;
     }
     if (stat("weir.conf", &info) == 0) {
@@ -277,7 +277,7 @@ static int trace(const struct program_options *options)
         status = trace_in(tracing, store);
         config_free(store);
     }
-    program_options_done(&tracing->start);
+    program_start_done(&tracing->start);
     free(tracing);
     return status;
 }

@@ -36,7 +36,8 @@ bool trace_next_field(struct span *head, struct span *ret_line)
     return true;
 }
 
-static bool has(struct span head, struct span line)
+/* One that differs only as dates do is there too. */
+static bool has_line(struct span head, struct span line)
 {
     struct span other;
     bool date = span_starts(line, SPAN("Date: "));
@@ -50,7 +51,7 @@ static bool has_all(struct span head, struct span lines)
 {
     struct span line;
     while (trace_next_field(&lines, &line))
-        if (!has(head, line))
+        if (!has_line(head, line))
             return false;
     return true;
 }
@@ -65,7 +66,7 @@ static void print_head(FILE *out, struct span head, struct span other, char mark
 {
     struct span line;
     while (trace_next_field(&head, &line)) {
-        fputc(has(other, line) ? ' ' : mark, out);
+        fputc(has_line(other, line) ? ' ' : mark, out);
         fputc(' ', out);
         print_safely(out, line);
         fputc('\n', out);
@@ -76,7 +77,7 @@ static void print_missing(FILE *out, struct span head, struct span other)
 {
     struct span line;
     while (trace_next_field(&head, &line)) {
-        if (has(other, line))
+        if (has_line(other, line))
             continue;
         fputs("- ", out);
         print_safely(out, line);
