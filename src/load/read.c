@@ -102,8 +102,10 @@ static void read_targets(struct reading *reading, const json_t *from, struct loa
     const json_t *targets = take_array(reading, from, "targets", LOAD_TARGETS_MAX);
     size_t count = json_array_size(targets);
     plan->targets = calloc(count > 0 ? count : 1, sizeof(*plan->targets));
-    if (!plan->targets)
+    if (!plan->targets) {
         fail(reading, -ENOMEM, "no memory");
+        return;
+    }
     for (size_t i = 0; i < count && reading->result == 0; i++) {
         const json_t *target = json_array_get(targets, i);
         plan->targets[i].host = take_text(reading, target, "host");
@@ -213,8 +215,10 @@ static void read_seconds(struct reading *reading, const json_t *step, struct loa
     const json_t *seconds = take_array(reading, step, "seconds", LOAD_FILE_MAX);
     size_t count = json_array_size(seconds);
     outcome->seconds = calloc(count > 0 ? count : 1, sizeof(*outcome->seconds));
-    if (!outcome->seconds)
+    if (!outcome->seconds) {
         fail(reading, -ENOMEM, "no memory");
+        return;
+    }
     for (size_t i = 0; i < count && reading->result == 0; i++) {
         const json_t *from = json_array_get(seconds, i);
         struct load_second *second = &outcome->seconds[outcome->second_count++];
@@ -252,8 +256,10 @@ static void read_steps(struct reading *reading, const json_t *top, struct load_r
     const json_t *steps = take_array(reading, top, "steps", LOAD_STEPS_MAX);
     size_t count = json_array_size(steps);
     run->outcomes = calloc(count > 0 ? count : 1, sizeof(*run->outcomes));
-    if (!run->outcomes)
+    if (!run->outcomes) {
         fail(reading, -ENOMEM, "no memory");
+        return;
+    }
     if (count == 0)
         fail(reading, -EINVAL, "it has no steps");
     for (size_t i = 0; i < count && reading->result == 0; i++) {
