@@ -66,7 +66,8 @@ void load_link_fail(struct load_thread *thread, struct load_user *user, enum loa
     load_user_rest(thread, user);
 }
 
-void load_link_reopen(struct load_thread *thread, struct load_user *user)
+/* The answer before was the last one on this connection: the rest is asked on another. */
+static void reopen(struct load_thread *thread, struct load_user *user)
 {
     unsigned sent = user->sent_count + (user->sent_part > 0);
     load_link_close(user);
@@ -91,7 +92,7 @@ void load_link_lost(struct load_thread *thread, struct load_user *user, int erro
     if (user->began)
         load_link_fail(thread, user, error == 0 ? LOAD_closed_amid : LOAD_reset_amid);
     else if (user->answered)
-        load_link_reopen(thread, user);
+        reopen(thread, user);
     else if (user->sent_count == 0)
         load_link_fail(thread, user, LOAD_send_reset);
     else

@@ -170,8 +170,5 @@ void load_link_lost(struct load_thread *thread, struct load_user *user, int erro
 /* All that is under way has failed; the connection is closed. */
 void load_link_fail(struct load_thread *thread, struct load_user *user, enum load_error error);
 
-/* The answer before was the last one on this connection: the rest is asked on another. */
-void load_link_reopen(struct load_thread *thread, struct load_user *user);
-
 /* Connected, or not. */
 void load_link_connected(struct load_thread *thread, struct load_user *user);
