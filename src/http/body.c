@@ -288,6 +288,7 @@ enum http_body_step http_body_discard(struct http_body *body, struct span bytes,
         step = http_body_read(body, span_skip(bytes, pos), &consumed, &data, ret_status);
         pos += step == HTTP_BODY_FAILED ? 0 : consumed;
     } while (step == HTTP_BODY_MORE && pos < bytes.len);
-    *ret_consumed = pos;
+    if (step != HTTP_BODY_FAILED)
+        *ret_consumed = pos;
     return step;
 }
