@@ -10,13 +10,17 @@ STAGES := python3 tools/run_tests.py
 WWW := www
 LISTEN :=
 
+# What `make lab` does; try LAB="compare --help".
+LAB := tour
+
 # Seconds for each target of `make fuzz`.
 T := 60
 
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
-.PHONY: help run build test check unit property conformance concurrency e2e faults bench asan tsan \
-        valgrind fuzz format diagram install clean hooks ready-to-run ready-to-test ready-to-bench
+.PHONY: help run build test check unit property conformance concurrency e2e lab-test faults bench \
+        lab asan tsan valgrind fuzz format diagram install clean hooks ready-to-run \
+        ready-to-test ready-to-bench ready-to-lab
 
 help: ## list the targets
 	@echo 'weir: make TARGET'
@@ -32,7 +36,7 @@ build: ready-to-run ## build the server: build/weir
 	@ninja -C build
 
 test: ready-to-test ## everything below down to valgrind, quick ones first (some minutes)
-	@$(STAGES) unit conformance property corpus check concurrency e2e faults asan tsan valgrind
+	@$(STAGES) unit conformance property corpus check concurrency e2e lab faults asan tsan valgrind
 
 check: ready-to-test ## never writes: format, tidy, lint, -Werror with gcc and clang, purity
 	@$(STAGES) check
@@ -52,6 +56,9 @@ concurrency: ready-to-test ## tests of what threads share
 e2e: ready-to-test ## the built server from outside (K=name picks tests)
 	@$(STAGES) e2e
 
+lab-test: ready-to-test ## the experiments: models of capacity, analysis, report (K=name picks tests)
+	@$(STAGES) lab
+
 faults: ready-to-test ## every call of a server's life failing once (FAULTS=recv:7:EINTR picks one)
 	@FAULTS=$(or $(FAULTS),all) $(STAGES) faults
 
@@ -70,6 +77,9 @@ fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 bench: ready-to-bench build ## measure beside other servers, 8 minutes (ARGS=--quick, MODELS=1)
 	@python3 bench/run.py $(if $(MODELS),--models) $(ARGS)
 
+lab: ready-to-lab build ## a tour of weir-lab, 5 minutes, that ends with a report (LAB="compare --help")
+	@.venv-lab/bin/weir-lab $(LAB)
+
 format: ready-to-test ## format C and Python; writes
 	@clang-format -i $(C_FILES)
 	@.venv/bin/ruff format --quiet
@@ -81,7 +91,7 @@ diagram: ## draw src/LAYERS into ARCHITECTURE.md; writes
 install: build ## install the server (DESTDIR is honoured)
 	@meson install -C build --no-rebuild
 
-clean: ## remove what was built (.venv stays)
+clean: ## remove what was built (.venv and .venv-lab stay)
 	@rm -rf build build-*
 
 hooks: ## check format and tidiness before each commit
@@ -95,3 +105,6 @@ ready-to-test:
 
 ready-to-bench:
 	@scripts/bootstrap bench
+
+ready-to-lab:
+	@scripts/bootstrap lab

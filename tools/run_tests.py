@@ -40,6 +40,7 @@ from tally import (
 
 TOP = Path(__file__).resolve().parent.parent
 PYTHON = TOP / ".venv/bin/python"
+LAB_PYTHON = TOP / ".venv-lab/bin/python"
 SUMMARY_FILE = TOP / ".cache/summary"
 CONTINUOUS = os.environ.get("CI") == "true"
 
@@ -177,7 +178,9 @@ def tried_again(command: list[str], report: Path, environment: dict[str, str]) -
     return True
 
 
-def pytest(folder: str, *, server: str = "", choose: str = "") -> Callable[[], Tally]:
+def pytest(
+    folder: str, *, server: str = "", choose: str = "", python: Path = PYTHON
+) -> Callable[[], Tally]:
     """A step that runs the tests in a folder, with the server of the build `server`.
 
     `choose` is pytest's -k, for what suits that build.
@@ -188,10 +191,10 @@ def pytest(folder: str, *, server: str = "", choose: str = "") -> Callable[[], T
         if server:
             environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
             environment |= SANITIZER_ENVIRONMENT
-        report = TOP / "build" / f"{Path(folder).name}{server}.xml"
+        report = TOP / "build" / f"{folder.replace('/', '-')}{server}.xml"
         report.parent.mkdir(exist_ok=True)
         report.unlink(missing_ok=True)
-        command = [str(PYTHON), "-m", "pytest", folder]
+        command = [str(python), "-m", "pytest", folder]
         command += ["-k", choose] if choose else []
         command.append("-v" if CONTINUOUS else "-q")
         if chosen := os.environ.get("K"):
@@ -296,6 +299,9 @@ def fuzz(seconds: int) -> Callable[[], Tally]:
     return step
 
 
+# What the lab imports is known only where it is installed.
+LAB_MYPY = ("--cache-dir", ".cache/mypy-lab", "lab/weir_lab", "lab/tests")
+
 Steps = list[tuple[str, Callable[[], Tally]]]
 
 # What runs under a sanitizer: no browser, which proves nothing more there; nothing that counts
@@ -341,6 +347,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("ruff", command(str(PYTHON), "-m", "ruff", "check", "--quiet")),
             ("ruff format", command(str(PYTHON), "-m", "ruff", "format", "--quiet", "--check")),
             ("mypy", command(str(PYTHON), "-m", "mypy")),
+            ("mypy of lab/", command(str(LAB_PYTHON), "-m", "mypy", *LAB_MYPY)),
             ("tests of tools/", pytest("tests/tools")),
             ("gcc without a warning", warnings("gcc")),
             ("clang without a warning", warnings("clang")),
@@ -352,6 +359,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("cppcheck", command("tools/run-cppcheck", needs="cppcheck")),
         ],
         "e2e": [("end to end", pytest("tests/e2e", server="release"))],
+        "lab": [("experiments", pytest("lab/tests", server="release", python=LAB_PYTHON))],
         "faults": [("failing calls", pytest("tests/faults", server="gcc"))],
         "asan": [
             (f"{suite} under ASan and UBSan", meson_tests("asan", suite))

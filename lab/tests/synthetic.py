@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Sweeps with a known truth, and a simulation that knows no formula."""
+
+import random
+from collections.abc import Callable, Generator, Iterable
+
+import numpy as np
+import simpy
+
+from weir_lab.capacity import queueing
+from weir_lab.capacity.queueing import FloatArray
+from weir_lab.capacity.sweep import SERVER, Point, Sweep
+
+TRAINING = tuple(range(1, 21))
+HELD_OUT = tuple(range(25, 61, 5))
+
+Truth = Callable[[FloatArray], FloatArray]
+
+
+def repair(servers: int, service_s: float, think_s: float) -> Truth:
+    """The throughput of M/M/m//N."""
+    return lambda users: queueing.repair_rate(users, servers, service_s, think_s)
+
+
+def sweep(
+    truth: Truth,
+    levels: Iterable[int],
+    *,
+    think_s: float,
+    servers: int,
+    seed: int,
+    service_s: float | None = None,
+    repeats: int = 3,
+    noise: float = 0.03,
+) -> Sweep:
+    """Points of the truth with noise; `service_s` is measured with the same noise where given."""
+    rng = np.random.default_rng(seed)
+    points = []
+    for users in levels:
+        for repeat in range(repeats):
+            rate = float(truth(np.array([float(users)]))[0]) * (1 + noise * rng.standard_normal())
+            demand_s = {}
+            if service_s is not None:
+                demand_s = {SERVER: service_s * (1 + noise * rng.standard_normal())}
+            points.append(
+                Point(
+                    users=users,
+                    rate=rate,
+                    response_s=users / rate - think_s,
+                    repeat=repeat,
+                    demand_s=demand_s,
+                )
+            )
+    return Sweep(points=points, think_s=think_s, servers={SERVER: servers})
+
+
+def simulate(
+    users: int, servers: int, service_s: float, think_s: float, *, seed: int, seconds: float
+) -> tuple[float, list[float]]:
+    """Users who think and queue, event by event: the throughput, and every response time."""
+    rng = random.Random(seed)
+    world = simpy.Environment()
+    server = simpy.Resource(world, capacity=servers)
+    warm_s = seconds / 10
+    times: list[float] = []
+
+    def user() -> Generator[simpy.Event, None, None]:
+        while True:
+            yield world.timeout(rng.expovariate(1 / think_s))
+            asked = world.now
+            with server.request() as turn:
+                yield turn
+                yield world.timeout(rng.expovariate(1 / service_s))
+            if world.now > warm_s:
+                times.append(world.now - asked)
+
+    for _ in range(users):
+        world.process(user())
+    world.run(until=seconds)
+    return len(times) / (seconds - warm_s), times

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""What noisy measurements show."""
+
+import numpy as np
+import pytest
+
+from weir_lab.analysis import interleave, steady
+from weir_lab.analysis.ratio import confidence_for, ratio
+
+
+def figures(rng: np.random.Generator, rounds: int, mean: float, noise: float) -> dict[int, float]:
+    return dict(enumerate(mean * np.exp(noise * rng.standard_normal(rounds))))
+
+
+def test_rounds_are_interleaved_and_begin_by_lot() -> None:
+    planned = interleave.rounds(["a", "b", "c"], 4, seed=3)
+    assert planned[0] == planned[1][::-1] == planned[2] == planned[3][::-1]
+    assert sorted(planned[0]) == ["a", "b", "c"]
+    firsts = {tuple(interleave.rounds(["a", "b", "c"], 1, seed=s)[0]) for s in range(40)}
+    assert len(firsts) == 6
+
+
+def test_a_steady_drift_favours_nobody() -> None:
+    taken: dict[str, list[int]] = {"a": [], "b": []}
+    order = [name for each in interleave.rounds(["a", "b"], 4, seed=1) for name in each]
+    for place, name in enumerate(order):
+        taken[name].append(place)
+    assert sum(taken["a"]) == sum(taken["b"])
+
+
+@pytest.mark.parametrize("rounds", [4, 6, 10])
+def test_a_server_is_not_found_to_differ_from_itself(rounds: int) -> None:
+    rng = np.random.default_rng(rounds)
+    runs, looks = 200, 6
+    claims = 0
+    for _ in range(runs):
+        found = [
+            ratio(
+                figures(rng, rounds, 10, 0.05),
+                figures(rng, rounds, 10, 0.05),
+                confidence=confidence_for(looks),
+            )
+            for _ in range(looks)
+        ]
+        claims += any(r.is_shown for r in found if r)
+    assert claims / runs <= 1 / 20
+
+
+def test_a_difference_that_is_there_is_shown_with_its_size() -> None:
+    rng = np.random.default_rng(1)
+    found = ratio(figures(rng, 8, 12, 0.02), figures(rng, 8, 10, 0.02))
+    assert found
+    assert found.is_shown
+    assert found.low < 1.2 < found.high
+    assert "1.2" in found.sentence("a", "b", "CPU")
+
+
+def test_what_is_common_to_a_round_cancels() -> None:
+    mood = np.exp(np.random.default_rng(2).standard_normal(6))
+    found = ratio({n: 11 * m for n, m in enumerate(mood)}, {n: 10 * m for n, m in enumerate(mood)})
+    assert found
+    assert found.value == pytest.approx(1.1)
+    assert found.high - found.low < 1e-6
+
+
+def test_too_few_rounds_show_nothing() -> None:
+    found = ratio({0: 100.0, 1: 110.0}, {0: 1.0, 1: 1.0})
+    assert found
+    assert not found.is_shown
+    assert "too few rounds" in found.sentence("a", "b", "CPU")
+    assert ratio({0: 1.0}, {1: 1.0}) is None
+
+
+def test_the_beginning_is_cut_where_it_is_unlike_the_rest() -> None:
+    rng = np.random.default_rng(1)
+    series = np.concatenate((np.linspace(0, 100, 30), np.full(170, 100))) + rng.normal(0, 1, 200)
+    cut = steady.mser5(list(series))
+    assert cut is not None
+    assert 20 <= cut <= 40
+
+
+def test_what_never_settles_is_said_to() -> None:
+    assert steady.mser5([float(n) for n in range(100)]) is None
+    assert steady.mser5([1.0] * 10) is None
+
+
+def test_batch_means_cover_the_mean_of_dependent_values() -> None:
+    rng = np.random.default_rng(4)
+    covered = 0
+    for _ in range(200):
+        series, value = [], 0.0
+        for _ in range(1000):
+            value = 0.8 * value + float(rng.standard_normal())
+            series.append(value + 50)
+        found = steady.batch_means(series)
+        covered += found.low <= 50 <= found.high
+    assert covered >= 170
+    assert steady.batch_means([1.0, 2.0]).correlated

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Queueing networks against closed forms and against a simulation."""
+
+from math import comb, factorial
+
+import numpy as np
+import pytest
+
+from synthetic import simulate
+from weir_lab.capacity import queueing
+from weir_lab.capacity.queueing import Station
+
+USERS = np.arange(1.0, 61.0)
+
+
+def machine_repair(users: int, servers: int, service_s: float, think_s: float) -> float:
+    """The closed form as textbooks have it: sums of binomials, no recursion, no logarithms."""
+    ratio = service_s / think_s
+
+    def weight(n: int) -> float:
+        if n <= servers:
+            return float(comb(users, n) * ratio**n)
+        ways = comb(users, n) * factorial(n) / factorial(servers)
+        return float(ways * ratio**n / servers ** (n - servers))
+
+    weights = [weight(n) for n in range(users + 1)]
+    busy = sum(min(n, servers) * w for n, w in enumerate(weights))
+    return busy / sum(weights) / service_s
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_the_repair_model_is_its_closed_form(servers: int) -> None:
+    found = queueing.repair_rate(USERS, servers, 0.001, 0.005)
+    closed = [machine_repair(int(n), servers, 0.001, 0.005) for n in USERS]
+    assert found == pytest.approx(closed, rel=1e-9)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4, 8])
+def test_mean_value_analysis_agrees_with_the_repair_model(servers: int) -> None:
+    station = Station(name="cpu", demand_s=0.001, servers=servers)
+    found = queueing.mva_rate(USERS, [station], 0.005)
+    assert found == pytest.approx(queueing.repair_rate(USERS, servers, 0.001, 0.005), rel=1e-6)
+
+
+def test_mean_value_analysis_of_balanced_stations_is_its_closed_form() -> None:
+    stations = [Station(name=name, demand_s=0.002) for name in "abc"]
+    found = queueing.mva_rate(USERS, stations, 0.0)
+    assert found == pytest.approx(USERS / (0.002 * (USERS + 2)), rel=1e-9)
+
+
+def test_without_thinking_a_server_is_full_as_soon_as_its_cores_are() -> None:
+    found = queueing.repair_rate(np.array([1.0, 2.0, 3.0, 50.0]), 2, 0.001, 0.0)
+    assert found == pytest.approx([1000, 2000, 2000, 2000])
+
+
+@pytest.mark.parametrize(("users", "servers"), [(5, 1), (12, 2), (30, 2)])
+def test_a_simulation_agrees(users: int, servers: int) -> None:
+    rate, times = simulate(users, servers, 0.001, 0.005, seed=7, seconds=20)
+    expected = queueing.repair_rate(np.array([float(users)]), servers, 0.001, 0.005)[0]
+    assert rate == pytest.approx(expected, rel=0.03)
+    for part in (0.5, 0.9, 0.99):
+        quantile = queueing.repair_response_quantile(part, users, servers, 0.001, 0.005)
+        assert quantile == pytest.approx(float(np.quantile(times, part)), rel=0.08)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_bounds_hold(servers: int) -> None:
+    stations = [
+        Station(name="cpu", demand_s=0.001, servers=servers),
+        Station(name="disk", demand_s=0.0003),
+    ]
+    exact = queueing.mva_rate(USERS, stations, 0.005)
+    most = queueing.asymptotic_rate(USERS, stations, 0.005)
+    low, high = queueing.balanced_rate(USERS, stations, 0.005)
+    assert np.all(exact <= most * (1 + 1e-9))
+    assert np.all(high <= most * (1 + 1e-9))
+    if servers == 1:  # with several, Seidmann's approximation stands in
+        assert np.all(low <= exact * (1 + 1e-9))
+        assert np.all(exact <= high * (1 + 1e-9))
+
+
+def test_the_asymptotes_meet_at_saturation() -> None:
+    stations = [Station(name="cpu", demand_s=0.001, servers=2)]
+    knee = queueing.saturation_users(stations, 0.005)
+    assert knee == pytest.approx(12)
+    rate = queueing.asymptotic_rate(np.array([knee - 1, knee, knee + 1]), stations, 0.005)
+    assert rate[0] < rate[1]
+    assert rate[1] == pytest.approx(rate[2])
+    response = queueing.asymptotic_response(np.array([1.0, knee, 24.0]), stations, 0.005)
+    assert response == pytest.approx([0.001, 0.001, 0.007])
+
+
+def test_the_bottleneck_is_the_largest_share_not_the_largest_demand() -> None:
+    cpu = Station(name="cpu", demand_s=0.003, servers=4)
+    disk = Station(name="disk", demand_s=0.001)
+    assert queueing.bottleneck([cpu, disk]) is disk

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""How much a server can carry: models, fits, choice, score. Pure."""

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Which model to believe, and whether to believe any: decided on the training points alone.
+
+The rule is fixed before anything is measured. Among the mechanisms the one with the least AICc on
+relative errors is chosen. When the training points end before the knee, curves fitted to them know
+nothing of it: only models anchored on measured service demands may be chosen then.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir_lab.capacity.bootstrap import Ensemble, ensemble
+from weir_lab.capacity.curves import MECHANISM, MODELS, CannotFitError, Fitted, Model
+from weir_lab.capacity.score import Score, score
+from weir_lab.capacity.sweep import Sweep, why_void
+
+LEVELS_MIN = 3
+KNEE_EFFICIENCY = 0.85  # of the first level's throughput per user; below, the knee has begun
+VOID_SHARE_MAX = 0.25
+SCATTER_MAX = 0.25  # standard deviation of one measurement
+MISFIT_MAX = 0.15  # of the chosen model on its own training points
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A model that could be fitted, or why it could not."""
+
+    model: Model
+    ensemble: Ensemble | None
+    aicc: float
+    why_not: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The candidates, the one chosen, and what stands against extrapolating."""
+
+    training: Sweep
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate | None
+    knee_seen: bool
+    refusal: str  # one sentence; empty when the data carry a prediction
+
+    def of(self, name: str) -> Candidate:
+        """The candidate of that name."""
+        return next(c for c in self.candidates if c.model.name == name)
+
+
+def aicc(sweep: Sweep, fitted: Fitted) -> float:
+    """Akaike's criterion, corrected for few points, of normal relative errors."""
+    predicted = fitted.predict(sweep.users)
+    if not np.all(np.isfinite(predicted)) or np.any(predicted <= 0):
+        return float("inf")
+    count, parameters = len(predicted), fitted.fitted + 1
+    if count <= parameters + 1:
+        return float("inf")
+    squares = float(np.mean((sweep.rates / predicted - 1) ** 2)) + 1e-12
+    penalty = 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
+    return count * float(np.log(squares)) + penalty
+
+
+def has_seen_the_knee(sweep: Sweep) -> bool:
+    """Whether throughput per user has clearly fallen by the last level."""
+    each = {
+        level: float(np.mean([p.rate / p.users for p in sweep.points if p.users == level]))
+        for level in sweep.levels
+    }
+    return bool(each) and each[sweep.levels[-1]] < KNEE_EFFICIENCY * each[sweep.levels[0]]
+
+
+def without_void(sweep: Sweep) -> Sweep:
+    """The points that say something about the server."""
+    kept = [p for p in sweep.points if not why_void(sweep, p)]
+    return Sweep(points=kept, think_s=sweep.think_s, servers=sweep.servers)
+
+
+def choose(sweep: Sweep, *, draws: int = 200, seed: int = 1) -> Choice:
+    """Fits every candidate to the training points and chooses."""
+    training = without_void(sweep)
+    seen = has_seen_the_knee(training)
+    candidates = tuple(_candidate(model, training, draws, seed) for model in MODELS)
+    eligible = [
+        c
+        for c in candidates
+        if c.ensemble and c.model.kind == MECHANISM and (seen or c.model.anchored)
+    ]
+    chosen = min(eligible, key=lambda c: c.aicc, default=None)
+    return Choice(
+        training=training,
+        candidates=candidates,
+        chosen=chosen,
+        knee_seen=seen,
+        refusal=_refusal(sweep, training, chosen, seen=seen),
+    )
+
+
+def _candidate(model: Model, training: Sweep, draws: int, seed: int) -> Candidate:
+    try:
+        if not training.points:
+            raise CannotFitError("there is no valid point")
+        found = ensemble(model, training, draws=draws, seed=seed)
+    except CannotFitError as error:
+        return Candidate(model=model, ensemble=None, aicc=float("inf"), why_not=str(error))
+    return Candidate(model=model, ensemble=found, aicc=aicc(training, found.fitted))
+
+
+def _refusal(sweep: Sweep, training: Sweep, chosen: Candidate | None, *, seen: bool) -> str:
+    void = len(sweep.points) - len(training.points)
+    if void > VOID_SHARE_MAX * len(sweep.points):
+        why = next(filter(None, (why_void(sweep, p) for p in sweep.points)))
+        return f"{void} of {len(sweep.points)} training points are void: {why}."
+    if len(training.levels) < LEVELS_MIN:
+        return f"{len(training.levels)} levels of load are too few: {LEVELS_MIN} are the least."
+    if not seen and not training.has_demand():
+        last = training.levels[-1]
+        return (
+            f"Up to {last} users the throughput grows with them: the knee has not been seen, and "
+            "what a request takes of the server's CPU is not known, so nothing says where it is."
+        )
+    if chosen is None or chosen.ensemble is None:
+        return "No model could be fitted to the training points."
+    spread = float(np.std(chosen.ensemble.scatter))
+    if spread > SCATTER_MAX:
+        return (
+            f"Repeated measurements of one level differ by {spread:.0%} (standard deviation): "
+            "the machine is too noisy to predict from."
+        )
+    misfit = float(
+        np.median(np.abs(training.rates / chosen.ensemble.fitted.predict(training.users) - 1))
+    )
+    if misfit > max(MISFIT_MAX, 2 * spread):
+        return (
+            f"The best of the models is off by {misfit:.0%} on the very points it was fitted to: "
+            "the server does something that none of them describes."
+        )
+    return ""
+
+
+def score_all(choice: Choice, held_out: Sweep) -> dict[str, Score]:
+    """Scores every candidate on points that none of them has seen."""
+    users, measured = held_out.users, held_out.rates
+    return {
+        c.model.name: score(c.ensemble.fitted.predict(users), c.ensemble.rate(users), measured)
+        for c in choice.candidates
+        if c.ensemble and len(users)
+    }

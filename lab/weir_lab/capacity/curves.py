@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT
+"""The candidates: curves of throughput against users, each fitted to the training points.
+
+Three kinds. A *baseline* is what must be beaten and is never chosen. A *bound* is what cannot be
+exceeded. A *mechanism* says why the curve bends; one of them is chosen (choice.py).
+
+Fits minimise relative errors, so that a step of one user counts as much as one of a thousand.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import lmfit
+import numpy as np
+from scipy import stats
+
+from weir_lab.capacity import queueing
+from weir_lab.capacity.queueing import FloatArray, Station
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
+
+BASELINE, BOUND, MECHANISM = "baseline", "bound", "mechanism"
+USL_LEVELS_MIN = 6
+SLOPE_SIGNIFICANT = 0.01
+MVA_USERS_MAX = 500  # the recursion takes every number of users on its way
+
+
+class CannotFitError(Exception):
+    """The points do not carry this model; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """A candidate with its parameters."""
+
+    model: str
+    parameters: Mapping[str, float]
+    fitted: int  # how many of them were fitted to rates
+    predict: Callable[[FloatArray], FloatArray]
+    most: float  # the most throughput it predicts, ever
+    saturation: float  # N*, or where it has its maximum; NaN where it has none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A candidate."""
+
+    name: str
+    kind: str
+    fit: Callable[[Sweep], Fitted]
+    anchored: bool = False  # on measured service demands: may look past a knee it has not seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What one request takes of a resource: a + b/N.
+
+    A wake-up that serves several requests is paid once, so the cost falls towards `a` as users
+    grow; where threads get into each other's way it rises towards it.
+    """
+
+    limit_s: float
+    extra_s: float
+
+    def at(self, users: FloatArray) -> FloatArray:
+        """Seconds for so many users."""
+        return np.asarray(self.limit_s + self.extra_s / users)
+
+
+def demand_of(sweep: Sweep, resource: str = SERVER) -> Demand:
+    """The demand as measured; its dependence on users only where that is beyond doubt."""
+    if not sweep.has_demand(resource):
+        raise CannotFitError(f"what a request takes of the {resource} was not measured")
+    users, demands = sweep.users, sweep.demands(resource)
+    if len(set(users)) >= 3:
+        line = stats.linregress(1 / users, demands)
+        if line.pvalue < SLOPE_SIGNIFICANT and line.intercept > 0:
+            return Demand(limit_s=float(line.intercept), extra_s=float(line.slope))
+    return Demand(limit_s=float(np.median(demands)), extra_s=0.0)
+
+
+def _polynomial(sweep: Sweep, degree: int, name: str) -> Fitted:
+    if len(sweep.levels) <= degree:
+        raise CannotFitError(f"{degree + 1} levels of load are the least")
+    line = np.polynomial.Polynomial.fit(sweep.users, sweep.rates, degree).convert()
+    coefficients = {f"c{i}": float(c) for i, c in enumerate(line.coef)}
+    return Fitted(
+        model=name,
+        parameters=coefficients,
+        fitted=degree + 1,
+        predict=lambda users: np.asarray(line(users)),
+        most=float("inf"),
+        saturation=float("nan"),
+    )
+
+
+def linear(sweep: Sweep) -> Fitted:
+    """Ordinary least squares, as one of the source documents used it."""
+    return _polynomial(sweep, 1, "linear")
+
+
+def quadratic(sweep: Sweep) -> Fitted:
+    """A parabola."""
+    return _polynomial(sweep, 2, "quadratic")
+
+
+def constant(sweep: Sweep) -> Fitted:
+    """What the last step gave, for ever."""
+    if not sweep.points:
+        raise CannotFitError("there is no point")
+    last = sweep.levels[-1]
+    rate = float(np.mean([p.rate for p in sweep.points if p.users == last]))
+    return Fitted(
+        model="constant",
+        parameters={"rate": rate},
+        fitted=1,
+        predict=lambda users: np.full(len(users), rate),
+        most=rate,
+        saturation=float("nan"),
+    )
+
+
+def _first_response_s(sweep: Sweep) -> float:
+    first = sweep.levels[0]
+    return float(np.median([p.response_s for p in sweep.points if p.users == first]))
+
+
+def _bounds_stations(sweep: Sweep) -> tuple[list[Station], float]:
+    """The server, and the rest of the first response as a delay."""
+    demand_s = float(np.median(demand_of(sweep).at(sweep.users[-1:])))
+    stations = [Station(name=SERVER, demand_s=demand_s, servers=sweep.servers.get(SERVER, 1))]
+    return stations, sweep.think_s + max(0.0, _first_response_s(sweep) - demand_s)
+
+
+def asymptotic(sweep: Sweep) -> Fitted:
+    """min(N/(R0+Z), m/D): two numbers from low load, nothing fitted."""
+    stations, delay_s = _bounds_stations(sweep)
+    return Fitted(
+        model="asymptotic bounds",
+        parameters={"demand_s": stations[0].demand_s, "delay_s": delay_s},
+        fitted=0,
+        predict=lambda users: queueing.asymptotic_rate(users, stations, delay_s),
+        most=1 / stations[0].share_s,
+        saturation=queueing.saturation_users(stations, delay_s),
+    )
+
+
+def balanced(sweep: Sweep) -> Fitted:
+    """The middle of the balanced-job bounds."""
+    stations, delay_s = _bounds_stations(sweep)
+
+    def predict(users: FloatArray) -> FloatArray:
+        low, high = queueing.balanced_rate(users, stations, delay_s)
+        return np.asarray((low + high) / 2)
+
+    return Fitted(
+        model="balanced-job bounds",
+        parameters={"demand_s": stations[0].demand_s, "delay_s": delay_s},
+        fitted=0,
+        predict=predict,
+        most=1 / stations[0].share_s,
+        saturation=queueing.saturation_users(stations, delay_s),
+    )
+
+
+def _minimise(
+    sweep: Sweep,
+    starts: Mapping[str, tuple[float, float, float]],
+    predict: Callable[[FloatArray, Mapping[str, float]], FloatArray],
+) -> dict[str, float]:
+    """Least squares of relative errors; each parameter has a start and bounds."""
+    users, rates = sweep.users, sweep.rates
+    if len(users) <= len(starts):
+        raise CannotFitError(f"{len(starts)} parameters need more than {len(users)} points")
+    parameters = lmfit.Parameters()
+    for name, (start, low, high) in starts.items():
+        parameters.add(name, value=min(max(start, low), high), min=low, max=high)
+
+    def residual(now: lmfit.Parameters) -> FloatArray:
+        return np.asarray(predict(users, now.valuesdict()) / rates - 1)
+
+    done = lmfit.minimize(residual, parameters, method="least_squares", calc_covar=False)
+    return {name: float(value) for name, value in done.params.valuesdict().items()}
+
+
+def _delay_start(sweep: Sweep, demand_s: float) -> tuple[float, float, float]:
+    """Where the search for the delay begins: the part of the first cycle nobody accounts for."""
+    first = sweep.levels[0]
+    cycle_s = float(np.median([p.users / p.rate for p in sweep.points if p.users == first]))
+    longest_s = max(cycle_s, 1e-9)
+    return max(cycle_s - sweep.think_s - demand_s, 1e-3 * longest_s), 0.0, 2 * longest_s
+
+
+def mean_value(sweep: Sweep) -> Fitted:
+    """Exact MVA over the server's and the generator's CPU as measured; a fixed delay is fitted."""
+    if sweep.users.max() > MVA_USERS_MAX:
+        raise CannotFitError(f"more than {MVA_USERS_MAX} users take the recursion too long")
+    used = [r for r in (SERVER, GENERATOR) if sweep.has_demand(r)]
+    demands = {name: demand_of(sweep, name) for name in used} or {SERVER: demand_of(sweep)}
+    far = sweep.users.max() * 10
+
+    def stations(users: float) -> list[Station]:
+        return [
+            Station(
+                name=name,
+                demand_s=float(demand.at(np.array([users]))[0]),
+                servers=sweep.servers.get(name, 1),
+            )
+            for name, demand in demands.items()
+        ]
+
+    settled = all(demand.extra_s == 0 for demand in demands.values())
+
+    def predict(users: FloatArray, now: Mapping[str, float]) -> FloatArray:
+        think_s = sweep.think_s + now["delay_s"]
+        if settled:
+            return queueing.mva_rate(users, stations(1.0), think_s)
+        each = [queueing.mva_rate(np.array([n]), stations(n), think_s)[0] for n in users]
+        return np.array(each)
+
+    total_s = sum(station.demand_s for station in stations(1.0))
+    found = _minimise(sweep, {"delay_s": _delay_start(sweep, total_s)}, predict)
+    last = stations(float(far))
+    return Fitted(
+        model="exact MVA",
+        parameters={**found, **{f"demand_s of {s.name}": s.demand_s for s in last}},
+        fitted=1,
+        predict=lambda users: predict(users, found),
+        most=1 / queueing.bottleneck(last).share_s,
+        saturation=queueing.saturation_users(last, sweep.think_s + found["delay_s"]),
+    )
+
+
+def _repair(
+    sweep: Sweep, name: str, demand: Demand | None, starts: dict[str, tuple[float, float, float]]
+) -> Fitted:
+    servers = sweep.servers.get(SERVER, 1)
+
+    def predict(users: FloatArray, now: Mapping[str, float]) -> FloatArray:
+        service_s = demand.at(users) if demand else now["service_s"]
+        return queueing.repair_rate(users, servers, service_s, sweep.think_s + now["delay_s"])
+
+    found = _minimise(sweep, starts, predict)
+    service_s = demand.limit_s if demand else found["service_s"]
+    station = Station(name=SERVER, demand_s=service_s, servers=servers)
+    return Fitted(
+        model=name,
+        parameters={**found, "service_s": service_s},
+        fitted=len(starts),
+        predict=lambda users: predict(users, found),
+        most=1 / station.share_s,
+        saturation=queueing.saturation_users([station], sweep.think_s + found["delay_s"]),
+    )
+
+
+def repair_measured(sweep: Sweep) -> Fitted:
+    """M/M/m//N with the service demand as measured; a fixed delay is fitted."""
+    demand = demand_of(sweep)
+    starts = {"delay_s": _delay_start(sweep, demand.limit_s + demand.extra_s)}
+    return _repair(sweep, "M/M/m//N, measured demand", demand, starts)
+
+
+def repair_fitted(sweep: Sweep) -> Fitted:
+    """M/M/m//N with service time and delay both fitted."""
+    if len(sweep.levels) < 3:
+        raise CannotFitError("3 levels of load are the least")
+    service_s = sweep.servers.get(SERVER, 1) / float(sweep.rates.max())
+    starts = {
+        "service_s": (service_s, service_s * 1e-3, service_s * 10),
+        "delay_s": _delay_start(sweep, service_s),
+    }
+    return _repair(sweep, "M/M/m//N, fitted", None, starts)
+
+
+def usl_rate(users: FloatArray, gamma: float, alpha: float, beta: float) -> FloatArray:
+    """Gunther's Universal Scalability Law."""
+    return np.asarray(gamma * users / (1 + alpha * (users - 1) + beta * users * (users - 1)))
+
+
+def usl(sweep: Sweep) -> Fitted:
+    """Contention and coherency: right where throughput falls as users grow; knows no think time."""
+    if len(sweep.levels) < USL_LEVELS_MIN:
+        raise CannotFitError(f"{USL_LEVELS_MIN} levels of load are the least")
+    gamma = float((sweep.rates / sweep.users).max())
+    starts = {
+        "gamma": (gamma, gamma * 1e-2, gamma * 1e2),
+        "alpha": (0.01, 0.0, 1.0),
+        "beta": (1e-4, 0.0, 1.0),
+    }
+
+    def predict(users: FloatArray, now: Mapping[str, float]) -> FloatArray:
+        return usl_rate(users, now["gamma"], now["alpha"], now["beta"])
+
+    found = _minimise(sweep, starts, predict)
+    if found["beta"] > 1e-12:
+        peak = np.sqrt(max(0.0, 1 - found["alpha"]) / found["beta"])
+        most = float(predict(np.array([max(1.0, peak)]), found)[0])
+    else:
+        peak = float("nan")
+        most = found["gamma"] / found["alpha"] if found["alpha"] > 0 else float("inf")
+    return Fitted(
+        model="USL",
+        parameters=found,
+        fitted=3,
+        predict=lambda users: predict(users, found),
+        most=most,
+        saturation=float(peak),
+    )
+
+
+MODELS = (
+    Model(name="linear", kind=BASELINE, fit=linear),
+    Model(name="quadratic", kind=BASELINE, fit=quadratic),
+    Model(name="constant", kind=BASELINE, fit=constant),
+    Model(name="asymptotic bounds", kind=BOUND, fit=asymptotic),
+    Model(name="balanced-job bounds", kind=BOUND, fit=balanced),
+    Model(name="exact MVA", kind=MECHANISM, fit=mean_value, anchored=True),
+    Model(name="M/M/m//N, measured demand", kind=MECHANISM, fit=repair_measured, anchored=True),
+    Model(name="M/M/m//N, fitted", kind=MECHANISM, fit=repair_fitted),
+    Model(name="USL", kind=MECHANISM, fit=usl),
+)
