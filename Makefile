@@ -56,7 +56,7 @@ concurrency: ready-to-test ## tests of what threads share
 e2e: ready-to-test ## the built server from outside (K=name picks tests)
 	@$(STAGES) e2e
 
-lab-test: ready-to-test ## the experiments: models of capacity, analysis, report (K=name picks tests)
+lab-test: ready-to-test ## the tests of weir-lab (K=name picks tests)
 	@$(STAGES) lab
 
 faults: ready-to-test ## every call of a server's life failing once (FAULTS=recv:7:EINTR picks one)
@@ -77,7 +77,7 @@ fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 bench: ready-to-bench build ## measure beside other servers, 8 minutes (ARGS=--quick, MODELS=1)
 	@python3 bench/run.py $(if $(MODELS),--models) $(ARGS)
 
-lab: ready-to-lab build ## a tour of weir-lab, 5 minutes, that ends with a report (LAB="compare --help")
+lab: ready-to-lab build ## weir-lab: a tour of 5 minutes, or LAB="compare --help"
 	@.venv-lab/bin/weir-lab $(LAB)
 
 format: ready-to-test ## format C and Python; writes

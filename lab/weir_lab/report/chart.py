@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""A plot that remembers what it draws, so that the picture and its CSV cannot differ.
+
+Colours are Okabe and Ito's, which colour-blind people tell apart, and no series differs from
+another by colour alone. Ink is written as `currentColor` in the SVG: it is dark on a light page and
+on paper, and light in the dark.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+INK = "#010203"  # stands for the text's colour
+MUTED = 0.35
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C", INK)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":", (0, (6, 2, 1, 2)), (0, (1, 1)), (0, (8, 3)), (0, (10, 2, 2, 2)))
+SIZE = (7.2, 4.0)
+PNG_DPI = 150
+
+STYLE: Any = {
+    "font.size": 10,
+    "svg.fonttype": "none",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": INK,
+    "grid.alpha": 0.12,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+
+Numbers = Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A finished figure in every form that it is written in."""
+
+    name: str  # of the files
+    title: str
+    caption: str
+    svg: str
+    png: bytes
+    csv: str
+
+
+@dataclass(kw_only=True)
+class Chart:
+    """One plot under construction."""
+
+    name: str
+    title: str
+    x: str  # labels of the axes, with units
+    y: str
+    log_x: bool = False
+    log_y: bool = False
+    size: tuple[float, float] = SIZE
+    rows: list[tuple[str, str, float, float, float, float]] = field(default_factory=list)
+    canvas: Canvas = field(init=False)
+    axes: Axes = field(init=False)
+    _styled: int = 0
+
+    def __post_init__(self) -> None:
+        with matplotlib.rc_context(STYLE):
+            self.canvas = Canvas(figsize=self.size)
+            self.axes = self.canvas.add_subplot()
+        self.axes.set_xlabel(self.x)
+        self.axes.set_ylabel(self.y)
+        if self.log_x:
+            self.axes.set_xscale("log")
+        if self.log_y:
+            self.axes.set_yscale("log")
+
+    def _note(self, kind: str, label: str, xs: Numbers, ys: Numbers) -> None:
+        self.rows += [(kind, label, x, y, math.nan, math.nan) for x, y in zip(xs, ys, strict=True)]
+
+    def style(self) -> int:
+        """The next series' number, for colour, marker and dashes alike."""
+        self._styled += 1
+        return (self._styled - 1) % len(COLOURS)
+
+    def points(
+        self, label: str, xs: Numbers, ys: Numbers, style: int, *, hollow: bool = False
+    ) -> None:
+        """Single measurements."""
+        colour = COLOURS[style]
+        self.axes.plot(
+            xs,
+            ys,
+            linestyle="none",
+            marker=MARKERS[style],
+            markersize=5,
+            markerfacecolor="none" if hollow else colour,
+            markeredgecolor=colour,
+            alpha=0.8,
+            label=label,
+        )
+        self._note("points", label, xs, ys)
+
+    def void(self, xs: Numbers, ys: Numbers) -> None:
+        """Measurements that do not count."""
+        if len(xs):
+            self.axes.plot(
+                xs, ys, linestyle="none", marker="x", color=INK, alpha=MUTED + 0.2, label="void"
+            )
+            self._note("void", "void", xs, ys)
+
+    def line(
+        self, label: str, xs: Numbers, ys: Numbers, style: int, *, marked: bool = False
+    ) -> None:
+        """A curve."""
+        self.axes.plot(
+            xs,
+            ys,
+            color=COLOURS[style],
+            linestyle=DASHES[style],
+            marker=MARKERS[style] if marked else None,
+            markersize=4,
+            linewidth=1.8,
+            label=label,
+        )
+        self._note("line", label, xs, ys)
+
+    def bars(self, label: str, xs: Numbers, ys: Numbers, errors: Numbers, style: int) -> None:
+        """Means with a spread around them."""
+        self.axes.errorbar(
+            xs,
+            ys,
+            yerr=errors,
+            color=COLOURS[style],
+            linestyle=DASHES[style],
+            marker=MARKERS[style],
+            markersize=4,
+            capsize=2,
+            linewidth=1.5,
+            label=label,
+        )
+        for x, y, error in zip(xs, ys, errors, strict=True):
+            self.rows.append(("mean", label, x, y, y - error, y + error))
+
+    def band(self, label: str, xs: Numbers, lows: Numbers, highs: Numbers, style: int) -> None:
+        """Where measurements are expected."""
+        self.axes.fill_between(
+            xs, lows, highs, color=COLOURS[style], alpha=0.18, linewidth=0, label=label
+        )
+        for x, low, high in zip(xs, lows, highs, strict=True):
+            self.rows.append(("band", label, x, math.nan, low, high))
+
+    def bound(self, label: str, xs: Numbers, ys: Numbers) -> None:
+        """What cannot be exceeded."""
+        self.axes.plot(
+            xs, ys, color=INK, alpha=0.55, linewidth=1, linestyle=(0, (4, 3)), label=label
+        )
+        self._note("bound", label, xs, ys)
+
+    def mark(self, label: str, x: float) -> None:
+        """A place on the x axis."""
+        if not math.isfinite(x):
+            return
+        self.axes.axvline(x, color=INK, alpha=MUTED, linewidth=1, linestyle=":")
+        self.axes.annotate(
+            label,
+            (x, 0.02),
+            xycoords=("data", "axes fraction"),
+            rotation=90,
+            ha="right",
+            va="bottom",
+            color=INK,
+            fontsize=9,
+        )
+        self.rows.append(("mark", label, x, math.nan, math.nan, math.nan))
+
+    def intervals(
+        self, labels: Sequence[str], values: Numbers, lows: Numbers, highs: Numbers, at: float
+    ) -> None:
+        """One row for each label with its value and interval, beside a line at `at`."""
+        places = list(range(len(labels)))[::-1]
+        self.axes.axvline(at, color=INK, alpha=MUTED, linewidth=1)
+        for place, label, value, low, high in zip(places, labels, values, lows, highs, strict=True):
+            shown = low > at or high < at
+            colour = COLOURS[1] if shown else COLOURS[0]
+            marker = MARKERS[1] if shown else MARKERS[0]
+            self.axes.plot([low, high], [place, place], color=colour, linewidth=1.8)
+            self.axes.plot(
+                [value], [place], marker=marker, color=colour, linestyle="none", markersize=6
+            )
+            self.rows.append(("interval", label, value, math.nan, low, high))
+        self.axes.set_yticks(places, labels)
+        self.axes.set_ylim(-0.6, len(labels) - 0.4)
+        self.axes.grid(visible=False, axis="y")
+
+    def finish(self, caption: str, *, legend: bool = True, from_zero: bool = True) -> Picture:
+        """The figure in all its forms."""
+        if from_zero and not self.log_y:
+            self.axes.set_ylim(bottom=0)
+        if from_zero and not self.log_x:
+            self.axes.set_xlim(left=0)
+        handles, _ = self.axes.get_legend_handles_labels()
+        if legend and handles:
+            self.canvas.legend(
+                loc="outside lower center",
+                ncols=min(3, len(handles)),
+                fontsize=9,
+                frameon=False,
+                labelcolor=INK,
+            )
+        with matplotlib.rc_context({**STYLE, "svg.hashsalt": self.name}):
+            svg, png = io.StringIO(), io.BytesIO()
+            self.canvas.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
+            self.canvas.savefig(png, format="png", dpi=PNG_DPI, facecolor="white")
+        return Picture(
+            name=self.name,
+            title=self.title,
+            caption=caption,
+            svg=inline(svg.getvalue(), self.name),
+            png=png.getvalue(),
+            csv=self._csv(),
+        )
+
+    def _csv(self) -> str:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(("kind", "series", self.x, self.y, "low", "high"))
+        for kind, label, *numbers in self.rows:
+            writer.writerow((kind, label, *("" if math.isnan(n) else f"{n:.9g}" for n in numbers)))
+        return out.getvalue()
+
+
+def inline(svg: str, name: str) -> str:
+    """An SVG as it may stand in a page: no prologue, ids of its own, ink in the text's colour."""
+    body = svg[svg.index("<svg") :]
+    for before in ('id="', "url(#", 'href="#'):
+        body = body.replace(before, f"{before}{name}-")
+    return body.replace(INK, "currentColor")
