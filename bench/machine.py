@@ -33,9 +33,14 @@ def filesystem_of(path: Path) -> str:
     return kind
 
 
-def facts(work: Path) -> dict[str, object]:
+def wrk_version() -> str:
+    """The generator's name and version."""
+    said = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
+    return " ".join(said.split()[:3])
+
+
+def facts(work: Path, generator: str, command: str) -> dict[str, object]:
     """Kernel, processor, limits, and what else could explain a figure."""
-    wrk = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -47,8 +52,8 @@ def facts(work: Path) -> dict[str, object]:
         "private_network_namespace": INSIDE_NAMESPACE in os.environ,
         "file_system": filesystem_of(work),
         "load_average_at_start": os.getloadavg()[0],
-        "generator": " ".join(wrk.split()[:3]),
-        "command": " ".join(["bench/run.py", *sys.argv[1:]]),
+        "generator": generator,
+        "command": command,
     }
 
 

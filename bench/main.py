@@ -269,7 +269,8 @@ def run(args: argparse.Namespace) -> int:
     )
     try:
         scenarios.make_files(settings.root)
-        facts = machine.facts(work)
+        command = " ".join(["bench/run.py", *sys.argv[1:]])
+        facts = machine.facts(work, machine.wrk_version(), command)
         lines = describe(found, settings, facts)
         results = measure_all(args, study, found, settings)
         as_table = report.as_markdown if args.markdown else report.as_text

@@ -41,7 +41,7 @@ class Setup:
 
     root: Path  # the files to serve
     work: Path  # for its configuration and logs
-    cpu: int
+    cpu: int | None  # None: any
     scenario: Scenario
     congestion: str | None = None  # of the listener; only floor and weir can be told
     head_bytes: int = 192  # floor only: the answer to imitate
@@ -245,7 +245,7 @@ PEERS: dict[str, tuple[str, Callable[[str], Callable[[Setup], Launch]]]] = {
 }
 
 
-def _version(*argv: str) -> str:
+def version(*argv: str) -> str:
     """The first line that looks like a version in what the command prints."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
@@ -275,7 +275,7 @@ def weir_product(choice: Choice, *, name: str, model: str, path: Path | None = N
     """A build of weir with one of its models."""
     binary = (path or choice.build / "weir").resolve()
     launch = _weir(binary, model, shlex.split(choice.weir_options))
-    return Product(name=name, version=_version(str(binary), "--version"), launch=launch)
+    return Product(name=name, version=version(str(binary), "--version"), launch=launch)
 
 
 def products(choice: Choice) -> tuple[list[Product], list[str]]:
@@ -301,7 +301,7 @@ def products(choice: Choice) -> tuple[list[Product], list[str]]:
             missing.append(f"{name} ({path})")
     for name, (program, maker) in PEERS.items():
         if binary := installed(program):
-            found.append(Product(name=name, version=_version(binary, "-v"), launch=maker(binary)))
+            found.append(Product(name=name, version=version(binary, "-v"), launch=maker(binary)))
         else:
             missing.append(name)
     chosen = {*choice.only, OTHER} if choice.only else {p.name for p in found}

@@ -238,7 +238,7 @@ def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -
                 f"{shown(answers.users_within_p99, unit)}."
             )
     found.append(bottleneck_sentence(choice.training))
-    if choice.chosen and held_out.points:
+    if choice.chosen and held_out.points and not choice.refusal:
         scored = score_all(choice, held_out)
         mine = scored[choice.chosen.model.name]
         loads = f"{held_out.levels[0]} to {held_out.levels[-1]} users"

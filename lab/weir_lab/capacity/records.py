@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""From records of runs to the points of a sweep."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
+
+
+def point(record: Mapping[str, Any], repeat: int) -> Point:
+    """A run as a point."""
+    load = record["load"]
+    answered = max(1, load["requests"])
+    server_s = load["server_demand_s"] or record["server_cpu_s"] / answered
+    return Point(
+        users=record["users"],
+        rate=load["rate"],
+        response_s=load["mean_s"],
+        repeat=repeat,
+        p99_s=load["percentiles_s"].get("99"),
+        demand_s={SERVER: server_s, GENERATOR: load["generator_cpu_s"] / answered},
+        failed=load["failed"],
+    )
+
+
+def sweep(
+    records: Iterable[Mapping[str, Any]], *, server_cores: int, generator_cores: int
+) -> Sweep:
+    """Runs of one server under one work, whatever their order; those that failed are left out."""
+    good = [r for r in records if "error" not in r and r["load"]["requests"] > 0]
+    seen: dict[int, int] = {}
+    points = []
+    for record in good:
+        users = record["users"]
+        points.append(point(record, seen.get(users, 0)))
+        seen[users] = seen.get(users, 0) + 1
+    return Sweep(
+        points=sorted(points, key=lambda p: (p.users, p.repeat)),
+        think_s=good[0]["think_s"] if good else 0.0,
+        servers={SERVER: server_cores, GENERATOR: generator_cores},
+    )

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The command line: `weir-lab --help`."""
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from bench.process import BenchError
+from weir_lab.commands import reproduce as reproducing
+from weir_lab.commands.experiment import InterruptedExperimentError, Options, console, out
+from weir_lab.report.page import Report, write
+from weir_lab.rim import machine
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.machine import Placement
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Build = Annotated[Path, typer.Option(help="The build folder that has weir.")]
+Out = Annotated[Path | None, typer.Option(help="Where results and report go.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew; keep nothing.")]
+Seed = Annotated[int, typer.Option(help="Of orders and resampling.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Less of everything: a look, no figures.")]
+Shared = Annotated[
+    bool, typer.Option("--shared", help="Server and generator share all cores; else a core each.")
+]
+ServerCore = Annotated[int | None, typer.Option(help="The server's core. Default: the last.")]
+
+
+def _options(
+    command: str,
+    build: Path,
+    folder: Path | None,
+    *,
+    fresh: bool,
+    seed: int,
+    shared: bool = False,
+    server_core: int | None = None,
+) -> Options:
+    placement = Placement(server=None, generator=None) if shared else machine.pinned(server_core)
+    return Options(
+        build=build,
+        out=folder or Path("lab-results") / command,
+        fresh=fresh,
+        seed=seed,
+        placement=placement,
+    )
+
+
+def _finish(report: Report, options: Options) -> None:
+    page = write(report, options.out)
+    for section in report.sections:
+        out.print(f"[bold]{escape(section.title)}[/bold]", highlight=False)
+        for finding in section.verdict:
+            out.print(f"  - {escape(finding)}", highlight=False)
+    for note in report.notes:
+        out.print(f"  {escape(note)}", style="dim", highlight=False)
+    out.print(str(page.resolve()), highlight=False, soft_wrap=True)
+
+
+@app.callback()
+def experiments() -> None:
+    """Experiments with weir: repeated, compared, predicted, reported."""
+
+
+@app.command()
+def reproduce(
+    documents: Annotated[
+        list[str] | None, typer.Argument(help="Which: a b c d e. Default: all.")
+    ] = None,
+    build: Build = Path("build"),
+    folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    shared: Shared = False,
+    server_core: ServerCore = None,
+) -> None:
+    """Repeat the source documents' experiments beside their published tables."""
+    options = _options(
+        "reproduce",
+        build,
+        folder,
+        fresh=fresh,
+        seed=seed,
+        shared=shared,
+        server_core=server_core,
+    )
+    scale = reproducing.TINY if tiny else reproducing.QUICK if quick else reproducing.FULL
+    letters = documents or [d.letter for d in reproducing.DOCUMENTS]
+    _finish(reproducing.run(options, letters, scale), options)
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Runs a command; what went wrong is one line."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app(standalone_mode=False)
+    except InterruptedExperimentError as error:
+        console.print(f"weir-lab: {escape(str(error))}", highlight=False)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        console.print("weir-lab: interrupted")
+        sys.exit(130)
+    except (LabError, BenchError) as error:
+        console.print(f"weir-lab: {escape(str(error))}", highlight=False)
+        sys.exit(1)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
+    except typer.Abort:
+        sys.exit(130)

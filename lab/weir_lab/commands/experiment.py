@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Doing an experiment: its points one after the other, with the time that is left.
+
+What is finished stays finished: Ctrl-C, a server that dies, a generator that fails cost the point
+they hit and no other.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from bench.process import BenchError
+from weir_lab.rim import machine
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.machine import Placement
+from weir_lab.rim.runs import World
+from weir_lab.rim.store import Record, Store, open_store
+
+console = Console(stderr=True)
+out = Console()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One point to be measured."""
+
+    key: str
+    seconds: float  # that it is expected to take
+    measure: Callable[[], Record]
+
+
+class InterruptedExperimentError(LabError):
+    """Ctrl-C; the message says what is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What all commands have in common."""
+
+    build: Path
+    out: Path
+    fresh: bool = False
+    seed: int = 1
+    placement: Placement
+
+
+@contextmanager
+def world(options: Options, files: dict[str, bytes]) -> Iterator[World]:
+    """A folder with the files to serve, which goes when it is over."""
+    if not (options.build / "weir").exists():
+        raise LabError(f"{options.build / 'weir'} is not built; run `make build` first")
+    options.out.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=options.out.resolve()))
+    folder.chmod(0o755)
+    root = folder / "root"
+    root.mkdir()
+    try:
+        for name, content in files.items():
+            (root / name).write_bytes(content)
+        yield World(
+            build=options.build.resolve(),
+            root=root,
+            work=folder / "work",
+            placement=options.placement,
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def store_for(options: Options, plan: dict[str, Any], generator: str) -> Store:
+    """Where the results of the plan go, or have gone so far."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    facts = machine.facts(options.out, (options.build / "weir").resolve(), generator)
+    facts["placement"] = options.placement.sentence()
+    return open_store(options.out, {**plan, "seed": options.seed}, facts, fresh=options.fresh)
+
+
+def perform(store: Store, steps: Sequence[Step], what: str) -> None:
+    """Measures what is not finished yet.
+
+    Raises:
+        InterruptedExperimentError: Ctrl-C. What was finished is kept.
+    """
+    left = [step for step in steps if not store.has(step.key)]
+    if len(left) < len(steps):
+        console.print(f"{what}: {len(steps) - len(left)} of {len(steps)} points are there already")
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=sum(step.seconds for step in left))
+        for number, step in enumerate(left):
+            progress.update(task, description=f"{what} {step.key}")
+            try:
+                store.add(step.key, step.measure())
+            except KeyboardInterrupt:
+                done = len(steps) - len(left) + number
+                raise InterruptedExperimentError(
+                    f"interrupted: {done} of {len(steps)} points are in {store.path}; "
+                    "the same command goes on from there"
+                ) from None
+            except (LabError, BenchError) as error:
+                console.print(f"[bold]{step.key}[/bold]: {error}", highlight=False)
+                store.add(step.key, {"error": str(error)})
+            progress.advance(task, step.seconds)
+
+
+def environment(store: Store) -> dict[str, object]:
+    """The machine's facts as a report shows them."""
+    shown: dict[str, object] = {}
+    for name, value in store.head["machine"].items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{k} {v}" for k, v in value.items())
+        elif isinstance(value, list):
+            value = ", ".join(map(str, value))
+        shown[name.replace("_", " ")] = value
+    return shown
+
+
+def failures(store: Store) -> list[str]:
+    """What could not be measured."""
+    return [
+        f"{key} could not be measured: {record['error']}"
+        for key, record in store.records.items()
+        if "error" in record
+    ]

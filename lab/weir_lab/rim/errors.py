@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""What may go wrong out there."""
+
+
+class LabError(Exception):
+    """Something that an experiment needs did not work; the message is for the user."""

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Load generators: what they are told, and what they say, in one form for all.
+
+`ab` is what the source documents used. It asks in HTTP/1.0 over a fixed number of connections, in
+one thread, without thinking. `weir load` emulates users who think.
+"""
+
+import json
+import re
+import resource
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import process
+from weir_lab.rim import machine
+from weir_lab.rim.errors import LabError
+
+SLACK_S = 60.0
+AB_ENDLESS = 100_000_000  # requests, where the time ends a run
+PERCENTILES = (50, 75, 90, 95, 99, 99.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What is asked for."""
+
+    url: str
+    users: int
+    keep_alive: bool = True
+    requests: int | None = None  # so many, or else for so many seconds
+    seconds: float | None = None
+    think_s: float = 0.0
+    think: str = "constant"
+    warmup_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of it. Times in seconds."""
+
+    command: list[str]
+    requests: int  # answered
+    failed: int
+    kept_alive: int
+    seconds: float
+    rate: float
+    mean_s: float
+    percentiles_s: dict[str, float]
+    total_ms: dict[str, float] = field(default_factory=dict)  # ab's: min mean sd median max
+    generator_cpu_s: float = 0.0
+    bytes: int = 0
+    server_demand_s: float = 0.0  # CPU per answer, where the generator measures it
+    histogram: str = ""  # HdrHistogram V2, nanoseconds
+    doubts: list[str] = field(default_factory=list)  # the generator's own
+
+    def record(self) -> dict[str, Any]:
+        """For the results."""
+        return asdict(self)
+
+
+def _run(
+    argv: list[str], core: int | None, seconds: float, expected: tuple[int, ...] = (0,)
+) -> tuple[str, float]:
+    """Runs a generator; what it printed, and the CPU time it took.
+
+    Raises:
+        LabError: it failed, with its last words, or did not end.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            preexec_fn=process.pin_and_limit(core, None),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"{argv[0]} did not end within {seconds:.0f} s") from error
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in expected:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        last = said[-1] if said else "nothing"
+        raise LabError(f"{Path(argv[0]).name} ended with {done.returncode} and said: {last}")
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done.stdout, used
+
+
+def ab(load: Load, core: int | None) -> Outcome:
+    """Runs ApacheBench.
+
+    Raises:
+        LabError: it is missing or failed, or it cannot do what is asked.
+    """
+    if load.think_s > 0:
+        raise LabError("ab cannot think; use weir load")
+    amount = ["-n", str(load.requests)]
+    if load.requests is None:
+        # -t implies a number of requests, so -n must come after it.
+        amount = ["-t", str(max(1, round(load.seconds or 1))), "-n", str(AB_ENDLESS)]
+    with tempfile.NamedTemporaryFile(prefix="ab-", suffix=".csv") as table:
+        argv = [machine.need("ab"), "-q", *amount, "-c", str(load.users), "-e", table.name]
+        argv += ["-k"] if load.keep_alive else []
+        argv.append(load.url)
+        limit_s = (load.seconds or 0) + SLACK_S + (load.requests or 0) / 200
+        text, used_s = _run(argv, core, limit_s)
+        spread = Path(table.name).read_text()
+    return parse_ab(text, spread, argv, used_s)
+
+
+def parse_ab(text: str, spread: str, argv: list[str], used_s: float) -> Outcome:
+    """What ApacheBench printed, and the table of percentiles that it wrote.
+
+    Raises:
+        LabError: it is not what ApacheBench prints.
+    """
+
+    def number(pattern: str, default: float | None = None) -> float:
+        if found := re.search(pattern, text, re.MULTILINE):
+            return float(found[1])
+        if default is None:
+            raise LabError(f"ab printed no line like {pattern!r}")
+        return default
+
+    total = re.search(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", text, re.MULTILINE)
+    names = ("min", "mean", "sd", "median", "max")
+    by_percent = {}
+    for line in spread.splitlines()[1:]:
+        percent, _, milliseconds = line.partition(",")
+        by_percent[float(percent)] = float(milliseconds) / 1e3
+    return Outcome(
+        command=argv,
+        requests=int(number(r"^Complete requests:\s+(\d+)")),
+        failed=int(number(r"^Failed requests:\s+(\d+)") + number(r"^Non-2xx.*:\s+(\d+)", 0)),
+        kept_alive=int(number(r"^Keep-Alive requests:\s+(\d+)", 0)),
+        seconds=number(r"^Time taken for tests:\s+([\d.]+)"),
+        rate=number(r"^Requests per second:\s+([\d.]+)"),
+        mean_s=number(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)$") / 1e3,
+        percentiles_s={f"{p:g}": by_percent[p] for p in PERCENTILES if p in by_percent},
+        total_ms=dict(zip(names, map(float, total.groups()), strict=True)) if total else {},
+        generator_cpu_s=used_s,
+        bytes=int(number(r"^Total transferred:\s+(\d+)", 0)),
+    )
+
+
+def weir_load(weir: Path, load: Load, core: int | None, server_pid: int | None) -> Outcome:
+    """Runs weir's own generator.
+
+    Raises:
+        LabError: it failed.
+    """
+    argv = [str(weir), "load", load.url, "--users", str(load.users), "--json"]
+    if load.think_s > 0:
+        kind = {"constant": "", "exponential": "exp:"}[load.think]
+        argv += ["--think", f"{kind}{load.think_s * 1e6:.0f}us"]
+    if load.requests is None:
+        argv += ["--duration", f"{(load.seconds or 1) * 1e3:.0f}ms"]
+    else:
+        argv += ["--requests", str(load.requests)]
+    argv += ["--warmup", f"{load.warmup_s * 1e3:.0f}ms"] if load.warmup_s else []
+    argv += [] if load.keep_alive else ["--no-keepalive"]
+    argv += ["--server-pid", str(server_pid)] if server_pid else []
+    limit_s = (load.seconds or 0) + load.warmup_s + SLACK_S
+    # 3 and 4 judge the result (an objective missed, a measurement in doubt); it is printed.
+    text, used_s = _run(argv, core, limit_s, expected=(0, 3, 4))
+    return parse_weir_load(text, argv, used_s)
+
+
+def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
+    """The only step of a result as docs/load-json.md has it.
+
+    Raises:
+        LabError: it is something else.
+    """
+    try:
+        step = json.loads(text)["steps"][0]
+        response = step["response"]
+        named = {f"{p:g}": response.get(f"p{p:g}_ns".replace(".", "_")) for p in PERCENTILES}
+        cpu_ns = step["generator"]["cpu_ns_per_answer"] * step["answers"]
+        ok = step["classes"]["2xx"]
+        return Outcome(
+            command=argv,
+            requests=step["answers"],
+            failed=sum(step["errors"].values()) + step["answers"] - ok,
+            kept_alive=step["answers_reused"],
+            seconds=step["measured_ns"] / 1e9,
+            rate=step["answers_per_second"],
+            mean_s=step["response_mean_ns"] / 1e9,
+            percentiles_s={name: ns / 1e9 for name, ns in named.items() if ns},
+            generator_cpu_s=cpu_ns / 1e9 if cpu_ns else used_s,
+            bytes=step["received_bytes"],
+            server_demand_s=((step["server"] or {}).get("demand_ns") or 0.0) / 1e9,
+            histogram=response["hdr_v2_ns"],
+            doubts=[doubt["reason"] for doubt in step["doubts"] if doubt["makes_invalid"]],
+        )
+    except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
+        raise LabError(f"what weir load printed cannot be read: {error!r}") from error

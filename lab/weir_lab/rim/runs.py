@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""One run: a fresh server, its answers checked, a load, and what both have used.
+
+Starting, checking and CPU accounting are bench/'s.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import apache, measure, process, servers
+from bench.process import BenchError
+from bench.scenarios import Scenario
+from bench.servers import Choice, Product, Running, Setup
+from weir_lab.rim import generators
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.generators import Load, Outcome
+from weir_lab.rim.machine import Placement
+
+Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the server's pid
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Where the experiments are done."""
+
+    build: Path  # has weir
+    root: Path  # the files served
+    work: Path  # for configurations and logs
+    placement: Placement
+
+    @property
+    def weir(self) -> Path:
+        """The server under test."""
+        return self.build / "weir"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a server is asked for."""
+
+    path: str
+    users: int
+    keep_alive: bool = True
+
+
+def generator(name: str, weir: Path) -> Generate:
+    """The generator of that name.
+
+    Raises:
+        LabError: there is none.
+    """
+    if name == "ab":
+        return lambda load, core, _pid: generators.ab(load, core)
+    if name == "load":
+        if not has_load(weir):
+            raise LabError(f"{weir} has no `load`; use --generator ab")
+        return lambda load, core, pid: generators.weir_load(weir, load, core, pid)
+    raise LabError(f"no generator called {name}; there are ab and load")
+
+
+def has_load(weir: Path) -> bool:
+    """Whether this weir can generate load."""
+    done = subprocess.run([weir, "help"], capture_output=True, text=True, check=False)
+    return any(line.split()[:1] == ["load"] for line in done.stdout.splitlines())
+
+
+def models(weir: Path) -> list[str]:
+    """The concurrency models of this weir."""
+    said = subprocess.run([weir, "models"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in said.splitlines() if line.strip()]
+
+
+def weir(world: World, model: str, options: str = "", name: str = "") -> Product:
+    """weir with one of its models.
+
+    Raises:
+        LabError: it is not built, or has no such model.
+    """
+    if not world.weir.exists():
+        raise LabError(f"{world.weir} is not built; run `make build` first")
+    if model not in (known := models(world.weir)):
+        raise LabError(f"weir has no model {model}; there are {', '.join(known)}")
+    choice = Choice(build=world.build, other=None, model=model, weir_options=options, only=[])
+    return servers.weir_product(choice, name=name or model, model=model)
+
+
+def product(world: World, name: str) -> Product:
+    """A server by its name: a model of weir, nginx, h2o, lighttpd, or Apache's ways.
+
+    Raises:
+        LabError: it is not known or not installed.
+    """
+    theirs = {p.name: p for p in apache.products()}
+    if name in theirs:
+        return theirs[name]
+    if name in servers.PEERS:
+        program, maker = servers.PEERS[name]
+        if (binary := servers.installed(program)) is None:
+            raise LabError(f"{name} is not installed here")
+        return Product(name=name, version=servers.version(binary), launch=maker(binary))
+    if name.startswith("apache"):
+        raise LabError("apache2 is not installed here")
+    return weir(world, name)
+
+
+@contextmanager
+def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
+    """A fresh server for the time of the block.
+
+    Raises:
+        LabError: it did not come up, or sends something else than the file.
+    """
+    scenario = Scenario(
+        name="lab",
+        what="",
+        path=work.path,
+        connections=work.users,
+        closes=not work.keep_alive,
+    )
+    setup = Setup(
+        root=world.root,
+        work=world.work / chosen.name,
+        cpu=world.placement.server,
+        scenario=scenario,
+    )
+    try:
+        server = servers.start(chosen, setup)
+    except BenchError as error:
+        raise LabError(str(error)) from error
+    try:
+        measure.verify(server, scenario, world.root)
+        yield server
+    except (BenchError, OSError) as error:
+        raise LabError(f"{chosen.name}: {error}") from error
+    finally:
+        server.stop()
+
+
+def counted(weir_binary: Path, pid: int) -> int | None:
+    """The requests that a weir has counted; None for another server."""
+    done = subprocess.run(
+        [weir_binary, "stats", "--json", str(pid)], capture_output=True, text=True, check=False
+    )
+    try:
+        return int(json.loads(done.stdout)["requests"])
+    except (json.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+def run(
+    world: World,
+    chosen: Product,
+    work: Work,
+    load: Mapping[str, Any],
+    generate: Generate,
+) -> dict[str, Any]:
+    """One run as a record: what was started, what was asked, what came, what it cost.
+
+    Raises:
+        LabError: it could not be done; nothing keeps running.
+    """
+    with running(world, chosen, work) as server:
+        asked = Load(
+            url=f"http://127.0.0.1:{server.port}{work.path}",
+            users=work.users,
+            keep_alive=work.keep_alive,
+            **load,
+        )
+        pid = server.process.pid
+        began = time.time()
+        before = counted(world.weir, pid)
+        used_ns = process.cpu_ns(pid)
+        outcome = generate(asked, world.placement.generator, pid)
+        memory_kib = process.memory_kib(pid)
+        process.settle(pid)
+        used_ns = process.cpu_ns(pid) - used_ns
+        server.check_alive()
+        after = settled_count(world.weir, pid, before, outcome.requests)
+        return {
+            "server": chosen.name,
+            "version": chosen.version,
+            "command": server.launch.argv,
+            "began_unix_s": round(began, 3),
+            "path": work.path,
+            "users": work.users,
+            "keep_alive": work.keep_alive,
+            "think_s": asked.think_s,
+            "load": outcome.record(),
+            "server_cpu_s": used_ns / 1e9,
+            "memory_kib": memory_kib,
+            "counted": after,
+        }
+
+
+def settled_count(weir_binary: Path, pid: int, before: int | None, answered: int) -> int | None:
+    """What the server counted of the run; it may be a moment behind its last answer."""
+    if before is None:
+        return None
+    end = time.monotonic() + 2.0
+    while True:
+        now = counted(weir_binary, pid)
+        if now is None:
+            return None
+        if now - before >= answered or time.monotonic() > end:
+            return now - before
+        time.sleep(0.02)
