@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from bench.process import BenchError
+from weir_lab.commands import compare as comparing
 from weir_lab.commands import reproduce as reproducing
 from weir_lab.commands.experiment import InterruptedExperimentError, Options, console, out
 from weir_lab.report.page import Report, write
@@ -100,6 +101,46 @@ def reproduce(
     _finish(reproducing.run(options, letters, scale), options)
 
 
+@app.command()
+def compare(
+    servers: Annotated[
+        list[str],
+        typer.Argument(
+            help="Models of weir, nginx, h2o, lighttpd, apache-prefork, apache-worker, "
+            "apache-event. The others are compared with the first; epoll#2 is epoll again."
+        ),
+    ],
+    size: Annotated[list[int] | None, typer.Option(help="Bytes of the file.")] = None,
+    users: Annotated[list[int] | None, typer.Option(help="Connections.")] = None,
+    keep_alive: Annotated[
+        bool | None, typer.Option("--keep-alive/--close", help="One of them. Default: both.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=3, help="Fresh starts of each server.")] = 6,
+    seconds: Annotated[float, typer.Option(min=1, help="Of each round.")] = 1,
+    generator: Annotated[str, typer.Option(help="ab or load.")] = "ab",
+    build: Build = Path("build"),
+    folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+    shared: Shared = False,
+    server_core: ServerCore = None,
+) -> None:
+    """Compare servers on the same work: CPU, rate, percentiles, memory, with intervals."""
+    options = _options(
+        "compare", build, folder, fresh=fresh, seed=seed, shared=shared, server_core=server_core
+    )
+    question = comparing.Question(
+        servers=tuple(servers),
+        sizes=tuple(size or (308,)),
+        users=tuple(users or (64,)),
+        keep_alive=(True, False) if keep_alive is None else (keep_alive,),
+        rounds=rounds,
+        seconds=seconds,
+        generator=generator,
+    )
+    _finish(comparing.run(options, question), options)
+
+
 def _terminated(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
@@ -108,7 +149,7 @@ def main() -> None:
     """Runs a command; what went wrong is one line."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        app(standalone_mode=False)
+        app()
     except InterruptedExperimentError as error:
         console.print(f"weir-lab: {escape(str(error))}", highlight=False)
         sys.exit(130)
@@ -118,7 +159,3 @@ def main() -> None:
     except (LabError, BenchError) as error:
         console.print(f"weir-lab: {escape(str(error))}", highlight=False)
         sys.exit(1)
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
-    except typer.Abort:
-        sys.exit(130)

@@ -81,7 +81,7 @@ def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Sto
     if fresh:
         path.unlink(missing_ok=True)
     known = read(path) if path.exists() else []
-    if not known:
+    if len(known) < 2:
         path.write_text("")
         _append(path, head)
         return Store(path=path, head=head)
