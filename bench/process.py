@@ -111,9 +111,10 @@ def memory_kib(root: int) -> float:
     """Proportional set size of the whole tree: shared pages are counted once."""
     total = 0
     for pid in tree(root):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1])
     return float(total)
 
 

@@ -254,7 +254,8 @@ def names_say_something(tree: Tree) -> Iterator[Finding]:
 
 SELF_STANDING = re.compile(
     r"src/\w+/\w+\.c|tests/(?:unit/\w+|property|concurrency)/\w+_test\.c"
-    r"|tests/(?:conformance|faults|support)/\w+\.c|fuzz/(?:\w+_fuzz|replay)\.c|bench/floor\.c"
+    r"|tests/(?:conformance|faults|support)/\w+\.c|fuzz/(?:\w+_fuzz|replay)\.c"
+    r"|bench/(?:floor|sync)\.c"
 )
 
 

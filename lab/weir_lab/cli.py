@@ -11,8 +11,11 @@ import typer
 from rich.markup import escape
 
 from bench.process import BenchError
+from weir_lab.commands import capacity as sweeping
 from weir_lab.commands import compare as comparing
 from weir_lab.commands import reproduce as reproducing
+from weir_lab.commands import sync as counting
+from weir_lab.commands import tour as touring
 from weir_lab.commands.experiment import InterruptedExperimentError, Options, console, out
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
@@ -139,6 +142,81 @@ def compare(
         generator=generator,
     )
     _finish(comparing.run(options, question), options)
+
+
+@app.command()
+def capacity(
+    server: Annotated[str, typer.Argument(help="A model of weir, or nginx, h2o, ...")] = "epoll",
+    users: Annotated[str, typer.Option(help="Levels to measure.")] = "1..20,25..60:5",
+    train_to: Annotated[int, typer.Option(help="Models see levels up to this one.")] = 20,
+    think_ms: Annotated[float, typer.Option(min=0, help="Mean think time (weir load).")] = 0,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Of each level.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each level.")] = 3,
+    keep_alive: Annotated[bool, typer.Option("--keep-alive/--close")] = True,
+    generator: Annotated[str, typer.Option(help="load or ab.")] = "load",
+    p99_ms: Annotated[float | None, typer.Option(help="Users that keep p99 below this.")] = None,
+    server_options: Annotated[str, typer.Option(help="Further options for weir.")] = "",
+    url: Annotated[str, typer.Option(help="A server that runs already.")] = "",
+    pid: Annotated[int | None, typer.Option(help="Its process, whose CPU is measured.")] = None,
+    halve: Annotated[bool, typer.Option(help="Confirm the bottleneck by halving it.")] = True,
+    build: Build = Path("build"),
+    folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+    shared: Shared = False,
+    server_core: ServerCore = None,
+) -> None:
+    """Sweep users, fit models of capacity, say where the server saturates and why."""
+    options = _options(
+        "capacity", build, folder, fresh=fresh, seed=seed, shared=shared, server_core=server_core
+    )
+    question = sweeping.Question(
+        server=url or server,
+        users=sweeping.levels(users),
+        train_to=train_to,
+        think_s=think_ms / 1e3,
+        seconds=seconds,
+        repeats=repeats,
+        keep_alive=keep_alive,
+        generator=generator,
+        server_options=server_options,
+        url=url,
+        pid=pid,
+        halve=halve,
+        p99_limit_s=None if p99_ms is None else p99_ms / 1e3,
+    )
+    _finish(sweeping.run(options, question), options)
+
+
+@app.command()
+def sync(
+    workers: Annotated[str, typer.Option(help="How many. Default: 1 to 2 x cores.")] = "",
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
+    additions: Annotated[int, typer.Option(help="Of each run. Default: what suits the way.")] = 0,
+    build: Build = Path("build"),
+    folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+) -> None:
+    """Count together: updates lost without care, and what care costs."""
+    options = _options("sync", build, folder, fresh=fresh, seed=seed, shared=True)
+    numbers = sweeping.levels(workers) if workers else counting.default_workers()
+    question = counting.Question(workers=numbers, repeats=repeats, additions=additions)
+    _finish(counting.run(options, question), options)
+
+
+@app.command()
+def tour(
+    build: Build = Path("build"),
+    folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    server_core: ServerCore = None,
+) -> None:
+    """A bit of everything in five minutes, in one report."""
+    options = _options("tour", build, folder, fresh=fresh, seed=seed, server_core=server_core)
+    _finish(touring.run(options, tiny=tiny), options)
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:

@@ -26,6 +26,7 @@ class Point:
     p99_s: float | None = None
     demand_s: Mapping[str, float] = field(default_factory=dict)  # CPU per request, by resource
     failed: int = 0
+    doubt: str = ""  # why the generator itself does not believe it
 
     def cycle_unaccounted(self, think_s: float) -> float:
         """Little's residual: the part of a user's cycle that is neither thinking nor waiting."""
@@ -84,6 +85,8 @@ def why_void(sweep: Sweep, point: Point) -> str:
     """Why the point says nothing about the server; empty when it does."""
     if point.failed:
         return f"{point.failed} requests failed"
+    if point.doubt:
+        return point.doubt
     busy = sweep.utilisation(point, GENERATOR)
     if busy > GENERATOR_BUSY_MAX:
         return f"the generator was busy for {busy:.0%} of the time and measured itself"

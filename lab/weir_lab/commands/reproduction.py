@@ -92,12 +92,12 @@ def times(value: float | None, base: float | None) -> str:
     return "-" if value is None or not base else f"{value / base:.2f}"
 
 
-def troubles(records: Sequence[Record]) -> tuple[int, int, int]:
-    """Requests answered, those that failed, and those that the server counted otherwise."""
+def troubles(records: Sequence[Record]) -> tuple[int, int, int | None]:
+    """Requests answered, those that failed, and how far apart the server's count is, if known."""
     answered = sum(r["load"]["requests"] for r in records)
     failed = sum(r["load"]["failed"] for r in records)
     known = [r for r in records if r["counted"] is not None]
-    apart = sum(abs(r["counted"] - r["load"]["requests"]) for r in known)
+    apart = sum(abs(r["counted"] - r["load"]["requests"]) for r in known) if known else None
     return answered, failed, apart
 
 
@@ -111,6 +111,8 @@ def health(records: Sequence[Record], what: str) -> str:
         if apart == 0
         else f"the server's count is {apart} apart"
     )
+    if apart is None:
+        counts = "what the server counted is not known"
     return f"{what}: {answered:,} requests answered, {failed:,} failed, and {counts}."
 
 

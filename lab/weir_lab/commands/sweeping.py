@@ -71,7 +71,13 @@ def rounded(value: float) -> int:
 
 
 def study(
-    name: str, found: Sequence[Record], placement: Placement, *, train_to: int, seed: int
+    name: str,
+    found: Sequence[Record],
+    placement: Placement,
+    *,
+    train_to: int,
+    seed: int,
+    p99_limit_s: float | None = None,
 ) -> Section:
     """Chooses a model by the levels up to `train_to`, scores it on the rest, draws all of it."""
     swept = records.sweep(
@@ -83,9 +89,9 @@ def study(
         return Section(title=name, verdict=["Nothing was measured."])
     chosen = choice.choose(swept.up_to(train_to), draws=DRAWS, seed=seed)
     held_out = choice.without_void(swept.above(train_to))
-    limit_s = None
+    limit_s = p99_limit_s
     tails = [p.p99_s for p in chosen.training.points if p.p99_s]
-    if tails:
+    if tails and limit_s is None:
         limit_s = rounded(min(tails) * 1e6 * 5) / 1e6
     carried = answers.capacity(chosen, limit_s)
     pictures = []

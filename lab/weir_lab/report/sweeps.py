@@ -227,8 +227,12 @@ def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -
         found.append(f"No prediction beyond what was measured. {choice.refusal}")
     elif choice.chosen:
         unit = " users"
+        knee = answers.saturation_users
+        where = "Saturates slowly, at no one point"
+        if knee and math.isfinite(knee.value):
+            where = f"Saturates at N* = {shown(knee, unit)}"
         found.append(
-            f"Saturates at N* = {shown(answers.saturation_users, unit)}; at most "
+            f"{where}; at most "
             f"{shown(answers.most_rate)} requests per second ({choice.chosen.model.name}, "
             f"trained on up to {choice.training.levels[-1]} users)."
         )
@@ -237,7 +241,7 @@ def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -
                 f"99 % of requests are answered within {answers.p99_limit_s * 1e3:g} ms for up to "
                 f"{shown(answers.users_within_p99, unit)}."
             )
-    found.append(bottleneck_sentence(choice.training))
+    found.append(bottleneck_sentence(choice.training if choice.training.points else sweep))
     if choice.chosen and held_out.points and not choice.refusal:
         scored = score_all(choice, held_out)
         mine = scored[choice.chosen.model.name]

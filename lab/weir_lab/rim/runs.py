@@ -67,7 +67,7 @@ def generator(name: str, weir: Path) -> Generate:
 def has_load(weir: Path) -> bool:
     """Whether this weir can generate load."""
     done = subprocess.run([weir, "help"], capture_output=True, text=True, check=False)
-    return any(line.split()[:1] == ["load"] for line in done.stdout.splitlines())
+    return any(line.split()[:2] == ["weir", "load"] for line in done.stdout.splitlines())
 
 
 def models(weir: Path) -> list[str]:
@@ -148,7 +148,7 @@ def counted(weir_binary: Path, pid: int) -> int | None:
         [weir_binary, "stats", "--json", str(pid)], capture_output=True, text=True, check=False
     )
     try:
-        return int(json.loads(done.stdout)["requests"])
+        return int(json.loads(done.stdout)["counters"]["requests"])
     except (json.JSONDecodeError, KeyError, TypeError):
         return None
 
@@ -196,6 +196,35 @@ def run(
             "memory_kib": memory_kib,
             "counted": after,
         }
+
+
+def against(
+    load: Load, placement: Placement, pid: int | None, generate: Generate
+) -> dict[str, Any]:
+    """A run against a server that is not ours: it is neither started, checked nor ended.
+
+    Raises:
+        LabError: the process or the answers are not there.
+    """
+    try:
+        used_ns = process.cpu_ns(pid) if pid else 0
+        began = time.time()
+        outcome = generate(load, placement.generator, pid)
+        used_ns = process.cpu_ns(pid) - used_ns if pid else 0
+        memory_kib = process.memory_kib(pid) if pid else 0.0
+    except OSError as error:
+        raise LabError(f"process {pid}: {error}") from error
+    return {
+        "server": load.url,
+        "began_unix_s": round(began, 3),
+        "users": load.users,
+        "keep_alive": load.keep_alive,
+        "think_s": load.think_s,
+        "load": outcome.record(),
+        "server_cpu_s": used_ns / 1e9,
+        "memory_kib": memory_kib,
+        "counted": None,
+    }
 
 
 def settled_count(weir_binary: Path, pid: int, before: int | None, answered: int) -> int | None:

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Each command from outside: a tiny run, and what it says when something is missing."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from weir_lab import cli
+
+TOP = Path(__file__).resolve().parent.parent.parent
+WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
+LAB = Path(sys.executable).with_name("weir-lab")
+BUILD = ("--build", str(WEIR.parent))
+TIMEOUT_S = 110
+
+pytestmark = pytest.mark.skipif(not WEIR.exists(), reason="weir is not built")
+needs_ab = pytest.mark.skipif(not shutil.which("ab"), reason="ab is not installed")
+
+
+def lab(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs weir-lab as a user does."""
+    command = [str(LAB), *words, "--build", str(WEIR.parent), "--out", str(folder)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S, cwd=folder.parent
+    )
+
+
+LabHere = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def lab_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[LabHere]:
+    """Runs it in this process: its exit status, and what it said on standard error."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["weir-lab", *words])
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        return status, " ".join(capsys.readouterr().err.split())
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def check_whole(done: subprocess.CompletedProcess[str], folder: Path) -> str:
+    """The report is there, its path is the last line, and nothing else stays behind."""
+    assert done.returncode == 0, done.stderr
+    page = Path(done.stdout.strip().splitlines()[-1])
+    assert page == (folder / "report.html").resolve()
+    assert list(folder.glob("run-*")) == []
+    head = records(folder)[0]
+    assert isinstance(head["machine"], dict)
+    assert {"kernel", "processor", "commit", "descriptors", "command"} <= head["machine"].keys()
+    return page.read_text()
+
+
+@needs_ab
+def test_reproduce_prints_both_tables_and_counts_agree(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    text = check_whole(lab("reproduce", "c", "--tiny", folder=folder), folder)
+    assert "140,821" in text
+    points = records(folder)[1:]
+    assert len(points) == 6
+    for point in points:
+        load = point["load"]
+        assert isinstance(load, dict)
+        assert point["counted"] == load["requests"] == 200
+        assert load["failed"] == 0
+    again = lab("reproduce", "c", "--tiny", folder=folder)
+    assert "6 of 6 points are there already" in again.stderr
+    assert records(folder)[1:] == points
+
+
+@needs_ab
+def test_compare_gives_ratios_with_intervals(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    done = lab("compare", "epoll", "epoll#2", "--rounds", "3", "--close", folder=folder)
+    text = check_whole(done, folder)
+    assert "epoll#2" in text
+    assert re.search(r"CPU per request: .*\d\.\d\d times", text)
+    assert len(records(folder)) == 1 + 6
+
+
+@needs_ab
+def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    done = lab(
+        *"capacity epoll --close --generator ab --users 1,2,4,8 --train-to 4".split(),
+        *"--seconds 1 --repeats 1 --no-halve".split(),
+        folder=folder,
+    )
+    text = check_whole(done, folder)
+    assert "Saturates" in text or "No prediction beyond what was measured" in text
+    assert "The bottleneck is the" in text
+
+
+def test_sync_counts_and_only_careless_ways_lose(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    done = lab(*"sync --workers 1,4 --repeats 1 --additions 100000".split(), folder=folder)
+    check_whole(done, folder)
+    points = records(folder)[1:]
+    assert len(points) == 5 * 2 * 2
+    assert all(p["counted"] == p["expected"] for p in points if p["way"] != "none")
+    assert all(p["counted"] == p["expected"] for p in points if p["workers"] == 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("reproduce z", "no document z"),
+        ("compare epoll", "two servers are the least"),
+        ("compare epoll epoll", "name it again as epoll#2"),
+        ("compare epoll nosuch", "weir has no model nosuch"),
+        ("capacity --users 5,x", "is no number of users"),
+        ("capacity --generator wrk", "no generator called wrk"),
+        ("capacity --server-core 999", "core 999 is not among"),
+        ("capacity --url http://127.0.0.1:1/", "--url needs --pid"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    lab_here: LabHere, tmp_path: Path, words: str, said: str
+) -> None:
+    status, text = lab_here(*words.split(), "--out", str(tmp_path / "out"), *BUILD)
+    assert status == 1
+    assert said in text
+
+
+def test_a_build_that_is_not_there_is_named(lab_here: LabHere, tmp_path: Path) -> None:
+    nowhere = ["--build", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    status, text = lab_here("compare", "epoll", "percore", *nowhere)
+    assert status == 1
+    assert "run `make build` first" in text
+
+
+def test_a_wrong_option_is_a_usage_error(lab_here: LabHere) -> None:
+    assert lab_here("compare", "--nonsense")[0] == 2
+
+
+@needs_ab
+def test_an_interrupted_run_keeps_its_points_and_ends_its_server(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    command = [str(LAB), "compare", "epoll", "percore", "--rounds", "20", "--close"]
+    command += ["--build", str(WEIR.parent), "--out", str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
+        results = folder / "results.jsonl"
+        end = time.monotonic() + 60
+        while not (results.exists() and len(records(folder)) >= 3):
+            assert time.monotonic() < end
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "of 40 points are in" in " ".join(said.split())
+    assert len(records(folder)) >= 3
+    assert list(folder.glob("run-*")) == []
+    left = [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(folder) in text_of(p)]
+    assert left == []
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""What generators print, and results that outlive what happens to the lab."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weir_lab.commands import capacity, published
+from weir_lab.commands.experiment import InterruptedExperimentError, Step, perform
+from weir_lab.rim import generators, machine
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.store import FILE, Store, open_store, read
+
+AB = """\
+Document Path:          /index.html
+Concurrency Level:      10
+Time taken for tests:   0.033 seconds
+Complete requests:      2000
+Failed requests:        3
+   (Connect: 0, Receive: 0, Length: 3, Exceptions: 0)
+Non-2xx responses:      2
+Keep-Alive requests:    1990
+Total transferred:      23544000 bytes
+Requests per second:    61353.46 [#/sec] (mean)
+Time per request:       0.163 [ms] (mean)
+Time per request:       0.016 [ms] (mean, across all concurrent requests)
+
+Connection Times (ms)
+              min  mean[+/-sd] median   max
+Connect:        0    0   0.1      0       1
+Total:          0    7   0.2      6      20
+"""
+AB_TABLE = "Percentage served,Time in ms\n0,0.025\n50,0.150\n99,0.802\n100,1.580\n"
+
+
+def load_step(**changes: object) -> str:
+    """A result of weir load with one step."""
+    step = {
+        "answers": 1000,
+        "answers_reused": 990,
+        "answers_per_second": 500.0,
+        "measured_ns": 2_000_000_000,
+        "response_mean_ns": 1.5e6,
+        "received_bytes": 566_000,
+        "classes": {"1xx": 0, "2xx": 990, "3xx": 0, "4xx": 10, "5xx": 0},
+        "errors": {"reset_before": 2, "connect_refused": 0},
+        "response": {"p50_ns": 1_400_000, "p99_ns": None, "p99_9_ns": None, "hdr_v2_ns": "HIST"},
+        "generator": {"cpu_ns_per_answer": 8000.0},
+        "server": {"demand_ns": 7000.0},
+        "doubts": [
+            {"reason": "Late.", "makes_invalid": True},
+            {"reason": "Few.", "makes_invalid": False},
+        ],
+    }
+    return json.dumps({"steps": [step | changes]})
+
+
+def test_what_ab_prints_is_read() -> None:
+    found = generators.parse_ab(AB, AB_TABLE, ["ab"], 0.5)
+    assert (found.requests, found.failed, found.kept_alive) == (2000, 5, 1990)
+    assert found.rate == 61353.46
+    assert found.mean_s == pytest.approx(0.000163)
+    assert found.percentiles_s == pytest.approx({"50": 0.00015, "99": 0.000802})
+    assert found.total_ms == {"min": 0, "mean": 7, "sd": 0.2, "median": 6, "max": 20}
+
+
+def test_what_is_no_result_of_ab_is_said_to_be_none() -> None:
+    with pytest.raises(LabError, match="ab printed no line"):
+        generators.parse_ab("apr_socket_recv: Connection reset by peer (104)", "", ["ab"], 0)
+
+
+def test_what_weir_load_prints_is_read() -> None:
+    found = generators.parse_weir_load(load_step(), ["weir", "load"], 0.5)
+    assert found.failed == 12
+    assert found.percentiles_s == {"50": 0.0014}
+    assert found.generator_cpu_s == pytest.approx(0.008)
+    assert found.server_demand_s == pytest.approx(7e-6)
+    assert found.doubts == ["Late."]
+    assert generators.parse_weir_load(load_step(server=None), [], 0).server_demand_s == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"steps": []}', '{"steps": [{"answers": 1}]}'])
+def test_what_is_no_result_of_weir_load_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(LabError, match="cannot be read"):
+        generators.parse_weir_load(text, [], 0)
+
+
+def test_a_program_that_is_missing_is_named_with_its_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(LabError, match="h2oo is missing: apt-get install h2oo"):
+        machine.need("h2oo")
+
+
+def new_store(folder: Path, *, fresh: bool = False, **plan: object) -> Store:
+    return open_store(folder, plan, {"kernel": "Linux"}, fresh=fresh)
+
+
+def steps(done: list[str], keys: str, fails: str = "", stops: str = "") -> list[Step]:
+    def one(key: str) -> Step:
+        def measure() -> dict[str, object]:
+            if key == fails:
+                raise LabError("the server died")
+            if key == stops:
+                raise KeyboardInterrupt
+            done.append(key)
+            return {"rate": 1}
+
+        return Step(key=key, seconds=1, measure=measure)
+
+    return [one(key) for key in keys]
+
+
+def test_an_interrupted_experiment_goes_on_from_there(tmp_path: Path) -> None:
+    done: list[str] = []
+    with pytest.raises(InterruptedExperimentError, match="2 of 4 points are in"):
+        perform(new_store(tmp_path, a=1), steps(done, "abcd", stops="c"), "test")
+    perform(new_store(tmp_path, a=1), steps(done, "abcd"), "test")
+    assert done == ["a", "b", "c", "d"]
+
+
+def test_a_server_that_dies_costs_its_point_only(tmp_path: Path) -> None:
+    done: list[str] = []
+    perform(store := new_store(tmp_path), steps(done, "abc", fails="b"), "test")
+    assert done == ["a", "c"]
+    assert store.records["b"]["error"] == "the server died"
+    perform(new_store(tmp_path), steps(done, "abc"), "test")
+    assert done == ["a", "c", "b"]  # what failed is tried again
+
+
+def test_a_line_cut_short_is_dropped_and_the_point_measured_again(tmp_path: Path) -> None:
+    done: list[str] = []
+    perform(new_store(tmp_path), steps(done, "ab"), "test")
+    file = tmp_path / FILE
+    file.write_text(file.read_text()[:-9])
+    perform(new_store(tmp_path), steps(done, "ab"), "test")
+    assert done == ["a", "b", "b"]
+    assert [record.get("key") for record in read(file)] == [None, "a", "b"]
+
+
+def test_the_results_of_another_plan_are_not_mixed_in(tmp_path: Path) -> None:
+    perform(new_store(tmp_path, users=[1]), steps([], "a"), "test")
+    with pytest.raises(LabError, match="--fresh"):
+        new_store(tmp_path, users=[2])
+    assert new_store(tmp_path, users=[2], fresh=True).records == {}
+
+
+def test_levels_are_lists_and_ranges() -> None:
+    assert capacity.levels("1..3,10..30:10,5") == (1, 2, 3, 5, 10, 20, 30)
+    for wrong in ("", "x", "0", "1..", "1..x"):
+        with pytest.raises(LabError):
+            capacity.levels(wrong)
+
+
+def test_the_published_figures_that_contradict_themselves_are_found() -> None:
+    rows = [*published.A_CLOSE, *published.A_KEEP_ALIVE, *published.C, *published.D.values()]
+    wrong = {row.label for row in rows if row.contradiction}
+    assert wrong == {"favicon.ico", *(row.label for row in published.D.values())}

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Half of a CPU: what confirms that it is the bottleneck, where control groups may be made.
+
+A group is made for the server alone and removed again. No setting of the machine changes.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import process
+from weir_lab.rim.errors import LabError
+
+PERIOD_US = 20_000
+FIRST_VERSION = Path("/sys/fs/cgroup/cpu")
+SECOND_VERSION = Path("/sys/fs/cgroup")
+
+
+def _group() -> tuple[Path, bool]:
+    """Where a group may be made, and whether it is of the second version."""
+    name = f"weir-lab-{os.getpid()}"
+    if (FIRST_VERSION / "cpu.shares").exists():
+        return FIRST_VERSION / name, False
+    if "cpu" in _words(SECOND_VERSION / "cgroup.subtree_control"):
+        return SECOND_VERSION / name, True
+    raise LabError("no control group for CPU can be made here")
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
+
+
+@contextmanager
+def limited(root: int, cores: float) -> Iterator[None]:
+    """Keeps a process and its descendants to so many cores for the time of the block.
+
+    Raises:
+        LabError: control groups may not be made here.
+    """
+    group, is_second = _group()
+    try:
+        group.mkdir()
+        quota_us = round(cores * PERIOD_US)
+        if is_second:
+            (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+        for pid in process.tree(root):
+            (group / "cgroup.procs").write_text(str(pid))
+    except OSError as error:
+        _remove(group)
+        raise LabError(f"a control group could not be made: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        _remove(group)
+
+
+def _remove(group: Path) -> None:
+    """Back to where they were, and the group away."""
+    for pid in _words(group / "cgroup.procs"):
+        with contextlib.suppress(OSError):
+            (group.parent / "cgroup.procs").write_text(pid)
+    with contextlib.suppress(OSError):
+        group.rmdir()
