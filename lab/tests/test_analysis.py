@@ -31,7 +31,7 @@ def test_a_steady_drift_favours_nobody() -> None:
 @pytest.mark.parametrize("rounds", [4, 6, 10])
 def test_a_server_is_not_found_to_differ_from_itself(rounds: int) -> None:
     rng = np.random.default_rng(rounds)
-    runs, looks = 200, 6
+    runs, looks = 100, 6
     claims = 0
     for _ in range(runs):
         found = [

@@ -214,8 +214,8 @@ def mean_value(sweep: Sweep) -> Fitted:
         think_s = sweep.think_s + now["delay_s"]
         if settled:
             return queueing.mva_rate(users, stations(1.0), think_s)
-        each = [queueing.mva_rate(np.array([n]), stations(n), think_s)[0] for n in users]
-        return np.array(each)
+        each = {n: queueing.mva_rate(np.array([n]), stations(n), think_s)[0] for n in set(users)}
+        return np.array([each[n] for n in users])
 
     total_s = sum(station.demand_s for station in stations(1.0))
     found = _minimise(sweep, {"delay_s": _delay_start(sweep, total_s)}, predict)

@@ -121,12 +121,13 @@ def repair_rate(
     service = np.broadcast_to(np.asarray(service_s, dtype=np.float64), users.shape)
     if think_s <= 0:
         return np.minimum(users, servers) / service
-    found = np.empty(len(users))
-    for i, (count, each_s) in enumerate(zip(users, service, strict=True)):
-        weights = _state_weights(int(count), servers, float(each_s), think_s)
+    found: dict[tuple[float, float], float] = {}  # repeats of a level have the same answer
+    for count, each_s in set(zip(users.tolist(), service.tolist(), strict=True)):
+        weights = _state_weights(int(count), servers, each_s, think_s)
         busy = np.minimum(np.arange(len(weights)), servers)
-        found[i] = float(busy @ weights) / each_s
-    return found
+        found[count, each_s] = float(busy @ weights) / each_s
+    pairs = zip(users.tolist(), service.tolist(), strict=True)
+    return np.array([found[pair] for pair in pairs])
 
 
 def _state_weights(users: int, servers: int, service_s: float, think_s: float) -> FloatArray:

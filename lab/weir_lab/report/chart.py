@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib
+from matplotlib import ticker
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 
 INK = "#010203"  # stands for the text's colour
@@ -43,6 +45,13 @@ STYLE: Any = {
 }
 
 Numbers = Sequence[float]
+
+
+def plain(axis: Axis) -> None:
+    """Numbers on a logarithmic axis as people write them: 0.5, 1, 2, 5, 10."""
+    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +90,10 @@ class Chart:
         self.axes.set_ylabel(self.y)
         if self.log_x:
             self.axes.set_xscale("log")
+            plain(self.axes.xaxis)
         if self.log_y:
             self.axes.set_yscale("log")
+            plain(self.axes.yaxis)
 
     def _note(self, kind: str, label: str, xs: Numbers, ys: Numbers) -> None:
         self.rows += [(kind, label, x, y, math.nan, math.nan) for x, y in zip(xs, ys, strict=True)]
@@ -201,6 +212,8 @@ class Chart:
         self.axes.set_yticks(places, labels)
         self.axes.set_ylim(-0.6, len(labels) - 0.4)
         self.axes.grid(visible=False, axis="y")
+        if lows:  # never so near that no number stands at the axis
+            self.axes.set_xlim(min(0.8 * at, *lows) * 0.95, max(1.25 * at, *highs) * 1.05)
 
     def finish(self, caption: str, *, legend: bool = True, from_zero: bool = True) -> Picture:
         """The figure in all its forms."""
