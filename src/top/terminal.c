@@ -145,7 +145,7 @@ static bool may_have_colours(void)
 static void prepare_looks(void)
 {
     bool colours = may_have_colours() && start_color() == OK && use_default_colors() == OK;
-    for (short i = 0; i < TOP_STYLES; i++) {
+    for (int i = 0; i < TOP_STYLES; i++) {
         attributes[i] = colours ? looks[i].with : looks[i].without;
         if (colours && looks[i].colour >= 0 && init_pair((short)(i + 1), looks[i].colour, -1) == OK)
             attributes[i] |= (attr_t)COLOR_PAIR(i + 1);

@@ -21,8 +21,11 @@ struct reading {
     unsigned uses;
 };
 
+enum { READINGS = 4 }; /* one for each pointer below, and the next */
+
 struct watch {
     const struct top_source *source;
+    struct reading readings[READINGS];
     struct reading *now, *before;
     struct reading *looked; /* when the machine was last looked at, for shares of its time */
     struct top_frame *frame;
@@ -40,10 +43,8 @@ static struct reading *use(struct reading *reading)
 
 static void let_go(struct reading **reading)
 {
-    if (*reading && --(*reading)->uses == 0) {
+    if (*reading && --(*reading)->uses == 0)
         view_done(&(*reading)->view);
-        free(*reading);
-    }
     *reading = NULL;
 }
 
@@ -105,14 +106,19 @@ static void compare(struct watch *watch)
     look_at_machine(watch);
 }
 
-/* Takes `snapshot`. Without memory for it, it has not been read. */
+static struct reading *unused(struct watch *watch)
+{
+    size_t i = 0;
+    while (i < READINGS && watch->readings[i].uses > 0)
+        i++;
+    CHECK(i < READINGS);
+    return &watch->readings[i];
+}
+
+/* Takes `snapshot`. */
 static void adopt(struct watch *watch, struct stats_snapshot *snapshot)
 {
-    struct reading *reading = calloc(1, sizeof(*reading));
-    if (!reading) {
-        stats_snapshot_free(snapshot);
-        return;
-    }
+    struct reading *reading = unused(watch);
     view_init_next(&reading->view, snapshot, watch->now ? &watch->now->view : NULL);
     let_go(&watch->before);
     if (watch->now && top_rates_comparable(&watch->now->view, &reading->view)) {
@@ -260,7 +266,7 @@ int top_watch(const struct top_source *source, struct stats_snapshot *first, uin
     adopt(&watch, first);
     watch.due_ns = os_clock_now_ns() + interval_ns;
     watch.canvas.unicode = top_terminal_unicode();
-    int rc = watch.frame->now ? top_terminal_open() : -ENOMEM;
+    int rc = top_terminal_open();
     if (rc == 0)
         rc = watch.signals = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
     if (rc >= 0)
