@@ -111,7 +111,7 @@ static void draw_keys(struct top_canvas *canvas)
 static void draw_too_small(struct top_canvas *canvas)
 {
     char text[96];
-    snprintf(text, sizeof(text), "weir top needs %ux%u; this terminal is %ux%u. q quits.",
+    snprintf(text, sizeof(text), "weir top needs %dx%d; this terminal is %ux%u. q quits.",
              TOP_COLUMNS_LEAST, TOP_ROWS_LEAST, canvas->columns, canvas->rows);
     top_canvas_wrap(canvas, 0, canvas->rows, 0, TOP_PLAIN, text);
 }
