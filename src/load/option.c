@@ -289,7 +289,7 @@ static char *read_file(const char *option, const char *path, size_t *ret_len,
     }
     if (file)
         (void)fclose(file);
-    if (error != 0) {
+    if (error != 0 || !bytes) {
         free(bytes);
         (void)load_refuse(refusal, "--%s: %s: %s", option, path, strerror(error));
         return NULL;

@@ -139,9 +139,11 @@ bool load_parse(const char *const *given, const struct load_option_set *more,
                                     .threads = 1,
                                     .seed = 1,
                                     .shards = 1 };
+    if (!ret_plan->steps)
+        return load_refuse(refusal, "out of memory");
     struct load_reading reading = { .plan = ret_plan };
     struct words words = { given, more, &reading, refusal };
-    bool good = ret_plan->steps || load_refuse(refusal, "out of memory");
+    bool good = true;
     while (good && *words.next) {
         const char *word = *words.next++;
         good = take_word(&words, word);

@@ -334,15 +334,12 @@ static void go_on(struct load_thread *thread, struct load_user *user)
         load_user_rest(thread, user);
         return;
     }
-    if (user->link == LOAD_LINK_NONE) { /* the server keeps it open no longer */
+    bool closed = user->link == LOAD_LINK_NONE; /* the server keeps it open no longer */
+    bool more = !closed && thread->plan->pipeline > 1 && user->number < thread->active &&
+                ask(thread, user, thread->now_ns) > 0;
+    bool elsewhere = user->sent_count == 0 && user->asked_count > 0; /* at another address */
+    if (closed || more || elsewhere)
         load_link_transmit(thread, user);
-        return;
-    }
-    if (thread->plan->pipeline > 1 && user->number < thread->active &&
-        ask(thread, user, thread->now_ns) > 0)
-        load_link_transmit(thread, user);
-    else if (user->sent_count < user->asked_count && user->sent_count == 0)
-        load_link_transmit(thread, user); /* what follows is for another address */
 }
 
 /* Receives until nothing is left. False: the connection is gone, and all is seen to. */

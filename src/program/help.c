@@ -116,6 +116,8 @@ static void print_overview(FILE *out)
         const char *argument = command->accepts & PROGRAM_CONFIG_FILE ? " ..." : "";
         if (command->run == program_help)
             argument = " [COMMAND]";
+        else if (command->accepts & PROGRAM_TRACE)
+            argument = " PATH ...";
         else if (command->accepts & (PROGRAM_CONTROL | PROGRAM_STATS | PROGRAM_TOP))
             argument = " [PID]";
         else if (command->accepts & PROGRAM_LOAD)

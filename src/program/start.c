@@ -17,11 +17,12 @@ static const char **read_words(int pid, const char *name)
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
     FILE *file = fopen(path, "re");
-    const char **words = file ? calloc(1, (WORDS_MAX + 1) * sizeof(*words) + TEXT_MAX) : NULL;
+    if (!file)
+        return NULL;
+    const char **words = calloc(1, (WORDS_MAX + 1) * sizeof(*words) + TEXT_MAX);
     char *text = words ? (char *)(words + WORDS_MAX + 1) : NULL;
     size_t len = text ? fread(text, 1, TEXT_MAX - 1, file) : 0;
-    if (file)
-        (void)fclose(file);
+    (void)fclose(file);
     size_t count = 0;
     for (char *at = text; at && at < text + len && count < WORDS_MAX; at += strlen(at) + 1)
         words[count++] = at;
