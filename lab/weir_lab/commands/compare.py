@@ -230,6 +230,22 @@ def picture(found: Mapping[tuple[str, str], Ratio], name: str, first: str) -> Pi
     )
 
 
+def findings(found: Mapping[tuple[str, str], Ratio], name: str, first: str) -> list[str]:
+    """A sentence for each difference, and one for all that show none."""
+    title = FIGURES[name][0]
+    sentences = []
+    none: dict[str, list[str]] = {}
+    for (work, server), result in found.items():
+        if result.is_shown or len(found) == 1:
+            sentences.append(result.sentence(server, first, f"{work}, {title}"))
+        else:
+            none.setdefault(work, []).append(server)
+    if none:
+        whom = "; ".join(f"{', '.join(servers)} ({work})" for work, servers in none.items())
+        sentences.append(f"{title}: no difference from {first} shown for {whom}.")
+    return sentences
+
+
 def section(store: Store, question: Question, models: Sequence[str], seed: int) -> Section:
     """The findings, which model suits, the ratios, the figures."""
     verdict = []
@@ -237,15 +253,18 @@ def section(store: Store, question: Question, models: Sequence[str], seed: int) 
     advice = suitable(store, question, weirs, seed) if len(weirs) > 1 else None
     if advice:
         verdict.append(advice.sentence())
-    pictures = []
+    pictures, rows = [], []
     for name in COMPARED:
         found = ratios(store, question, name, seed)
         if found:
             pictures.append(picture(found, name, question.servers[0]))
+        verdict += findings(found, name, question.servers[0])
         for (work, server), result in found.items():
-            title = FIGURES[name][0]
-            text = result.sentence(server, question.servers[0], f"{work}, {title}")
-            verdict.append(text)
+            bounds = [f"{bound:.2f}" for bound in (result.low, result.high)]
+            said = "shown" if result.is_shown else "not shown"
+            rows.append([FIGURES[name][0], work, server, f"{result.value:.2f}", *bounds, said])
+    head = ["figure", "work", "server", f"times {question.servers[0]}", "low", "high", "difference"]
+    judged = Table(name="ratios", title="Ratios", head=head, rows=rows)
     return Section(
         title="Servers compared",
         verdict=verdict,
@@ -257,7 +276,7 @@ def section(store: Store, question: Question, models: Sequence[str], seed: int) 
             f"{question.looks} together have 95 %."
         ],
         pictures=pictures,
-        tables=[table(store, question)],
+        tables=[judged, table(store, question)],
     )
 
 

@@ -112,7 +112,7 @@ def health(records: Sequence[Record], what: str) -> str:
         else f"the server's count is {apart} apart"
     )
     if apart is None:
-        counts = "what the server counted is not known"
+        return f"{what}: {answered:,} requests answered, {failed:,} failed."
     return f"{what}: {answered:,} requests answered, {failed:,} failed, and {counts}."
 
 
