@@ -5,7 +5,7 @@ int http_fault_status(enum http_fault fault)
 {
     static const uint16_t statuses[] = {
         [HTTP_FAULT_NONE] = 0,
-#define FAULT(name, status, sentence) [HTTP_FAULT_##name] = HTTP_##status,
+#define FAULT(name, word, status, sentence) [HTTP_FAULT_##name] = HTTP_##status,
 #include "http/fault.def"
 #undef FAULT
     };
@@ -16,7 +16,7 @@ struct span http_fault_sentence(enum http_fault fault)
 {
     static const struct span sentences[] = {
         [HTTP_FAULT_NONE] = SPAN(""),
-#define FAULT(name, status, sentence) [HTTP_FAULT_##name] = SPAN(sentence),
+#define FAULT(name, word, status, sentence) [HTTP_FAULT_##name] = SPAN(sentence),
 #include "http/fault.def"
 #undef FAULT
     };

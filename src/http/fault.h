@@ -12,7 +12,7 @@
 
 enum http_fault {
     HTTP_FAULT_NONE,
-#define FAULT(name, status, sentence) HTTP_FAULT_##name,
+#define FAULT(name, word, status, sentence) HTTP_FAULT_##name,
 #include "http/fault.def"
 #undef FAULT
 };

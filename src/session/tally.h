@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "http/fault.h"
 #include "session/buffer.h"
 #include "site/cache.h"
 #include "stats/writer.h"
@@ -45,6 +46,13 @@ void session_tally_staged(struct session_exchange *x, unsigned site);
 /* It is logged, with its status and so many bytes of body. */
 void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
                           uint64_t body_bytes);
+
+/* A request was refused as such; HTTP_FAULT_NONE: it was not. */
+static inline void session_tally_fault(const struct stats_writer *stats, enum http_fault fault)
+{
+    if (__builtin_expect(fault != HTTP_FAULT_NONE, 0))
+        stats_add(stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
+}
 
 /* All answers in `out` have been sent. */
 void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,

@@ -36,6 +36,12 @@ const uint16_t stats_statuses[STATS_STATUSES] = {
 #undef STATUS
 };
 
+const struct stats_fault_about stats_faults[STATS_FAULTS] = {
+#define FAULT(name, word, status, sentence) { word, sentence },
+#include "http/fault.def"
+#undef FAULT
+};
+
 const uint8_t stats_status_places[STATS_STATUS_MOST - STATS_STATUS_LEAST + 1] = {
 #define STATUS(code, name, reason, sentence) \
     [code - STATS_STATUS_LEAST] = STATS_STATUS_##code - STATS_STATUS_FIRST,
@@ -55,6 +61,9 @@ uint64_t stats_layout(void)
 #define STATUS(code, name, reason, sentence) #code ","
 #include "http/status.def"
 #undef STATUS
+#define FAULT(name, word, status, sentence) word ","
+#include "http/fault.def"
+#undef FAULT
         "";
     return hash_bytes(span_of(text, sizeof(text) - 1), 0);
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Indices into a block's counters: the named ones, then answers by status, then what could
- * not be read as a request, by the status that it was answered with. */
+ * not be read as a request, by the status that it was answered with, and then by its cause. */
 enum stats_counter {
 #define STATS_COUNTER(name, kind, unit, section, sentence) STATS_##name,
 #include "stats/counters.def"
@@ -22,12 +22,19 @@ enum stats_counter {
 #define STATUS(code, name, reason, sentence) STATS_UNREADABLE_##code,
 #include "http/status.def"
 #undef STATUS
+    STATS_UNREADABLE_END,
+    STATS_BEFORE_FAULTS = STATS_UNREADABLE_END - 1,
+#define FAULT(name, word, status, sentence) STATS_FAULT_##name,
+#include "http/fault.def"
+#undef FAULT
     STATS_COUNTERS
 };
 enum {
     STATS_STATUS_FIRST = STATS_NAMED,
     STATS_STATUSES = STATS_STATUSES_END - STATS_STATUS_FIRST,
-    STATS_UNREADABLE_FIRST = STATS_STATUSES_END
+    STATS_UNREADABLE_FIRST = STATS_STATUSES_END,
+    STATS_FAULT_FIRST = STATS_UNREADABLE_END,
+    STATS_FAULTS = STATS_COUNTERS - STATS_FAULT_FIRST
 };
 
 enum stats_pair {
@@ -80,6 +87,13 @@ static inline uint64_t stats_pair_value(unsigned pair, const uint64_t counter[ST
 
 /* The status codes, in the order of the counters. */
 extern const uint16_t stats_statuses[STATS_STATUSES];
+
+/* Why a request was refused as such: "host_missing", and a sentence without its full stop; in the
+ * order of the counters. */
+struct stats_fault_about {
+    const char *name, *sentence;
+};
+extern const struct stats_fault_about stats_faults[STATS_FAULTS];
 
 /* The place of a code (100 to 599) among them; that of 100 when it is not there. */
 enum { STATS_STATUS_LEAST = 100, STATS_STATUS_MOST = 599 };

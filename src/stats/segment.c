@@ -100,6 +100,12 @@ static void describe_all(struct stats_header *header)
         describe(header, STATS_UNREADABLE_FIRST + i, "counter", "requests", name,
                  "Answers with this status to what could not be read as a request.");
     }
+    for (unsigned i = 0; i < STATS_FAULTS; i++) {
+        char name[40];
+        snprintf(name, sizeof(name), "fault_%s", stats_faults[i].name);
+        describe(header, STATS_FAULT_FIRST + i, "counter", "requests", name,
+                 stats_faults[i].sentence);
+    }
 }
 
 static void fill(struct stats_header *header)

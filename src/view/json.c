@@ -93,6 +93,14 @@ static void add_by_status(struct list *list, const char *name, const struct stat
     fputc('}', list->out);
 }
 
+static void add_by_cause(struct list *list, const struct stats_snapshot *s)
+{
+    struct list object = begin(list, "refused_by_cause", '{');
+    for (unsigned i = 0; i < STATS_FAULTS; i++)
+        add_number(&object, stats_faults[i].name, s->counter[STATS_FAULT_FIRST + i]);
+    fputc('}', list->out);
+}
+
 static void add_counters(struct list *list, const uint64_t counter[STATS_NAMED])
 {
     struct list counters = begin(list, "counters", '{');
@@ -294,6 +302,7 @@ void view_print_json(const struct view *view, FILE *out)
     add_advice(&top, view);
     add_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);
     add_by_status(&top, "unreadable_by_status", s, STATS_UNREADABLE_FIRST);
+    add_by_cause(&top, s);
     struct list durations = begin(&top, "durations", '{');
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++)
         add_durations(&durations, stats_histograms[i].name, &s->histogram[i]);

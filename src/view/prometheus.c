@@ -64,6 +64,14 @@ static void print_by_status(const struct exposition *to, const struct stats_snap
                 s->counter[first + i]);
 }
 
+static void print_by_cause(const struct exposition *to, const struct stats_snapshot *s)
+{
+    print_help(to, "refused", "_total", "counter", "Requests refused as such, by cause.");
+    for (unsigned i = 0; i < STATS_FAULTS; i++)
+        fprintf(to->out, "weir_refused_total{cause=\"%s\"} %" PRIu64 "\n", stats_faults[i].name,
+                s->counter[STATS_FAULT_FIRST + i]);
+}
+
 /* A label's value, with its quotes (backslash, quote and newline are escaped). */
 static void print_label(FILE *out, const char *text)
 {
@@ -204,6 +212,7 @@ static void print_all(const struct exposition *to, const struct view *view)
     print_by_status(to, s, "answers", "Answers by status.", STATS_STATUS_FIRST);
     print_by_status(to, s, "unreadable", "What could not be read as a request, by status.",
                     STATS_UNREADABLE_FIRST);
+    print_by_cause(to, s);
     print_advice(to, view);
     print_sites(to, s);
     print_durations(to, s);

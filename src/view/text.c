@@ -75,6 +75,22 @@ static void print_statuses(const struct printer *p, const struct stats_snapshot 
     }
 }
 
+static void print_faults(const struct printer *p, const struct stats_snapshot *s)
+{
+    bool any = false;
+    for (unsigned i = 0; i < STATS_FAULTS; i++) {
+        uint64_t count = s->counter[STATS_FAULT_FIRST + i];
+        if (count == 0)
+            continue;
+        if (!any)
+            fprintf(p->out, "\nRequests refused as such\n");
+        any = true;
+        print_name(p, stats_faults[i].name);
+        fprintf(p->out, "%*" PRIu64, NUMBER_WIDTH, count);
+        print_sentence(p, stats_faults[i].sentence);
+    }
+}
+
 /* Three figures and a unit. */
 static void print_duration(FILE *out, uint64_t ns)
 {
@@ -214,8 +230,10 @@ void view_print_text(const struct view *view, bool explain, FILE *out)
             print_usage(&p, &view->usage);
         if (i == STATS_SECTION_Cache)
             print_advice(&p, view);
-        if (i == STATS_SECTION_Requests)
+        if (i == STATS_SECTION_Requests) {
             print_statuses(&p, s);
+            print_faults(&p, s);
+        }
     }
     print_latency(&p, s);
     print_sites(&p, s);

@@ -560,6 +560,30 @@ def test_every_form_tells_the_same(epoll: Server) -> None:
     assert set(numbers) <= documented()
 
 
+def test_what_is_wrong_with_requests_counts_by_cause(epoll: Server) -> None:
+    wrong = {
+        b"GET /\r\n\r\n": "target_bytes",
+        b"GET / HTTP/1.1\r\n\r\n": "host_missing",
+        ask("/a%zz"): "escape",
+        ask("/a%2fb"): "encoded_slash",
+        ask("/", "Content-Length: 1", "Transfer-Encoding: chunked"): "body_twice",
+    }
+    for request in wrong:
+        with connect(epoll.address) as connection:
+            connection.send(request)
+            assert connection.read().status in (400, 404)
+    numbers = settled(epoll)
+    counted = {cause: count for cause, count in numbers["refused_by_cause"].items() if count > 0}
+    assert counted == dict.fromkeys(wrong.values(), 1)
+    pid = str(epoll.master.pid)
+    families = text_string_to_metric_families(weir_stats("--prometheus", pid).stdout)
+    samples = next(family.samples for family in families if family.name == "weir_refused")
+    told = {sample.labels["cause"]: sample.value for sample in samples}
+    assert told == numbers["refused_by_cause"]
+    human = weir_stats("--explain", pid).stdout
+    assert re.search(r"^  host missing +1\n +there is no Host field", human, re.MULTILINE)
+
+
 def documented() -> set[str]:
     text = (TOP / "docs/stats-json.md").read_text()
     return set(re.findall(r"`([a-z_]+)`", text))

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 static const enum http_fault faults[] = {
-#define FAULT(name, status, sentence) HTTP_FAULT_##name,
+#define FAULT(name, word, status, sentence) HTTP_FAULT_##name,
 #include "http/fault.def"
 #undef FAULT
 };
