@@ -101,6 +101,19 @@ def test_where_throughput_falls_the_scalability_law_is_chosen() -> None:
     assert scores["USL"].mape < 0.05
 
 
+def test_measured_demand_is_believed_until_a_curve_is_better_beyond_doubt() -> None:
+    truth = repair(1, 0.001, 0.0)
+    training = sweep(truth, TRAINING, think_s=0, servers=1, service_s=0.001, seed=4)
+    disturbed = [replace(p, rate=p.rate * 0.9) if p.users <= 4 else p for p in training.points]
+    found = choice.choose(Sweep(points=disturbed, think_s=0, servers={SERVER: 1}), draws=5)
+    assert found.chosen
+    assert found.chosen.model.anchored
+    wrong = [replace(p, demand_s={SERVER: 0.0006}) for p in training.points]
+    found = choice.choose(Sweep(points=wrong, think_s=0, servers={SERVER: 1}), draws=5)
+    assert found.chosen
+    assert not found.chosen.model.anchored
+
+
 def test_the_answers_have_the_truth_in_their_intervals() -> None:
     training = sweep(
         repair(2, 0.001, 0.005), TRAINING, think_s=0.005, servers=2, service_s=0.001, seed=5
@@ -181,6 +194,15 @@ def test_the_bands_are_as_wide_as_the_noise() -> None:
     model = next(m for m in curves.MODELS if m.name == "M/M/m//N, fitted")
     low, high = ensemble(model, training, draws=100, seed=1).band(np.array([40.0]))
     assert (high - low)[0] / 2000 == pytest.approx(4 * 0.03, rel=0.35)
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3])
+def test_an_interval_has_a_width_however_few_the_repeats(repeats: int) -> None:
+    truth = repair(1, 0.001, 0.005)
+    known: Any = {"think_s": 0.005, "servers": 1, "service_s": 0.001, "repeats": repeats}
+    found = answers.capacity(choice.choose(sweep(truth, TRAINING, seed=2, **known), draws=20))
+    assert found.most_rate
+    assert 0.002 < found.most_rate.width < 0.2
 
 
 def test_scores_of_known_cases() -> None:

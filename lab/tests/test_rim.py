@@ -42,6 +42,7 @@ def load_step(**changes: object) -> str:
         "answers_per_second": 500.0,
         "measured_ns": 2_000_000_000,
         "response_mean_ns": 1.5e6,
+        "little": {"connect_ns": 5e5},
         "received_bytes": 566_000,
         "classes": {"1xx": 0, "2xx": 990, "3xx": 0, "4xx": 10, "5xx": 0},
         "errors": {"reset_before": 2, "connect_refused": 0},
@@ -73,6 +74,7 @@ def test_what_is_no_result_of_ab_is_said_to_be_none() -> None:
 def test_what_weir_load_prints_is_read() -> None:
     found = generators.parse_weir_load(load_step(), ["weir", "load"], 0.5)
     assert found.failed == 12
+    assert found.mean_s == pytest.approx(0.002)
     assert found.percentiles_s == {"50": 0.0014}
     assert found.generator_cpu_s == pytest.approx(0.008)
     assert found.server_demand_s == pytest.approx(7e-6)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weir_lab.capacity.curves import CannotFitError, Fitted, Model
+from weir_lab.capacity.curves import CannotFitError, Fitted, Model, demand_of
 from weir_lab.capacity.queueing import FloatArray
 from weir_lab.capacity.sweep import Point, Sweep
 
@@ -91,6 +91,11 @@ def scatter_of(sweep: Sweep, fitted: Fitted) -> FloatArray:
 def _redrawn(sweep: Sweep, fitted: Fitted, rng: np.random.Generator) -> Sweep:
     points: list[Point] = []
     residual = sweep.rates / fitted.predict(sweep.users) - 1
+    off = {
+        name: sweep.demands(name) / demand_of(sweep, name).at(sweep.users)
+        for name in sweep.servers
+        if sweep.has_demand(name)
+    }
     for level in sweep.levels:
         here = [p for p in sweep.points if p.users == level]
         if len(here) >= REPEATS_MIN:
@@ -99,7 +104,10 @@ def _redrawn(sweep: Sweep, fitted: Fitted, rng: np.random.Generator) -> Sweep:
             expected = float(fitted.predict(np.array([float(level)]))[0])
             for p, error in zip(here, rng.choice(residual, size=len(here)), strict=True):
                 rate = max(expected * (1 + error), 1e-9)
-                points.append(replace(p, rate=rate, response_s=p.response_s * p.rate / rate))
+                other = rng.integers(len(sweep.points))
+                demand_s = {name: float(p.demand_s[name] * r[other]) for name, r in off.items()}
+                response_s = p.response_s * p.rate / rate
+                points.append(replace(p, rate=rate, response_s=response_s, demand_s=demand_s))
     return Sweep(points=points, think_s=sweep.think_s, servers=sweep.servers)
 
 

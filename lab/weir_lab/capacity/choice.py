@@ -2,8 +2,10 @@
 """Which model to believe, and whether to believe any: decided on the training points alone.
 
 The rule is fixed before anything is measured. Among the mechanisms the one with the least AICc on
-relative errors is chosen. When the training points end before the knee, curves fitted to them know
-nothing of it: only models anchored on measured service demands may be chosen then.
+relative errors is chosen, but one that rests on measured service demands gives way only to one
+that is better beyond doubt (Burnham and Anderson: by more than 10), since what was measured is not
+led astray by a few bad points. When the training points end before the knee, curves fitted to them
+know nothing of it: only models anchored on measured service demands may be chosen then.
 """
 
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ LEVELS_MIN = 3
 KNEE_EFFICIENCY = 0.85  # of the first level's throughput per user; below, the knee has begun
 VOID_SHARE_MAX = 0.25
 SCATTER_MAX = 0.25  # standard deviation of one measurement
+AICC_BEYOND_DOUBT = 10.0
 MISFIT_MAX = 0.15  # of the chosen model on its own training points
 
 
@@ -85,7 +88,11 @@ def choose(sweep: Sweep, *, draws: int = 200, seed: int = 1) -> Choice:
         for c in candidates
         if c.ensemble and c.model.kind == MECHANISM and (seen or c.model.anchored)
     ]
-    chosen = min(eligible, key=lambda c: c.aicc, default=None)
+    chosen = min(
+        eligible,
+        key=lambda c: c.aicc - (AICC_BEYOND_DOUBT if c.model.anchored else 0.0),
+        default=None,
+    )
     return Choice(
         training=training,
         candidates=candidates,

@@ -20,6 +20,7 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
         p99_s=load["percentiles_s"].get("99"),
         demand_s={SERVER: server_s, GENERATOR: load["generator_cpu_s"] / answered},
         failed=load["failed"],
+        judged=load["judged"],
         doubt=load["doubts"][0].rstrip(".") if load["doubts"] else "",
     )
 

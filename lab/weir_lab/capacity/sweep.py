@@ -26,7 +26,8 @@ class Point:
     p99_s: float | None = None
     demand_s: Mapping[str, float] = field(default_factory=dict)  # CPU per request, by resource
     failed: int = 0
-    doubt: str = ""  # why the generator itself does not believe it
+    judged: bool = False  # by the generator itself, which knows what thinking it has drawn
+    doubt: str = ""  # why it does not believe it
 
     def cycle_unaccounted(self, think_s: float) -> float:
         """Little's residual: the part of a user's cycle that is neither thinking nor waiting."""
@@ -90,6 +91,8 @@ def why_void(sweep: Sweep, point: Point) -> str:
     busy = sweep.utilisation(point, GENERATOR)
     if busy > GENERATOR_BUSY_MAX:
         return f"the generator was busy for {busy:.0%} of the time and measured itself"
+    if point.judged:
+        return ""
     missing = point.cycle_unaccounted(sweep.think_s)
     if abs(missing) > LITTLE_RESIDUAL_MAX:
         return f"{missing:+.0%} of each cycle is neither thinking nor waiting (Little's law)"

@@ -54,6 +54,7 @@ class Outcome:
     bytes: int = 0
     server_demand_s: float = 0.0  # CPU per answer, where the generator measures it
     histogram: str = ""  # HdrHistogram V2, nanoseconds
+    judged: bool = False  # whether the generator says itself what it doubts
     doubts: list[str] = field(default_factory=list)  # the generator's own
 
     def record(self) -> dict[str, Any]:
@@ -190,12 +191,14 @@ def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
             kept_alive=step["answers_reused"],
             seconds=step["measured_ns"] / 1e9,
             rate=step["answers_per_second"],
-            mean_s=step["response_mean_ns"] / 1e9,
+            # A user without keep-alive waits for connections too, as ab has it.
+            mean_s=(step["response_mean_ns"] + (step["little"]["connect_ns"] or 0)) / 1e9,
             percentiles_s={name: ns / 1e9 for name, ns in named.items() if ns},
             generator_cpu_s=cpu_ns / 1e9 if cpu_ns else used_s,
             bytes=step["received_bytes"],
             server_demand_s=((step["server"] or {}).get("demand_ns") or 0.0) / 1e9,
             histogram=response["hdr_v2_ns"],
+            judged=True,
             doubts=[doubt["reason"] for doubt in step["doubts"] if doubt["makes_invalid"]],
         )
     except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
