@@ -340,6 +340,9 @@ def start(product: Product, setup: Setup) -> Running:
             running.stop()
             running.check_alive()
             raise
+        except BaseException:  # interrupted: nothing stays behind
+            running.stop()
+            raise
     return running
 
 

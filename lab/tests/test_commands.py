@@ -42,7 +42,7 @@ def lab_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[LabHere]:
     """Runs it in this process: its exit status, and what it said on standard error."""
-    before = signal.getsignal(signal.SIGTERM)
+    before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
 
     def run(*words: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["weir-lab", *words])
@@ -54,7 +54,8 @@ def lab_here(
         return status, " ".join(capsys.readouterr().err.split())
 
     yield run
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def records(folder: Path) -> list[dict[str, object]]:

@@ -16,7 +16,13 @@ from weir_lab.commands import compare as comparing
 from weir_lab.commands import reproduce as reproducing
 from weir_lab.commands import sync as counting
 from weir_lab.commands import tour as touring
-from weir_lab.commands.experiment import InterruptedExperimentError, Options, console, out
+from weir_lab.commands.experiment import (
+    InterruptedExperimentError,
+    Options,
+    console,
+    out,
+    stop_asked,
+)
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
@@ -220,12 +226,15 @@ def tour(
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
+    stop_asked.set()
     raise KeyboardInterrupt
 
 
 def main() -> None:
     """Runs a command; what went wrong is one line."""
+    stop_asked.clear()
     signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGINT, _terminated)
     try:
         app()
     except InterruptedExperimentError as error:

@@ -7,6 +7,7 @@ they hit and no other.
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from weir_lab.rim.store import Record, Store, open_store
 
 console = Console(stderr=True)
 out = Console()
+
+# Set by Ctrl-C as well as raising: what is raised in a destructor is lost.
+stop_asked = threading.Event()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +108,8 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
         for number, step in enumerate(left):
             progress.update(task, description=f"{what} {step.key}")
             try:
+                if stop_asked.is_set():
+                    raise KeyboardInterrupt
                 store.add(step.key, step.measure())
             except KeyboardInterrupt:
                 done = len(steps) - len(left) + number
