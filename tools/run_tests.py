@@ -179,11 +179,11 @@ def tried_again(command: list[str], report: Path, environment: dict[str, str]) -
 
 
 def pytest(
-    folder: str, *, server: str = "", choose: str = "", python: Path = PYTHON
+    folder: str, *, server: str = "", choose: str = "", part: str = "", python: Path = PYTHON
 ) -> Callable[[], Tally]:
     """A step that runs the tests in a folder, with the server of the build `server`.
 
-    `choose` is pytest's -k, for what suits that build.
+    `choose` is pytest's -k, for what suits that build; `part` tells steps on one folder apart.
     """
 
     def step() -> Tally:
@@ -191,14 +191,14 @@ def pytest(
         if server:
             environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
             environment |= SANITIZER_ENVIRONMENT
-        report = TOP / "build" / f"{folder.replace('/', '-')}{server}.xml"
+        name = f"{folder.replace('/', '-')}{server}{part}"
+        report = TOP / "build" / f"{name}.xml"
         report.parent.mkdir(exist_ok=True)
         report.unlink(missing_ok=True)
-        command = [str(python), "-m", "pytest", folder]
-        command += ["-k", choose] if choose else []
+        command = [str(python), "-m", "pytest", folder, "-o", f"cache_dir=.cache/pytest-{name}"]
+        chosen = [f"({words})" for words in (choose, os.environ.get("K")) if words]
+        command += ["-k", " and ".join(chosen)] if chosen else []
         command.append("-v" if CONTINUOUS else "-q")
-        if chosen := os.environ.get("K"):
-            command += ["-k", chosen]
         status = run([*command, f"--junitxml={report}"], **environment)
         if not report.exists():
             return outcome(status)
@@ -324,11 +324,17 @@ THREADED = (
 )
 
 
+# What mostly waits, for clocks, browsers and terminals, or is many small things.
+WAITING = (
+    "test_slow_clients or test_freshness or test_stopping or test_conformance or test_top"
+    " or test_control or test_mirror or browser"
+)
+E2E = ("end to end", "end to end, what waits")
 ASAN_E2E = "end to end under ASan and UBSan"
 TSAN_E2E = "models with threads under TSan"
 
-# They mostly wait, and judge no time closely: the one does when the other does not.
-SIDE_BY_SIDE = (ASAN_E2E, TSAN_E2E)
+# The one does something when the other does not.
+SIDE_BY_SIDE = (E2E, (ASAN_E2E, TSAN_E2E))
 
 
 def every_stage(seconds: int) -> dict[str, Steps]:
@@ -358,7 +364,10 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("clang-tidy", clang_tidy),
             ("cppcheck", command("tools/run-cppcheck", needs="cppcheck")),
         ],
-        "e2e": [("end to end", pytest("tests/e2e", server="release"))],
+        "e2e": [
+            (E2E[0], pytest("tests/e2e", server="release", choose=f"not ({WAITING})")),
+            (E2E[1], pytest("tests/e2e", server="release", choose=WAITING, part="-waiting")),
+        ],
         "lab": [("experiments", pytest("lab/tests", server="release", python=LAB_PYTHON))],
         "faults": [("failing calls", pytest("tests/faults", server="gcc"))],
         "asan": [
@@ -380,19 +389,16 @@ def chosen_steps(
     names: list[str], stages: dict[str, Steps]
 ) -> Iterator[list[tuple[str, Callable[[], Tally]]]]:
     """The steps of the named stages, each title once; what comes together runs side by side."""
-    seen = set()
-    beside: Steps = []
+    steps: dict[str, Callable[[], Tally]] = {}
     for name in names:
         for title, step in stages[name]:
-            if title in seen:
-                continue
-            seen.add(title)
-            if title in SIDE_BY_SIDE:
-                beside.append((title, step))
-            else:
-                yield [(title, step)]
-    if beside:
-        yield beside
+            steps.setdefault(title, step)
+    told: set[str] = set()
+    for title in steps:
+        group = next((group for group in SIDE_BY_SIDE if title in group), (title,))
+        if title not in told:
+            yield [(each, steps[each]) for each in group if each in steps]
+        told |= set(group)
 
 
 def counted(title: str, step: Callable[[], Tally]) -> Tally:

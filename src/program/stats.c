@@ -16,19 +16,25 @@ static void print_view(const struct program_options *options, const struct view 
 {
     if (options->json)
         view_print_json(view, stdout);
+    else if (options->prometheus)
+        view_print_prometheus(view, stdout);
+    else if (options->openmetrics)
+        view_print_openmetrics(view, stdout);
     else
         view_print_text(view, options->explain, stdout);
 }
 
-/* Takes `snapshot`, of the segment `name`. What is printed is the second look, if there is one. */
-static void look_twice(const struct program_options *options, const char *name,
-                       struct stats_snapshot *snapshot)
+/* Takes `snapshot`, of the segment `name`. People get a second look, which tells what workers do
+ * now; programs, which may ask often, are not kept waiting. */
+static void look(const struct program_options *options, const char *name,
+                 struct stats_snapshot *snapshot)
 {
     char why[STATS_WHY_MAX];
     struct view first, second;
     view_init(&first, snapshot);
     snapshot = NULL;
-    if (first.snapshot->running && poll(NULL, 0, APART_MS) == 0)
+    bool for_people = !options->json && !options->prometheus && !options->openmetrics;
+    if (for_people && first.snapshot->running && poll(NULL, 0, APART_MS) == 0)
         snapshot = stats_snapshot_take(name, why);
     if (snapshot) {
         view_init(&second, snapshot);
@@ -52,17 +58,7 @@ static int print(const struct program_command *command, const struct program_opt
     int status = program_instance_find(command, options->argument, &snapshot, name);
     if (!snapshot)
         return status;
-    if (options->prometheus || options->openmetrics) {
-        struct view view;
-        view_init(&view, snapshot);
-        if (options->openmetrics)
-            view_print_openmetrics(&view, stdout);
-        else
-            view_print_prometheus(&view, stdout);
-        view_done(&view);
-        return PROGRAM_OK;
-    }
-    look_twice(options, name, snapshot);
+    look(options, name, snapshot);
     return PROGRAM_OK;
 }
 
