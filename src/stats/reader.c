@@ -340,13 +340,13 @@ static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
 
 /* ---- from this process's memory ---- */
 
-/* Atomic loads, for the master may be writing. */
+/* Atomic loads, for the master may be writing; what is loaded later is newer. */
 static void copy_cells(char *to, const char *from, size_t len)
 {
     uint64_t *into = (uint64_t *)(void *)to;
     const stats_cell *cells = (const stats_cell *)(const void *)from;
     for (size_t i = 0; i < len / sizeof(*cells); i++)
-        into[i] = value(&cells[i]);
+        into[i] = atomic_load_explicit(&cells[i], memory_order_acquire);
 }
 
 static void copy_header_here(const struct stats_segment *segment, char *bytes)
@@ -355,7 +355,6 @@ static void copy_header_here(const struct stats_segment *segment, char *bytes)
     for (unsigned tries = 0; tries <= STORY_TRIES; tries++) {
         uint32_t before = atomic_load(&from->story);
         copy_cells(bytes, segment->base, sizeof(*from));
-        atomic_thread_fence(memory_order_acquire);
         if (before % 2 == 0 && before == atomic_load_explicit(&from->story, memory_order_relaxed))
             return;
         (void)sched_yield();
