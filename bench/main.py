@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
-from bench import machine, measure, models, report, rounds, scenarios, servers
+from bench import generators, load, machine, measure, models, report, rounds, scenarios, servers
 from bench.measure import Cores
 from bench.process import BenchError
 from bench.report import Results, Row
@@ -40,6 +40,8 @@ class Study:
     idle_connections: int
     syscalls: bool  # whether they are counted unless --only says so
     page: Path
+    flag: str = ""
+    seconds: int = 1  # of a round
 
 
 PEERS = Study(
@@ -59,6 +61,18 @@ MODELS = Study(
     idle_connections=models.IDLE_CONNECTIONS,
     syscalls=False,
     page=REPOSITORY / "docs" / "models.md",
+    flag="--models",
+)
+LOAD = Study(
+    scenarios=(generators.KEEP_ALIVE,),
+    products=load.products,
+    tables=load.tables,
+    goals=load.goal_table,
+    idle_connections=0,
+    syscalls=False,
+    page=REPOSITORY / "docs" / "load.md",
+    flag="--load",
+    seconds=load.SECONDS,
 )
 
 
@@ -73,12 +87,19 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     quick = f"3 rounds, without extras and {servers.TUNED}: about 2 minutes instead of 6"
-    add("--models", action="store_true", help="compare weir's models with each other, and Apache's")
+    studies = parser.add_mutually_exclusive_group()
+    studies.add_argument(
+        "--models", action="store_true", help="compare weir's models with each other, and Apache's"
+    )
+    studies.add_argument(
+        "--load", action="store_true", help="compare `weir load` with wrk, h2load and ab"
+    )
     add("--quick", action="store_true", help=quick)
     add("--only", nargs="+", metavar="SCENARIO", choices=names, help="measure just these")
     add("--servers", nargs="+", metavar="NAME", default=[], help="measure just these")
     add("--rounds", type=int, help="rounds for each scenario (default 6)")
-    add("--seconds", type=int, default=1, help="length of a round (default 1)")
+    rounds_of = f"length of a round (default {PEERS.seconds}; with --load {LOAD.seconds})"
+    add("--seconds", type=int, help=rounds_of)
     add("--connections", type=int, help="idle connections (default 9000; with --models 1000)")
     listener = "congestion control of floor's and weir's listeners in 100k and 10m only"
     add("--listener-congestion", metavar="NAME", help=listener)
@@ -92,10 +113,12 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     add("--generator-core", type=int, help="default: the first core")
     add("--json", type=Path, metavar="FILE", help="write every round there")
     add("--markdown", action="store_true", help="print tables in Markdown")
-    add(
-        "--record", action="store_true", help="put the tables into docs/performance.md or models.md"
-    )
-    return parser.parse_args(argv)
+    page = "put the tables into docs/performance.md, models.md or load.md"
+    add("--record", action="store_true", help=page)
+    args = parser.parse_args(argv)
+    if args.load and (args.only or args.system_congestion or args.listener_congestion):
+        parser.error("--load goes neither with --only nor with congestion control")
+    return args
 
 
 def choose_cores(args: argparse.Namespace) -> Cores:
@@ -136,6 +159,8 @@ def measure_all(
     args: argparse.Namespace, study: Study, found: list[Product], settings: Settings
 ) -> Results:
     """Runs everything that was asked for."""
+    if study is LOAD:
+        return measure_generators(args, found, settings)
     loads, wants_idle, wants_syscalls = chosen_scenarios(args, study)
     results = Results(servers=[p.name for p in found], scenarios=loads)
     each_s = len(loads) * (settings.rounds * (settings.seconds + CHECK_S) + CHECK_S)
@@ -150,6 +175,30 @@ def measure_all(
     if wants_syscalls:
         rounds.measure_syscalls(found, settings, results, progress)
     return results
+
+
+def measure_generators(
+    args: argparse.Namespace, found: list[Product], settings: Settings
+) -> Results:
+    """Every generator that is there against every server."""
+    weir = args.build.resolve() / "weir"
+    if not weir.exists():
+        raise BenchError(f"{weir} is not built; run `make build` first")
+    results = Results(servers=[p.name for p in found])
+    compared, _ = generators.all_of(weir)
+    raise_descriptor_limit(generators.CROWD_USERS + SPARE_DESCRIPTORS)
+    load.measure(found, compared, weir, settings, results)
+    return results
+
+
+def generator_facts(args: argparse.Namespace, study: Study) -> str:
+    """The generators and their versions."""
+    if study is not LOAD:
+        return machine.wrk_version()
+    compared, missing = generators.all_of(args.build.resolve() / "weir")
+    if missing:
+        print(f"not compared because not there: {', '.join(missing)}", file=sys.stderr)
+    return "generators: " + ", ".join(f"{g.name} {g.version}" for g in compared)
 
 
 def describe(found: list[Product], settings: Settings, facts: dict[str, object]) -> list[str]:
@@ -210,6 +259,8 @@ def to_json(
             name: {k: measure.as_json(v) for k, v in counted.items()}
             for name, counted in results.syscalls.items()
         },
+        "generators": [measure.as_json(t) for t in results.takes],
+        "crowds": [measure.as_json(c) for c in results.crowds],
         "goals": [
             dict(zip(("goal", "measured", "verdict"), row, strict=True))
             for row in study.goals(results)[1:]
@@ -225,7 +276,7 @@ def record(study: Study, lines: list[str], results: Results, congestion: str | N
     Raises:
         BenchError: the page has lost the marks around it.
     """
-    options = ["--models"] if study is MODELS else []
+    options = [study.flag] if study.flag else []
     options += ["--record", *(["--system-congestion"] if congestion else [])]
     mark = RECORD_BEGIN.format(options=" ".join(options))
     before, begin, rest = study.page.read_text().partition(mark)
@@ -243,7 +294,7 @@ def run(args: argparse.Namespace) -> int:
         machine.enter_namespace(args.system_congestion, sys.argv)
     if shutil.which("wrk") is None:
         raise BenchError("the generator is missing: apt-get install wrk")
-    study = MODELS if args.models else PEERS
+    study = MODELS if args.models else LOAD if args.load else PEERS
     choice = Choice(
         build=args.build,
         other=args.versus,
@@ -260,7 +311,7 @@ def run(args: argparse.Namespace) -> int:
     work.chmod(0o755)
     settings = Settings(
         rounds=args.rounds or (3 if args.quick else 6),
-        seconds=args.seconds,
+        seconds=args.seconds or (1 if args.quick else study.seconds),
         idle_connections=args.connections or study.idle_connections,
         listener_congestion=args.listener_congestion,
         cores=choose_cores(args),
@@ -270,7 +321,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         scenarios.make_files(settings.root)
         command = " ".join(["bench/run.py", *sys.argv[1:]])
-        facts = machine.facts(work, machine.wrk_version(), command)
+        facts = machine.facts(work, generator_facts(args, study), command)
         lines = describe(found, settings, facts)
         results = measure_all(args, study, found, settings)
         as_table = report.as_markdown if args.markdown else report.as_text

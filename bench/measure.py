@@ -8,15 +8,18 @@ compared with the file's bytes before (see `verify`).
 import json
 import re
 import signal
-import subprocess
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench import http1, process
 from bench.process import BenchError
 from bench.scenarios import CLOSE_FIELD, SMALL_FILE, Scenario
 from bench.servers import FLOOR, Running
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 WARM_UP_REQUESTS = 50
 WRK_SCRIPT = Path(__file__).with_name("wrk.lua")
@@ -105,8 +108,8 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
 
 def run_wrk(
     port: int, scenario: Scenario, headers: list[tuple[str, str]], seconds: int, cpu: int
-) -> dict[str, int]:
-    """Runs the generator pinned to its core and returns its counts.
+) -> tuple[dict[str, int], int]:
+    """Runs the generator pinned to its core; returns its counts, and the CPU time it took, in ns.
 
     Raises:
         BenchError: it failed or did not end.
@@ -115,24 +118,14 @@ def run_wrk(
     for name, value in headers:
         argv += ["-H", f"{name}: {value}"]
     argv += [f"http://127.0.0.1:{port}{scenario.path}", "--", str(scenario.depth)]
-    try:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            text=True,
-            timeout=seconds + 30,
-            check=False,
-            preexec_fn=process.pin_and_limit(cpu, None),
-        )
-    except subprocess.TimeoutExpired as error:
-        raise BenchError(f"wrk did not end: {error}") from error
-    found = re.search(r"^BENCH (\{.*\})$", done.stdout, re.MULTILINE)
+    done = process.run(argv, cpu=cpu, within_s=seconds + 30)
+    found = re.search(r"^BENCH (\{.*\})$", done.output, re.MULTILINE)
     if found is None:
-        raise BenchError(f"wrk failed: {done.stdout} {done.stderr}")
+        raise BenchError(f"wrk failed: {done.output} {done.errors}")
     counts: dict[str, int] = json.loads(found[1])
     if counts["requests"] == 0:
         raise BenchError(f"no request was answered: {counts}")
-    return counts
+    return counts, done.cpu_ns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +143,7 @@ def load_round(
     headers = headers_for(running, scenario)
     busy = process.busy_ns(cores.server), process.busy_ns(cores.generator)
     used_ns = process.cpu_ns(running.process.pid)
-    counts = run_wrk(running.port, scenario, headers, seconds, cores.generator)
+    counts, _ = run_wrk(running.port, scenario, headers, seconds, cores.generator)
     process.settle(running.process.pid)
     used_ns = process.cpu_ns(running.process.pid) - used_ns
     busy = process.busy_ns(cores.server) - busy[0], process.busy_ns(cores.generator) - busy[1]
@@ -234,7 +227,7 @@ def count_syscalls(
 
     try:
         process.wait_until(is_attached, "strace to attach")
-        counts = run_wrk(running.port, scenario, headers, seconds, cores.generator)
+        counts, _ = run_wrk(running.port, scenario, headers, seconds, cores.generator)
         strace.send_signal(signal.SIGINT)
         strace.wait(10)
     finally:
@@ -253,6 +246,6 @@ def count_syscalls(
     )
 
 
-def as_json(value: Round | Idle | Syscalls | Sizes) -> dict[str, object]:
+def as_json(value: "DataclassInstance") -> dict[str, object]:
     """A result as it goes into the JSON file, rounded to what was measured."""
     return {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(value).items()}

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -61,6 +62,42 @@ def start(
             process_group=0,  # Apache ends its whole group
             preexec_fn=pin_and_limit(cpu, nofile),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A program that has run and ended."""
+
+    output: str
+    errors: str
+    status: int
+    cpu_ns: int  # user and system, of itself and whatever it waited for
+
+
+def run(argv: Sequence[str], *, cpu: int, within_s: float) -> Done:
+    """Runs a program to its end, pinned to one core.
+
+    Raises:
+        BenchError: it could not start, or did not end.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=within_s,
+            check=False,
+            preexec_fn=pin_and_limit(cpu, None),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BenchError(f"{argv[0]}: {error}") from error
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Done(
+        output=done.stdout, errors=done.stderr, status=done.returncode, cpu_ns=round(used_s * 1e9)
+    )
 
 
 def _stat_fields(pid: int) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 
+from bench.generators import Crowd, Take
 from bench.measure import Idle, Round, Sizes, Syscalls
 from bench.scenarios import GOALS, IDLE, Goal, Scenario
 from bench.servers import FLOOR, WEIR
@@ -30,6 +31,8 @@ class Results:
     rounds: dict[str, list[Round]] = field(default_factory=dict)
     idle: dict[str, Idle] = field(default_factory=dict)
     syscalls: dict[str, dict[str, Syscalls]] = field(default_factory=dict)
+    takes: list[Take] = field(default_factory=list)
+    crowds: list[Crowd] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def of(self, scenario: str, server: str) -> dict[int, float]:
@@ -167,6 +170,21 @@ def goal_table(results: Results) -> list[Row]:
     return rows if len(rows) > 1 else []
 
 
+def generator_notes(results: Results) -> list[str]:
+    """Errors that generators told of, and results that one holds for invalid itself."""
+    found = []
+    for server, name in dict.fromkeys((t.server, t.generator) for t in results.takes):
+        takes = [t for t in results.takes if (t.server, t.generator) == (server, name)]
+        answers, errors = sum(t.answers for t in takes), sum(t.errors for t in takes)
+        if errors > ERRORS_NOTED * answers:
+            found.append(f"{name} on {server}: {errors:,} errors in {answers:,} requests")
+        if doubts := sorted({doubt for t in takes for doubt in t.doubts}):
+            count = sum(bool(t.doubts) for t in takes)
+            said = f"{count} of {len(takes)} rounds invalid by its own account"
+            found.append(f"{name} on {server}: {said} ({', '.join(doubts)})")
+    return found
+
+
 def notes(results: Results) -> list[str]:
     """What a reader must know before trusting the figures."""
     found = []
@@ -180,10 +198,12 @@ def notes(results: Results) -> list[str]:
                     errors[kind] = errors.get(kind, 0) + count
             if sum(errors.values()) > ERRORS_NOTED * requests:
                 found.append(f"{scenario.name}, {server}: {errors} in {requests:,.0f} requests")
+    found += generator_notes(results)
     everything = [r.foreign_share for rounds in results.rounds.values() for r in rounds]
+    everything += [take.foreign_share for take in results.takes]
     if everything and median(everything) > FOREIGN_SHARE_NOTED:
         share = median(everything)
-        found.append(f"something else took {share:.0%} of the server's core: repeat when quiet")
+        found.append(f"something else took {share:.0%} of a core in use: repeat when quiet")
     return found + [f"FAILED: {f}" for f in results.failures]
 
 

@@ -18,8 +18,8 @@ function done(summary, latency, requests)
     io.write(string.format(
         '\nBENCH {"requests": %d, "bytes": %.0f, "duration_us": %d, "connect_errors": %d,'
             .. ' "read_errors": %d, "write_errors": %d, "timeouts": %d, "status_errors": %d,'
-            .. ' "p50_us": %d, "p99_us": %d}\n',
+            .. ' "mean_us": %d, "p50_us": %d, "p99_us": %d}\n',
         summary.requests, summary.bytes, summary.duration, errors.connect,
         errors.read, errors.write, errors.timeout, errors.status,
-        latency:percentile(50), latency:percentile(99)))
+        math.floor(latency.mean + 0.5), latency:percentile(50), latency:percentile(99)))
 end
