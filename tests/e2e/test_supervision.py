@@ -114,7 +114,8 @@ def kill_at_random(
     connections = 0
     while len(killed) < kills:
         load.wait_for(40)
-        if len(workers := running.workers()) < least:
+        workers = [each for each in running.workers() if each.pid not in killed]
+        if len(workers) < least:
             continue
         victim = dice.choice(workers)
         os.kill(victim.pid, signal.SIGSTOP)  # so that what it has can be counted
