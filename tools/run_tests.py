@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -122,16 +123,18 @@ class BuildError(Exception):
 
 
 _tried: dict[str, bool] = {}
+_building = threading.Lock()
 
 
 def build(name: str) -> Path:
     """Configures and builds, once for each name in one run; says where."""
     made = BUILDS[name]
     directory = TOP / made.directory
-    if name not in _tried:
-        configure = ["scripts/configure", made.directory, *made.options]
-        compile_all = ["ninja", "--quiet", "-C", made.directory]
-        _tried[name] = run(configure, CC=made.compiler) == 0 and run(compile_all) == 0
+    with _building:  # steps side by side may want the same one
+        if name not in _tried:
+            configure = ["scripts/configure", made.directory, *made.options]
+            compile_all = ["ninja", "--quiet", "-C", made.directory]
+            _tried[name] = run(configure, CC=made.compiler) == 0 and run(compile_all) == 0
     if not _tried[name]:
         raise BuildError(f"the {name} build failed")
     return directory
