@@ -71,8 +71,10 @@ static int check(const struct program_options *options, const char *file, const 
 }
 
 /* The argument is a folder, as for `weir serve`, or a file, as -c takes one. */
-static int check_argument(const struct program_options *options)
+static int check_argument(const struct program_command *command,
+                          const struct program_options *options)
 {
+    (void)command;
     const char *argument = options->argument;
     struct stat info;
     if (!argument && !options->config_file) {
@@ -93,18 +95,5 @@ static int check_argument(const struct program_options *options)
 
 int program_check(const struct program_command *command, const char *const *arguments)
 {
-    struct program_options options;
-    int status = PROGRAM_USAGE;
-    switch (program_options_read(command, arguments, &options)) {
-    case PROGRAM_OPTIONS_ANSWERED:
-        status = PROGRAM_OK;
-        break;
-    case PROGRAM_OPTIONS_WRONG:
-        break;
-    case PROGRAM_OPTIONS_READ:
-        status = check_argument(&options);
-        break;
-    }
-    program_options_done(&options);
-    return status;
+    return program_options_act(command, arguments, check_argument);
 }

@@ -153,27 +153,28 @@ void program_help_print(const struct program_command *command, FILE *out)
     }
 }
 
-int program_help(const struct program_command *command, const char *const *arguments)
+static int help(const struct program_command *command, const struct program_options *options)
 {
-    struct program_options options;
-    enum program_options_result result = program_options_read(command, arguments, &options);
-    program_options_done(&options);
-    if (result != PROGRAM_OPTIONS_READ)
-        return result == PROGRAM_OPTIONS_WRONG ? PROGRAM_USAGE : PROGRAM_OK;
-    if (!options.argument) {
+    (void)command;
+    if (!options->argument) {
         program_help_print(NULL, stdout);
         return PROGRAM_OK;
     }
-    const struct program_command *subject = program_command_find(options.argument);
+    const struct program_command *subject = program_command_find(options->argument);
     if (subject) {
         program_help_print(subject, stdout);
         return PROGRAM_OK;
     }
-    struct config_nearest nearest = config_nearest_to(span_text(options.argument));
+    struct config_nearest nearest = config_nearest_to(span_text(options->argument));
     for (const struct program_command *other = program_commands; other->name; other++)
         config_nearest_offer(&nearest, other->name);
-    fprintf(stderr, "weir: there is no command `%s`%s%s%s\n", options.argument,
+    fprintf(stderr, "weir: there is no command `%s`%s%s%s\n", options->argument,
             nearest.best ? "; did you mean `" : "; see `weir help",
             nearest.best ? nearest.best : "", nearest.best ? "`?" : "`");
     return PROGRAM_USAGE;
+}
+
+int program_help(const struct program_command *command, const char *const *arguments)
+{
+    return program_options_act(command, arguments, help);
 }

@@ -8,14 +8,9 @@
 #include "program/command.h"
 #include "program/options.h"
 
-int program_models(const struct program_command *command, const char *const *arguments)
+static int list(const struct program_command *command, const struct program_options *options)
 {
-    struct program_options options;
-    enum program_options_result result = program_options_read(command, arguments, &options);
-    program_options_done(&options);
-    if (result != PROGRAM_OPTIONS_READ)
-        return result == PROGRAM_OPTIONS_WRONG ? PROGRAM_USAGE : PROGRAM_OK;
-
+    (void)command, (void)options;
     int width = 0;
     for (const struct model *model = model_all(); model->name; model++)
         if ((int)strlen(model->name) > width)
@@ -32,4 +27,9 @@ int program_models(const struct program_command *command, const char *const *arg
         putchar('\n');
     }
     return PROGRAM_OK;
+}
+
+int program_models(const struct program_command *command, const char *const *arguments)
+{
+    return program_options_act(command, arguments, list);
 }

@@ -292,3 +292,22 @@ void program_options_done(struct program_options *options)
     options->flags = NULL;
     options->fields = NULL;
 }
+
+int program_options_act(const struct program_command *command, const char *const *arguments,
+                        program_options_action *action)
+{
+    struct program_options options;
+    int status = PROGRAM_USAGE;
+    switch (program_options_read(command, arguments, &options)) {
+    case PROGRAM_OPTIONS_ANSWERED:
+        status = PROGRAM_OK;
+        break;
+    case PROGRAM_OPTIONS_WRONG:
+        break;
+    case PROGRAM_OPTIONS_READ:
+        status = action(command, &options);
+        break;
+    }
+    program_options_done(&options);
+    return status;
+}

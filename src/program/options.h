@@ -70,3 +70,12 @@ enum program_options_result program_options_read(const struct program_command *c
                                                  const char *const *arguments,
                                                  struct program_options *ret_options);
 void program_options_done(struct program_options *options);
+
+/* What a command does with its options; returns the exit status. */
+typedef int program_options_action(const struct program_command *command,
+                                   const struct program_options *options);
+
+/* Reads `arguments`, acts on them if they are right and no answer by themselves, and returns the
+ * exit status. */
+int program_options_act(const struct program_command *command, const char *const *arguments,
+                        program_options_action *action);

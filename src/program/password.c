@@ -40,8 +40,9 @@ static bool ask(const char *question, char out[PAGE_PASSWORD_MAX + 2])
     return good;
 }
 
-static int make(void)
+static int make(const struct program_command *command, const struct program_options *options)
 {
+    (void)command, (void)options;
     char first[PAGE_PASSWORD_MAX + 2], second[PAGE_PASSWORD_MAX + 2];
     char hash[PAGE_PASSWORD_HASH_MAX];
     bool terminal = isatty(STDIN_FILENO) == 1;
@@ -66,18 +67,5 @@ static int make(void)
 
 int program_password(const struct program_command *command, const char *const *arguments)
 {
-    struct program_options options;
-    int status = PROGRAM_USAGE;
-    switch (program_options_read(command, arguments, &options)) {
-    case PROGRAM_OPTIONS_ANSWERED:
-        status = PROGRAM_OK;
-        break;
-    case PROGRAM_OPTIONS_WRONG:
-        break;
-    case PROGRAM_OPTIONS_READ:
-        status = make();
-        break;
-    }
-    program_options_done(&options);
-    return status;
+    return program_options_act(command, arguments, make);
 }

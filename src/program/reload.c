@@ -28,18 +28,5 @@ static int reload(const struct program_command *command, const struct program_op
 
 int program_reload(const struct program_command *command, const char *const *arguments)
 {
-    struct program_options options;
-    int status = PROGRAM_USAGE;
-    switch (program_options_read(command, arguments, &options)) {
-    case PROGRAM_OPTIONS_ANSWERED:
-        status = PROGRAM_OK;
-        break;
-    case PROGRAM_OPTIONS_WRONG:
-        break;
-    case PROGRAM_OPTIONS_READ:
-        status = reload(command, &options);
-        break;
-    }
-    program_options_done(&options);
-    return status;
+    return program_options_act(command, arguments, reload);
 }

@@ -62,27 +62,22 @@ static int serve(const struct program_options *options)
     return server_run(store, &launch);
 }
 
+static int serve_argument(const struct program_command *command,
+                          const struct program_options *options)
+{
+    (void)command;
+    if (!options->argument && !options->config_file)
+        fprintf(stderr, "weir: nothing to serve; give a folder (weir serve DIR) or a "
+                        "configuration (weir serve -c FILE)\n");
+    else if (options->argument && is_config_file(options->argument))
+        fprintf(stderr, "weir: `%s` is a configuration; serve it with: weir serve -c %s\n",
+                options->argument, options->argument);
+    else if (may_tell(options->ready_fd))
+        return serve(options);
+    return PROGRAM_USAGE;
+}
+
 int program_serve(const struct program_command *command, const char *const *arguments)
 {
-    struct program_options options;
-    int status = PROGRAM_USAGE;
-    switch (program_options_read(command, arguments, &options)) {
-    case PROGRAM_OPTIONS_ANSWERED:
-        status = PROGRAM_OK;
-        break;
-    case PROGRAM_OPTIONS_WRONG:
-        break;
-    case PROGRAM_OPTIONS_READ:
-        if (!options.argument && !options.config_file)
-            fprintf(stderr, "weir: nothing to serve; give a folder (weir serve DIR) or a "
-                            "configuration (weir serve -c FILE)\n");
-        else if (options.argument && is_config_file(options.argument))
-            fprintf(stderr, "weir: `%s` is a configuration; serve it with: weir serve -c %s\n",
-                    options.argument, options.argument);
-        else if (may_tell(options.ready_fd))
-            status = serve(&options);
-        break;
-    }
-    program_options_done(&options);
-    return status;
+    return program_options_act(command, arguments, serve_argument);
 }

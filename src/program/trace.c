@@ -261,8 +261,9 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
     return status;
 }
 
-static int trace(const struct program_options *options)
+static int trace(const struct program_command *command, const struct program_options *options)
 {
+    (void)command;
     int status = check_words(options);
     struct tracing *tracing = status == PROGRAM_OK ? calloc(1, sizeof(*tracing)) : NULL;
     if (!tracing)
@@ -284,18 +285,5 @@ static int trace(const struct program_options *options)
 
 int program_trace(const struct program_command *command, const char *const *arguments)
 {
-    struct program_options options;
-    int status = PROGRAM_USAGE;
-    switch (program_options_read(command, arguments, &options)) {
-    case PROGRAM_OPTIONS_ANSWERED:
-        status = PROGRAM_OK;
-        break;
-    case PROGRAM_OPTIONS_WRONG:
-        break;
-    case PROGRAM_OPTIONS_READ:
-        status = trace(&options);
-        break;
-    }
-    program_options_done(&options);
-    return status;
+    return program_options_act(command, arguments, trace);
 }
