@@ -3,10 +3,10 @@
  * A report for people, 80 columns wide: of one step everything, of several a row each;
  * then whether to believe it.
  */
+#include "base/escape.h"
 #include "load/figure.h"
 #include "load/forms.h"
 #include "load/names.h"
-#include "log/escape.h"
 
 #include <inttypes.h>
 #include <sys/un.h>
@@ -20,9 +20,9 @@ static void print_clean(FILE *out, const char *text, size_t room)
 {
     char clean[TARGET_MAX + 1];
     size_t most = room < TARGET_MAX ? room : TARGET_MAX;
-    size_t len = log_escape(clean, most, span_text(text), LOG_ESCAPE_TEXT);
+    size_t len = escape_text(clean, most, span_text(text), ESCAPE_TEXT);
     fwrite(clean, 1, len, out);
-    if (log_escape(NULL, SIZE_MAX, span_text(text), LOG_ESCAPE_TEXT) > len)
+    if (escape_text(NULL, SIZE_MAX, span_text(text), ESCAPE_TEXT) > len)
         fputs("...", out);
 }
 

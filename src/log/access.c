@@ -2,14 +2,14 @@
  *
  * How a line is told: pieces are measured first, so that a line that fits is
  * written without a look at the room, and one that does not is cut to measure.
- * Clean text, nearly all there is, is copied; the rest goes through log/escape.h.
+ * Clean text, nearly all there is, is copied; the rest goes through base/escape.h.
  * Where the bytes go from here is log/sink.c.
  */
 #include "log/access.h"
 
+#include "base/escape.h"
 #include "base/num.h"
 #include "base/scan.h"
-#include "log/escape.h"
 #include "log/sink.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 /* One text of a line. */
 struct piece {
     struct span raw;
-    enum log_escape how;
+    enum escape how;
     bool plain;  /* told by its own bytes */
     size_t told; /* bytes it takes, or may take when it is cut */
     bool cut;
@@ -70,10 +70,10 @@ static void stamp_second(struct log_access *log, int64_t wall_s)
 static void measure(struct piece *piece)
 {
     piece->plain = scan_log_unsafe(piece->raw.at, piece->raw.len) == piece->raw.len;
-    if (piece->how == LOG_ESCAPE_WORD && piece->raw.len > 0)
+    if (piece->how == ESCAPE_WORD && piece->raw.len > 0)
         piece->plain = piece->plain && memchr(piece->raw.at, ' ', piece->raw.len) == NULL;
     piece->told = piece->plain ? piece->raw.len
-                               : log_escape(NULL, SIZE_MAX, piece->raw, piece->how);
+                               : escape_text(NULL, SIZE_MAX, piece->raw, piece->how);
 }
 
 /* Cuts the longest pieces to one length, so that all of them take `room` bytes at
@@ -118,11 +118,11 @@ static char *put_id(char *out, uint64_t id)
 static char *put_piece(char *out, const struct piece *piece)
 {
     if (piece->cut) {
-        out += log_escape(out, piece->told - ellipsis.len, piece->raw, piece->how);
+        out += escape_text(out, piece->told - ellipsis.len, piece->raw, piece->how);
         return put(out, ellipsis);
     }
     if (!piece->plain)
-        return out + log_escape(out, piece->told, piece->raw, piece->how);
+        return out + escape_text(out, piece->told, piece->raw, piece->how);
     return piece->raw.len > 0 ? put(out, piece->raw) : out;
 }
 
@@ -178,15 +178,15 @@ static size_t prepare(struct piece pieces[PIECES], const struct log_access_sink 
                       const struct log_access_line *line)
 {
     if (sink->format == LOG_JSON) {
-        pieces[PEER] = (struct piece){ .raw = line->peer, .how = LOG_ESCAPE_JSON };
-        pieces[REQUEST] = (struct piece){ .raw = line->request_line, .how = LOG_ESCAPE_JSON };
-        pieces[HOST] = (struct piece){ .raw = line->host, .how = LOG_ESCAPE_JSON };
-        pieces[REFERER] = (struct piece){ .raw = line->referer, .how = LOG_ESCAPE_JSON };
-        pieces[AGENT] = (struct piece){ .raw = line->user_agent, .how = LOG_ESCAPE_JSON };
+        pieces[PEER] = (struct piece){ .raw = line->peer, .how = ESCAPE_JSON };
+        pieces[REQUEST] = (struct piece){ .raw = line->request_line, .how = ESCAPE_JSON };
+        pieces[HOST] = (struct piece){ .raw = line->host, .how = ESCAPE_JSON };
+        pieces[REFERER] = (struct piece){ .raw = line->referer, .how = ESCAPE_JSON };
+        pieces[AGENT] = (struct piece){ .raw = line->user_agent, .how = ESCAPE_JSON };
     } else {
-        pieces[PEER] = (struct piece){ .raw = or_dash(line->peer), .how = LOG_ESCAPE_WORD };
+        pieces[PEER] = (struct piece){ .raw = or_dash(line->peer), .how = ESCAPE_WORD };
         pieces[REQUEST] = (struct piece){ .raw = or_dash(line->request_line) };
-        pieces[HOST] = (struct piece){ .how = LOG_ESCAPE_BYTES };
+        pieces[HOST] = (struct piece){ .how = ESCAPE_BYTES };
         pieces[REFERER] = (struct piece){ .raw = or_dash(line->referer) };
         pieces[AGENT] = (struct piece){ .raw = or_dash(line->user_agent) };
     }

@@ -50,7 +50,7 @@ void log_access_close(struct log_access_sink *sink);
 
 /* One request, as a line tells it. All spans are borrowed for the call, and may
  * hold any bytes: whatever is hostile is escaped (\xHH in `combined`, \u00HH in
- * JSON, where valid UTF-8 stands as it is; log/escape.h).
+ * JSON, where valid UTF-8 stands as it is; base/escape.h).
  *
  *   peer - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 308 "referer" "user agent" ID
  *   {"time":"2000-10-10T13:55:36Z","peer":"...","request":"...","host":"...",

@@ -7,7 +7,7 @@
 #include "log/error.h"
 
 #include "base/buf.h"
-#include "log/escape.h"
+#include "base/escape.h"
 #include "os/clock.h"
 
 #include <assert.h>
@@ -144,9 +144,9 @@ static void write_text(enum log_level level, struct span text, bool cut, unsigne
     line.len += put_prefix(line.at + line.len, buf_room(&line), level);
 
     const size_t room = buf_room(&line) - NOTES_MAX;
-    if (log_escape(NULL, SIZE_MAX, text, LOG_ESCAPE_TEXT) > room)
+    if (escape_text(NULL, SIZE_MAX, text, ESCAPE_TEXT) > room)
         cut = true;
-    line.len += log_escape(line.at + line.len, room, text, LOG_ESCAPE_TEXT);
+    line.len += escape_text(line.at + line.len, room, text, ESCAPE_TEXT);
     if (cut)
         buf_add(&line, SPAN("..."));
     const unsigned long lost_before = atomic_exchange(&lost, 0);

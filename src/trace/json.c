@@ -5,64 +5,49 @@
  */
 #include "trace/trace.h"
 
-#include "log/escape.h"
+#include "json/list.h"
 
 enum { SCHEMA = 1 };
 
-static void print_text(FILE *out, struct span text)
-{
-    char escaped[6 * TRACE_LINE_MAX];
-    size_t len = log_escape(escaped, sizeof(escaped), text, LOG_ESCAPE_JSON);
-    fputc('"', out);
-    fwrite(escaped, 1, len, out);
-    fputc('"', out);
-}
-
-static void print_or_null(FILE *out, struct span text)
+static void add_or_null(struct json_list *list, const char *name, struct span text)
 {
     if (text.len > 0)
-        print_text(out, text);
+        json_list_add_span(list, name, text);
     else
-        fputs("null", out);
+        json_list_add_null(list, name);
 }
 
-static void print_request(const struct trace *t, FILE *out)
+static void add_request(struct json_list *list, const struct trace *t)
 {
-    fputs("\"request\":{\"method\":", out);
-    print_text(out, span_text(t->method));
-    fputs(",\"target\":", out);
-    print_text(out, span_text(t->target));
-    fputs(",\"host\":", out);
-    print_text(out, span_text(t->host));
-    fputc('}', out);
+    struct json_list object = json_list_begin(list, "request", '{');
+    json_list_add_text(&object, "method", t->method);
+    json_list_add_text(&object, "target", t->target);
+    json_list_add_text(&object, "host", t->host);
+    json_list_end(&object, '}');
 }
 
-static void print_site(const struct trace *t, FILE *out)
+static void add_site(struct json_list *list, const struct trace *t)
 {
-    fputs(",\"site\":", out);
     if (!t->site) {
-        fputs("null", out);
+        json_list_add_null(list, "site");
         return;
     }
     struct span rule = t->answer->trace.rule;
     char text[512];
     (void)snprintf(text, sizeof(text), "%s%.*s", rule.at[0] == '.' ? "*" : "", (int)rule.len,
                    rule.at);
-    fputs("{\"name\":", out);
-    print_text(out, span_text(t->site->name));
-    fputs(",\"rule\":", out);
-    print_text(out, span_text(text));
-    fputs(",\"root\":", out);
-    print_text(out, span_text(t->site->root));
-    fputc('}', out);
+    struct json_list object = json_list_begin(list, "site", '{');
+    json_list_add_text(&object, "name", t->site->name);
+    json_list_add_text(&object, "rule", text);
+    json_list_add_text(&object, "root", t->site->root);
+    json_list_end(&object, '}');
 }
 
-static void print_file(const struct trace *t, FILE *out)
+static void add_file(struct json_list *list, const struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
-    fputs(",\"file\":", out);
     if (!trace->entry) {
-        fputs("null", out);
+        json_list_add_null(list, "file");
         return;
     }
     const struct site_entry *entry = trace->entry;
@@ -70,73 +55,73 @@ static void print_file(const struct trace *t, FILE *out)
     const char *cache = trace->cache != SITE_CACHE_FITS || trace->headless ? "none"
                         : entry->cache.descriptors > 0                     ? "descriptor"
                                                                            : "memory";
-    fputs("{\"type\":", out);
-    print_text(out, entry->type);
-    fprintf(out,
-            ",\"size\":%llu,\"modified_ns\":%lld,\"encoding\":", (unsigned long long)file->size,
-            (long long)file->modified_ns);
-    print_or_null(out, http_coding_name(trace->coding));
-    fputs(",\"etag\":", out);
-    print_or_null(out, file->etag);
-    fprintf(out, ",\"fallback\":%s,\"cache\":\"%s\"}", trace->fallback ? "true" : "false", cache);
+    struct json_list object = json_list_begin(list, "file", '{');
+    json_list_add_span(&object, "type", entry->type);
+    json_list_add_number(&object, "size", (uint64_t)file->size);
+    json_list_next(&object, "modified_ns");
+    fprintf(list->out, "%lld", (long long)file->modified_ns);
+    add_or_null(&object, "encoding", http_coding_name(trace->coding));
+    add_or_null(&object, "etag", file->etag);
+    json_list_add_truth(&object, "fallback", trace->fallback);
+    json_list_add_text(&object, "cache", cache);
+    json_list_end(&object, '}');
 }
 
-static void print_lines(const struct trace *t, FILE *out)
+static void add_steps(struct json_list *list, const struct trace *t)
 {
-    fputs(",\"steps\":[", out);
+    struct json_list steps = json_list_begin(list, "steps", '[');
     for (unsigned i = 0; i < t->count; i++) {
-        fprintf(out, "%s{\"about\":\"%s\",\"text\":", i > 0 ? "," : "", t->lines[i].about);
-        print_text(out, span_text(t->lines[i].text));
-        fputc('}', out);
+        struct json_list step = json_list_begin(&steps, NULL, '{');
+        json_list_add_text(&step, "about", t->lines[i].about);
+        json_list_add_text(&step, "text", t->lines[i].text);
+        json_list_end(&step, '}');
     }
-    fputc(']', out);
+    json_list_end(&steps, ']');
 }
 
-/* `"status":404,"head":[...]`, the status line not among them. */
-static void print_answer(struct span head, FILE *out)
+/* The status line is not among the lines of the head. */
+static void add_answer(struct json_list *list, struct span head)
 {
     struct span line = SPAN("HTTP/1.1 000");
-    bool any = false;
     (void)trace_next_field(&head, &line);
-    fprintf(out, "\"status\":%.*s,\"head\":[", 3, line.at + sizeof("HTTP/1.1 ") - 1);
-    while (trace_next_field(&head, &line)) {
-        fputs(any ? "," : "", out);
-        print_text(out, line);
-        any = true;
-    }
-    fputc(']', out);
+    json_list_next(list, "status");
+    fprintf(list->out, "%.*s", 3, line.at + sizeof("HTTP/1.1 ") - 1);
+    struct json_list lines = json_list_begin(list, "head", '[');
+    while (trace_next_field(&head, &line))
+        json_list_add_span(&lines, NULL, line);
+    json_list_end(&lines, ']');
 }
 
-static void print_live(const struct trace *t, FILE *out)
+static void add_live(struct json_list *list, const struct trace *t)
 {
     struct span head = span_of(t->answer->head, t->answer->head_len);
     struct span live = span_of(t->live.head, t->live.head_len);
-    fputs(",\"live\":", out);
     if (!t->live.asked) {
-        fputs("null", out);
+        json_list_add_null(list, "live");
         return;
     }
-    fprintf(out, "{\"pid\":%d,\"url\":", t->live.pid);
-    print_text(out, span_text(t->live.url));
-    fprintf(out, ",\"same\":%s,", trace_same(head, live) ? "true" : "false");
-    print_answer(live, out);
-    fputc('}', out);
+    struct json_list object = json_list_begin(list, "live", '{');
+    json_list_add_number(&object, "pid", (uint64_t)t->live.pid);
+    json_list_add_text(&object, "url", t->live.url);
+    json_list_add_truth(&object, "same", trace_same(head, live));
+    add_answer(&object, live);
+    json_list_end(&object, '}');
 }
 
 void trace_print_json(const struct trace *t, FILE *out)
 {
     const struct http_target *target = &t->answer->trace.target;
-    fprintf(out, "{\"schema\":%d,", SCHEMA);
-    print_request(t, out);
-    fputs(",\"path\":", out);
-    print_or_null(out, target->fault == HTTP_FAULT_NONE ? target->path : span_of(NULL, 0));
-    print_site(t, out);
-    print_lines(t, out);
-    print_file(t, out);
-    fputc(',', out);
-    print_answer(span_of(t->answer->head, t->answer->head_len), out);
-    fputs(",\"cause\":", out);
-    print_or_null(out, span_text(t->cause));
-    print_live(t, out);
-    fputs("}\n", out);
+    bool has_path = target->fault == HTTP_FAULT_NONE;
+    struct json_list top = json_list_open(out, '{');
+    json_list_add_number(&top, "schema", SCHEMA);
+    add_request(&top, t);
+    add_or_null(&top, "path", has_path ? target->path : span_of(NULL, 0));
+    add_site(&top, t);
+    add_steps(&top, t);
+    add_file(&top, t);
+    add_answer(&top, span_of(t->answer->head, t->answer->head_len));
+    add_or_null(&top, "cause", span_text(t->cause));
+    add_live(&top, t);
+    json_list_end(&top, '}');
+    fputc('\n', out);
 }

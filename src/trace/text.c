@@ -5,7 +5,7 @@
  */
 #include "trace/trace.h"
 
-#include "log/escape.h"
+#include "base/escape.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ enum { COLUMN = 12 };
 static void print_safely(FILE *out, struct span text)
 {
     char escaped[4 * TRACE_LINE_MAX];
-    size_t len = log_escape(escaped, sizeof(escaped), text, LOG_ESCAPE_TEXT);
+    size_t len = escape_text(escaped, sizeof(escaped), text, ESCAPE_TEXT);
     fwrite(escaped, 1, len, out);
 }
 

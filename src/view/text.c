@@ -4,7 +4,7 @@
  */
 #include "view/view.h"
 
-#include "log/escape.h"
+#include "base/escape.h"
 #include "view/advice.h"
 #include "view/verdict.h"
 
@@ -133,7 +133,7 @@ static void print_sites(const struct printer *p, const struct stats_snapshot *s)
         const struct stats_site *site = &s->site[i];
         char name[STATS_SITE_NAME_MAX * 4] = "(none)";
         if (i > 0)
-            name[log_escape(name, sizeof(name) - 1, span_text(site->name), LOG_ESCAPE_TEXT)] = '\0';
+            name[escape_text(name, sizeof(name) - 1, span_text(site->name), ESCAPE_TEXT)] = '\0';
         if (i == 0 && site->requests == 0)
             continue;
         fprintf(p->out,
@@ -198,7 +198,7 @@ static void print_advice(const struct printer *p, const struct view *view)
 static void print_part(const struct printer *p, const char *label, const char *text)
 {
     char escaped[STATS_TEXT_MAX * 4];
-    escaped[log_escape(escaped, sizeof(escaped) - 1, span_text(text), LOG_ESCAPE_TEXT)] = '\0';
+    escaped[escape_text(escaped, sizeof(escaped) - 1, span_text(text), ESCAPE_TEXT)] = '\0';
     if (escaped[0])
         fprintf(p->out, "%s%s\n", label, escaped);
 }

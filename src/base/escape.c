@@ -4,7 +4,7 @@
  * escape. Counting and writing are one loop, so the two cannot disagree. The fast
  * way for clean text is the caller's: scan_log_unsafe first.
  */
-#include "log/escape.h"
+#include "base/escape.h"
 
 #include <stdint.h>
 
@@ -66,21 +66,20 @@ static size_t put_json_escape(char *out, uint32_t code)
 
 /* Tells the front of `text` in `out`. Returns the length of that, and through
  * *ret_taken how much of the text it stands for. */
-static size_t tell_unit(char out[UNIT_MAX], struct span text, enum log_escape how,
-                        size_t *ret_taken)
+static size_t tell_unit(char out[UNIT_MAX], struct span text, enum escape how, size_t *ret_taken)
 {
     const unsigned char first = (unsigned char)text.at[0];
     uint32_t code = first;
     size_t len = decode(text, &code);
-    const bool ascii_only = how == LOG_ESCAPE_BYTES || how == LOG_ESCAPE_WORD;
-    const bool special = (how != LOG_ESCAPE_TEXT && (first == '"' || first == '\\')) ||
-                         (how == LOG_ESCAPE_WORD && first == ' ') || (ascii_only && len > 1);
+    const bool ascii_only = how == ESCAPE_BYTES || how == ESCAPE_WORD;
+    const bool special = (how != ESCAPE_TEXT && (first == '"' || first == '\\')) ||
+                         (how == ESCAPE_WORD && first == ' ') || (ascii_only && len > 1);
     if (len > 0 && !special && !is_hostile(code)) {
         memcpy(out, text.at, len);
         *ret_taken = len;
         return len;
     }
-    if (how == LOG_ESCAPE_JSON) {
+    if (how == ESCAPE_JSON) {
         *ret_taken = len > 0 ? len : 1;
         return put_json_escape(out, len > 0 ? code : first);
     }
@@ -88,7 +87,7 @@ static size_t tell_unit(char out[UNIT_MAX], struct span text, enum log_escape ho
     return put_byte_escape(out, first);
 }
 
-size_t log_escape(char *out, size_t room, struct span text, enum log_escape how)
+size_t escape_text(char *out, size_t room, struct span text, enum escape how)
 {
     size_t used = 0;
     while (text.len > 0) {

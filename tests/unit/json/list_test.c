@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "json/list.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char *written;
+static size_t written_len;
+
+static struct json_list open_object(void)
+{
+    FILE *out = open_memstream(&written, &written_len);
+    assert_non_null(out);
+    return json_list_open(out, '{');
+}
+
+/* Ends it, and looks at all of it. */
+static void assert_written(struct json_list *list, const char *expected)
+{
+    json_list_end(list, '}');
+    assert_int_equal(fclose(list->out), 0);
+    assert_string_equal(written, expected);
+    free(written);
+}
+
+static void parts_members_of_every_kind(void **state)
+{
+    (void)state;
+    struct json_list top = open_object();
+    json_list_add_text(&top, "a", "x");
+    json_list_add_number(&top, "b", UINT64_MAX);
+    json_list_add_seconds(&top, "c", 1000000007);
+    json_list_add_truth(&top, "d", true);
+    json_list_add_null(&top, "e");
+    struct json_list array = json_list_begin(&top, "f", '[');
+    json_list_add_truth(&array, NULL, false);
+    struct json_list empty = json_list_begin(&array, NULL, '{');
+    json_list_end(&empty, '}');
+    json_list_end(&array, ']');
+    assert_written(&top, "{\"a\":\"x\",\"b\":18446744073709551615,\"c\":1.000000007,\"d\":true,"
+                         "\"e\":null,\"f\":[false,{}]}");
+}
+
+static void a_number_that_json_has_not_is_null(void **state)
+{
+    (void)state;
+    struct json_list top = open_object();
+    json_list_add_real(&top, "a", 0.5);
+    json_list_add_real(&top, "b", (double)INFINITY);
+    json_list_add_real(&top, "c", (double)NAN);
+    assert_written(&top, "{\"a\":0.5,\"b\":null,\"c\":null}");
+}
+
+static void escapes_what_would_end_a_text(void **state)
+{
+    (void)state;
+    struct json_list top = open_object();
+    json_list_add_text(&top, "a", "\"\\\n\xff");
+    assert_written(&top, "{\"a\":\"\\u0022\\u005c\\u000a\\u00ff\"}");
+}
+
+static void a_long_text_parts_no_character(void **state)
+{
+    (void)state;
+    for (size_t before = 100; before < 140; before++) {
+        char text[256], expected[300];
+        memset(text, 'x', before);
+        strcpy(text + before, "\xf0\x9f\x8c\x8a\xe2\x82\xac end");
+        snprintf(expected, sizeof(expected), "{\"a\":\"%s\"}", text);
+        struct json_list top = open_object();
+        json_list_add_text(&top, "a", text);
+        assert_written(&top, expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_members_of_every_kind),
+        cmocka_unit_test(a_number_that_json_has_not_is_null),
+        cmocka_unit_test(escapes_what_would_end_a_text),
+        cmocka_unit_test(a_long_text_parts_no_character),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
