@@ -130,7 +130,7 @@ static void print_overview(FILE *out)
                  "  weir .                      this folder, on http://127.0.0.1:8080/\n"
                  "  weir help serve             everything that can be set\n"
                  "\n"
-                 "Manual: weir(1), weir-top(1), weir.conf(5)\n");
+                 "Manual: weir(1), weir-load(1), weir-top(1), weir-trace(1), weir.conf(5)\n");
 }
 
 void program_help_print(const struct program_command *command, FILE *out)

@@ -77,14 +77,31 @@ def test_help_and_version_are_answers_not_errors() -> None:
         assert re.fullmatch(r"weir \d+\.\d+\.\d+\S*\n", done.stdout)
 
 
+COMMANDS = "serve check reload stop stats top password trace load models help".split()
+
+
 def test_help_names_every_command_and_each_has_its_own() -> None:
     overview = weir("help").stdout
-    for command in ("serve", "check", "reload", "stop", "stats", "top", "trace", "models", "help"):
+    listed = re.findall(r"^  weir (\w+) ?(?:\[.*\]|\.\.\.|[A-Z].*)?  ", overview, re.MULTILINE)
+    assert [name for name in listed if name != "DIR"] == COMMANDS
+    for command in COMMANDS:
         assert f"  weir {command}" in overview
         done = weir("help", command)
         assert done.returncode == 0
     assert weir().returncode == 2
     assert weir().stderr == overview
+
+
+def test_the_manual_names_and_describes_every_command() -> None:
+    text = (TOP / "docs/man/weir.1").read_text()
+    synopsis = text.partition(".Sh SYNOPSIS")[2].partition(".Sh")[0]
+    assert set(re.findall(r"^\.Nm\n\.Cm (\w+)$", synopsis, re.MULTILINE)) == set(COMMANDS)
+    described = re.findall(r"^\.It Cm (\w+)$", text, re.MULTILINE)
+    assert set(COMMANDS) <= set(described)
+    for page in (TOP / "docs/man").glob("weir-*.1"):
+        name = page.stem
+        assert f".Xr {name} 1" in text.partition(".Sh SEE ALSO")[2], name
+        assert f"{name}(1)" in weir("help").stdout
 
 
 def test_models_are_listed_one_a_line() -> None:
