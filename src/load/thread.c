@@ -234,6 +234,7 @@ static void wake_users(struct load_thread *thread)
         }
         user->mood = wait_ns > 0 ? LOAD_THINKING : LOAD_AWAY; /* all at once: some must be late */
         user->due_ns = thread->now_ns + wait_ns;
+        thread->thought_ns += (int64_t)wait_ns;
         load_heap_put(&thread->heap, user->due_ns, i);
     }
 }
@@ -253,7 +254,8 @@ static void begin_step(struct load_thread *thread)
             load_random_of(plan->seed, stream ^ (uint64_t)thread->index << 50), thread->step_ns);
         thread->has_arrivals = true;
     }
-    wake_users(thread);
+    if (plan->warmup_ns > 0) /* else nobody asks before that is counted */
+        wake_users(thread);
 }
 
 static void begin_drain(struct load_thread *thread)
@@ -283,8 +285,7 @@ static void next_phase(struct load_thread *thread)
         begin_counting(thread);
         thread->phase = LOAD_PHASE_MEASURE;
         thread->phase_end_ns = counting_ends_ns(thread);
-        if (thread->plan->requests > 0) /* those that were woken too early, for the warm-up */
-            wake_users(thread);
+        wake_users(thread); /* those who were woken too early for it, or not at all yet */
         break;
     case LOAD_PHASE_MEASURE:
         end_counting(thread);
