@@ -124,6 +124,7 @@ static void add_little(struct json_list *list, const struct load_derived *d)
     json_list_add_real(&little, "response_ns", d->response_ns);
     json_list_add_real(&little, "think_ns", d->think_ns);
     json_list_add_real(&little, "connect_ns", d->connect_ns);
+    json_list_add_real(&little, "close_ns", d->close_ns);
     json_list_add_real(&little, "residual_ns", d->hidden_ns);
     json_list_add_real(&little, "residual_share", d->hidden_share);
     json_list_end(&little, '}');

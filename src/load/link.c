@@ -39,6 +39,16 @@ void load_link_close(struct load_user *user)
     user->sent_part = 0;
 }
 
+void load_link_finish(struct load_thread *thread, struct load_user *user)
+{
+    uint64_t from_ns = thread->now_ns;
+    load_link_close(user);
+    if (user->mood != LOAD_ASKING) /* it thinks already, and waits for nothing */
+        return;
+    load_thread_look(thread);
+    thread->tally.portion->outcome.closing_ns += thread->now_ns - from_ns;
+}
+
 /* ---- failing ---- */
 
 /* One request is over that has not been answered. */
@@ -195,7 +205,10 @@ void load_link_connected(struct load_thread *thread, struct load_user *user)
     user->link = LOAD_LINK_OPEN;
     thread->tally.portion->outcome.connects++;
     thread->tally.slice->counts.connects++;
-    load_durations_add(&thread->tally.portion->outcome.connect, thread->now_ns - user->connect_ns);
+    uint64_t took_ns = thread->now_ns - user->connect_ns;
+    load_durations_add(&thread->tally.portion->outcome.connect, took_ns);
+    if (user->asked_count > 0 && asked_at(thread, user, 0)->sent_ns == 0)
+        thread->tally.portion->outcome.connecting_ns += took_ns; /* else of a response */
     load_link_transmit(thread, user);
 }
 

@@ -70,6 +70,8 @@ struct load_outcome {
     struct load_durations connect;
     struct load_durations first_byte;
     struct load_durations lag; /* how late the generator was with what was due: requests, timers */
+    uint64_t connecting_ns;    /* sum of what users waited for a connection before they could ask */
+    uint64_t closing_ns;       /* and, once answered, for one that was not kept to be closed */
     double thought_ns;         /* sum of think times drawn, for the answers counted */
     double user_ns;            /* users that could ask, times time: the N of Little's law */
     uint64_t longest_gap_ns;   /* without an answer, all users together, while any was awaited */

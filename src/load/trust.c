@@ -47,10 +47,11 @@ static void derive_cycle(struct load_derived *d, const struct load_run *run,
     double answers = (double)outcome->answers;
     d->response_ns = load_durations_mean_ns(&outcome->response);
     d->think_ns = ratio(outcome->thought_ns, answers);
-    d->connect_ns = ratio(outcome->connect.sum_ns, answers);
+    d->connect_ns = ratio((double)outcome->connecting_ns, answers);
+    d->close_ns = ratio((double)outcome->closing_ns, answers);
     d->users = ratio(outcome->user_ns, (double)outcome->measured_ns);
     d->cycle_ns = ratio(outcome->user_ns, answers);
-    d->hidden_ns = d->cycle_ns - d->response_ns - d->think_ns - d->connect_ns;
+    d->hidden_ns = d->cycle_ns - d->response_ns - d->think_ns - d->connect_ns - d->close_ns;
     d->hidden_share = ratio(d->hidden_ns, d->cycle_ns);
     d->little = run->plan->loop == LOAD_CLOSED && run->plan->pipeline <= 1 && answers > 0;
 }
@@ -128,7 +129,8 @@ static void judge_little(struct load_verdict *verdict, const struct load_derived
     if (!little_fails(d, outcome, &limit) || d->errors > 0)
         return;
     doubt(verdict, LOAD_DOUBT_little,
-          "Little's law: N/X is %s, but R + Z explains all but %s of it (%.1f %%; %.1f may be).",
+          "Little's law: N/X is %s, and the parts of a cycle explain all but %s of it (%.1f %%; "
+          "%.1f may be).",
           load_figure_time(d->cycle_ns).text, load_figure_time(d->hidden_ns).text,
           d->hidden_share * 100, limit * 100);
 }

@@ -19,10 +19,11 @@ struct load_derived {
     double throughput_per_s; /* average throughput: requests a second that were served */
     double response_ns;      /* average response time, R: of whole answers */
     double think_ns;         /* Z, for an answer */
-    double connect_ns;       /* C: time to connect, for an answer */
+    double connect_ns;       /* C: time to connect before asking, for an answer */
+    double close_ns;         /* and to close the connection afterwards */
     double users;            /* N: those that could ask, on average */
     double cycle_ns;         /* N/X: from one answer of a user to its next */
-    double hidden_ns;        /* N/X - R - Z - C: what the generator itself has added */
+    double hidden_ns;        /* what of that none of these is: the generator itself has added it */
     double hidden_share;     /* of the cycle */
     bool little;             /* whether that says anything: closed loop, one request at a time */
 

@@ -305,7 +305,7 @@ static bool consume(struct load_thread *thread, struct load_user *user, struct s
         (reading == READ_ON && user->asked_count == 0 && !thread->plan->keep_alive)) {
         if (bytes.len > 0)
             load_tally_error(&thread->tally, LOAD_unexpected);
-        load_link_close(user);
+        load_link_finish(thread, user);
         return true;
     }
     if (bytes.len > 0 || user->tail) {
@@ -322,7 +322,10 @@ static void read_end(struct load_thread *thread, struct load_user *user, int err
 {
     if (error == 0 && user->in_body && user->response.body.kind == HTTP_BODY_CLOSE)
         end_answer(thread, user);
-    load_link_lost(thread, user, error);
+    if (user->asked_count == 0 && user->mood == LOAD_ASKING)
+        load_link_finish(thread, user);
+    else
+        load_link_lost(thread, user, error);
 }
 
 /* After what has come: asks on. */
@@ -359,9 +362,7 @@ static bool receive(struct load_thread *thread, struct load_user *user, bool to_
         if (got < 0 && errno == EAGAIN)
             return true;
         int error = got < 0 ? -errno : 0;
-        thread->now_ns = os_clock_now_ns();
-        if (thread->now_ns >= thread->edge_ns)
-            load_thread_edge(thread);
+        load_thread_look(thread);
         if (got <= 0) {
             read_end(thread, user, error);
             return user->mood == LOAD_ASKING && user->asked_count == 0;

@@ -12,6 +12,7 @@
 #include "load/heap.h"
 #include "load/schedule.h"
 #include "load/tally.h"
+#include "os/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -150,6 +151,14 @@ void *load_thread_run(void *thread);
 /* The edge of a phase or a second has come. */
 void load_thread_edge(struct load_thread *thread);
 
+/* Reads the clock, and sees to the edge if that has come. */
+static inline void load_thread_look(struct load_thread *thread)
+{
+    thread->now_ns = os_clock_now_ns();
+    if (thread->now_ns >= thread->edge_ns)
+        load_thread_edge(thread);
+}
+
 /* Whether one more request may begin now, and is one of a number that is `ret_counted`. */
 bool load_thread_admits(struct load_thread *thread, bool *ret_counted);
 
@@ -163,6 +172,10 @@ void load_link_transmit(struct load_thread *thread, struct load_user *user);
 
 /* Closes the connection, with whatever is known of it. */
 void load_link_close(struct load_user *user);
+
+/* Closes one that is not kept, after its last answer: a part of the cycle of a user who asks, and
+ * who goes on when that is done. */
+void load_link_finish(struct load_thread *thread, struct load_user *user);
 
 /* The connection is of no use any more, by `error`: -errno, or 0 as the peer has closed it. */
 void load_link_lost(struct load_thread *thread, struct load_user *user, int error);

@@ -123,9 +123,12 @@ static void time_that_nothing_explains_is_doubted(void **state)
     outcome->user_ns = explained / (1 + limit + 1e-4);
     assert_true(doubts_only(f, LOAD_DOUBT_little));
     outcome->user_ns = explained * 1.5;
-    outcome->connect.sum_ns = explained * 0.5;
+    outcome->connecting_ns = (uint64_t)(explained * 0.3);
+    outcome->closing_ns = (uint64_t)(explained * 0.2);
     assert_true(doubts_none(f));
-    outcome->connect.sum_ns = 0;
+    outcome->closing_ns = 0;
+    assert_true(doubts_only(f, LOAD_DOUBT_little));
+    outcome->connecting_ns = 0;
     outcome->error[LOAD_response_timeout] = 1; /* where the time is, no answer tells */
     assert_true(doubts_none(f));
     outcome->error[LOAD_response_timeout] = 0;
