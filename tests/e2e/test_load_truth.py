@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What `weir load` measures is what was: a server's known delay, and what others measure of it.
 
-The machine that runs tests is busy with others of them, and whoever is woken late measures that too.
-So a bound from above gets several tries, of which the least disturbed one counts: noise can only
-add, and what a generator adds of its own it adds each time. Bounds from below hold in every try.
+The machine that runs tests is busy with others, and whoever is woken late measures that too. So a
+bound from above gets several tries, of which the least disturbed one counts: noise can only add,
+and what a generator adds of its own it adds each time. Bounds from below hold in every try.
 """
 
 from __future__ import annotations
