@@ -225,15 +225,18 @@ static enum reading read_head(struct load_thread *thread, struct load_user *user
                               size_t *ret_used)
 {
     struct http_response *response = &user->response;
+    enum http_parse result;
     if (user->sent_count == 0 && user->sent_part == 0)
         return READ_LAST; /* nothing has been asked that this could answer */
     if (!user->began) {
         user->began = true;
         user->first_byte_ns = thread->now_ns;
         user->body_hash = HASH_BEGIN;
-        *response = (struct http_response){ 0 };
+        result = load_recall_parse(&thread->recall, user->asked[user->first].target, response,
+                                   bytes, thread->plan->head);
+    } else {
+        result = http_response_parse(response, bytes, thread->plan->head);
     }
-    enum http_parse result = http_response_parse(response, bytes, thread->plan->head);
     if (result == HTTP_PARSE_MORE)
         return READ_MORE;
     if (result == HTTP_PARSE_FAILED) {

@@ -10,6 +10,7 @@
 
 #include "http/response.h"
 #include "load/heap.h"
+#include "load/recall.h"
 #include "load/schedule.h"
 #include "load/tally.h"
 #include "os/clock.h"
@@ -111,6 +112,7 @@ struct load_thread {
     bool has_arrivals;
 
     struct load_tally tally;
+    struct load_recall recall;
     char *buffer; /* LOAD_BUFFER_SIZE behind HTTP_RESPONSE_HEAD_MAX */
     uint64_t sweep_ns, sweep_gap_ns;
     uint32_t sweep_at;
