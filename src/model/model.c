@@ -36,10 +36,10 @@ static const struct model *choose_for_machine(char why[MODEL_WHY_MAX])
 {
     unsigned cpus = os_process_cpus(0);
     if (cpus == 1) {
-        snprintf(why, MODEL_WHY_MAX, "this process may run on one CPU: one loop, nothing shared");
+        snprintf(why, MODEL_WHY_MAX, "this process may use one CPU: one loop, nothing shared");
         return find(SPAN("epoll"));
     }
-    snprintf(why, MODEL_WHY_MAX, "this process may run on %u CPUs", cpus);
+    snprintf(why, MODEL_WHY_MAX, "this process may use %u CPUs", cpus);
     return find(SPAN("percore"));
 }
 

@@ -2,6 +2,7 @@
 #include "os/process.h"
 
 #include "base/num.h"
+#include "os/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,9 @@ unsigned os_process_cpus(pid_t pid)
         return 1;
     int count = sched_getaffinity(pid, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
     CPU_FREE(set);
-    return count > 0 ? (unsigned)count : 1;
+    unsigned may_run_on = count > 0 ? (unsigned)count : 1;
+    uint64_t quota = os_cgroup_cpus(pid);
+    return quota == 0 ? 1 : quota < may_run_on ? (unsigned)quota : may_run_on;
 }
 
 size_t os_process_raise_files(void)
@@ -46,39 +49,20 @@ void os_process_name(const char *name)
 
 /* ---- how many tasks there may be ---- */
 
-static bool read_text(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
-    if (fd >= 0)
-        close(fd);
-    text[len > 0 ? len : 0] = '\0';
-    return len > 0;
-}
-
-/* The number at the beginning of a file; UINT64_MAX: none is there ("max"). */
+/* The number that a file holds; UINT64_MAX: there is none. */
 static uint64_t read_number(const char *path)
 {
-    char text[64];
+    char text[32];
     uint64_t number;
-    if (!read_text(path, text, sizeof(text)) ||
-        !num_parse_u64(span_first(span_text(text), strcspn(text, "\n")), &number))
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (len <= 0)
         return UINT64_MAX;
-    return number;
-}
-
-/* Of the control group alone that the process is in, with one hierarchy (cgroups(7)). */
-static uint64_t read_group_most(void)
-{
-    char text[1024], path[1200];
-    if (!read_text("/proc/self/cgroup", text, sizeof(text)))
-        return UINT64_MAX;
-    const char *group = strstr(text, "0::/");
-    if (!group)
-        return UINT64_MAX;
-    group += strlen("0::");
-    snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/pids.max", (int)strcspn(group, "\n"), group);
-    return read_number(path);
+    text[len] = '\0';
+    struct span digits = span_first(span_text(text), strcspn(text, "\n"));
+    return num_parse_u64(digits, &number) ? number : UINT64_MAX;
 }
 
 uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX])
@@ -91,7 +75,7 @@ uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX])
     } limits[] = {
         { "kernel.pid_max", read_number("/proc/sys/kernel/pid_max") },
         { "kernel.threads-max", read_number("/proc/sys/kernel/threads-max") },
-        { "pids.max of the control group", read_group_most() },
+        { "pids.max of the control group", os_cgroup_tasks() },
         { "ulimit -u", known ? limit.rlim_cur : UINT64_MAX },
     };
     unsigned least = 0;

@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* CPUs that a process may run on (0: this one), at least 1. */
+/* CPUs that a process (0: this one) may use, at least 1: those that it may run on, or what its
+ * control groups let it have of their time, a part of one counted whole, if that is less. */
 unsigned os_process_cpus(pid_t pid);
 
 enum { OS_PROCESS_LIMIT_MAX = 64 };

@@ -17,7 +17,7 @@ struct view_usage {
     uint64_t resident_bytes;
     uint64_t files;                   /* open descriptors, of all */
     uint64_t files_most, files_limit; /* of the process that is nearest to its limit */
-    unsigned cpus;                    /* that the master may run on */
+    unsigned cpus;                    /* that the master may use */
 };
 
 /* A process that counts; the master does, too. */
