@@ -22,8 +22,8 @@ enum {
 };
 
 /* What a timeout of 0 ("no limit") is here: a hundred years, so that adding it to
- * a clock reading cannot overflow. Those of the end (drain_timeout_ns, drain_idle_ns,
- * kill_timeout_ns) keep their 0: at once. */
+ * a clock reading cannot overflow. Those of the end (drain_delay_ns, drain_timeout_ns,
+ * drain_idle_ns, kill_timeout_ns) keep their 0: at once. */
 #define CONFIG_FOREVER_NS (UINT64_C(100) * 365 * 24 * 3600 * 1000000000)
 
 struct config_site {
@@ -63,6 +63,7 @@ struct config {
     uint64_t body_timeout_ns;
     uint64_t idle_timeout_ns;
     uint64_t send_timeout_ns;
+    uint64_t drain_delay_ns;
     uint64_t drain_timeout_ns;
     uint64_t drain_idle_ns;
     uint64_t kill_timeout_ns;

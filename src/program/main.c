@@ -56,8 +56,8 @@ const struct program_command program_commands[] = {
       "  weir reload --control /run/w.sock    the one with `control = /run/w.sock`\n",
       PROGRAM_ARGUMENT | PROGRAM_CONTROL, program_reload },
     { "stop", "[--now] [--control PATH] [PID]", "stop a running server",
-      "No new connections are taken, and answers under way get `drain-timeout` to\n"
-      "finish. It returns when the server is gone.\n"
+      "After `drain-delay` no new connections are taken, and answers under way get\n"
+      "`drain-timeout` to finish. It returns when the server is gone.\n"
       "\n"
       "Without an argument it is the one server that this user runs. It exits with 0\n"
       "when the server has stopped, with 1 when it has not, and with 2 when the\n"

@@ -20,6 +20,9 @@
  * A reload that fails changes nothing. One that is asked for during another is
  * done after it, and a stop wins over both.
  *
+ * A stop lets the generation that serves go on for drain-delay: load balancers see
+ * at /healthz that it is coming, and send nobody any more when the doors close.
+ *
  * Workers are told with SIGTERM (drain) and SIGQUIT (now). A drain that is told
  * twice is one drain, for process managers signal every process of a service.
  */
@@ -30,7 +33,7 @@
 #include "os/clock.h"
 #include "os/signal.h"
 #include "server/contact.h"
-#include "server/generation.h"
+#include "server/generations.h"
 #include "server/logs.h"
 #include "server/page.h"
 #include "server/pidfile.h"
@@ -45,16 +48,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    GENERATIONS_MAX = 32, /* that are there at once; a further reload is refused */
-    RELOAD_MAX_S = 60     /* for the workers of a reload to get ready */
-};
+enum { RELOAD_MAX_S = 60 }; /* for the workers of a reload to get ready */
 
 struct master {
     const struct server_launch *launch;
     struct server_addresses addresses;
-    struct server_generation *generations; /* the newest first */
-    unsigned generation_count;
+    struct server_generation *generations;        /* the newest first */
     struct server_generation *starting, *serving; /* of them; or NULL */
     struct server_generation_host host;
     struct server_pidfiles pidfiles;
@@ -67,6 +66,7 @@ struct master {
     bool stopping;
     bool failed;
     bool reload_again; /* asked for while one was under way */
+    uint64_t drain_ns; /* when a server that stops begins to drain; 0: now, or it does not stop */
 
     /* What is wrong, for whoever asked for the reload under way, in lines; NULL: there is none. */
     FILE *report;
@@ -214,7 +214,6 @@ static void start_generation(struct master *m, struct config_store *store)
     }
     g->next = m->generations;
     m->generations = g;
-    m->generation_count++;
     m->starting = g;
     if (!m->announced)
         server_generation_use_error_log(g);
@@ -241,9 +240,10 @@ static bool begin_reload(struct master *m)
         reload_finished(m, false);
         return true;
     }
-    if (m->generation_count >= GENERATIONS_MAX) {
+    unsigned there_are = server_generations_count(m->generations);
+    if (there_are >= SERVER_GENERATIONS_MAX) {
         fprintf(m->report, "weir: %u earlier configurations still have connections; try later\n",
-                m->generation_count - 1);
+                there_are - 1);
         reload_finished(m, false);
         return true;
     }
@@ -260,12 +260,29 @@ static bool begin_reload(struct master *m)
 
 /* ---- stopping ---- */
 
+/* A successor serves in its place at once, and nobody has to notice. */
+static uint64_t delay_of(const struct master *m)
+{
+    return m->serving && !m->addresses.handed_over ? m->serving->config->drain_delay_ns : 0;
+}
+
+static void drain_serving(struct master *m)
+{
+    log_error(LOG_INFO, "stopping: no new connections, the present ones finish");
+    m->drain_ns = 0;
+    if (m->serving && m->serving->state != GENERATION_DRAINING)
+        server_generation_drain(m->serving, &m->addresses);
+}
+
 /* Has every generation end: with what it has begun, or without. */
 static void begin_stop(struct master *m, bool drain)
 {
-    if (!m->stopping && drain)
-        log_error(LOG_INFO, "stopping: no new connections, the present ones finish");
     drain = drain && !m->stopping;
+    uint64_t delay_ns = drain ? delay_of(m) : 0;
+    m->drain_ns = delay_ns > 0 ? os_clock_now_ns() + delay_ns : 0;
+    if (delay_ns > 0)
+        log_error(LOG_INFO, "stopping in %g s: until then, connections are taken as before",
+                  (double)delay_ns / OS_CLOCK_SECOND);
     m->stopping = true;
     m->reload_again = false;
     m->starting = NULL;
@@ -280,9 +297,11 @@ static void begin_stop(struct master *m, bool drain)
     for (struct server_generation *g = m->generations; g; g = g->next) {
         if (!drain)
             server_generation_end(g, &m->addresses);
-        else if (g->state != GENERATION_DRAINING)
+        else if (g != m->serving && g->state != GENERATION_DRAINING)
             server_generation_drain(g, &m->addresses);
     }
+    if (drain && delay_ns == 0)
+        drain_serving(m);
 }
 
 /* The binary is replaced by what its file holds now. */
@@ -333,9 +352,7 @@ static void reap(struct master *m)
         if (server_page_reap(&m->page, pid, status))
             continue;
         server_stats_reaped(&m->stats, pid, status);
-        struct server_generation *g = m->generations;
-        while (g && !server_generation_reap(g, pid, status))
-            g = g->next;
+        server_generations_reap(m->generations, pid, status);
     }
 }
 
@@ -374,20 +391,13 @@ static void read_signals(struct master *m)
 
 /* ---- the loop ---- */
 
-enum { ENDS_MAX = 1 + 2 * GENERATIONS_MAX + SERVER_CONTACT_POLL };
+enum { ENDS_MAX = 1 + SERVER_GENERATIONS_POLL + SERVER_CONTACT_POLL };
 
 /* What the loop waits for. */
 static size_t collect(const struct master *m, struct pollfd *ends, size_t *ret_contact_ends)
 {
-    size_t count = 0;
-    ends[count++] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
-    for (const struct server_generation *g = m->generations; g; g = g->next) {
-        if (g->ready_pipe[0] >= 0)
-            ends[count++] = (struct pollfd){ .fd = g->ready_pipe[0], .events = POLLIN };
-        if (g->dispatch)
-            ends[count++] =
-                (struct pollfd){ .fd = server_dispatch_fd(g->dispatch), .events = POLLIN };
-    }
+    ends[0] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
+    size_t count = 1 + server_generations_poll(m->generations, ends + 1);
     *ret_contact_ends = server_contact_poll(&m->contact, ends + count);
     return count;
 }
@@ -396,12 +406,7 @@ static void act_on(struct master *m, int fd)
 {
     if (fd == m->signal_fd)
         read_signals(m);
-    for (struct server_generation *g = m->generations; g; g = g->next) {
-        if (fd == g->ready_pipe[0])
-            server_generation_read(g);
-        if (g->dispatch && fd == server_dispatch_fd(g->dispatch))
-            server_dispatch_act(g->dispatch);
-    }
+    server_generations_act(m->generations, fd);
 }
 
 static int wait_ms(struct master *m)
@@ -410,39 +415,21 @@ static int wait_ms(struct master *m)
     due = server_stats_tick(&m->stats, &m->addresses, due);
     due = server_page_tick(&m->page, &m->host, due);
     due = server_pidfile_tick(&m->pidfiles, due);
-    for (const struct server_generation *g = m->generations; g; g = g->next) {
-        uint64_t its = server_generation_due_ns(g);
-        due = its < due ? its : due;
-    }
+    due = m->drain_ns > 0 && m->drain_ns < due ? m->drain_ns : due;
+    uint64_t its = server_generations_due_ns(m->generations);
+    due = its < due ? its : due;
     return os_clock_wait_ms(due);
-}
-
-/* Frees generations whose last worker is gone. */
-static void bury(struct master *m)
-{
-    struct server_generation **link = &m->generations;
-    while (*link) {
-        struct server_generation *g = *link;
-        if (g->state != GENERATION_DRAINING || !server_generation_is_gone(g)) {
-            link = &g->next;
-            continue;
-        }
-        *link = g->next;
-        m->generation_count--;
-        if (m->serving == g)
-            m->serving = NULL;
-        server_generation_free(g, &m->addresses);
-    }
 }
 
 static void supervise(struct master *m)
 {
     while (m->generations) {
         struct pollfd ends[ENDS_MAX];
-        for (struct server_generation *g = m->generations; g; g = g->next)
-            server_generation_tick(g, &m->addresses, &m->host);
+        server_generations_tick(m->generations, &m->addresses, &m->host);
         follow_starting(m);
-        bury(m);
+        if (m->drain_ns > 0 && os_clock_now_ns() >= m->drain_ns)
+            drain_serving(m);
+        server_generations_bury(&m->generations, &m->serving, &m->addresses);
         if (!m->generations)
             break;
         size_t asking, count = collect(m, ends, &asking);

@@ -29,6 +29,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.load import Load
 from tests.e2e.running import STATISTICS, TOP, WEIR, Process, Server, start
 from tests.e2e.statistics import SETTLED_S, Numbers, read, weir_stats
 from tests.e2e.test_reload import reload, write
@@ -303,6 +304,25 @@ def test_health_turns_as_soon_as_a_drain_begins(server: ServerFactory) -> None:
     assert running.wait() == 0
     with pytest.raises(ConnectionRefusedError):
         get(page, "/healthz")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_nobody_is_refused_while_others_are_told_that_it_will_stop(
+    server: ServerFactory, keep: bool
+) -> None:
+    running = server(*ON, "--drain-delay", "700ms")
+    page = page_of(running)
+    with Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=keep) as load:
+        load.wait_for(20)
+        began = time.monotonic()
+        running.signal(signal.SIGTERM)
+        wait_until(lambda: get(page, "/healthz").status == 503)
+        assert get(page, "/healthz").body == b"stopping\n"
+        load.wait_for(20)
+        assert load.count().failed == load.count().parted == 0
+        assert "no new connections" not in running.messages()
+    assert running.wait() == 0
+    assert time.monotonic() - began >= 0.7
 
 
 def test_it_answers_while_the_workers_hang(server: ServerFactory) -> None:

@@ -119,6 +119,18 @@ def test_new_connections_are_refused_while_it_stops(server: ServerFactory, site:
     assert running.wait() == 0
 
 
+def test_a_second_signal_does_not_wait_for_the_delay(server: ServerFactory) -> None:
+    running = server("--drain-delay", "60s")
+    with connect(running.address) as kept:
+        kept.get("/hello.txt")
+        running.signal(signal.SIGTERM)
+        wait_until_stopping(running)
+        answer = kept.get("/hello.txt")
+        assert (answer.status, answer.closes) == (200, False)
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+
+
 def test_a_second_signal_ends_it_at_once(server: ServerFactory, site: Path) -> None:
     running = server()
     download = begin_download(running, site)
