@@ -145,6 +145,7 @@ static void add_usage(struct json_list *list, const struct view_usage *usage)
     json_list_add_number(&object, "processes", usage->processes);
     json_list_add_seconds(&object, "cpu_user_seconds", usage->user_ns);
     json_list_add_seconds(&object, "cpu_system_seconds", usage->system_ns);
+    json_list_add_number(&object, "cpus", usage->cpus);
     json_list_add_number(&object, "resident_bytes", usage->resident_bytes);
     json_list_add_number(&object, "descriptors", usage->files);
     json_list_add_number(&object, "descriptors_fullest", usage->files_most);

@@ -4,14 +4,18 @@ system that cannot be written, system calls that it may not make."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import TOP, WEIR, start
+from tests.e2e.test_page import page_of
 from tests.e2e.wire import connect
 
 THREADS = re.compile(r"^model (\w+).* x (\d+) thread", re.M)
@@ -86,6 +90,15 @@ def test_the_least_quota_on_the_way_to_the_root_counts(server: ServerFactory) ->
 
 
 @needs_mounts
+@needs_two_cpus
+@one_model
+def test_the_quota_is_told(server: ServerFactory) -> None:
+    running = server("--stats-listen", "127.0.0.1:0", wrapper=groups(root="100000 100000"))
+    with connect(page_of(running)) as page:
+        assert b"\nweir_cpus 1\n" in page.get("/metrics", "localhost").body
+
+
+@needs_mounts
 @pytest.mark.parametrize("size", ["64k", "1m"])
 def test_a_little_shared_memory_is_enough(server: ServerFactory, size: str) -> None:
     """Numbers that find no room in it are missing, and told to be; nobody is turned away."""
@@ -108,6 +121,93 @@ def test_without_shared_memory_it_serves_and_counts(server: ServerFactory, optio
     )
     with connect(running.address) as connection:
         connection.get("/hello.txt")
-    (port,) = re.findall(r"^statistics: http://127\.0\.0\.1:(\d+)/", running.messages(), re.M)
-    with connect(("127.0.0.1", int(port))) as page:
+    with connect(page_of(running)) as page:
         assert b'weir_answers_total{status="200"} 1' in page.get("/metrics", "localhost").body
+
+
+# ---- the image ----
+
+CONTAINER = TOP / "packaging/container"
+IMAGE = """
+mount --bind {image} {image}
+mount -t proc none {image}/proc
+mount -t tmpfs -o mode=755 none {image}/dev
+mkdir {image}/dev/shm
+mount -t tmpfs -o size=64m,mode=1777 none {image}/dev/shm
+mount -t tmpfs -o size=1m,mode=1777 none {image}/tmp
+mount --bind {site} {image}/srv/www
+mount -o remount,bind,ro {image}
+"""
+
+# Has a shell be process 1, waits for it, and keeps nothing open that others wait to see closed.
+LET_GO = """sh -c "$0" sh "$@" &
+for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done; wait $!"""
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+
+
+def instructions() -> dict[str, str]:
+    """Those of the image itself, the last stage of its recipe."""
+    text = (CONTAINER / "Containerfile").read_text().replace("\\\n", " ")
+    lines = re.findall(r"^([A-Z]+) +(.*)$", text.rpartition("\nFROM ")[2], re.M)
+    return dict(lines)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """What the image holds, and the folders that a runtime makes in it."""
+    folder = tmp_path / "image"
+    subprocess.run([CONTAINER / "collect", WEIR, folder], check=True)
+    for name in ("proc", "dev"):
+        (folder / name).mkdir()
+    return folder
+
+
+@needs_mounts
+@needs_root
+def test_what_the_image_holds_is_enough(image: Path, site: Path, tmp_path: Path) -> None:
+    """To serve as process 1, of a user without rights, on a file system that is not written."""
+    said = instructions()
+    enter = ("chroot", f"--userspec={said['USER']}", str(image))
+    running = start(
+        ["/srv/www", "--listen", "127.0.0.1:0", "--stats-listen", "127.0.0.1:0"],
+        tmp_path / "stderr",
+        wrapper=(
+            *("unshare", "--mount", "--pid", "bash", "-c", LET_GO),
+            f'set -e; {IMAGE.format(image=image, site=site)} exec setpriv --no-new-privs "$@"',
+            *enter,
+        ),
+        environment={"RUNTIME_DIRECTORY": ""},
+        weir=Path(json.loads(said["ENTRYPOINT"])[0]),
+    )
+    (weir,) = running.master.children()
+    try:
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt").status == 200
+        assert "warning" not in running.messages()
+        with connect(page_of(running)) as page:
+            assert page.get("/healthz", "localhost").status == 200
+        inside = ["nsenter", f"--target={weir.pid}", "--mount", "--pid", *enter]
+        healthy = json.loads(said["HEALTHCHECK"].removeprefix("CMD "))
+        for command in (healthy, [healthy[0], "reload"]):
+            subprocess.run([*inside, *command], check=True, capture_output=True)
+    finally:
+        os.kill(weir.pid, signal.Signals[said["STOPSIGNAL"]])
+        status = running.wait()
+    assert status == 0
+
+
+def test_what_the_image_starts_is_right(site: Path) -> None:
+    words = json.loads(instructions()["CMD"])
+    assert words[0] == "serve"
+    words[1:2] = [str(site)]
+    done = subprocess.run([WEIR, "check", *words[1:]], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_image_is_built_with_what_the_build_needs() -> None:
+    """As scripts/bootstrap lists it, but for make, which the image does without."""
+    bootstrap = (TOP / "scripts/bootstrap").read_text().partition('if [ "$group" != run ]')[0]
+    needed = set(re.findall(r"^need \".*\" (\S+)$", bootstrap, re.M)) - {"make"}
+    text = (CONTAINER / "Containerfile").read_text()
+    assert needed <= set(text.split())

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""The manifests: Kubernetes would accept them, they agree with each other and with weir, and what
+they describe is rolled out under load without a failed request."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families as read_prometheus
+
+from tests.e2e.kubernetes import (
+    FASTER,
+    FOLDER,
+    SECRET,
+    Manifest,
+    Pod,
+    Probe,
+    container,
+    deployed,
+    explained,
+    lay_out,
+    manifests,
+    pod_spec,
+    seconds,
+    the,
+)
+from tests.e2e.load import Load
+from tests.e2e.wire import connect
+
+VERSIONS = ("1.30", "1.37")  # the oldest and the newest that they are for
+MONITORING = FOLDER / "monitoring"
+OPERATOR = "monitoring.coreos.com/v1"
+
+
+def name_of(manifest: Manifest) -> str:
+    return f"{manifest['kind']}-{manifest['metadata']['name']}"
+
+
+def scrape(pod: Pod) -> str:
+    token = base64.b64encode(f"{SECRET['username']}:{SECRET['password']}".encode()).decode()
+    (endpoint,) = the("PodMonitor", MONITORING)["spec"]["podMetricsEndpoints"]
+    with connect(("127.0.0.1", pod.ports[endpoint["port"]])) as connection:
+        answer = connection.get(endpoint["path"], "10.1.2.3", f"Authorization: Basic {token}")
+    assert answer.status == 200
+    return answer.body.decode()
+
+
+# ---- what they say ----
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("manifest", manifests(), ids=name_of)
+def test_kubernetes_accepts_them(manifest: Manifest, version: str) -> None:
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_a_misspelt_member_would_be_found() -> None:
+    manifest = the("Deployment")
+    manifest["spec"]["template"]["spec"]["terminationGracePeriod"] = 45
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
+
+
+@pytest.mark.parametrize("folder", [FOLDER, MONITORING], ids=lambda folder: folder.name)
+def test_every_file_is_named_in_its_kustomization(folder: Path) -> None:
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    named = set(kustomization["resources"])
+    for generated in kustomization.get("configMapGenerator", []):
+        named.update(generated["files"])
+    there = {each.name for each in folder.iterdir() if each.is_file()}
+    assert there == named | {"kustomization.yaml"}
+
+
+def test_they_select_the_same_pods() -> None:
+    labels = the("Deployment")["spec"]["template"]["metadata"]["labels"]
+    spread = pod_spec()["topologySpreadConstraints"]
+    assert the("Deployment")["spec"]["selector"]["matchLabels"] == labels
+    assert the("Service")["spec"]["selector"] == labels
+    assert the("PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == labels
+    assert the("PodMonitor", MONITORING)["spec"]["selector"]["matchLabels"] == labels
+    assert all(each["labelSelector"]["matchLabels"] == labels for each in spread)
+    target = the("HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
+    assert target == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": the("Deployment")["metadata"]["name"],
+    }
+
+
+def test_volumes_ports_and_secrets_have_the_names_by_which_they_are_used() -> None:
+    volumes = {each["name"]: each for each in pod_spec()["volumes"]}
+    assert {each["name"] for each in container()["volumeMounts"]} == set(volumes)
+    assert volumes["conf"]["configMap"]["name"] == the("ConfigMap")["metadata"]["name"]
+    ports = {each["name"] for each in container()["ports"]}
+    probed = {Probe.of(kind).port for kind in ("startupProbe", "readinessProbe", "livenessProbe")}
+    assert {each["targetPort"] for each in the("Service")["spec"]["ports"]} <= ports
+    (endpoint,) = the("PodMonitor", MONITORING)["spec"]["podMetricsEndpoints"]
+    assert probed | {endpoint["port"]} == {"stats"}
+    secret = container()["env"][0]["valueFrom"]["secretKeyRef"]
+    for each in endpoint["basicAuth"].values():
+        assert each["name"] == secret["name"]
+    # As the command at the head of the kustomization makes it.
+    head = (FOLDER / "kustomization.yaml").read_text()
+    keys = {secret["key"], *(each["key"] for each in endpoint["basicAuth"].values())}
+    assert set(re.findall(r"--from-literal=(\w+)=", head)) == keys
+    assert f"create secret generic {secret['name']} " in head
+
+
+def test_the_pod_is_confined() -> None:
+    for_all, for_one = pod_spec()["securityContext"], container()["securityContext"]
+    assert for_all["runAsNonRoot"]
+    assert for_all["runAsUser"] >= 1024
+    assert for_all["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert for_one == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod_spec()["automountServiceAccountToken"] is False
+    assert pod_spec()["enableServiceLinks"] is False
+
+
+# ---- whether they agree with weir ----
+
+
+def test_the_configuration_is_good_and_its_ports_are_the_containers(tmp_path: Path) -> None:
+    said = explained(lay_out(tmp_path))
+    ports = {each["name"]: each["containerPort"] for each in container()["ports"]}
+    assert said["listen"] == f"*:{ports['http']}"
+    assert said["stats-listen"] == f"*:{ports['stats']}"
+
+
+def test_the_grace_period_holds_what_weir_takes_to_stop(tmp_path: Path) -> None:
+    said = explained(lay_out(tmp_path))
+    takes = sum(seconds(said[name]) for name in ("drain-delay", "drain-timeout", "kill-timeout"))
+    assert takes < pod_spec()["terminationGracePeriodSeconds"] <= takes + 10
+
+
+def test_readiness_has_failed_before_connections_are_refused(tmp_path: Path) -> None:
+    probe = container()["readinessProbe"]
+    noticed = (probe["periodSeconds"] + probe["timeoutSeconds"]) * probe["failureThreshold"]
+    # And the news of it has to reach every balancer.
+    assert noticed + 3 < seconds(explained(lay_out(tmp_path))["drain-delay"])
+
+
+def test_whole_cpus_are_asked_for_and_the_cache_fits(tmp_path: Path) -> None:
+    resources = container()["resources"]
+    assert resources["requests"] == resources["limits"]
+    assert resources["limits"]["cpu"].isdigit()
+    cache = explained(lay_out(tmp_path))["cache-size"]
+    assert cache.endswith("M")
+    assert resources["limits"]["memory"].endswith("Mi")
+    assert 2 * int(cache[:-1]) <= int(resources["limits"]["memory"][:-2])
+
+
+def test_pods_that_are_left_can_carry_those_that_are_gone() -> None:
+    spec = the("HorizontalPodAutoscaler")["spec"]
+    (metric,) = spec["metrics"]
+    target = metric["resource"]["target"]["averageUtilization"] / 100
+    least = spec["minReplicas"]
+    gone = the("PodDisruptionBudget")["spec"]["maxUnavailable"]
+    assert target * least / (least - gone) <= 0.9
+
+
+# ---- a roll-out ----
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_roll_out_under_load_fails_no_request(tmp_path: Path, keep: bool) -> None:
+    strategy = the("Deployment")["spec"]["strategy"]["rollingUpdate"]
+    assert strategy == {"maxUnavailable": 0, "maxSurge": 1}
+    body = b"<!doctype html><title>pods</title>\n"
+    with deployed(tmp_path, the("HorizontalPodAutoscaler")["spec"]["minReplicas"]) as (
+        service,
+        cluster,
+    ):
+        old = list(service.pods)
+        with Load(service.address, "/", body, clients=6, keep=keep) as load:
+            load.wait_for(100)
+            for pod in old:
+                cluster.add()
+                load.wait_for(20)
+                assert pod.stop() == 0
+                service.pods.remove(pod)
+            load.wait_for(100)
+            count = load.stop()
+        assert count.failed == 0, count
+        assert service.unserved == 0
+        # A request that crosses the end of its connection is sent again: at most once for each.
+        assert count.parted <= len(load.clients) * len(old)
+        delay_s = seconds(explained(tmp_path / "etc/weir/weir.conf")["drain-delay"]) / FASTER
+        for pod in old:
+            assert 0 < pod.unready_since - pod.began_stopping < delay_s
+            assert "stopping in" in pod.server.messages()
+        assert [pod.liveness_failed for pod in cluster.all] == [0] * len(cluster.all)
+        assert set(service.sent_to) >= {pod.name for pod in service.pods}
+
+
+# ---- Prometheus ----
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = the("PrometheusRule", MONITORING)["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_the_rules_name_metrics_and_labels_that_there_are(tmp_path: Path) -> None:
+    used: dict[str, set[str]] = {}
+    for rule in rules():
+        for name, labels in re.findall(r"(?<!:)\b(weir_\w+)\b(?!:)(?:{([^}]*)})?", rule["expr"]):
+            used.setdefault(name, set()).update(re.findall(r"(\w+)\s*=", labels))
+    assert len(used) >= 10
+    with deployed(tmp_path, 1) as (service, _):
+        (pod,) = service.pods
+        there: dict[str, set[str]] = {}
+        text = scrape(pod)
+        # Said once something has been given up: what it would take to see it is in test_stats.
+        text += 'weir_cache_hit_ratio{size="1"} 1\n'
+        for family in read_prometheus(text):
+            for sample in family.samples:
+                there.setdefault(sample.name, set()).update(sample.labels)
+    assert {name: labels - there.get(name, set()) for name, labels in used.items()} == {
+        name: set() for name in used
+    }
+    assert set(used) <= set(there)
+
+
+def test_the_rules_that_alerts_use_are_recorded() -> None:
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
+    for rule in rules():
+        assert set(re.findall(r"\w+:\w+:\w+", rule["expr"])) <= recorded
+        if "alert" in rule:
+            assert rule["annotations"]["summary"]
+            assert rule["labels"]["severity"] in ("info", "warning", "critical")
+
+
+def test_the_operators_resources_are_of_its_version() -> None:
+    assert {each["apiVersion"] for each in manifests(MONITORING)} == {OPERATOR}
+
+
+def test_only_prometheus_needs_the_password(tmp_path: Path) -> None:
+    with deployed(tmp_path, 1) as (service, _):
+        (pod,) = service.pods
+        with connect(("127.0.0.1", pod.ports["stats"])) as connection:
+            assert connection.get("/healthz", "10.1.2.3").status == 200
+            assert connection.get("/metrics", "10.1.2.3").status == 401
+        assert "weir_up 1\n" in scrape(pod)
