@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a cache costs that several threads share, and how often it has what it is asked
+ * for. A trace, that is the numbers of the objects that are asked for, is replayed: the
+ * first `WARM` requests by one thread, untimed; the rest `PASSES` times by `WORKERS` threads,
+ * of which each takes every so-many-th. With one worker and one pass the count of hits is
+ * a matter of the policy alone, and weir-lab holds its simulation against it.
+ *
+ * weir-lab runs it and reads the one line of JSON that it prints.
+ *
+ *   cache CONTESTANT TRACE WARM CAPACITY WORKERS PASSES
+ *
+ * TRACE is a file of 32-bit numbers as the machine writes them.
+ */
+#include "cache.h"
+
+#include "base/check.h"
+#include "base/histogram.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SAMPLE =
+        31, /* one operation of so many is timed by itself; a prime, so that no pattern hides */
+    BITS = 7,
+    CLOCK_LOOKS = 1001,
+    CAPACITY_MIN = 8 /* in less, weir lets no entry in: each may have an eighth */
+};
+
+#define SLOWEST_NS UINT64_C(10000000000)
+
+static const struct contestant *const contestants[] = {
+    &contestant_sieve,  &contestant_lru,       &contestant_rwlock,
+    &contestant_stamps, &contestant_semaphore,
+};
+
+struct trace {
+    const uint32_t *objects;
+    size_t length, warm;
+    char (*names)[NAME_BYTES];
+    size_t name_length;
+};
+
+struct worker {
+    _Alignas(CACHE_LINE) const struct trace *trace;
+    const struct contestant *contestant;
+    void *cache;
+    pthread_barrier_t *start;
+    unsigned number, workers, passes;
+    uint64_t clock_ns;
+    uint64_t hits, began_ns, ended_ns, cpu_ns;
+    uint64_t *times;
+};
+
+uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL)
+        fail("malloc");
+    return memory;
+}
+
+void bring_in(char name_out[NAME_BYTES], char body_out[BODY_BYTES], struct span name)
+{
+    static const char content[BODY_BYTES] = { 1 };
+    memcpy(name_out, name.at, name.len);
+    memcpy(body_out, content, sizeof(content));
+}
+
+void look_at(const char body[BODY_BYTES])
+{
+    (void)*(const volatile char *)body;
+}
+
+/* ---- the trace ---- */
+
+static struct trace open_trace(const char *path, size_t warm)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat facts;
+    if (fd < 0 || fstat(fd, &facts) != 0)
+        fail(path);
+    struct trace trace = { .length = (size_t)facts.st_size / sizeof(uint32_t), .warm = warm };
+    if (warm >= trace.length) {
+        fprintf(stderr, "%s: no request is left after the first %zu\n", path, warm);
+        exit(2);
+    }
+    trace.objects = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    if (trace.objects == MAP_FAILED)
+        fail(path);
+    close(fd);
+    uint32_t last = 0;
+    for (size_t i = 0; i < trace.length; i++)
+        last = trace.objects[i] > last ? trace.objects[i] : last;
+    trace.names = allocate(((size_t)last + 1) * NAME_BYTES);
+    for (size_t i = 0; i <= last; i++)
+        trace.name_length = (size_t)snprintf(trace.names[i], NAME_BYTES, "/%08zx.html", i);
+    return trace;
+}
+
+static bool ask(const struct worker *worker, size_t at)
+{
+    const struct trace *trace = worker->trace;
+    const struct span name = { trace->names[trace->objects[at]], trace->name_length };
+    return worker->contestant->ask(worker->cache, worker->number, name);
+}
+
+/* ---- replaying ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the clock adds to what it times. */
+static uint64_t cost_of_clock(void)
+{
+    static uint64_t looks[CLOCK_LOOKS];
+    for (size_t i = 0; i < CLOCK_LOOKS; i++) {
+        const uint64_t before_ns = now_ns();
+        looks[i] = now_ns() - before_ns;
+    }
+    qsort(looks, CLOCK_LOOKS, sizeof(looks[0]), compare);
+    return looks[CLOCK_LOOKS / 2];
+}
+
+static void keep_time(struct worker *worker, uint64_t took_ns)
+{
+    took_ns = took_ns > worker->clock_ns ? took_ns - worker->clock_ns : 0;
+    took_ns = took_ns < SLOWEST_NS ? took_ns : SLOWEST_NS;
+    worker->times[histogram_index(took_ns, BITS)]++;
+}
+
+static void replay(struct worker *worker)
+{
+    unsigned until_timed = SAMPLE;
+    for (unsigned pass = 0; pass < worker->passes; pass++) {
+        size_t at = worker->trace->warm + worker->number;
+        for (; at < worker->trace->length; at += worker->workers) {
+            if (--until_timed > 0) {
+                worker->hits += ask(worker, at);
+                continue;
+            }
+            until_timed = SAMPLE;
+            const uint64_t before_ns = now_ns();
+            worker->hits += ask(worker, at);
+            keep_time(worker, now_ns() - before_ns);
+        }
+    }
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    /* Whoever waits for the others must hold up nothing: enter after the start. */
+    pthread_barrier_wait(worker->start);
+    worker->began_ns = now_ns();
+    const uint64_t before_ns = cpu_ns();
+    worker->contestant->enter(worker->cache, worker->number);
+    replay(worker);
+    worker->contestant->leave(worker->cache, worker->number);
+    worker->cpu_ns = cpu_ns() - before_ns;
+    worker->ended_ns = now_ns();
+    return NULL;
+}
+
+static uint64_t warm_up(const struct worker *worker)
+{
+    uint64_t hits = 0;
+    worker->contestant->enter(worker->cache, worker->number);
+    for (size_t i = 0; i < worker->trace->warm; i++)
+        hits += ask(worker, i);
+    worker->contestant->leave(worker->cache, worker->number);
+    return hits;
+}
+
+static void run(struct worker *workers, unsigned count)
+{
+    pthread_barrier_t start;
+    pthread_t threads[WORKERS_MAX];
+    if (pthread_barrier_init(&start, NULL, count) != 0)
+        fail("pthread_barrier_init");
+    for (unsigned i = 0; i < count; i++) {
+        workers[i].start = &start;
+        const int error = pthread_create(&threads[i], NULL, work, &workers[i]);
+        if (error != 0) {
+            errno = error;
+            fail("pthread_create");
+        }
+    }
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&start);
+}
+
+/* ---- the result ---- */
+
+static void print_times(const struct worker *workers, unsigned count)
+{
+    static const struct {
+        const char *name;
+        double part;
+    } quantiles[] = {
+        { "p50_ns", 0.5 }, { "p90_ns", 0.9 }, { "p99_ns", 0.99 }, { "p999_ns", 0.999 }
+    };
+    const size_t buckets = histogram_buckets(SLOWEST_NS, BITS);
+    uint64_t *all = calloc(buckets, sizeof(*all));
+    CHECK(all != NULL);
+    for (unsigned i = 0; i < count; i++)
+        for (size_t bucket = 0; bucket < buckets; bucket++)
+            all[bucket] += workers[i].times[bucket];
+    const uint64_t total = histogram_total(all, buckets);
+    printf(",\"timed\":%llu", (unsigned long long)total);
+    for (size_t i = 0; total > 0 && i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+        const size_t at = histogram_quantile(all, buckets, total, quantiles[i].part);
+        printf(",\"%s\":%llu", quantiles[i].name, (unsigned long long)histogram_middle(at, BITS));
+    }
+    free(all);
+}
+
+static void print(const struct worker *workers, unsigned count, size_t capacity, uint64_t warm_hits)
+{
+    const struct worker *first = &workers[0];
+    const struct trace *trace = first->trace;
+    uint64_t hits = 0, cpu = 0, began_ns = UINT64_MAX, ended_ns = 0;
+    for (unsigned i = 0; i < count; i++) {
+        hits += workers[i].hits;
+        cpu += workers[i].cpu_ns;
+        began_ns = workers[i].began_ns < began_ns ? workers[i].began_ns : began_ns;
+        ended_ns = workers[i].ended_ns > ended_ns ? workers[i].ended_ns : ended_ns;
+    }
+    printf("{\"contestant\":\"%s\",\"capacity\":%zu,\"workers\":%u,\"requests\":%zu,\"hits\":%llu,"
+           "\"warm_requests\":%zu,\"warm_hits\":%llu,\"refused\":%llu,\"ns\":%llu,\"cpu_ns\":%llu",
+           first->contestant->name, capacity, count, (trace->length - trace->warm) * first->passes,
+           (unsigned long long)hits, trace->warm, (unsigned long long)warm_hits,
+           (unsigned long long)first->contestant->refused(first->cache),
+           (unsigned long long)(ended_ns - began_ns), (unsigned long long)cpu);
+    print_times(workers, count);
+    puts("}");
+}
+
+static int usage(void)
+{
+    fprintf(stderr,
+            "usage: cache sieve|lru|rwlock|stamps|semaphore TRACE WARM CAPACITY WORKERS PASSES\n"
+            "CAPACITY is %d at least, WORKERS %d at most.\n",
+            CAPACITY_MIN, WORKERS_MAX);
+    return 2;
+}
+
+static void prepare(struct worker *workers, unsigned count, struct worker all)
+{
+    all.workers = count;
+    all.clock_ns = cost_of_clock();
+    for (unsigned i = 0; i < count; i++) {
+        workers[i] = all;
+        workers[i].number = i;
+        workers[i].times = calloc(histogram_buckets(SLOWEST_NS, BITS), sizeof(uint64_t));
+        CHECK(workers[i].times != NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 7)
+        return usage();
+    const struct contestant *contestant = NULL;
+    for (size_t i = 0; i < sizeof(contestants) / sizeof(contestants[0]); i++)
+        if (strcmp(argv[1], contestants[i]->name) == 0)
+            contestant = contestants[i];
+    const size_t warm = strtoull(argv[3], NULL, 10), capacity = strtoull(argv[4], NULL, 10);
+    const unsigned count = (unsigned)strtoul(argv[5], NULL, 10);
+    const unsigned passes = (unsigned)strtoul(argv[6], NULL, 10);
+    if (contestant == NULL || capacity < CAPACITY_MIN || count == 0 || count > WORKERS_MAX ||
+        passes == 0)
+        return usage();
+
+    struct trace trace = open_trace(argv[2], warm);
+    void *cache = contestant->make(capacity, count);
+    static struct worker workers[WORKERS_MAX];
+    prepare(workers, count,
+            (struct worker){
+                .trace = &trace, .contestant = contestant, .cache = cache, .passes = passes });
+    const uint64_t warm_hits = warm_up(&workers[0]);
+    run(workers, count);
+    print(workers, count, capacity, warm_hits);
+    contestant->end(cache);
+    for (unsigned i = 0; i < count; i++)
+        free(workers[i].times);
+    munmap((void *)(uintptr_t)trace.objects, trace.length * sizeof(uint32_t));
+    free(trace.names);
+    return 0;
+}
