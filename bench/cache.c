@@ -37,6 +37,8 @@ enum {
     CAPACITY_MIN = 8 /* in less, weir lets no entry in: each may have an eighth */
 };
 
+enum { MISSES, HITS, KINDS };
+
 #define SLOWEST_NS UINT64_C(10000000000)
 
 static const struct contestant *const contestants[] = {
@@ -59,7 +61,7 @@ struct worker {
     unsigned number, workers, passes;
     uint64_t clock_ns;
     uint64_t hits, began_ns, ended_ns, cpu_ns;
-    uint64_t *times;
+    uint64_t *times[KINDS];
 };
 
 uint64_t now_ns(void)
@@ -155,11 +157,11 @@ static uint64_t cost_of_clock(void)
     return looks[CLOCK_LOOKS / 2];
 }
 
-static void keep_time(struct worker *worker, uint64_t took_ns)
+static void keep_time(struct worker *worker, bool hit, uint64_t took_ns)
 {
     took_ns = took_ns > worker->clock_ns ? took_ns - worker->clock_ns : 0;
     took_ns = took_ns < SLOWEST_NS ? took_ns : SLOWEST_NS;
-    worker->times[histogram_index(took_ns, BITS)]++;
+    worker->times[hit ? HITS : MISSES][histogram_index(took_ns, BITS)]++;
 }
 
 static void replay(struct worker *worker)
@@ -174,8 +176,9 @@ static void replay(struct worker *worker)
             }
             until_timed = SAMPLE;
             const uint64_t before_ns = now_ns();
-            worker->hits += ask(worker, at);
-            keep_time(worker, now_ns() - before_ns);
+            const bool hit = ask(worker, at);
+            keep_time(worker, hit, now_ns() - before_ns);
+            worker->hits += hit;
         }
     }
 }
@@ -226,26 +229,49 @@ static void run(struct worker *workers, unsigned count)
 
 /* ---- the result ---- */
 
-static void print_times(const struct worker *workers, unsigned count)
+/* How many were timed, and where they are. A member's name begins with `prefix`. */
+static void print_quantiles(const char *prefix, const uint64_t *counts, size_t buckets)
 {
     static const struct {
         const char *name;
         double part;
-    } quantiles[] = {
-        { "p50_ns", 0.5 }, { "p90_ns", 0.9 }, { "p99_ns", 0.99 }, { "p999_ns", 0.999 }
-    };
-    const size_t buckets = histogram_buckets(SLOWEST_NS, BITS);
-    uint64_t *all = calloc(buckets, sizeof(*all));
-    CHECK(all != NULL);
-    for (unsigned i = 0; i < count; i++)
-        for (size_t bucket = 0; bucket < buckets; bucket++)
-            all[bucket] += workers[i].times[bucket];
-    const uint64_t total = histogram_total(all, buckets);
-    printf(",\"timed\":%llu", (unsigned long long)total);
+    } quantiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p999", 0.999 } };
+    const uint64_t total = histogram_total(counts, buckets);
+    printf(",\"%stimed\":%llu", prefix, (unsigned long long)total);
     for (size_t i = 0; total > 0 && i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
-        const size_t at = histogram_quantile(all, buckets, total, quantiles[i].part);
-        printf(",\"%s\":%llu", quantiles[i].name, (unsigned long long)histogram_middle(at, BITS));
+        const size_t at = histogram_quantile(counts, buckets, total, quantiles[i].part);
+        printf(",\"%s%s_ns\":%llu", prefix, quantiles[i].name,
+               (unsigned long long)histogram_middle(at, BITS));
     }
+}
+
+static void add_up(uint64_t *sum, const uint64_t *counts, size_t buckets)
+{
+    for (size_t i = 0; i < buckets; i++)
+        sum[i] += counts[i];
+}
+
+static uint64_t *new_histogram(void)
+{
+    uint64_t *counts = calloc(histogram_buckets(SLOWEST_NS, BITS), sizeof(*counts));
+    CHECK(counts != NULL);
+    return counts;
+}
+
+static void print_times(const struct worker *workers, unsigned count)
+{
+    static const char *const prefixes[KINDS] = { [MISSES] = "miss_", [HITS] = "hit_" };
+    const size_t buckets = histogram_buckets(SLOWEST_NS, BITS);
+    uint64_t *all = new_histogram();
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        uint64_t *sum = new_histogram();
+        for (unsigned i = 0; i < count; i++)
+            add_up(sum, workers[i].times[kind], buckets);
+        print_quantiles(prefixes[kind], sum, buckets);
+        add_up(all, sum, buckets);
+        free(sum);
+    }
+    print_quantiles("", all, buckets);
     free(all);
 }
 
@@ -286,8 +312,8 @@ static void prepare(struct worker *workers, unsigned count, struct worker all)
     for (unsigned i = 0; i < count; i++) {
         workers[i] = all;
         workers[i].number = i;
-        workers[i].times = calloc(histogram_buckets(SLOWEST_NS, BITS), sizeof(uint64_t));
-        CHECK(workers[i].times != NULL);
+        for (unsigned kind = 0; kind < KINDS; kind++)
+            workers[i].times[kind] = new_histogram();
     }
 }
 
@@ -317,7 +343,8 @@ int main(int argc, char **argv)
     print(workers, count, capacity, warm_hits);
     contestant->end(cache);
     for (unsigned i = 0; i < count; i++)
-        free(workers[i].times);
+        for (unsigned kind = 0; kind < KINDS; kind++)
+            free(workers[i].times[kind]);
     munmap((void *)(uintptr_t)trace.objects, trace.length * sizeof(uint32_t));
     free(trace.names);
     return 0;

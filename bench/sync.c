@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +35,7 @@ enum { WORKERS_MAX = 64, CACHE_LINE = 64 };
 
 struct block {
     _Alignas(CACHE_LINE) _Atomic uint64_t count;
-    uint64_t began_ns, ended_ns;
+    uint64_t began_ns, ended_ns, cpu_ns;
 };
 
 /* What all workers see. */
@@ -104,10 +106,10 @@ static const struct {
 
 static void (*chosen)(const struct task *task);
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t which)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(which, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -116,9 +118,11 @@ static void *work(void *argument)
     const struct task *task = argument;
     struct block *mine = &task->shared->block[task->worker];
     pthread_barrier_wait(&task->shared->start);
-    mine->began_ns = now_ns();
+    const uint64_t before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    mine->began_ns = clock_ns(CLOCK_MONOTONIC);
     chosen(task);
-    mine->ended_ns = now_ns();
+    mine->ended_ns = clock_ns(CLOCK_MONOTONIC);
+    mine->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
     return NULL;
 }
 
@@ -170,11 +174,15 @@ static void run_threads(struct task *tasks, unsigned workers)
 
 static void run_processes(struct task *tasks, unsigned workers)
 {
+    const pid_t parent = getpid();
     for (unsigned i = 0; i < workers; i++) {
         pid_t pid = fork();
         if (pid < 0)
             fail("fork");
         if (pid == 0) {
+            /* Or it would wait for ever for those that could not be started. */
+            if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+                _exit(1);
             work(&tasks[i]);
             _exit(0);
         }
@@ -206,32 +214,47 @@ static uint64_t took_ns(const struct shared *shared, unsigned workers)
     return ended_ns - began_ns;
 }
 
+static uint64_t cpu_ns(const struct shared *shared, unsigned workers)
+{
+    uint64_t sum_ns = 0;
+    for (unsigned i = 0; i < workers; i++)
+        sum_ns += shared->block[i].cpu_ns;
+    return sum_ns;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: sync none|semaphore|mutex|atomic|block threads|processes "
+                    "WORKERS ADDITIONS\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc == 5 && i < sizeof(ways) / sizeof(ways[0]); i++)
+    if (argc != 5)
+        return usage();
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
         if (strcmp(argv[1], ways[i].name) == 0)
             chosen = ways[i].add;
-    unsigned workers = argc == 5 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
-    uint64_t additions = argc == 5 ? strtoull(argv[4], NULL, 10) : 0;
-    if (!chosen || workers == 0 || workers > WORKERS_MAX || additions == 0) {
-        fprintf(stderr, "usage: sync none|semaphore|mutex|atomic|block threads|processes "
-                        "WORKERS ADDITIONS\n");
-        return 2;
-    }
+    const bool threads = strcmp(argv[2], "threads") == 0;
+    const unsigned workers = (unsigned)strtoul(argv[3], NULL, 10);
+    const uint64_t additions = strtoull(argv[4], NULL, 10);
+    if (!chosen || (!threads && strcmp(argv[2], "processes") != 0) || workers == 0 ||
+        workers > WORKERS_MAX || additions == 0)
+        return usage();
     struct shared *shared = share(workers);
     sem_t *semaphore = open_semaphore();
     struct task tasks[WORKERS_MAX];
     for (unsigned i = 0; i < workers; i++)
         tasks[i] = (struct task){ shared, semaphore, additions, i };
-    bool threads = strcmp(argv[2], "threads") == 0;
     if (threads)
         run_threads(tasks, workers);
     else
         run_processes(tasks, workers);
-    uint64_t expected = additions * workers;
     printf("{\"way\":\"%s\",\"kind\":\"%s\",\"workers\":%u,\"expected\":%llu,\"counted\":%llu,"
-           "\"ns\":%llu}\n",
-           argv[1], threads ? "threads" : "processes", workers, (unsigned long long)expected,
-           (unsigned long long)total(shared), (unsigned long long)took_ns(shared, workers));
+           "\"ns\":%llu,\"cpu_ns\":%llu}\n",
+           argv[1], argv[2], workers, (unsigned long long)(additions * workers),
+           (unsigned long long)total(shared), (unsigned long long)took_ns(shared, workers),
+           (unsigned long long)cpu_ns(shared, workers));
     return 0;
 }

@@ -14,7 +14,7 @@ from bench.process import BenchError
 from weir_lab.commands import capacity as sweeping
 from weir_lab.commands import compare as comparing
 from weir_lab.commands import reproduce as reproducing
-from weir_lab.commands import sync as counting
+from weir_lab.commands import sync as sharing
 from weir_lab.commands import tour as touring
 from weir_lab.commands.experiment import (
     InterruptedExperimentError,
@@ -196,19 +196,41 @@ def capacity(
 
 @app.command()
 def sync(
-    workers: Annotated[str, typer.Option(help="How many. Default: 1 to 2 x cores.")] = "",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
-    additions: Annotated[int, typer.Option(help="Of each run. Default: what suits the way.")] = 0,
+    parts: Annotated[
+        list[str] | None, typer.Argument(help="counters, caches. Default: both.")
+    ] = None,
+    workers: Annotated[str, typer.Option(help="How many. Default: 1 to 4 x cores.")] = "",
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each. Default: 6, or 3 with --quick.")
+    ] = None,
+    additions: Annotated[
+        int, typer.Option(min=0, help="Of each run of counters. Default: what suits the way.")
+    ] = 0,
+    objects: Annotated[int | None, typer.Option(min=100, help="That caches are of.")] = None,
+    requests: Annotated[int | None, typer.Option(min=1, help="In each trace.")] = None,
+    exponents: Annotated[str, typer.Option(help="Of Zipf's law: 0.6,0.8,1,1.2.")] = "",
+    sizes: Annotated[str, typer.Option(help="Of caches, % of the objects: 1,10,50.")] = "",
     build: Build = Path("build"),
     folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
     fresh: Fresh = False,
     seed: Seed = 1,
+    quick: Quick = False,
 ) -> None:
-    """Count together: updates lost without care, and what care costs."""
+    """Share counters and caches: updates lost, hits, and what care costs."""
     options = _options("sync", build, folder, fresh=fresh, seed=seed, shared=True)
-    numbers = sweeping.levels(workers) if workers else counting.default_workers()
-    question = counting.Question(workers=numbers, repeats=repeats, additions=additions)
-    _finish(counting.run(options, question), options)
+    question = sharing.question(
+        workers=sweeping.levels(workers) if workers else (),
+        quick=quick,
+        parts=tuple(parts or sharing.PARTS),
+        repeats=repeats,
+        additions=additions,
+        objects=objects,
+        requests=requests,
+        exponents=sharing.numbers(exponents),
+        sizes=sharing.numbers(sizes),
+        seed=seed,
+    )
+    _finish(sharing.run(options, question), options)
 
 
 @app.command()

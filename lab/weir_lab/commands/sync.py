@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Counting together: what is lost without care, and what care costs.
+"""What threads and processes share: counters that lose updates, and caches that make them wait.
 
 The source documents counted requests in shared memory under a named semaphore, after they had found
-updates lost. The program that counts is bench/sync.c.
+updates lost, and kept files in a cache in least-recently-used order below a lock. The programs that
+do the work are bench/sync.c and bench/cache.c, the latter with the cache of src/site/.
 """
 
-import json
 import os
-import subprocess
-from dataclasses import dataclass
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from typing import Any
 
+from weir_lab.analysis import caching, interleave
+from weir_lab.analysis.caching import CONTESTANTS, Plan
 from weir_lab.commands.experiment import (
     Options,
     Step,
@@ -20,188 +25,254 @@ from weir_lab.commands.experiment import (
     perform,
     store_for,
 )
-from weir_lab.report.chart import Chart, Picture
-from weir_lab.report.page import Report, Section, Table
+from weir_lab.report import caches, counters
+from weir_lab.report.page import Report, Section
 from weir_lab.rim.errors import LabError
-from weir_lab.rim.store import Record, Store
+from weir_lab.rim.programs import answer, built
+from weir_lab.rim.store import Record
 
-# way -> what it is, and about how long one addition takes, to say how long a run will
-WAYS = {
-    "none": ("nothing", 5e-9),
-    "semaphore": ("named semaphore", 400e-9),
-    "mutex": ("process-shared mutex", 150e-9),
-    "atomic": ("atomic addition", 20e-9),
-    "block": ("a block for each worker", 2e-9),
-}
-KINDS = ("threads", "processes")
-RUN_S = 0.2  # how long a run should take
-LIMIT_S = 120.0
+PARTS = ("counters", "caches")
+WORKERS_MAX = 64  # of both programs
+
+# way -> about how long one addition takes, to say how long a run will
+ADDITION_S = {"none": 1.5e-9, "semaphore": 400e-9, "mutex": 150e-9, "atomic": 20e-9, "block": 2e-9}
+SIMULATION_S = 1.5e-6  # for each request, all policies together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counters:
+    """How many, and how often."""
+
+    workers: tuple[int, ...]
+    repeats: int = 6
+    additions: int = 0  # of each run; 0: as many as suit the way
+    run_s: float = 0.2  # how long a run should take then
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """How many, and how often."""
+    """What is asked."""
 
-    workers: tuple[int, ...]
-    repeats: int = 3
-    additions: int = 0  # of each worker; 0: as many as suit the way
+    counters: Counters
+    caches: Plan
+    parts: tuple[str, ...] = PARTS
 
 
-def default_workers() -> tuple[int, ...]:
-    """1, 2, 4 ... up to twice the cores."""
-    most = 2 * len(os.sched_getaffinity(0))
+def default_workers(times: int = 4) -> tuple[int, ...]:
+    """1, 2, 4 ... up to so many times the cores."""
+    most = times * len(os.sched_getaffinity(0))
     return tuple(n for n in (1, 2, 4, 8, 16, 32, 64) if n <= most)
 
 
-def _count(program: Path, way: str, kind: str, workers: int, additions: int) -> Record:
-    argv = [str(program), way, kind, str(workers), str(additions)]
+def numbers(text: str) -> tuple[float, ...]:
+    """`0.6,0.8,1` as numbers, in order.
+
+    Raises:
+        LabError: it is something else.
+    """
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=LIMIT_S)
-    except subprocess.TimeoutExpired as error:
-        raise LabError(f"{' '.join(argv)} did not end within {LIMIT_S:.0f} s") from error
-    if done.returncode != 0:
-        raise LabError(f"{' '.join(argv)}: {done.stderr.strip()}")
-    record: Record = {"command": argv, **json.loads(done.stdout)}
-    return record
+        return tuple(sorted({float(part) for part in text.split(",")})) if text else ()
+    except ValueError as error:
+        raise LabError(f"{text!r} is no list of numbers; try 0.6,0.8,1") from error
 
 
-def steps(program: Path, question: Question) -> list[Step]:
-    """Every way, kind and number of workers; the whole round again for each repeat."""
+def question(
+    *,
+    workers: tuple[int, ...] = (),
+    quick: bool = False,
+    parts: tuple[str, ...] = PARTS,
+    repeats: int | None = None,
+    additions: int = 0,
+    objects: int | None = None,
+    requests: int | None = None,
+    exponents: tuple[float, ...] = (),
+    sizes: tuple[float, ...] = (),
+    seed: int = 1,
+) -> Question:
+    """What is asked, where what is not said is as for figures, or as for a look."""
+    workers = workers or default_workers(2 if quick else 4)
+    counted = Counters(
+        workers=workers,
+        additions=additions,
+        repeats=3 if quick else 5,
+        run_s=0.01 if quick else 0.2,
+    )
+    plan = Plan(workers=workers, cores=len(os.sched_getaffinity(0)), seed=seed)
+    if quick:
+        plan = replace(
+            plan,
+            objects=2_000,
+            requests=40_000,
+            exponents=(0.8, 1.2),
+            sizes=(1, 10, 50),
+            timed_sizes=(10, 100),
+            repeats=3,
+            passes=1,
+        )
+    if repeats is not None:
+        counted, plan = replace(counted, repeats=repeats), replace(plan, repeats=repeats)
+    return Question(
+        parts=parts,
+        counters=counted,
+        caches=replace(
+            plan,
+            objects=objects or plan.objects,
+            requests=requests or plan.requests,
+            exponents=exponents or plan.exponents,
+            sizes=sizes or plan.sizes,
+            timed_sizes=sizes or plan.timed_sizes,
+        ),
+    )
+
+
+# ---- counters ----
+
+
+def _order(subjects: Sequence[str], repeats: int, seed: int) -> list[list[str]]:
+    return interleave.rounds(subjects, repeats, seed)
+
+
+def counter_steps(program: Path, question: Counters, seed: int) -> list[Step]:
+    """Every way, kind and number of workers, by rounds."""
     found = []
-    for repeat in range(question.repeats):
-        for way, (_, each_s) in WAYS.items():
-            additions = question.additions or round(RUN_S / each_s)
-            for kind in KINDS:
-                for workers in question.workers:
+    for repeat, ways in enumerate(_order(list(ADDITION_S), question.repeats, seed)):
+        for kind in counters.KINDS:
+            for workers in question.workers:
+                for way in ways:
+                    additions = question.additions or round(question.run_s / ADDITION_S[way])
                     share = max(1, additions // workers)
 
                     def measure(
                         way: str = way, kind: str = kind, workers: int = workers, n: int = share
                     ) -> Record:
-                        return _count(program, way, kind, workers, n)
+                        return answer(program, way, kind, workers, n)
 
                     found.append(
-                        Step(key=f"{way}/{kind}/{workers}/{repeat}", seconds=RUN_S, measure=measure)
+                        Step(
+                            key=counters.key(way, kind, workers, repeat),
+                            seconds=question.run_s,
+                            measure=measure,
+                        )
                     )
     return found
 
 
-def _of(store: Store, way: str, kind: str, workers: int) -> list[Record]:
-    prefix = f"{way}/{kind}/{workers}/"
-    return [r for k, r in store.records.items() if k.startswith(prefix) and "error" not in r]
+# ---- caches ----
 
 
-def each_ns(found: list[Record]) -> float:
-    """Nanoseconds for each addition of all workers together, the median."""
-    return float(median(r["ns"] / r["expected"] for r in found))
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """The program, and the folder for what it is to replay."""
+
+    program: Path
+    folder: Path
+    plan: Plan
+
+    def _trace(self, name: str) -> Path:
+        path = self.folder / name
+        if not path.exists():
+            self.plan.trace(name).tofile(path)
+        return path
+
+    def run(
+        self, contestant: str, name: str, percent: float, *, workers: int = 1, passes: int = 1
+    ) -> Record:
+        """One run."""
+        capacity = self.plan.capacity(percent)
+        trace = self._trace(name)
+        return answer(self.program, contestant, trace, self.plan.warm, capacity, workers, passes)
+
+    def play(self, name: str, percent: float) -> Record:
+        """The simulation of all policies, and beside it what weir's own caches do."""
+        weir = {policy: self.run(policy, name, percent) for policy in caching.OURS}
+        return {**caching.play(self.plan, name, percent), "weir": weir}
 
 
-def lost(found: list[Record]) -> float:
-    """The part of the updates that is missing, at its worst."""
-    return float(max(1 - r["counted"] / r["expected"] for r in found))
+@contextmanager
+def bench(options: Options, program: Path, plan: Plan) -> Iterator[Bench]:
+    """A folder for the traces, which goes when it is over: they can be made again."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=options.out.resolve()))
+    try:
+        yield Bench(program=program, folder=folder, plan=plan)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def section(store: Store, question: Question) -> Section:
-    """What is lost, what it costs."""
-    rows = []
-    for way, (title, _) in WAYS.items():
-        for kind in KINDS:
-            for workers in question.workers:
-                if found := _of(store, way, kind, workers):
-                    rows.append(
-                        [
-                            title,
-                            kind,
-                            str(workers),
-                            f"{each_ns(found):,.1f}",
-                            f"{lost(found):.1%}",
-                        ]
-                    )
-    most = question.workers[-1]
-    verdict = []
-    for kind in KINDS:
-        if found := _of(store, "none", kind, most):
-            gone = lost(found)
-            verdict.append(
-                f"Without care {most} {kind} lose {gone:.0%} of the updates of a shared counter."
-                if gone > 0
-                else f"Without care {most} {kind} lost no update this time, by luck."
-            )
-    careful = [
-        r
-        for w in WAYS
-        if w != "none"
-        for k in KINDS
-        for n in question.workers
-        for r in _of(store, w, k, n)
-    ]
-    if careful:
-        broken = sum(r["counted"] != r["expected"] for r in careful)
-        verdict.append(
-            f"With care none is lost in {len(careful)} runs."
-            if not broken
-            else f"With care updates are lost in {broken} of {len(careful)} runs: a bug."
-        )
-    block = _of(store, "block", "processes", most)
-    for way in ("semaphore", "mutex", "atomic"):
-        if block and (found := _of(store, way, "processes", most)):
-            verdict.append(
-                f"{most} processes: {WAYS[way][0]} takes {each_ns(found):,.1f} ns for each update, "
-                f"{each_ns(found) / each_ns(block):,.0f} times as long as a block for each worker."
-            )
-    return Section(
-        title="Counting together",
-        verdict=verdict,
-        text=[
-            "The documents found fewer requests counted than served, and put a named semaphore "
-            "around the counters. weir has a block of counters for each worker, each with one "
-            "writer, that readers sum: exact as well, and no worker waits for another."
-        ],
-        pictures=[_picture(store, question, kind) for kind in KINDS],
-        tables=[
-            Table(
-                name="sync",
-                title="Cost of an update, and updates lost",
-                head=["kept apart by", "", "workers", "ns per update", "lost"],
-                rows=rows,
-                note="Time from the first worker's start to the last one's end, divided by the "
-                "updates of all; the median of the repeats. Lost: the worst of them.",
-            )
-        ],
+def cache_steps(bench: Bench) -> list[Step]:
+    """The hits first, then the times by rounds, in which contestants follow one another."""
+    plan = bench.plan
+    found = []
+    for name in plan.names:
+        for percent in plan.sizes:
+
+            def play(name: str = name, percent: float = percent) -> Record:
+                return bench.play(name, percent)
+
+            seconds = plan.requests * SIMULATION_S
+            found.append(Step(key=caching.hits_key(name, percent), seconds=seconds, measure=play))
+    orders = _order(list(CONTESTANTS), plan.repeats, plan.seed)
+    for repeat, contestants in enumerate(orders):
+        for name in plan.names:
+            for percent in plan.timed_sizes:
+                for workers in plan.workers:
+                    found += [_timed(bench, c, name, percent, workers, repeat) for c in contestants]
+    return found
+
+
+def _timed(
+    bench: Bench, contestant: str, name: str, percent: float, workers: int, repeat: int
+) -> Step:
+    plan = bench.plan
+    operations = plan.warm + plan.measured * plan.passes
+    return Step(
+        key=caching.time_key(name, percent, contestant, workers, repeat),
+        seconds=0.01 + operations * CONTESTANTS[contestant][1],
+        measure=lambda: bench.run(contestant, name, percent, workers=workers, passes=plan.passes),
     )
 
 
-def _picture(store: Store, question: Question, kind: str) -> Picture:
-    chart = Chart(
-        name=f"sync-{kind}",
-        title=f"Cost of an update, {kind}",
-        x=kind,
-        y="ns per update",
-        log_y=True,
-    )
-    for way, (title, _) in WAYS.items():
-        style = chart.style()
-        points = [(n, each_ns(f)) for n in question.workers if (f := _of(store, way, kind, n))]
-        if points:
-            chart.line(title, [n for n, _ in points], [t for _, t in points], style, marked=True)
-    chart.axes.set_xticks(list(question.workers))
-    return chart.finish("Without care is quick, and wrong.")
+# ---- both ----
+
+
+def _check(question: Question) -> None:
+    if unknown := [part for part in question.parts if part not in PARTS]:
+        raise LabError(f"there is no part {unknown[0]}: {' or '.join(PARTS)}")
+    for workers in (question.counters.workers, question.caches.workers):
+        if not workers or min(workers) < 1 or max(workers) > WORKERS_MAX:
+            raise LabError(f"workers are 1 to {WORKERS_MAX}")
+    if "caches" in question.parts and (wrong := caching.why_not(question.caches)):
+        raise LabError(wrong)
 
 
 def run(options: Options, question: Question) -> Report:
-    """Counts and reports.
+    """Counts, replays and reports.
 
     Raises:
-        LabError: the program is not built.
+        LabError: a program is not built, or the question makes no sense.
     """
-    program = (options.build / "bench" / "sync").resolve()
-    if not program.exists():
-        raise LabError(f"{program} is not built; run `make build` first")
-    store = store_for(options, {"command": "sync", **question.__dict__}, "bench/sync")
-    perform(store, steps(program, question), "sync")
+    _check(question)
+    counting, replaying = built(options.build, "sync"), built(options.build, "cache")
+    parts = [part for part in PARTS if part in question.parts]
+    plan: dict[str, Any] = {"command": "sync", "parts": parts}
+    plan |= {part: asdict(getattr(question, part)) for part in parts}
+    store = store_for(options, plan, "bench/sync, bench/cache")
+    sections: list[Section] = []
+    with bench(options, replaying, question.caches) as replayer:
+        steps = []
+        if "counters" in parts:
+            steps += counter_steps(counting, question.counters, options.seed)
+        if "caches" in parts:
+            steps += cache_steps(replayer)
+        perform(store, steps, "sync")
+    if "counters" in parts:
+        sections.append(counters.section(store.records, question.counters.workers, options.seed))
+    if "caches" in parts:
+        sections.append(caches.hit_section(store.records, question.caches))
+        sections.append(caches.time_section(store.records, question.caches))
     return Report(
-        title="Counting together",
-        sections=[section(store, question)],
+        title="What threads share",
+        sections=sections,
         environment=environment(store),
         data=store.everything(),
         notes=failures(store),

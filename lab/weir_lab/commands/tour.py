@@ -47,7 +47,7 @@ def run(options: Options, *, tiny: bool = False) -> Report:
         "compare": lambda o: _compare(o, tiny=tiny),
         "capacity": lambda o: _capacity(o, tiny=tiny),
         "sync": lambda o: sync.run(
-            o, sync.Question(workers=sync.default_workers(), repeats=1 if tiny else 3)
+            o, sync.question(quick=True, parts=("counters",) if tiny else sync.PARTS, seed=o.seed)
         ),
     }
     sections: list[Section] = []

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""Counting together: how many updates are lost without care, and what care costs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weir_lab.analysis import crowd
+from weir_lab.analysis.crowd import Figure
+from weir_lab.analysis.middle import Middle, middle
+from weir_lab.analysis.ratio import confidence_for, ratio
+from weir_lab.report.chart import Chart, Picture
+from weir_lab.report.page import Section, Table
+
+Record = dict[str, Any]
+Records = Mapping[str, Record]
+
+# way -> what it is
+WAYS = {
+    "none": "nothing",
+    "semaphore": "named semaphore",
+    "mutex": "process-shared mutex",
+    "atomic": "atomic addition",
+    "block": "a block for each worker",
+}
+KINDS = ("threads", "processes")
+CAREFUL = ("semaphore", "mutex", "atomic")  # what a block is compared with
+
+
+def key(way: str, kind: str, workers: int, repeat: int) -> str:
+    """Of the record of one run."""
+    return f"count/{way}/{kind}/{workers}/{repeat}"
+
+
+def runs(records: Records, way: str, kind: str, workers: int) -> dict[int, Record]:
+    """The runs of one kind, by round."""
+    prefix = key(way, kind, workers, 0).rpartition("/")[0] + "/"
+    return {
+        int(name.removeprefix(prefix)): record
+        for name, record in records.items()
+        if name.startswith(prefix) and "error" not in record
+    }
+
+
+def each_ns(record: Record) -> float:
+    """Nanoseconds for each addition of all workers together."""
+    return float(record["ns"] / record["expected"])
+
+
+def cpu_ns(record: Record) -> float:
+    """The same on a core."""
+    return float(record["cpu_ns"] / record["expected"])
+
+
+WALL = Figure(name="Time", of=each_ns)
+CPU = Figure(name="CPU time", of=cpu_ns)
+
+
+def _alone(records: Records) -> list[Record]:
+    return [r for name, r in records.items() if name.startswith("count/") and r.get("workers") == 1]
+
+
+def lost(record: Record) -> float:
+    """The part of the updates that is missing."""
+    return float(1 - record["counted"] / record["expected"])
+
+
+def _time(records: Records, way: str, kind: str, workers: int) -> Middle | None:
+    found = runs(records, way, kind, workers)
+    return middle([each_ns(r) for r in found.values()]) if found else None
+
+
+def _loss_finding(records: Records, kind: str, most: int) -> str | None:
+    found = [lost(r) for r in runs(records, "none", kind, most).values()]
+    if not found:
+        return None
+    if most == 1:
+        return f"One of the {kind} alone loses nothing, even without care."
+    if max(found) == 0:
+        return f"Without care {most} {kind} lost no update this time, by luck."
+    if len(found) == 1:
+        return f"Without care {most} {kind} lose {found[0]:.0%} of the updates of a shared counter."
+    return (
+        f"Without care {most} {kind} lose {middle(found).value:.0%} of the updates of a shared "
+        f"counter ({min(found):.0%} to {max(found):.0%} in {len(found)} runs)."
+    )
+
+
+def _care_finding(records: Records) -> str | None:
+    careful = [
+        r
+        for name, r in records.items()
+        if name.startswith("count/") and "error" not in r and r["way"] != "none"
+    ]
+    if not careful:
+        return None
+    broken = sum(r["counted"] != r["expected"] for r in careful)
+    if broken:
+        return f"With care updates are lost in {broken} of {len(careful)} runs: a bug."
+    return f"With care none is lost in {len(careful)} runs."
+
+
+def findings(records: Records, workers: Sequence[int], seed: int) -> list[str]:
+    """What it shows."""
+    most = workers[-1]
+    found = [_loss_finding(records, kind, most) for kind in KINDS]
+    found.append(_care_finding(records))
+    found.append(crowd.warning(_alone(records)))
+    figure = crowd.believable(_alone(records), WALL, CPU)
+    looks = len(KINDS) * len(CAREFUL)
+    for kind in KINDS:
+        block = {n: figure.of(r) for n, r in runs(records, "block", kind, most).items()}
+        for way in CAREFUL:
+            ours = {n: figure.of(r) for n, r in runs(records, way, kind, most).items()}
+            times = ratio(ours, block, confidence=confidence_for(looks), seed=seed)
+            if times:
+                found.append(
+                    times.sentence(
+                        WAYS[way],
+                        "a block for each worker",
+                        f"{figure.name} of an update, {most} {kind}",
+                    )
+                )
+    return [finding for finding in found if finding]
+
+
+def loss_picture(records: Records, workers: Sequence[int]) -> Picture:
+    """The race: which part of the updates is gone."""
+    chart = Chart(
+        name="sync-lost",
+        title="Updates lost without care",
+        x="workers",
+        y="of the updates, %",
+    )
+    for kind in KINDS:
+        style = chart.style()
+        found = [
+            (n, [100 * lost(r) for r in runs(records, "none", kind, n).values()]) for n in workers
+        ]
+        found = [(n, values) for n, values in found if values]
+        if not found:
+            continue
+        xs = [n for n, _ in found]
+        chart.band(
+            f"all runs, {kind}", xs, [min(v) for _, v in found], [max(v) for _, v in found], style
+        )
+        chart.line(kind, xs, [middle(v).value for _, v in found], style, marked=True)
+    chart.axes.set_xticks(list(workers))
+    chart.axes.set_ylim(0, 100)
+    return chart.finish(
+        "Each worker reads the counter, adds one, writes it back. What another wrote in between is "
+        "gone. The median of the runs, and the range of all of them."
+    )
+
+
+def cost_picture(records: Records, workers: Sequence[int], kind: str) -> Picture:
+    """What an update costs."""
+    chart = Chart(
+        name=f"sync-{kind}",
+        title=f"Cost of an update, {kind}",
+        x=kind,
+        y="ns per update",
+        log_y=True,
+    )
+    for way, title in WAYS.items():
+        style = chart.style()
+        found = [(n, t) for n in workers if (t := _time(records, way, kind, n))]
+        if not found:
+            continue
+        xs = [n for n, _ in found]
+        if all(t.count > 1 for _, t in found):
+            chart.band("", xs, [t.low for _, t in found], [t.high for _, t in found], style)
+        chart.line(title, xs, [t.value for _, t in found], style, marked=True)
+    chart.axes.set_xticks(list(workers))
+    return chart.finish(
+        "Time from the first worker's start to the last one's end, divided by the updates of all: "
+        "the median, and its 95 % bootstrap interval. Without care is quick, and wrong."
+    )
+
+
+def _table(records: Records, workers: Sequence[int]) -> Table:
+    rows = []
+    for way, title in WAYS.items():
+        for kind in KINDS:
+            for n in workers:
+                found = list(runs(records, way, kind, n).values())
+                if not found:
+                    continue
+                time = middle([each_ns(r) for r in found])
+                gone = sum(r["expected"] - r["counted"] for r in found)
+                wanted = sum(r["expected"] for r in found)
+                low_high = "" if time.count < 2 else f"{time.low:,.1f} to {time.high:,.1f}"
+                rows.append(
+                    [
+                        title,
+                        kind,
+                        str(n),
+                        f"{time.value:,.1f}",
+                        low_high,
+                        f"{middle([cpu_ns(r) for r in found]).value:,.1f}",
+                        f"{gone:,} of {wanted:,}",
+                        f"{gone / wanted:.1%}",
+                    ]
+                )
+    return Table(
+        name="sync",
+        title="Cost of an update, and updates lost",
+        head=["kept apart by", "", "workers", "ns", "95 % interval", "CPU ns", "lost", "%"],
+        rows=rows,
+        note="For each update of all workers together; the median of the runs, and its bootstrap "
+        "interval. Lost in all runs together.",
+    )
+
+
+def _how() -> Table:
+    return Table(
+        name="sync-how",
+        title="How an update is lost",
+        head=["step", "worker A", "worker B", "the counter"],
+        rows=[
+            ["", "", "", "41"],
+            ["1", "reads 41", "", "41"],
+            ["2", "", "reads 41", "41"],
+            ["3", "writes 41 + 1", "", "42"],
+            ["4", "", "writes 41 + 1", "42, where 43 is due"],
+        ],
+        note="On several cores at once, or on one, when the kernel takes it away between "
+        "reading and writing.",
+    )
+
+
+def section(records: Records, workers: Sequence[int], seed: int) -> Section:
+    """What is lost, what it costs."""
+    return Section(
+        title="Counting together",
+        verdict=findings(records, workers, seed),
+        text=[
+            "The documents found fewer requests counted than served, and put a named semaphore "
+            "around the counters. weir has a block of counters for each worker, each with one "
+            "writer, that readers sum: exact as well, and no worker waits for another."
+        ],
+        pictures=[
+            loss_picture(records, workers),
+            *(cost_picture(records, workers, kind) for kind in KINDS),
+        ],
+        tables=[_how(), _table(records, workers)],
+    )
