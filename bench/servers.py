@@ -236,13 +236,50 @@ mimetype.assign = ( ".html" => "text/html", "" => "application/octet-stream" )
     return launch
 
 
+def _caddy(binary: str) -> Callable[[Setup], Launch]:
+    def launch(setup: Setup) -> Launch:
+        port = http1.free_port()
+        config = f"""\
+{{
+    admin off
+    auto_https off
+    storage file_system {setup.work}/caddy
+    log {{
+        output stderr
+        level ERROR
+    }}
+    servers {{
+        timeouts {{
+            idle {KEEP_ALIVE_S}s
+        }}
+    }}
+}}
+http://127.0.0.1:{port} {{
+    bind 127.0.0.1
+    root * {setup.root}
+    file_server
+}}
+"""
+        path = setup.work / "Caddyfile"
+        path.write_text(config)
+        # It keeps things in these, and is not to touch the user's own.
+        argv = ["env", *(f"{name}={setup.work}" for name in ("HOME", "XDG_CONFIG_HOME"))]
+        argv += [f"XDG_DATA_HOME={setup.work}"]
+        argv += [binary, "run", "--adapter", "caddyfile", "--config", str(path)]
+        return Launch(argv=argv, port=port, config=config)
+
+    return launch
+
+
 # name -> program, and what makes its command and configuration
 PEERS: dict[str, tuple[str, Callable[[str], Callable[[Setup], Launch]]]] = {
     "nginx": ("nginx", _nginx),
     TUNED: ("nginx", partial(_nginx, is_tuned=True)),
     "h2o": ("h2o", _h2o),
     "lighttpd": ("lighttpd", _lighttpd),
+    "caddy": ("caddy", _caddy),
 }
+ON_REQUEST = {"caddy"}  # measured only where it is named
 
 
 def version(*argv: str) -> str:
@@ -253,6 +290,11 @@ def version(*argv: str) -> str:
         return "unknown"
     found = re.search(r"\d+\.\d+(\.\d+)?[\w.+-]*", done.stdout + done.stderr)
     return found[0] if found else "unknown"
+
+
+def peer_version(binary: str) -> str:
+    """The version of a peer. Without a word for it most would start to serve."""
+    return version(binary, "version" if Path(binary).name == "caddy" else "-v")
 
 
 def installed(name: str) -> str | None:
@@ -301,10 +343,10 @@ def products(choice: Choice) -> tuple[list[Product], list[str]]:
             missing.append(f"{name} ({path})")
     for name, (program, maker) in PEERS.items():
         if binary := installed(program):
-            found.append(Product(name=name, version=version(binary, "-v"), launch=maker(binary)))
-        else:
+            found.append(Product(name=name, version=peer_version(binary), launch=maker(binary)))
+        elif name not in ON_REQUEST:
             missing.append(name)
-    chosen = {*choice.only, OTHER} if choice.only else {p.name for p in found}
+    chosen = {*choice.only, OTHER} if choice.only else {p.name for p in found} - ON_REQUEST
     return [p for p in found if p.name in chosen], missing
 
 

@@ -70,9 +70,9 @@ def _finish(report: Report, options: Options) -> None:
     for section in report.sections:
         out.print(f"[bold]{escape(section.title)}[/bold]", highlight=False)
         for finding in section.verdict:
-            out.print(f"  - {escape(finding)}", highlight=False)
+            out.print(f"  - {escape(finding)}", highlight=False, soft_wrap=not out.is_terminal)
     for note in report.notes:
-        out.print(f"  {escape(note)}", style="dim", highlight=False)
+        out.print(f"  {escape(note)}", style="dim", highlight=False, soft_wrap=not out.is_terminal)
     out.print(str(page.resolve()), highlight=False, soft_wrap=True)
 
 
@@ -115,8 +115,9 @@ def compare(
     servers: Annotated[
         list[str],
         typer.Argument(
-            help="Models of weir, nginx, h2o, lighttpd, apache-prefork, apache-worker, "
-            "apache-event. The others are compared with the first; epoll#2 is epoll again."
+            help="Models of weir, nginx, nginx-tuned, h2o, lighttpd, caddy, apache-prefork, "
+            "apache-worker, apache-event. The others are compared with the first; one named twice "
+            "is compared with itself."
         ),
     ],
     size: Annotated[list[int] | None, typer.Option(help="Bytes of the file.")] = None,
@@ -126,7 +127,10 @@ def compare(
     ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Fresh starts of each server.")] = 6,
     seconds: Annotated[float, typer.Option(min=1, help="Of each round.")] = 1,
-    generator: Annotated[str, typer.Option(help="ab or load.")] = "ab",
+    repeat: Annotated[
+        int, typer.Option(min=1, help="The whole comparison so often: how often does it differ?")
+    ] = 1,
+    generator: Annotated[str, typer.Option(help="load or ab.")] = "load",
     build: Build = Path("build"),
     folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
     fresh: Fresh = False,
@@ -139,13 +143,14 @@ def compare(
         "compare", build, folder, fresh=fresh, seed=seed, shared=shared, server_core=server_core
     )
     question = comparing.Question(
-        servers=tuple(servers),
+        servers=comparing.numbered(servers),
         sizes=tuple(size or (308,)),
         users=tuple(users or (64,)),
         keep_alive=(True, False) if keep_alive is None else (keep_alive,),
         rounds=rounds,
         seconds=seconds,
         generator=generator,
+        repeats=repeat,
     )
     _finish(comparing.run(options, question), options)
 

@@ -1,42 +1,37 @@
 # SPDX-License-Identifier: MIT
 """Servers side by side on the same work: interleaved rounds, fresh starts, ratios."""
 
-import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
+from scipy import stats
+
+from bench import apache, servers
 from weir_lab.analysis import interleave
-from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
+from weir_lab.analysis.ratio import Ratio
 from weir_lab.commands.experiment import (
     Options,
     Step,
     environment,
-    failures,
     perform,
     store_for,
     world,
 )
+from weir_lab.report import comparison as compared
+from weir_lab.report import suitability
 from weir_lab.report.chart import Chart, Picture
+from weir_lab.report.comparison import COMPARED, FIGURES, Comparison, Run
 from weir_lab.report.page import Report, Section, Table
-from weir_lab.rim import machine, runs
+from weir_lab.rim import machine, runs, wording
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.runs import Work, World
 from weir_lab.rim.store import Record, Store
 
 START_S = 0.8
+WARMUP_S = 0.3
 AGAIN = "#"  # `epoll#2` is epoll a second time: a server beside itself
-
-# figure -> its title, unit, and what of a record it is; the first decides which server suits best
-FIGURES = {
-    "cpu": ("CPU per request", "µs"),
-    "rate": ("requests per second", ""),
-    "p50": ("median response time", "ms"),
-    "p99": ("99th percentile", "ms"),
-    "memory": ("memory", "MiB"),
-}
-COMPARED = ("cpu", "rate", "p99")
+CHANCE = 0.05  # that a comparison of equals shows a difference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +45,7 @@ class Question:
     rounds: int = 6
     seconds: float = 1.0
     generator: str = "ab"
+    repeats: int = 1  # of the whole comparison
 
     def works(self) -> dict[str, Work]:
         """Every load, by a name."""
@@ -62,52 +58,55 @@ class Question:
             for users in self.users
         }
 
+    def key(self, repeat: int, work: str, number: int, server: str) -> str:
+        """Of a record."""
+        again = f"again {repeat + 1}/" if self.repeats > 1 else ""
+        return f"{again}{work}/{number}/{server}"
+
     @property
-    def looks(self) -> int:
-        """How many ratios the report judges."""
-        return len(self.works()) * (len(self.servers) - 1) * len(COMPARED)
+    def kinds(self) -> list[str]:
+        """The servers, without how often each is named."""
+        return list(dict.fromkeys(s.partition(AGAIN)[0] for s in self.servers))
 
 
-def figure(record: Record, name: str) -> float:
-    """A figure of a record; 0 where it was not measured."""
-    load = record["load"]
-    answered = max(1, load["requests"])
-    found = {
-        "cpu": (load["server_demand_s"] or record["server_cpu_s"] / answered) * 1e6,
-        "rate": load["rate"],
-        "p50": load["percentiles_s"].get("50", 0.0) * 1e3,
-        "p99": load["percentiles_s"].get("99", 0.0) * 1e3,
-        "memory": record["memory_kib"] / 1024,
-    }
-    return float(found[name])
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """A server named twice is one beside itself: epoll and epoll#2."""
+    found: list[str] = []
+    for name in names:
+        number = 2
+        unique = name
+        while unique in found:
+            unique = f"{name.partition(AGAIN)[0]}{AGAIN}{number}"
+            number += 1
+        found.append(unique)
+    return tuple(found)
 
 
-def by_round(store: Store, work: str, server: str, name: str) -> dict[int, float]:
-    """A figure of a server under a work, by round."""
-    found = {}
-    for key, record in store.records.items():
-        its_work, number, its_server = key.rsplit("/", 2)
-        if its_work == work and its_server == server and "error" not in record:
-            found[int(number)] = figure(record, name)
-    return found
+def is_model(name: str) -> bool:
+    """Whether it is weir that is meant."""
+    name = name.partition(AGAIN)[0]
+    return name not in servers.PEERS and not name.startswith("apache-")
 
 
 def steps(here: World, question: Question, seed: int) -> list[Step]:
-    """All rounds of one work, then the next work."""
+    """All rounds of one work, then the next work; then all of it again, where that is asked."""
     generate = runs.generator(question.generator, here.weir)
+    load: dict[str, object] = {"seconds": question.seconds}
+    if question.generator == "load":
+        load["warmup_s"] = WARMUP_S
     found = []
-    for work_name, work in question.works().items():
-        for number, order in enumerate(interleave.rounds(question.servers, question.rounds, seed)):
-            for server in order:
+    for repeat in range(question.repeats):
+        for work_name, work in question.works().items():
+            order = interleave.rounds(question.servers, question.rounds, seed + repeat)
+            for number, server in ((n, s) for n, each in enumerate(order) for s in each):
 
                 def measure(server: str = server, work: Work = work) -> Record:
                     chosen = runs.product(here, server.partition(AGAIN)[0])
-                    load = {"seconds": question.seconds}
-                    return runs.run(here, chosen, work, load, generate)
+                    return runs.run(here, chosen, work, load, generate, weigh=True)
 
                 found.append(
                     Step(
-                        key=f"{work_name}/{number}/{server}",
+                        key=question.key(repeat, work_name, number, server),
                         seconds=question.seconds + START_S,
                         measure=measure,
                     )
@@ -115,169 +114,175 @@ def steps(here: World, question: Question, seed: int) -> list[Step]:
     return found
 
 
-def ratios(store: Store, question: Question, name: str, seed: int) -> dict[tuple[str, str], Ratio]:
-    """(work, server) -> its ratio to the first server."""
-    first, *others = question.servers
-    confidence = confidence_for(question.looks)
-    found = {}
-    for work in question.works():
-        base = by_round(store, work, first, name)
-        for server in others:
-            mine = by_round(store, work, server, name)
-            if result := ratio(mine, base, confidence=confidence, seed=seed):
-                found[work, server] = result
-    return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class Suitable:
-    """Which server took least CPU over all works, and which are not shown to take more."""
-
-    best: str
-    costs: Mapping[str, float]  # server -> geometric mean of its CPU, as a multiple of the best's
-    equals: Sequence[str]
-
-    def sentence(self) -> str:
-        """The advice."""
-        text = f"{self.best} suits this machine best: the least CPU per request over all works"
-        if self.equals:
-            text += f"; {', '.join(self.equals)} {'is' if len(self.equals) == 1 else 'are'} not "
-            text += "shown to take more"
-        if len(self.costs) > 1:
-            others = [f"{n} {c:.2f}" for n, c in self.costs.items() if n != self.best]
-            text += f" (times its CPU: {', '.join(others)})"
-        return text + "."
-
-
-def suitable(store: Store, question: Question, names: Sequence[str], seed: int) -> Suitable | None:
-    """The advice among these servers; None where none was measured under every work."""
+def comparison(store: Store, question: Question, seed: int, repeat: int = 0) -> Comparison:
+    """What was measured, of one of the repeats."""
     works = list(question.works())
-    figures = {n: {w: by_round(store, w, n, "cpu") for w in works} for n in names}
-    whole = {n: each for n, each in figures.items() if all(each.values())}
-    if not whole:
-        return None
-    cost = {
-        n: math.exp(sum(math.log(max(median(f.values()), 1e-9)) for f in each.values()) / len(each))
-        for n, each in whole.items()
-    }
-    best = min(cost, key=lambda n: cost[n])
-    confidence = confidence_for(len(works) * max(1, len(whole) - 1))
-    equals = []
-    for name in whole:
-        compared = [
-            ratio(whole[name][w], whole[best][w], confidence=confidence, seed=seed) for w in works
-        ]
-        if name != best and not any(r.low > 1 for r in compared if r):
-            equals.append(name)
-    ordered = sorted(cost, key=lambda n: cost[n])
-    return Suitable(best=best, costs={n: cost[n] / cost[best] for n in ordered}, equals=equals)
+    found = [
+        Run(work=work, server=server, round=number, record=record)
+        for work in works
+        for server in question.servers
+        for number in range(question.rounds)
+        if (record := store.records.get(question.key(repeat, work, number, server)))
+        and "error" not in record
+    ]
+    return Comparison(servers=question.servers, works=works, runs=found, seed=seed)
 
 
-def table(store: Store, question: Question) -> Table:
-    """Medians of the rounds, and half the distance between the quartiles."""
-    rows = []
-    for work in question.works():
-        for server in question.servers:
-            row = [work, server]
-            for name in FIGURES:
-                values = sorted(by_round(store, work, server, name).values())
-                row.append(f"{median(values):,.{_digits(median(values))}f}" if values else "-")
-            answered = [
-                r for k, r in store.records.items() if k.startswith(f"{work}/") and "load" in r
-            ]
-            failed = sum(
-                r["load"]["failed"] for r in answered if r["server"] == server.partition(AGAIN)[0]
-            )
-            rows.append([*row, f"{failed}"])
-    titles = [f"{title}{f', {unit}' if unit else ''}" for title, unit in FIGURES.values()]
-    return Table(
-        name="compare",
-        title="Medians of the rounds",
-        head=["work", "server", *titles, "failed"],
-        rows=rows,
-        note="Memory is the proportional set size of all processes at the end of the load.",
-    )
+def where(store: Store) -> str:
+    """On what the advice rests, in a few words."""
+    facts = store.head["machine"]
+    return f"{facts.get('processor', 'this processor')}; {facts.get('placement', '')}"
 
 
-def _digits(value: float) -> int:
-    return 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+def advice(store: Store, found: Comparison) -> tuple[list[str], list[Table]]:
+    """Which model suits, where there are several."""
+    models = [s for s in found.servers if is_model(s) and AGAIN not in s]
+    if len(models) < 2:
+        return [], []
+    advised = suitability.advise(found, models)
+    if advised is None:
+        return ["No model was measured under every work."], []
+    words = wording.good_for()
+    said = suitability.sentences(advised, words, where(store))
+    if "on core" in str(store.head["machine"].get("placement")):
+        said.append(
+            "The server had one core. Where it may use more, what the model does with them "
+            "counts too: compare again with --shared."
+        )
+    return said, [suitability.table(advised, words)]
 
 
-def picture(found: Mapping[tuple[str, str], Ratio], name: str, first: str) -> Picture:
-    """Every ratio with its interval."""
-    title = FIGURES[name][0]
-    chart = Chart(
-        name=f"ratio-{name}",
-        title=f"{title[0].upper()}{title[1:]}, as a multiple of {first}'s",
-        x=f"times {first}",
-        y="",
-        log_x=True,
-        size=(7.2, 0.9 + 0.34 * max(1, len(found))),
-    )
-    drawable = {k: r for k, r in found.items() if math.isfinite(r.high) and r.low > 0}
-    chart.intervals(
-        [f"{server}, {work}" for work, server in drawable],
-        [r.value for r in drawable.values()],
-        [r.low for r in drawable.values()],
-        [r.high for r in drawable.values()],
-        1.0,
-    )
-    return chart.finish(
-        "Squares: a difference is shown. Circles: none is. Intervals hold together, all of them, "
-        "with 95 % confidence.",
-        legend=False,
-        from_zero=False,
-    )
-
-
-def findings(found: Mapping[tuple[str, str], Ratio], name: str, first: str) -> list[str]:
-    """A sentence for each difference, and one for all that show none."""
-    title = FIGURES[name][0]
-    sentences = []
-    none: dict[str, list[str]] = {}
-    for (work, server), result in found.items():
-        if result.is_shown or len(found) == 1:
-            sentences.append(result.sentence(server, first, f"{work}, {title}"))
-        else:
-            none.setdefault(work, []).append(server)
-    if none:
-        whom = "; ".join(f"{', '.join(servers)} ({work})" for work, servers in none.items())
-        sentences.append(f"{title}: no difference from {first} shown for {whom}.")
-    return sentences
-
-
-def section(store: Store, question: Question, models: Sequence[str], seed: int) -> Section:
+def section(store: Store, question: Question, seed: int) -> Section:
     """The findings, which model suits, the ratios, the figures."""
-    verdict = []
-    weirs = [s for s in question.servers if s.partition(AGAIN)[0] in models]
-    advice = suitable(store, question, weirs, seed) if len(weirs) > 1 else None
-    if advice:
-        verdict.append(advice.sentence())
-    pictures, rows = [], []
+    found = comparison(store, question, seed)
+    verdict, tables = advice(store, found)
     for name in COMPARED:
-        found = ratios(store, question, name, seed)
-        if found:
-            pictures.append(picture(found, name, question.servers[0]))
-        verdict += findings(found, name, question.servers[0])
-        for (work, server), result in found.items():
-            bounds = [f"{bound:.2f}" for bound in (result.low, result.high)]
-            said = "shown" if result.is_shown else "not shown"
-            rows.append([FIGURES[name][0], work, server, f"{result.value:.2f}", *bounds, said])
-    head = ["figure", "work", "server", f"times {question.servers[0]}", "low", "high", "difference"]
-    judged = Table(name="ratios", title="Ratios", head=head, rows=rows)
+        verdict += compared.findings(found, name)
+    pictures = [
+        *(compared.figure_picture(found, name) for name in ("cpu", "rate")),
+        *(compared.ratio_picture(found, name) for name in COMPARED),
+        *compared.percentile_pictures(found),
+        *compared.load_pictures(found),
+        *(compared.figure_picture(found, name) for name in ("memory",)),
+        compared.busy_picture(found),
+        compared.session_picture(found),
+    ]
+    with_load = "weir load" if question.generator == "load" else "ab"
     return Section(
         title="Servers compared",
         verdict=verdict,
         text=[
             f"{question.rounds} rounds of {question.seconds:g} s for each work, every server "
-            "started afresh in each, in the order A B C, C B A. A ratio is that of the rounds' "
-            f"geometric means; its interval has a confidence of "
-            f"{confidence_for(question.looks):.2%}, so that all "
-            f"{question.looks} together have 95 %."
+            "started afresh in each, in the order A B C, C B A. The load is a closed loop without "
+            f"thinking, by {with_load}. A ratio is that of the rounds' geometric means; its "
+            f"interval has a confidence of {found.confidence:.2%}, so that all "
+            f"{found.looks} together have 95 %."
         ],
-        pictures=pictures,
-        tables=[judged, table(store, question)],
+        pictures=[p for p in pictures if p],
+        tables=[
+            *tables,
+            compared.ratio_table(found),
+            compared.figure_table(found),
+            compared.memory_table(found),
+        ],
     )
+
+
+def repeated_section(store: Store, question: Question, seed: int) -> Section:
+    """How often the same comparison shows a difference."""
+    rows, worst = [], []
+    shown_in = 0
+    done = 0
+    for repeat in range(question.repeats):
+        found = comparison(store, question, seed + repeat, repeat)
+        judged = {
+            (work, server, name): each
+            for name in COMPARED
+            for (work, server), each in found.judged(name).items()
+        }
+        if not judged:
+            continue
+        done += 1
+        shown = {key: each.ratio for key, each in judged.items() if each.is_shown}
+        shown_in += bool(shown)
+        rest = sum(bool(each.why_not) for each in judged.values())
+        said = "; ".join(
+            f"{FIGURES[name].title} of {server}, {work}: "
+            f"{r.value:.2f} ({r.low:.2f} to {r.high:.2f})"
+            for (work, server, name), r in shown.items()
+        )
+        rows.append([str(repeat + 1), str(len(judged) - rest), str(rest), said or "none"])
+        worst.append(
+            (
+                f"{repeat + 1}",
+                {k: e.ratio for k, e in judged.items() if k[2] == "cpu" and e.ratio.low > 0},
+            )
+        )
+    verdict = [_repeated_verdict(question, done, shown_in)]
+    picture = _repeated_picture(question, worst)
+    return Section(
+        title="The same comparison, again and again",
+        verdict=verdict,
+        text=[
+            f"{question.repeats} comparisons of {question.rounds} rounds of "
+            f"{question.seconds:g} s, each judged on its own with intervals that hold together "
+            "with 95 %. Of equals, one comparison in twenty may show a difference by chance."
+        ],
+        pictures=[picture] if picture else [],
+        tables=[
+            Table(
+                name="repeats",
+                title="Every comparison",
+                head=["comparison", "ratios judged", "not judged", "differences shown"],
+                rows=rows,
+            )
+        ],
+    )
+
+
+def _repeated_verdict(question: Question, done: int, shown_in: int) -> str:
+    text = f"{done - shown_in} of {done} comparisons show no difference"
+    if len(question.kinds) > 1 or not done:
+        return f"{text}."
+    chance = float(stats.binom.sf(shown_in - 1, done, CHANCE)) if shown_in else 1.0
+    if chance < CHANCE:
+        return (
+            f"{text} between {question.kinds[0]} and itself: more differences than chance explains "
+            f"(p = {chance:.3f}). Trust no difference found on this machine as it is now."
+        )
+    return f"{text} between {question.kinds[0]} and itself, as it should be."
+
+
+def _repeated_picture(
+    question: Question, found: Sequence[tuple[str, dict[tuple[str, str, str], Ratio]]]
+) -> Picture | None:
+    keys = list(dict.fromkeys(k for _, each in found for k in each if k[2] == "cpu"))
+    if not keys:
+        return None
+    chart = Chart(
+        name="repeats",
+        title="CPU per request in every comparison",
+        x=f"times {question.servers[0]}",
+        y="comparison",
+        log_x=True,
+        size=(7.2, 1.2 + 0.14 * len(found) * len(keys)),
+    )
+    for number, key in enumerate(keys):
+        style = number % 7
+        rows = [
+            (place + (number - (len(keys) - 1) / 2) * 0.7 / len(keys), r.value, r.low, r.high, name)
+            for place, (name, each) in enumerate(found)
+            if (r := each.get(key))
+        ]
+        if rows:
+            places, values, lows, highs, names = zip(*rows, strict=True)
+            label = f"{key[1]}, {key[0]}"
+            chart.whiskers(label, places, values, lows, highs, style, names)
+    chart.rows_named([name for name, _ in found])
+    chart.mark("equal", 1.0)
+    ends = [end for _, each in found for r in each.values() for end in (r.low, r.high)]
+    chart.around(1.0, min(ends), max(ends))
+    return chart.finish("An interval that leaves out 1 is a difference shown.", from_zero=False)
 
 
 def files(question: Question) -> dict[str, bytes]:
@@ -285,22 +290,89 @@ def files(question: Question) -> dict[str, bytes]:
     return {f"{size}.bin": random.Random(size).randbytes(size) for size in question.sizes}
 
 
-def measured(options: Options, question: Question) -> tuple[Store, list[str]]:
-    """Does all rounds, or what is left of them; the models of this weir beside."""
+def _check(question: Question) -> None:
     if len(question.servers) < 2:
-        raise LabError("two servers are the least that can be compared; epoll epoll#2 is one twice")
-    if len(set(question.servers)) < len(question.servers):
-        raise LabError("to compare a server with itself, name it again as epoll#2")
+        raise LabError("two servers are the least that can be compared; epoll epoll is one twice")
+    for name, values in (("--size", question.sizes), ("--users", question.users)):
+        if min(values) < 1:
+            raise LabError(f"{name} is 1 or more")
+    crowd = [s for s in question.kinds if s.startswith("apache-")]
+    if crowd and max(question.users) > apache.CONNECTIONS_MAX:
+        raise LabError(f"{crowd[0]} is set up for {apache.CONNECTIONS_MAX} connections at most")
     if question.generator == "ab":
         machine.need("ab")
+
+
+def _try_all(here: World, question: Question) -> None:
+    """Starts every server once and asks it: one that cannot serve is said before anything else.
+
+    Raises:
+        LabError: it did not come up, or sent something else than the file.
+    """
+    for name in question.kinds:
+        for work in question.works().values():
+            with runs.running(here, runs.product(here, name), work):
+                break
+
+
+def measured(options: Options, question: Question) -> Store:
+    """Does all rounds, or what is left of them."""
+    _check(question)
     machine.raise_descriptor_limit(max(question.users) * 2)
     plan = {"command": "compare", **question.__dict__, "placement": options.placement.sentence()}
     with world(options, files(question)) as here:
-        for server in question.servers:
-            runs.product(here, server.partition(AGAIN)[0])  # what is missing is said now
+        for server in question.kinds:
+            runs.product(here, server)  # what is missing is said now
+        todo = steps(here, question, options.seed)
         store = store_for(options, plan, question.generator)
-        perform(store, steps(here, question, options.seed), "compare")
-        return store, runs.models(here.weir)
+        if not all(store.has(step.key) for step in todo):
+            _try_all(here, question)
+        perform(store, todo, "compare")
+        return store
+
+
+def report(store: Store, question: Question) -> Report:
+    """What the results say; nothing is measured."""
+    seed = int(store.head["plan"]["seed"])
+    parts = repeated_section if question.repeats > 1 else section
+    return Report(
+        title=f"{', '.join(question.servers)} compared",
+        sections=[parts(store, question, seed)],
+        environment={**environment(store), **versions(store)},
+        data=store.everything(),
+        notes=[*busy_machine(store), *lost_runs(store)],
+    )
+
+
+def versions(store: Store) -> dict[str, object]:
+    """Of every server that ran."""
+    found = {r["server"]: r["version"] for r in store.records.values() if "version" in r}
+    return {"servers": ", ".join(f"{name} {number}" for name, number in found.items())}
+
+
+def lost_runs(store: Store) -> list[str]:
+    """What could not be measured, a sentence for each server."""
+    errors: dict[str, list[str]] = {}
+    for key, record in store.records.items():
+        if "error" in record:
+            errors.setdefault(key.rpartition("/")[2], []).append(record["error"])
+    return [
+        f"{server} could not be measured in {len(found)} "
+        f"{'run' if len(found) == 1 else 'runs'}; the last time: {found[-1]}"
+        for server, found in errors.items()
+    ]
+
+
+def busy_machine(store: Store) -> list[str]:
+    """A warning where somebody else was at work."""
+    facts = store.head["machine"]
+    load, cores = float(facts.get("load_average_at_start", 0)), int(facts.get("cores", 1))
+    if load < max(0.5, cores / 4):
+        return []
+    return [
+        f"The machine was busy with something else at the start (load average {load:.1f} on "
+        f"{cores} cores): intervals are wide, and rates low."
+    ]
 
 
 def run(options: Options, question: Question) -> Report:
@@ -309,11 +381,4 @@ def run(options: Options, question: Question) -> Report:
     Raises:
         LabError: a server is missing, or the question makes no sense.
     """
-    store, models = measured(options, question)
-    return Report(
-        title=f"{', '.join(question.servers)} compared",
-        sections=[section(store, question, models, options.seed)],
-        environment=environment(store),
-        data=store.everything(),
-        notes=failures(store),
-    )
+    return report(measured(options, question), question)

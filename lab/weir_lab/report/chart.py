@@ -26,6 +26,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":", (0, (6, 2, 1, 2)), (0, (1, 1)), (0, (8, 3)), (0, (10, 2, 2, 2)))
 SIZE = (7.2, 4.0)
 PNG_DPI = 150
+ALT_SERIES_MAX = 12
 
 STYLE: Any = {
     "font.size": 10,
@@ -64,6 +65,7 @@ class Picture:
     svg: str
     png: bytes
     csv: str
+    alt: str = ""  # what it shows, for who cannot see it
 
 
 @dataclass(kw_only=True)
@@ -81,6 +83,7 @@ class Chart:
     canvas: Canvas = field(init=False)
     axes: Axes = field(init=False)
     _styled: int = 0
+    _left: float = 0.0  # where the x axis begins
 
     def __post_init__(self) -> None:
         with matplotlib.rc_context(STYLE):
@@ -212,15 +215,75 @@ class Chart:
         self.axes.set_yticks(places, labels)
         self.axes.set_ylim(-0.6, len(labels) - 0.4)
         self.axes.grid(visible=False, axis="y")
-        if lows:  # never so near that no number stands at the axis
-            self.axes.set_xlim(min(0.8 * at, *lows) * 0.95, max(1.25 * at, *highs) * 1.05)
+        if lows:
+            self.around(at, min(lows), max(highs))
+
+    def around(self, at: float, low: float, high: float) -> None:
+        """The x axis shows these, and is never so narrow that no number stands at it."""
+        self.axes.set_xlim(min(0.8 * at, low) * 0.95, max(1.25 * at, high) * 1.05)
+
+    def whiskers(
+        self,
+        label: str,
+        places: Numbers,
+        values: Numbers,
+        lows: Numbers,
+        highs: Numbers,
+        style: int,
+        names: Sequence[str],
+    ) -> None:
+        """One series of values with their intervals, each at its place on the y axis."""
+        colour = COLOURS[style]
+        self.axes.hlines(places, lows, highs, color=colour, linewidth=1.8)
+        self.axes.plot(
+            values,
+            places,
+            linestyle="none",
+            marker=MARKERS[style],
+            markersize=6,
+            color=colour,
+            label=label,
+        )
+        for name, value, low, high in zip(names, values, lows, highs, strict=True):
+            self.rows.append(("interval", f"{label}, {name}", value, math.nan, low, high))
+
+    def rows_named(self, names: Sequence[str]) -> None:
+        """The y axis is a list, first on top; `whiskers` counts its places from 0."""
+        self.axes.set_yticks(range(len(names)), names)
+        self.axes.set_ylim(len(names) - 0.4, -0.6)
+        self.axes.grid(visible=False, axis="y")
+
+    def percentile_axis(self) -> None:
+        """x is 1/(1-p) on a logarithmic axis, as HdrHistogram's plots have it."""
+        self.axes.set_xscale("log")
+        self.axes.xaxis.set_major_locator(ticker.LogLocator(base=10))
+        self.axes.xaxis.set_major_formatter(ticker.FuncFormatter(_as_percentile))
+        self.axes.xaxis.set_minor_locator(ticker.NullLocator())
+
+    def shade(self, label: str, left: float, right: float) -> None:
+        """A stretch of the x axis that does not count."""
+        self.axes.axvspan(
+            left, right, facecolor=INK, alpha=0.08, linewidth=0, hatch="//", edgecolor=INK
+        )
+        self.rows.append(("shade", label, left, math.nan, left, right))
+        self._left = min(self._left, left)
+        self.axes.annotate(
+            label,
+            ((left + right) / 2, 0.98),
+            xycoords=("data", "axes fraction"),
+            rotation=90,
+            ha="center",
+            va="top",
+            color=INK,
+            fontsize=9,
+        )
 
     def finish(self, caption: str, *, legend: bool = True, from_zero: bool = True) -> Picture:
         """The figure in all its forms."""
         if from_zero and not self.log_y:
             self.axes.set_ylim(bottom=0)
         if from_zero and not self.log_x:
-            self.axes.set_xlim(left=0)
+            self.axes.set_xlim(left=self._left)
         handles, _ = self.axes.get_legend_handles_labels()
         if legend and handles:
             self.canvas.legend(
@@ -241,7 +304,20 @@ class Chart:
             svg=inline(svg.getvalue(), self.name),
             png=png.getvalue(),
             csv=self._csv(),
+            alt=self._alt(),
         )
+
+    def _alt(self) -> str:
+        """The picture in words: its axes, and where each series goes."""
+        by_series: dict[tuple[str, str], list[tuple[float, float, float, float]]] = {}
+        for kind, label, *numbers in self.rows:
+            x, y, low, high = numbers
+            by_series.setdefault((kind, label), []).append((x, y, low, high))
+        parts = [_series_in_words(kind, label, found) for (kind, label), found in by_series.items()]
+        axes = f"{self.y} against {self.x}" if self.y else self.x
+        more = len(parts) - ALT_SERIES_MAX
+        told = "; ".join(parts[:ALT_SERIES_MAX]) + (f"; and {more} more" if more > 0 else "")
+        return f"{self.title}: {axes}. {told}."
 
     def _csv(self) -> str:
         out = io.StringIO()
@@ -250,6 +326,30 @@ class Chart:
         for kind, label, *numbers in self.rows:
             writer.writerow((kind, label, *("" if math.isnan(n) else f"{n:.9g}" for n in numbers)))
         return out.getvalue()
+
+
+def _as_percentile(value: float, _position: int) -> str:
+    """`1000` as `99.9 %`; exact, however many nines."""
+    return f"{100 * (1 - 1 / value):.10g} %" if value >= 1 else ""
+
+
+def _series_in_words(
+    kind: str, label: str, rows: Sequence[tuple[float, float, float, float]]
+) -> str:
+    first, last = rows[0], rows[-1]
+    match kind:
+        case "mark":
+            return f"{label} at {first[0]:,.4g}"
+        case "interval":
+            return f"{label} {first[0]:.3g} ({first[2]:.3g} to {first[3]:.3g})"
+        case "shade":
+            return f"{label} from {first[2]:.3g} to {first[3]:.3g}"
+        case "band":
+            return f"{label} at {last[0]:,.4g}: {last[2]:,.4g} to {last[3]:,.4g}"
+        case _ if len(rows) == 1:
+            return f"{label} {first[1]:,.4g} at {first[0]:,.4g}"
+        case _:
+            return f"{label} {first[1]:,.4g} at {first[0]:,.4g}, {last[1]:,.4g} at {last[0]:,.4g}"
 
 
 def inline(svg: str, name: str) -> str:

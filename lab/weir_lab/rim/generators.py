@@ -10,7 +10,8 @@ import re
 import resource
 import subprocess
 import tempfile
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
 
 SLACK_S = 60.0
+SECOND_MIN_S = 0.05  # less of a second's rest has no rate worth telling
 AB_ENDLESS = 100_000_000  # requests, where the time ends a run
 PERCENTILES = (50, 75, 90, 95, 99, 99.9)
 
@@ -54,6 +56,8 @@ class Outcome:
     bytes: int = 0
     server_demand_s: float = 0.0  # CPU per answer, where the generator measures it
     histogram: str = ""  # HdrHistogram V2, nanoseconds
+    warmup_s: float = 0.0  # before what was measured
+    series: list[dict[str, float]] = field(default_factory=list)  # second by second
     judged: bool = False  # whether the generator says itself what it doubts
     doubts: list[str] = field(default_factory=list)  # the generator's own
 
@@ -169,7 +173,24 @@ def weir_load(weir: Path, load: Load, core: int | None, server_pid: int | None) 
     limit_s = (load.seconds or 0) + load.warmup_s + SLACK_S
     # 3 and 4 judge the result (an objective missed, a measurement in doubt); it is printed.
     text, used_s = _run(argv, core, limit_s, expected=(0, 3, 4))
-    return parse_weir_load(text, argv, used_s)
+    return replace(parse_weir_load(text, argv, used_s), warmup_s=load.warmup_s)
+
+
+def second_by_second(step: Mapping[str, Any]) -> list[dict[str, float]]:
+    """Each second of a step: how long it was (the last is cut), rate, errors, percentiles."""
+    left_s = step["measured_ns"] / 1e9
+    found = []
+    for second in step.get("seconds", []):
+        long_s = min(1.0, left_s)
+        if long_s < SECOND_MIN_S:
+            break
+        left_s -= long_s
+        row = {"seconds": long_s, "rate": second["answers"] / long_s, "errors": second["errors"]}
+        for name in ("p50", "p99", "max"):
+            if second.get(f"{name}_ns") is not None:
+                row[f"{name}_s"] = second[f"{name}_ns"] / 1e9
+        found.append(row)
+    return found
 
 
 def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
@@ -198,6 +219,7 @@ def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
             bytes=step["received_bytes"],
             server_demand_s=((step["server"] or {}).get("demand_ns") or 0.0) / 1e9,
             histogram=response["hdr_v2_ns"],
+            series=second_by_second(step),
             judged=True,
             doubts=[doubt["reason"] for doubt in step["doubts"] if doubt["makes_invalid"]],
         )

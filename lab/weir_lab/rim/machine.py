@@ -13,7 +13,7 @@ from pathlib import Path
 from bench import machine as facts_of
 from weir_lab.rim.errors import LabError
 
-PACKAGES = {"ab": "apache2-utils", "nginx": "nginx-light", "wrk": "wrk"}
+PACKAGES = {"ab": "apache2-utils", "nginx": "nginx-light", "apache2": "apache2-bin"}
 SPARE_DESCRIPTORS = 100
 
 

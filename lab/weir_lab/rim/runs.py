@@ -6,9 +6,10 @@ Starting, checking and CPU accounting are bench/'s.
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from bench.servers import Choice, Product, Running, Setup
 from weir_lab.rim import generators
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.generators import Load, Outcome
-from weir_lab.rim.machine import Placement
+from weir_lab.rim.machine import Placement, need
 
 Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the server's pid
 
@@ -91,7 +92,7 @@ def weir(world: World, model: str, options: str = "", name: str = "") -> Product
 
 
 def product(world: World, name: str) -> Product:
-    """A server by its name: a model of weir, nginx, h2o, lighttpd, or Apache's ways.
+    """A server by its name: a model of weir, nginx, h2o, lighttpd, caddy, or Apache's ways.
 
     Raises:
         LabError: it is not known or not installed.
@@ -101,11 +102,15 @@ def product(world: World, name: str) -> Product:
         return theirs[name]
     if name in servers.PEERS:
         program, maker = servers.PEERS[name]
-        if (binary := servers.installed(program)) is None:
-            raise LabError(f"{name} is not installed here")
-        return Product(name=name, version=servers.version(binary), launch=maker(binary))
-    if name.startswith("apache"):
-        raise LabError("apache2 is not installed here")
+        binary = need(program)
+        return Product(name=name, version=servers.peer_version(binary), launch=maker(binary))
+    ways = [f"apache-{mpm}" for mpm in apache.MPMS]
+    if name in ways:
+        need("apache2")
+        raise LabError(f"this Apache has no module for {name}")
+    if (world.build / "weir").exists() and name not in (known := models(world.weir)):
+        others = ", ".join([*servers.PEERS, *ways])
+        raise LabError(f"weir has no model {name}; there are {', '.join(known)}, and {others}")
     return weir(world, name)
 
 
@@ -159,8 +164,13 @@ def run(
     work: Work,
     load: Mapping[str, Any],
     generate: Generate,
+    *,
+    weigh: bool = False,
 ) -> dict[str, Any]:
     """One run as a record: what was started, what was asked, what came, what it cost.
+
+    To `weigh` is to read the memory of all its processes amid the load, too. That takes a moment of
+    a core, and of the server's pages' locks.
 
     Raises:
         LabError: it could not be done; nothing keeps running.
@@ -177,8 +187,10 @@ def run(
         # A run that ends by time leaves requests under way, which nobody has counted as answered.
         exact = asked.requests is not None and not asked.warmup_s
         before = counted(world.weir, pid) if exact else None
+        idle_kib = process.memory_kib(pid)
         used_ns = process.cpu_ns(pid)
-        outcome = generate(asked, world.placement.generator, pid)
+        with weighed(pid, asked if weigh else None) as amid_kib:
+            outcome = generate(asked, world.placement.generator, pid)
         memory_kib = process.memory_kib(pid)
         process.settle(pid)
         used_ns = process.cpu_ns(pid) - used_ns
@@ -196,8 +208,32 @@ def run(
             "load": outcome.record(),
             "server_cpu_s": used_ns / 1e9,
             "memory_kib": memory_kib,
+            "memory_idle_kib": idle_kib,
+            "memory_load_kib": amid_kib[0] if amid_kib else None,
             "counted": after,
         }
+
+
+@contextmanager
+def weighed(pid: int, load: Load | None) -> Iterator[list[float]]:
+    """The memory of a tree of processes half-way through a load that ends by time, if any."""
+    found: list[float] = []
+    if load is None:
+        yield found
+        return
+    amid_s = load.warmup_s + (load.seconds or 0) / 2
+
+    def weigh() -> None:
+        with suppress(OSError):  # it has just ended
+            found.append(process.memory_kib(pid))
+
+    timer = threading.Timer(amid_s, weigh)
+    timer.start()
+    try:
+        yield found
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def against(

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Response times whole: every percentile, and second by second.
+
+Histograms are added, which loses nothing; percentiles are never averaged.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from weir_lab.report.chart import Chart, Picture
+
+STEPS_A_DECADE = 24
+BEYOND_MIN = 10  # answers that lie beyond the last percentile shown
+
+
+def merged(blobs: Iterable[str]) -> HdrHistogram | None:
+    """One histogram of all, of those that there are."""
+    whole = None
+    for blob in blobs:
+        if not blob:
+            continue
+        part = HdrHistogram.decode(blob)
+        if whole is None:
+            whole = part
+        else:
+            whole.add(part)
+    return whole
+
+
+def spectrum(histogram: HdrHistogram) -> list[tuple[float, float]]:
+    """(1/(1-p), milliseconds), as far as there are answers enough to tell."""
+    count = histogram.get_total_count()
+    decades = math.log10(max(1.0, count / BEYOND_MIN))
+    steps = int(decades * STEPS_A_DECADE)
+    places = [10 ** (step / STEPS_A_DECADE) for step in range(steps + 1)]
+    percents = [100 * (1 - 1 / place) for place in places]
+    values = histogram.get_percentile_to_value_dict(percents)
+    return [(x, values[p] / 1e6) for x, p in zip(places, percents, strict=True)]
+
+
+def percentiles(name: str, title: str, blobs: Mapping[str, Iterable[str]]) -> Picture | None:
+    """A line for each series over 1/(1-p), so that each further nine has the same width."""
+    found = {label: whole for label, each in blobs.items() if (whole := merged(each))}
+    found = {label: whole for label, whole in found.items() if whole.get_total_count()}
+    if not found:
+        return None
+    chart = Chart(name=name, title=title, x="percentile", y="ms", log_y=True)
+    chart.percentile_axis()
+    for label, whole in found.items():
+        line = spectrum(whole)
+        chart.line(label, [x for x, _ in line], [y for _, y in line], chart.style())
+    least = min(whole.get_total_count() for whole in found.values())
+    return chart.finish(
+        "All runs of a series together. To the right is 1/(1-p), so every further nine takes the "
+        f"same width; a line ends where {BEYOND_MIN} answers are left beyond it "
+        f"(of {least:,} or more).",
+        from_zero=False,
+    )
+
+
+def timeline(
+    name: str, title: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], warmup_s: float
+) -> Picture | None:
+    """Throughput second by second of single runs; what came before it counted is shaded."""
+    if not any(series for series in runs.values()):
+        return None
+    chart = Chart(name=name, title=title, x="seconds", y="requests/s")
+    for label, series in runs.items():
+        style = chart.style()
+        xs, ys, at_s = [], [], 0.0
+        for second in series:
+            xs.append(at_s + second["seconds"] / 2)
+            ys.append(second["rate"])
+            at_s += second["seconds"]
+        if xs:
+            chart.line(label, xs, ys, style, marked=True)
+    if warmup_s > 0:
+        chart.shade("warm-up", -warmup_s, 0)
+    return chart.finish(
+        "Each mark is the mean of a second (the last one may be shorter). A level line was steady."
+        + (" The shaded warm-up is not measured." if warmup_s > 0 else ""),
+    )

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""Which server suits, from what was measured: the least CPU first, then memory among equals."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
+from weir_lab.report.comparison import Comparison, told
+from weir_lab.report.page import Table
+
+MEMORY_CLEARLY = 1.25  # times as much: less than that decides nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One server over all works."""
+
+    name: str
+    cpu_us: float  # geometric mean over the works
+    memory_mib: float  # the most that it took under any work
+    p99_ms: float  # the worst of the works
+    ratio: Ratio | None = None  # of its CPU to the cheapest one's, over all works
+    is_dearer: bool = False  # shown under some work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """Who suits, and beside whom."""
+
+    best: Candidate
+    cheapest: Candidate
+    others: Sequence[Candidate]  # cheapest first
+    works: int
+    left_out: Sequence[str]  # not measured under every work
+
+    @property
+    def equals(self) -> list[Candidate]:
+        """Those not shown to take more CPU."""
+        return [c for c in self.others if not c.is_dearer]
+
+
+def _over_all(comparison: Comparison, name: str) -> dict[int, float]:
+    """CPU by round, of the rounds that all works have: the geometric mean over the works."""
+    figures = [comparison.by_round(work, name, "cpu") for work in comparison.works]
+    rounds = set.intersection(*(set(f) for f in figures))
+    return {n: geometric_mean([max(f[n], 1e-9) for f in figures]) for n in rounds}
+
+
+def advise(comparison: Comparison, names: Sequence[str]) -> Advice | None:
+    """Who of these suits; None where nobody was measured under every work."""
+    works = comparison.works
+    whole = [
+        n for n in names if all(comparison.middle(work, n, "cpu") is not None for work in works)
+    ]
+    if not whole:
+        return None
+
+    def middles(name: str, figure: str) -> list[float]:
+        return [comparison.middle(work, name, figure) or 0.0 for work in works]
+
+    cost = {n: geometric_mean([max(v, 1e-9) for v in middles(n, "cpu")]) for n in whole}
+    ordered = sorted(whole, key=lambda n: cost[n])
+    cheapest = ordered[0]
+    base = _over_all(comparison, cheapest)
+    confidence = confidence_for((len(works) + 1) * max(1, len(whole) - 1))
+    candidates = []
+    for name in ordered:
+        over_all = ratio(
+            _over_all(comparison, name), base, confidence=confidence, seed=comparison.seed
+        )
+        by_work = [
+            ratio(
+                comparison.by_round(work, name, "cpu"),
+                comparison.by_round(work, cheapest, "cpu"),
+                confidence=confidence,
+                seed=comparison.seed,
+            )
+            for work in works
+        ]
+        candidates.append(
+            Candidate(
+                name=name,
+                cpu_us=cost[name],
+                memory_mib=max(middles(name, "memory")),
+                p99_ms=max(middles(name, "p99")),
+                ratio=over_all if name != cheapest else None,
+                is_dearer=name != cheapest
+                and any(r.low > 1 for r in [over_all, *by_work] if r is not None),
+            )
+        )
+    equal = [c for c in candidates if not c.is_dearer]
+    lightest = min(equal, key=lambda c: c.memory_mib)
+    best = candidates[0]
+    if 0 < lightest.memory_mib * MEMORY_CLEARLY < best.memory_mib:
+        best = lightest
+    return Advice(
+        best=best,
+        cheapest=candidates[0],
+        others=[c for c in candidates if c is not best],
+        works=len(works),
+        left_out=[n for n in names if n not in whole],
+    )
+
+
+def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]:
+    """Who suits, and why."""
+    best = advice.best
+    over = "" if advice.works == 1 else f", the mean over {advice.works} works"
+    why = f"the least CPU per request of {len(advice.others) + 1}"
+    if best is not advice.cheapest:
+        why = (
+            f"not shown to take more CPU than {advice.cheapest.name}, and the least memory "
+            "of those of whom that is true"
+        )
+    found = [
+        f"{best.name} suits this machine best ({where}): {told(best.cpu_us)} µs of CPU per request"
+        f"{over}, {why}; {told(best.memory_mib)} MiB of memory under load."
+        + _in_words(best.name, words)
+    ]
+    if advice.equals:
+        listed = ", ".join(
+            f"{c.name} ({told(c.cpu_us)} µs, {told(c.memory_mib)} MiB)" for c in advice.equals
+        )
+        found.append(f"As far as this shows, equal in CPU: {listed}.")
+    if dearer := [c for c in advice.others if c.is_dearer]:
+        listed = ", ".join(f"{c.name} {told(c.cpu_us / best.cpu_us)} times" for c in dearer)
+        found.append(f"More CPU, shown under at least one work: {listed} that of {best.name}.")
+    if advice.left_out:
+        found.append(f"Not judged, as a work has no run that counts: {', '.join(advice.left_out)}.")
+    return found
+
+
+def _in_words(name: str, words: Mapping[str, str]) -> str:
+    return f" It is good for {words[name].rstrip('.')}." if name in words else ""
+
+
+def table(advice: Advice, words: Mapping[str, str]) -> Table:
+    """All candidates, cheapest first, and what each is good for."""
+    rows = []
+    for each in sorted([advice.best, *advice.others], key=lambda c: c.cpu_us):
+        times = "1"
+        if each.ratio:
+            times = f"{each.ratio.value:.2f} ({each.ratio.low:.2f} to {each.ratio.high:.2f})"
+        said = (
+            "suits best" if each is advice.best else "shown dearer" if each.is_dearer else "equal"
+        )
+        rows.append(
+            [
+                each.name,
+                told(each.cpu_us),
+                times,
+                told(each.memory_mib),
+                told(each.p99_ms),
+                said,
+                words.get(each.name, ""),
+            ]
+        )
+    head = [
+        "model",
+        "CPU µs",
+        f"times {advice.cheapest.name}'s",
+        "memory MiB",
+        "worst p99 ms",
+        "",
+        "is good for",
+    ]
+    return Table(
+        name="suits",
+        title="Which model suits",
+        head=head,
+        rows=rows,
+        note="CPU is the geometric mean over all works; its intervals hold together with 95 %. "
+        "Memory and p99 are of the work where they are worst. Where CPU shows no difference, less "
+        f"memory decides, if it is less by a factor of {MEMORY_CLEARLY:g} or more. The last column "
+        "is that of docs/models.md.",
+    )
