@@ -13,6 +13,7 @@ from rich.markup import escape
 from bench.process import BenchError
 from weir_lab.commands import capacity as sweeping
 from weir_lab.commands import compare as comparing
+from weir_lab.commands import remake as remaking
 from weir_lab.commands import reproduce as reproducing
 from weir_lab.commands import sync as sharing
 from weir_lab.commands import tour as touring
@@ -65,8 +66,8 @@ def _options(
     )
 
 
-def _finish(report: Report, options: Options) -> None:
-    page = write(report, options.out)
+def _finish(report: Report, folder: Path) -> None:
+    page = write(report, folder)
     for section in report.sections:
         out.print(f"[bold]{escape(section.title)}[/bold]", highlight=False)
         for finding in section.verdict:
@@ -107,7 +108,7 @@ def reproduce(
     )
     scale = reproducing.TINY if tiny else reproducing.QUICK if quick else reproducing.FULL
     letters = documents or [d.letter for d in reproducing.DOCUMENTS]
-    _finish(reproducing.run(options, letters, scale), options)
+    _finish(reproducing.run(options, letters, scale), options.out)
 
 
 @app.command()
@@ -152,7 +153,7 @@ def compare(
         generator=generator,
         repeats=repeat,
     )
-    _finish(comparing.run(options, question), options)
+    _finish(comparing.run(options, question), options.out)
 
 
 @app.command()
@@ -196,7 +197,7 @@ def capacity(
         halve=halve,
         p99_limit_s=None if p99_ms is None else p99_ms / 1e3,
     )
-    _finish(sweeping.run(options, question), options)
+    _finish(sweeping.run(options, question), options.out)
 
 
 @app.command()
@@ -235,7 +236,18 @@ def sync(
         sizes=sharing.numbers(sizes),
         seed=seed,
     )
-    _finish(sharing.run(options, question), options)
+    _finish(sharing.run(options, question), options.out)
+
+
+@app.command("report")
+def remake(
+    folder: Annotated[Path, typer.Argument(help="Where results.jsonl is, or a tour's folder.")],
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Where the report goes. Default: beside them.")
+    ] = None,
+) -> None:
+    """Make the report again from the results; nothing is measured."""
+    _finish(remaking.run(folder), out_folder or folder)
 
 
 @app.command()
@@ -249,7 +261,7 @@ def tour(
 ) -> None:
     """A bit of everything in five minutes, in one report."""
     options = _options("tour", build, folder, fresh=fresh, seed=seed, server_core=server_core)
-    _finish(touring.run(options, tiny=tiny), options)
+    _finish(touring.run(options, tiny=tiny), options.out)
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:

@@ -175,12 +175,12 @@ def section(store: Store, question: Question, seed: int) -> Section:
             f"{question.rounds} rounds of {question.seconds:g} s for each work, every server "
             "started afresh in each, in the order A B C, C B A. The load is a closed loop without "
             f"thinking, by {with_load}. A ratio is that of the rounds' geometric means; its "
-            f"interval has a confidence of {found.confidence:.2%}, so that all "
+            f"interval has a confidence of {100 * found.confidence:.2f} %, so that all "
             f"{found.looks} together have 95 %."
         ],
+        lead=tables,
         pictures=[p for p in pictures if p],
         tables=[
-            *tables,
             compared.ratio_table(found),
             compared.figure_table(found),
             compared.memory_table(found),

@@ -100,6 +100,7 @@ def study(
             sweeps.throughput(name, swept, chosen, carried),
             sweeps.response(name, swept, chosen),
             sweeps.latency_throughput(name, swept),
+            *sweeps.spectra(name, found),
             sweeps.utilisation(name, swept),
             sweeps.prediction(name, swept, chosen),
         ]

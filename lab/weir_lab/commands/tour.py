@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A bit of everything in five minutes, in one report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from weir_lab.commands import capacity, compare, reproduce, sync
 from weir_lab.commands.experiment import Options, console
-from weir_lab.report.page import Report, Section
+from weir_lab.report.page import Report, write
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 
@@ -34,7 +34,10 @@ def _compare(options: Options, *, tiny: bool) -> Report:
     return compare.run(
         options,
         compare.Question(
-            servers=names, rounds=3 if tiny else 4, keep_alive=(True,) if tiny else (True, False)
+            servers=names,
+            rounds=3 if tiny else 4,
+            keep_alive=(True,) if tiny else (True, False),
+            generator="load" if runs.has_load(options.build / "weir") else "ab",
         ),
     )
 
@@ -50,27 +53,32 @@ def run(options: Options, *, tiny: bool = False) -> Report:
             o, sync.question(quick=True, parts=("counters",) if tiny else sync.PARTS, seed=o.seed)
         ),
     }
-    sections: list[Section] = []
-    notes: list[str] = ["A look, not a measurement: each experiment has a command of its own."]
-    data: dict[str, object] = {}
-    environment: dict[str, object] = {}
+    reports: dict[str, Report] = {}
+    left_out: list[str] = []
     for name, experiment in parts.items():
         try:
-            report = experiment(replace(options, out=options.out / name))
+            reports[name] = experiment(replace(options, out=options.out / name))
         except LabError as error:
             if type(error) is not LabError:
                 raise
             console.print(f"{name} is left out: {error}", highlight=False)
-            notes.append(f"{name} is left out: {error}")
+            left_out.append(f"{name} is left out: {error}")
             continue
-        sections += report.sections
+        # Each has a report of its own beside its results, too.
+        write(reports[name], options.out / name)
+    return together(reports, left_out)
+
+
+def together(reports: Mapping[str, Report], left_out: Sequence[str]) -> Report:
+    """The reports of several commands as one."""
+    notes = ["A look, not a measurement: each experiment has a command of its own.", *left_out]
+    for report in reports.values():
         notes += [note for note in report.notes if note not in notes]
-        data[name] = report.data
-        environment = environment or dict(report.environment)
+    environments = [dict(report.environment) for report in reports.values()]
     return Report(
         title="A tour of weir-lab",
-        sections=sections,
-        environment=environment,
-        data=data,
+        sections=[section for report in reports.values() for section in report.sections],
+        environment=environments[0] if environments else {},
+        data={name: report.data for name, report in reports.items()},
         notes=notes,
     )

@@ -27,6 +27,8 @@ DASHES = ("-", "--", "-.", ":", (0, (6, 2, 1, 2)), (0, (1, 1)), (0, (8, 3)), (0,
 SIZE = (7.2, 4.0)
 PNG_DPI = 150
 ALT_SERIES_MAX = 12
+TICKS_MAX = 8
+RATIO_FAR = 20.0  # an interval beyond so many times is drawn as an arrow
 
 STYLE: Any = {
     "font.size": 10,
@@ -48,11 +50,57 @@ STYLE: Any = {
 Numbers = Sequence[float]
 
 
+class PlainLog(ticker.Locator):
+    """Places on a logarithmic axis as people write them: 0.5, 1, 2, 5, 10; or 1, 100, 10,000."""
+
+    def __call__(self) -> list[float]:
+        """The places within the view."""
+        assert self.axis is not None
+        low, high = self.axis.get_view_interval()
+        return self.tick_values(low, high)
+
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        """Few enough to be read, two at least."""
+        low, high = sorted((max(vmin, 1e-12), max(vmax, 1e-12)))
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        for parts, each in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 4)):
+            places = [part * 10.0**p for p in powers if p % each == 0 for part in parts]
+            found = [place for place in places if low <= place <= high]
+            if len(found) <= TICKS_MAX:
+                break
+        if len(found) < 2:
+            step = ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+            found = [place for place in step.tick_values(low, high) if low <= place <= high]
+        return found
+
+
+GROUPED = ticker.FuncFormatter(lambda value, _: f"{value:,.10g}")
+
+
 def plain(axis: Axis) -> None:
-    """Numbers on a logarithmic axis as people write them: 0.5, 1, 2, 5, 10."""
-    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    """Numbers on a logarithmic axis as people write them."""
+    axis.set_major_locator(PlainLog())
+    axis.set_major_formatter(GROUPED)
     axis.set_minor_locator(ticker.NullLocator())
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn. No two of the first 56 are alike, and none by colour alone."""
+
+    colour: str
+    marker: str
+    dash: Any
+
+
+def look(style: int) -> Look:
+    """That of a style."""
+    turn = style // len(COLOURS)
+    return Look(
+        colour=COLOURS[style % len(COLOURS)],
+        marker=MARKERS[(style + turn) % len(MARKERS)],
+        dash=DASHES[(style + turn) % len(DASHES)],
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +132,14 @@ class Chart:
     axes: Axes = field(init=False)
     _styled: int = 0
     _left: float = 0.0  # where the x axis begins
+    _is_list: bool = False  # whether the y axis is names
 
     def __post_init__(self) -> None:
         with matplotlib.rc_context(STYLE):
             self.canvas = Canvas(figsize=self.size)
             self.axes = self.canvas.add_subplot()
+            self.axes.xaxis.set_major_formatter(GROUPED)
+            self.axes.yaxis.set_major_formatter(GROUPED)
         self.axes.set_xlabel(self.x)
         self.axes.set_ylabel(self.y)
         if self.log_x:
@@ -104,18 +155,18 @@ class Chart:
     def style(self) -> int:
         """The next series' number, for colour, marker and dashes alike."""
         self._styled += 1
-        return (self._styled - 1) % len(COLOURS)
+        return self._styled - 1
 
     def points(
         self, label: str, xs: Numbers, ys: Numbers, style: int, *, hollow: bool = False
     ) -> None:
         """Single measurements."""
-        colour = COLOURS[style]
+        colour = look(style).colour
         self.axes.plot(
             xs,
             ys,
             linestyle="none",
-            marker=MARKERS[style],
+            marker=look(style).marker,
             markersize=5,
             markerfacecolor="none" if hollow else colour,
             markeredgecolor=colour,
@@ -139,9 +190,9 @@ class Chart:
         self.axes.plot(
             xs,
             ys,
-            color=COLOURS[style],
-            linestyle=DASHES[style],
-            marker=MARKERS[style] if marked else None,
+            color=look(style).colour,
+            linestyle=look(style).dash,
+            marker=look(style).marker if marked else None,
             markersize=4,
             linewidth=1.8,
             label=label,
@@ -154,9 +205,9 @@ class Chart:
             xs,
             ys,
             yerr=errors,
-            color=COLOURS[style],
-            linestyle=DASHES[style],
-            marker=MARKERS[style],
+            color=look(style).colour,
+            linestyle=look(style).dash,
+            marker=look(style).marker,
             markersize=4,
             capsize=2,
             linewidth=1.5,
@@ -168,7 +219,7 @@ class Chart:
     def band(self, label: str, xs: Numbers, lows: Numbers, highs: Numbers, style: int) -> None:
         """Where measurements are expected."""
         self.axes.fill_between(
-            xs, lows, highs, color=COLOURS[style], alpha=0.18, linewidth=0, label=label
+            xs, lows, highs, color=look(style).colour, alpha=0.18, linewidth=0, label=label
         )
         for x, low, high in zip(xs, lows, highs, strict=True):
             self.rows.append(("band", label, x, math.nan, low, high))
@@ -203,11 +254,17 @@ class Chart:
         """One row for each label with its value and interval, beside a line at `at`."""
         places = list(range(len(labels)))[::-1]
         self.axes.axvline(at, color=INK, alpha=MUTED, linewidth=1)
+        least = min(at / RATIO_FAR, *(value / 1.2 for value in values), at)
+        most = max(at * RATIO_FAR, *(value * 1.2 for value in values), at)
         for place, label, value, low, high in zip(places, labels, values, lows, highs, strict=True):
             shown = low > at or high < at
             colour = COLOURS[1] if shown else COLOURS[0]
             marker = MARKERS[1] if shown else MARKERS[0]
-            self.axes.plot([low, high], [place, place], color=colour, linewidth=1.8)
+            left, right = max(low, least), min(high, most)
+            self.axes.plot([left, right], [place, place], color=colour, linewidth=1.8)
+            for end, is_cut, arrow in ((left, left > low, "<"), (right, right < high, ">")):
+                if is_cut:
+                    self.axes.plot([end], [place], marker=arrow, color=colour, markersize=5)
             self.axes.plot(
                 [value], [place], marker=marker, color=colour, linestyle="none", markersize=6
             )
@@ -215,11 +272,12 @@ class Chart:
         self.axes.set_yticks(places, labels)
         self.axes.set_ylim(-0.6, len(labels) - 0.4)
         self.axes.grid(visible=False, axis="y")
+        self._is_list = True
         if lows:
-            self.around(at, min(lows), max(highs))
+            self.around(at, max(least, min(lows)), min(most, max(highs)))
 
     def around(self, at: float, low: float, high: float) -> None:
-        """The x axis shows these, and is never so narrow that no number stands at it."""
+        """The x axis shows these, and is never so narrow that nothing stands at it."""
         self.axes.set_xlim(min(0.8 * at, low) * 0.95, max(1.25 * at, high) * 1.05)
 
     def whiskers(
@@ -233,13 +291,13 @@ class Chart:
         names: Sequence[str],
     ) -> None:
         """One series of values with their intervals, each at its place on the y axis."""
-        colour = COLOURS[style]
+        colour = look(style).colour
         self.axes.hlines(places, lows, highs, color=colour, linewidth=1.8)
         self.axes.plot(
             values,
             places,
             linestyle="none",
-            marker=MARKERS[style],
+            marker=look(style).marker,
             markersize=6,
             color=colour,
             label=label,
@@ -249,6 +307,7 @@ class Chart:
 
     def rows_named(self, names: Sequence[str]) -> None:
         """The y axis is a list, first on top; `whiskers` counts its places from 0."""
+        self._is_list = True
         self.axes.set_yticks(range(len(names)), names)
         self.axes.set_ylim(len(names) - 0.4, -0.6)
         self.axes.grid(visible=False, axis="y")
@@ -280,7 +339,7 @@ class Chart:
 
     def finish(self, caption: str, *, legend: bool = True, from_zero: bool = True) -> Picture:
         """The figure in all its forms."""
-        if from_zero and not self.log_y:
+        if from_zero and not self.log_y and not self._is_list:
             self.axes.set_ylim(bottom=0)
         if from_zero and not self.log_x:
             self.axes.set_xlim(left=self._left)

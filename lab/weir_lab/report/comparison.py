@@ -14,7 +14,7 @@ from typing import Any
 from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
 from weir_lab.capacity.sweep import GENERATOR_BUSY_MAX
 from weir_lab.report import distribution
-from weir_lab.report.chart import COLOURS, Chart, Picture
+from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Table
 
 Record = Mapping[str, Any]
@@ -187,6 +187,11 @@ def told(value: float | None) -> str:
     return "-" if value is None else f"{value:,.{digits(value)}f}"
 
 
+def times(value: float) -> str:
+    """A ratio; beyond a thousand its digits say nothing."""
+    return f"{value:.2f}" if value < 1000 else "> 1,000"
+
+
 def capital(text: str) -> str:
     """A title begins with a capital, and the rest of it stays as it is."""
     return text[0].upper() + text[1:]
@@ -208,7 +213,7 @@ def ratio_picture(comparison: Comparison, name: str) -> Picture | None:
         x=f"times {first}",
         y="",
         log_x=True,
-        size=(7.2, 0.9 + 0.34 * len(found)),
+        size=(7.2, 0.9 + 0.24 * len(found)),
     )
     chart.intervals(
         [f"{server}, {work}" for work, server in found],
@@ -237,10 +242,9 @@ def figure_picture(comparison: Comparison, name: str) -> Picture | None:
         title=capital(figure.title),
         x=figure.label,
         y="",
-        size=(7.2, 1.1 + (0.22 * works + 0.24) * len(comparison.servers)),
+        size=(7.2, 1.1 + (0.15 * works + 0.14) * len(comparison.servers)),
     )
     for number, work in enumerate(comparison.works):
-        style = number % len(COLOURS)
         rows = []
         for place, server in enumerate(comparison.servers):
             found = [v for v in comparison.by_round(work, server, name).values() if v > 0]
@@ -255,7 +259,7 @@ def figure_picture(comparison: Comparison, name: str) -> Picture | None:
             rows.append((place + shift, *row, server))
         if rows:
             places, values, lows, highs, names = zip(*rows, strict=True)
-            chart.whiskers(work, places, values, lows, highs, style, names)
+            chart.whiskers(work, places, values, lows, highs, number, names)
     chart.rows_named(comparison.servers)
     better = "Less" if figure.is_less_better else "More"
     bounded = " Where the generator was the limit it is a bound: see the CPU's table."
@@ -331,19 +335,25 @@ def session_picture(comparison: Comparison) -> Picture | None:
         name="session",
         title="Round by round",
         x="minutes since the first round",
-        y="CPU per request, µs",
+        y="CPU per request, times the median of its kind",
         log_y=True,
     )
     for server in comparison.servers:
         style = chart.style()
-        runs = [r for r in comparison.runs if r.server == server and r.figure("cpu") > 0]
-        if runs:
-            minutes = [(r.record["began_unix_s"] - min(began)) / 60 for r in runs]
-            chart.points(server, minutes, [r.figure("cpu") for r in runs], style)
+        marks = [
+            ((run.record["began_unix_s"] - min(began)) / 60, run.figure("cpu") / middle)
+            for work in comparison.works
+            if (middle := comparison.middle(work, server, "cpu"))
+            for run in comparison.of(work, server)
+            if run.figure("cpu") > 0
+        ]
+        if marks:
+            minutes, times = zip(*marks, strict=True)
+            chart.points(server, minutes, times, style)
     return chart.finish(
-        "Each mark is one run against a freshly started server. Level rows: the machine was "
-        "steady. What moves all servers at once is the machine, and ratios within a round leave "
-        "it out."
+        "Each mark is one run against a freshly started server, beside the median of the same "
+        "server and work. A level row: the machine was steady. What moves all servers at once is "
+        "the machine, and ratios within a round leave it out."
     )
 
 
@@ -354,7 +364,7 @@ def busy_picture(comparison: Comparison) -> Picture | None:
         title="CPU of server and generator",
         x="% of one core",
         y="",
-        size=(7.2, 1.3 + 0.3 * len(comparison.servers) * len(comparison.works)),
+        size=(7.2, 1.3 + 0.22 * len(comparison.servers) * len(comparison.works)),
     )
     names = [(w, s) for w in comparison.works for s in comparison.servers]
     for style, (name, label) in enumerate({"server": "server", "generator": "generator"}.items()):
@@ -385,8 +395,8 @@ def ratio_table(comparison: Comparison) -> Table:
             if each.at_least:
                 said = "shown, and more: the generator was the limit"
             said = f"not judged: {each.why_not}" if each.why_not else said
-            bounds = [f"{bound:.2f}" for bound in (found.low, found.high)]
-            rows.append([FIGURES[name].title, work, server, f"{found.value:.2f}", *bounds, said])
+            bounds = [times(bound) for bound in (found.low, found.high)]
+            rows.append([FIGURES[name].title, work, server, times(found.value), *bounds, said])
     head = ["figure", "work", "server", f"times {comparison.first}", "low", "high", "difference"]
     return Table(name="ratios", title="Ratios", head=head, rows=rows)
 
@@ -450,7 +460,9 @@ def findings(comparison: Comparison, name: str) -> list[str]:
     """A sentence for each work: who differs by how much, who is not shown to, who is not judged."""
     title, first = capital(FIGURES[name].title), comparison.first
     found = comparison.judged(name)
-    sentences = []
+    sentences: list[str] = []
+    if len(found) > 1 and not any(e.why_not or e.ratio.is_shown for e in found.values()):
+        return [f"{title}: no difference from {first} shown for any, under any work."]
     for work in comparison.works:
         here = {server: each for (its, server), each in found.items() if its == work}
         parts = []
@@ -478,10 +490,10 @@ def _times(server: str, each: Judged) -> str:
     far = ""
     if each.at_least:
         far = "at least " if found.value > 1 else "at most "
-    return f"{server} {far}{found.value:.2f} times ({found.low:.2f} to {found.high:.2f})"
+    return f"{server} {far}{times(found.value)} times ({times(found.low)} to {times(found.high)})"
 
 
 def _bounds(found: Ratio) -> str:
     if math.isinf(found.high):
         return f"{found.value:.2f} times; too few rounds for an interval"
-    return f"{found.value:.2f} times, {found.low:.2f} to {found.high:.2f}"
+    return f"{times(found.value)} times, {times(found.low)} to {times(found.high)}"

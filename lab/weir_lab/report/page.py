@@ -2,8 +2,10 @@
 """The report: one file that needs no other, and the same pictures and tables beside it."""
 
 import csv
+import html
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +13,10 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from weir_lab.report.chart import Picture
+from weir_lab.report.chart import COLOURS, Picture
 
 PAGE = "report.html"
+RESERVED = {"verdict", "contents", "environment", "data", "files"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,15 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Of each column, whether it is numbers; a dash stands for one that is missing."""
+        columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.head]
+        return [
+            any(map(is_number, cells)) and all(not c or is_number(c) for c in cells)
+            for cells in columns
+        ]
 
     def csv(self) -> str:
         """The same as a file."""
@@ -40,8 +52,14 @@ class Section:
     title: str
     verdict: Sequence[str] = ()  # its findings, repeated at the top of the page
     text: Sequence[str] = ()
+    lead: Sequence[Table] = ()  # what belongs to the verdict, before the pictures
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
+
+    @property
+    def all_tables(self) -> list[Table]:
+        """In the order of the page."""
+        return [*self.lead, *self.tables]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +84,41 @@ def as_json(data: object) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
+def prose(text: str) -> Markup:
+    """A sentence as HTML: what a reader types into a terminal stands out, and is not broken."""
+    safe = html.escape(text, quote=False)
+    return Markup(re.sub(r"(?<![\w-])(--[a-z][a-z-]*)", r"<code>\1</code>", safe))
+
+
+def themed(picture: Picture) -> Markup:
+    """The SVG for the page: said in words too, and of colours that the page may change."""
+    name, told = f"{picture.name}-title", html.escape(picture.alt or picture.title)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", picture.svg, flags=re.DOTALL)
+    for number, colour in enumerate(COLOURS[:-1]):
+        svg = re.sub(colour, f"var(--s{number}, {colour})", svg, flags=re.IGNORECASE)
+    head = f'<svg role="img" aria-labelledby="{name}"'
+    svg = svg.replace("<svg", head, 1)
+    at = svg.index(">") + 1
+    return Markup(f'{svg[:at]}<title id="{name}">{told}</title>{svg[at:]}')
+
+
+def named(sections: Sequence[Section]) -> list[tuple[str, Section]]:
+    """Each with an id of its own."""
+    found: dict[str, Section] = {}
+    for section in sections:
+        stem = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
+        name, number = stem, 2
+        while name in found or name in RESERVED:
+            name, number = f"{stem}-{number}", number + 1
+        found[name] = section
+    return list(found.items())
+
+
+def size_of(text: str) -> str:
+    """How much there is to download."""
+    return f"{len(text) / 1e6:.1f} MB" if len(text) >= 100_000 else f"{len(text) / 1e3:.1f} kB"
+
+
 def render(report: Report) -> str:
     """The page."""
     environment = jinja2.Environment(
@@ -75,9 +128,20 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.tests["number"] = is_number
-    environment.filters["markup"] = Markup
-    return environment.get_template("page.html.j2").render(report=report, data=as_json(report.data))
+    environment.filters["prose"] = prose
+    environment.filters["themed"] = themed
+    data = as_json(report.data)
+    files = {
+        **{f"{p.name}.csv": p.csv for s in report.sections for p in s.pictures},
+        **{f"{t.name}.csv": t.csv() for s in report.sections for t in s.all_tables},
+    }
+    return environment.get_template("page.html.j2").render(
+        report=report,
+        sections=named(report.sections),
+        data=data,
+        data_size=size_of(data),
+        files=as_json(files),
+    )
 
 
 def as_text(report: Report) -> str:
@@ -85,13 +149,20 @@ def as_text(report: Report) -> str:
     lines = [f"# {report.title}", ""]
     for section in report.sections:
         lines += [f"## {section.title}", "", *(f"- {finding}" for finding in section.verdict), ""]
-        for table in section.tables:
+        for table in section.all_tables:
             lines += [f"### {table.title}", ""]
-            lines.append("| " + " | ".join(table.head) + " |")
+            lines.append(_markdown_row(table.head))
             lines.append("|" + "---|" * len(table.head))
-            lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+            lines += [_markdown_row(row) for row in table.rows]
             lines.append("")
-    return "\n".join(lines)
+    lines += [*report.notes, ""] if report.notes else []
+    lines += ["## Environment", ""]
+    lines += [f"- {name}: {value}" for name, value in report.environment.items()]
+    return "\n".join([*lines, ""])
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def write(report: Report, folder: Path) -> Path:
@@ -103,7 +174,7 @@ def write(report: Report, folder: Path) -> Path:
             (folder / f"{picture.name}.svg").write_text(svg)
             (folder / f"{picture.name}.png").write_bytes(picture.png)
             (folder / f"{picture.name}.csv").write_text(picture.csv)
-        for table in section.tables:
+        for table in section.all_tables:
             (folder / f"{table.name}.csv").write_text(table.csv())
     (folder / "report.md").write_text(as_text(report))
     page = folder / PAGE

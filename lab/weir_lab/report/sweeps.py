@@ -2,7 +2,8 @@
 """Pictures and tables of a sweep of users, and of what the models made of it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from weir_lab.capacity.curves import CannotFitError, asymptotic
 from weir_lab.capacity.queueing import FloatArray, Station
 from weir_lab.capacity.score import Score, skill
 from weir_lab.capacity.sweep import SERVER, Point, Sweep, why_void
+from weir_lab.report import distribution
 from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Table
 
 CURVE_STEPS = 60
+SPECTRA = 5  # levels whose percentiles are drawn
 
 
 def curve_users(sweep: Sweep) -> FloatArray:
@@ -109,6 +112,35 @@ def latency_throughput(name: str, sweep: Sweep) -> Picture:
     if tails:
         chart.line("99th percentile", [r for r, _ in tails], [t for _, t in tails], 1, marked=True)
     return chart.finish("One mark for each number of users, fewest on the left.")
+
+
+def spectra(name: str, records: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """Every percentile of some levels, and the highest load second by second; where known."""
+    by_level: dict[int, list[Mapping[str, Any]]] = {}
+    for record in records:
+        if "load" in record:
+            by_level.setdefault(record["users"], []).append(record["load"])
+    levels = sorted(by_level)
+    places = {round(part * (len(levels) - 1) / (SPECTRA - 1)) for part in range(SPECTRA)}
+    shown = [levels[place] for place in sorted(places)] if levels else []
+    blobs = {
+        f"{level:,} user{'s' if level > 1 else ''}": [
+            load.get("histogram", "") for load in by_level[level]
+        ]
+        for level in shown
+    }
+    found = [distribution.percentiles(f"{name}-percentiles", "Response times, all of them", blobs)]
+    if levels:
+        most = by_level[levels[-1]]
+        found.append(
+            distribution.timeline(
+                f"{name}-seconds",
+                f"{levels[-1]:,} users, second by second",
+                {f"run {n}": load.get("series", []) for n, load in enumerate(most, 1)},
+                max(load.get("warmup_s", 0.0) for load in most),
+            )
+        )
+    return [picture for picture in found if picture]
 
 
 def utilisation(name: str, sweep: Sweep) -> Picture:

@@ -66,6 +66,26 @@ def read(path: Path) -> list[Record]:
     return records
 
 
+def load(folder: Path) -> Store:
+    """The results in a folder, to be read only.
+
+    Raises:
+        LabError: there are none, or none that this version reads.
+    """
+    path = folder / FILE
+    try:
+        known = read(path)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+    if not known or "plan" not in known[0] or "machine" not in known[0]:
+        raise LabError(f"{path} does not begin with what was measured")
+    if known[0].get("schema") != SCHEMA:
+        raise LabError(
+            f"{path} is of schema {known[0].get('schema')}; this weir-lab reads {SCHEMA}"
+        )
+    return Store(path=path, head=known[0], records={r["key"]: r for r in known[1:] if "key" in r})
+
+
 def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Store:
     """Begins an experiment, or goes on with the one in the folder.
 

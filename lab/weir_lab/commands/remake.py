@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The report of results that are there already. Nothing is measured, no server is needed."""
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from weir_lab.commands import capacity, compare, reproduce, sync, tour
+from weir_lab.commands.experiment import Options, environment, failures
+from weir_lab.report.page import Report
+from weir_lab.rim import store as stored
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.machine import Placement
+from weir_lab.rim.store import Store
+
+Remake = Callable[[Store, Options], Report]
+Question = TypeVar("Question")
+
+
+def asked(question: type[Question], plan: dict[str, Any], **others: object) -> Question:
+    """The question that the plan was made from.
+
+    Raises:
+        LabError: the plan is of another weir-lab's.
+    """
+    known = {f.name for f in fields(question)}  # type: ignore[arg-type]
+    kept = {k: tuple(v) if isinstance(v, list) else v for k, v in plan.items() if k in known}
+    try:
+        return question(**{**others, **kept})
+    except TypeError as error:
+        raise LabError(f"the results are of another version of weir-lab: {error}") from error
+
+
+def option(store: Store, name: str, default: str) -> str:
+    """What an option was when the results were made; it need not be in the plan."""
+    command = str(store.head["machine"].get("command", ""))
+    found = re.search(rf"{name}[ =](\S+)", command)
+    return found[1] if found else default
+
+
+def of_compare(store: Store, _options: Options) -> Report:
+    """As compare makes it."""
+    return compare.report(store, asked(compare.Question, store.head["plan"]))
+
+
+def of_capacity(store: Store, options: Options) -> Report:
+    """As capacity makes it, with what was asked of the models then."""
+    limit_ms = option(store, "--p99-ms", "")
+    question = asked(
+        capacity.Question,
+        store.head["plan"],
+        train_to=int(option(store, "--train-to", str(tour.TRAIN_TO))),
+        p99_limit_s=float(limit_ms) / 1e3 if limit_ms else None,
+    )
+    return whole(
+        store, f"How much {question.server} carries", [capacity.section(store, options, question)]
+    )
+
+
+def of_reproduce(store: Store, options: Options) -> Report:
+    """As reproduce makes it."""
+    documents = [
+        d
+        for d in reproduce.DOCUMENTS
+        if d.letter in store.head["plan"]["documents"]
+        and any(key.startswith(f"{d.letter}/") for key in store.records)
+    ]
+    return whole(
+        store,
+        "The source documents' experiments, repeated",
+        [d.section(store, options) for d in documents],
+    )
+
+
+def of_sync(store: Store, _options: Options) -> Report:
+    """As sync makes it."""
+    question = asked(sync.Question, store.head["plan"])
+    return whole(store, "Counting together", [sync.section(store, question)])
+
+
+def whole(store: Store, title: str, sections: list[Any]) -> Report:
+    """What reports have in common."""
+    return Report(
+        title=title,
+        sections=sections,
+        environment=environment(store),
+        data=store.everything(),
+        notes=failures(store),
+    )
+
+
+REMAKE: dict[str, Remake] = {
+    "compare": of_compare,
+    "capacity": of_capacity,
+    "reproduce": of_reproduce,
+    "sync": of_sync,
+}
+
+
+def placement(store: Store) -> Placement:
+    """Who ran where, from the plan.
+
+    Raises:
+        LabError: on more cores than can be told here.
+    """
+    said = str(store.head["plan"].get("placement", ""))
+    if found := re.fullmatch(r"server on core (\d+), generator on core (\d+)", said):
+        return Placement(server=int(found[1]), generator=int(found[2]))
+    shared = Placement(server=None, generator=None)
+    if said and said != shared.sentence():
+        raise LabError(f"these results are of a machine where {said}; make the report there")
+    return shared
+
+
+def one(folder: Path) -> Report:
+    """The report of one command's results."""
+    store = stored.load(folder)
+    command = str(store.head["plan"].get("command"))
+    if command not in REMAKE:
+        raise LabError(
+            f"{folder}: there is no report of {command!r} results; there is of {', '.join(REMAKE)}"
+        )
+    options = Options(
+        build=Path("build"),
+        out=folder,
+        seed=int(store.head["plan"].get("seed", 1)),
+        placement=placement(store),
+    )
+    return REMAKE[command](store, options)
+
+
+def run(folder: Path) -> Report:
+    """The report of a folder: of a command, or of a tour's several.
+
+    Raises:
+        LabError: there are no results that can be read.
+    """
+    if (folder / stored.FILE).exists():
+        return one(folder)
+    parts = {name: folder / name for name in REMAKE if (folder / name / stored.FILE).exists()}
+    if not parts:
+        raise LabError(f"{folder} has no {stored.FILE}")
+    return tour.together({name: one(path) for name, path in parts.items()}, [])
