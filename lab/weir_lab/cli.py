@@ -15,6 +15,7 @@ from weir_lab.commands import capacity as sweeping
 from weir_lab.commands import compare as comparing
 from weir_lab.commands import remake as remaking
 from weir_lab.commands import reproduce as reproducing
+from weir_lab.commands import spread as spreading
 from weir_lab.commands import sync as sharing
 from weir_lab.commands import tour as touring
 from weir_lab.commands.experiment import (
@@ -27,6 +28,7 @@ from weir_lab.commands.experiment import (
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
+from weir_lab.rim.fleet import Tls, Wish
 from weir_lab.rim.machine import Placement
 
 app = typer.Typer(
@@ -198,6 +200,84 @@ def capacity(
         p99_limit_s=None if p99_ms is None else p99_ms / 1e3,
     )
     _finish(sweeping.run(options, question), options.out)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def spread(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCHEDULER URL...",
+            help="Where the Dask scheduler is, tcp://HOST:8786; what is asked for. All options "
+            "of `weir load` that are not below go to it as they are: --think, --no-keepalive, ...",
+        ),
+    ],
+    users: Annotated[int | None, typer.Option("--users", "-u", min=1, help="Of all hosts.")] = None,
+    steps: Annotated[str, typer.Option(help="Levels of users: 10,20,50..100:10.")] = "",
+    rate: Annotated[str, typer.Option("--rate", "-r", help="Or requests a second: a list.")] = "",
+    requests: Annotated[
+        int | None, typer.Option("--requests", "-n", min=1, help="Of each step, of all hosts.")
+    ] = None,
+    duration: Annotated[str, typer.Option("--duration", "-d", help="Or: 10s.")] = "",
+    warmup: Annotated[str, typer.Option("--warmup", "-w", help="Before each step: 1s.")] = "",
+    slo: Annotated[list[str] | None, typer.Option(help="Objectives: 'p99<10ms'.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each step.")] = 1,
+    local: Annotated[int, typer.Option(min=0, help="So many workers here, no scheduler.")] = 0,
+    hosts: Annotated[int | None, typer.Option(min=1, help="So many, no fewer.")] = None,
+    workers_per_host: Annotated[int, typer.Option(min=1, help="That are used.")] = 1,
+    wait: Annotated[str, typer.Option(help="For the scheduler and for hosts.")] = "10s",
+    weir: Annotated[str, typer.Option(help="Where weir is on the hosts.")] = "",
+    server_pid: Annotated[int | None, typer.Option(help="The server: its CPU is measured.")] = None,
+    server_host: Annotated[
+        str, typer.Option(help="The worker beside it, which generates no load. Default: here.")
+    ] = "",
+    skew_limit: Annotated[str, typer.Option(help="A step is void beyond it.")] = "50ms",
+    train_to: Annotated[
+        int | None, typer.Option(help="Fit models of capacity to levels up to this one.")
+    ] = None,
+    tls_ca_file: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
+    tls_cert: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
+    tls_key: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
+    build: Build = Path("build"),
+    folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
+    fresh: Fresh = False,
+) -> None:
+    """Put load on a server from several machines at once: a host of a Dask cluster each."""
+    scheduler, rest = spreading.split(words, local=local)
+    question = spreading.Question(
+        scheduler=scheduler,
+        local=local,
+        words=rest,
+        users=users,
+        steps=steps,
+        rates=rate,
+        requests=requests,
+        duration=duration,
+        warmup=warmup,
+        slos=tuple(slo or ()),
+        repeats=repeats,
+        server_pid=server_pid,
+        skew_limit=skew_limit,
+        train_to=train_to,
+        wish=Wish(
+            weir=weir or (str((build / "weir").resolve()) if local else "weir"),
+            hosts=hosts,
+            per_host=local or workers_per_host,
+            server_host=server_host,
+            wait_s=spreading.seconds("--wait", wait),
+        ),
+        tls=Tls(ca_file=tls_ca_file, cert=tls_cert, key=tls_key),
+    )
+    options = Options(
+        build=build,
+        out=folder or Path("lab-results/spread"),
+        fresh=fresh,
+        placement=spreading.Elsewhere(),
+    )
+    report, status = spreading.run(options, question)
+    _finish(report, options.out)
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command()

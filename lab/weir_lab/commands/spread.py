@@ -1,0 +1,586 @@
+# SPDX-License-Identifier: MIT
+"""The load from several machines: each host of a Dask cluster runs its part of `weir load`.
+
+Each step is a run of its own on all hosts, so that what goes wrong costs that step and no other:
+their clocks are compared, they begin together, and the results are merged by `weir load merge`.
+"""
+
+import contextlib
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from weir_lab.analysis import interleave
+from weir_lab.analysis.clocks import Beginning, ClockError, Offset, overlap, skew
+from weir_lab.commands import sweeping
+from weir_lab.commands.capacity import levels as levels_of_users
+from weir_lab.commands.experiment import (
+    Options,
+    Step,
+    console,
+    environment,
+    failures,
+    perform,
+    store_for,
+)
+from weir_lab.report import spreads
+from weir_lab.report.page import Report, Section
+from weir_lab.rim import fleet as fleets
+from weir_lab.rim import generators
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.fleet import CannotGoOnError, Fleet, Host, Tls, Wish
+from weir_lab.rim.machine import Placement
+from weir_lab.rim.store import Record, Store
+
+LEAD_S = 1.0  # from telling the hosts to the common start
+LEAD_HOST_S = 0.02  # and for each of them
+AROUND_S = 0.5  # of a step: comparing clocks, merging
+SLACK_S = 60.0  # that a generator may take longer than it should
+OVERLAP_LEAST = 0.9
+SHARDS = "shards"  # the folder of the hosts' own results
+SCHEDULER = re.compile(r"(tcp|tls|wss?|ucx)://")
+# What the lab says itself to each generator, or takes from it.
+OURS = {"--json", "--csv", "--hgrm", "--ndjson", "--start-at", "--shard", "--quiet", "-q"}
+UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+BEGIN, END = "the server, at the beginning", "the server, at the end"
+MISSED, INVALID = 3, 4  # as `weir load` ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere(Placement):
+    """Cores that are not this machine's."""
+
+    server: int | None = None
+    generator: int | None = None
+    server_cpus: int = 1
+    generator_cpus: int = 1
+
+    @property
+    def server_cores(self) -> int:
+        """Those of the server's process."""
+        return self.server_cpus
+
+    @property
+    def generator_cores(self) -> int:
+        """The threads of all generators together."""
+        return self.generator_cpus
+
+    def sentence(self) -> str:
+        """For the report."""
+        return "generators on the hosts of Dask workers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked of whom."""
+
+    scheduler: str = ""
+    local: int = 0  # or so many workers on this machine
+    words: tuple[str, ...] = ()  # for weir load as they are: URLs and its other options
+    users: int | None = None
+    steps: str = ""
+    rates: str = ""
+    requests: int | None = None
+    duration: str = ""
+    warmup: str = ""
+    slos: tuple[str, ...] = ()
+    repeats: int = 1
+    server_pid: int | None = None
+    skew_limit: str = "50ms"
+    train_to: int | None = None
+    wish: Wish = field(default_factory=Wish)
+    tls: Tls = field(default_factory=Tls)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its steps are rates and not users."""
+        return bool(self.rates)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Users of each step, or requests a second.
+
+        Raises:
+            LabError: they are no numbers.
+        """
+        if not self.is_open:
+            steps = levels_of_users(self.steps) if self.steps else (self.users or 10,)
+            return tuple(str(n) for n in steps)
+        for rate in self.rates.split(","):
+            if not re.fullmatch(r"\d+(\.\d+)?", rate) or float(rate) <= 0:
+                raise LabError(f"{rate!r} is no number of requests a second")
+        return tuple(self.rates.split(","))
+
+    @property
+    def warmup_s(self) -> float:
+        """Before what is measured."""
+        default = 0.0 if self.requests else 1.0
+        return seconds("--warmup", self.warmup) if self.warmup else default
+
+    @property
+    def duration_s(self) -> float | None:
+        """Of what is measured; None: until all requests are done."""
+        return None if self.requests else seconds("--duration", self.duration or "10s")
+
+    def command(self, level: str, shard: int, shards: int, start_ns: int) -> list[str]:
+        """What a host runs."""
+        argv = [self.wish.weir, "load", *self.words]
+        if self.is_open:
+            argv += ["--rate", level]
+            argv += ["--users", str(self.users)] if self.users else []
+        else:
+            argv += ["--users", level]
+        if self.requests:
+            argv += ["--requests", str(self.requests)]
+        else:
+            argv += ["--duration", self.duration or "10s"]
+        argv += ["--warmup", self.warmup] if self.warmup else []
+        return [*argv, "--shard", f"{shard}/{shards}", "--start-at", str(start_ns), "--json"]
+
+    def plan(self) -> dict[str, Any]:
+        """What makes it the same experiment, whoever generates the load."""
+        return {
+            "command": "spread",
+            "words": list(self.words),
+            "users": self.users,
+            "steps": list(self.levels),
+            "open": self.is_open,
+            "requests": self.requests,
+            "duration": self.duration,
+            "warmup": self.warmup,
+            "slos": list(self.slos),
+            "repeats": self.repeats,
+            "server_looked_at": self.server_pid is not None,
+        }
+
+
+def seconds(option: str, text: str) -> float:
+    """`500ms` as 0.5.
+
+    Raises:
+        LabError: it is no time.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|m|h)", text)
+    if found is None and text != "0":
+        raise LabError(f"{option}: {text!r} is no time; write 500ms, 10s or 2m")
+    return float(found[1]) * UNITS_S[found[2]] if found else 0.0
+
+
+def split(words: Sequence[str], *, local: int) -> tuple[str, tuple[str, ...]]:
+    """The scheduler's address, and what is weir load's.
+
+    Raises:
+        LabError: one of them is missing, or something is said that only the lab may say.
+    """
+    scheduler, rest = "", list(words)
+    if rest and SCHEDULER.match(rest[0]):
+        scheduler = rest.pop(0)
+    if bool(scheduler) == bool(local):
+        raise LabError(
+            "say where the scheduler is, tcp://HOST:8786, before the URLs; or --local N for N "
+            "workers on this machine"
+        )
+    for word in rest:
+        if word.partition("=")[0] in OURS:
+            raise LabError(f"{word.partition('=')[0]} is not for here: the lab says it itself")
+    return scheduler, tuple(rest)
+
+
+# ---- one step ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What a host did of a step."""
+
+    host: Host
+    command: Sequence[str]
+    result: Record  # of weir load, with times by the host's clock
+    before: Offset
+    after: Offset
+
+    @property
+    def measured(self) -> Record:
+        """Its only step."""
+        found: Record = self.result["steps"][0]
+        return found
+
+    def offset(self) -> Offset:
+        """That of its clock when it began; both looks at the clocks have to agree.
+
+        Raises:
+            ClockError: a clock was set in between.
+        """
+        began_ns = self.measured["began_unix_ns"] - self.before.value_ns
+        return self.before.at(began_ns).also(self.after)
+
+    @property
+    def beginning(self) -> Beginning:
+        """When it began to measure, and for how long."""
+        try:
+            known = self.offset()
+        except ClockError:
+            known = self.before
+        return Beginning(
+            began_ns=self.measured["began_unix_ns"],
+            lasted_ns=self.measured["measured_ns"],
+            offset=known,
+        )
+
+    def by_our_clock(self) -> Record:
+        """Its result as it would be if its clock were ours."""
+        step = {**self.measured, "began_unix_ns": self.beginning.ours_ns}
+        return {**self.result, "steps": [step]}
+
+
+def doubts(parts: Sequence[Part], whole: Record, limit_s: float, *, timed: bool) -> list[str]:
+    """What speaks against a step, besides what the merged result `whole` says itself."""
+    found = []
+    said = {doubt["name"] for doubt in whole["doubts"] if doubt["makes_invalid"]}
+    for part in parts:
+        try:
+            part.offset()
+        except ClockError as error:
+            found.append(f"{part.host.label}: {error}")
+    apart = skew([p.beginning for p in parts])
+    if apart.most_ns > limit_s * 1e9:
+        found.append(
+            f"the hosts may have begun {apart.most_ns / 1e6:.1f} ms apart; "
+            f"{limit_s * 1e3:g} ms may be"
+        )
+    together = overlap([p.beginning for p in parts])
+    if timed and together < OVERLAP_LEAST:
+        found.append(f"all hosts were at it for {together:.0%} of the time only")
+    for part in parts:
+        found += [
+            f"{part.host.label}: {doubt['reason']}"
+            for doubt in part.measured["doubts"]
+            if doubt["makes_invalid"] and doubt["name"] not in said
+        ]
+    return found
+
+
+def of_host(part: Part, whole: Mapping[str, Any], start_ns: int) -> Record:
+    """A host's share of a step."""
+    step = part.measured
+    response = step["response"]
+    answers = max(1, whole["answers"])
+    return {
+        "host": part.host.label,
+        "hostname": part.host.facts["hostname"],
+        "address": part.host.place.address,
+        "command": list(part.command),
+        "users": step["users"],
+        "answers": step["answers"],
+        "failed": sum(step["errors"].values()) + step["answers"] - step["classes"]["2xx"],
+        "rate": step["answers_per_second"],
+        "share": step["answers"] / answers,
+        "mean_s": (step["response_mean_ns"] or 0) / 1e9,
+        "p50_s": (response["p50_ns"] or 0) / 1e9 or None,
+        "p99_s": (response["p99_ns"] or 0) / 1e9 or None,
+        "busiest_thread_share": step["generator"]["busiest_thread_share"],
+        "clock_s": part.beginning.offset.value_ns / 1e9,
+        "clock_error_s": part.beginning.offset.error_ns / 1e9,
+        "late_s": (part.beginning.ours_ns - start_ns) / 1e9,
+    }
+
+
+@dataclass(kw_only=True)
+class Command:
+    """What all steps have in common."""
+
+    question: Question
+    weir: Path  # here, to merge
+    folder: Path
+    fleet: Fleet
+
+    def step(self, level: str, repeat: int) -> Step:
+        """One level, held by all hosts together."""
+        asked = self.question
+        known_s = asked.warmup_s + (asked.duration_s or 5.0)
+        key = f"{level} {'per second' if asked.is_open else 'users'}/{repeat}"
+        return Step(
+            key=key,
+            seconds=LEAD_S + known_s + AROUND_S,
+            measure=lambda: self._measure(level, key),
+        )
+
+    def _measure(self, level: str, key: str) -> Record:
+        asked = self.question
+        hosts = self.fleet.hosts()
+        users = asked.users or len(hosts) if asked.is_open else int(level)
+        hosts = hosts[: min(len(hosts), users, asked.requests or users)]
+        before = self.fleet.offsets(hosts)
+        at_ns = time.time_ns() + round((LEAD_S + LEAD_HOST_S * len(hosts)) * 1e9)
+        commands = {
+            host.label: asked.command(
+                level, shard, len(hosts), at_ns + before[host.label].at(at_ns).value_ns
+            )
+            for shard, host in enumerate(hosts)
+        }
+        limit_s = None
+        if asked.duration_s is not None:
+            limit_s = LEAD_S + LEAD_HOST_S * len(hosts) + asked.warmup_s + asked.duration_s
+            limit_s += SLACK_S
+        told = self.fleet.generate(commands, hosts, limit_s, self._looks(at_ns))
+        if asked.server_pid and END not in told:
+            told[END] = self.fleet.used(asked.server_pid, 0)
+        after = self.fleet.offsets(hosts)
+        parts = [
+            Part(
+                host=host,
+                command=commands[host.label],
+                result=_read(host.label, told[host.label]),
+                before=before[host.label],
+                after=after[host.label],
+            )
+            for host in hosts
+        ]
+        start_ns = at_ns + round(asked.warmup_s * 1e9)
+        return self._record(parts, self._merged(key, parts), told, start_ns) | {
+            "level": float(level)
+        }
+
+    def _looks(self, at_ns: int) -> dict[str, Callable[[], Any]]:
+        """What is read of the server meanwhile: where measuring begins, and where it ends."""
+        asked = self.question
+        if (pid := asked.server_pid) is None:
+            return {}
+        ahead_ns = self.fleet.offset(self.fleet.server).value_ns if self.fleet.server else 0
+        begin_ns = at_ns + round(asked.warmup_s * 1e9) + ahead_ns
+        looks = {BEGIN: lambda: self.fleet.used(pid, begin_ns)}
+        if (lasts_s := asked.duration_s) is not None:
+            end_ns = begin_ns + round(lasts_s * 1e9)
+            looks[END] = lambda: self.fleet.used(pid, end_ns)
+        return looks
+
+    def _merged(self, key: str, parts: Sequence[Part]) -> str:
+        """What `weir load merge` makes of them; the parts stay in the folder.
+
+        Raises:
+            LabError: it refuses them.
+        """
+        folder = self.folder / SHARDS / key.replace("/", "-").replace(" ", "-")
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("*.json"):
+            old.unlink()
+        paths = []
+        for number, part in enumerate(parts):
+            path = folder / f"{number}.json"
+            path.write_text(json.dumps(part.by_our_clock()) + "\n")
+            paths.append(str(path))
+        argv = [str(self.weir), "load", "merge", "--json"]
+        for slo in self.question.slos:
+            argv += ["--slo", slo]
+        done = subprocess.run([*argv, *paths], capture_output=True, text=True, check=False)
+        if done.returncode not in (0, MISSED, INVALID):
+            said = (done.stderr.strip() or "nothing").splitlines()[-1]
+            raise LabError(f"weir load merge said: {said}")
+        return done.stdout
+
+    def _record(
+        self,
+        parts: Sequence[Part],
+        merged: str,
+        told: Mapping[str, Any],
+        start_ns: int,
+    ) -> Record:
+        asked = self.question
+        result = _read("weir load merge", merged)
+        step, plan = result["steps"][0], result["plan"]
+        if step["answers"] == 0:
+            errors = ", ".join(f"{n} {kind}" for kind, n in step["errors"].items() if n)
+            raise LabError(f"not one request was answered ({errors or 'none was sent'})")
+        outcome = generators.parse_weir_load(merged, [str(self.weir), "load", "merge"], 0.0)
+        cpu_s = (told[END]["cpu_ns"] - told[BEGIN]["cpu_ns"]) / 1e9 if asked.server_pid else 0.0
+        limit_s = seconds("--skew-limit", asked.skew_limit)
+        more = doubts(parts, step, limit_s, timed=asked.duration_s is not None)
+        outcome = replace(
+            outcome,
+            doubts=[*outcome.doubts, *more],
+            server_demand_s=cpu_s / step["answers"],
+        )
+        apart = skew([p.beginning for p in parts])
+        return {
+            "server": " ".join(f"{t['host']}{t['path']}" for t in plan["targets"]),
+            "began_unix_s": round(step["began_unix_ns"] / 1e9, 3),
+            "users": step["users"],
+            "loop": plan["loop"],
+            "keep_alive": bool(plan["keep_alive"]),
+            "think_s": (plan["think"]["low_ns"] + plan["think"]["high_ns"]) / 2e9,
+            "load": outcome.record(),
+            "server_cpu_s": cpu_s,
+            "server_cpus": told[END]["cpus"] if asked.server_pid else 0,
+            "memory_kib": told[END]["memory_kib"] if asked.server_pid else 0.0,
+            "counted": None,
+            "threads": plan["threads"],
+            "start": {
+                "skew_s": apart.likely_ns / 1e9,
+                "skew_most_s": apart.most_ns / 1e9,
+                "overlap": overlap([p.beginning for p in parts]),
+            },
+            "slos_met": result["slos_met"],
+            "hosts": [of_host(p, step, start_ns) for p in parts],
+            "result": result,
+        }
+
+
+def _read(who: str, text: str) -> Record:
+    """A result of weir load with one step.
+
+    Raises:
+        LabError: it is something else.
+    """
+    try:
+        found: Record = json.loads(text)
+        if found["interrupted"]:
+            raise LabError(f"{who}: somebody ended it")
+        found["steps"][0]["began_unix_ns"] + found["steps"][0]["measured_ns"]
+    except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
+        raise LabError(f"{who}: what weir load printed cannot be read: {error!r}") from error
+    return found
+
+
+# ---- all of them ----
+
+
+def _version(weir: Path) -> str:
+    done = subprocess.run([weir, "--version"], capture_output=True, text=True, check=False)
+    return (done.stdout.splitlines() or [""])[0]
+
+
+def _check_slos(weir: Path, slos: Sequence[str]) -> None:
+    """Says what is wrong with an objective before anything is measured."""
+    words = [w for slo in slos for w in ("--slo", slo)]
+    argv = [str(weir), "load", "merge", *words, "/dev/null"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if slos and done.returncode == 2:
+        raise LabError(done.stderr.strip().splitlines()[-1])
+
+
+def _cluster(question: Question) -> AbstractContextManager[Any]:
+    if question.local:
+        return fleets.local(question.local)
+    return fleets.connected(question.scheduler, question.tls, question.wish.wait_s)
+
+
+def run(options: Options, question: Question) -> tuple[Report, int]:
+    """Measures what is left of the steps, from all hosts together; the report and the exit status.
+
+    Raises:
+        LabError: the question makes no sense, or the hosts cannot be used.
+    """
+    if question.users and question.steps:
+        raise LabError("--users and --steps both say how many users; choose one")
+    if question.rates and question.steps:
+        raise LabError("--steps and --rate both say what the steps are; choose one")
+    if question.rates and question.train_to is not None:
+        raise LabError("--train-to is about users, and --rate has steps of another kind")
+    if question.requests and question.duration:
+        raise LabError("--requests and --duration both say when it ends; choose one")
+    if question.wish.server_host and question.server_pid is None:
+        raise LabError("--server-host needs --server-pid, whose CPU is measured there")
+    seconds("--skew-limit", question.skew_limit)
+    weir = options.build / "weir"
+    if not weir.exists():
+        raise LabError(f"{weir} is not built; run `make build` first")
+    _check_slos(weir, question.slos)
+    total = len(question.levels) * question.repeats
+    store = store_for(options, question.plan(), "load")
+    notes: list[str] = []
+    with _kept(store, total), _cluster(question) as client:
+        fleet = Fleet(client, question.wish, _version(weir))
+        hosts = fleet.hosts()
+        notes = fleet.notes
+        for note in (*notes, *_shared(hosts)):
+            console.print(note, highlight=False)
+        command = Command(question=question, weir=weir, folder=options.out, fleet=fleet)
+        perform(store, list(_steps(command, options.seed)), f"load from {len(hosts)} hosts")
+        notes = [*fleet.notes, *_shared(hosts)]
+    return report(store, options, question, notes, hosts)
+
+
+@contextlib.contextmanager
+def _kept(store: Store, total: int) -> Iterator[None]:
+    """Says what is kept when nothing further can be measured."""
+    try:
+        yield
+    except CannotGoOnError as error:
+        text = str(error)
+        if done := sum(store.has(key) for key in store.records):
+            text += f"; {done} of {total} steps are in {store.path}, the same command goes on"
+        raise LabError(text) from error
+
+
+def _steps(command: Command, seed: int) -> Iterator[Step]:
+    """All steps as they were asked for; with repeats in rounds, as a sweep is."""
+    asked = command.question
+    rounds: Sequence[Sequence[str]] = [asked.levels]
+    if asked.repeats > 1:
+        rounds = interleave.rounds(asked.levels, asked.repeats, seed)
+    for repeat, order in enumerate(rounds):
+        for level in order:
+            yield command.step(level, repeat)
+
+
+def _shared(hosts: Sequence[Host]) -> list[str]:
+    """Hosts that are one machine take each other's CPU."""
+    by_boot: dict[str, list[Host]] = {}
+    for host in hosts:
+        by_boot.setdefault(host.facts["boot"], []).append(host)
+    return [
+        f"{', '.join(h.label for h in found)} are one machine and share its "
+        f"{max(h.facts['cpus'] for h in found)} CPUs"
+        for found in by_boot.values()
+        if len(found) > 1
+    ]
+
+
+def report(
+    store: Store,
+    options: Options,
+    question: Question,
+    notes: Sequence[str],
+    hosts: Sequence[Host],
+) -> tuple[Report, int]:
+    """What came out, and how `weir load` would have ended."""
+    found = [r for r in store.records.values() if "error" not in r]
+    sections = [spreads.section(found, "requests/s asked" if question.is_open else "users")]
+    closed = [r for r in found if r["loop"] == "closed"]
+    if question.train_to is not None and closed:
+        sections.append(_study(closed, question.train_to, options.seed))
+    told = environment(store)
+    for host in hosts:
+        facts = host.facts
+        told[f"host {host.label}"] = (
+            f"{facts['hostname']}, {facts['cpus']} CPUs, {facts['kernel']}, "
+            f"{facts['version']} at {facts['weir']}"
+        )
+    status = 0
+    if any(r["slos_met"] is False for r in found):
+        status = MISSED
+    if failures(store) or not found or any(spreads.why_void(r) for r in found):
+        status = INVALID
+    page = Report(
+        title="Load from several machines",
+        sections=sections,
+        environment=told,
+        data=store.everything(),
+        notes=[*notes, *failures(store)],
+    )
+    return page, status
+
+
+def _study(found: Sequence[Record], train_to: int, seed: int) -> Section:
+    """The sweep as `capacity` sees it."""
+    place = Elsewhere(
+        server_cpus=max(1, *(r["server_cpus"] for r in found)),
+        generator_cpus=max(r["threads"] for r in found),
+    )
+    return sweeping.study("capacity", found, place, train_to=train_to, seed=seed)

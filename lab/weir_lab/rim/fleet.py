@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: MIT
+"""Several machines as Dask workers: which there are, what their clocks say, and all at once.
+
+What is sent to a worker goes past Dask's queue of tasks (`Client.run`): exactly once, at once, to
+that worker and no other. Calls are made from threads of their own, so that a host that does not
+answer delays nobody.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import itertools
+import logging
+import os
+import queue
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from bench import process
+from weir_lab.analysis.clocks import ClockError, Exchange, Offset, offset
+from weir_lab.rim import on_host
+from weir_lab.rim.errors import LabError
+
+RESOURCE = "LOADGEN"  # of workers that are meant to generate load; where none has it, all are
+PINGS_LEAST, PINGS_MOST = 4, 40
+CLOCK_GOOD_NS = 500_000  # an offset this well known needs no further look
+ANSWER_S = 10.0  # for what should take milliseconds
+STOP_S = 5.0
+LOOK_S = 0.1
+
+Answer = TypeVar("Answer")
+
+
+class CannotGoOnError(Exception):
+    """No further step can be measured, either; the message is for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tls:
+    """Files in PEM, called as `dask worker` calls them."""
+
+    ca_file: str = ""
+    cert: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """Which hosts are wanted."""
+
+    weir: str = "weir"  # on the hosts
+    hosts: int | None = None  # exactly so many; None: those that are there
+    per_host: int = 1
+    server_host: str = ""  # the worker there looks at the server and generates nothing
+    wait_s: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A worker as the scheduler knows it."""
+
+    address: str
+    host: str
+    label: str  # unique
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A worker that has been looked at."""
+
+    place: Place
+    facts: Mapping[str, Any]  # on_host.examine's
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.place.label
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Who generates load, who looks at the server, and what is worth telling about it."""
+
+    places: Sequence[Place]
+    server: Place | None
+    notes: Sequence[str]
+
+
+def _label(address: str, worker: Mapping[str, Any]) -> str:
+    name = worker.get("name", address)
+    if isinstance(name, int):
+        return f"worker {name}"
+    return str(worker["host"]) if "://" in str(name) else str(name)
+
+
+def choose(workers: Mapping[str, Mapping[str, Any]], wish: Wish) -> Chosen:
+    """Picks among the scheduler's workers, one for each host where no more are wanted."""
+    notes = []
+    known = [
+        Place(address=a, host=str(w["host"]), label=_label(a, w))
+        for a, w in sorted(workers.items())
+    ]
+    server = next((p for p in known if wish.server_host in (p.label, p.host)), None)
+    marked = {a for a, w in workers.items() if RESOURCE in (w.get("resources") or {})}
+    able = [
+        p
+        for p in known
+        if p.host != (server.host if server else None) and (not marked or p.address in marked)
+    ]
+    able.sort(key=lambda p: (p.host, p.label, p.address))
+    places: list[Place] = []
+    for host, group in itertools.groupby(able, key=lambda p: p.host):
+        here = list(group)
+        if len(here) > wish.per_host:
+            used = "one of them" if wish.per_host == 1 else f"{wish.per_host} of them"
+            notes.append(f"{host} has {len(here)} workers; {used} is used (--workers-per-host)")
+        places += here[: wish.per_host]
+    seen: dict[str, int] = {}
+    unique = []
+    for place in places:
+        count = seen[place.label] = seen.get(place.label, 0) + 1
+        label = place.label if count == 1 else f"{place.label} #{count}"
+        unique.append(Place(address=place.address, host=place.host, label=label))
+    return Chosen(places=unique, server=server, notes=notes)
+
+
+def unlike(label: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
+    """Why Dask would not understand that host; empty when it does."""
+
+    def what(of: Mapping[str, str]) -> str:
+        return f"Python {of['python']} and Dask {of['dask']}"
+
+    if theirs == ours:
+        return ""
+    return f"{label} has {what(theirs)}, here are {what(ours)}: Dask wants the same everywhere"
+
+
+def _packages(versions: Mapping[str, Any]) -> dict[str, str]:
+    packages = versions["packages"]
+    python = ".".join(str(packages["python"]).split(".")[:2])
+    return {"python": python, "dask": str(packages["distributed"])}
+
+
+def at_once(tasks: Mapping[str, Callable[[], Answer]], within_s: float | None) -> dict[str, Answer]:
+    """Does all tasks in threads of their own and gives what each returned.
+
+    Raises the first exception that one of them raised, without waiting for the others.
+
+    Raises:
+        LabError: the time was up.
+    """
+    done: queue.SimpleQueue[tuple[str, Answer | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run(name: str, task: Callable[[], Answer]) -> None:
+        try:
+            done.put((name, task(), None))
+        except BaseException as error:
+            done.put((name, None, error))
+
+    for name, task in tasks.items():
+        threading.Thread(target=run, args=(name, task), daemon=True).start()
+    end = None if within_s is None else time.monotonic() + within_s
+    answers: dict[str, Any] = {}
+    while len(answers) < len(tasks):
+        try:
+            name, answer, error = done.get(timeout=LOOK_S)
+        except queue.Empty:
+            if end is not None and time.monotonic() > end:
+                missing = ", ".join(n for n in tasks if n not in answers)
+                raise LabError(f"{missing} did not answer within {within_s:.0f} s") from None
+            continue
+        if error is not None:
+            raise error
+        answers[name] = answer
+    return answers
+
+
+class Fleet:
+    """The hosts of one scheduler."""
+
+    def __init__(self, client: Any, wish: Wish, version: str) -> None:  # noqa: ANN401
+        """Borrows a connected Dask client; `version` is what weir has to say on all hosts."""
+        self.notes: list[str] = []
+        self.server: Host | None = None
+        self._client = client
+        self._wish = wish
+        self._version = version
+        self._examined: dict[str, Host] = {}
+        self._expected = 0
+        self._runs = itertools.count()
+
+    # ---- who is there ----
+
+    def hosts(self) -> list[Host]:
+        """Those that generate load, looked at; waits for one that has been lost, a while.
+
+        Raises:
+            CannotGoOnError: nobody is left, or fewer than wished for.
+            LabError: a host cannot be used.
+        """
+        least = self._wish.hosts or max(1, self._expected)
+        end = time.monotonic() + self._wish.wait_s
+        while True:
+            chosen = choose(self._workers(), self._wish)
+            enough = len(chosen.places) >= least
+            if enough and (chosen.server or not self._wish.server_host):
+                break
+            if time.monotonic() > end:
+                self._accept(chosen)
+                break
+            time.sleep(LOOK_S)
+        places = chosen.places[: self._wish.hosts]
+        if self._expected and not self._wish.hosts:
+            places = self._faithful(places)
+        self._expected = len(places)
+        for note in chosen.notes:
+            self._note(note)
+        self.server = self._examine([chosen.server])[0] if chosen.server else None
+        return self._examine(places)
+
+    def _accept(self, chosen: Chosen) -> None:
+        """Whether to go on with those that have come."""
+        there = len(chosen.places)
+        if self._wish.server_host and chosen.server is None:
+            raise CannotGoOnError(f"there is no Dask worker called {self._wish.server_host}")
+        if there == 0:
+            raise CannotGoOnError(
+                "the scheduler has no workers that could generate load; on each host, start "
+                "`dask worker tcp://SCHEDULER:8786`"
+            )
+        if self._wish.hosts:
+            raise CannotGoOnError(f"there are {there} hosts of the {self._wish.hosts} wanted")
+        self._note(f"{there} of {self._expected} hosts are left")
+
+    def _faithful(self, places: Sequence[Place]) -> list[Place]:
+        """Those that were there before, so that one that comes late changes nothing."""
+        before = {h.place.host for h in self._examined.values()}
+        return [p for p in places if p.host in before][: self._expected] or list(places)
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _workers(self) -> dict[str, dict[str, Any]]:
+        def ask() -> dict[str, dict[str, Any]]:
+            found: dict[str, dict[str, Any]] = self._client.scheduler_info()["workers"]
+            return found
+
+        try:
+            return at_once({"the scheduler": ask}, ANSWER_S)["the scheduler"]
+        except Exception as error:  # whatever Dask makes of a connection that is gone
+            raise CannotGoOnError("the scheduler is gone") from error
+
+    def _examine(self, places: Sequence[Place]) -> list[Host]:
+        new = [p for p in places if p.address not in self._examined]
+        if new:
+            self._check_packages(new)
+
+        def look(place: Place) -> Host:
+            facts = self._run(place, on_host.examine, self._wish.weir)
+            return Host(place=place, facts=facts)
+
+        tasks = {p.label: partial(look, p) for p in new}
+        for host in at_once(tasks, ANSWER_S + on_host.EXAMINE_S).values():
+            self._examined[host.place.address] = host
+        hosts = [self._examined[p.address] for p in places]
+        for host in hosts:
+            if host.place != (self.server.place if self.server else None):
+                self._check(host)
+        return hosts
+
+    def _check(self, host: Host) -> None:
+        if host.facts["why"]:
+            raise CannotGoOnError(
+                f"{host.label} {host.facts['why']}; install weir there, or say with --weir where "
+                "it is on the hosts"
+            )
+        if host.facts["version"] != self._version:
+            raise CannotGoOnError(
+                f"{host.label} has {host.facts['version']} ({host.facts['weir']}), here is "
+                f"{self._version}: results of different versions are not merged"
+            )
+
+    def _check_packages(self, places: Sequence[Place]) -> None:
+        try:
+            told = at_once({"the workers": self._client.get_versions}, ANSWER_S)["the workers"]
+        except Exception as error:
+            raise LabError(f"the workers did not tell their versions: {error}") from error
+        ours = _packages(told["client"])
+        for place in places:
+            theirs = told["workers"].get(place.address)
+            why = unlike(place.label, _packages(theirs), ours) if theirs else ""
+            if why:
+                raise CannotGoOnError(why)
+
+    # ---- one of them ----
+
+    def _run(self, place: Place, function: Callable[..., Any], *args: object) -> Any:  # noqa: ANN401
+        try:
+            found = self._client.run(function, *args, workers=[place.address], on_error="return")
+            answer = found[place.address]
+        except Exception as error:
+            raise LabError(f"{place.label} is lost: {_words(error)}") from error
+        if isinstance(answer, OSError):
+            raise LabError(f"{place.label} is lost: {_words(answer)}") from answer
+        if isinstance(answer, BaseException):
+            raise LabError(f"{place.label}: {type(answer).__name__}: {answer}") from answer
+        return answer
+
+    def offset(self, host: Host) -> Offset:
+        """How far the host's clock is ahead of ours.
+
+        Raises:
+            LabError: the host is lost, or a clock was set meanwhile.
+        """
+        exchanges: list[Exchange] = []
+        while True:
+            asked_ns = time.time_ns()
+            there_ns = self._run(host.place, on_host.wall_ns)
+            exchanges.append(
+                Exchange(asked_ns=asked_ns, there_ns=there_ns, answered_ns=time.time_ns())
+            )
+            try:
+                found = offset(exchanges)
+            except ClockError as error:
+                raise LabError(f"{host.label}: {error}") from error
+            good = len(exchanges) >= PINGS_LEAST and found.error_ns <= CLOCK_GOOD_NS
+            if good or len(exchanges) >= PINGS_MOST:
+                return found
+
+    def offsets(self, hosts: Iterable[Host]) -> dict[str, Offset]:
+        """That of each, one after the other: together they would be in each other's way."""
+        found: dict[str, Offset] = {}
+        for host in hosts:
+            found |= at_once({host.label: partial(self.offset, host)}, ANSWER_S)
+        return found
+
+    def used(self, pid: int, at_ns: int) -> dict[str, Any]:
+        """What the server has used, at a time of its host's clock (on_host.used).
+
+        Its host is this machine where no other was wished for.
+
+        Raises:
+            LabError: its host is lost.
+            CannotGoOnError: there is no such process.
+        """
+        if self.server is None:
+            told = asyncio.run(on_host.used(pid, at_ns))
+        else:
+            told = self._run(self.server.place, on_host.used, pid, at_ns)
+        if "why" in told:
+            where = self.server.label if self.server else "this machine"
+            raise CannotGoOnError(f"{where} {told['why']}")
+        return told
+
+    # ---- all of them ----
+
+    def generate(
+        self,
+        commands: Mapping[str, Sequence[str]],
+        hosts: Sequence[Host],
+        within_s: float | None,
+        besides: Mapping[str, Callable[[], Any]],
+    ) -> dict[str, Any]:
+        """Runs each host's command, to the end of all; label -> what it printed.
+
+        `besides` is done at the same time; its answers are among the others. When one fails, or
+        Ctrl-C comes, the others are ended.
+
+        Raises:
+            LabError: a host was lost, or its generator failed.
+            CannotGoOnError: the command line is wrong.
+        """
+        run = f"{os.getpid()}-{time.time_ns()}-{next(self._runs)}"
+
+        def one(host: Host) -> str:
+            told = self._run(
+                host.place, on_host.generate, run, list(commands[host.label]), within_s
+            )
+            return self._printed(host, told)
+
+        tasks: dict[str, Callable[[], Any]] = {h.label: partial(one, h) for h in hosts}
+        limit_s = None if within_s is None else within_s + ANSWER_S
+        try:
+            return at_once({**tasks, **besides}, limit_s)
+        except BaseException:
+            self._stop(run, hosts)
+            raise
+
+    def _printed(self, host: Host, told: Mapping[str, Any]) -> str:
+        if "refused" in told:
+            raise LabError(f"{host.label} {told['refused']}")
+        status = told["status"]
+        # 3 and 4 judge the result (an objective missed, a measurement in doubt); it is printed.
+        if status in (0, 3, 4):
+            return str(told["out"])
+        said = (str(told["err"]).strip() or str(told["out"]).strip() or "nothing").splitlines()[-1]
+        if status == 2:
+            raise CannotGoOnError(said)
+        ended = f"was killed by signal {-status}" if status < 0 else f"ended with {status}"
+        raise LabError(f"{host.label}: weir load {ended} and said: {said}")
+
+    def _stop(self, run: str, hosts: Sequence[Host]) -> None:
+        """Ends a run on all hosts that can still be told."""
+        with contextlib.suppress(CannotGoOnError, LabError):
+            there = self._workers()
+            left = [h for h in hosts if h.place.address in there]
+            tasks = {h.label: partial(self._told_to_stop, h, run) for h in left}
+            at_once(tasks, STOP_S)
+
+    def _told_to_stop(self, host: Host, run: str) -> None:
+        with contextlib.suppress(LabError):  # another one is to be told in any case
+            self._run(host.place, on_host.stop, run)
+
+
+def _words(error: BaseException) -> str:
+    """An exception of Dask's in one line."""
+    text = str(error).strip().splitlines()
+    return text[0] if text else type(error).__name__
+
+
+def _dask() -> Any:  # noqa: ANN401 - it is typed in parts
+    """Dask.distributed, which takes a while to load and which no other command needs."""
+    return importlib.import_module("distributed")
+
+
+def _quiet() -> None:
+    """What goes wrong is told once, by the lab."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    logging.getLogger("tornado").setLevel(logging.CRITICAL + 1)
+    warnings.filterwarnings("ignore", module="distributed")
+
+
+def _ship() -> None:
+    """Lets what runs on hosts go there whole."""
+    cloudpickle: Any = importlib.import_module("cloudpickle")
+    for module in (on_host, process):
+        cloudpickle.register_pickle_by_value(module)
+
+
+@contextmanager
+def connected(address: str, tls: Tls, wait_s: float) -> Iterator[Any]:
+    """A client of a scheduler that runs somewhere.
+
+    Raises:
+        LabError: it cannot be reached.
+    """
+    distributed = _dask()
+    _quiet()
+    _ship()
+    security = None
+    if tls.ca_file or tls.cert or tls.key:
+        security = distributed.Security(
+            tls_ca_file=tls.ca_file or None,
+            tls_client_cert=tls.cert or None,
+            tls_client_key=tls.key or None,
+            require_encryption=True,
+        )
+    try:
+        client = distributed.Client(
+            address, timeout=wait_s, security=security, set_as_default=False
+        )
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise LabError(
+            f"there is no scheduler at {address}: {_words(error)}; `dask scheduler` starts one"
+        ) from error
+    try:
+        yield client
+    finally:
+        _close(client)
+
+
+@contextmanager
+def local(count: int) -> Iterator[Any]:
+    """A client of a cluster of so many worker processes on loopback."""
+    distributed = _dask()
+    _quiet()
+    _ship()
+    # A terminal's Ctrl-C is for all processes that it started. These are ended by this one, so they
+    # inherit what is blocked here; it is not lost, only late.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        cluster = distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        client = distributed.Client(cluster, set_as_default=False)
+        try:
+            yield client
+        finally:
+            _close(client)
+    finally:
+        with contextlib.suppress(Exception):
+            cluster.close(timeout=STOP_S)
+
+
+def _close(client: Any) -> None:  # noqa: ANN401
+    """Says goodbye, if anybody is there to hear it."""
+    with contextlib.suppress(Exception):
+        client.close(timeout=STOP_S)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""What runs on the host of a Dask worker: it finds weir, starts it, ends it, reads a clock and CPU.
+
+It is sent there as it is (fleet.py), so that a host needs Dask and weir, and nothing of the lab:
+it uses the standard library and bench/process.py, which goes along, and answers in plain types.
+All of it runs in the worker's event loop, which goes on meanwhile.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench import process
+
+PR_SET_PDEATHSIG = 1
+EXAMINE_S = 10.0
+GRACE_S = 2.0  # from asking a generator to end to ending it
+
+
+def examine(weir: str) -> dict[str, Any]:
+    """What this host is, and its weir: `why` says what is wrong with it."""
+    found = shutil.which(weir)
+    facts = {
+        "hostname": socket.gethostname(),
+        "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        "kernel": platform.release(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "weir": found or weir,
+        "version": "",
+        "why": "",
+    }
+    if found is None:
+        return facts | {"why": f"has no {weir}"}
+    try:
+        done = subprocess.run(
+            [found, "--version"], capture_output=True, text=True, check=False, timeout=EXAMINE_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return facts | {"why": f"cannot run {found}: {error}"}
+    said = done.stdout.splitlines()
+    if done.returncode != 0 or not said or not said[0].startswith("weir "):
+        return facts | {"why": f"has something else than weir at {found}"}
+    return facts | {"version": said[0]}
+
+
+def wall_ns() -> int:
+    """What this host's clock says."""
+    return time.time_ns()
+
+
+def _dies_with(parent: int) -> Callable[[], None]:
+    """What a new process does before exec, so that it does not outlive a worker that is killed."""
+    prctl = ctypes.CDLL(None).prctl
+
+    def prepare() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+def _runs(worker: Any) -> dict[str, Any]:  # noqa: ANN401 - a Dask worker: what is kept, is there
+    """Run -> its process; None: it has been stopped, perhaps before it began."""
+    found: dict[str, Any] = vars(worker).setdefault("weir_runs", {})
+    return found
+
+
+def _kill(started: asyncio.subprocess.Process) -> None:
+    """Ends a generator and whatever it has started; it leads a session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(started.pid, signal.SIGKILL)
+
+
+async def generate(
+    run: str,
+    argv: list[str],
+    within_s: float | None,
+    dask_worker: Any = None,  # noqa: ANN401
+) -> dict[str, Any]:
+    """Runs a generator to its end: its `status`, `out` and `err`; or why it was `refused`."""
+    runs = _runs(dask_worker)
+    if run in runs:
+        return {"refused": "was stopped"}
+    if any(process is not None for process in runs.values()):
+        return {"refused": "generates load for somebody else already"}
+    try:
+        started = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_dies_with(os.getpid()),
+        )
+    except OSError as error:
+        return {"refused": f"cannot start {argv[0]}: {error.strerror}"}
+    if run in runs:  # stopped while it was starting
+        _kill(started)
+    runs[run] = started
+    try:
+        out, err = await asyncio.wait_for(started.communicate(), within_s)
+    except TimeoutError:
+        return {"refused": f"had to end a generator that did not end within {within_s:.0f} s"}
+    finally:
+        if started.returncode is None:
+            _kill(started)
+            await started.wait()
+        runs.pop(run, None)
+    return {
+        "status": started.returncode,
+        "out": out.decode(errors="replace"),
+        "err": err.decode(errors="replace"),
+    }
+
+
+async def stop(run: str, dask_worker: Any = None) -> None:  # noqa: ANN401
+    """Ends the generator of a run, if there is one, and lets none begin for it later."""
+    runs = _runs(dask_worker)
+    started = runs.get(run)
+    runs.setdefault(run, None)
+    if started is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        started.terminate()
+    try:
+        await asyncio.wait_for(started.wait(), GRACE_S)
+    except TimeoutError:
+        _kill(started)
+
+
+async def used(pid: int, at_ns: int) -> dict[str, Any]:
+    """What a process and its children have used at a time of this host's clock, or now if past."""
+    await asyncio.sleep(max(0.0, (at_ns - time.time_ns()) / 1e9))
+    if not Path(f"/proc/{pid}").exists():
+        return {"why": f"has no process {pid}"}
+    return {
+        "cpu_ns": process.cpu_ns(pid),
+        "memory_kib": process.memory_kib(pid),
+        "cpus": len(os.sched_getaffinity(pid)),
+    }
