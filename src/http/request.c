@@ -199,6 +199,8 @@ static inline enum http_field field_candidate(struct span name)
     case 10:
         return first == 'c' ? HTTP_FIELD_CONNECTION : HTTP_FIELD_USER_AGENT;
     case 13:
+        if (first == 'l')
+            return HTTP_FIELD_LAST_EVENT_ID;
         return first == 'a' ? HTTP_FIELD_AUTHORIZATION : HTTP_FIELD_IF_NONE_MATCH;
     case 14:
         return HTTP_FIELD_CONTENT_LENGTH;

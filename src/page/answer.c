@@ -243,6 +243,8 @@ static void answer_events(const struct exchange *e)
     }
     e->answer->close = true;
     e->answer->stream = true;
+    e->answer->known_ns =
+        page_numbers_known(&e->shared->numbers, field_of(e, HTTP_FIELD_LAST_EVENT_ID));
     e->answer->body = SPAN("retry: 1000\n\n");
     struct buf head = begin_head(e->answer, HTTP_OK);
     add_field(&head, SPAN("Cache-Control"), SPAN("no-store"));

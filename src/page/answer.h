@@ -5,7 +5,7 @@
  *
  *   /            the page, with /page.css, /page.js, /chart.js, /favicon.svg
  *   /stats.json  what `weir stats --json` prints
- *   /events      the same each second, as server-sent events
+ *   /events      the same, and each second what is new, as server-sent events
  *   /metrics     for Prometheus, in the format that Accept prefers
  *   /healthz     200 while the server serves, else 503; the only one without a password
  */
@@ -32,6 +32,7 @@ struct page_answer {
     struct span body;       /* static, or of `text` */
     struct page_text *text; /* held until page_answer_drop; or NULL */
     bool stream;            /* events follow for as long as there is somebody to get them */
+    uint64_t known_ns;      /* up to which moment its client has had them; 0: none */
     bool close;             /* the connection ends behind it */
 };
 

@@ -148,11 +148,14 @@ void page_connection_act(struct page_connection *c, struct page_shared *shared, 
         page_connection_close(c, shared);
 }
 
-void page_connection_tell(struct page_connection *c, struct page_shared *shared,
-                          struct page_text *event, uint64_t now_ns)
+void page_connection_tell(struct page_connection *c, struct page_shared *shared, uint64_t now_ns)
 {
     if (c->phase != PAGE_STREAMING)
         return;
+    struct page_text *event = page_numbers_get_event(&shared->numbers, c->answer.known_ns, now_ns);
+    if (!event)
+        return;
+    c->answer.known_ns = event->upto_ns;
     c->answer.text = page_text_hold(event);
     c->answer.body = span_of(event->bytes, event->len);
     begin_answer(c, now_ns);

@@ -46,10 +46,9 @@ short page_connection_events(const struct page_connection *c);
 void page_connection_act(struct page_connection *c, struct page_shared *shared, short events,
                          uint64_t now_ns);
 
-/* Sends an event to a client that waits for the next one; one that has not taken the last goes
- * without. */
-void page_connection_tell(struct page_connection *c, struct page_shared *shared,
-                          struct page_text *event, uint64_t now_ns);
+/* Sends an event to a client that waits for the next one, with what it does not know yet. One that
+ * has not taken the last goes without; it is told with a later one. */
+void page_connection_tell(struct page_connection *c, struct page_shared *shared, uint64_t now_ns);
 
 /* Whether nothing that was asked for is under way. */
 bool page_connection_is_idle(const struct page_connection *c);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/numbers.h"
 
+#include "base/num.h"
 #include "log/error.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,29 +26,47 @@ void page_text_drop(struct page_text *text)
 
 /* ---- writing ---- */
 
-/* An event of server-sent events (HTML, 9.2): its data is one line, as JSON has it here. */
-static void print_event(const struct view *view, FILE *out)
+static uint64_t newest_ns(const struct stats_snapshot *s)
 {
-    fputs("event: stats\ndata: ", out);
-    view_print_json(view, out); /* with its newline */
+    return s->moment_count > 0 ? s->moment[s->moment_count - 1].at_ns : 0;
+}
+
+static bool has_moment(const struct stats_snapshot *s, uint64_t at_ns)
+{
+    for (unsigned i = 0; i < s->moment_count; i++)
+        if (s->moment[i].at_ns == at_ns)
+            return true;
+    return false;
+}
+
+/* Its data is one line, as JSON has it here. */
+static void print_event(const struct view *view, uint64_t after_ns, FILE *out)
+{
+    const struct stats_snapshot *s = view->snapshot;
+    bool follows = has_moment(s, after_ns);
+    fprintf(out, "id: %d-%" PRId64 "-%" PRIu64 "\nevent: %s\ndata: ", (int)s->master, s->started_s,
+            newest_ns(s), follows ? "second" : "stats");
+    if (follows)
+        view_print_json_after(view, after_ns, out); /* with its newline */
+    else
+        view_print_json(view, out);
     fputc('\n', out);
 }
 
-static struct page_text *copy(const char *bytes, size_t len)
+static struct page_text *copy(const char *bytes, size_t len, uint64_t upto_ns)
 {
     struct page_text *text = malloc(sizeof(*text) + len);
     if (!text)
         return NULL;
-    *text = (struct page_text){ .holders = 1, .len = len };
+    *text = (struct page_text){ .holders = 1, .upto_ns = upto_ns, .len = len };
     memcpy(text->bytes, bytes, len);
     return text;
 }
 
-static struct page_text *write_down(const struct view *view, enum page_form form)
+static struct page_text *write_down(const struct page_numbers *numbers, enum page_form form)
 {
-    static void (*const print[PAGE_FORMS])(const struct view *, FILE *) = {
+    static void (*const print[PAGE_EVENT])(const struct view *, FILE *) = {
         [PAGE_JSON] = view_print_json,
-        [PAGE_EVENT] = print_event,
         [PAGE_PROMETHEUS] = view_print_prometheus,
         [PAGE_OPENMETRICS] = view_print_openmetrics,
     };
@@ -55,8 +75,12 @@ static struct page_text *write_down(const struct view *view, enum page_form form
     FILE *out = open_memstream(&bytes, &len);
     if (!out)
         return NULL;
-    print[form](view, out);
-    struct page_text *text = fclose(out) == 0 ? copy(bytes, len) : NULL;
+    if (form == PAGE_EVENT)
+        print_event(&numbers->view, numbers->after_ns, out);
+    else
+        print[form](&numbers->view, out);
+    uint64_t upto_ns = newest_ns(numbers->view.snapshot);
+    struct page_text *text = fclose(out) == 0 ? copy(bytes, len, upto_ns) : NULL;
     free(bytes);
     return text;
 }
@@ -100,12 +124,35 @@ struct page_text *page_numbers_get(struct page_numbers *numbers, enum page_form 
         return numbers->text[form];
     char why[STATS_WHY_MAX] = "cannot be written down: out of memory";
     if (fresh || look(numbers, now_ns, why))
-        numbers->text[form] = write_down(&numbers->view, form);
+        numbers->text[form] = write_down(numbers, form);
     else
         forget(numbers);
     if (!numbers->text[form])
         log_error_limited(&limit, 60, LOG_ERROR, "the statistics %s", why);
     return numbers->text[form];
+}
+
+struct page_text *page_numbers_get_event(struct page_numbers *numbers, uint64_t after_ns,
+                                         uint64_t now_ns)
+{
+    if (numbers->after_ns != after_ns) {
+        page_text_drop(numbers->text[PAGE_EVENT]);
+        numbers->text[PAGE_EVENT] = NULL;
+        numbers->after_ns = after_ns;
+    }
+    return page_numbers_get(numbers, PAGE_EVENT, now_ns);
+}
+
+uint64_t page_numbers_known(const struct page_numbers *numbers, struct span id)
+{
+    const struct stats_header *header = stats_segment_header(numbers->segment);
+    char of[64];
+    int len = snprintf(of, sizeof(of), "%d-%" PRId64 "-", (int)atomic_load(&header->master),
+                       header->started_s);
+    uint64_t known_ns = 0;
+    if (span_starts(id, span_of(of, (size_t)len)))
+        (void)num_parse_u64(span_skip(id, (size_t)len), &known_ns);
+    return known_ns;
 }
 
 void page_numbers_done(struct page_numbers *numbers)

@@ -89,29 +89,17 @@ static bool has_room(struct page *page)
 
 static void tell_streams(struct page *page, uint64_t now_ns)
 {
-    bool waited_for = false;
-    for (unsigned i = 0; i < PAGE_CONNECTIONS && !waited_for; i++)
-        waited_for = page->connections[i].phase == PAGE_STREAMING;
-    struct page_text *event =
-        waited_for ? page_numbers_get(&page->shared.numbers, PAGE_EVENT, now_ns) : NULL;
-    for (unsigned i = 0; event && i < PAGE_CONNECTIONS; i++)
-        page_connection_tell(&page->connections[i], &page->shared, event, now_ns);
+    for (unsigned i = 0; i < PAGE_CONNECTIONS; i++)
+        page_connection_tell(&page->connections[i], &page->shared, now_ns);
 }
 
-/* The first one at once, the others each second, all at the same moments. */
-static void tell_new_stream(struct page *page, struct page_connection *c, uint64_t now_ns)
-{
-    struct page_text *event = page_numbers_get(&page->shared.numbers, PAGE_EVENT, now_ns);
-    if (event)
-        page_connection_tell(c, &page->shared, event, now_ns);
-}
-
+/* The first event goes out at once, the others each second, all at the same moments. */
 static void act(struct page *page, struct page_connection *c, short events, uint64_t now_ns)
 {
     bool streamed = c->answer.stream;
     page_connection_act(c, &page->shared, events, now_ns);
     if (!streamed && c->phase == PAGE_STREAMING)
-        tell_new_stream(page, c, now_ns);
+        page_connection_tell(c, &page->shared, now_ns);
 }
 
 /* ---- time ---- */

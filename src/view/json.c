@@ -222,16 +222,18 @@ static void add_moment(struct json_list *moments, const struct stats_moment *mom
     json_list_end(&object, '}');
 }
 
-static void add_moments(struct json_list *list, const struct view *view)
+static void add_moments(struct json_list *list, const struct view *view, uint64_t after_ns)
 {
     const struct stats_snapshot *s = view->snapshot;
     struct json_list moments = json_list_begin(list, "moments", '[');
     for (unsigned i = 0; i < s->moment_count; i++)
-        add_moment(&moments, &s->moment[i], view->read_ns);
+        if (s->moment[i].at_ns > after_ns)
+            add_moment(&moments, &s->moment[i], view->read_ns);
     json_list_end(&moments, ']');
 }
 
-void view_print_json(const struct view *view, FILE *out)
+/* What moves: all but its end. */
+static struct json_list begin(const struct view *view, uint64_t after_ns, FILE *out)
 {
     const struct stats_snapshot *s = view->snapshot;
     struct json_list top = json_list_open(out, '{');
@@ -264,7 +266,19 @@ void view_print_json(const struct view *view, FILE *out)
     if (s->running)
         add_usage(&top, &view->usage);
     add_processes(&top, view);
-    add_moments(&top, view);
+    add_moments(&top, view, after_ns);
+    return top;
+}
+
+void view_print_json(const struct view *view, FILE *out)
+{
+    struct json_list top = begin(view, 0, out);
     add_abouts(&top);
+    fputs("}\n", out);
+}
+
+void view_print_json_after(const struct view *view, uint64_t after_ns, FILE *out)
+{
+    (void)begin(view, after_ns, out);
     fputs("}\n", out);
 }

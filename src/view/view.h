@@ -77,6 +77,10 @@ void view_print_text(const struct view *view, bool explain, FILE *out);
 /* As docs/stats-json.md says. */
 void view_print_json(const struct view *view, FILE *out);
 
+/* The same for who has had it before, with the moments up to `after_ns`: those that came behind it,
+ * and nothing that stays as it is (`about`). */
+void view_print_json_after(const struct view *view, uint64_t after_ns, FILE *out);
+
 /* Prometheus's text format 0.0.4, and OpenMetrics 1.0. */
 void view_print_prometheus(const struct view *view, FILE *out);
 void view_print_openmetrics(const struct view *view, FILE *out);

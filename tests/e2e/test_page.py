@@ -59,6 +59,12 @@ def get(address: Address, path: str, *fields: str, host: str = "localhost") -> A
         return connection.get(path, host, *fields)
 
 
+def moments_of(found: Numbers) -> list[float]:
+    """When they were, by the server's clock that is never set."""
+    read_at = found["read_monotonic_seconds"]
+    return [round(read_at - moment["seconds_ago"], 3) for moment in found["moments"]]
+
+
 def body(address: Address, path: str) -> bytes:
     answer = get(address, path)
     assert answer.status == 200, answer
@@ -105,9 +111,12 @@ def running(server: ServerFactory) -> Server:
 class Events:
     """An event stream that is open."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, last: str = "") -> None:
+        known = f"Last-Event-ID: {last}\r\n" if last else ""
         self.connection = Connection.to(address)
-        self.connection.send(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.connection.send(f"GET /events HTTP/1.1\r\nHost: localhost\r\n{known}\r\n".encode())
+        self.id = self.kind = ""
+        self.length = 0
         self.data = b""
         self.head = self.until(b"\r\n\r\n").decode()
 
@@ -126,12 +135,17 @@ class Events:
         self.connection.close()
 
     def next(self) -> Numbers:
-        lines = self.until(b"\n\n").decode().splitlines()
-        assert lines[0] == "event: stats", lines
-        data = [line.removeprefix("data: ") for line in lines[1:]]
-        assert all(line.startswith("data: ") for line in lines[1:])
-        found: Numbers = json.loads("\n".join(data))
+        text = self.until(b"\n\n").decode()
+        names, values = zip(*(line.split(": ", 1) for line in text.splitlines()), strict=True)
+        assert names == ("id", "event", "data")
+        self.length = len(text)
+        self.id, self.kind, data = values
+        found: Numbers = json.loads(data)
         return found
+
+    def seen(self) -> list[float]:
+        """The moments of the next event, by the server's clock."""
+        return moments_of(self.next())
 
 
 # ---- what it serves ----
@@ -236,6 +250,41 @@ def test_events_come_at_once_and_then_each_second(running: Server) -> None:
     assert times == sorted(times)
     assert times[-1] > first
     for stream in streams:
+        stream.connection.close()
+
+
+@one_model
+def test_what_was_told_is_not_told_again(running: Server) -> None:
+    page = page_of(running)
+    wait_until(lambda: len(numbers(page)["moments"]) >= 4)
+    stream = Events(page)
+    stream.until(b"\n\n")
+    whole = stream.next()
+    moments = moments_of(whole)
+    assert stream.kind == "stats"
+    assert whole.keys() == numbers(page).keys()
+    for _ in range(4):
+        second = stream.next()
+        assert stream.kind == "second"
+        assert whole.keys() - second.keys() <= {"about"}
+        assert len(second["moments"]) <= 2
+        moments += moments_of(second)
+    assert moments == moments_of(numbers(page))[: len(moments)]
+    last, known = stream.id, moments[-1]
+    stream.connection.close()
+    wait_until(lambda: len(numbers(page)["moments"]) >= len(moments) + 3)
+    missed = [moment for moment in moments_of(numbers(page)) if moment > known]
+    again = Events(page, last)
+    again.until(b"\n\n")
+    assert again.seen()[: len(missed)] == missed
+    assert again.kind == "second"
+    again.connection.close()
+    master, started, at = last.split("-")
+    for other in (f"1-{started}-{at}", f"{master}-1-{at}", f"{master}-{started}-1", "a", at, "-1"):
+        stream = Events(page, other)
+        stream.until(b"\n\n")
+        stream.next()
+        assert stream.kind == "stats", other
         stream.connection.close()
 
 

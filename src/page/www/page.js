@@ -288,11 +288,10 @@ class Listener {
     begin() {
         this.end();
         this.#source = new EventSource("/events");
-        this.#source.addEventListener("stats", ({ data }) => {
-            this.#wait(SILENT_AFTER_MS);
-            this.page.take(JSON.parse(data));
-        });
-        this.#source.addEventListener("error", () => this.#lose());
+        this.#source.addEventListener("stats", ({ data }) => this.#hear(JSON.parse(data)));
+        this.#source.addEventListener("second", ({ data }) =>
+            this.#hear({ about: this.page.stats.about, ...JSON.parse(data) }));
+        this.#source.addEventListener("error", () => this.#stumble());
         this.#wait(SILENT_AFTER_MS);
     }
 
@@ -300,6 +299,17 @@ class Listener {
         clearTimeout(this.#timer);
         this.#source?.close();
         this.#source = null;
+    }
+
+    #hear(stats) {
+        this.#wait(SILENT_AFTER_MS);
+        this.page.take(stats);
+    }
+
+    /** The browser asks again by itself, and says what it has had; but not after a refusal. */
+    #stumble() {
+        if (this.#source.readyState === EventSource.CLOSED) this.#lose();
+        else this.page.lose();
     }
 
     #lose() {

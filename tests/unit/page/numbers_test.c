@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which moments an event tells of, by what its reader knows.
+ */
+#include "page/numbers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static void remember(const struct stats_segment *segment, uint64_t first, uint64_t last)
+{
+    for (uint64_t second = first; second <= last; second++) {
+        struct stats_moment moment = { .at_ns = second * SECOND_NS };
+        stats_segment_remember(segment, &moment);
+    }
+}
+
+static unsigned count_of(const struct page_text *text, const char *what)
+{
+    char copy[256 * 1024];
+    unsigned count = 0;
+    assert_true(text && text->len < sizeof(copy));
+    memcpy(copy, text->bytes, text->len);
+    copy[text->len] = '\0';
+    for (const char *at = copy; (at = strstr(at, what)); at++)
+        count++;
+    return count;
+}
+
+static void assert_event(struct page_numbers *numbers, uint64_t known_ns, const char *kind,
+                         unsigned moments)
+{
+    static uint64_t now_ns = SECOND_NS;
+    now_ns += SECOND_NS; /* nothing of a moment ago is good enough */
+    struct page_text *text = page_numbers_get_event(numbers, known_ns, now_ns);
+    assert_int_equal(count_of(text, kind), 1);
+    assert_int_equal(count_of(text, "seconds_ago\":") - 1, moments); /* one is the master's */
+    struct page_text *same = page_numbers_get_event(numbers, known_ns, now_ns);
+    assert_ptr_equal(same, text);
+}
+
+static void tells_what_came_since(void **state)
+{
+    (void)state;
+    struct stats_segment segment;
+    int why;
+    assert_int_equal(stats_segment_create(&segment, &why), 0);
+    struct page_numbers numbers = { .segment = &segment };
+    assert_event(&numbers, 0, "event: stats\n", 0);
+    remember(&segment, 1, 10);
+    assert_event(&numbers, 0, "event: stats\n", 10);
+    assert_event(&numbers, 10 * SECOND_NS, "event: second\n", 0);
+    remember(&segment, 11, 11);
+    assert_event(&numbers, 10 * SECOND_NS, "event: second\n", 1);
+    assert_event(&numbers, 4 * SECOND_NS, "event: second\n", 7);
+    assert_event(&numbers, 4 * SECOND_NS + 1, "event: stats\n", 11);
+    assert_event(&numbers, 99 * SECOND_NS, "event: stats\n", 11);
+    remember(&segment, 12, STATS_MOMENTS + 4);
+    assert_event(&numbers, 5 * SECOND_NS, "event: second\n", STATS_MOMENTS - 1);
+    assert_event(&numbers, 4 * SECOND_NS, "event: stats\n", STATS_MOMENTS);
+    page_numbers_done(&numbers);
+    stats_segment_remove(&segment);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(tells_what_came_since) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
