@@ -16,7 +16,8 @@ static struct stats_snapshot *take(const char *name)
     return snapshot;
 }
 
-static int find_pid(const char *argument, struct stats_snapshot **ret_snapshot, char *ret_name)
+static int find_pid(const char *argument, struct stats_snapshot **ret_snapshot,
+                    struct stats_instance *ret_instance)
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     uint64_t pid;
@@ -30,17 +31,17 @@ static int find_pid(const char *argument, struct stats_snapshot **ret_snapshot, 
                 argument);
         return PROGRAM_FAILED;
     }
-    memcpy(ret_name, instances[0].name, STATS_NAME_MAX);
-    *ret_snapshot = take(ret_name);
+    *ret_instance = instances[0];
+    *ret_snapshot = take(ret_instance->name);
     return *ret_snapshot ? PROGRAM_OK : PROGRAM_FAILED;
 }
 
 /* Those that run: how many, and the one that was started last. */
 struct running {
     unsigned count;
-    struct stats_snapshot *newest; /* NULL: there is none */
-    char name[STATS_NAME_MAX];     /* its segment's */
-    char pids[256];                /* of all, or of as many as fit */
+    struct stats_snapshot *newest;  /* NULL: there is none */
+    struct stats_instance instance; /* its segment */
+    char pids[256];                 /* of all, or of as many as fit */
 };
 
 static void add_running(struct running *running, struct stats_snapshot *snapshot,
@@ -57,7 +58,7 @@ static void add_running(struct running *running, struct stats_snapshot *snapshot
     }
     stats_snapshot_free(running->newest);
     running->newest = snapshot;
-    memcpy(running->name, instance->name, sizeof(running->name));
+    running->instance = *instance;
 }
 
 static void find_running(struct running *running, const struct stats_instance *instances,
@@ -76,7 +77,7 @@ static void find_running(struct running *running, const struct stats_instance *i
 
 /* What cannot be read is told only when there is nothing else. */
 static int find_only(const struct program_command *command, struct stats_snapshot **ret_snapshot,
-                     char *ret_name)
+                     struct stats_instance *ret_instance)
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     struct running running;
@@ -84,7 +85,7 @@ static int find_only(const struct program_command *command, struct stats_snapsho
     find_running(&running, instances, found);
     if (running.count == 1) {
         *ret_snapshot = running.newest;
-        memcpy(ret_name, running.name, STATS_NAME_MAX);
+        *ret_instance = running.instance;
         return PROGRAM_OK;
     }
     stats_snapshot_free(running.newest);
@@ -106,19 +107,19 @@ static int find_only(const struct program_command *command, struct stats_snapsho
 }
 
 int program_instance_find(const struct program_command *command, const char *argument,
-                          struct stats_snapshot **ret_snapshot, char ret_name[STATS_NAME_MAX])
+                          struct stats_snapshot **ret_snapshot, struct stats_instance *ret_instance)
 {
     *ret_snapshot = NULL;
-    return argument ? find_pid(argument, ret_snapshot, ret_name)
-                    : find_only(command, ret_snapshot, ret_name);
+    return argument ? find_pid(argument, ret_snapshot, ret_instance)
+                    : find_only(command, ret_snapshot, ret_instance);
 }
 
-struct stats_snapshot *program_instance_newest(char ret_name[STATS_NAME_MAX])
+struct stats_snapshot *program_instance_newest(struct stats_instance *ret_instance)
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     struct running running;
     find_running(&running, instances, stats_instances_find(geteuid(), 0, instances));
     if (running.newest)
-        memcpy(ret_name, running.name, STATS_NAME_MAX);
+        *ret_instance = running.instance;
     return running.newest;
 }

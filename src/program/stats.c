@@ -49,16 +49,16 @@ static void look(const struct program_options *options, const char *name,
 static int print(const struct program_command *command, const struct program_options *options)
 {
     struct stats_snapshot *snapshot;
-    char name[STATS_NAME_MAX];
+    struct stats_instance instance;
     if (options->json + options->prometheus + options->openmetrics > 1) {
         fprintf(stderr, "weir: --json, --prometheus and --openmetrics are different answers; "
                         "choose one\n");
         return PROGRAM_USAGE;
     }
-    int status = program_instance_find(command, options->argument, &snapshot, name);
+    int status = program_instance_find(command, options->argument, &snapshot, &instance);
     if (!snapshot)
         return status;
-    look(options, name, snapshot);
+    look(options, instance.name, snapshot);
     return PROGRAM_OK;
 }
 

@@ -20,7 +20,7 @@
 
 /* Which one is watched. */
 struct watched {
-    char name[STATS_NAME_MAX];
+    struct stats_instance instance;
     bool any; /* another when it has ended */
     uint64_t searched_ns;
 };
@@ -30,13 +30,15 @@ static struct stats_snapshot *take(void *context)
 {
     struct watched *watched = context;
     char why[STATS_WHY_MAX];
-    struct stats_snapshot *snapshot = stats_snapshot_take(watched->name, why);
+    struct stats_snapshot *snapshot = stats_snapshot_take(watched->instance.name, why);
+    if (!snapshot && stats_instances_follow(&watched->instance))
+        snapshot = stats_snapshot_take(watched->instance.name, why);
     uint64_t now_ns = os_clock_now_ns();
     if ((snapshot && snapshot->running) || !watched->any ||
         now_ns < watched->searched_ns + OS_CLOCK_SECOND)
         return snapshot;
     watched->searched_ns = now_ns;
-    struct stats_snapshot *other = program_instance_newest(watched->name);
+    struct stats_snapshot *other = program_instance_newest(&watched->instance);
     if (!other)
         return snapshot;
     stats_snapshot_free(snapshot);
@@ -94,7 +96,7 @@ static int run(const struct program_command *command, const struct program_optio
     }
     struct watched watched = { .any = !options->argument };
     struct stats_snapshot *first;
-    int status = program_instance_find(command, options->argument, &first, watched.name);
+    int status = program_instance_find(command, options->argument, &first, &watched.instance);
     if (!first)
         return status;
     (void)setlocale(LC_CTYPE, ""); /* what cannot be written is told by another character */

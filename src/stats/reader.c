@@ -438,6 +438,13 @@ static bool parse_name(const char *text, uint64_t *ret_uid, uint64_t *ret_pid)
            *ret_pid > 0 && *ret_pid <= INT_MAX;
 }
 
+static struct stats_instance instance_of(const struct dirent *entry, uint64_t uid, uint64_t pid)
+{
+    struct stats_instance instance = { .pid = (pid_t)pid, .file = entry->d_ino };
+    stats_segment_name(instance.name, (uid_t)uid, (pid_t)pid);
+    return instance;
+}
+
 size_t stats_instances_find(uid_t uid, pid_t pid,
                             struct stats_instance instances[STATS_INSTANCES_MAX])
 {
@@ -449,10 +456,25 @@ size_t stats_instances_find(uid_t uid, pid_t pid,
         if (!parse_name(each->d_name, &its_uid, &its_pid) ||
             (pid != 0 ? its_pid != (uint64_t)pid : its_uid != uid))
             continue;
-        stats_segment_name(instances[count].name, (uid_t)its_uid, (pid_t)its_pid);
-        instances[count++].pid = (pid_t)its_pid;
+        instances[count++] = instance_of(each, its_uid, its_pid);
     }
     if (folder)
         closedir(folder);
     return count;
+}
+
+bool stats_instances_follow(struct stats_instance *instance)
+{
+    DIR *folder = opendir(STATS_FOLDER);
+    bool found = false;
+    const struct dirent *each;
+    while (folder && !found && (each = readdir(folder))) {
+        uint64_t its_uid, its_pid;
+        found = each->d_ino == instance->file && parse_name(each->d_name, &its_uid, &its_pid);
+        if (found)
+            *instance = instance_of(each, its_uid, its_pid);
+    }
+    if (folder)
+        closedir(folder);
+    return found;
 }

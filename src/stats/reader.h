@@ -81,7 +81,8 @@ uint64_t stats_counts_at_most(const struct stats_counts *counts, uint64_t ns);
 
 struct stats_instance {
     char name[STATS_NAME_MAX];
-    pid_t pid; /* in the name */
+    pid_t pid;     /* in the name */
+    uint64_t file; /* its number, which stays when a successor gives it another name */
 };
 
 enum { STATS_INSTANCES_MAX = 256 };
@@ -90,3 +91,7 @@ enum { STATS_INSTANCES_MAX = 256 };
  * is not 0, is in the name. Returns how many, at most STATS_INSTANCES_MAX. */
 size_t stats_instances_find(uid_t uid, pid_t pid,
                             struct stats_instance instances[STATS_INSTANCES_MAX]);
+
+/* Finds the same segment by the name it has now, of a server that has taken the place of the one it
+ * was found by (stats_segment_own). false, and nothing is changed: it has none any more. */
+bool stats_instances_follow(struct stats_instance *instance);

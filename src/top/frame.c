@@ -10,6 +10,9 @@
 /* The master beats once a second. */
 #define HANGS_NS UINT64_C(5000000000)
 
+/* So long is it told that another process goes on. */
+#define TAKEN_NS UINT64_C(30000000000)
+
 typedef const char *draw_screen(struct top_frame *, struct top_canvas *, struct top_area);
 
 static draw_screen *const screens[TOP_SCREENS] = {
@@ -69,6 +72,7 @@ static bool news(const struct top_frame *frame, char *text, size_t size, enum to
     bool overview = frame->state.screen == TOP_OVERVIEW; /* has all that is wrong */
     const struct stats_snapshot *s = frame->now->snapshot;
     const char *then = frame->waits ? "; waiting for another" : "";
+    bool follows = frame->predecessor != 0 && frame->clock_ns - frame->taken_ns < TAKEN_NS;
     *ret_style = TOP_BAD;
     if (frame->health == TOP_HEALTH_GONE)
         snprintf(text, size, "STOPPED: process %d has gone%s. These are its last numbers.",
@@ -82,11 +86,14 @@ static bool news(const struct top_frame *frame, char *text, size_t size, enum to
     else if (frame->state.paused)
         snprintf(text, size, "PAUSED %s ago; space goes on.",
                  top_format_span(frame->clock_ns - frame->now->read_ns).text);
+    else if (follows)
+        snprintf(text, size, "FOLLOWED: process %d has taken the place of %d.", (int)s->master,
+                 (int)frame->predecessor);
     else if (frame->verdict_count > 0 && frame->verdict[0].gravity > VIEW_NOTE && !overview)
         snprintf(text, size, "%s", frame->verdict[0].text);
     else
         return false;
-    if (frame->state.paused && frame->health == TOP_HEALTH_RUNS)
+    if ((frame->state.paused || follows) && frame->health == TOP_HEALTH_RUNS && !hangs(frame))
         *ret_style = TOP_NOTICE;
     return true;
 }

@@ -35,6 +35,8 @@ struct top_machine {
 struct top_frame {
     const struct view *now, *before; /* before: comparable, or NULL */
     enum top_health health;
+    pid_t predecessor; /* whose place the server has taken; 0: it was watched from the beginning */
+    uint64_t taken_ns; /* when that was seen */
     bool waits;        /* another server is taken when there is one */
     uint64_t clock_ns; /* when it is drawn */
     struct top_rates rates;

@@ -115,6 +115,16 @@ static struct reading *unused(struct watch *watch)
     return &watch->readings[i];
 }
 
+/* The counts go on, and it is another process that counts. */
+static void note_successor(struct top_frame *frame, const struct view *before,
+                           const struct view *now)
+{
+    if (now->snapshot->master == before->snapshot->master)
+        return;
+    frame->predecessor = before->snapshot->master;
+    frame->taken_ns = now->read_ns;
+}
+
 /* Takes `snapshot`. */
 static void adopt(struct watch *watch, struct stats_snapshot *snapshot)
 {
@@ -123,6 +133,7 @@ static void adopt(struct watch *watch, struct stats_snapshot *snapshot)
     let_go(&watch->before);
     if (watch->now && top_rates_comparable(&watch->now->view, &reading->view)) {
         watch->before = use(watch->now);
+        note_successor(watch->frame, &watch->now->view, &reading->view);
     } else {
         let_go(&watch->looked);
         top_history_break(&watch->frame->history);

@@ -19,6 +19,7 @@ from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Server, start
 from tests.e2e.statistics import read, segment, settled, weir_stats
 from tests.e2e.terminal import SHELL, Terminal
+from tests.e2e.test_upgrade import replace, upgrade
 from tests.e2e.wire import connect
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
@@ -267,6 +268,34 @@ def test_a_server_that_has_stopped_leaves_its_last_numbers(
     terminal.wait_for(r"^ Requests .* 1$")
     terminal.keys("q")
     terminal.wait_for(r"^status 0$")
+
+
+def test_a_successor_is_followed(terminal: Terminal, tmp_path: Path, site: Path) -> None:
+    binary = tmp_path / "weir"
+    shutil.copy2(WEIR, binary)
+    running = start(
+        [str(site), "--listen", "127.0.0.1:0", "--model", "epoll"], tmp_path / "stderr", weir=binary
+    )
+    with connect(running.address) as connection:
+        assert connection.get("/hello.txt").status == 200
+    settled(running)
+    top(terminal, running)
+    old = running.master.pid
+    replace(binary)
+    new = upgrade(running)
+    children = new.descendants()
+    try:
+        terminal.wait_for(rf"^ FOLLOWED: process {new.pid} has taken the place of {old}\.")
+        terminal.wait_for(rf"^ weir \S+  process {new.pid} ")
+        with connect(running.address) as connection:
+            assert connection.get("/hello.txt").status == 200
+        terminal.wait_for(r"^ Requests .* 2$")
+    finally:
+        os.kill(new.pid, signal.SIGTERM)
+    terminal.wait_for(rf"^ STOPPED: process {new.pid} has gone\. These are its last numbers\.")
+    terminal.keys("q")
+    terminal.wait_for(r"^status 0$")
+    assert not any(process.alive for process in children)
 
 
 def shared_memory_of_its_own() -> tuple[str, ...]:

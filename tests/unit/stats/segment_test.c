@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -390,6 +391,26 @@ static void instances_are_found_by_their_names(void **state)
     assert_int_equal(stats_instances_find(geteuid() + 12345, 0, found), 0);
 }
 
+static void instances_are_followed_to_their_new_names(void **state)
+{
+    (void)state;
+    struct stats_instance found[STATS_INSTANCES_MAX], other;
+    char moved[STATS_NAME_MAX], from[64], to[64];
+    assert_int_equal(stats_instances_find(geteuid(), getpid(), found), 1);
+    stats_segment_name(moved, geteuid(), INT_MAX);
+    snprintf(from, sizeof(from), STATS_FOLDER "%s", segment.name);
+    snprintf(to, sizeof(to), STATS_FOLDER "%s", moved);
+    assert_int_equal(rename(from, to), 0);
+    assert_true(stats_instances_follow(&found[0]));
+    assert_string_equal(found[0].name, moved);
+    assert_int_equal(found[0].pid, INT_MAX);
+    assert_int_equal(rename(to, from), 0);
+    other = found[0];
+    other.file = UINT64_MAX;
+    assert_false(stats_instances_follow(&other));
+    assert_string_equal(other.name, moved);
+}
+
 #define WITH_SEGMENT(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
 
 int main(void)
@@ -411,6 +432,7 @@ int main(void)
         WITH_SEGMENT(a_successor_goes_on_under_its_own_name),
         WITH_SEGMENT(nothing_of_another_layout_is_taken_over),
         WITH_SEGMENT(instances_are_found_by_their_names),
+        WITH_SEGMENT(instances_are_followed_to_their_new_names),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
 }

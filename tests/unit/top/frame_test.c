@@ -206,6 +206,15 @@ static void how_the_server_is_is_told(void **state)
     frame.clock_ns += UINT64_C(12000000000);
     draw(24, 80);
     assert_true(shows("HANGS: the master was last seen at work 13 s ago."));
+    frame.clock_ns -= UINT64_C(12000000000);
+    frame.predecessor = 4700;
+    frame.taken_ns = frame.clock_ns;
+    draw(24, 80);
+    assert_true(shows("FOLLOWED: process 4711 has taken the place of 4700."));
+    frame.taken_ns -= UINT64_C(30000000000);
+    draw(24, 80);
+    assert_false(shows("FOLLOWED"));
+    frame.clock_ns += UINT64_C(12000000000);
     frame.health = TOP_HEALTH_DIED;
     frame.waits = true;
     draw(24, 80);
