@@ -102,6 +102,22 @@ static void shrink(struct server_address *address)
 
 /* ---- addresses ---- */
 
+static struct server_address *find_got(const struct server_addresses *addresses,
+                                       const struct os_socket_address *got)
+{
+    struct server_address *address = addresses->first;
+    while (address && !os_socket_same(&address->got, got))
+        address = address->next;
+    return address;
+}
+
+/* Whether the other side has taken it over; while both have it, none closes it for the other. */
+static bool is_moving(const struct server_addresses *addresses,
+                      const struct server_address *address)
+{
+    return addresses->other && find_got(addresses->other, &address->got);
+}
+
 /* The address, unless these listeners have it already: port 0 may be asked for twice. */
 static struct server_address *find(const struct server_addresses *addresses,
                                    const struct server_listeners *taken,
@@ -109,14 +125,41 @@ static struct server_address *find(const struct server_addresses *addresses,
 {
     struct server_address *address = addresses->first;
     for (; address; address = address->next) {
-        bool free_to_take = os_socket_same(&address->asked, asked) ||
-                            os_socket_same(&address->got, asked);
+        bool free_to_take =
+            (os_socket_same(&address->asked, asked) || os_socket_same(&address->got, asked)) &&
+            !is_moving(addresses, address);
         for (size_t i = 0; i < taken->count && free_to_take; i++)
             free_to_take = taken->each[i].address != address;
         if (free_to_take)
             break;
     }
     return address;
+}
+
+static bool has(const struct server_listeners *listeners, const struct server_address *address)
+{
+    for (size_t i = 0; listeners && i < listeners->count; i++)
+        if (listeners->each[i].address == address)
+            return true;
+    return false;
+}
+
+/* Takes the sockets over that the other side has at this address, unless it keeps them. A port that
+ * was not asked for is kept: it is asked for by any. */
+static int move_here(struct server_address *address, const struct server_addresses *addresses)
+{
+    const struct server_address *from =
+        addresses->other ? find_got(addresses->other, &address->asked) : NULL;
+    if (!from || from->managed || !os_socket_same(&from->asked, &from->got) ||
+        has(addresses->apart, from))
+        return -EADDRINUSE;
+    int rc = 0;
+    for (size_t i = 0; i < from->listening && rc == 0; i++) {
+        int fd = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 0);
+        rc = add_socket(address, fd < 0 ? -errno : fd);
+    }
+    address->listening = address->count;
+    return rc == 0 && address->count == 0 ? -EADDRINUSE : rc;
 }
 
 /* An address that is in use may be in use by us, under another name: *:80 and
@@ -142,16 +185,18 @@ static int bind_beside_ours(const struct server_addresses *addresses,
 static int open_first(struct server_address *address, const struct server_addresses *addresses,
                       const struct os_socket_options *options)
 {
-    int fd = os_socket_bind(&address->asked, options);
-    if (fd == -EADDRINUSE)
-        fd = bind_beside_ours(addresses, &address->asked, *options);
-    int rc = add_socket(address, fd);
+    int rc = add_socket(address, os_socket_bind(&address->asked, options));
+    if (rc == -EADDRINUSE)
+        rc = move_here(address, addresses);
+    if (rc == -EADDRINUSE)
+        rc = add_socket(address, bind_beside_ours(addresses, &address->asked, *options));
     if (rc == 0)
-        rc = os_socket_local(fd, &address->got);
+        rc = os_socket_local(address->fd[0], &address->got);
     if (rc == 0 && !os_socket_url(&address->got, address->url, sizeof(address->url)))
         rc = -ENAMETOOLONG;
-    if (rc == 0 && is_unix(address)) { /* without a listener its file would count as stale */
-        rc = os_socket_listen(fd, BACKLOG);
+    if (rc == 0 && is_unix(address) &&
+        address->listening == 0) { /* without a listener its file would count as stale */
+        rc = os_socket_listen(address->fd[0], BACKLOG);
         address->listening = rc == 0;
     }
     return rc;
@@ -165,7 +210,8 @@ static void remove_address(struct server_addresses *addresses, struct server_add
     *link = address->next;
     for (size_t i = 0; i < address->count; i++)
         os_file_close(address->fd[i]);
-    if (is_unix(address) && address->url[0] && !address->managed && !addresses->handed_over)
+    if (is_unix(address) && address->url[0] && !address->managed && !addresses->handed_over &&
+        !is_moving(addresses, address))
         (void)unlink(address->url + sizeof("unix:") - 1); /* already gone is as good */
     free(address->fd);
     free(address);
@@ -288,15 +334,6 @@ int server_listeners_open(struct server_listeners *listeners, struct server_addr
 
 /* ---- from other processes ---- */
 
-static struct server_address *find_got(const struct server_addresses *addresses,
-                                       const struct os_socket_address *got)
-{
-    struct server_address *address = addresses->first;
-    while (address && !os_socket_same(&address->got, got))
-        address = address->next;
-    return address;
-}
-
 static int adopt(struct server_addresses *addresses, const struct server_inherited_socket *socket)
 {
     struct server_address *address = find_got(addresses, &socket->address);
@@ -318,12 +355,12 @@ static int adopt(struct server_addresses *addresses, const struct server_inherit
 }
 
 int server_addresses_adopt(struct server_addresses *addresses,
-                           const struct server_inherited *inherited, bool page)
+                           const struct server_inherited *inherited)
 {
     int rc = 0;
     for (size_t i = 0; i < inherited->count && rc == 0; i++)
-        if (inherited->sockets[i].page == page)
-            rc = adopt(addresses, &inherited->sockets[i]);
+        rc = adopt(inherited->sockets[i].page ? addresses->other : addresses,
+                   &inherited->sockets[i]);
     return rc;
 }
 

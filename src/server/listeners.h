@@ -36,16 +36,20 @@ struct server_address {
     bool managed;     /* a service manager did, which keeps them and the socket file */
 };
 
-/* Every address of the master; zeroed: none. */
+struct server_listeners;
+
+/* Every address of the master on one side, the sites' or the statistics page's; zeroed: none. */
 struct server_addresses {
     struct server_address *first;
-    bool handed_over; /* a successor has them all: socket files stay */
+    struct server_addresses *other;       /* those of the other side; NULL: there is none */
+    const struct server_listeners *apart; /* these of the other side go on there; NULL: none */
+    bool handed_over;                     /* a successor has them all: socket files stay */
 };
 
-/* Takes over listeners that were passed in, those of the statistics page or the others, whose
+/* Takes over listeners that were passed in, those of the statistics page to the other side, whose
  * addresses then need not be opened. 0 or -errno. Before the first generation. */
 MUST_USE int server_addresses_adopt(struct server_addresses *addresses,
-                                    const struct server_inherited *inherited, bool page);
+                                    const struct server_inherited *inherited);
 
 /* Closes adopted listeners that nobody uses, and says so. After the first generation. */
 void server_addresses_settle(struct server_addresses *addresses);
@@ -64,10 +68,11 @@ struct server_listeners {
 
 /* Takes every address of `listen` (NULL-terminated) into use for `sets` accepting
  * threads: those that are there already, with further sockets where the group is
- * too small, and new ones. With `by_default` nobody asked for these very
- * addresses: sockets of a service manager take their place, and those the machine
- * does not have are passed over, except the last that is left. Failures are told in
- * the error log with cause and cure. 0 or -errno; on failure all is as it was. */
+ * too small, those that the other side gives up, with what waits in them, and new
+ * ones. With `by_default` nobody asked for these very addresses: sockets of a
+ * service manager take their place, and those the machine does not have are passed
+ * over, except the last that is left. Failures are told in the error log with cause
+ * and cure. 0 or -errno; on failure all is as it was. */
 MUST_USE int server_listeners_open(struct server_listeners *listeners,
                                    struct server_addresses *addresses, const char *const *listen,
                                    size_t sets, const char *congestion, bool by_default);

@@ -147,7 +147,7 @@ static void claim(struct master *m, struct server_generation *g)
                                              sizeof(why)) < 0)
         server_generation_fail(g, why);
     server_stats_use(&m->stats, g->config, predecessor);
-    if (!g->failed && server_page_prepare(&m->page, &m->stats, g->config, why, sizeof(why)) < 0)
+    if (!g->failed && server_page_prepare(&m->page, &m->stats, g, why, sizeof(why)) < 0)
         server_generation_fail(g, why);
     if (!m->announced && predecessor == 0)
         server_page_commit(&m->page);
@@ -454,9 +454,7 @@ static int open_contact(struct master *m, const struct server_contact_master *as
         return m->signal_fd;
     }
     int rc = server_contact_open(&m->contact, asked, m->launch->ready_fd);
-    if (rc == 0)
-        rc = server_addresses_adopt(&m->addresses, &m->contact.inherited, false);
-    return rc < 0 ? rc : server_addresses_adopt(&m->page.addresses, &m->contact.inherited, true);
+    return rc < 0 ? rc : server_addresses_adopt(&m->addresses, &m->contact.inherited);
 }
 
 int server_run(struct config_store *store, const struct server_launch *launch)
@@ -469,6 +467,8 @@ int server_run(struct config_store *store, const struct server_launch *launch)
                                                  .serving = asked_for_listeners,
                                                  .context = &m };
     m.host = (struct server_generation_host){ leave, &m, &m.stats };
+    m.addresses.other = &m.page.addresses;
+    m.page.addresses.other = &m.addresses;
     if (open_contact(&m, &asked) < 0) {
         config_free(store);
         return 1;

@@ -78,8 +78,9 @@ static char *copy(const char *text)
 }
 
 int server_page_prepare(struct server_page *page, const struct server_stats *stats,
-                        const struct config *config, char *why, size_t size)
+                        const struct server_generation *g, char *why, size_t size)
 {
+    const struct config *config = g->config;
     char text[LOG_ERROR_LINE_MAX] = "";
     if (config->stats_password && !page_password_can_use(config->stats_password)) {
         snprintf(why, size,
@@ -90,10 +91,12 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
     page->next = (struct server_page_version){ .by_default = config->stats_listen_by_default };
     bool wanted = config->stats_listen[0] && stats->segment.base;
     int rc = 0;
+    page->addresses.apart = &g->listeners;
     if (wanted && page->next.by_default)
         rc = open_by_default(page, config, text);
     else if (wanted)
         rc = open_these(page, config->stats_listen, config->congestion, text);
+    page->addresses.apart = NULL;
     if (rc < 0) {
         snprintf(why, size, "the statistics page: %s", text);
         return rc;

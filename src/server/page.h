@@ -37,10 +37,10 @@ struct server_page {
         .alive_fd = -1 \
     }
 
-/* Opens what a configuration wants, if it is not open already; nothing, where nothing is counted.
- * 0, or -errno with why. */
+/* Opens what a generation's configuration wants, if it is not open already; nothing, where nothing
+ * is counted. Its listeners are open. 0, or -errno with why. */
 MUST_USE int server_page_prepare(struct server_page *page, const struct server_stats *stats,
-                                 const struct config *config, char *why, size_t size);
+                                 const struct server_generation *g, char *why, size_t size);
 
 /* That configuration serves from now on; or it does not. */
 void server_page_commit(struct server_page *page);
