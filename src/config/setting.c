@@ -58,7 +58,7 @@ const char *config_setting_default(const struct config_setting *setting)
 }
 
 static const char *const models[] = { "auto",
-#define MODEL(name, accepts, workers, threads, sentence, use) #name,
+#define MODEL(name, ...) #name,
 #include "model/models.def"
 #undef MODEL
                                       NULL };

@@ -21,8 +21,11 @@ enum model_accepts {
     MODEL_ACCEPTS_EACH    /* thread of each worker, on a socket of its own */
 };
 
+/* What each connection has of its own. With a process comes a cache, which begins empty. */
+enum model_own { MODEL_OWN_NOTHING, MODEL_OWN_THREAD, MODEL_OWN_PROCESS };
+
 /* For the `threads` of a model, in place of a number. */
-enum { MODEL_PER_CPU = 0, MODEL_OWN = -1, MODEL_PER_CONNECTION = -2 };
+enum { MODEL_PER_CPU = 0, MODEL_DECIDES = -1 };
 
 /* Connections of a worker that has a process or a thread for each: Linux has 32768 process ids
  * unless told otherwise, and 65530 mappings for a process (vm.max_map_count), of which a thread
@@ -32,6 +35,7 @@ enum { MODEL_PER_CONNECTION_MAX = 32000 };
 struct model {
     const char *name;
     enum model_accepts accepts;
+    enum model_own own;
     unsigned workers; /* processes, unless the configuration says otherwise */
     int threads;      /* in each, likewise */
     const char *sentence;

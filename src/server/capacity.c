@@ -66,8 +66,8 @@ static void lower(struct room *room, uint64_t count, const char *limit)
 static void lower_to_tasks(struct room *room, const struct config *config,
                            const struct model *model, unsigned workers)
 {
-    bool forks = strcmp(model->name, "fork") == 0;
-    if (!forks && model->threads != MODEL_PER_CONNECTION)
+    bool forks = model->own == MODEL_OWN_PROCESS;
+    if (model->own == MODEL_OWN_NOTHING)
         return;
     lower(room, MODEL_PER_CONNECTION_MAX, forks ? "the model's processes" : "the model's threads");
     char limit[LIMIT_MAX], name[OS_PROCESS_LIMIT_MAX];
@@ -116,9 +116,9 @@ void server_capacity_describe(const struct config *config, const struct model *m
     say_size(config->cache_size_bytes, size);
     if (config->cache_size_bytes > 0)
         snprintf(cache, sizeof(cache), "cache %s%s", size,
-                 strcmp(model->name, "fork") == 0 ? " for each connection"
-                 : workers > 1                    ? " in each"
-                                                  : "");
+                 model->own == MODEL_OWN_PROCESS ? " for each connection"
+                 : workers > 1                   ? " in each"
+                                                 : "");
     snprintf(out, SERVER_CAPACITY_MAX, "room for %" PRIu64 " connection%s%s, limited by %s%s; %s",
              room.count, room.count == 1 ? "" : "s", each, room.limit, at_once, cache);
 }

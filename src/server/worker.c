@@ -49,9 +49,9 @@ static unsigned cache_readers(const struct server_worker_plan *plan, size_t file
     const struct model *model = plan->model;
     /* Where the master accepts, a loop takes in what it sends. */
     unsigned loops = plan->listener_sets > 0 ? plan->listener_sets : 1;
-    if (model->threads == MODEL_PER_CONNECTION)
+    if (model->own == MODEL_OWN_THREAD)
         return loops + server_capacity_connections(plan->config, files);
-    bool beside = model->accepts != MODEL_ACCEPTS_EACH && model->threads != MODEL_OWN;
+    bool beside = model->accepts != MODEL_ACCEPTS_EACH && model->threads != MODEL_DECIDES;
     return loops + (beside ? plan->threads : 0);
 }
 

@@ -61,10 +61,10 @@ static const struct {
     const char *name;
     bool threads;
 } models[] = {
-#define MASTER                                                false
-#define ONE                                                   false
-#define EACH                                                  true
-#define MODEL(name, accepts, workers, threads, sentence, use) { #name, accepts },
+#define MASTER                    false
+#define ONE                       false
+#define EACH                      true
+#define MODEL(name, accepts, ...) { #name, accepts },
 #include "model/models.def"
 #undef MODEL
 #undef EACH
