@@ -74,10 +74,12 @@ def of_reproduce(store: Store, options: Options) -> Report:
     )
 
 
-def of_sync(store: Store, _options: Options) -> Report:
+def of_sync(store: Store, options: Options) -> Report:
     """As sync makes it."""
-    question = asked(sync.Question, store.head["plan"])
-    return whole(store, "Counting together", [sync.section(store, question)])
+    try:
+        return sync.report(store, sync.asked(store.head["plan"]), options.seed)
+    except (KeyError, TypeError) as error:
+        raise LabError(f"the results are of another version of weir-lab: {error}") from error
 
 
 def whole(store: Store, title: str, sections: list[Any]) -> Report:

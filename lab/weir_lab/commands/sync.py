@@ -9,7 +9,7 @@ do the work are bench/sync.c and bench/cache.c, the latter with the cache of src
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from weir_lab.report import caches, counters
 from weir_lab.report.page import Report, Section
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.programs import answer, built
-from weir_lab.rim.store import Record
+from weir_lab.rim.store import Record, Store
 
 PARTS = ("counters", "caches")
 WORKERS_MAX = 64  # of both programs
@@ -257,7 +257,6 @@ def run(options: Options, question: Question) -> Report:
     plan: dict[str, Any] = {"command": "sync", "parts": parts}
     plan |= {part: asdict(getattr(question, part)) for part in parts}
     store = store_for(options, plan, "bench/sync, bench/cache")
-    sections: list[Section] = []
     with bench(options, replaying, question.caches) as replayer:
         steps = []
         if "counters" in parts:
@@ -265,9 +264,29 @@ def run(options: Options, question: Question) -> Report:
         if "caches" in parts:
             steps += cache_steps(replayer)
         perform(store, steps, "sync")
-    if "counters" in parts:
-        sections.append(counters.section(store.records, question.counters.workers, options.seed))
-    if "caches" in parts:
+    return report(store, question, options.seed)
+
+
+def asked(plan: Mapping[str, Any]) -> Question:
+    """The question that results answer, from what they say of it."""
+
+    def part(name: str, default: dict[str, Any]) -> dict[str, Any]:
+        kept = plan.get(name, default)
+        return {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()}
+
+    return Question(
+        parts=tuple(plan["parts"]),
+        counters=Counters(**part("counters", {"workers": ()})),
+        caches=Plan(**part("caches", {"workers": (), "cores": 1})),
+    )
+
+
+def report(store: Store, question: Question, seed: int) -> Report:
+    """What came out."""
+    sections: list[Section] = []
+    if "counters" in question.parts:
+        sections.append(counters.section(store.records, question.counters.workers, seed))
+    if "caches" in question.parts:
         sections.append(caches.hit_section(store.records, question.caches))
         sections.append(caches.time_section(store.records, question.caches))
     return Report(
