@@ -74,14 +74,29 @@ def test_too_few_rounds_show_nothing() -> None:
 def test_the_beginning_is_cut_where_it_is_unlike_the_rest() -> None:
     rng = np.random.default_rng(1)
     series = np.concatenate((np.linspace(0, 100, 30), np.full(170, 100))) + rng.normal(0, 1, 200)
-    cut = steady.mser5(list(series))
+    cut = steady.mser(list(series))
     assert cut is not None
     assert 20 <= cut <= 40
 
 
 def test_what_never_settles_is_said_to() -> None:
-    assert steady.mser5([float(n) for n in range(100)]) is None
-    assert steady.mser5([1.0] * 10) is None
+    assert steady.mser([float(n) for n in range(100)]) is None
+    assert steady.mser([1.0] * 10) is None
+
+
+@pytest.mark.parametrize("count", [16, 20, 60])
+def test_a_run_that_was_steady_all_along_is_left_whole(count: int) -> None:
+    rng = np.random.default_rng(3)
+    cuts = [steady.beginning(list(rng.normal(1000, 30, count))) for _ in range(300)]
+    assert sum(cut is None for cut in cuts) <= 3
+    assert sum(cut == 0 for cut in cuts) >= 270
+
+
+def test_a_slow_beginning_is_cut_and_a_drift_to_the_end_is_none() -> None:
+    rng = np.random.default_rng(5)
+    slow = [500.0, 700.0, 900.0, *rng.normal(1000, 20, 21)]
+    assert steady.beginning(slow) == 3
+    assert steady.beginning(list(np.linspace(1000, 2000, 24) + rng.normal(0, 20, 24))) is None
 
 
 def test_batch_means_cover_the_mean_of_dependent_values() -> None:

@@ -6,10 +6,12 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -134,7 +136,10 @@ def test_sync_counts_and_only_careless_ways_lose(tmp_path: Path) -> None:
         ("capacity --users 5,x", "is no number of users"),
         ("capacity --generator wrk", "no generator called wrk"),
         ("capacity --server-core 999", "core 999 is not among"),
-        ("capacity --url http://127.0.0.1:1/", "--url needs --pid"),
+        ("capacity --url http://127.0.0.1:1/", "http://127.0.0.1:1/ does not answer"),
+        ("capacity --url nonsense", "no URL that begins with http://"),
+        ("capacity --pid 1", "--pid needs --url"),
+        ("capacity --think-ms 5 --generator ab", "ab cannot think"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -154,6 +159,86 @@ def test_a_build_that_is_not_there_is_named(lab_here: LabHere, tmp_path: Path) -
 
 def test_a_wrong_option_is_a_usage_error(lab_here: LabHere) -> None:
     assert lab_here("compare", "--nonsense")[0] == 2
+
+
+def test_a_missing_tool_is_named_before_anything_is_measured(
+    lab_here: LabHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_words, **_named: None)
+    folder = tmp_path / "out"
+    for command in ("reproduce c --tiny", "capacity epoll --generator ab"):
+        status, text = lab_here(*command.split(), "--out", str(folder), *BUILD)
+        assert status == 1
+        assert "ab is missing: apt-get install apache2-utils" in text
+    assert not (folder / "results.jsonl").exists()
+
+
+@contextmanager
+def weir_serving(root: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A server of somebody else's: its process and its port."""
+    told, tell = os.pipe()
+    command = [str(WEIR), "serve", str(root), "--quiet", "--ready-fd", str(tell)]
+    command += ["--listen", f"127.0.0.1:{port}", "--stats-listen", "off"]
+    with subprocess.Popen(command, pass_fds=[tell]) as serving:
+        os.close(tell)
+        try:
+            with os.fdopen(told) as urls:
+                found = re.search(r":(\d+)", urls.read().removeprefix("http:"))
+            assert found
+            yield serving, int(found[1])
+        finally:
+            serving.terminate()
+
+
+def test_a_running_server_that_dies_costs_one_message_and_the_sweep_goes_on_later(
+    tmp_path: Path,
+) -> None:
+    folder, root = tmp_path / "out", tmp_path / "root"
+    root.mkdir()
+    (root / "index.html").write_text("hello")
+
+    def sweep(port: int) -> list[str]:
+        words = f"capacity --url http://127.0.0.1:{port}/ --users 1..4 --train-to 3"
+        return [*words.split(), "--seconds", "0.5", "--repeats", "2", "--pilot", "0"]
+
+    with weir_serving(root) as (serving, port):
+        command = [str(LAB), *sweep(port), *BUILD, "--out", str(folder)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
+            results = folder / "results.jsonl"
+            end = time.monotonic() + 60
+            while not (results.exists() and len(records(folder)) >= 3):
+                assert time.monotonic() < end
+                assert running.poll() is None
+                time.sleep(0.05)
+            serving.terminate()
+            serving.wait(10)
+            _, said = running.communicate(timeout=60)
+        assert running.returncode == 1
+        one = " ".join(said.split())
+        assert one.count("does not answer any more") + one.count("does not answer;") == 1
+        kept = [r for r in records(folder)[1:] if "error" not in r]
+        assert f"{len(kept)} of 8 points are in" in one
+        assert 2 <= len(kept) < 8
+    with weir_serving(root, port):
+        done = lab(*sweep(port), folder=folder)
+    text = check_whole(done, folder)
+    assert f"{len(kept)} of 8 points are there already" in " ".join(done.stderr.split())
+    assert "the server is not the lab" in text
+    assert len({str(r["key"]) for r in records(folder)[1:] if "error" not in r}) == 8
+
+
+@needs_ab
+def test_a_port_in_use_is_said_once_and_given_up_after_three_points(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    words = "capacity epoll --close --generator ab --users 1..8 --train-to 4 --repeats 1"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = lab(*words.split(), "--server-options", f"--listen {port}", folder=folder)
+    assert done.returncode == 1
+    said = " ".join(done.stderr.split())
+    assert "0 of 8 points are in" in said
+    assert "Address already in use" in said
+    assert len(records(folder)) == 1 + 3
 
 
 @needs_ab

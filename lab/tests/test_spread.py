@@ -262,7 +262,7 @@ class Lan:
     def requests(self) -> int:
         count = runs.counted(WEIR, self.server)
         assert count is not None
-        return count
+        return count.requests
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from bench.process import BenchError
 from weir_lab.commands import capacity as sweeping
 from weir_lab.commands import compare as comparing
+from weir_lab.commands import experiment
 from weir_lab.commands import remake as remaking
 from weir_lab.commands import reproduce as reproducing
 from weir_lab.commands import spread as spreading
@@ -44,6 +45,9 @@ Seed = Annotated[int, typer.Option(help="Of orders and resampling.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Less of everything: a look, no figures.")]
 Shared = Annotated[
     bool, typer.Option("--shared", help="Server and generator share all cores; else a core each.")
+]
+Record = Annotated[
+    Path | None, typer.Option(help="A page with marks to put findings and tables into.")
 ]
 ServerCore = Annotated[int | None, typer.Option(help="The server's core. Default: the last.")]
 
@@ -94,9 +98,13 @@ def reproduce(
     fresh: Fresh = False,
     seed: Seed = 1,
     quick: Quick = False,
+    part: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Of the documents' requests and seconds.")
+    ] = 1,
     tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
     shared: Shared = False,
     server_core: ServerCore = None,
+    record: Record = None,
 ) -> None:
     """Repeat the source documents' experiments beside their published tables."""
     options = _options(
@@ -108,9 +116,13 @@ def reproduce(
         shared=shared,
         server_core=server_core,
     )
-    scale = reproducing.TINY if tiny else reproducing.QUICK if quick else reproducing.FULL
+    full = reproducing.FULL.part(part)
+    scale = reproducing.TINY if tiny else reproducing.QUICK if quick else full
     letters = documents or [d.letter for d in reproducing.DOCUMENTS]
-    _finish(reproducing.run(options, letters, scale), options.out)
+    report = reproducing.run(options, letters, scale)
+    _finish(report, options.out)
+    if record:
+        experiment.record(report, record, "reproduce", but=("-levels", "-precision"))
 
 
 @app.command()
@@ -171,14 +183,20 @@ def capacity(
     p99_ms: Annotated[float | None, typer.Option(help="Users that keep p99 below this.")] = None,
     server_options: Annotated[str, typer.Option(help="Further options for weir.")] = "",
     url: Annotated[str, typer.Option(help="A server that runs already.")] = "",
-    pid: Annotated[int | None, typer.Option(help="Its process, whose CPU is measured.")] = None,
+    pid: Annotated[
+        int | None, typer.Option(help="Its process: without, its CPU is not known.")
+    ] = None,
     halve: Annotated[bool, typer.Option(help="Confirm the bottleneck by halving it.")] = True,
+    pilot: Annotated[
+        float, typer.Option(min=0, help="Seconds of the run that decides the warm-up; 0: none.")
+    ] = 20,
     build: Build = Path("build"),
     folder: Annotated[Path | None, typer.Option("--out", help="Where results go.")] = None,
     fresh: Fresh = False,
     seed: Seed = 1,
     shared: Shared = False,
     server_core: ServerCore = None,
+    record: Record = None,
 ) -> None:
     """Sweep users, fit models of capacity, say where the server saturates and why."""
     options = _options(
@@ -197,9 +215,13 @@ def capacity(
         url=url,
         pid=pid,
         halve=halve,
+        pilot_s=pilot,
         p99_limit_s=None if p99_ms is None else p99_ms / 1e3,
     )
-    _finish(sweeping.run(options, question), options.out)
+    report = sweeping.run(options, question)
+    _finish(report, options.out)
+    if record:
+        experiment.record(report, record, "capacity", but=())
 
 
 @app.command(context_settings={"ignore_unknown_options": True})

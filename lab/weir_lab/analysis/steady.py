@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""When a run has become steady, and how well its mean is known then."""
+"""When a run has become steady, and how well its mean is known then.
+
+What comes in are answers by second. MSER-5 averages five observations before it looks for the cut;
+a second is the mean of thousands, so here it is MSER alone.
+"""
 
 import math
 from collections.abc import Sequence
@@ -8,28 +12,54 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-MSER_BATCH = 5
 BATCHES = 10
 CORRELATION_MAX = 0.5
+SAMPLES_MIN = 16  # fewer show no beginning that is unlike the rest
+CHANGE_MIN = 0.02  # of the mean: less is no beginning unlike the rest, and no drift
+WINDOW = 3  # samples that are looked at together
+DRIFT_SIGNIFICANT = 0.01
 
 
-def mser5(series: Sequence[float]) -> int | None:
-    """How many values to leave out at the beginning (White's MSER-5); None: it never was steady.
+def mser(series: Sequence[float]) -> int | None:
+    """How many values to leave out at the beginning (White's MSER); None: it never was steady.
 
-    Batches of five are averaged; the cut is where the standard error of the mean of what is left is
-    least. A cut in the second half says that there was no steady state to be found.
+    The cut is where the standard error of the mean of what is left is least. A cut in the second
+    half says that there was no steady state to be found.
     """
-    count = len(series) // MSER_BATCH
-    if count < 4:
+    values = np.asarray(series, dtype=np.float64)
+    count = len(values)
+    if count < SAMPLES_MIN:
         return None
-    batches = np.asarray(series[: count * MSER_BATCH], dtype=np.float64)
-    means = batches.reshape(count, MSER_BATCH).mean(axis=1)
     errors = [
-        float(((means[cut:] - means[cut:].mean()) ** 2).sum()) / (count - cut) ** 2
-        for cut in range(count - max(3, count // 4))  # what a few batches share is chance
+        float(((values[cut:] - values[cut:].mean()) ** 2).sum()) / (count - cut) ** 2
+        for cut in range(count - count // 4)  # what a few values share is chance
     ]
     cut = int(np.argmin(errors))
-    return cut * MSER_BATCH if cut <= count // 2 else None
+    return cut if cut <= count // 2 else None
+
+
+def beginning(series: Sequence[float]) -> int | None:
+    """How many samples of a whole run to leave out; None: it drifts to its end.
+
+    Chance alone moves the cut about. So it is drawn forward to the first samples that are like
+    those after it, and a late one is believed only where the two halves differ beyond doubt.
+    """
+    values = np.asarray(series, dtype=np.float64)
+    cut = mser(series)
+    whole = abs(float(values.mean()))
+    if cut is None:
+        first, second = np.array_split(values, 2)
+        apart = abs(float(first.mean() - second.mean()))
+        if apart <= CHANGE_MIN * whole:
+            return 0
+        test = stats.ttest_ind(first, second, equal_var=False)
+        return None if test.pvalue < DRIFT_SIGNIFICANT else 0
+    settled = float(values[cut:].mean())
+    usual = max(CHANGE_MIN * whole, 2 * float(values[cut:].std(ddof=1)) / math.sqrt(WINDOW))
+    for start in range(cut):
+        if abs(float(values[start : start + WINDOW].mean()) - settled) <= usual:
+            return start
+    return cut
 
 
 @dataclass(frozen=True, kw_only=True)

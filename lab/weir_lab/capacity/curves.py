@@ -5,10 +5,11 @@ Three kinds. A *baseline* is what must be beaten and is never chosen. A *bound* 
 exceeded. A *mechanism* says why the curve bends; one of them is chosen (choice.py).
 
 Fits minimise relative errors, so that a step of one user counts as much as one of a thousand.
+Beyond ERROR_USUAL they count linearly: a run that something disturbed does not bend the curve.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import lmfit
 import numpy as np
@@ -21,6 +22,9 @@ from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
 BASELINE, BOUND, MECHANISM = "baseline", "bound", "mechanism"
 USL_LEVELS_MIN = 6
 SLOPE_SIGNIFICANT = 0.01
+ERROR_USUAL = 0.03  # relative, of a run that nothing disturbed
+MEDIAN_ERROR = 1.25 * 1.4826  # from the median deviation to the standard error of a median
+LEVELLED_BY = 3  # the last third of the levels says how high a curve lies
 MVA_USERS_MAX = 500  # the recursion takes every number of users on its way
 
 
@@ -38,6 +42,7 @@ class Fitted:
     predict: Callable[[FloatArray], FloatArray]
     most: float  # the most throughput it predicts, ever
     saturation: float  # N*, or where it has its maximum; NaN where it has none
+    has_peak: bool = False  # throughput falls beyond its saturation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +81,29 @@ def demand_of(sweep: Sweep, resource: str = SERVER) -> Demand:
         if line.pvalue < SLOPE_SIGNIFICANT and line.intercept > 0:
             return Demand(limit_s=float(line.intercept), extra_s=float(line.slope))
     return Demand(limit_s=float(np.median(demands)), extra_s=0.0)
+
+
+def levelled(fitted: Fitted, sweep: Sweep) -> Fitted:
+    """The same curve, moved towards what was measured at the highest loads seen.
+
+    A mechanism says how throughput goes on from there; how high it is there was measured. What it
+    overlooks (interrupts, wake-ups shared by many) would else be carried along to all loads. How
+    far it is moved depends on how sure the difference is: one within its own error hardly counts.
+    """
+    last = sweep.levels[len(sweep.levels) * (LEVELLED_BY - 1) // LEVELLED_BY :]
+    seen = np.isin(sweep.users, last)
+    off = sweep.rates[seen] / fitted.predict(sweep.users[seen]) - 1
+    middle = float(np.median(off))
+    error = MEDIAN_ERROR * float(np.median(np.abs(off - middle))) / np.sqrt(len(off))
+    if not np.isfinite(middle) or middle == 0 or middle <= -1:
+        return fitted
+    factor = 1 + middle * middle**2 / (middle**2 + error**2)
+    return replace(
+        fitted,
+        predict=lambda users: fitted.predict(users) * factor,
+        most=fitted.most * factor,
+        saturation=fitted.saturation if fitted.has_peak else fitted.saturation * factor,
+    )
 
 
 def _polynomial(sweep: Sweep, degree: int, name: str) -> Fitted:
@@ -178,7 +206,14 @@ def _minimise(
     def residual(now: lmfit.Parameters) -> FloatArray:
         return np.asarray(predict(users, now.valuesdict()) / rates - 1)
 
-    done = lmfit.minimize(residual, parameters, method="least_squares", calc_covar=False)
+    done = lmfit.minimize(
+        residual,
+        parameters,
+        method="least_squares",
+        calc_covar=False,
+        loss="soft_l1",
+        f_scale=ERROR_USUAL,
+    )
     return {name: float(value) for name, value in done.params.valuesdict().items()}
 
 
@@ -194,8 +229,9 @@ def mean_value(sweep: Sweep) -> Fitted:
     """Exact MVA over the server's and the generator's CPU as measured; a fixed delay is fitted."""
     if sweep.users.max() > MVA_USERS_MAX:
         raise CannotFitError(f"more than {MVA_USERS_MAX} users take the recursion too long")
-    used = [r for r in (SERVER, GENERATOR) if sweep.has_demand(r)]
-    demands = {name: demand_of(sweep, name) for name in used} or {SERVER: demand_of(sweep)}
+    demands = {SERVER: demand_of(sweep)}
+    if sweep.has_demand(GENERATOR):
+        demands[GENERATOR] = demand_of(sweep, GENERATOR)
     far = sweep.users.max() * 10
 
     def stations(users: float) -> list[Station]:
@@ -304,6 +340,7 @@ def usl(sweep: Sweep) -> Fitted:
         predict=lambda users: predict(users, found),
         most=most,
         saturation=float(peak),
+        has_peak=True,
     )
 
 

@@ -4,7 +4,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from weir_lab.analysis import steady
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
+
+
+def by_second(record: Mapping[str, Any]) -> list[float]:
+    """Answers in each whole second of a run, where the generator tells."""
+    return [each["rate"] for each in record["load"].get("series", []) if each["seconds"] >= 1]
 
 
 def point(record: Mapping[str, Any], repeat: int) -> Point:
@@ -12,6 +18,10 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
     load = record["load"]
     answered = max(1, load["requests"])
     server_s = load["server_demand_s"] or record["server_cpu_s"] / answered
+    doubt = load["doubts"][0].rstrip(".") if load["doubts"] else ""
+    series = by_second(record)
+    if not doubt and len(series) >= steady.SAMPLES_MIN and steady.beginning(series) is None:
+        doubt = f"no steady state in {len(series)} s: the rate drifted to the end"
     return Point(
         users=record["users"],
         rate=load["rate"],
@@ -21,7 +31,7 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
         demand_s={SERVER: server_s, GENERATOR: load["generator_cpu_s"] / answered},
         failed=load["failed"],
         judged=load["judged"],
-        doubt=load["doubts"][0].rstrip(".") if load["doubts"] else "",
+        doubt=doubt,
     )
 
 

@@ -4,14 +4,17 @@
 Each document is two functions: the points to measure, and what is made of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from weir_lab.commands import published
 from weir_lab.commands.experiment import Options, Step
 from weir_lab.commands.reproduction import (
     PREFORK,
+    Check,
     Scale,
+    checked,
     contradictions,
+    counts,
     health,
     kept,
     mean_ms_of,
@@ -19,6 +22,8 @@ from weir_lab.commands.reproduction import (
     one_run,
     rate_of,
     shown,
+    stays_open,
+    survives,
     times,
 )
 from weir_lab.report.chart import Chart, Picture
@@ -73,8 +78,8 @@ def a_section(store: Store, _options: Options) -> Section:
                     shown(sum(r["load"]["failed"] for r in found)),
                 ]
             )
-    found_all = kept(store, "a/")
-    verdict = [health(found_all, "prefork 4 x 10 at 10 to 1,000 connections")]
+    broken, table = checked("a", _a_checks(store, ours))
+    verdict = [health(kept(store, "a/"), "prefork 4 x 10 at 10 to 1,000 connections"), broken]
     for users in (10, 1000):
         there = next(r.rate for r in published.A_KEEP_ALIVE if r.users == users)
         close = next(r.rate for r in published.A_CLOSE if r.users == users)
@@ -95,8 +100,25 @@ def a_section(store: Store, _options: Options) -> Section:
             "belongs to its connection. Here a thread leaves an idle connection."
         ],
         pictures=[_shape("a", store, ("close", "keep-alive"))],
-        tables=[Table(name="a", title="Throughput and latency", head=head, rows=rows)],
+        tables=[Table(name="a", title="Throughput and latency", head=head, rows=rows), table],
     )
+
+
+def _a_checks(store: Store, ours: Mapping[tuple[bool, int], float | None]) -> list[Check]:
+    both = {n: (ours[True, n], ours[False, n]) for n in published.CONCURRENCY_A}
+    ratios = {n: there / close for n, (there, close) in both.items() if there and close}
+    gains = f"{min(ratios.values()):.2f} to {max(ratios.values()):.2f} times" if ratios else ""
+    crowded = [_a_key(keep_alive, n) for n in (500, 1000) for keep_alive in (False, True)]
+    return [
+        counts(kept(store, "a/"), "fewer requests counted than served: updates of counters lost"),
+        stays_open(kept(store, "a/keep-alive/"), "keep-alive: clients wait behind idle ones"),
+        Check(
+            reported="keep-alive slower than a connection for each request, at all five levels",
+            holds=all(r > 1 for r in ratios.values()) if len(ratios) == len(both) else None,
+            seen=f"with keep-alive {gains} the throughput of without" if ratios else "nothing",
+        ),
+        survives(store, crowded, "less stable from 500 clients on"),
+    ]
 
 
 def _shape(name: str, store: Store, ways: Sequence[str]) -> Picture:
@@ -128,22 +150,32 @@ def _shape(name: str, store: Store, ways: Sequence[str]) -> Picture:
 
 
 def b_steps(here: World, scale: Scale) -> list[Step]:
-    """Four levels, once each as in the document, or as often as the scale says."""
-    machine.raise_descriptor_limit(1000)
-    return [
-        one_run(
-            here,
-            scale,
-            f"b/{row.users}/{repeat}",
-            "prefork",
-            Work(path="/index.html", users=row.users, keep_alive=False),
-            published.B_REQUESTS,
-            options=PREFORK,
-            rate=8000,
-        )
-        for repeat in range(scale.repeats)
-        for row in published.B
-    ]
+    """The four levels of the document, there and back; then what it says did not work."""
+    machine.raise_descriptor_limit(max(published.B_RESETS) * 2)
+    levels = [row.users for row in published.B]
+    tried = [(n, False) for n in published.B_RESETS] + [(published.B_KEEP_ALIVE, True)]
+    found = []
+    for repeat in range(scale.repeats):
+        turn = levels if repeat % 2 == 0 else levels[::-1]
+        for users, keep_alive in [(n, False) for n in turn] + tried:
+            work = Work(path="/index.html", users=users, keep_alive=keep_alive)
+            found.append(
+                one_run(
+                    here,
+                    scale,
+                    f"{_b_key(users, keep_alive=keep_alive)}{repeat}",
+                    "prefork",
+                    work,
+                    published.B_REQUESTS,
+                    options=PREFORK,
+                    rate=8000,
+                )
+            )
+    return found
+
+
+def _b_key(users: int, *, keep_alive: bool = False) -> str:
+    return f"b/{'keep-alive/' if keep_alive else ''}{users}/"
 
 
 def _connection_ms(name: str) -> Callable[[Record], float]:
@@ -165,7 +197,7 @@ def b_section(store: Store, _options: Options) -> Section:
                 *theirs.total,
             ]
         )
-        found = kept(store, f"b/{theirs.users}/")
+        found = kept(store, _b_key(theirs.users))
         spread = [middle(found, _connection_ms(name)) for name in names]
         rows.append(
             [
@@ -178,18 +210,43 @@ def b_section(store: Store, _options: Options) -> Section:
             ]
         )
     found_all = kept(store, "b/")
-    worst = max((r["load"]["total_ms"]["max"] for r in found_all), default=None)
-    verdict = [health(found_all, "prefork at 10 to 450 connections")]
+    same = [r for row in published.B for r in kept(store, _b_key(row.users))]
+    worst = max((r["load"]["total_ms"]["max"] for r in same), default=None)
+    broken, table = checked(
+        "b",
+        [
+            counts(found_all, "a problem with counting requests, and so with counting statuses"),
+            stays_open(kept(store, "b/keep-alive/"), "keep-alive is not supported"),
+            survives(
+                store,
+                [_b_key(n) for n in published.B_RESETS],
+                "connection reset by peer with 500 or more clients",
+            ),
+        ],
+    )
+    verdict = [health(found_all, "prefork at 10 to 1,000 connections"), broken]
     if worst is not None:
         verdict.append(
             f"The longest connection took {worst:,.0f} ms here; 4,377 ms in the document, where "
             "the kernel dropped connections that nobody accepted in time."
         )
+    best = {row.users: middle(kept(store, _b_key(row.users)), rate_of) for row in published.B}
+    if all(best.values()):
+        there = max(published.B, key=lambda row: row.rate)
+        lost = published.B[-1].rate / there.rate
+        top = max(best.values(), key=lambda rate: rate or 0.0) or 1.0
+        verdict.append(
+            f"450 clients get {(best[450] or 0.0) / top:.0%} of the best throughput here, "
+            f"{lost:.0%} in the document (its best was with {there.users})."
+        )
     head = ["clients", "", "seconds", "req/s", "ms per request", *(f"{n} ms" for n in names)]
     return Section(
         title="b: 100,000 requests",
         verdict=verdict,
-        tables=[Table(name="b", title="Time, rate, connection times", head=head, rows=rows)],
+        tables=[
+            Table(name="b", title="Time, rate, connection times", head=head, rows=rows),
+            table,
+        ],
     )
 
 
@@ -232,7 +289,10 @@ def c_section(store: Store, _options: Options) -> Section:
                 times(middle(found_all, rate_of), middle(closed, rate_of)),
             ]
         )
-    verdict = [health(kept(store, "c/"), "epoll at 100 connections")]
+    opened = [r for name in published.C_FILES for r in kept(store, f"c/{name}/keep-alive/")]
+    hard = "keep-alive is what made it complex: several requests in one connection"
+    broken, table = checked("c", [stays_open(opened, hard)])
+    verdict = [health(kept(store, "c/"), "epoll at 100 connections"), broken]
     kept_rate = middle(kept(store, "c/index.html/keep-alive/"), rate_of)
     closed_rate = middle(kept(store, "c/index.html/close/"), rate_of)
     if kept_rate and closed_rate:
@@ -247,5 +307,5 @@ def c_section(store: Store, _options: Options) -> Section:
     return Section(
         title="c: an event loop, three small files",
         verdict=verdict,
-        tables=[Table(name="c", title="100 connections", head=head, rows=rows)],
+        tables=[Table(name="c", title="100 connections", head=head, rows=rows), table],
     )

@@ -3,9 +3,11 @@
 
 from collections.abc import Sequence
 
+from weir_lab.analysis import interleave
 from weir_lab.commands import published, sweeping
 from weir_lab.commands.experiment import Options, Step
 from weir_lab.commands.reproduction import (
+    Perform,
     Scale,
     contradictions,
     health,
@@ -15,15 +17,18 @@ from weir_lab.commands.reproduction import (
     one_run,
     rate_of,
     shown,
+    times,
 )
 from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Section, Table
 from weir_lab.rim import machine, runs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.runs import Work, World
-from weir_lab.rim.store import Store
+from weir_lab.rim.store import Record, Store
 
 # ---- d: processes against threads, and what comes after 20 ----
+
+D_SEED = 1  # of the order of levels
 
 
 def _d_levels(scale: Scale) -> list[int]:
@@ -32,20 +37,26 @@ def _d_levels(scale: Scale) -> list[int]:
 
 
 def d_steps(here: World, scale: Scale) -> list[Step]:
-    """Every level for both servers and both sizes; who comes first alternates."""
+    """Every level for both servers and both sizes, in an order drawn by lot, then its reverse.
+
+    The loads that models are judged on are measured among those they learn from, so that the
+    machine's mood is the same for both; the two servers follow each other at once.
+    """
+    levels = [str(n) for n in _d_levels(scale)]
+    rounds = interleave.rounds(levels, max(2, scale.repeats), D_SEED)
     return [
         one_run(
             here,
             scale,
             f"d/{model}/{size}/{users}/{repeat}",
             model,
-            Work(path=f"/{size}.bin", users=users, keep_alive=False),
+            Work(path=f"/{size}.bin", users=int(users), keep_alive=False),
             published.D_REQUESTS,
             rate=2500 if model == "fork" else 8000,
         )
-        for repeat in range(max(2, scale.repeats))
+        for repeat, turn in enumerate(rounds)
+        for users in turn
         for size in published.D_SIZES
-        for users in _d_levels(scale)
         for model in (("fork", "thread") if repeat % 2 == 0 else ("thread", "fork"))
     ]
 
@@ -78,6 +89,13 @@ def d_section(store: Store, options: Options) -> Section:
                 f"{mine[0] / mine[1]:.1f} times the throughput here, {there:.1f} in the document."
             )
     for model in ("fork", "thread"):
+        small, big = (middle(kept(store, f"d/{model}/{n}/20/"), rate_of) for n in ("small", "big"))
+        there = published.D[model, "small"].rate / published.D[model, "big"].rate
+        if small and big:
+            verdict.append(
+                f"{model}, 1,000 against 10,000 bytes: {small / big:.2f} times the throughput "
+                f"here, {there:.2f} in the document."
+            )
         for size in published.D_SIZES:
             studied = sweeping.study(
                 f"d-{model}-{size}",
@@ -137,48 +155,120 @@ def _deviation(values: Sequence[float]) -> float:
 
 # ---- e: users who think ----
 
+E_PATH = "/index.html"
+E_OPTIONS = "--threads 10"
+E_PROBE, E_PILOT = "probe/e", "pilot/e"
+E_PROBE_S = 1.0
 
-def e_steps(here: World, scale: Scale) -> list[Step]:
-    """Users swept past saturation, whose place is worked out from one low load first."""
-    if not runs.has_load(here.weir):
-        raise LabError("document e has users who think: this weir has no `load` yet")
-    levels = sweeping.levels_past_the_knee(
-        here, "pool", published.E_THINK_S, "/index.html", options="--threads 10"
+
+def _e_step(here: World, key: str, users: int, seconds: float, warmup_s: float) -> Step:
+    return sweeping.step(
+        here,
+        key,
+        "pool",
+        Work(path=E_PATH, users=users),
+        think_s=published.E_THINK_S,
+        think="constant",
+        seconds=seconds,
+        warmup_s=warmup_s,
+        options=E_OPTIONS,
     )
+
+
+def e_measure(here: World, scale: Scale, store: Store, do: Perform) -> None:
+    """Users swept past saturation, and the warm-up that a long run tells.
+
+    Where saturation is, the CPU for each request tells. It falls as users grow, since one wake-up
+    then serves several; so it is looked at again where it said saturation was.
+    """
+    if not runs.has_load(here.weir):
+        raise LabError("document e has users who think: this weir has no `load`")
+    think_s = published.E_THINK_S
+    users = sweeping.PROBE_USERS
+    for number in range(sweeping.PROBES):
+        key = f"{E_PROBE}/{number}"
+        machine.raise_descriptor_limit(users * 2)
+        do([_e_step(here, key, users, E_PROBE_S, sweeping.least_warmup_s(think_s))])
+        if not store.has(key):
+            raise LabError("document e: the load that places the levels could not be measured")
+        users = sweeping.knee_of(here, store.records[key], think_s)
+    levels = sweeping.levels_past(users)
     machine.raise_descriptor_limit(max(levels) * 2)
-    return [
-        sweeping.step(
-            here,
-            f"e/{users}/{repeat}",
-            "pool",
-            Work(path="/index.html", users=users),
-            think_s=published.E_THINK_S,
-            seconds=scale.seconds,
-            options="--threads 10",
-        )
-        for repeat in range(scale.repeats)
-        for users in (levels if repeat % 2 == 0 else levels[::-1])
-    ]
+    if scale.pilot_s:
+        do([_e_step(here, E_PILOT, _e_train_to(levels), scale.pilot_s, 0.0)])
+    warmup_s = sweeping.settled(store, think_s, E_PILOT).warmup_s
+    rounds = interleave.rounds([str(n) for n in levels], scale.repeats, D_SEED)
+    do(
+        [
+            _e_step(here, f"e/{users}/{repeat}", int(users), scale.seconds, warmup_s)
+            for repeat, turn in enumerate(rounds)
+            for users in turn
+        ]
+    )
+
+
+def _e_train_to(levels: Sequence[int]) -> int:
+    return levels[len(levels) * 2 // 3]
 
 
 def e_section(store: Store, options: Options) -> Section:
     """Both curves, the knee, the bottleneck."""
     found = kept(store, "e/")
     sizes = sorted({r["users"] for r in found})
-    train_to = sizes[len(sizes) * 2 // 3] if sizes else 0
-    studied = sweeping.study("e", found, options.placement, train_to=train_to, seed=options.seed)
-    cycle_s = published.E_RESPONSE_S + published.E_THINK_S
+    settled = sweeping.settled(store, published.E_THINK_S, E_PILOT)
+    studied = sweeping.study(
+        "e",
+        found,
+        options.placement,
+        train_to=_e_train_to(sizes),
+        seed=options.seed,
+        doubt=settled.doubt,
+    )
     return Section(
         title="e: a pool of threads, users who think for 40 ms",
         verdict=[
             health(found, "pool"),
             *studied.verdict,
-            f"The document: saturation at about {published.E_USERS:,} users with "
+            f"The document: saturated by the CPU at about {published.E_USERS:,} users, with "
             f"{published.E_RATE:,.0f} requests per second of "
-            f"{published.E_RESPONSE_S * 1e3:.2f} ms; Little's law makes that "
-            f"{published.E_RATE * cycle_s:,.0f} users: it agrees with itself.",
+            f"{published.E_RESPONSE_S * 1e3:.2f} ms; by Little's law it agrees with itself.",
         ],
-        text=["The server had one core, the generator another, as in the document."],
+        text=["The server had one core, the generator another, as in the document.", settled.why],
         pictures=studied.pictures,
-        tables=studied.tables,
+        tables=[_e_table(found), *studied.tables],
+    )
+
+
+def _e_table(found: Sequence[Record]) -> Table:
+    """The document's one point beside every level here, by what machines may be compared in."""
+    think_s = published.E_THINK_S
+    by_users = {n: [r for r in found if r["users"] == n] for n in {r["users"] for r in found}}
+    most = max((middle(here, rate_of) or 0.0) for here in by_users.values())
+
+    def row(label: str, users: int, rate: float, response_s: float, part: str) -> list[str]:
+        cycle_s = response_s + think_s
+        little = rate * cycle_s / users
+        return [
+            label,
+            f"{users:,}",
+            shown(rate),
+            shown(response_s * 1e3, 2),
+            f"{response_s / think_s:.2f}",
+            part,
+            f"{little:.2f}",
+        ]
+
+    rows = [
+        row("document", published.E_USERS, published.E_RATE, published.E_RESPONSE_S, "saturated")
+    ]
+    for users, here in sorted(by_users.items()):
+        rate, mean_ms = middle(here, rate_of) or 0.0, middle(here, mean_ms_of) or 0.0
+        rows.append(row("here", users, rate, mean_ms / 1e3, times(rate, most)))
+    return Table(
+        name="e",
+        title="Users who think for 40 ms",
+        head=["", "users", "req/s", "mean ms", "of think time", "of the most", "X (R + Z) / N"],
+        rows=rows,
+        note="The document gives one point, where its curve becomes flat. The last column is 1 by "
+        "Little's law wherever it was measured rightly, there and here.",
     )

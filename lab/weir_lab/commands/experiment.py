@@ -18,11 +18,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bench.process import BenchError
+from weir_lab.report import recorded
+from weir_lab.report.page import Report
 from weir_lab.rim import machine
-from weir_lab.rim.errors import LabError
+from weir_lab.rim.errors import GoneError, LabError
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.runs import World
 from weir_lab.rim.store import Record, Store, open_store
+
+FAILURES_MAX = 3  # in a row: what fails so often will fail again
 
 console = Console(stderr=True)
 out = Console()
@@ -90,7 +94,9 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
     """Measures what is not finished yet.
 
     Raises:
-        InterruptedExperimentError: Ctrl-C. What was finished is kept.
+        InterruptedExperimentError: Ctrl-C.
+        LabError: one point after the other failed, or what they need is gone. What was finished is
+            kept in any case.
     """
     left = [step for step in steps if not store.has(step.key)]
     if len(left) < len(steps):
@@ -103,6 +109,7 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
         TextColumn("left:"),
         TimeRemainingColumn(elapsed_when_finished=False),
     )
+    failed = 0
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=sum(step.seconds for step in left))
         for number, step in enumerate(left):
@@ -111,16 +118,40 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
                 if stop_asked.is_set():
                     raise KeyboardInterrupt
                 store.add(step.key, step.measure())
+                failed = 0
             except KeyboardInterrupt:
-                done = len(steps) - len(left) + number
-                raise InterruptedExperimentError(
-                    f"interrupted: {done} of {len(steps)} points are in {store.path}; "
-                    "the same command goes on from there"
-                ) from None
+                raise InterruptedExperimentError(f"interrupted: {_kept(store, steps)}") from None
             except (LabError, BenchError) as error:
-                console.print(f"[bold]{step.key}[/bold]: {error}", highlight=False)
                 store.add(step.key, {"error": str(error)})
+                failed += 1
+                if isinstance(error, GoneError) or (
+                    failed == FAILURES_MAX and number + 1 < len(left)
+                ):
+                    raise LabError(f"{error}; {_kept(store, steps)}") from error
+                console.print(f"[bold]{step.key}[/bold]: {error}", highlight=False)
             progress.advance(task, step.seconds)
+
+
+def _kept(store: Store, steps: Sequence[Step]) -> str:
+    done = sum(store.has(step.key) for step in steps)
+    return f"{done} of {len(steps)} points are in {store.path}; the same command goes on from there"
+
+
+def record(report: Report, page: Path, command: str, *, but: tuple[str, ...]) -> None:
+    """Puts findings and tables into a page of docs/, but for tables whose names end so.
+
+    Raises:
+        LabError: it is not there, or has lost its marks.
+    """
+    names = {t.name for s in report.sections for t in s.tables if not t.name.endswith(but)}
+    try:
+        before = page.read_text()
+    except OSError as error:
+        raise LabError(f"{page}: {error.strerror}") from error
+    after = recorded.put(before, command, recorded.as_part(report, names))
+    if after is None:
+        raise LabError(f"{page} has lost its marks: {recorded.BEGIN.format(command=command)}")
+    page.write_text(after)
 
 
 def environment(store: Store) -> dict[str, object]:

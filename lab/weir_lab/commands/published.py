@@ -53,6 +53,8 @@ A_KEEP_ALIVE = tuple(
 )
 
 B_REQUESTS = 100_000
+B_RESETS = (500, 1000)  # "500 or more": where connections were reset, sometimes
+B_KEEP_ALIVE = 100  # connections, for what it says is not supported
 
 
 @dataclass(frozen=True, kw_only=True)

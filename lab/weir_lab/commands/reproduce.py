@@ -7,11 +7,20 @@ document.
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from weir_lab.commands import documents_abc, documents_de, published
-from weir_lab.commands.experiment import Options, environment, failures, perform, store_for, world
-from weir_lab.commands.reproduction import FULL, QUICK, TINY, Document, Scale, kept
+from weir_lab.commands.experiment import (
+    InterruptedExperimentError,
+    Options,
+    environment,
+    failures,
+    perform,
+    store_for,
+    world,
+)
+from weir_lab.commands.reproduction import FULL, QUICK, TINY, Document, Scale, all_at_once, kept
 from weir_lab.report.page import Report
 from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
@@ -22,27 +31,33 @@ FILES = {
 }
 DOCUMENTS = (
     Document(
-        letter="a", title="prefork", steps=documents_abc.a_steps, section=documents_abc.a_section
+        letter="a",
+        title="prefork",
+        measure=all_at_once(documents_abc.a_steps),
+        section=documents_abc.a_section,
     ),
     Document(
         letter="b",
         title="100,000 requests",
-        steps=documents_abc.b_steps,
+        measure=all_at_once(documents_abc.b_steps),
         section=documents_abc.b_section,
     ),
     Document(
-        letter="c", title="event loop", steps=documents_abc.c_steps, section=documents_abc.c_section
+        letter="c",
+        title="event loop",
+        measure=all_at_once(documents_abc.c_steps),
+        section=documents_abc.c_section,
     ),
     Document(
         letter="d",
         title="fork and thread",
-        steps=documents_de.d_steps,
+        measure=all_at_once(documents_de.d_steps),
         section=documents_de.d_section,
     ),
     Document(
         letter="e",
         title="users who think",
-        steps=documents_de.e_steps,
+        measure=documents_de.e_measure,
         section=documents_de.e_section,
         needs="load",
     ),
@@ -76,13 +91,13 @@ def run(options: Options, letters: Sequence[str], scale: Scale) -> Report:
     with world(options, files()) as here:
         for document in chosen:
             try:
-                steps = document.steps(here, scale)
+                document.measure(here, scale, store, partial(perform, store, what=document.title))
+            except InterruptedExperimentError:
+                raise
             except LabError as error:
                 if len(chosen) == 1:
                     raise
                 skipped.append(f"{document.letter} was left out: {error}")
-                continue
-            perform(store, steps, document.title)
     sections = [d.section(store, options) for d in chosen if any(kept(store, f"{d.letter}/"))]
     return Report(
         title="The source documents' experiments, repeated",

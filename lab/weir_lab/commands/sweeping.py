@@ -1,25 +1,39 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps of users: which levels, one level, and what the models make of all of them."""
+"""Sweeps of users: which levels, one level, and what the models make of all of them.
+
+Before a sweep the highest load that the models will see is held for a while from a fresh start: by
+its answers in each second it is decided how long every point warms up, or that there is no steady
+state to be measured at all.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from scipy import stats
+
+from weir_lab.analysis import steady
 from weir_lab.capacity import answers, choice, records
-from weir_lab.capacity.sweep import SERVER
+from weir_lab.capacity.choice import Choice
+from weir_lab.capacity.sweep import SERVER, Sweep
 from weir_lab.commands.experiment import Step
 from weir_lab.report import sweeps
-from weir_lab.report.page import Section
+from weir_lab.report.page import Section, Table
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.runs import Work, World
-from weir_lab.rim.store import Record
+from weir_lab.rim.store import Record, Store
 
 START_S = 0.8
 WARMUP_S = 0.3
+PILOT = "pilot"
 PROBE_USERS = 20
+PROBES = 3
 SPREAD = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.15, 1.35, 1.6)  # parts of N*
 USERS_MAX = 20_000
 DRAWS = 100
+FIFTH = 5  # the chosen model's error is to be this many times smaller than linear regression's
 
 
 def step(
@@ -32,12 +46,15 @@ def step(
     seconds: float,
     generator: str = "load",
     options: str = "",
+    warmup_s: float | None = None,
+    think: str = "exponential",
 ) -> Step:
     """A level held for so many seconds against a fresh server."""
     generate = runs.generator(generator, here.weir)
     load: dict[str, object] = {"seconds": seconds}
     if generator == "load":
-        load |= {"think_s": think_s, "think": "exponential", "warmup_s": WARMUP_S + think_s}
+        warm_s = least_warmup_s(think_s) if warmup_s is None else warmup_s
+        load |= {"think_s": think_s, "think": think, "warmup_s": warm_s}
 
     def measure() -> Record:
         chosen = runs.weir(here, server, options) if options else runs.product(here, server)
@@ -46,22 +63,58 @@ def step(
     return Step(key=key, seconds=START_S + seconds, measure=measure)
 
 
-def levels_past_the_knee(
-    here: World, server: str, think_s: float, path: str, *, options: str = ""
-) -> list[int]:
-    """Numbers of users around N*, which a low load's CPU per request places: N* = (R + Z) / D.
+def least_warmup_s(think_s: float) -> float:
+    """What connecting takes, and the first thought of every user."""
+    return WARMUP_S + think_s
 
-    Rounded to two digits, so that a second look places them the same.
-    """
-    work = Work(path=path, users=PROBE_USERS)
-    record = step(
-        here, "probe", server, work, think_s=think_s, seconds=1.0, options=options
-    ).measure()
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """How long points warm up, and why."""
+
+    warmup_s: float
+    why: str
+    doubt: str = ""  # there is no steady state
+
+
+def settled(store: Store, think_s: float, key: str = PILOT) -> Settled:
+    """What the pilot run in the store says; without one, the least that makes sense."""
+    least_s = least_warmup_s(think_s)
+    pilot = store.records.get(key, {"error": ""})
+    series = [] if "error" in pilot else records.by_second(pilot)
+    if len(series) < steady.SAMPLES_MIN:
+        return Settled(warmup_s=least_s, why=f"Each point warmed up for {least_s:.2g} s.")
+    cut = steady.beginning(series)
+    where = f"{len(series)} s at {pilot['users']:,} users from a fresh start"
+    if cut is None:
+        return Settled(
+            warmup_s=least_s,
+            why=f"Each point warmed up for {least_s:.2g} s, which is not enough.",
+            doubt=f"In {where} the throughput drifted to the end: there is no steady state.",
+        )
+    rest = steady.batch_means(series[cut:])
+    known = f"then {rest.value:,.0f} answers a second"
+    if np.isfinite(rest.low):
+        known += f" ({rest.low:,.0f} to {rest.high:,.0f} by batch means)"
+    began = f"took {cut} s to settle" if cut else "were steady from the first second on"
+    return Settled(
+        warmup_s=max(least_s, float(cut)),
+        why=f"{where} {began} (MSER), {known}; each point warmed up for "
+        f"{max(least_s, float(cut)):.2g} s.",
+    )
+
+
+def knee_of(here: World, record: Record, think_s: float) -> int:
+    """N* = (R0 + Z) / D by a run's D; what it waited in queues is not R0, so R0 is D."""
     found = records.point(record, 0)
     demand_s = found.demand_s[SERVER] / here.placement.server_cores
     if demand_s <= 0:
         raise LabError("the server used no CPU that could be measured under a low load")
-    knee = (found.response_s + think_s) / demand_s
+    return rounded(min(USERS_MAX, 1 + think_s / demand_s))
+
+
+def levels_past(knee: int) -> list[int]:
+    """Numbers of users around N*, to two digits."""
     return sorted({rounded(min(USERS_MAX, part * knee)) for part in SPREAD})
 
 
@@ -78,6 +131,7 @@ def study(
     train_to: int,
     seed: int,
     p99_limit_s: float | None = None,
+    doubt: str = "",
 ) -> Section:
     """Chooses a model by the levels up to `train_to`, scores it on the rest, draws all of it."""
     swept = records.sweep(
@@ -87,7 +141,7 @@ def study(
     )
     if not swept.points:
         return Section(title=name, verdict=["Nothing was measured."])
-    chosen = choice.choose(swept.up_to(train_to), draws=DRAWS, seed=seed)
+    chosen = choice.choose(swept.up_to(train_to), draws=DRAWS, seed=seed, doubt=doubt)
     held_out = choice.without_void(swept.above(train_to))
     limit_s = p99_limit_s
     tails = [p.p99_s for p in chosen.training.points if p.p99_s]
@@ -106,7 +160,61 @@ def study(
         ]
     return Section(
         title=name,
-        verdict=sweeps.findings(chosen, carried, swept, held_out),
+        verdict=[
+            *sweeps.findings(chosen, carried, swept, held_out),
+            *figure(chosen, held_out),
+        ],
         pictures=pictures,
-        tables=[sweeps.scores(name, chosen, held_out), sweeps.levels(name, swept)],
+        tables=[
+            sweeps.scores(name, chosen, held_out),
+            sweeps.levels(name, swept),
+            precision(name, found),
+        ],
+    )
+
+
+def figure(chosen: Choice, held_out: Sweep) -> list[str]:
+    """Whether the prediction was as good as it has to be, on loads it had not seen."""
+    if chosen.refusal or chosen.chosen is None or not held_out.points:
+        return []
+    scored = choice.score_all(chosen, held_out)
+    mine = scored[chosen.chosen.model.name].mape
+    linear, constant = scored["linear"].mape, scored["constant"].mape
+    fifth = "met" if mine <= linear / FIFTH else "missed"
+    worse = "met" if mine <= constant else "missed"
+    return [
+        f"At most a fifth of linear regression's error: {fifth} ({mine:.1%} to {linear:.1%}). "
+        f'No worse than "as the last step": {worse} ({mine:.1%} to {constant:.1%}).'
+    ]
+
+
+def precision(name: str, found: Sequence[Record]) -> Table:
+    """How well each level's throughput is known: between fresh starts, and within a run."""
+    rows = []
+    for users in sorted({r["users"] for r in found if "error" not in r}):
+        here = [r for r in found if "error" not in r and r["users"] == users]
+        rates = np.array([r["load"]["rate"] for r in here])
+        half = ""
+        if len(rates) > 1:
+            half = f"{stats.t.ppf(0.975, len(rates) - 1) * stats.sem(rates) / rates.mean():.1%}"
+        whole = [series for r in here if (series := records.by_second(r))]
+        within = [m for series in whole if np.isfinite((m := steady.batch_means(series)).low)]
+        row = [str(users), str(len(here)), f"{rates.mean():,.0f}", half or "-"]
+        if within:
+            widths = [(m.high - m.low) / 2 / m.value for m in within]
+            row.append(f"{float(np.median(widths)):.1%}")
+            row.append("yes" if any(m.correlated for m in within) else "no")
+        else:
+            row += ["-", "-"]
+        rows.append(row)
+    head = ["users", "runs", "requests/s", "± between runs", "± within a run", "seconds alike"]
+    return Table(
+        name=f"{name}-precision",
+        title="How well each level is known",
+        head=head,
+        rows=rows,
+        note="Half-widths of 95 % intervals of the mean: between fresh starts by Student's t, "
+        "within runs of 10 s and more by batch means. Where starts differ by more than a run "
+        "within itself, longer runs tell no more: repeat. Seconds alike: neighbours resemble each "
+        "other, and the interval within is too narrow.",
     )

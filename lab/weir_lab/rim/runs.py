@@ -5,6 +5,7 @@ Starting, checking and CPU accounting are bench/'s.
 """
 
 import json
+import socket
 import subprocess
 import threading
 import time
@@ -13,15 +14,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from bench import apache, measure, process, servers
 from bench.process import BenchError
 from bench.scenarios import Scenario
 from bench.servers import Choice, Product, Running, Setup
 from weir_lab.rim import generators
-from weir_lab.rim.errors import LabError
+from weir_lab.rim.errors import GoneError, LabError
 from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement, need
+
+REACHED_WITHIN_S = 3.0
 
 Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the server's pid
 
@@ -54,9 +58,10 @@ def generator(name: str, weir: Path) -> Generate:
     """The generator of that name.
 
     Raises:
-        LabError: there is none.
+        LabError: there is none, or it is not installed.
     """
     if name == "ab":
+        need("ab")
         return lambda load, core, _pid: generators.ab(load, core)
     if name == "load":
         if not has_load(weir):
@@ -147,14 +152,30 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
         server.stop()
 
 
-def counted(weir_binary: Path, pid: int) -> int | None:
-    """The requests that a weir has counted; None for another server."""
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """What a weir has counted since it began."""
+
+    requests: int
+    found: int  # answered with 200
+
+    def since(self, before: "Count") -> "Count":
+        """The same of the time from then on."""
+        return Count(requests=self.requests - before.requests, found=self.found - before.found)
+
+
+def counted(weir_binary: Path, pid: int) -> Count | None:
+    """The count of a weir; None for another server."""
     done = subprocess.run(
         [weir_binary, "stats", "--json", str(pid)], capture_output=True, text=True, check=False
     )
     try:
-        return int(json.loads(done.stdout)["counters"]["requests"])
-    except (json.JSONDecodeError, KeyError, TypeError):
+        said = json.loads(done.stdout)
+        return Count(
+            requests=int(said["counters"]["requests"]),
+            found=int(said["answers_by_status"].get("200", 0)),
+        )
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -210,7 +231,8 @@ def run(
             "memory_kib": memory_kib,
             "memory_idle_kib": idle_kib,
             "memory_load_kib": amid_kib[0] if amid_kib else None,
-            "counted": after,
+            "counted": after.requests if after else None,
+            "counted_200": after.found if after else None,
         }
 
 
@@ -242,8 +264,11 @@ def against(
     """A run against a server that is not ours: it is neither started, checked nor ended.
 
     Raises:
-        LabError: the process or the answers are not there.
+        GoneError: it does not answer, or its process has ended.
+        LabError: the generator failed.
     """
+    if not is_reachable(load.url):
+        raise GoneError(f"{load.url} does not answer")
     try:
         used_ns = process.cpu_ns(pid) if pid else 0
         began = time.time()
@@ -251,7 +276,13 @@ def against(
         used_ns = process.cpu_ns(pid) - used_ns if pid else 0
         memory_kib = process.memory_kib(pid) if pid else 0.0
     except OSError as error:
-        raise LabError(f"process {pid}: {error}") from error
+        raise GoneError(f"process {pid}, the server's, has ended") from error
+    except LabError as error:
+        if is_reachable(load.url):
+            raise
+        raise GoneError(f"{load.url} does not answer any more") from error
+    if not is_reachable(load.url):
+        raise GoneError(f"{load.url} does not answer any more")
     return {
         "server": load.url,
         "began_unix_s": round(began, 3),
@@ -265,7 +296,17 @@ def against(
     }
 
 
-def settled_count(weir_binary: Path, pid: int, before: int | None, answered: int) -> int | None:
+def is_reachable(url: str) -> bool:
+    """Whether somebody accepts connections there."""
+    there = urlsplit(url)
+    try:
+        with socket.create_connection((there.hostname or "", there.port or 80), REACHED_WITHIN_S):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def settled_count(weir_binary: Path, pid: int, before: Count | None, answered: int) -> Count | None:
     """What the server counted of the run; it may be a moment behind its last answer."""
     if before is None:
         return None
@@ -274,6 +315,7 @@ def settled_count(weir_binary: Path, pid: int, before: int | None, answered: int
         now = counted(weir_binary, pid)
         if now is None:
             return None
-        if now - before >= answered or time.monotonic() > end:
-            return now - before
+        here = now.since(before)
+        if min(here.requests, here.found) >= answered or time.monotonic() > end:
+            return here
         time.sleep(0.02)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""What is made of results: statements checked, warm-up, halving, pages in docs/."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weir_lab.capacity import records
+from weir_lab.commands import capacity, experiment, reproduction, sweeping
+from weir_lab.report.page import Report, Section, Table
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.machine import Placement
+from weir_lab.rim.store import Record, Store
+
+PINNED = Placement(server=1, generator=0)
+
+
+def run(users: int = 100, **load: object) -> Record:
+    """A run of ab as the store keeps it: whole, unless said otherwise."""
+    answered = 200
+    counted = load.pop("counted", answered)
+    return {
+        "users": users,
+        "think_s": 0.0,
+        "counted": counted,
+        "counted_200": load.pop("counted_200", counted),
+        "server_cpu_s": 0.0,
+        "load": {
+            "requests": answered,
+            "failed": 0,
+            "kept_alive": answered,
+            "rate": 1000.0,
+            "mean_s": users / 1000.0,
+            "percentiles_s": {},
+            "server_demand_s": 1e-3,
+            "generator_cpu_s": answered * 1e-4,
+            "judged": True,
+            "doubts": [],
+            **load,
+        },
+    }
+
+
+def store(**found: Record) -> Store:
+    """Results by their keys, of which `_` stands for a slash."""
+    by_key = {key.replace("_", "/"): record for key, record in found.items()}
+    return Store(path=Path("nowhere"), head={}, records=by_key)
+
+
+def test_counts_agree_only_where_requests_and_statuses_do_in_every_run() -> None:
+    assert reproduction.counts([run(), run()], "").holds is True
+    assert reproduction.counts([run(), run(counted=199)], "").holds is False
+    assert reproduction.counts([run(), run(counted_200=199)], "").holds is False
+    apart = [run(counted=199), run(counted=201)]  # which a sum would hide
+    assert reproduction.counts(apart, "").holds is False
+    assert reproduction.counts([run(), run(counted=None)], "").holds is None
+    assert reproduction.counts([], "").holds is None
+
+
+def test_keep_alive_works_only_if_every_answer_kept_its_connection() -> None:
+    assert reproduction.stays_open([run()], "").holds is True
+    assert reproduction.stays_open([run(kept_alive=199)], "").holds is False
+    assert reproduction.stays_open([], "").holds is None
+
+
+def test_a_reset_that_ended_ab_is_seen_though_there_is_no_result() -> None:
+    reset = {"error": "ab ended with 104 and said: Connection reset by peer (104)"}
+    assert reproduction.survives(store(b_500_0=run(500)), ["b/500/"], "").holds is True
+    failed = reproduction.survives(store(b_500_0=run(500, failed=1)), ["b/500/"], "")
+    assert failed.holds is False
+    ended = reproduction.survives(store(b_500_0=run(500), b_500_1=reset), ["b/500/"], "")
+    assert ended.holds is False
+    assert "reset by peer" in ended.seen
+    assert reproduction.survives(store(), ["b/500/"], "").holds is None
+
+
+def test_what_is_broken_is_in_the_verdict_and_the_table() -> None:
+    wrong = reproduction.Check(reported="it counts", holds=False, seen="1 of 2")
+    right = reproduction.Check(reported="it runs", holds=True, seen="2 of 2")
+    text, table = reproduction.checked("x", [wrong, right])
+    assert "1 of 2 work here; BROKEN: it counts." in text
+    assert [row[1] for row in table.rows] == ["BROKEN", "works"]
+
+
+def pilot(rates: list[float]) -> Store:
+    """A store with a pilot run of such seconds."""
+    series = [{"seconds": 1.0, "rate": rate, "errors": 0} for rate in rates]
+    return store(pilot=run(series=series))
+
+
+def test_the_warm_up_is_as_long_as_the_pilot_took_to_settle() -> None:
+    rng = np.random.default_rng(1)
+    level = [float(n) for n in rng.normal(1000, 10, 20)]
+    assert sweeping.settled(pilot(level), 0.0).warmup_s == sweeping.WARMUP_S
+    slow = sweeping.settled(pilot([300.0, 500.0, 800.0, *level]), 0.0)
+    assert slow.warmup_s == 3
+    assert "took 3 s to settle" in slow.why
+    assert slow.doubt == ""
+    drift = sweeping.settled(pilot([1000 - 25 * n + level[n] / 100 for n in range(20)]), 0.0)
+    assert "there is no steady state" in drift.doubt
+    assert sweeping.settled(store(), 0.04).warmup_s == pytest.approx(sweeping.WARMUP_S + 0.04)
+
+
+def test_a_point_that_drifts_to_its_end_is_doubted() -> None:
+    series = [{"seconds": 1.0, "rate": 1000.0 - 20 * n, "errors": 0} for n in range(20)]
+    assert "no steady state" in records.point(run(series=series), 0).doubt
+    assert records.point(run(series=series[:5]), 0).doubt == ""
+
+
+def confirmed(whole: float, halved: float, demand_s: float = 1e-3) -> str:
+    """What is said of three pairs of such rates."""
+    pairs: dict[str, Record] = {}
+    for n in range(3):
+        for key, rate in (("whole", whole), ("halved", halved)):
+            pairs[f"{key}_{n}"] = run(60, rate=rate, mean_s=60 / rate, server_demand_s=demand_s)
+    question = capacity.Question(server="epoll", users=(1, 60), train_to=1)
+    return capacity.confirmation(store(**pairs), question, PINNED)
+
+
+def test_halving_confirms_the_cpu_only_where_throughput_falls_as_its_demand_says() -> None:
+    assert "confirmed as what limits it" in confirmed(1000, 500)
+    assert "says 62%: the CPU is confirmed" in confirmed(800, 500)
+    assert "not what limits it" in confirmed(1000, 990)
+    assert "more than its share" in confirmed(1000, 300)
+    assert "busy for 20%, is not what limits it" in confirmed(1000, 990, demand_s=2e-4)
+
+
+def test_why_nothing_was_confirmed_is_said() -> None:
+    question = capacity.Question(server="epoll", users=(1, 60), train_to=1)
+    failed: Record = {"error": "no control group for CPU can be made here"}
+    said = capacity.confirmation(store(halved_0=failed), question, PINNED)
+    assert "could not be confirmed" in said
+    assert "no control group" in said
+
+
+def test_findings_take_the_place_of_what_stood_between_the_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A\n\n<!-- written by weir-lab x --record -->\nold\n<!-- end -->\n\nB\n")
+    tables = [Table(name=name, title=name, head=["n"], rows=[[name]]) for name in ("d", "d-levels")]
+    report = Report(
+        title="", sections=[Section(title="D", verdict=["Fast."], tables=tables)], environment={}
+    )
+    experiment.record(report, page, "x", but=("-levels",))
+    text = page.read_text()
+    assert text.startswith("# A\n")
+    assert text.endswith("<!-- end -->\n\nB\n")
+    assert "- Fast." in text
+    assert "| d |" in text
+    assert "d-levels" not in text
+    assert "old" not in text
+    with pytest.raises(LabError, match="has lost its marks"):
+        experiment.record(report, page, "y", but=())
+    with pytest.raises(LabError, match="No such file"):
+        experiment.record(report, tmp_path / "none", "x", but=())

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Results as a part of a page in docs/, between marks, so that prose and figures live apart."""
+
+from collections.abc import Collection
+
+from weir_lab.report.page import Report, Table
+
+BEGIN = "<!-- written by weir-lab {command} --record -->"
+END = "<!-- end -->"
+FACTS = ("kernel", "processor", "cores", "load average at start", "date")
+
+
+def _rows(table: Table) -> list[str]:
+    lines = ["| " + " | ".join(table.head) + " |", "|" + "---|" * len(table.head)]
+    return lines + ["| " + " | ".join(row) + " |" for row in table.rows]
+
+
+def as_part(report: Report, tables: Collection[str]) -> str:
+    """The machine, the findings, and the tables of these names."""
+    facts = [f"{name}: {report.environment[name]}" for name in FACTS if name in report.environment]
+    parts = ["\n".join(f"- {fact}" for fact in facts)] if facts else []
+    for section in report.sections:
+        parts.append(f"### {section.title}")
+        parts.append("\n".join(f"- {finding}" for finding in section.verdict))
+        for table in section.tables:
+            if table.name in tables:
+                parts += [f"**{table.title}.** {table.note}".strip(), "\n".join(_rows(table))]
+    return "\n\n".join(parts)
+
+
+def put(page: str, command: str, part: str) -> str | None:
+    """The page with the part in the place of what stands between its marks; None without marks."""
+    mark = BEGIN.format(command=command)
+    before, begin, rest = page.partition(mark)
+    _, end, after = rest.partition(END)
+    return f"{before}{begin}\n\n{part}\n\n{end}{after}" if begin and end else None
