@@ -330,7 +330,7 @@ THREADED = (
 # What mostly waits, for clocks, browsers and terminals, or is many small things.
 WAITING = (
     "test_slow_clients or test_freshness or test_stopping or test_conformance or test_top"
-    " or test_control or test_mirror or browser"
+    " or test_control or test_mirror or test_kubernetes or browser"
 )
 E2E = ("end to end", "end to end, what waits")
 ASAN_E2E = "end to end under ASan and UBSan"

@@ -186,7 +186,7 @@ static void print_usage(const struct exposition *to, const struct view_usage *us
     fputs("weir_cpu_seconds_total{mode=\"system\"} ", out);
     print_seconds(out, usage->system_ns);
     print_help(to, "cpus", "", "gauge",
-               "CPUs that it may use: of those it may run on, what the control groups let it have.");
+               "CPUs that it may use, by its affinity and the quota of its control groups.");
     fprintf(out, "weir_cpus %u\n", usage->cpus);
     print_help(to, "resident_bytes", "", "gauge",
                "Resident memory of all processes; what they share counts in each.");

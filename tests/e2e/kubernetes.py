@@ -2,7 +2,7 @@
 """What Kubernetes does with the manifests, done with processes on this machine: containers, the
 kubelet's probes, a Service that sends connections to pods that are ready.
 
-Times are a tenth of what the manifests say. Ports are free ones here, and what the manifests mount
+Times are a fifth of what the manifests say. Ports are free ones here, and what the manifests mount
 lies in a folder; commands, variables, probes and the configuration are theirs.
 """
 
@@ -27,7 +27,7 @@ import yaml
 from tests.e2e.running import TOP, WEIR, Server, start
 
 FOLDER = TOP / "packaging/kubernetes"
-FASTER = 10
+FASTER = 5
 POD_HOST = "10.1.2.3:8081"  # the kubelet asks for a pod by its address
 
 Manifest = dict[str, Any]
