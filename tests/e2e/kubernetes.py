@@ -9,6 +9,7 @@ lies in a folder; commands, variables, probes and the configuration are theirs.
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import re
 import select
@@ -81,7 +82,7 @@ def explained(conf: Path) -> dict[str, str]:
         capture_output=True,
         text=True,
         check=False,
-        env={"WEIR_STATS_PASSWORD": HASH},
+        env={"WEIR_STATS_PASSWORD": secret()["hash"]},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     server = done.stdout.partition("[server]")[2].partition("\n[")[0]
@@ -90,11 +91,15 @@ def explained(conf: Path) -> dict[str, str]:
 
 # ---- what is mounted, and what is secret ----
 
-PASSWORD = "a password of the cluster's"
-HASH = subprocess.run(
-    [WEIR, "password"], input=PASSWORD + "\n", capture_output=True, text=True, check=False
-).stdout.strip()
-SECRET = {"username": "prometheus", "password": PASSWORD, "hash": HASH}
+
+@functools.cache
+def secret() -> dict[str, str]:
+    """What `kubectl create secret` makes, as the kustomization says it is called."""
+    password = "a password of the cluster's"
+    made = subprocess.run(
+        [WEIR, "password"], input=f"{password}\n", capture_output=True, text=True, check=True
+    )
+    return {"username": "prometheus", "password": password, "hash": made.stdout.strip()}
 
 
 def mounted(volume: str) -> str:
@@ -119,9 +124,8 @@ def environment_of(pod: Manifest) -> dict[str, str]:
     """The variables of a container."""
     found = {}
     for each in pod.get("env", []):
-        secret = each["valueFrom"]["secretKeyRef"]
-        assert secret["name"] == "weir-stats"
-        found[each["name"]] = SECRET[secret["key"]]
+        reference = each["valueFrom"]["secretKeyRef"]
+        found[each["name"]] = secret()[reference["key"]]
     return found
 
 

@@ -17,7 +17,6 @@ from prometheus_client.parser import text_string_to_metric_families as read_prom
 from tests.e2e.kubernetes import (
     FASTER,
     FOLDER,
-    SECRET,
     Manifest,
     Pod,
     Probe,
@@ -28,6 +27,7 @@ from tests.e2e.kubernetes import (
     manifests,
     pod_spec,
     seconds,
+    secret,
     the,
 )
 from tests.e2e.load import Load
@@ -43,7 +43,8 @@ def name_of(manifest: Manifest) -> str:
 
 
 def scrape(pod: Pod) -> str:
-    token = base64.b64encode(f"{SECRET['username']}:{SECRET['password']}".encode()).decode()
+    known = secret()
+    token = base64.b64encode(f"{known['username']}:{known['password']}".encode()).decode()
     (endpoint,) = the("PodMonitor", MONITORING)["spec"]["podMetricsEndpoints"]
     with connect(("127.0.0.1", pod.ports[endpoint["port"]])) as connection:
         answer = connection.get(endpoint["path"], "10.1.2.3", f"Authorization: Basic {token}")
@@ -102,14 +103,14 @@ def test_volumes_ports_and_secrets_have_the_names_by_which_they_are_used() -> No
     assert {each["targetPort"] for each in the("Service")["spec"]["ports"]} <= ports
     (endpoint,) = the("PodMonitor", MONITORING)["spec"]["podMetricsEndpoints"]
     assert probed | {endpoint["port"]} == {"stats"}
-    secret = container()["env"][0]["valueFrom"]["secretKeyRef"]
+    reference = container()["env"][0]["valueFrom"]["secretKeyRef"]
     for each in endpoint["basicAuth"].values():
-        assert each["name"] == secret["name"]
+        assert each["name"] == reference["name"]
     # As the command at the head of the kustomization makes it.
     head = (FOLDER / "kustomization.yaml").read_text()
-    keys = {secret["key"], *(each["key"] for each in endpoint["basicAuth"].values())}
+    keys = {reference["key"], *(each["key"] for each in endpoint["basicAuth"].values())}
     assert set(re.findall(r"--from-literal=(\w+)=", head)) == keys
-    assert f"create secret generic {secret['name']} " in head
+    assert f"create secret generic {reference['name']} " in head
 
 
 def test_the_pod_is_confined() -> None:
