@@ -13,7 +13,6 @@ import itertools
 import logging
 import os
 import queue
-import signal
 import threading
 import time
 import warnings
@@ -148,37 +147,46 @@ def _packages(versions: Mapping[str, Any]) -> dict[str, str]:
     return {"python": python, "dask": str(packages["distributed"])}
 
 
+def as_done(
+    tasks: Mapping[str, Callable[[], Answer]], within_s: float | None
+) -> Iterator[tuple[str, Answer | BaseException]]:
+    """Does all tasks in threads of their own; each with what it returned or raised, as they end.
+
+    It ends with the last task, or when the time is up; those that go on are left to themselves.
+    """
+    done: queue.SimpleQueue[tuple[str, Answer | BaseException]] = queue.SimpleQueue()
+
+    def run(name: str, task: Callable[[], Answer]) -> None:
+        try:
+            done.put((name, task()))
+        except BaseException as error:
+            done.put((name, error))
+
+    for name, task in tasks.items():
+        threading.Thread(target=run, args=(name, task), daemon=True).start()
+    end = None if within_s is None else time.monotonic() + within_s
+    left = len(tasks)
+    while left > 0 and (end is None or time.monotonic() < end):
+        with contextlib.suppress(queue.Empty):  # never for long, so that Ctrl-C is heard
+            yield done.get(timeout=LOOK_S)
+            left -= 1
+
+
 def at_once(tasks: Mapping[str, Callable[[], Answer]], within_s: float | None) -> dict[str, Answer]:
-    """Does all tasks in threads of their own and gives what each returned.
+    """What each of the tasks returned.
 
     Raises the first exception that one of them raised, without waiting for the others.
 
     Raises:
         LabError: the time was up.
     """
-    done: queue.SimpleQueue[tuple[str, Answer | None, BaseException | None]] = queue.SimpleQueue()
-
-    def run(name: str, task: Callable[[], Answer]) -> None:
-        try:
-            done.put((name, task(), None))
-        except BaseException as error:
-            done.put((name, None, error))
-
-    for name, task in tasks.items():
-        threading.Thread(target=run, args=(name, task), daemon=True).start()
-    end = None if within_s is None else time.monotonic() + within_s
-    answers: dict[str, Any] = {}
-    while len(answers) < len(tasks):
-        try:
-            name, answer, error = done.get(timeout=LOOK_S)
-        except queue.Empty:
-            if end is not None and time.monotonic() > end:
-                missing = ", ".join(n for n in tasks if n not in answers)
-                raise LabError(f"{missing} did not answer within {within_s:.0f} s") from None
-            continue
-        if error is not None:
-            raise error
+    answers: dict[str, Answer] = {}
+    for name, answer in as_done(tasks, within_s):
+        if isinstance(answer, BaseException):
+            raise answer
         answers[name] = answer
+    if missing := [n for n in tasks if n not in answers]:
+        raise LabError(f"{', '.join(missing)} did not answer within {within_s:.0f} s")
     return answers
 
 
@@ -193,56 +201,67 @@ class Fleet:
         self._wish = wish
         self._version = version
         self._examined: dict[str, Host] = {}
-        self._expected = 0
+        self._team: list[str] = []  # labels of those that began
+        self._gone: set[str] = set()
         self._runs = itertools.count()
 
     # ---- who is there ----
 
     def hosts(self) -> list[Host]:
-        """Those that generate load, looked at; waits for one that has been lost, a while.
+        """Those that generate load, looked at: as in the first call, but for those lost since.
+
+        It waits for one that has just been lost, a while; one that comes back is used again.
 
         Raises:
-            CannotGoOnError: nobody is left, or fewer than wished for.
-            LabError: a host cannot be used.
+            CannotGoOnError: nobody is left, or fewer than wished for, or a host cannot be used.
+            LabError: a host was lost while it was looked at.
         """
-        least = self._wish.hosts or max(1, self._expected)
         end = time.monotonic() + self._wish.wait_s
         while True:
             chosen = choose(self._workers(), self._wish)
-            enough = len(chosen.places) >= least
-            if enough and (chosen.server or not self._wish.server_host):
+            there = self._answering(chosen.places)
+            if self._enough(there) and (chosen.server or not self._wish.server_host):
                 break
             if time.monotonic() > end:
-                self._accept(chosen)
+                self._accept(chosen, there)
                 break
             time.sleep(LOOK_S)
-        places = chosen.places[: self._wish.hosts]
-        if self._expected and not self._wish.hosts:
-            places = self._faithful(places)
-        self._expected = len(places)
         for note in chosen.notes:
             self._note(note)
+        if not self._team:
+            self._team = [p.label for p in there][: self._wish.hosts]
+        team = [p for p in there if p.label in self._team]
+        self._gone = set(self._team) - {p.label for p in team}
         self.server = self._examine([chosen.server])[0] if chosen.server else None
-        return self._examine(places)
+        return self._examine(team)
 
-    def _accept(self, chosen: Chosen) -> None:
+    def _answering(self, places: Sequence[Place]) -> list[Place]:
+        """Those of them that are not only on the scheduler's list."""
+        tasks = {p.label: partial(self._run, p, on_host.wall_ns) for p in places}
+        told = dict(as_done(tasks, ANSWER_S))
+        return [p for p in places if isinstance(told.get(p.label), int)]
+
+    def _enough(self, there: Sequence[Place]) -> bool:
+        """Whether nobody has to be waited for."""
+        labels = {p.label for p in there}
+        if not self._team:
+            return len(labels) >= (self._wish.hosts or 1)
+        return labels >= set(self._team) - self._gone
+
+    def _accept(self, chosen: Chosen, there: Sequence[Place]) -> None:
         """Whether to go on with those that have come."""
-        there = len(chosen.places)
         if self._wish.server_host and chosen.server is None:
             raise CannotGoOnError(f"there is no Dask worker called {self._wish.server_host}")
-        if there == 0:
+        team = [p.label for p in there if not self._team or p.label in self._team]
+        if not team:
             raise CannotGoOnError(
                 "the scheduler has no workers that could generate load; on each host, start "
                 "`dask worker tcp://SCHEDULER:8786`"
             )
         if self._wish.hosts:
-            raise CannotGoOnError(f"there are {there} hosts of the {self._wish.hosts} wanted")
-        self._note(f"{there} of {self._expected} hosts are left")
-
-    def _faithful(self, places: Sequence[Place]) -> list[Place]:
-        """Those that were there before, so that one that comes late changes nothing."""
-        before = {h.place.host for h in self._examined.values()}
-        return [p for p in places if p.host in before][: self._expected] or list(places)
+            raise CannotGoOnError(f"there are {len(team)} of the {self._wish.hosts} hosts wanted")
+        lost = [label for label in self._team if label not in team]
+        self._note(f"{', '.join(lost)} was lost; steps after that are from {', '.join(team)}")
 
     def _note(self, text: str) -> None:
         if text not in self.notes:
@@ -483,23 +502,18 @@ def local(count: int) -> Iterator[Any]:
     distributed = _dask()
     _quiet()
     _ship()
-    # A terminal's Ctrl-C is for all processes that it started. These are ended by this one, so they
-    # inherit what is blocked here; it is not lost, only late.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        cluster = distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    cluster = distributed.LocalCluster(
+        n_workers=count,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+    )
     try:
         client = distributed.Client(cluster, set_as_default=False)
         try:
+            client.run(on_host.ignore_terminal)
             yield client
         finally:
             _close(client)

@@ -58,6 +58,11 @@ def wall_ns() -> int:
     return time.time_ns()
 
 
+def ignore_terminal() -> None:
+    """Ctrl-C at a terminal is for all processes there; the one that has started this ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _dies_with(parent: int) -> Callable[[], None]:
     """What a new process does before exec, so that it does not outlive a worker that is killed."""
     prctl = ctypes.CDLL(None).prctl
