@@ -269,7 +269,7 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
     end = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < end, what
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -38,8 +38,10 @@ from weir_lab.rim.fleet import CannotGoOnError, Fleet, Host, Tls, Wish
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.store import Record, Store
 
-LEAD_S = 1.0  # from telling the hosts to the common start
+LEAD_S = 1.0  # from telling the hosts to the common start; longer where one was late
+LEAD_MOST_S = 8.0
 LEAD_HOST_S = 0.02  # and for each of them
+LATE_S = 0.001
 AROUND_S = 0.5  # of a step: comparing clocks, merging
 SLACK_S = 60.0  # that a generator may take longer than it should
 OVERLAP_LEAST = 0.9
@@ -299,6 +301,7 @@ class Command:
     weir: Path  # here, to merge
     folder: Path
     fleet: Fleet
+    lead_s: float = LEAD_S
 
     def step(self, level: str, repeat: int) -> Step:
         """One level, held by all hosts together."""
@@ -317,7 +320,8 @@ class Command:
         users = asked.users or len(hosts) if asked.is_open else int(level)
         hosts = hosts[: min(len(hosts), users, asked.requests or users)]
         before = self.fleet.offsets(hosts)
-        at_ns = time.time_ns() + round((LEAD_S + LEAD_HOST_S * len(hosts)) * 1e9)
+        lead_s = self.lead_s + LEAD_HOST_S * len(hosts)
+        at_ns = time.time_ns() + round(lead_s * 1e9)
         commands = {
             host.label: asked.command(
                 level, shard, len(hosts), at_ns + before[host.label].at(at_ns).value_ns
@@ -326,8 +330,7 @@ class Command:
         }
         limit_s = None
         if asked.duration_s is not None:
-            limit_s = LEAD_S + LEAD_HOST_S * len(hosts) + asked.warmup_s + asked.duration_s
-            limit_s += SLACK_S
+            limit_s = lead_s + asked.warmup_s + asked.duration_s + SLACK_S
         told = self.fleet.generate(commands, hosts, limit_s, self._looks(at_ns))
         if asked.server_pid and END not in told:
             told[END] = self.fleet.used(asked.server_pid, 0)
@@ -343,9 +346,10 @@ class Command:
             for host in hosts
         ]
         start_ns = at_ns + round(asked.warmup_s * 1e9)
-        return self._record(parts, self._merged(key, parts), told, start_ns) | {
-            "level": float(level)
-        }
+        record = self._record(parts, self._merged(key, parts), told, start_ns)
+        if max(h["late_s"] for h in record["hosts"]) > LATE_S:
+            self.lead_s = min(LEAD_MOST_S, 2 * self.lead_s)
+        return record | {"level": float(level)}
 
     def _looks(self, at_ns: int) -> dict[str, Callable[[], Any]]:
         """What is read of the server meanwhile: where measuring begins, and where it ends."""

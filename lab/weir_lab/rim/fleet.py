@@ -13,6 +13,7 @@ import itertools
 import logging
 import os
 import queue
+import re
 import threading
 import time
 import warnings
@@ -28,7 +29,7 @@ from weir_lab.rim import on_host
 from weir_lab.rim.errors import LabError
 
 RESOURCE = "LOADGEN"  # of workers that are meant to generate load; where none has it, all are
-PINGS_LEAST, PINGS_MOST = 4, 40
+PINGS_LEAST, PINGS_MOST = 4, 20
 CLOCK_GOOD_NS = 500_000  # an offset this well known needs no further look
 ANSWER_S = 10.0  # for what should take milliseconds
 STOP_S = 5.0
@@ -441,7 +442,7 @@ class Fleet:
 
 def _words(error: BaseException) -> str:
     """An exception of Dask's in one line."""
-    text = str(error).strip().splitlines()
+    text = re.sub(r"^in <.*?>: ", "", str(error).strip()).splitlines()
     return text[0] if text else type(error).__name__
 
 
@@ -452,8 +453,9 @@ def _dask() -> Any:  # noqa: ANN401 - it is typed in parts
 
 def _quiet() -> None:
     """What goes wrong is told once, by the lab."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
-    logging.getLogger("tornado").setLevel(logging.CRITICAL + 1)
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     warnings.filterwarnings("ignore", module="distributed")
 
 
