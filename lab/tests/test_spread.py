@@ -25,9 +25,10 @@ from weir_lab.analysis import clocks
 from weir_lab.analysis.clocks import Beginning, ClockError, Exchange, Offset
 from weir_lab.capacity import records as points
 from weir_lab.commands import spread
+from weir_lab.commands.spread import Part
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
-from weir_lab.rim.fleet import Wish, at_once, choose, unlike
+from weir_lab.rim.fleet import Host, Place, Wish, at_once, choose, unlike
 
 TOP = Path(__file__).resolve().parent.parent.parent
 WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
@@ -213,6 +214,58 @@ def test_times_are_weirs() -> None:
     assert found == pytest.approx([0, 5e-6, 1.5, 120])
     with pytest.raises(LabError, match="is no time"):
         spread.seconds("--wait", "10")
+
+
+def part(
+    label: str, began_ms: float, ahead_ms: float, *, set_ms: float = 0, doubt: str = ""
+) -> Part:
+    """A host that began so late, its clock so far ahead, and perhaps set in between."""
+
+    def known(ms: float, at_ns: int) -> Offset:
+        return Offset(
+            low_ns=round((ms - 0.1) * MS), high_ns=round((ms + 0.1) * MS), at_ns=NOW + at_ns
+        )
+
+    step = {
+        "began_unix_ns": NOW + round((began_ms + ahead_ms) * MS),
+        "measured_ns": 1000 * MS,
+        "doubts": [{"name": doubt, "makes_invalid": True, "reason": f"About {doubt}."}]
+        if doubt
+        else [],
+    }
+    return Part(
+        host=Host(place=Place(address="tcp://h:1", host="h", label=label), facts={}),
+        command=(),
+        result={"steps": [step]},
+        before=known(ahead_ms, -1000 * MS),
+        after=known(ahead_ms + set_ms, 2000 * MS),
+    )
+
+
+def doubted(*parts: Part, said: str = "") -> list[str]:
+    whole = {"doubts": [{"name": said, "makes_invalid": True}]}
+    return spread.doubts(parts, whole, NOW, 0.05, timed=True)
+
+
+def test_clocks_that_are_hours_apart_do_no_harm() -> None:
+    far = part("anna", 0, 7_200_000)
+    assert doubted(far, part("bert", 2, -86_400_000)) == []
+    assert abs(far.by_our_clock()["steps"][0]["began_unix_ns"] - NOW) < MS
+
+
+def test_what_voids_a_step_is_said() -> None:
+    good = part("anna", 0, 5)
+    assert (
+        "may have begun 50.7 ms apart"
+        in doubted(good, part("bert", 40, 9), part("cleo", 49.5, 0))[0]
+    )
+    assert doubted(good, part("bert", 0, 9, set_ms=80)) == ["bert: a clock was set meanwhile"]
+    late = doubted(part("anna", 300, 5), part("bert", 301, 9))
+    assert late == ["the common time had passed by 301.0 ms when the last began"]
+    assert "all hosts were at it for 74%" in doubted(good, part("bert", 150, 9))[2]
+    lame = part("bert", 0, 9, doubt="generator_cpu")
+    assert doubted(good, lame) == ["bert: About generator_cpu."]
+    assert doubted(good, lame, said="generator_cpu") == []
 
 
 # ---- a cluster ----

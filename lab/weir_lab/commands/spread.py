@@ -241,7 +241,9 @@ class Part:
         return {**self.result, "steps": [step]}
 
 
-def doubts(parts: Sequence[Part], whole: Record, limit_s: float, *, timed: bool) -> list[str]:
+def doubts(
+    parts: Sequence[Part], whole: Record, start_ns: int, limit_s: float, *, timed: bool
+) -> list[str]:
     """What speaks against a step, besides what the merged result `whole` says itself."""
     found = []
     said = {doubt["name"] for doubt in whole["doubts"] if doubt["makes_invalid"]}
@@ -256,6 +258,9 @@ def doubts(parts: Sequence[Part], whole: Record, limit_s: float, *, timed: bool)
             f"the hosts may have begun {apart.most_ns / 1e6:.1f} ms apart; "
             f"{limit_s * 1e3:g} ms may be"
         )
+    late_ns = max(p.beginning.ours_ns for p in parts) - start_ns
+    if late_ns > limit_s * 1e9:
+        found.append(f"the common time had passed by {late_ns / 1e6:.1f} ms when the last began")
     together = overlap([p.beginning for p in parts])
     if timed and together < OVERLAP_LEAST:
         found.append(f"all hosts were at it for {together:.0%} of the time only")
@@ -404,7 +409,7 @@ class Command:
         outcome = generators.parse_weir_load(merged, [str(self.weir), "load", "merge"], 0.0)
         cpu_s = (told[END]["cpu_ns"] - told[BEGIN]["cpu_ns"]) / 1e9 if asked.server_pid else 0.0
         limit_s = seconds("--skew-limit", asked.skew_limit)
-        more = doubts(parts, step, limit_s, timed=asked.duration_s is not None)
+        more = doubts(parts, step, start_ns, limit_s, timed=asked.duration_s is not None)
         outcome = replace(
             outcome,
             doubts=[*outcome.doubts, *more],

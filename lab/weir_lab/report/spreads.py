@@ -2,6 +2,7 @@
 """Pictures and tables of a load from several machines."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from weir_lab.report.chart import Chart, Picture
@@ -52,8 +53,13 @@ def throughput(records: Sequence[Record], x: str) -> Picture:
         )
     chart.void([r["level"] for r in void], [r["load"]["rate"] for r in void])
     for number, name in enumerate(hosts(records)):
-        shares = [(r["level"], h["rate"]) for r in records for h in r["hosts"] if h["host"] == name]
-        chart.line(name, [s[0] for s in shares], [s[1] for s in shares], 1 + number % 7)
+        rates: dict[float, list[float]] = {}
+        for record in records:
+            for host in record["hosts"]:
+                if host["host"] == name:
+                    rates.setdefault(record["level"], []).append(host["rate"])
+        means = [fmean(found) for found in rates.values()]
+        chart.line(name, list(rates), means, 1 + number % 7)
     return chart.finish("Marks are all hosts together, lines what each of them had of it.")
 
 
@@ -66,8 +72,14 @@ def response(records: Sequence[Record], x: str) -> Picture:
         style = chart.style()
         if known:
             xs, ys = [k[0] for k in known], [k[1] / 1e6 for k in known]
-            chart.line(percentile_title(name), xs, ys, style, marked=True)
-    return chart.finish("Of the hosts' histograms merged; percentiles are never averaged.")
+            if len(set(xs)) == len(xs):
+                chart.line(percentile_title(name), xs, ys, style, marked=True)
+            else:  # repeats
+                chart.points(percentile_title(name), xs, ys, style)
+    caption = "Of the hosts' histograms merged; percentiles are never averaged."
+    if all(why_void(r) for r in records):
+        caption += " All of these steps are void."
+    return chart.finish(caption)
 
 
 def hosts(records: Sequence[Record]) -> list[str]:
