@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Load from several machines: clocks, and a cluster whose hosts are network namespaces.
+"""Load from several machines: a cluster whose hosts are network namespaces.
 
 Where those may not be made, the hosts are addresses of loopback.
 """
@@ -18,17 +18,10 @@ from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
-from hypothesis import strategies as st
 
-from weir_lab.analysis import clocks
-from weir_lab.analysis.clocks import Beginning, ClockError, Exchange, Offset
 from weir_lab.capacity import records as points
-from weir_lab.commands import spread
-from weir_lab.commands.spread import Part
+from weir_lab.commands.shared_step import INVALID
 from weir_lab.rim import runs
-from weir_lab.rim.errors import LabError
-from weir_lab.rim.fleet import Host, Place, Wish, at_once, choose, unlike
 
 TOP = Path(__file__).resolve().parent.parent.parent
 WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
@@ -38,237 +31,7 @@ NAMES = ("anna", "bert", "cleo")
 WAIT_S = 60
 
 needs_weir = pytest.mark.skipif(not WEIR.exists(), reason="weir is not built")
-
-# ---- clocks ----
-
-MS = 1_000_000
-NOW = 1_795_000_000_000_000_000
-
-
-@st.composite
-def conversations(draw: st.DrawFn) -> tuple[int, list[Exchange]]:
-    """A true offset, and exchanges whose ways take any time in either direction."""
-    true_ns = draw(st.integers(-(10**15), 10**15))
-    exchanges = []
-    ours_ns = NOW
-    for _ in range(draw(st.integers(1, 20))):
-        there, back, pause = (draw(st.integers(0, 50 * MS)) for _ in range(3))
-        exchanges.append(
-            Exchange(
-                asked_ns=ours_ns,
-                there_ns=ours_ns + there + true_ns,
-                answered_ns=ours_ns + there + back,
-            )
-        )
-        ours_ns += there + back + pause
-    return true_ns, exchanges
-
-
-@given(conversations())
-def test_the_true_offset_is_never_out_of_bounds(told: tuple[int, list[Exchange]]) -> None:
-    true_ns, exchanges = told
-    found = clocks.offset(exchanges)
-    assert found.low_ns <= true_ns <= found.high_ns
-    assert abs(found.value_ns - true_ns) <= found.error_ns
-    quickest = min(e.answered_ns - e.asked_ns for e in exchanges)
-    whole = exchanges[-1].answered_ns - exchanges[0].asked_ns
-    assert found.error_ns <= quickest / 2 + clocks.DRIFT_MAX * whole + 2
-
-
-@given(conversations(), st.floats(-clocks.DRIFT_MAX, clocks.DRIFT_MAX), st.integers(0, 10**10))
-def test_a_clock_that_drifts_stays_within_bounds(
-    told: tuple[int, list[Exchange]], drift: float, later_ns: int
-) -> None:
-    true_ns, exchanges = told
-
-    def drifted(ns: int) -> int:
-        return round((ns - NOW) * drift)
-
-    drifting = [
-        Exchange(
-            asked_ns=e.asked_ns,
-            there_ns=e.there_ns + drifted(e.there_ns - true_ns),
-            answered_ns=e.answered_ns,
-        )
-        for e in exchanges
-    ]
-    at_ns = exchanges[-1].answered_ns + later_ns
-    found = clocks.offset(drifting).at(at_ns)
-    assert found.low_ns - 2 <= true_ns + drifted(at_ns) <= found.high_ns + 2
-
-
-@given(conversations(), st.sampled_from([-1, 1]))
-def test_a_clock_that_was_set_is_found_out(
-    told: tuple[int, list[Exchange]], direction: int
-) -> None:
-    before = clocks.offset(told[1])
-    step_ns = direction * (2 * before.error_ns + 2 * MS)
-    after = Offset(
-        low_ns=before.low_ns + step_ns, high_ns=before.high_ns + step_ns, at_ns=before.at_ns + MS
-    )
-    with pytest.raises(ClockError):
-        before.also(after)
-
-
-offsets = st.integers(-(10**12), 10**12)
-
-
-@given(st.lists(st.tuples(offsets, st.integers(0, 20 * MS), st.integers(0, MS)), min_size=2))
-def test_hosts_that_begin_together_by_unlike_clocks_have_no_skew(
-    hosts: list[tuple[int, int, int]],
-) -> None:
-    began = [
-        Beginning(
-            began_ns=NOW + late + off,
-            lasted_ns=1000 * MS,
-            offset=Offset(low_ns=off - error, high_ns=off + error, at_ns=NOW),
-        )
-        for off, late, error in hosts
-    ]
-    lates = [late for _, late, _ in hosts]
-    found = clocks.skew(began)
-    assert found.likely_ns == max(lates) - min(lates)
-    errors = sorted((error for _, _, error in hosts), reverse=True)
-    assert found.likely_ns <= found.most_ns <= found.likely_ns + errors[0] + errors[1]
-    share = 1000 / (1000 + found.likely_ns / MS)
-    assert clocks.overlap(began) == pytest.approx(2 * share - 1)
-
-
-def test_one_host_alone_is_together_with_itself() -> None:
-    alone = Beginning(began_ns=NOW, lasted_ns=MS, offset=Offset(low_ns=-MS, high_ns=MS, at_ns=NOW))
-    assert clocks.skew([alone]).most_ns == 0
-    assert clocks.overlap([alone]) == 1
-
-
-# ---- who is chosen, and what they are told ----
-
-
-def workers(*hosts: str, **more: object) -> dict[str, dict[str, Any]]:
-    return {
-        f"tcp://{host}:{number}": {"host": host, "name": f"tcp://{host}:{number}", **more}
-        for number, host in enumerate(hosts, 4000)
-    }
-
-
-def test_of_several_workers_on_a_host_one_is_used_and_it_is_said() -> None:
-    chosen = choose(workers("10.0.0.2", "10.0.0.1", "10.0.0.2"), Wish())
-    assert [p.label for p in chosen.places] == ["10.0.0.1", "10.0.0.2"]
-    assert chosen.notes == ["10.0.0.2 has 2 workers; one of them is used (--workers-per-host)"]
-    both = choose(workers("10.0.0.2", "10.0.0.2"), Wish(per_host=2))
-    assert [p.label for p in both.places] == ["10.0.0.2", "10.0.0.2 #2"]
-    assert both.notes == []
-
-
-def test_workers_that_are_marked_are_preferred() -> None:
-    all_of_them = workers("10.0.0.1") | workers("10.0.0.2", resources={"LOADGEN": 1})
-    assert [p.host for p in choose(all_of_them, Wish()).places] == ["10.0.0.2"]
-
-
-def test_the_worker_beside_the_server_generates_nothing() -> None:
-    all_of_them = workers("10.0.0.1") | workers("10.0.0.9", name="www")
-    chosen = choose(all_of_them, Wish(server_host="www"))
-    assert chosen.server is not None
-    assert chosen.server.host == "10.0.0.9"
-    assert [p.host for p in chosen.places] == ["10.0.0.1"]
-
-
-def test_another_python_is_named() -> None:
-    ours = {"python": "3.11", "dask": "2026.8.0"}
-    assert unlike("anna", ours, dict(ours)) == ""
-    said = unlike("anna", {"python": "3.12", "dask": "2026.8.0"}, ours)
-    assert said.startswith("anna has Python 3.12 and Dask 2026.8.0, here are Python 3.11")
-
-
-def test_a_host_that_does_not_answer_holds_nobody_up() -> None:
-    with pytest.raises(LabError, match="slow did not answer"):
-        at_once({"quick": lambda: None, "slow": lambda: time.sleep(30)}, 0.1)
-
-
-def test_a_host_is_told_its_part_by_its_own_clock() -> None:
-    asked = spread.Question(words=("http://h/", "--think", "40ms"), duration="2s")
-    argv = asked.command("30", 1, 3, NOW)
-    assert argv[:5] == ["weir", "load", "http://h/", "--think", "40ms"]
-    assert " ".join(argv[5:]) == f"--users 30 --duration 2s --shard 1/3 --start-at {NOW} --json"
-    paced = spread.Question(rates="500,2000.5", users=9, requests=100)
-    assert paced.levels == ("500", "2000.5")
-    assert "--rate 500 --users 9 --requests 100 --shard 0/1" in " ".join(
-        paced.command("500", 0, 1, NOW)
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "local", "said"),
-    [
-        ("http://h/", 0, "say where the scheduler is"),
-        ("tcp://h:8786 http://h/", 2, "say where the scheduler is"),
-        ("tcp://h:8786 http://h/ --shard=0/2", 0, "--shard is not for here"),
-    ],
-)
-def test_words_that_make_no_sense(words: str, local: int, said: str) -> None:
-    with pytest.raises(LabError, match=said):
-        spread.split(words.split(), local=local)
-
-
-def test_times_are_weirs() -> None:
-    found = [spread.seconds("-", t) for t in ("0", "5us", "1.5s", "2m")]
-    assert found == pytest.approx([0, 5e-6, 1.5, 120])
-    with pytest.raises(LabError, match="is no time"):
-        spread.seconds("--wait", "10")
-
-
-def part(
-    label: str, began_ms: float, ahead_ms: float, *, set_ms: float = 0, doubt: str = ""
-) -> Part:
-    """A host that began so late, its clock so far ahead, and perhaps set in between."""
-
-    def known(ms: float, at_ns: int) -> Offset:
-        return Offset(
-            low_ns=round((ms - 0.1) * MS), high_ns=round((ms + 0.1) * MS), at_ns=NOW + at_ns
-        )
-
-    step = {
-        "began_unix_ns": NOW + round((began_ms + ahead_ms) * MS),
-        "measured_ns": 1000 * MS,
-        "doubts": [{"name": doubt, "makes_invalid": True, "reason": f"About {doubt}."}]
-        if doubt
-        else [],
-    }
-    return Part(
-        host=Host(place=Place(address="tcp://h:1", host="h", label=label), facts={}),
-        command=(),
-        result={"steps": [step]},
-        before=known(ahead_ms, -1000 * MS),
-        after=known(ahead_ms + set_ms, 2000 * MS),
-    )
-
-
-def doubted(*parts: Part, said: str = "") -> list[str]:
-    whole = {"doubts": [{"name": said, "makes_invalid": True}]}
-    return spread.doubts(parts, whole, NOW, 0.05, timed=True)
-
-
-def test_clocks_that_are_hours_apart_do_no_harm() -> None:
-    far = part("anna", 0, 7_200_000)
-    assert doubted(far, part("bert", 2, -86_400_000)) == []
-    assert abs(far.by_our_clock()["steps"][0]["began_unix_ns"] - NOW) < MS
-
-
-def test_what_voids_a_step_is_said() -> None:
-    good = part("anna", 0, 5)
-    assert (
-        "may have begun 50.7 ms apart"
-        in doubted(good, part("bert", 40, 9), part("cleo", 49.5, 0))[0]
-    )
-    assert doubted(good, part("bert", 0, 9, set_ms=80)) == ["bert: a clock was set meanwhile"]
-    late = doubted(part("anna", 300, 5), part("bert", 301, 9))
-    assert late == ["the common time had passed by 301.0 ms when the last began"]
-    assert "all hosts were at it for 74%" in doubted(good, part("bert", 150, 9))[2]
-    lame = part("bert", 0, 9, doubt="generator_cpu")
-    assert doubted(good, lame) == ["bert: About generator_cpu."]
-    assert doubted(good, lame, said="generator_cpu") == []
-
-
-# ---- a cluster ----
+pytestmark = pytest.mark.timeout(300)  # a dozen Python processes on a busy machine
 
 
 @dataclass(kw_only=True)
@@ -283,10 +46,12 @@ class Lan:
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start(self, machine: str, *words: object, **more: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401
+    def start(
+        self, machine: str, *words: object, pass_fds: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
         command = [*self.prefixes[machine], *map(str, words)]
         with (self.folder / f"{machine}.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, **more)
+            process = subprocess.Popen(command, stdout=log, stderr=log, pass_fds=pass_fds)
         self.started.append(process)
         return process
 
@@ -383,7 +148,7 @@ def lan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lan]:
         weir = made.start(
             *("server", WEIR, "serve", folder / "www", "--listen", f"{addresses['server']}:0"),
             *("--stats-listen", "off", "--ready-fd", write, "--quiet"),
-            pass_fds=[write],
+            pass_fds=(write,),
         )
         os.close(write)
         made.start(
@@ -422,7 +187,7 @@ def test_what_hosts_counted_is_what_the_server_counted(lan: Lan, tmp_path: Path)
     done = subprocess.run(
         lan.command(tmp_path, *words), capture_output=True, text=True, check=False
     )
-    assert done.returncode in (0, spread.INVALID), done.stderr
+    assert done.returncode in (0, INVALID), done.stderr
     found = results(tmp_path)
     assert [r["key"] for r in found] == ["2 users/0", "9 users/0"]
     assert lan.requests() - before == 2 * 3001
@@ -470,7 +235,7 @@ def test_a_worker_that_dies_voids_its_step_and_no_other(lan: Lan, tmp_path: Path
         end(lan.workers["bert"])
         wait_for(lambda: len(generators(mark)) == 0, "an end of all generators of the step")
         _, said = running.communicate()
-    assert running.returncode == spread.INVALID
+    assert running.returncode == INVALID
     assert "bert is lost" in " ".join(said.split())
     first, second, third = results(tmp_path)
     assert [h["host"] for h in first["hosts"]] == list(NAMES)

@@ -16,6 +16,7 @@ from weir_lab.commands import compare as comparing
 from weir_lab.commands import experiment
 from weir_lab.commands import remake as remaking
 from weir_lab.commands import reproduce as reproducing
+from weir_lab.commands import shared_step
 from weir_lab.commands import spread as spreading
 from weir_lab.commands import sync as sharing
 from weir_lab.commands import tour as touring
@@ -28,8 +29,9 @@ from weir_lab.commands.experiment import (
 )
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
+from weir_lab.rim.cluster import Tls
 from weir_lab.rim.errors import LabError
-from weir_lab.rim.fleet import Tls, Wish
+from weir_lab.rim.fleet import Wish
 from weir_lab.rim.machine import Placement
 
 app = typer.Typer(
@@ -266,7 +268,7 @@ def spread(
 ) -> None:
     """Put load on a server from several machines at once: a host of a Dask cluster each."""
     scheduler, rest = spreading.split(words, local=local)
-    question = spreading.Question(
+    question = shared_step.Question(
         scheduler=scheduler,
         local=local,
         words=rest,
@@ -286,7 +288,7 @@ def spread(
             hosts=hosts,
             per_host=local or workers_per_host,
             server_host=server_host,
-            wait_s=spreading.seconds("--wait", wait),
+            wait_s=shared_step.seconds("--wait", wait),
         ),
         tls=Tls(ca_file=tls_ca_file, cert=tls_cert, key=tls_key),
     )

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: MIT
 """The load from several machines: each host of a Dask cluster runs its part of `weir load`.
 
-Each step is a run of its own on all hosts, so that what goes wrong costs that step and no other:
-their clocks are compared, they begin together, and the results are merged by `weir load merge`.
+Each step is a run of its own on all hosts, so that what goes wrong costs that step and no other.
 """
 
 import contextlib
-import json
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from weir_lab.analysis import interleave
-from weir_lab.analysis.clocks import Beginning, ClockError, Offset, overlap, skew
 from weir_lab.commands import sweeping
-from weir_lab.commands.capacity import levels as levels_of_users
 from weir_lab.commands.experiment import (
     Options,
     Step,
@@ -29,29 +24,18 @@ from weir_lab.commands.experiment import (
     perform,
     store_for,
 )
+from weir_lab.commands.shared_step import INVALID, MISSED, Command, Question, seconds
 from weir_lab.report import spreads
 from weir_lab.report.page import Report, Section
-from weir_lab.rim import fleet as fleets
-from weir_lab.rim import generators
+from weir_lab.rim import cluster
 from weir_lab.rim.errors import LabError
-from weir_lab.rim.fleet import CannotGoOnError, Fleet, Host, Tls, Wish
+from weir_lab.rim.fleet import CannotGoOnError, Fleet, Host
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.store import Record, Store
 
-LEAD_S = 1.0  # from telling the hosts to the common start; longer where one was late
-LEAD_MOST_S = 8.0
-LEAD_HOST_S = 0.02  # and for each of them
-LATE_S = 0.001
-AROUND_S = 0.5  # of a step: comparing clocks, merging
-SLACK_S = 60.0  # that a generator may take longer than it should
-OVERLAP_LEAST = 0.9
-SHARDS = "shards"  # the folder of the hosts' own results
 SCHEDULER = re.compile(r"(tcp|tls|wss?|ucx)://")
 # What the lab says itself to each generator, or takes from it.
 OURS = {"--json", "--csv", "--hgrm", "--ndjson", "--start-at", "--shard", "--quiet", "-q"}
-UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-BEGIN, END = "the server, at the beginning", "the server, at the end"
-MISSED, INVALID = 3, 4  # as `weir load` ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,102 +62,6 @@ class Elsewhere(Placement):
         return "generators on the hosts of Dask workers"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked of whom."""
-
-    scheduler: str = ""
-    local: int = 0  # or so many workers on this machine
-    words: tuple[str, ...] = ()  # for weir load as they are: URLs and its other options
-    users: int | None = None
-    steps: str = ""
-    rates: str = ""
-    requests: int | None = None
-    duration: str = ""
-    warmup: str = ""
-    slos: tuple[str, ...] = ()
-    repeats: int = 1
-    server_pid: int | None = None
-    skew_limit: str = "50ms"
-    train_to: int | None = None
-    wish: Wish = field(default_factory=Wish)
-    tls: Tls = field(default_factory=Tls)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its steps are rates and not users."""
-        return bool(self.rates)
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Users of each step, or requests a second.
-
-        Raises:
-            LabError: they are no numbers.
-        """
-        if not self.is_open:
-            steps = levels_of_users(self.steps) if self.steps else (self.users or 10,)
-            return tuple(str(n) for n in steps)
-        for rate in self.rates.split(","):
-            if not re.fullmatch(r"\d+(\.\d+)?", rate) or float(rate) <= 0:
-                raise LabError(f"{rate!r} is no number of requests a second")
-        return tuple(self.rates.split(","))
-
-    @property
-    def warmup_s(self) -> float:
-        """Before what is measured."""
-        default = 0.0 if self.requests else 1.0
-        return seconds("--warmup", self.warmup) if self.warmup else default
-
-    @property
-    def duration_s(self) -> float | None:
-        """Of what is measured; None: until all requests are done."""
-        return None if self.requests else seconds("--duration", self.duration or "10s")
-
-    def command(self, level: str, shard: int, shards: int, start_ns: int) -> list[str]:
-        """What a host runs."""
-        argv = [self.wish.weir, "load", *self.words]
-        if self.is_open:
-            argv += ["--rate", level]
-            argv += ["--users", str(self.users)] if self.users else []
-        else:
-            argv += ["--users", level]
-        if self.requests:
-            argv += ["--requests", str(self.requests)]
-        else:
-            argv += ["--duration", self.duration or "10s"]
-        argv += ["--warmup", self.warmup] if self.warmup else []
-        return [*argv, "--shard", f"{shard}/{shards}", "--start-at", str(start_ns), "--json"]
-
-    def plan(self) -> dict[str, Any]:
-        """What makes it the same experiment, whoever generates the load."""
-        return {
-            "command": "spread",
-            "words": list(self.words),
-            "users": self.users,
-            "steps": list(self.levels),
-            "open": self.is_open,
-            "requests": self.requests,
-            "duration": self.duration,
-            "warmup": self.warmup,
-            "slos": list(self.slos),
-            "repeats": self.repeats,
-            "server_looked_at": self.server_pid is not None,
-        }
-
-
-def seconds(option: str, text: str) -> float:
-    """`500ms` as 0.5.
-
-    Raises:
-        LabError: it is no time.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|m|h)", text)
-    if found is None and text != "0":
-        raise LabError(f"{option}: {text!r} is no time; write 500ms, 10s or 2m")
-    return float(found[1]) * UNITS_S[found[2]] if found else 0.0
-
-
 def split(words: Sequence[str], *, local: int) -> tuple[str, tuple[str, ...]]:
     """The scheduler's address, and what is weir load's.
 
@@ -194,271 +82,6 @@ def split(words: Sequence[str], *, local: int) -> tuple[str, tuple[str, ...]]:
     return scheduler, tuple(rest)
 
 
-# ---- one step ----
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """What a host did of a step."""
-
-    host: Host
-    command: Sequence[str]
-    result: Record  # of weir load, with times by the host's clock
-    before: Offset
-    after: Offset
-
-    @property
-    def measured(self) -> Record:
-        """Its only step."""
-        found: Record = self.result["steps"][0]
-        return found
-
-    def offset(self) -> Offset:
-        """That of its clock when it began; both looks at the clocks have to agree.
-
-        Raises:
-            ClockError: a clock was set in between.
-        """
-        began_ns = self.measured["began_unix_ns"] - self.before.value_ns
-        return self.before.at(began_ns).also(self.after)
-
-    @property
-    def beginning(self) -> Beginning:
-        """When it began to measure, and for how long."""
-        try:
-            known = self.offset()
-        except ClockError:
-            known = self.before
-        return Beginning(
-            began_ns=self.measured["began_unix_ns"],
-            lasted_ns=self.measured["measured_ns"],
-            offset=known,
-        )
-
-    def by_our_clock(self) -> Record:
-        """Its result as it would be if its clock were ours."""
-        step = {**self.measured, "began_unix_ns": self.beginning.ours_ns}
-        return {**self.result, "steps": [step]}
-
-
-def doubts(
-    parts: Sequence[Part], whole: Record, start_ns: int, limit_s: float, *, timed: bool
-) -> list[str]:
-    """What speaks against a step, besides what the merged result `whole` says itself."""
-    found = []
-    said = {doubt["name"] for doubt in whole["doubts"] if doubt["makes_invalid"]}
-    for part in parts:
-        try:
-            part.offset()
-        except ClockError as error:
-            found.append(f"{part.host.label}: {error}")
-    apart = skew([p.beginning for p in parts])
-    if apart.most_ns > limit_s * 1e9:
-        found.append(
-            f"the hosts may have begun {apart.most_ns / 1e6:.1f} ms apart; "
-            f"{limit_s * 1e3:g} ms may be"
-        )
-    late_ns = max(p.beginning.ours_ns for p in parts) - start_ns
-    if late_ns > limit_s * 1e9:
-        found.append(f"the common time had passed by {late_ns / 1e6:.1f} ms when the last began")
-    together = overlap([p.beginning for p in parts])
-    if timed and together < OVERLAP_LEAST:
-        found.append(f"all hosts were at it for {together:.0%} of the time only")
-    for part in parts:
-        found += [
-            f"{part.host.label}: {doubt['reason']}"
-            for doubt in part.measured["doubts"]
-            if doubt["makes_invalid"] and doubt["name"] not in said
-        ]
-    return found
-
-
-def of_host(part: Part, whole: Mapping[str, Any], start_ns: int) -> Record:
-    """A host's share of a step."""
-    step = part.measured
-    response = step["response"]
-    answers = max(1, whole["answers"])
-    return {
-        "host": part.host.label,
-        "hostname": part.host.facts["hostname"],
-        "address": part.host.place.address,
-        "command": list(part.command),
-        "users": step["users"],
-        "answers": step["answers"],
-        "failed": sum(step["errors"].values()) + step["answers"] - step["classes"]["2xx"],
-        "rate": step["answers_per_second"],
-        "share": step["answers"] / answers,
-        "mean_s": (step["response_mean_ns"] or 0) / 1e9,
-        "p50_s": (response["p50_ns"] or 0) / 1e9 or None,
-        "p99_s": (response["p99_ns"] or 0) / 1e9 or None,
-        "busiest_thread_share": step["generator"]["busiest_thread_share"],
-        "clock_s": part.beginning.offset.value_ns / 1e9,
-        "clock_error_s": part.beginning.offset.error_ns / 1e9,
-        "late_s": (part.beginning.ours_ns - start_ns) / 1e9,
-    }
-
-
-@dataclass(kw_only=True)
-class Command:
-    """What all steps have in common."""
-
-    question: Question
-    weir: Path  # here, to merge
-    folder: Path
-    fleet: Fleet
-    lead_s: float = LEAD_S
-
-    def step(self, level: str, repeat: int) -> Step:
-        """One level, held by all hosts together."""
-        asked = self.question
-        known_s = asked.warmup_s + (asked.duration_s or 5.0)
-        key = f"{level} {'per second' if asked.is_open else 'users'}/{repeat}"
-        return Step(
-            key=key,
-            seconds=LEAD_S + known_s + AROUND_S,
-            measure=lambda: self._measure(level, key),
-        )
-
-    def _measure(self, level: str, key: str) -> Record:
-        asked = self.question
-        hosts = self.fleet.hosts()
-        users = asked.users or len(hosts) if asked.is_open else int(level)
-        hosts = hosts[: min(len(hosts), users, asked.requests or users)]
-        before = self.fleet.offsets(hosts)
-        lead_s = self.lead_s + LEAD_HOST_S * len(hosts)
-        at_ns = time.time_ns() + round(lead_s * 1e9)
-        commands = {
-            host.label: asked.command(
-                level, shard, len(hosts), at_ns + before[host.label].at(at_ns).value_ns
-            )
-            for shard, host in enumerate(hosts)
-        }
-        limit_s = None
-        if asked.duration_s is not None:
-            limit_s = lead_s + asked.warmup_s + asked.duration_s + SLACK_S
-        told = self.fleet.generate(commands, hosts, limit_s, self._looks(at_ns))
-        if asked.server_pid and END not in told:
-            told[END] = self.fleet.used(asked.server_pid, 0)
-        after = self.fleet.offsets(hosts)
-        parts = [
-            Part(
-                host=host,
-                command=commands[host.label],
-                result=_read(host.label, told[host.label]),
-                before=before[host.label],
-                after=after[host.label],
-            )
-            for host in hosts
-        ]
-        start_ns = at_ns + round(asked.warmup_s * 1e9)
-        record = self._record(parts, self._merged(key, parts), told, start_ns)
-        if max(h["late_s"] for h in record["hosts"]) > LATE_S:
-            self.lead_s = min(LEAD_MOST_S, 2 * self.lead_s)
-        return record | {"level": float(level)}
-
-    def _looks(self, at_ns: int) -> dict[str, Callable[[], Any]]:
-        """What is read of the server meanwhile: where measuring begins, and where it ends."""
-        asked = self.question
-        if (pid := asked.server_pid) is None:
-            return {}
-        ahead_ns = self.fleet.offset(self.fleet.server).value_ns if self.fleet.server else 0
-        begin_ns = at_ns + round(asked.warmup_s * 1e9) + ahead_ns
-        looks = {BEGIN: lambda: self.fleet.used(pid, begin_ns)}
-        if (lasts_s := asked.duration_s) is not None:
-            end_ns = begin_ns + round(lasts_s * 1e9)
-            looks[END] = lambda: self.fleet.used(pid, end_ns)
-        return looks
-
-    def _merged(self, key: str, parts: Sequence[Part]) -> str:
-        """What `weir load merge` makes of them; the parts stay in the folder.
-
-        Raises:
-            LabError: it refuses them.
-        """
-        folder = self.folder / SHARDS / key.replace("/", "-").replace(" ", "-")
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("*.json"):
-            old.unlink()
-        paths = []
-        for number, part in enumerate(parts):
-            path = folder / f"{number}.json"
-            path.write_text(json.dumps(part.by_our_clock()) + "\n")
-            paths.append(str(path))
-        argv = [str(self.weir), "load", "merge", "--json"]
-        for slo in self.question.slos:
-            argv += ["--slo", slo]
-        done = subprocess.run([*argv, *paths], capture_output=True, text=True, check=False)
-        if done.returncode not in (0, MISSED, INVALID):
-            said = (done.stderr.strip() or "nothing").splitlines()[-1]
-            raise LabError(f"weir load merge said: {said}")
-        return done.stdout
-
-    def _record(
-        self,
-        parts: Sequence[Part],
-        merged: str,
-        told: Mapping[str, Any],
-        start_ns: int,
-    ) -> Record:
-        asked = self.question
-        result = _read("weir load merge", merged)
-        step, plan = result["steps"][0], result["plan"]
-        if step["answers"] == 0:
-            errors = ", ".join(f"{n} {kind}" for kind, n in step["errors"].items() if n)
-            raise LabError(f"not one request was answered ({errors or 'none was sent'})")
-        outcome = generators.parse_weir_load(merged, [str(self.weir), "load", "merge"], 0.0)
-        cpu_s = (told[END]["cpu_ns"] - told[BEGIN]["cpu_ns"]) / 1e9 if asked.server_pid else 0.0
-        limit_s = seconds("--skew-limit", asked.skew_limit)
-        more = doubts(parts, step, start_ns, limit_s, timed=asked.duration_s is not None)
-        outcome = replace(
-            outcome,
-            doubts=[*outcome.doubts, *more],
-            server_demand_s=cpu_s / step["answers"],
-        )
-        apart = skew([p.beginning for p in parts])
-        return {
-            "server": " ".join(f"{t['host']}{t['path']}" for t in plan["targets"]),
-            "began_unix_s": round(step["began_unix_ns"] / 1e9, 3),
-            "users": step["users"],
-            "loop": plan["loop"],
-            "keep_alive": bool(plan["keep_alive"]),
-            "think_s": (plan["think"]["low_ns"] + plan["think"]["high_ns"]) / 2e9,
-            "load": outcome.record(),
-            "server_cpu_s": cpu_s,
-            "server_cpus": told[END]["cpus"] if asked.server_pid else 0,
-            "memory_kib": told[END]["memory_kib"] if asked.server_pid else 0.0,
-            "counted": None,
-            "threads": plan["threads"],
-            "start": {
-                "skew_s": apart.likely_ns / 1e9,
-                "skew_most_s": apart.most_ns / 1e9,
-                "overlap": overlap([p.beginning for p in parts]),
-            },
-            "slos_met": result["slos_met"],
-            "hosts": [of_host(p, step, start_ns) for p in parts],
-            "result": result,
-        }
-
-
-def _read(who: str, text: str) -> Record:
-    """A result of weir load with one step.
-
-    Raises:
-        LabError: it is something else.
-    """
-    try:
-        found: Record = json.loads(text)
-        if found["interrupted"]:
-            raise LabError(f"{who}: somebody ended it")
-        found["steps"][0]["began_unix_ns"] + found["steps"][0]["measured_ns"]
-    except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
-        raise LabError(f"{who}: what weir load printed cannot be read: {error!r}") from error
-    return found
-
-
-# ---- all of them ----
-
-
 def _version(weir: Path) -> str:
     done = subprocess.run([weir, "--version"], capture_output=True, text=True, check=False)
     return (done.stdout.splitlines() or [""])[0]
@@ -475,8 +98,8 @@ def _check_slos(weir: Path, slos: Sequence[str]) -> None:
 
 def _cluster(question: Question) -> AbstractContextManager[Any]:
     if question.local:
-        return fleets.local(question.local)
-    return fleets.connected(question.scheduler, question.tls, question.wish.wait_s)
+        return cluster.local(question.local)
+    return cluster.connected(question.scheduler, question.tls, question.wish.wait_s)
 
 
 def run(options: Options, question: Question) -> tuple[Report, int]:

@@ -8,22 +8,17 @@ answer delays nobody.
 
 import asyncio
 import contextlib
-import importlib
 import itertools
-import logging
 import os
 import queue
 import re
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from bench import process
 from weir_lab.analysis.clocks import ClockError, Exchange, Offset, offset
 from weir_lab.rim import on_host
 from weir_lab.rim.errors import LabError
@@ -36,19 +31,12 @@ STOP_S = 5.0
 LOOK_S = 0.1
 
 Answer = TypeVar("Answer")
+Client = Any  # of Dask, which is typed in parts
+Told = Any  # what a function on a host returned
 
 
 class CannotGoOnError(Exception):
     """No further step can be measured, either; the message is for the user."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tls:
-    """Files in PEM, called as `dask worker` calls them."""
-
-    ca_file: str = ""
-    cert: str = ""
-    key: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +156,12 @@ def as_done(
     end = None if within_s is None else time.monotonic() + within_s
     left = len(tasks)
     while left > 0 and (end is None or time.monotonic() < end):
-        with contextlib.suppress(queue.Empty):  # never for long, so that Ctrl-C is heard
-            yield done.get(timeout=LOOK_S)
-            left -= 1
+        try:
+            answer = done.get(timeout=LOOK_S)  # never for long, so that Ctrl-C is heard
+        except queue.Empty:
+            continue
+        left -= 1
+        yield answer
 
 
 def at_once(tasks: Mapping[str, Callable[[], Answer]], within_s: float | None) -> dict[str, Answer]:
@@ -194,14 +185,14 @@ def at_once(tasks: Mapping[str, Callable[[], Answer]], within_s: float | None) -
 class Fleet:
     """The hosts of one scheduler."""
 
-    def __init__(self, client: Any, wish: Wish, version: str) -> None:  # noqa: ANN401
+    def __init__(self, client: Client, wish: Wish, version: str) -> None:
         """Borrows a connected Dask client; `version` is what weir has to say on all hosts."""
         self.notes: list[str] = []
         self.server: Host | None = None
         self._client = client
         self._wish = wish
         self._version = version
-        self._examined: dict[str, Host] = {}
+        self._known: dict[str, Host] = {}  # by address
         self._team: list[str] = []  # labels of those that began
         self._gone: set[str] = set()
         self._runs = itertools.count()
@@ -233,12 +224,15 @@ class Fleet:
             self._team = [p.label for p in there][: self._wish.hosts]
         team = [p for p in there if p.label in self._team]
         self._gone = set(self._team) - {p.label for p in team}
-        self.server = self._examine([chosen.server])[0] if chosen.server else None
-        return self._examine(team)
+        self.server = self._examined([chosen.server])[0] if chosen.server else None
+        hosts = self._examined(team)
+        for host in hosts:
+            self._check(host)
+        return hosts
 
     def _answering(self, places: Sequence[Place]) -> list[Place]:
         """Those of them that are not only on the scheduler's list."""
-        tasks = {p.label: partial(self._run, p, on_host.wall_ns) for p in places}
+        tasks = {p.label: partial(self._run, p, time.time_ns) for p in places}
         told = dict(as_done(tasks, ANSWER_S))
         return [p for p in places if isinstance(told.get(p.label), int)]
 
@@ -278,8 +272,8 @@ class Fleet:
         except Exception as error:  # whatever Dask makes of a connection that is gone
             raise CannotGoOnError("the scheduler is gone") from error
 
-    def _examine(self, places: Sequence[Place]) -> list[Host]:
-        new = [p for p in places if p.address not in self._examined]
+    def _examined(self, places: Sequence[Place]) -> list[Host]:
+        new = [p for p in places if p.address not in self._known]
         if new:
             self._check_packages(new)
 
@@ -289,12 +283,8 @@ class Fleet:
 
         tasks = {p.label: partial(look, p) for p in new}
         for host in at_once(tasks, ANSWER_S + on_host.EXAMINE_S).values():
-            self._examined[host.place.address] = host
-        hosts = [self._examined[p.address] for p in places]
-        for host in hosts:
-            if host.place != (self.server.place if self.server else None):
-                self._check(host)
-        return hosts
+            self._known[host.place.address] = host
+        return [self._known[p.address] for p in places]
 
     def _check(self, host: Host) -> None:
         if host.facts["why"]:
@@ -322,14 +312,14 @@ class Fleet:
 
     # ---- one of them ----
 
-    def _run(self, place: Place, function: Callable[..., Any], *args: object) -> Any:  # noqa: ANN401
+    def _run(self, place: Place, function: Callable[..., Any], *args: object) -> Told:
         try:
             found = self._client.run(function, *args, workers=[place.address], on_error="return")
             answer = found[place.address]
         except Exception as error:
-            raise LabError(f"{place.label} is lost: {_words(error)}") from error
+            raise LabError(f"{place.label} is lost: {words(error)}") from error
         if isinstance(answer, OSError):
-            raise LabError(f"{place.label} is lost: {_words(answer)}") from answer
+            raise LabError(f"{place.label} is lost: {words(answer)}") from answer
         if isinstance(answer, BaseException):
             raise LabError(f"{place.label}: {type(answer).__name__}: {answer}") from answer
         return answer
@@ -343,7 +333,7 @@ class Fleet:
         exchanges: list[Exchange] = []
         while True:
             asked_ns = time.time_ns()
-            there_ns = self._run(host.place, on_host.wall_ns)
+            there_ns = self._run(host.place, time.time_ns)
             exchanges.append(
                 Exchange(asked_ns=asked_ns, there_ns=there_ns, answered_ns=time.time_ns())
             )
@@ -440,91 +430,7 @@ class Fleet:
             self._run(host.place, on_host.stop, run)
 
 
-def _words(error: BaseException) -> str:
+def words(error: BaseException) -> str:
     """An exception of Dask's in one line."""
     text = re.sub(r"^in <.*?>: ", "", str(error).strip()).splitlines()
     return text[0] if text else type(error).__name__
-
-
-def _dask() -> Any:  # noqa: ANN401 - it is typed in parts
-    """Dask.distributed, which takes a while to load and which no other command needs."""
-    return importlib.import_module("distributed")
-
-
-def _quiet() -> None:
-    """What goes wrong is told once, by the lab."""
-    for name in list(logging.root.manager.loggerDict):
-        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    warnings.filterwarnings("ignore", module="distributed")
-
-
-def _ship() -> None:
-    """Lets what runs on hosts go there whole."""
-    cloudpickle: Any = importlib.import_module("cloudpickle")
-    for module in (on_host, process):
-        cloudpickle.register_pickle_by_value(module)
-
-
-@contextmanager
-def connected(address: str, tls: Tls, wait_s: float) -> Iterator[Any]:
-    """A client of a scheduler that runs somewhere.
-
-    Raises:
-        LabError: it cannot be reached.
-    """
-    distributed = _dask()
-    _quiet()
-    _ship()
-    security = None
-    if tls.ca_file or tls.cert or tls.key:
-        security = distributed.Security(
-            tls_ca_file=tls.ca_file or None,
-            tls_client_cert=tls.cert or None,
-            tls_client_key=tls.key or None,
-            require_encryption=True,
-        )
-    try:
-        client = distributed.Client(
-            address, timeout=wait_s, security=security, set_as_default=False
-        )
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise LabError(
-            f"there is no scheduler at {address}: {_words(error)}; `dask scheduler` starts one"
-        ) from error
-    try:
-        yield client
-    finally:
-        _close(client)
-
-
-@contextmanager
-def local(count: int) -> Iterator[Any]:
-    """A client of a cluster of so many worker processes on loopback."""
-    distributed = _dask()
-    _quiet()
-    _ship()
-    cluster = distributed.LocalCluster(
-        n_workers=count,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address=None,
-        silence_logs=logging.CRITICAL,
-    )
-    try:
-        client = distributed.Client(cluster, set_as_default=False)
-        try:
-            client.run(on_host.ignore_terminal)
-            yield client
-        finally:
-            _close(client)
-    finally:
-        with contextlib.suppress(Exception):
-            cluster.close(timeout=STOP_S)
-
-
-def _close(client: Any) -> None:  # noqa: ANN401
-    """Says goodbye, if anybody is there to hear it."""
-    with contextlib.suppress(Exception):
-        client.close(timeout=STOP_S)

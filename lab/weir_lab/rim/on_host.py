@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What runs on the host of a Dask worker: it finds weir, starts it, ends it, reads a clock and CPU.
+"""What runs on the host of a Dask worker: it finds weir, starts it, ends it, reads CPU.
 
 It is sent there as it is (fleet.py), so that a host needs Dask and weir, and nothing of the lab:
 it uses the standard library and bench/process.py, which goes along, and answers in plain types.
@@ -25,6 +25,8 @@ from bench import process
 PR_SET_PDEATHSIG = 1
 EXAMINE_S = 10.0
 GRACE_S = 2.0  # from asking a generator to end to ending it
+
+Worker = Any  # of Dask, which passes itself; what is to last from call to call is kept there
 
 
 def examine(weir: str) -> dict[str, Any]:
@@ -53,11 +55,6 @@ def examine(weir: str) -> dict[str, Any]:
     return facts | {"version": said[0]}
 
 
-def wall_ns() -> int:
-    """What this host's clock says."""
-    return time.time_ns()
-
-
 def ignore_terminal() -> None:
     """Ctrl-C at a terminal is for all processes there; the one that has started this ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -75,9 +72,10 @@ def _dies_with(parent: int) -> Callable[[], None]:
     return prepare
 
 
-def _runs(worker: Any) -> dict[str, Any]:  # noqa: ANN401 - a Dask worker: what is kept, is there
+def _runs(worker: Worker) -> dict[str, Any]:
     """Run -> its process; None: it has been stopped, perhaps before it began."""
-    found: dict[str, Any] = vars(worker).setdefault("weir_runs", {})
+    kept: dict[str, Any] = worker.__dict__
+    found: dict[str, Any] = kept.setdefault("weir_runs", {})
     return found
 
 
@@ -91,7 +89,7 @@ async def generate(
     run: str,
     argv: list[str],
     within_s: float | None,
-    dask_worker: Any = None,  # noqa: ANN401
+    dask_worker: Worker = None,
 ) -> dict[str, Any]:
     """Runs a generator to its end: its `status`, `out` and `err`; or why it was `refused`."""
     runs = _runs(dask_worker)
@@ -129,7 +127,7 @@ async def generate(
     }
 
 
-async def stop(run: str, dask_worker: Any = None) -> None:  # noqa: ANN401
+async def stop(run: str, dask_worker: Worker = None) -> None:
     """Ends the generator of a run, if there is one, and lets none begin for it later."""
     runs = _runs(dask_worker)
     started = runs.get(run)
