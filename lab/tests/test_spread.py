@@ -212,6 +212,9 @@ def test_what_hosts_counted_is_what_the_server_counted(lan: Lan, tmp_path: Path)
     page = (tmp_path / "report.html").read_text()
     assert all(name in page for name in NAMES)
     assert "began each step within" in page
+    again = subprocess.run([str(LAB), "report", str(tmp_path)], capture_output=True, check=False)
+    assert again.returncode == 0
+    assert "began each step within" in (tmp_path / "report.html").read_text()
 
 
 def check_that_parts_merge_again(folder: Path, record: Mapping[str, Any]) -> None:

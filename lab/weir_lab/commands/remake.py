@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weir_lab.commands import capacity, compare, reproduce, sync, tour
+from weir_lab.commands import capacity, compare, reproduce, spread, sync, tour
 from weir_lab.commands.experiment import Options, environment, failures
 from weir_lab.report.page import Report
 from weir_lab.rim import store as stored
@@ -82,6 +82,17 @@ def of_sync(store: Store, options: Options) -> Report:
         raise LabError(f"the results are of another version of weir-lab: {error}") from error
 
 
+def of_spread(store: Store, options: Options) -> Report:
+    """As spread makes it, with what was asked of the models then."""
+    train_to = option(store, "--train-to", "")
+    return spread.report(
+        store,
+        is_open=store.head["plan"]["open"],
+        train_to=int(train_to) if train_to else None,
+        seed=options.seed,
+    )[0]
+
+
 def whole(store: Store, title: str, sections: list[Any]) -> Report:
     """What reports have in common."""
     return Report(
@@ -97,6 +108,7 @@ REMAKE: dict[str, Remake] = {
     "compare": of_compare,
     "capacity": of_capacity,
     "reproduce": of_reproduce,
+    "spread": of_spread,
     "sync": of_sync,
 }
 

@@ -215,6 +215,9 @@ def of_host(part: Part, whole: Mapping[str, Any], start_ns: int) -> Record:
     return {
         "host": part.host.label,
         "hostname": part.host.facts["hostname"],
+        "cpus": part.host.facts["cpus"],
+        "kernel": part.host.facts["kernel"],
+        "weir": f"{part.host.facts['version']} at {part.host.facts['weir']}",
         "address": part.host.place.address,
         "command": list(part.command),
         "users": step["users"],

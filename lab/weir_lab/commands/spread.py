@@ -135,7 +135,13 @@ def run(options: Options, question: Question) -> tuple[Report, int]:
         command = Command(question=question, weir=weir, folder=options.out, fleet=fleet)
         perform(store, list(_steps(command, options.seed)), f"load from {len(hosts)} hosts")
         notes = [*fleet.notes, *_shared(hosts)]
-    return report(store, options, question, notes, hosts)
+    return report(
+        store,
+        is_open=question.is_open,
+        train_to=question.train_to,
+        seed=options.seed,
+        notes=notes,
+    )
 
 
 @contextlib.contextmanager
@@ -175,24 +181,18 @@ def _shared(hosts: Sequence[Host]) -> list[str]:
 
 
 def report(
-    store: Store,
-    options: Options,
-    question: Question,
-    notes: Sequence[str],
-    hosts: Sequence[Host],
+    store: Store, *, is_open: bool, train_to: int | None, seed: int, notes: Sequence[str] = ()
 ) -> tuple[Report, int]:
     """What came out, and how `weir load` would have ended."""
     found = [r for r in store.records.values() if "error" not in r]
-    sections = [spreads.section(found, "requests/s asked" if question.is_open else "users")]
+    sections = [spreads.section(found, "requests/s asked" if is_open else "users")]
     closed = [r for r in found if r["loop"] == "closed"]
-    if question.train_to is not None and closed:
-        sections.append(_study(closed, question.train_to, options.seed))
+    if train_to is not None and closed:
+        sections.append(_study(closed, train_to, seed))
     told = environment(store)
-    for host in hosts:
-        facts = host.facts
-        told[f"host {host.label}"] = (
-            f"{facts['hostname']}, {facts['cpus']} CPUs, {facts['kernel']}, "
-            f"{facts['version']} at {facts['weir']}"
+    for host in (h for r in found for h in r["hosts"]):
+        told[f"host {host['host']}"] = (
+            f"{host['hostname']}, {host['cpus']} CPUs, Linux {host['kernel']}, {host['weir']}"
         )
     status = 0
     if any(r["slos_met"] is False for r in found):

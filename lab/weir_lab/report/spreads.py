@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from weir_lab.report import distribution
 from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Section, Table
 
 PERCENTILES = ("p50_ns", "p90_ns", "p99_ns", "p99_9_ns")
+SPECTRA_MOST = 5
 
 Record = Mapping[str, Any]
 
@@ -80,6 +82,20 @@ def response(records: Sequence[Record], x: str) -> Picture:
     if all(why_void(r) for r in records):
         caption += " All of these steps are void."
     return chart.finish(caption)
+
+
+def spectra(records: Sequence[Record], x: str) -> list[Picture]:
+    """Every percentile, of some of the levels from the lowest to the highest."""
+    levels = sorted({r["level"] for r in records})
+    last = len(levels) - 1
+    some = [levels[round(n * last / (SPECTRA_MOST - 1))] for n in range(SPECTRA_MOST)]
+    blobs = {
+        f"{level:g} {x}": [durations(r)["hdr_v2_ns"] for r in records if r["level"] == level]
+        for level in dict.fromkeys(some)
+    }
+    title = "Response time, all hosts, every percentile"
+    picture = distribution.percentiles("spread-percentiles", title, blobs)
+    return [picture] if picture else []
 
 
 def hosts(records: Sequence[Record]) -> list[str]:
@@ -215,6 +231,6 @@ def section(found: Sequence[Record], x: str) -> Section:
             f"Each host ran its part of the same load ({loop} loop), from a common time on. "
             "Counts and histograms add, so that the result is that of one generator."
         ],
-        pictures=[throughput(records, x), response(records, x)],
+        pictures=[throughput(records, x), response(records, x), *spectra(records, x)],
         tables=[steps_table(records, x), shares_table(records, x), clocks_table(records, x)],
     )
