@@ -116,16 +116,6 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
     assert "The bottleneck is the" in text
 
 
-def test_sync_counts_and_only_careless_ways_lose(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    done = lab(*"sync --workers 1,4 --repeats 1 --additions 100000".split(), folder=folder)
-    check_whole(done, folder)
-    points = records(folder)[1:]
-    assert len(points) == 5 * 2 * 2
-    assert all(p["counted"] == p["expected"] for p in points if p["way"] != "none")
-    assert all(p["counted"] == p["expected"] for p in points if p["workers"] == 1)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

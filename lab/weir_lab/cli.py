@@ -325,6 +325,9 @@ def sync(
     fresh: Fresh = False,
     seed: Seed = 1,
     quick: Quick = False,
+    record: Annotated[
+        Path | None, typer.Option(help="A page with marks to put findings and tables into.")
+    ] = None,
 ) -> None:
     """Share counters and caches: updates lost, hits, and what care costs."""
     options = _options("sync", build, folder, fresh=fresh, seed=seed, shared=True)
@@ -340,7 +343,10 @@ def sync(
         sizes=sharing.numbers(sizes),
         seed=seed,
     )
-    _finish(sharing.run(options, question), options.out)
+    report = sharing.run(options, question)
+    _finish(report, options.out)
+    if record:
+        sharing.record(report, record)
 
 
 @app.command("report")

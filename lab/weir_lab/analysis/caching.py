@@ -260,6 +260,20 @@ def cell(records: Records, plan: Plan, name: str, percent: float, workers: int) 
     return Cell(name=name, percent=percent, workers=workers, runs=runs)
 
 
+def on_the_whole(
+    cells: Sequence[Cell], contestant: str, than: str, figure: Figure, confidence: float
+) -> Ratio | None:
+    """How many times the other's figure a contestant has, all cells alike (geometric mean)."""
+    rounds: tuple[dict[int, list[float]], dict[int, list[float]]] = ({}, {})
+    for each in cells:
+        ours, theirs = each.runs.get(contestant, {}), each.runs.get(than, {})
+        for number in ours.keys() & theirs.keys():
+            for found, runs in zip(rounds, (ours, theirs), strict=True):
+                found.setdefault(number, []).append(figure.of(runs[number]))
+    means = [{n: float(stats.gmean(values)) for n, values in found.items()} for found in rounds]
+    return ratio(*means, confidence=confidence)
+
+
 def alone(records: Records, plan: Plan) -> list[Record]:
     """The runs with a single thread."""
     cells = [cell(records, plan, n, p, 1) for n in plan.names for p in plan.timed_sizes]

@@ -25,7 +25,7 @@ from weir_lab.commands.experiment import (
     perform,
     store_for,
 )
-from weir_lab.report import caches, counters
+from weir_lab.report import caches, counters, recorded
 from weir_lab.report.page import Report, Section
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.programs import answer, built
@@ -33,9 +33,16 @@ from weir_lab.rim.store import Record, Store
 
 PARTS = ("counters", "caches")
 WORKERS_MAX = 64  # of both programs
+RECORDED = ("sync", "sync-hits", "sync-threads")  # tables that are not too long for a page
 
 # way -> about how long one addition takes, to say how long a run will
-ADDITION_S = {"none": 1.5e-9, "semaphore": 400e-9, "mutex": 150e-9, "atomic": 20e-9, "block": 2e-9}
+ADDITION_S = {
+    "none": 0.7e-9,
+    "semaphore": 400e-9,
+    "mutex": 150e-9,
+    "atomic": 20e-9,
+    "block": 0.7e-9,
+}
 SIMULATION_S = 1.5e-6  # for each request, all policies together
 
 
@@ -94,8 +101,8 @@ def question(
     counted = Counters(
         workers=workers,
         additions=additions,
-        repeats=3 if quick else 5,
-        run_s=0.01 if quick else 0.2,
+        repeats=3 if quick else 6,
+        run_s=0.02 if quick else 0.2,
     )
     plan = Plan(workers=workers, cores=len(os.sched_getaffinity(0)), seed=seed)
     if quick:
@@ -296,3 +303,19 @@ def report(store: Store, question: Question, seed: int) -> Report:
         data=store.everything(),
         notes=failures(store),
     )
+
+
+def record(report: Report, page: Path) -> None:
+    """Puts findings and tables into a page of docs/.
+
+    Raises:
+        LabError: it is not there, or has lost its marks.
+    """
+    try:
+        before = page.read_text()
+    except OSError as error:
+        raise LabError(f"{page}: {error.strerror}") from error
+    after = recorded.put(before, "sync", recorded.as_part(report, RECORDED))
+    if after is None:
+        raise LabError(f"{page} has lost its marks: {recorded.BEGIN.format(command='sync')}")
+    page.write_text(after)

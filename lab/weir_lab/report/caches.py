@@ -214,42 +214,44 @@ def _compared(cells: Sequence[Cell], rival: str, figure: Figure) -> list[tuple[C
     return [(cell, ratio) for cell, ratio in found if ratio]
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = f"{min(values):.1f}", f"{max(values):.1f}"
-    return f"{low} times" if low == high else f"{low} to {high} times"
-
-
-def _against_sieve(cells: Sequence[Cell], rival: str, figure: Figure) -> str | None:
-    """How a rival compares, in how many of the cells."""
-    found = _compared(cells, rival, figure)
+def _on_the_whole(cells: Sequence[Cell], rival: str, figure: Figure) -> str | None:
+    confidence = confidence_for(len(RIVALS))
+    found = caching.on_the_whole(cells, rival, "sieve", figure, confidence)
     if not found:
         return None
-    more = [r.value for _, r in found if r.low > 1]
-    less = [1 / r.value for _, r in found if r.high < 1]
+    if math.isinf(found.high):
+        return "too few rounds to tell it from sieve"
+    size = f"{found.value:.2f} times that of sieve ({found.low:.2f} to {found.high:.2f})"
+    return size if found.is_shown else f"no difference from sieve shown, {size}"
+
+
+def _one_by_one(cells: Sequence[Cell], rival: str, figure: Figure) -> str:
+    """In how many of the cells a difference is shown."""
+    found = _compared(cells, rival, figure)
     parts = []
-    if more:
-        parts.append(f"more than sieve in {len(more)} of {len(found)} ({_range(more)})")
-    if less:
-        parts.append(f"less in {len(less)} of {len(found)} (sieve {_range(less)})")
-    if same := len(found) - len(more) - len(less):
-        parts.append(f"no difference shown in {same} of {len(found)}")
-    return ", ".join(parts)
+    if more := sum(r.low > 1 for _, r in found):
+        parts.append(f"more in {more}")
+    if less := sum(r.high < 1 for _, r in found):
+        parts.append(f"less in {less}")
+    if same := len(found) - more - less:
+        parts.append(f"no difference shown in {same}")
+    return f"one by one, of {len(found)}: {', '.join(parts)}"
 
 
 def _rival_findings(cells: Sequence[Cell], figure: Figure, together: str) -> list[str]:
-    found = [(rival, _against_sieve(cells, rival, figure)) for rival in RIVALS]
+    found = [(rival, _on_the_whole(cells, rival, figure)) for rival in RIVALS]
     return [
-        f"{together}, {figure.name} of an operation, {CONTESTANTS[rival][0]}: {finding}."
-        for rival, finding in found
-        if finding
+        f"{together}, {figure.name} of an operation, {CONTESTANTS[rival][0]}: {whole} "
+        f"({_one_by_one(cells, rival, figure)})."
+        for rival, whole in found
+        if whole
     ]
 
 
 def _file_finding(cells: Sequence[Cell]) -> str | None:
     """What remains of it where a miss costs what it costs in a server."""
-    figure = caching.WITH_FILE
-    parts = [(rival, _against_sieve(cells, rival, figure)) for rival in RIVALS]
-    said = [f"{rival} {part}" for rival, part in parts if part]
+    found = [(rival, _on_the_whole(cells, rival, caching.WITH_FILE)) for rival in RIVALS]
+    said = [f"{rival} {whole}" for rival, whole in found if whole]
     if not said:
         return None
     return (
@@ -320,8 +322,11 @@ def _line(chart: Chart, title: str, found: Sequence[tuple[int, Middle]]) -> None
         chart.line(title, xs, [t.value for _, t in found], style, marked=True)
 
 
-def _time_picture(records: Records, plan: Plan, *, name: str, cpu: bool) -> Picture:
+def _time_picture(records: Records, plan: Plan, *, name: str, cpu: bool) -> Picture | None:
     percent = plan.example[1]
+    cells = [caching.cell(records, plan, name, percent, workers) for workers in plan.workers]
+    if not any(cell.runs for cell in cells):
+        return None
     what = "CPU" if cpu else "Time"
     chart = Chart(
         name=f"sync-{what.lower()}-{name}",
@@ -332,10 +337,9 @@ def _time_picture(records: Records, plan: Plan, *, name: str, cpu: bool) -> Pict
     )
     for contestant, (title, _) in CONTESTANTS.items():
         found = []
-        for workers in plan.workers:
-            cell = caching.cell(records, plan, name, percent, workers)
+        for cell in cells:
             if time := cell.cpu(contestant) if cpu else cell.wall(contestant):
-                found.append((workers, time))
+                found.append((cell.workers, time))
         _line(chart, title, found)
     chart.axes.set_xticks(list(plan.workers))
     if plan.side_by_side < plan.workers[-1]:
@@ -411,9 +415,9 @@ def _example_table(records: Records, plan: Plan) -> Table:
         title=f"Time of an operation, {_place(*plan.example)}",
         head=["threads", "cache", *HEAD],
         rows=[[str(cell.workers), *_row(cell, c)] for cell in cells for c in cell.runs],
-        note="ns: of all threads together. Percentiles are those of single operations, of which one "
-        "in 31 was timed; the clock's own cost is taken off. Refused: of what was missed. All are "
-        "medians of the runs.",
+        note="ns: of all threads together. Percentiles are those of single operations, of which "
+        "one in 31 was timed; the clock's own cost is taken off. Refused: of what was missed. All "
+        "are medians of the runs.",
     )
 
 
@@ -430,7 +434,7 @@ def _time_table(records: Records, plan: Plan) -> Table:
 
 def time_section(records: Records, plan: Plan) -> Section:
     """What an operation costs that several threads do at once."""
-    pictures: list[Picture | None] = [
+    pictures = [
         _time_picture(records, plan, name=plan.example[0], cpu=False),
         _time_picture(records, plan, name=plan.example[0], cpu=True),
         _time_picture(records, plan, name=SCAN, cpu=False),
@@ -445,7 +449,7 @@ def time_section(records: Records, plan: Plan) -> Section:
             "times are to be read together with hit ratios. At 100 % everything fits, and nearly "
             "all operations are hits.",
             "sieve and lru are weir's own, as a server uses them, with the estimates for other "
-            "cache sizes that weir keeps. A hit of sieve takes no lock and writes one mark at most. "
+            "cache sizes that weir keeps. A hit of sieve takes no lock and writes a mark at most. "
             "A hit of lru finds its object under the reader-writer lock for reading and takes it "
             "again for writing to move it, so that threads that only read still wait for each "
             "other. The other three are the source documents' designs, built for this comparison "

@@ -241,6 +241,8 @@ def section(records: Records, workers: Sequence[int], seed: int) -> Section:
         pictures=[
             loss_picture(records, workers),
             *(cost_picture(records, workers, kind) for kind in KINDS),
-        ],
+        ]
+        if records
+        else [],
         tables=[_how(), _table(records, workers)],
     )
