@@ -305,13 +305,14 @@ static int usage(void)
     return 2;
 }
 
-static void prepare(struct worker *workers, unsigned count, struct worker all)
+static void prepare(struct worker *workers, unsigned count, const struct worker *first)
 {
-    all.workers = count;
-    all.clock_ns = cost_of_clock();
+    const uint64_t clock_ns = cost_of_clock();
     for (unsigned i = 0; i < count; i++) {
-        workers[i] = all;
+        workers[i] = *first;
         workers[i].number = i;
+        workers[i].workers = count;
+        workers[i].clock_ns = clock_ns;
         for (unsigned kind = 0; kind < KINDS; kind++)
             workers[i].times[kind] = new_histogram();
     }
@@ -336,7 +337,7 @@ int main(int argc, char **argv)
     void *cache = contestant->make(capacity, count);
     static struct worker workers[WORKERS_MAX];
     prepare(workers, count,
-            (struct worker){
+            &(struct worker){
                 .trace = &trace, .contestant = contestant, .cache = cache, .passes = passes });
     const uint64_t warm_hits = warm_up(&workers[0]);
     run(workers, count);

@@ -17,7 +17,7 @@ POLICIES = {
     "belady": "Belady's optimum",
     "sieve": "sieve",
     "lru": "lru",
-    "fifo": "first in, first out",
+    "fifo": "fifo",
 }
 RIVALS = [c for c in CONTESTANTS if c != "sieve"]
 TALL = (7.2, 5.6)
@@ -241,8 +241,8 @@ def _one_by_one(cells: Sequence[Cell], rival: str, figure: Figure) -> str:
 def _rival_findings(cells: Sequence[Cell], figure: Figure, together: str) -> list[str]:
     found = [(rival, _on_the_whole(cells, rival, figure)) for rival in RIVALS]
     return [
-        f"{together}, {figure.name} of an operation, {CONTESTANTS[rival][0]}: {whole} "
-        f"({_one_by_one(cells, rival, figure)})."
+        f"{together}, {figure.name} of an operation, {CONTESTANTS[rival][0]}: {whole}; "
+        f"{_one_by_one(cells, rival, figure)}."
         for rival, whole in found
         if whole
     ]
@@ -391,7 +391,7 @@ def _row(cell: Cell, contestant: str) -> list[str]:
     assert wall is not None  # it ran
     assert cpu is not None
     return [
-        CONTESTANTS[contestant][0],
+        contestant,
         f"{wall.value:,.0f}",
         f"{wall.low:,.0f} to {wall.high:,.0f}" if wall.count > 1 else "",
         f"{cpu.value:,.0f}",
@@ -453,9 +453,10 @@ def time_section(records: Records, plan: Plan) -> Section:
             "A hit of lru finds its object under the reader-writer lock for reading and takes it "
             "again for writing to move it, so that threads that only read still wait for each "
             "other. The other three are the source documents' designs, built for this comparison "
-            "alone: a list below a reader-writer lock; time stamps below such a lock, where a "
-            "hit only reads, and whoever makes room looks through all of the cache and "
-            "reads the file while everybody waits; a list below one semaphore.",
+            "alone. rwlock: a list below a reader-writer lock. stamps: a hit writes the time, and "
+            "needs the reader-writer lock for reading only; whoever makes room looks through all "
+            "of the cache, and reads the file, while everybody waits. semaphore: a list below one "
+            "semaphore.",
         ],
         pictures=[picture for picture in pictures if picture],
         tables=[_example_table(records, plan), _time_table(records, plan)],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Counting together: how many updates are lost without care, and what care costs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -99,6 +100,32 @@ def _care_finding(records: Records) -> str | None:
     return f"With care none is lost in {len(careful)} runs."
 
 
+def _cost_finding(
+    records: Records, kind: str, workers: int, figure: Figure, seed: int
+) -> str | None:
+    """What care costs, beside a block for each worker."""
+    confidence = confidence_for(len(KINDS) * len(CAREFUL))
+    block = {n: figure.of(r) for n, r in runs(records, "block", kind, workers).items()}
+    parts = []
+    for way in CAREFUL:
+        ours = {n: figure.of(r) for n, r in runs(records, way, kind, workers).items()}
+        times = ratio(ours, block, confidence=confidence, seed=seed)
+        if times is None:
+            continue
+        size = f"{times.value:,.1f} ({times.low:,.1f} to {times.high:,.1f})"
+        if math.isinf(times.high):
+            size = f"{times.value:,.1f}, from too few runs to say more"
+        elif not times.is_shown:
+            size = f"no difference shown, {size}"
+        parts.append(f"{WAYS[way]} {size}")
+    if not parts:
+        return None
+    return (
+        f"{figure.name} of an update, {workers} {kind}, as a multiple of a block for each worker: "
+        f"{'; '.join(parts)}."
+    )
+
+
 def findings(records: Records, workers: Sequence[int], seed: int) -> list[str]:
     """What it shows."""
     most = workers[-1]
@@ -106,20 +133,7 @@ def findings(records: Records, workers: Sequence[int], seed: int) -> list[str]:
     found.append(_care_finding(records))
     found.append(crowd.warning(_alone(records)))
     figure = crowd.believable(_alone(records), WALL, CPU)
-    looks = len(KINDS) * len(CAREFUL)
-    for kind in KINDS:
-        block = {n: figure.of(r) for n, r in runs(records, "block", kind, most).items()}
-        for way in CAREFUL:
-            ours = {n: figure.of(r) for n, r in runs(records, way, kind, most).items()}
-            times = ratio(ours, block, confidence=confidence_for(looks), seed=seed)
-            if times:
-                found.append(
-                    times.sentence(
-                        WAYS[way],
-                        "a block for each worker",
-                        f"{figure.name} of an update, {most} {kind}",
-                    )
-                )
+    found += [_cost_finding(records, kind, most, figure, seed) for kind in KINDS]
     return [finding for finding in found if finding]
 
 
