@@ -78,6 +78,11 @@ def _loss_finding(records: Records, kind: str, most: int) -> str | None:
         return f"One of the {kind} alone loses nothing, even without care."
     if max(found) == 0:
         return f"Without care {most} {kind} lost no update this time, by luck."
+    if (hit := sum(part > 0 for part in found)) < len(found):
+        return (
+            f"Without care {most} {kind} lose up to {max(found):.0%} of the updates of a shared "
+            f"counter; in {len(found) - hit} of {len(found)} runs none, by luck."
+        )
     if len(found) == 1:
         return f"Without care {most} {kind} lose {found[0]:.0%} of the updates of a shared counter."
     return (

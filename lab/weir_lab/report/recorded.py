@@ -15,9 +15,13 @@ def _rows(table: Table) -> list[str]:
     return lines + ["| " + " | ".join(row) + " |" for row in table.rows]
 
 
+def _short(fact: object) -> str:
+    return f"{fact:.2f}" if isinstance(fact, float) else str(fact)
+
+
 def as_part(report: Report, tables: Collection[str]) -> str:
     """The machine, the findings, and the tables of these names."""
-    facts = [f"{name}: {report.environment[name]}" for name in FACTS if name in report.environment]
+    facts = [f"{n}: {_short(report.environment[n])}" for n in FACTS if n in report.environment]
     parts = ["\n".join(f"- {fact}" for fact in facts)] if facts else []
     for section in report.sections:
         parts.append(f"### {section.title}")
