@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Each command from outside: a tiny run, and what it says when something is missing."""
 
+import csv
 import json
 import os
 import re
@@ -17,6 +18,8 @@ from pathlib import Path
 import pytest
 
 from weir_lab import cli
+from weir_lab.commands import remake
+from weir_lab.report.page import prose
 
 TOP = Path(__file__).resolve().parent.parent.parent
 WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
@@ -73,7 +76,10 @@ def check_whole(done: subprocess.CompletedProcess[str], folder: Path) -> str:
     head = records(folder)[0]
     assert isinstance(head["machine"], dict)
     assert {"kernel", "processor", "commit", "descriptors", "command"} <= head["machine"].keys()
-    return page.read_text()
+    text = page.read_text()
+    for section in remake.run(folder).sections:  # the results alone say the same
+        assert all(prose(finding) in text for finding in section.verdict)
+    return text
 
 
 @needs_ab
@@ -93,14 +99,39 @@ def test_reproduce_prints_both_tables_and_counts_agree(tmp_path: Path) -> None:
     assert records(folder)[1:] == points
 
 
-@needs_ab
-def test_compare_gives_ratios_with_intervals(tmp_path: Path) -> None:
+def test_compare_gives_ratios_and_the_report_can_be_made_again(
+    lab_here: LabHere, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
-    done = lab("compare", "epoll", "epoll#2", "--rounds", "3", "--close", folder=folder)
-    text = check_whole(done, folder)
-    assert "epoll#2" in text
-    assert re.search(r"CPU per request: (no difference shown|epoll#2 has).*\d\.\d\d", text)
-    assert len(records(folder)) == 1 + 6
+    words = "compare epoll epoll percore --rounds 3 --seconds 0.3 --keep-alive --users 4"
+    text = check_whole(lab(*words.split(), folder=folder), folder)
+    with (folder / "ratios.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [r["server"] for r in rows if r["figure"] == "CPU per request"] == ["epoll#2", "percore"]
+    assert all(float(r["times epoll"]) > 0 for r in rows if "1000" not in r["times epoll"])
+    assert {r["difference"].partition("shown")[0] for r in rows} <= {"", "not "}
+    assert "suits this machine best" in text
+    points = records(folder)[1:]
+    assert len(points) == 9
+    for point in points:
+        assert isinstance(point["memory_idle_kib"], float)
+        assert isinstance(point["memory_load_kib"], float)
+        load = point["load"]
+        assert isinstance(load, dict)
+        assert load["histogram"]
+        assert load["series"]
+    for name in ("ratios.csv", "compare.csv", "percentiles-1.csv", "figure-cpu.svg", "session.png"):
+        assert (folder / name).stat().st_size > 100
+    assert lab_here("report", str(folder), "--out", str(tmp_path / "again"))[0] == 0
+    assert (tmp_path / "again" / "report.html").read_text() == text
+
+
+def test_a_comparison_repeated_counts_the_differences_it_found(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    words = "compare epoll epoll --rounds 3 --seconds 0.3 --keep-alive --users 4 --repeat 2"
+    text = check_whole(lab(*words.split(), folder=folder), folder)
+    assert re.search(r"[012] of 2 comparisons show no difference between epoll and itself", text)
+    assert len(records(folder)) == 1 + 2 * 3 * 2
 
 
 @needs_ab
@@ -121,8 +152,9 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
     [
         ("reproduce z", "no document z"),
         ("compare epoll", "two servers are the least"),
-        ("compare epoll epoll", "name it again as epoll#2"),
         ("compare epoll nosuch", "weir has no model nosuch"),
+        ("compare epoll pool --users 0", "--users is 1 or more"),
+        ("compare epoll pool --generator ab --seconds 0.5", "ab measures whole seconds"),
         ("capacity --users 5,x", "is no number of users"),
         ("capacity --generator wrk", "no generator called wrk"),
         ("capacity --server-core 999", "core 999 is not among"),
@@ -138,6 +170,17 @@ def test_what_is_wrong_is_said_in_one_line(
     status, text = lab_here(*words.split(), "--out", str(tmp_path / "out"), *BUILD)
     assert status == 1
     assert said in text
+
+
+def test_a_report_of_nothing_is_none(lab_here: LabHere, tmp_path: Path) -> None:
+    assert "has no results.jsonl" in lab_here("report", str(tmp_path))[1]
+    (tmp_path / "results.jsonl").write_text('{"kind": "point"}\n')
+    assert "does not begin with what was measured" in lab_here("report", str(tmp_path))[1]
+    head = {"schema": 1, "plan": {"command": "other"}, "machine": {}}
+    (tmp_path / "results.jsonl").write_text(json.dumps(head) + "\n")
+    status, said = lab_here("report", str(tmp_path))
+    assert status == 1
+    assert "there is no report of 'other' results" in said
 
 
 def test_a_build_that_is_not_there_is_named(lab_here: LabHere, tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def compare(
         bool | None, typer.Option("--keep-alive/--close", help="One of them. Default: both.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Fresh starts of each server.")] = 6,
-    seconds: Annotated[float, typer.Option(min=1, help="Of each round.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.2, help="Of each round.")] = 1,
     repeat: Annotated[
         int, typer.Option(min=1, help="The whole comparison so often: how often does it differ?")
     ] = 1,

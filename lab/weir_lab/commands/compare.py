@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Servers side by side on the same work: interleaved rounds, fresh starts, ratios."""
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from scipy import stats
 
 from bench import apache, servers
 from weir_lab.analysis import interleave
-from weir_lab.analysis.ratio import Ratio
+from weir_lab.analysis.ratio import Ratio, confidence_for
 from weir_lab.commands.experiment import (
     Options,
     Step,
@@ -18,9 +19,9 @@ from weir_lab.commands.experiment import (
     store_for,
     world,
 )
+from weir_lab.report import beside, suitability
 from weir_lab.report import comparison as compared
-from weir_lab.report import suitability
-from weir_lab.report.chart import Chart, Picture
+from weir_lab.report.chart import RATIO_FAR, Chart, Picture
 from weir_lab.report.comparison import COMPARED, FIGURES, Comparison, Run
 from weir_lab.report.page import Report, Section, Table
 from weir_lab.rim import machine, runs, wording
@@ -31,6 +32,7 @@ from weir_lab.rim.store import Record, Store
 START_S = 0.8
 WARMUP_S = 0.3
 AGAIN = "#"  # `epoll#2` is epoll a second time: a server beside itself
+REACH_MAX = 2.5  # standard deviations; with more, only what is plain to see is shown
 CHANCE = 0.05  # that a comparison of equals shows a difference
 
 
@@ -159,13 +161,13 @@ def section(store: Store, question: Question, seed: int) -> Section:
     for name in COMPARED:
         verdict += compared.findings(found, name)
     pictures = [
-        *(compared.figure_picture(found, name) for name in ("cpu", "rate")),
-        *(compared.ratio_picture(found, name) for name in COMPARED),
-        *compared.percentile_pictures(found),
-        *compared.load_pictures(found),
-        *(compared.figure_picture(found, name) for name in ("memory",)),
-        compared.busy_picture(found),
-        compared.session_picture(found),
+        *(beside.figure_picture(found, name) for name in ("cpu", "rate")),
+        *(beside.ratio_picture(found, name) for name in COMPARED),
+        *beside.percentile_pictures(found),
+        *beside.load_pictures(found),
+        *(beside.figure_picture(found, name) for name in ("memory",)),
+        beside.busy_picture(found),
+        beside.session_picture(found),
     ]
     with_load = "weir load" if question.generator == "load" else "ab"
     return Section(
@@ -241,8 +243,10 @@ def repeated_section(store: Store, question: Question, seed: int) -> Section:
 
 
 def _repeated_verdict(question: Question, done: int, shown_in: int) -> str:
+    if not done:
+        return "No comparison has rounds enough to be judged."
     text = f"{done - shown_in} of {done} comparisons show no difference"
-    if len(question.kinds) > 1 or not done:
+    if len(question.kinds) > 1:
         return f"{text}."
     chance = float(stats.binom.sf(shown_in - 1, done, CHANCE)) if shown_in else 1.0
     if chance < CHANCE:
@@ -279,8 +283,14 @@ def _repeated_picture(
             label = f"{key[1]}, {key[0]}"
             chart.whiskers(label, places, values, lows, highs, style, names)
     chart.rows_named([name for name, _ in found])
-    chart.mark("equal", 1.0)
-    ends = [end for _, each in found for r in each.values() for end in (r.low, r.high)]
+    chart.at(1.0)
+    far = RATIO_FAR
+    ends = [
+        min(max(end, 1 / far), far)
+        for _, each in found
+        for r in each.values()
+        for end in (r.low, r.high)
+    ]
     chart.around(1.0, min(ends), max(ends))
     return chart.finish("An interval that leaves out 1 is a difference shown.", from_zero=False)
 
@@ -301,6 +311,8 @@ def _check(question: Question) -> None:
         raise LabError(f"{crowd[0]} is set up for {apache.CONNECTIONS_MAX} connections at most")
     if question.generator == "ab":
         machine.need("ab")
+        if question.seconds != int(question.seconds):
+            raise LabError("ab measures whole seconds; weir load measures any")
 
 
 def _try_all(here: World, question: Question) -> None:
@@ -340,7 +352,11 @@ def report(store: Store, question: Question) -> Report:
         sections=[parts(store, question, seed)],
         environment={**environment(store), **versions(store)},
         data=store.everything(),
-        notes=[*busy_machine(store), *lost_runs(store)],
+        notes=[
+            *(few_rounds(question) if question.repeats == 1 else []),
+            *busy_machine(store),
+            *lost_runs(store),
+        ],
     )
 
 
@@ -348,6 +364,24 @@ def versions(store: Store) -> dict[str, object]:
     """Of every server that ran."""
     found = {r["server"]: r["version"] for r in store.records.values() if "version" in r}
     return {"servers": ", ".join(f"{name} {number}" for name, number in found.items())}
+
+
+def reach(rounds: int, looks: int) -> float:
+    """How far an interval reaches to each side, in standard deviations between rounds."""
+    return float(stats.t.ppf((1 + confidence_for(looks)) / 2, rounds - 1)) / math.sqrt(rounds)
+
+
+def few_rounds(question: Question) -> list[str]:
+    """A warning where only huge differences could be shown."""
+    looks = len(question.works()) * (len(question.servers) - 1) * len(COMPARED)
+    here = reach(question.rounds, looks)
+    if here <= REACH_MAX:
+        return []
+    enough = next(n for n in range(question.rounds, 1000) if reach(n, looks) <= REACH_MAX)
+    return [
+        f"Few rounds for {looks} ratios: each interval reaches {here:.1f} times as far as rounds "
+        f"differ (standard deviation). With --rounds {enough} that is {reach(enough, looks):.1f}."
+    ]
 
 
 def lost_runs(store: Store) -> list[str]:

@@ -2,14 +2,14 @@
 """The report of results that are there already. Nothing is measured, no server is needed."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from weir_lab.commands import capacity, compare, reproduce, spread, sync, tour
 from weir_lab.commands.experiment import Options, environment, failures
-from weir_lab.report.page import Report
+from weir_lab.report.page import Report, Section
 from weir_lab.rim import store as stored
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.machine import Placement
@@ -71,6 +71,7 @@ def of_reproduce(store: Store, options: Options) -> Report:
         store,
         "The source documents' experiments, repeated",
         [d.section(store, options) for d in documents],
+        ["Rates of different machines are not compared; shapes and ratios are."],
     )
 
 
@@ -93,14 +94,16 @@ def of_spread(store: Store, options: Options) -> Report:
     )[0]
 
 
-def whole(store: Store, title: str, sections: list[Any]) -> Report:
+def whole(
+    store: Store, title: str, sections: Sequence[Section], notes: Sequence[str] = ()
+) -> Report:
     """What reports have in common."""
     return Report(
         title=title,
         sections=sections,
         environment=environment(store),
         data=store.everything(),
-        notes=failures(store),
+        notes=[*notes, *failures(store)],
     )
 
 

@@ -253,7 +253,7 @@ class Chart:
     ) -> None:
         """One row for each label with its value and interval, beside a line at `at`."""
         places = list(range(len(labels)))[::-1]
-        self.axes.axvline(at, color=INK, alpha=MUTED, linewidth=1)
+        self.at(at)
         least = min(at / RATIO_FAR, *(value / 1.2 for value in values), at)
         most = max(at * RATIO_FAR, *(value * 1.2 for value in values), at)
         for place, label, value, low, high in zip(places, labels, values, lows, highs, strict=True):
@@ -304,6 +304,10 @@ class Chart:
         )
         for name, value, low, high in zip(names, values, lows, highs, strict=True):
             self.rows.append(("interval", f"{label}, {name}", value, math.nan, low, high))
+
+    def at(self, x: float) -> None:
+        """A line to see other things beside."""
+        self.axes.axvline(x, color=INK, alpha=MUTED, linewidth=1)
 
     def rows_named(self, names: Sequence[str]) -> None:
         """The y axis is a list, first on top; `whiskers` counts its places from 0."""
@@ -392,23 +396,29 @@ def _as_percentile(value: float, _position: int) -> str:
     return f"{100 * (1 - 1 / value):.10g} %" if value >= 1 else ""
 
 
+def spoken(value: float) -> str:
+    """A number in a sentence: 12,000 or 0.0341."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def _series_in_words(
     kind: str, label: str, rows: Sequence[tuple[float, float, float, float]]
 ) -> str:
-    first, last = rows[0], rows[-1]
+    first = [spoken(number) for number in rows[0]]
+    last = [spoken(number) for number in rows[-1]]
     match kind:
         case "mark":
-            return f"{label} at {first[0]:,.4g}"
+            return f"{label} at {first[0]}"
         case "interval":
-            return f"{label} {first[0]:.3g} ({first[2]:.3g} to {first[3]:.3g})"
+            return f"{label} {first[0]} ({first[2]} to {first[3]})"
         case "shade":
-            return f"{label} from {first[2]:.3g} to {first[3]:.3g}"
+            return f"{label} from {first[2]} to {first[3]}"
         case "band":
-            return f"{label} at {last[0]:,.4g}: {last[2]:,.4g} to {last[3]:,.4g}"
+            return f"{label} at {last[0]}: {last[2]} to {last[3]}"
         case _ if len(rows) == 1:
-            return f"{label} {first[1]:,.4g} at {first[0]:,.4g}"
+            return f"{label} {first[1]} at {first[0]}"
         case _:
-            return f"{label} {first[1]:,.4g} at {first[0]:,.4g}, {last[1]:,.4g} at {last[0]:,.4g}"
+            return f"{label} {first[1]} at {first[0]}, {last[1]} at {last[0]}"
 
 
 def inline(svg: str, name: str) -> str:

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""Servers beside each other: what of each run is judged, and the pictures and tables of it.
+"""Servers beside each other: what of each run is judged, and the words and tables of it.
 
 A run whose requests failed counts for nothing. One in which the generator was the limit tells
 what a request costs the server, but not how fast it is: of rates and response times it is a bound.
+One that the generator itself doubts tells nothing of those.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean, median
+from statistics import median
 from typing import Any
 
 from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
 from weir_lab.capacity.sweep import GENERATOR_BUSY_MAX
-from weir_lab.report import distribution
-from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Table
 
 Record = Mapping[str, Any]
+
+GENERATOR_BUSY_ITSELF = 0.8  # above, weir load does not believe itself
+GENERATOR = "the generator was the limit"
+DOUBT = "weir load doubts its figures"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +91,13 @@ class Run:
         return float(found)
 
     @property
-    def is_generator_bound(self) -> bool:
-        """Whether the generator was the slower one."""
-        busy = self.figure("generator") > 100 * GENERATOR_BUSY_MAX
-        return busy or bool(self.record["load"]["doubts"])
+    def limit(self) -> str:
+        """What keeps its rate and its response times from being the server's; empty: nothing."""
+        load = self.record["load"]
+        most = GENERATOR_BUSY_ITSELF if load["judged"] else GENERATOR_BUSY_MAX
+        if self.figure("generator") > 100 * most:
+            return GENERATOR
+        return DOUBT if load["doubts"] else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +151,13 @@ class Comparison:
         found = [v for v in self.by_round(work, server, name).values() if v > 0]
         return median(found) if found else None
 
-    def is_generator_bound(self, work: str, server: str) -> bool:
-        """Whether most runs were."""
-        found = [r.is_generator_bound for r in self.of(work, server)]
-        return sum(found) * 2 > len(found)
+    def limit(self, work: str, server: str) -> str:
+        """What held most of its runs up; empty where most were the server's own."""
+        found = [r.limit for r in self.of(work, server)]
+        often = Counter(limit for limit in found if limit)
+        if sum(often.values()) * 2 <= len(found):
+            return ""
+        return often.most_common(1)[0][0]
 
     def judged(self, name: str) -> dict[tuple[str, str], Judged]:
         """(work, server) -> its ratio to the first."""
@@ -164,17 +174,20 @@ class Comparison:
     def _judge(self, work: str, server: str, figure: Figure, result: Ratio) -> Judged:
         if not figure.is_bounded:
             return Judged(ratio=result)
-        ours = self.is_generator_bound(work, server)
-        theirs = self.is_generator_bound(work, self.first)
-        if not ours and not theirs:
+        limits = {name: self.limit(work, name) for name in (server, self.first)}
+        if doubtful := [name for name, limit in limits.items() if limit == DOUBT]:
+            return Judged(ratio=result, why_not=f"{DOUBT} of {_both(doubtful)}")
+        bound = [name for name, limit in limits.items() if limit == GENERATOR]
+        if not bound:
             return Judged(ratio=result)
-        if ours and theirs:
-            return Judged(ratio=result, why_not="the generator was the limit of both")
         ours_is_better = (result.value < 1) == figure.is_less_better
-        if result.is_shown and ours_is_better == ours:
+        if len(bound) == 1 and result.is_shown and ours_is_better == (bound[0] == server):
             return Judged(ratio=result, at_least=True)
-        slower = server if ours else self.first
-        return Judged(ratio=result, why_not=f"the generator was the limit of {slower}")
+        return Judged(ratio=result, why_not=f"{GENERATOR} of {_both(bound)}")
+
+
+def _both(names: Sequence[str]) -> str:
+    return "both" if len(names) == 2 else names[0]
 
 
 def digits(value: float) -> int:
@@ -195,194 +208,6 @@ def times(value: float) -> str:
 def capital(text: str) -> str:
     """A title begins with a capital, and the rest of it stays as it is."""
     return text[0].upper() + text[1:]
-
-
-def ratio_picture(comparison: Comparison, name: str) -> Picture | None:
-    """Every ratio that is judged, with its interval."""
-    found = {
-        key: each.ratio
-        for key, each in comparison.judged(name).items()
-        if not each.why_not and math.isfinite(each.ratio.high) and each.ratio.low > 0
-    }
-    if not found:
-        return None
-    first, title = comparison.first, capital(FIGURES[name].title)
-    chart = Chart(
-        name=f"ratio-{name}",
-        title=f"{title}, as a multiple of {first}'s",
-        x=f"times {first}",
-        y="",
-        log_x=True,
-        size=(7.2, 0.9 + 0.24 * len(found)),
-    )
-    chart.intervals(
-        [f"{server}, {work}" for work, server in found],
-        [r.value for r in found.values()],
-        [r.low for r in found.values()],
-        [r.high for r in found.values()],
-        1.0,
-    )
-    better = "left" if FIGURES[name].is_less_better else "right"
-    return chart.finish(
-        f"Further to the {better} is better. Squares: a difference is shown. Circles: none is. "
-        "All intervals of the report hold together with 95 % confidence.",
-        legend=False,
-        from_zero=False,
-    )
-
-
-def figure_picture(comparison: Comparison, name: str) -> Picture | None:
-    """The figure itself: every server, each work a mark with its interval."""
-    figure = FIGURES[name]
-    if not any(comparison.middle(w, s, name) for w in comparison.works for s in comparison.servers):
-        return None
-    works = len(comparison.works)
-    chart = Chart(
-        name=f"figure-{name}",
-        title=capital(figure.title),
-        x=figure.label,
-        y="",
-        size=(7.2, 1.1 + (0.15 * works + 0.14) * len(comparison.servers)),
-    )
-    for number, work in enumerate(comparison.works):
-        rows = []
-        for place, server in enumerate(comparison.servers):
-            found = [v for v in comparison.by_round(work, server, name).values() if v > 0]
-            if not found:
-                continue
-            whole = ratio(dict(enumerate(found)), dict.fromkeys(range(len(found)), 1.0))
-            if whole and math.isfinite(whole.high):
-                row = (whole.value, whole.low, whole.high)
-            else:
-                row = (geometric_mean(found), min(found), max(found))
-            shift = (number - (works - 1) / 2) * 0.7 / works
-            rows.append((place + shift, *row, server))
-        if rows:
-            places, values, lows, highs, names = zip(*rows, strict=True)
-            chart.whiskers(work, places, values, lows, highs, number, names)
-    chart.rows_named(comparison.servers)
-    better = "Less" if figure.is_less_better else "More"
-    bounded = " Where the generator was the limit it is a bound: see the CPU's table."
-    return chart.finish(
-        f"{better} is better. Geometric means of the rounds, each with its own 95 % interval; "
-        f"to compare two servers look at their ratio.{bounded if figure.is_bounded else ''}"
-    )
-
-
-def percentile_pictures(comparison: Comparison) -> list[Picture]:
-    """Every percentile of each server, one picture for each work."""
-    found = []
-    for number, work in enumerate(comparison.works):
-        blobs = {
-            server: [r.record["load"].get("histogram", "") for r in comparison.of(work, server)]
-            for server in comparison.servers
-        }
-        picture = distribution.percentiles(
-            f"percentiles-{number + 1}", f"Response times, {work}", blobs
-        )
-        if picture:
-            found.append(picture)
-    return found
-
-
-def load_pictures(comparison: Comparison) -> list[Picture]:
-    """Response time against throughput, where works differ by nothing but their connections."""
-    kinds: dict[tuple[bool, str], dict[int, str]] = {}
-    for work in comparison.works:
-        runs = [r for r in comparison.runs if r.work == work]
-        if runs:
-            record = runs[0].record
-            kinds.setdefault((record["keep_alive"], record["path"]), {})[record["users"]] = work
-    found = []
-    for number, ((kept, path), works) in enumerate(kinds.items()):
-        if len(works) < 2:
-            continue
-        how = "keep-alive" if kept else "a connection for each request"
-        chart = Chart(
-            name=f"load-{number + 1}",
-            title=f"Response time against throughput, {path.strip('/')}, {how}",
-            x="requests/s",
-            y="99th percentile, ms",
-            log_y=True,
-        )
-        for server in comparison.servers:
-            style = chart.style()
-            points = [
-                (rate, tail)
-                for users in sorted(works)
-                if (rate := comparison.middle(works[users], server, "rate"))
-                and (tail := comparison.middle(works[users], server, "p99"))
-            ]
-            if points:
-                rates, tails = zip(*points, strict=True)
-                chart.line(server, rates, tails, style, marked=True)
-        users = ", ".join(f"{n:,}" for n in sorted(works))
-        found.append(
-            chart.finish(
-                f"A mark for each number of connections: {users}. Further to the right and lower "
-                "is better."
-            )
-        )
-    return found
-
-
-def session_picture(comparison: Comparison) -> Picture | None:
-    """What a request cost in each round, by the clock: whether the machine had moods."""
-    began = [r.record["began_unix_s"] for r in comparison.runs]
-    if not began:
-        return None
-    chart = Chart(
-        name="session",
-        title="Round by round",
-        x="minutes since the first round",
-        y="CPU per request, times the median of its kind",
-        log_y=True,
-    )
-    for server in comparison.servers:
-        style = chart.style()
-        marks = [
-            ((run.record["began_unix_s"] - min(began)) / 60, run.figure("cpu") / middle)
-            for work in comparison.works
-            if (middle := comparison.middle(work, server, "cpu"))
-            for run in comparison.of(work, server)
-            if run.figure("cpu") > 0
-        ]
-        if marks:
-            minutes, times = zip(*marks, strict=True)
-            chart.points(server, minutes, times, style)
-    return chart.finish(
-        "Each mark is one run against a freshly started server, beside the median of the same "
-        "server and work. A level row: the machine was steady. What moves all servers at once is "
-        "the machine, and ratios within a round leave it out."
-    )
-
-
-def busy_picture(comparison: Comparison) -> Picture | None:
-    """How busy server and generator were."""
-    chart = Chart(
-        name="busy",
-        title="CPU of server and generator",
-        x="% of one core",
-        y="",
-        size=(7.2, 1.3 + 0.22 * len(comparison.servers) * len(comparison.works)),
-    )
-    names = [(w, s) for w in comparison.works for s in comparison.servers]
-    for style, (name, label) in enumerate({"server": "server", "generator": "generator"}.items()):
-        rows = [
-            (place, value, f"{server}, {work}")
-            for place, (work, server) in enumerate(names)
-            if (value := comparison.middle(work, server, name))
-        ]
-        if not rows:
-            return None
-        places, values, labels = zip(*rows, strict=True)
-        chart.whiskers(label, places, values, values, values, style, labels)
-    chart.rows_named([f"{server}, {work}" for work, server in names])
-    chart.mark("generator's limit", 100 * GENERATOR_BUSY_MAX)
-    return chart.finish(
-        "Medians of the rounds. Where the generator reaches its limit and the server does not "
-        "reach 100 %, rates are the generator's."
-    )
 
 
 def ratio_table(comparison: Comparison) -> Table:
@@ -433,9 +258,11 @@ def memory_table(comparison: Comparison) -> Table:
         "resources",
         "Memory and CPU",
         ("idle", "memory", "server", "generator"),
-        "Memory is the proportional set size of all processes: freshly started, and amid the load. "
-        "CPU is a share of one core. Void runs had requests that failed; they count for nothing "
-        "else here.",
+        "Memory is the proportional set size of all processes: freshly started, and amid the load; "
+        "peers are set up for thousands of connections, and some take the room for them at once. "
+        "CPU is a share of one core. Void runs had requests that failed; they count for nothing. "
+        "Where the generator was the limit, or doubts what it measured, rates and response times "
+        "are not the server's.",
     )
     rows = [
         [*row, str(len(comparison.of(row[0], row[1], void=True))), _limit(comparison, row)]
@@ -453,7 +280,7 @@ def memory_table(comparison: Comparison) -> Table:
 def _limit(comparison: Comparison, row: Sequence[str]) -> str:
     if not comparison.of(row[0], row[1]):
         return "-"
-    return "generator" if comparison.is_generator_bound(row[0], row[1]) else ""
+    return {GENERATOR: "generator", DOUBT: "doubted"}.get(comparison.limit(row[0], row[1]), "")
 
 
 def findings(comparison: Comparison, name: str) -> list[str]:

@@ -39,9 +39,10 @@ class Table:
         ]
 
     def csv(self) -> str:
-        """The same as a file."""
+        """The same as a file, with numbers as programs read them."""
         out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([self.head, *self.rows])
+        plain = [[re.sub(r"(?<=\d),(?=\d{3})", "", cell) for cell in row] for row in self.rows]
+        csv.writer(out, lineterminator="\n").writerows([self.head, *plain])
         return out.getvalue()
 
 

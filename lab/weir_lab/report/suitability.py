@@ -107,7 +107,7 @@ def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]
     """Who suits, and why."""
     best = advice.best
     over = "" if advice.works == 1 else f", the mean over {advice.works} works"
-    why = f"the least CPU per request of {len(advice.others) + 1}"
+    why = f"the least of the {len(advice.others) + 1} models measured"
     if best is not advice.cheapest:
         why = (
             f"not shown to take more CPU than {advice.cheapest.name}, and the least memory "
@@ -119,16 +119,18 @@ def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]
         + _in_words(best.name, words)
     ]
     if advice.equals:
-        listed = ", ".join(
-            f"{c.name} ({told(c.cpu_us)} µs, {told(c.memory_mib)} MiB)" for c in advice.equals
-        )
-        found.append(f"As far as this shows, equal in CPU: {listed}.")
+        found.append(f"As far as this shows, equal in CPU: {_listed(advice.equals)}.")
     if dearer := [c for c in advice.others if c.is_dearer]:
-        listed = ", ".join(f"{c.name} {told(c.cpu_us / best.cpu_us)} times" for c in dearer)
-        found.append(f"More CPU, shown under at least one work: {listed} that of {best.name}.")
+        found.append(f"Dearer, shown under at least one work: {_listed(dearer)}.")
     if advice.left_out:
         found.append(f"Not judged, as a work has no run that counts: {', '.join(advice.left_out)}.")
     return found
+
+
+def _listed(candidates: Sequence[Candidate]) -> str:
+    return ", ".join(
+        f"{c.name} ({told(c.cpu_us)} µs, {told(c.memory_mib)} MiB)" for c in candidates
+    )
 
 
 def _in_words(name: str, words: Mapping[str, str]) -> str:

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""Comparisons: equals are found equal, others are not, and what was not measured is not judged."""
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench import servers
+from weir_lab.analysis import interleave, ratio
+from weir_lab.commands import compare
+from weir_lab.report import comparison as compared
+from weir_lab.report import suitability
+from weir_lab.report.comparison import COMPARED, Comparison, Run
+from weir_lab.rim import wording
+from weir_lab.rim.store import Store
+
+WORKS = ("keep-alive 308 B x 64", "close 308 B x 64")
+COMPARISONS = 200
+DRAWS = 1200  # of the bootstrap: fewer than a report's, for the sake of time
+
+
+def record(cpu_us: float = 10.0, **changes: object) -> dict[str, object]:
+    """A run of a second."""
+    load = {
+        "requests": 10_000,
+        "failed": 0,
+        "seconds": 1.0,
+        "rate": 10_000.0,
+        "server_demand_s": cpu_us / 1e6,
+        "generator_cpu_s": 0.1,
+        "percentiles_s": {"50": 0.001, "99": 0.002},
+        "judged": True,
+        "doubts": [],
+        "histogram": "",
+    }
+    return {
+        "server": "epoll",
+        "version": "1",
+        "server_cpu_s": 0.1,
+        "memory_kib": 1000.0,
+        "memory_idle_kib": 900.0,
+        "memory_load_kib": 1200.0,
+        "began_unix_s": 0.0,
+        "keep_alive": True,
+        "path": "/308.bin",
+        "users": 64,
+        "load": load | changes,
+    }
+
+
+def comparison(
+    figures: Mapping[str, Sequence[float]],
+    changes: Mapping[str, Mapping[str, object]] | None = None,
+    works: Sequence[str] = WORKS[:1],
+) -> Comparison:
+    """Servers with a CPU per request for each round."""
+    runs = [
+        Run(
+            work=work,
+            server=server,
+            round=number,
+            record=record(cpu, **(changes or {}).get(server, {})),
+        )
+        for work in works
+        for server, each in figures.items()
+        for number, cpu in enumerate(each)
+    ]
+    return Comparison(servers=list(figures), works=list(works), runs=runs)
+
+
+def machine(seed: int) -> Callable[[], float]:
+    """A machine's mood at each run: it drifts, and sometimes something else takes the core."""
+    drawn = random.Random(seed)
+    drift = drawn.gauss(0, 0.08)
+
+    def mood() -> float:
+        nonlocal drift
+        drift = 0.9 * drift + drawn.gauss(0, 0.08 * math.sqrt(1 - 0.9**2))
+        tail = drawn.gauss(0, 1) / math.sqrt(drawn.gammavariate(1.5, 2) / 3)  # Student's t, 3 df
+        outlier = drawn.expovariate(4) if drawn.random() < 0.05 else 0.0
+        return math.exp(drift + 0.02 * tail + outlier)
+
+    return mood
+
+
+def drawn_comparison(seed: int, factor: float) -> Comparison:
+    """A server beside itself, or beside one `factor` times as dear, in interleaved rounds."""
+    mood = machine(seed)
+    runs = []
+    for work in WORKS:
+        for number, order in enumerate(interleave.rounds(["a", "b"], 6, seed)):
+            for server in order:
+                slow = mood()
+                each = record(
+                    10 * slow * (factor if server == "b" else 1.0),
+                    rate=10_000 / mood(),
+                    percentiles_s={"99": 0.002 * mood() ** 2},
+                )
+                each["memory_load_kib"] = 1200.0 * mood() ** 0.1
+                runs.append(Run(work=work, server=server, round=number, record=each))
+    return Comparison(servers=["a", "b"], works=WORKS, runs=runs, seed=seed)
+
+
+def differs(found: Comparison, names: Sequence[str] = COMPARED) -> bool:
+    return any(each.is_shown for name in names for each in found.judged(name).values())
+
+
+def test_a_server_beside_itself_differs_in_no_more_than_one_comparison_of_twenty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ratio, "DRAWS", DRAWS)
+    wrong = sum(differs(drawn_comparison(seed, 1.0)) for seed in range(COMPARISONS))
+    assert wrong <= COMPARISONS // 20
+
+
+def test_a_server_a_half_dearer_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ratio, "DRAWS", DRAWS)
+    found = sum(differs(drawn_comparison(seed, 1.5), ["cpu"]) for seed in range(40))
+    assert found >= 32
+
+
+def test_a_server_named_twice_is_beside_itself() -> None:
+    assert compare.numbered(["epoll", "pool", "epoll"]) == ("epoll", "pool", "epoll#2")
+    assert compare.numbered(["epoll", "epoll#2", "epoll"]) == ("epoll", "epoll#2", "epoll#3")
+
+
+def test_runs_with_failed_requests_do_not_count() -> None:
+    figures = {"epoll": [10, 10.1, 10.2], "quick": [1, 1.01, 1.02]}
+    found = comparison(figures, {"quick": {"failed": 3}})
+    assert found.judged("cpu") == {}
+    assert len(found.of(WORKS[0], "quick", void=True)) == 3
+    assert compared.memory_table(found).rows[1][-2] == "3"
+
+
+def rated(bound: Sequence[str], rates: Mapping[str, float]) -> compared.Judged:
+    """The judgement of b's rate, where the generator was the limit of some."""
+    runs = [
+        Run(
+            work=WORKS[0],
+            server=server,
+            round=number,
+            record=record(
+                rate=rate * (1 + number / 1000) * (1 if server == "a" else 1 + number % 2 / 1000),
+                generator_cpu_s=0.95 if server in bound else 0.5,
+            ),
+        )
+        for server, rate in rates.items()
+        for number in range(6)
+    ]
+    found = Comparison(servers=list(rates), works=WORKS[:1], runs=runs)
+    return found.judged("rate")[WORKS[0], "b"]
+
+
+def test_rates_that_were_the_generators_are_not_judged() -> None:
+    assert rated([], {"a": 100, "b": 90}).is_shown
+    assert rated(["a", "b"], {"a": 100, "b": 90}).why_not.endswith("of both")
+    assert rated(["b"], {"a": 100, "b": 90}).why_not.endswith("of b")
+    faster = rated(["a"], {"a": 100, "b": 90})
+    assert faster.is_shown
+    assert faster.at_least
+
+
+def test_what_the_generator_doubts_is_not_judged() -> None:
+    doubts = {"doubts": ["Little's law: ..."]}
+    found = comparison({"epoll": [10, 11, 12], "pool": [11, 12, 12]}, {"pool": doubts})
+    assert found.judged("rate")[WORKS[0], "pool"].why_not == "weir load doubts its figures of pool"
+    assert found.judged("cpu")[WORKS[0], "pool"].why_not == ""
+    assert compared.memory_table(found).rows[1][-1] == "doubted"
+
+
+def test_what_is_not_judged_is_said() -> None:
+    busy = {"generator_cpu_s": 0.99}
+    found = comparison({"epoll": [10, 11, 12], "pool": [11, 12, 12]}, {"epoll": busy, "pool": busy})
+    assert "not judged for pool, as the generator was the limit of both" in " ".join(
+        compared.findings(found, "rate")
+    )
+
+
+def test_findings_have_one_sentence_for_each_work() -> None:
+    near = [10, 10.1, 9.9, 10.05, 9.95, 10]
+    dear = [20, 20.2, 19.9, 20.1, 19.8, 20]
+    found = comparison({"epoll": near, "percore": near[::-1], "thread": dear}, works=WORKS)
+    sentences = compared.findings(found, "cpu")
+    assert len(sentences) == 2
+    assert "thread 2.00 times (1." in sentences[0]
+    assert "no difference shown between epoll and percore" in sentences[0]
+
+
+def test_the_cheapest_suits_and_among_equals_the_lightest() -> None:
+    near = [10, 10.3, 9.9, 10.1, 9.8, 10]
+    dear = [20, 20.2, 19.9, 20.1, 19.8, 20]
+    runs = []
+    for server, each, kib in (("a", near, 9000), ("b", near[::-1], 2000), ("c", dear, 100)):
+        for number, cpu in enumerate(each):
+            one = record(cpu)
+            one["memory_load_kib"] = kib
+            runs.append(Run(work=WORKS[0], server=server, round=number, record=one))
+    found = Comparison(servers=["a", "b", "c"], works=WORKS[:1], runs=runs)
+    advice = suitability.advise(found, ["a", "b", "c"])
+    assert advice
+    assert advice.best.name == "b"
+    assert [c.name for c in advice.equals] == ["a"]
+    assert [c.name for c in advice.others if c.is_dearer] == ["c"]
+    said = " ".join(suitability.sentences(advice, {"b": "small machines"}, "here"))
+    assert "b suits this machine best (here)" in said
+    assert "It is good for small machines." in said
+
+
+def test_the_manual_has_words_for_every_model() -> None:
+    models = Path(__file__).resolve().parent.parent.parent / "src" / "model" / "models.def"
+    names = re.findall(r"^MODEL\((\w+)", models.read_text(), re.MULTILINE)
+    words = wording.good_for()
+    assert set(names) == words.keys()
+    assert all(len(sentence) > 10 for sentence in words.values())
+
+
+@pytest.mark.parametrize(("name", "flag"), [("nginx", "-v"), ("caddy", "version")])
+def test_no_peer_is_started_to_learn_its_version(tmp_path: Path, name: str, flag: str) -> None:
+    program = tmp_path / name
+    program.write_text('#!/bin/sh\n[ "$*" = ' + flag + " ] && echo 1.22.1 || echo serving 9.9.9\n")
+    program.chmod(0o755)
+    assert servers.peer_version(str(program)) == "1.22.1"
+
+
+def store_of(question: compare.Question, cpu: Callable[[int, str], float]) -> Store:
+    """Results of repeated comparisons."""
+    records = {
+        question.key(repeat, work, number, server): record(cpu(repeat, server) + number / 100)
+        for repeat in range(question.repeats)
+        for work in question.works()
+        for number in range(question.rounds)
+        for server in question.servers
+    }
+    head = {"machine": {"load_average_at_start": 0.0}, "plan": {"seed": 1}}
+    return Store(path=Path("none"), head=head, records=records)
+
+
+@pytest.mark.parametrize(
+    ("differing", "said"),
+    [(1, "as it should be"), (20, "more differences than chance explains")],
+)
+def test_repeats_say_how_often_a_difference_was_found(differing: int, said: str) -> None:
+    question = compare.Question(
+        servers=("epoll", "epoll#2"), keep_alive=(True,), rounds=4, repeats=20
+    )
+    store = store_of(question, lambda n, server: 12 if n < differing and "#" in server else 10)
+    section = compare.report(store, question).sections[0]
+    assert f"{20 - differing} of 20 comparisons show no difference" in section.verdict[0]
+    assert said in section.verdict[0]
+    assert len(section.tables[0].rows) == 20
+    assert len(section.pictures) == 1
+
+
+def test_few_rounds_for_many_ratios_are_said_to_be_few() -> None:
+    many = compare.Question(servers=tuple("abcdefghij"), rounds=3)
+    (said,) = compare.few_rounds(many)
+    enough = int(re.findall(r"--rounds (\d+)", said)[0])
+    assert 5 < enough < 20
+    assert compare.few_rounds(replace(many, rounds=enough)) == []
+    assert compare.few_rounds(compare.Question(servers=("a", "b"))) == []
