@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/gather.h"
 
+#include "load/second.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,38 +34,31 @@ void load_gather_done(struct load_gather *gather)
 
 /* ---- seconds ---- */
 
-static uint64_t quantile_ns(const struct load_slice *slice, double part)
-{
-    if (slice->counts.answers == 0)
-        return 0;
-    size_t index =
-        histogram_quantile(slice->bucket, LOAD_SLICE_BUCKETS, slice->counts.answers, part);
-    uint64_t high_ns = histogram_high(index, LOAD_SLICE_BITS);
-    return high_ns < slice->counts.most_ns ? high_ns : slice->counts.most_ns;
-}
-
 /* All threads have handed this second over. */
 static int settle(struct load_gather *gather, struct load_slice *sum)
 {
     struct load_second *second = &sum->counts;
-    second->p50_ns = quantile_ns(sum, 0.5);
-    second->p90_ns = quantile_ns(sum, 0.9);
-    second->p99_ns = quantile_ns(sum, 0.99);
+    int rc = load_second_settle(second, sum->bucket);
     if (sum->step != gather->step || (sum->measured && sum->index == 0)) {
         gather->step = sum->step;
         gather->step_answers = gather->step_errors = 0;
     }
     gather->latest = *second;
+    gather->latest.hdr = NULL;
     gather->step_answers += second->answers;
     gather->step_errors += second->errors;
     struct load_outcome *outcome = &gather->outcomes[sum->step];
-    if (!sum->measured)
-        return 0;
+    if (!sum->measured || rc < 0) {
+        load_second_done(second);
+        return rc;
+    }
     if (sum->index >= outcome->second_count) {
         struct load_second *more =
             reallocarray(outcome->seconds, sum->index + 1, sizeof(*outcome->seconds));
-        if (!more)
+        if (!more) {
+            load_second_done(second);
             return -ENOMEM;
+        }
         memset(more + outcome->second_count, 0,
                (sum->index + 1 - outcome->second_count) * sizeof(*more));
         outcome->seconds = more;
@@ -75,16 +70,8 @@ static int settle(struct load_gather *gather, struct load_slice *sum)
 
 static void add_slice(struct load_slice *to, const struct load_slice *from)
 {
-    struct load_second *sum = &to->counts;
-    const struct load_second *part = &from->counts;
-    sum->answers += part->answers;
-    sum->errors += part->errors;
-    sum->body_bytes += part->body_bytes;
-    sum->connects += part->connects;
-    sum->most_ns = part->most_ns > sum->most_ns ? part->most_ns : sum->most_ns;
-    for (unsigned i = 0; i < sizeof(sum->by_class) / sizeof(sum->by_class[0]); i++)
-        sum->by_class[i] += part->by_class[i];
-    for (size_t i = 0; i < LOAD_SLICE_BUCKETS; i++)
+    load_second_count(&to->counts, &from->counts);
+    for (size_t i = 0; i < LOAD_SECOND_BUCKETS; i++)
         to->bucket[i] += from->bucket[i];
 }
 

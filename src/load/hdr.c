@@ -17,7 +17,6 @@
 enum {
     COOKIE = 0x1c849303 | 0x10,
     COMPRESSED_COOKIE = 0x1c849304 | 0x10,
-    DIGITS = 3,
     HEAD_BYTES = 40,
     OUTER_BYTES = 8,
     NUMBER_BYTES = 9,
@@ -28,9 +27,16 @@ enum {
 /* No run counts more, and doubles can tell all below. */
 static const uint64_t total_max = UINT64_C(1) << 53;
 
-static size_t buckets(void)
+struct form {
+    uint32_t digits;
+    unsigned bits;
+};
+static const struct form of_durations = { 3, LOAD_BITS };
+static const struct form of_second = { 2, LOAD_SECOND_BITS };
+
+static size_t buckets(const struct form *form)
 {
-    return histogram_buckets(LOAD_LONGEST_NS, LOAD_BITS);
+    return histogram_buckets(LOAD_LONGEST_NS, form->bits);
 }
 
 /* ---- bytes ---- */
@@ -103,25 +109,25 @@ static bool take_number(const uint8_t **at, const uint8_t *end, int64_t *ret_num
 
 /* ---- there ---- */
 
-static size_t write_plain(const struct load_durations *durations, uint8_t *plain)
+static size_t write_plain(const struct form *form, const uint64_t *bucket, uint8_t *plain)
 {
-    size_t used = buckets();
-    while (used > 0 && durations->bucket[used - 1] == 0)
+    size_t used = buckets(form);
+    while (used > 0 && bucket[used - 1] == 0)
         used--;
     uint8_t *at = plain + HEAD_BYTES;
     for (size_t i = 0; i < used;) {
         int64_t zeros = 0;
-        for (; durations->bucket[i] == 0; i++)
+        for (; bucket[i] == 0; i++)
             zeros++;
         if (zeros > 0)
             at = put_number(at, zeros > 1 ? -zeros : 0);
-        at = put_number(at, (int64_t)durations->bucket[i++]);
+        at = put_number(at, (int64_t)bucket[i++]);
     }
     size_t len = (size_t)(at - plain);
     at = put_u32(plain, COOKIE);
     at = put_u32(at, (uint32_t)(len - HEAD_BYTES));
     at = put_u32(at, 0); /* offset of a shifted histogram */
-    at = put_u32(at, DIGITS);
+    at = put_u32(at, form->digits);
     at = put_u64(at, 1); /* lowest value told from 0 */
     at = put_u64(at, LOAD_LONGEST_NS);
     (void)put_u64(at, UINT64_C(0x3ff0000000000000)); /* ratio to other units: the double 1.0 */
@@ -147,20 +153,31 @@ static char *compress_plain(const uint8_t *plain, size_t len)
     return text;
 }
 
-char *load_hdr_encode(const struct load_durations *durations)
+static char *encode(const struct form *form, const uint64_t *bucket)
 {
     uint8_t *plain = malloc(PLAIN_MAX);
     if (!plain)
         return NULL;
-    char *text = compress_plain(plain, write_plain(durations, plain));
+    char *text = compress_plain(plain, write_plain(form, bucket, plain));
     free(plain);
     return text;
 }
 
+char *load_hdr_encode(const struct load_durations *durations)
+{
+    return encode(&of_durations, durations->bucket);
+}
+
+char *load_hdr_encode_second(const uint64_t *bucket)
+{
+    return encode(&of_second, bucket);
+}
+
 /* ---- and back ---- */
 
-/* Calls add for each counter, or only checks when `to` is NULL. */
-static bool read_counters(const uint8_t *at, const uint8_t *end, struct load_durations *to)
+/* Adds each counter to that of `to`, or only checks when it is NULL. */
+static bool read_counters(const struct form *form, const uint8_t *at, const uint8_t *end,
+                          uint64_t *to)
 {
     uint64_t total = 0;
     size_t index = 0;
@@ -169,11 +186,11 @@ static bool read_counters(const uint8_t *at, const uint8_t *end, struct load_dur
         if (!take_number(&at, end, &number))
             return false;
         uint64_t zeros = number < 0 ? -(uint64_t)number : number == 0 ? 1 : 0;
-        if (zeros > buckets() - index || (number > 0 && index == buckets()) ||
+        if (zeros > buckets(form) - index || (number > 0 && index == buckets(form)) ||
             number > (int64_t)(total_max - total))
             return false;
         if (number > 0 && to)
-            to->bucket[index] += (uint64_t)number;
+            to[index] += (uint64_t)number;
         total += number > 0 ? (uint64_t)number : 0;
         index += number > 0 ? 1 : zeros;
     }
@@ -181,40 +198,24 @@ static bool read_counters(const uint8_t *at, const uint8_t *end, struct load_dur
 }
 
 /* Whether it is one of ours, whose counters end with it. */
-static bool head_fits(const uint8_t *plain, size_t len)
+static bool head_fits(const struct form *form, const uint8_t *plain, size_t len)
 {
     return len >= HEAD_BYTES && take_u32(plain) == COOKIE &&
            take_u32(plain + 4) == len - HEAD_BYTES && take_u32(plain + 8) == 0 &&
-           take_u32(plain + 12) == DIGITS && take_u64(plain + 16) == 1 &&
+           take_u32(plain + 12) == form->digits && take_u64(plain + 16) == 1 &&
            take_u64(plain + 24) == LOAD_LONGEST_NS;
 }
 
-static int read_plain(const uint8_t *plain, size_t len, struct load_durations *durations)
+static int read_plain(const struct form *form, const uint8_t *plain, size_t len, uint64_t *bucket)
 {
-    struct load_durations read;
-    if (!head_fits(plain, len) || !read_counters(plain + HEAD_BYTES, plain + len, NULL))
+    if (!head_fits(form, plain, len) || !read_counters(form, plain + HEAD_BYTES, plain + len, NULL))
         return -EINVAL;
-    if (load_durations_init(&read) != 0)
-        return -ENOMEM;
-    (void)read_counters(plain + HEAD_BYTES, plain + len, &read);
-    for (size_t i = 0; i < buckets(); i++) {
-        if (read.bucket[i] == 0)
-            continue;
-        double middle = (double)histogram_middle(i, LOAD_BITS), count = (double)read.bucket[i];
-        if (read.count == 0)
-            read.least_ns = histogram_low(i, LOAD_BITS);
-        read.most_ns = histogram_high(i, LOAD_BITS);
-        read.count += read.bucket[i];
-        read.sum_ns += middle * count;
-        read.sum_squares += middle * middle * count;
-    }
-    load_durations_merge(durations, &read);
-    load_durations_done(&read);
+    (void)read_counters(form, plain + HEAD_BYTES, plain + len, bucket);
     return 0;
 }
 
-static int unpack(const uint8_t *packed, size_t len, uint8_t *plain,
-                  struct load_durations *durations)
+static int unpack(const struct form *form, const uint8_t *packed, size_t len, uint8_t *plain,
+                  uint64_t *bucket)
 {
     if (len < OUTER_BYTES || take_u32(packed) != COMPRESSED_COOKIE ||
         take_u32(packed + 4) != len - OUTER_BYTES)
@@ -226,10 +227,10 @@ static int unpack(const uint8_t *packed, size_t len, uint8_t *plain,
         return -ENOMEM;
     if (result != Z_OK || packed_len != len - OUTER_BYTES)
         return -EINVAL;
-    return read_plain(plain, plain_len, durations);
+    return read_plain(form, plain, plain_len, bucket);
 }
 
-int load_hdr_decode(struct span text, struct load_durations *durations)
+static int decode(const struct form *form, struct span text, uint64_t *bucket)
 {
     if (text.len > LOAD_BASE64_LEN(PLAIN_MAX + OUTER_BYTES))
         return -EINVAL;
@@ -238,9 +239,42 @@ int load_hdr_decode(struct span text, struct load_durations *durations)
     uint8_t *plain = malloc(PLAIN_MAX);
     int result = -ENOMEM;
     if (packed && plain)
-        result = load_base64_decode(text, packed, &len) ? unpack(packed, len, plain, durations)
+        result = load_base64_decode(text, packed, &len) ? unpack(form, packed, len, plain, bucket)
                                                         : -EINVAL;
     free(packed);
     free(plain);
     return result;
+}
+
+/* What the buckets tell of the rest. */
+static void sum_up(struct load_durations *read)
+{
+    for (size_t i = 0; i < buckets(&of_durations); i++) {
+        if (read->bucket[i] == 0)
+            continue;
+        double middle = (double)histogram_middle(i, LOAD_BITS), count = (double)read->bucket[i];
+        if (read->count == 0)
+            read->least_ns = histogram_low(i, LOAD_BITS);
+        read->most_ns = histogram_high(i, LOAD_BITS);
+        read->count += read->bucket[i];
+        read->sum_ns += middle * count;
+        read->sum_squares += middle * middle * count;
+    }
+}
+
+int load_hdr_decode(struct span text, struct load_durations *durations)
+{
+    struct load_durations read;
+    if (load_durations_init(&read) != 0)
+        return -ENOMEM;
+    int result = decode(&of_durations, text, read.bucket);
+    sum_up(&read);
+    load_durations_merge(durations, &read);
+    load_durations_done(&read);
+    return result;
+}
+
+int load_hdr_decode_second(struct span text, uint64_t *bucket)
+{
+    return decode(&of_second, text, bucket);
 }

@@ -187,8 +187,7 @@ static void add_slos(struct json_list *list, const struct load_report *report,
     json_list_end(&slos, ']');
 }
 
-/* Runs that are merged have no histogram for each second, so no percentile. */
-static void add_second(struct json_list *object, const struct load_second *second, bool merged)
+static void add_second(struct json_list *object, const struct load_second *second)
 {
     json_list_add_number(object, "answers", second->answers);
     json_list_add_number(object, "errors", second->errors);
@@ -205,11 +204,15 @@ static void add_second(struct json_list *object, const struct load_second *secon
                         { "p90_ns", second->p90_ns },
                         { "p99_ns", second->p99_ns } };
     for (unsigned i = 0; i < 3; i++)
-        if (merged)
-            json_list_add_null(object, percentiles[i].name);
-        else
+        if (second->hdr)
             json_list_add_number(object, percentiles[i].name, percentiles[i].ns);
+        else
+            json_list_add_null(object, percentiles[i].name);
     json_list_add_number(object, "max_ns", second->most_ns);
+    if (second->hdr)
+        json_list_add_text(object, "hdr_v2_ns", second->hdr);
+    else
+        json_list_add_null(object, "hdr_v2_ns");
 }
 
 static int add_step(struct json_list *list, const struct load_report *report, size_t step)
@@ -244,7 +247,7 @@ static int add_step(struct json_list *list, const struct load_report *report, si
     struct json_list seconds = json_list_begin(&object, "seconds", '[');
     for (size_t i = 0; i < outcome->second_count; i++) {
         struct json_list second = json_list_begin(&seconds, NULL, '{');
-        add_second(&second, &outcome->seconds[i], report->run->merged > 0);
+        add_second(&second, &outcome->seconds[i]);
         json_list_end(&second, '}');
     }
     json_list_end(&seconds, ']');
@@ -292,7 +295,7 @@ void load_forms_ndjson(const struct load_report *report, FILE *out)
             json_list_add_number(&line, "second", i);
             json_list_next(&line, "unix_ns");
             fprintf(out, "%" PRId64, outcome->began_unix_ns + (int64_t)i * 1000000000);
-            add_second(&line, &outcome->seconds[i], report->run->merged > 0);
+            add_second(&line, &outcome->seconds[i]);
             fputs("}\n", out);
         }
     }

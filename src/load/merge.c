@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/merge.h"
 
+#include "load/second.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -82,22 +84,6 @@ static void add_least(uint64_t *to, uint64_t from)
     *to = *to < from ? *to : from;
 }
 
-/* Both are of as many seconds. */
-static void add_seconds(struct load_outcome *to, const struct load_outcome *from)
-{
-    for (size_t i = 0; i < from->second_count; i++) {
-        struct load_second *sum = &to->seconds[i];
-        const struct load_second *second = &from->seconds[i];
-        sum->answers += second->answers;
-        sum->errors += second->errors;
-        sum->body_bytes += second->body_bytes;
-        sum->connects += second->connects;
-        for (unsigned class = 0; class < 5; class ++)
-            sum->by_class[class] += second->by_class[class];
-        add_most(&sum->most_ns, second->most_ns);
-    }
-}
-
 static int add_outcome(struct load_outcome *to, const struct load_outcome *from)
 {
     if (from->second_count > to->second_count) {
@@ -110,7 +96,11 @@ static int add_outcome(struct load_outcome *to, const struct load_outcome *from)
         to->seconds = longer;
         to->second_count = from->second_count;
     }
-    add_seconds(to, from);
+    for (size_t i = 0; i < from->second_count; i++) {
+        int result = load_second_add(&to->seconds[i], &from->seconds[i]);
+        if (result != 0)
+            return result;
+    }
     to->step.users += from->step.users;
     to->step.rate += from->step.rate;
     to->user_ns += from->user_ns;

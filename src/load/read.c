@@ -4,6 +4,8 @@
 #include "base/num.h"
 #include "load/hdr.h"
 #include "load/names.h"
+#include "load/second.h"
+#include "load/tally.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -210,6 +212,24 @@ static void read_status(struct reading *reading, const json_t *step, struct load
             outcome->error[i] = take_number(reading, errors, load_errors[i].name, number_max);
 }
 
+/* The histogram of a second, and what it tells; `null` where there is none. */
+static void read_second_hdr(struct reading *reading, const json_t *from, struct load_second *second)
+{
+    static const char name[] = "hdr_v2_ns";
+    if (reading->result != 0 || json_is_null(json_object_get(from, name)))
+        return;
+    const char *text = take_text(reading, from, name);
+    uint64_t *bucket = calloc(LOAD_SECOND_BUCKETS, sizeof(*bucket));
+    if (!bucket)
+        fail(reading, -ENOMEM, "no memory");
+    else if (load_hdr_decode_second(span_text(text), bucket) != 0 ||
+             histogram_total(bucket, LOAD_SECOND_BUCKETS) != second->answers)
+        fail(reading, -EINVAL, "the histogram of a second is damaged");
+    else if (load_second_settle(second, bucket) != 0)
+        fail(reading, -ENOMEM, "no memory");
+    free(bucket);
+}
+
 static void read_seconds(struct reading *reading, const json_t *step, struct load_outcome *outcome)
 {
     const json_t *seconds = take_array(reading, step, "seconds", LOAD_FILE_MAX);
@@ -231,6 +251,7 @@ static void read_seconds(struct reading *reading, const json_t *step, struct loa
             char name[4] = { (char)('1' + class), 'x', 'x', '\0' };
             second->by_class[class] = take_number(reading, from, name, number_max);
         }
+        read_second_hdr(reading, from, second);
     }
 }
 
@@ -344,13 +365,8 @@ int load_read_file(const char *path, struct load_read *ret_read, char ret_why[LO
 
 void load_read_done(struct load_read *read)
 {
-    for (size_t i = 0; i < read->run.outcome_count; i++) {
-        struct load_outcome *outcome = &read->run.outcomes[i];
-#define LOAD_DURATIONS(name) load_durations_done(&outcome->name);
-#include "load/counts.def"
-#undef LOAD_DURATIONS
-        free(outcome->seconds);
-    }
+    for (size_t i = 0; i < read->run.outcome_count; i++)
+        load_outcome_done(&read->run.outcomes[i]);
     free(read->run.outcomes);
     free(read->plan.targets);
     json_decref(read->text);

@@ -42,12 +42,17 @@ enum load_error {
 
 enum { LOAD_STATUS_MAX = 600 };
 
+/* Durations of one second are told to 0.8 %, as there may be many seconds: in buckets of so many
+ * bits, which are those of an HdrHistogram of 2 digits from 1 ns to 1 h. */
+enum { LOAD_SECOND_BITS = 7, LOAD_SECOND_BUCKETS = 4562 };
+
 /* One second of a run, by when answers ended. */
 struct load_second {
     uint64_t answers, errors, body_bytes;
     uint64_t by_class[5];
     uint64_t connects;
     uint64_t p50_ns, p90_ns, p99_ns, most_ns; /* of the responses that ended in it */
+    char *hdr; /* all of them, as load/hdr.h has it; NULL: there are none, or they are not known */
 };
 
 /* One level of load, held. Warm-up is not in it. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/tally.h"
 
+#include "load/second.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,6 +15,8 @@ void load_outcome_done(struct load_outcome *outcome)
     load_durations_done(&outcome->connect);
     load_durations_done(&outcome->first_byte);
     load_durations_done(&outcome->lag);
+    for (size_t i = 0; i < outcome->second_count; i++)
+        load_second_done(&outcome->seconds[i]);
     free(outcome->seconds);
     *outcome = (struct load_outcome){ 0 };
 }
@@ -49,7 +53,7 @@ void load_tally_portion_free(struct load_portion *portion)
 
 struct load_slice *load_tally_slice_new(size_t step, size_t index, bool measured)
 {
-    CHECK(histogram_buckets(LOAD_LONGEST_NS, LOAD_SLICE_BITS) <= LOAD_SLICE_BUCKETS);
+    CHECK(histogram_buckets(LOAD_LONGEST_NS, LOAD_SECOND_BITS) == LOAD_SECOND_BUCKETS);
     struct load_slice *slice = calloc(1, sizeof(*slice));
     if (slice) {
         slice->step = step;
@@ -80,7 +84,7 @@ void load_tally_answer(struct load_tally *tally, const struct load_ended *ended)
     second->body_bytes += ended->body_bytes;
     second->by_class[ended->status / 100 - 1]++;
     second->most_ns = ns > second->most_ns ? ns : second->most_ns;
-    tally->slice->bucket[histogram_index(ns, LOAD_SLICE_BITS)]++;
+    tally->slice->bucket[histogram_index(ns, LOAD_SECOND_BITS)]++;
 }
 
 void load_tally_error(struct load_tally *tally, enum load_error error)

@@ -8,16 +8,13 @@
 
 #include "load/result.h"
 
-/* Durations of one second are told to 3 %: there may be many seconds. */
-enum { LOAD_SLICE_BITS = 5, LOAD_SLICE_BUCKETS = 1216 };
-
 /* One second of one thread. */
 struct load_slice {
     struct load_slice *next;
     size_t step, index; /* of the step's seconds */
     bool measured;      /* else of the warm-up */
     struct load_second counts;
-    uint64_t bucket[LOAD_SLICE_BUCKETS];
+    uint64_t bucket[LOAD_SECOND_BUCKETS];
 };
 
 /* Times without an answer, the longest of them. */

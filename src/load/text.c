@@ -271,8 +271,8 @@ static void print_generator(const struct load_outcome *outcome, const struct loa
     }
     print_name(out, "Little's law");
     if (d->little)
-        fprintf(out, " N/X is %s; R + Z%s explain %.2f %%\n", load_figure_time(d->cycle_ns).text,
-                d->connect_ns > 0 ? " + connecting + closing" : "", (1 - d->hidden_share) * 100);
+        fprintf(out, " N/X is %s; a cycle's parts explain %.2f %%\n",
+                load_figure_time(d->cycle_ns).text, (1 - d->hidden_share) * 100);
     else
         fputs(" is about closed loops without pipelines\n", out);
     print_name(out, "longest gap");

@@ -64,13 +64,13 @@ def decoded(durations: Json) -> HdrHistogram:
     return HdrHistogram.decode(durations["hdr_v2_ns"])
 
 
-def is_quantile(whole: HdrHistogram, part: float, ns: int) -> bool:
-    """Whether it is that within 0.1 %; rounding a part to a number of values is everyone's own."""
+def is_quantile(whole: HdrHistogram, part: float, ns: int, within: float = 1e-3) -> bool:
+    """Whether it is that near; rounding a part to a number of values is everyone's own."""
     total = whole.get_total_count()
     low, high = (
         whole.get_value_at_percentile(100 * min(max(part + by / total, 0), 1)) for by in (-1, 1)
     )
-    return bool(low * 0.999 <= ns <= high * 1.001)
+    return bool(low * (1 - within) <= ns <= high * (1 + within))
 
 
 def names(value: object) -> set[str]:
@@ -221,9 +221,17 @@ def test_shards_are_one_run(served: Server, tmp_path: Path) -> None:
             value = decoded(whole[name]).get_value_at_percentile(percent)
             assert value == both.get_value_at_percentile(percent), name
         assert whole[name]["min_ns"] == min(part[name]["min_ns"] for part in parts)
-    assert sum(second["answers"] for second in whole["seconds"]) == sum(
-        second["answers"] for part in parts for second in part["seconds"]
-    )
+    for index, second in enumerate(whole["seconds"]):
+        both = [part["seconds"][index] for part in parts if index < len(part["seconds"])]
+        assert second["answers"] == sum(one["answers"] for one in both)
+        added = decoded(both[0])
+        for other in both[1:]:
+            added.add(decoded(other))
+        assert decoded(second).get_total_count() == added.get_total_count() == second["answers"]
+        assert added.significant_figures == 2
+        for percent in (50, 90, 99):
+            told = second[f"p{percent}_ns"]
+            assert is_quantile(added, percent / 100, told, within=1e-2)
     alone = parsed(load("merge", "--json", files[1]))
     assert not alone["valid"]
     assert "shards" in {doubt["name"] for doubt in alone["steps"][0]["doubts"]}
@@ -235,7 +243,19 @@ def test_files_that_cannot_be_merged_are_named(served: Server, tmp_path: Path) -
     other.write_text(load(f"{served.url}/hello.txt", "-n", 100, "--json").stdout)
     cut.write_text(good.read_text()[:-1000])
     text.write_text(load(served.url, "-n", 100).stdout)
-    for files in ([cut], [text], [tmp_path], [tmp_path / "none"], [good, other], [good, good]):
+    damaged = tmp_path / "damaged"
+    changed = json.loads(good.read_text())
+    changed["steps"][0]["seconds"][0]["answers"] += 1
+    damaged.write_text(json.dumps(changed))
+    for files in (
+        [cut],
+        [damaged],
+        [text],
+        [tmp_path],
+        [tmp_path / "none"],
+        [good, other],
+        [good, good],
+    ):
         done = load("merge", *files)
         assert done.returncode == 1, files
         assert done.stdout == ""

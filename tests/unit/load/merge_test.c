@@ -87,7 +87,7 @@ static void fill(struct fixture *f, size_t step, uint64_t seed)
     outcome->reopened = 2;
     outcome->answers_reused = 39000;
     outcome->unsent = 1;
-    outcome->seconds[3] = (struct load_second){ 4, 3, 2, { 1, 2, 3, 4, 5 }, 9, 8, 7, 6, 5 };
+    outcome->seconds[3] = (struct load_second){ 4, 3, 2, { 1, 2, 3, 4, 5 }, 9, 8, 7, 6, 5, NULL };
     load_durations_add(&outcome->connect, 12345 * seed);
     load_durations_add(&outcome->intended, 54321 * seed);
 }
@@ -114,6 +114,9 @@ static void same_outcome(const struct load_outcome *a, const struct load_outcome
     assert_true(fabs(a->thought_ns - b->thought_ns) <= a->thought_ns * 1e-12);
     assert_int_equal(a->second_count, b->second_count);
     for (size_t i = 0; i < a->second_count; i++) {
+        assert_int_equal(a->seconds[i].hdr != NULL, b->seconds[i].hdr != NULL);
+        if (a->seconds[i].hdr)
+            assert_string_equal(a->seconds[i].hdr, b->seconds[i].hdr);
         assert_int_equal(a->seconds[i].answers, b->seconds[i].answers);
         assert_int_equal(a->seconds[i].errors, b->seconds[i].errors);
         assert_int_equal(a->seconds[i].connects, b->seconds[i].connects);
