@@ -8,6 +8,7 @@
 #include "config/setting.h"
 #include "program/command.h"
 #include "program/load.h"
+#include "program/loadmerge.h"
 #include "program/options.h"
 
 enum { COLUMN = 28, WIDTH = 80 };
@@ -176,5 +177,9 @@ static int help(const struct program_command *command, const struct program_opti
 
 int program_help(const struct program_command *command, const char *const *arguments)
 {
+    static const char *const asks[] = { "--help", NULL };
+    if (arguments[0] && strcmp(arguments[0], "load") == 0 && arguments[1] &&
+        strcmp(arguments[1], "merge") == 0)
+        return program_load_merge(asks);
     return program_options_act(command, arguments, help);
 }

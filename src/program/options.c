@@ -23,7 +23,12 @@ const struct program_option program_option_table[] = {
     { "method", 0, "METHOD", PROGRAM_TRACE, "ask with this method rather than GET" },
     { "host", 0, "NAME", PROGRAM_TRACE, "ask for this host" },
     { "live", 0, NULL, PROGRAM_TRACE, "ask the running server too, and compare" },
-    { "json", 0, NULL, PROGRAM_STATS | PROGRAM_TRACE, "print one JSON object" },
+    { "json", 0, NULL, PROGRAM_STATS | PROGRAM_TRACE | PROGRAM_MERGE, "print one JSON object" },
+    { "csv", 0, NULL, PROGRAM_MERGE, "print a row for each step" },
+    { "hgrm", 0, "FILE", PROGRAM_MERGE, "write HdrHistogram's percentile distribution" },
+    { "ndjson", 0, "FILE", PROGRAM_MERGE, "write a line of JSON for each second" },
+    { "slo", 0, "LIST", PROGRAM_MERGE,
+      "objectives: 'p99<10ms,errors<0.1%,throughput>1000,mean<=2ms'" },
     { "prometheus", 0, NULL, PROGRAM_STATS, "print Prometheus's text format" },
     { "openmetrics", 0, NULL, PROGRAM_STATS, "print OpenMetrics 1.0" },
     { "explain", 0, NULL, PROGRAM_STATS, "say what each number means" },
@@ -133,6 +138,14 @@ static bool take_option(struct reading *reading, const struct program_option *op
         options->now = true;
     else if (strcmp(option->name, "json") == 0)
         options->json = true;
+    else if (strcmp(option->name, "csv") == 0)
+        options->csv = true;
+    else if (strcmp(option->name, "hgrm") == 0)
+        options->hgrm = value;
+    else if (strcmp(option->name, "ndjson") == 0)
+        options->ndjson = value;
+    else if (strcmp(option->name, "slo") == 0)
+        options->slos[options->slo_count++] = value;
     else if (strcmp(option->name, "prometheus") == 0)
         options->prometheus = true;
     else if (strcmp(option->name, "openmetrics") == 0)
@@ -224,6 +237,10 @@ static bool take_argument(struct reading *reading, const char *argument)
                       argument);
     if (argument[0] == 0)
         return refuse("an argument is empty");
+    if ((reading->command->accepts & PROGRAM_MERGE) != 0) {
+        options->files[options->file_count++] = argument;
+        return true;
+    }
     if (options->argument && (reading->command->accepts & PROGRAM_TRACE) != 0) {
         if (options->second)
             return refuse("`%s` is an argument too many; `weir help trace` explains", argument);
@@ -265,7 +282,9 @@ enum program_options_result program_options_read(const struct program_command *c
         count++;
     ret_options->flags = calloc(count + 1, sizeof(*ret_options->flags));
     ret_options->fields = calloc(count + 1, sizeof(*ret_options->fields));
-    if (!ret_options->flags || !ret_options->fields) {
+    ret_options->files = calloc(count + 1, sizeof(*ret_options->files));
+    ret_options->slos = calloc(count + 1, sizeof(*ret_options->slos));
+    if (!ret_options->flags || !ret_options->fields || !ret_options->files || !ret_options->slos) {
         refuse("out of memory");
         return PROGRAM_OPTIONS_WRONG;
     }
@@ -289,8 +308,12 @@ void program_options_done(struct program_options *options)
 {
     free(options->flags);
     free(options->fields);
+    free(options->files);
+    free(options->slos);
     options->flags = NULL;
     options->fields = NULL;
+    options->files = NULL;
+    options->slos = NULL;
 }
 
 int program_options_act(const struct program_command *command, const char *const *arguments,

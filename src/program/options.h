@@ -23,7 +23,8 @@ enum program_accepts {
     PROGRAM_STATS = 128,  /* --json, --prometheus, and --explain of its own */
     PROGRAM_TOP = 256,    /* --interval */
     PROGRAM_TRACE = 512,  /* a second argument, -H, --method, --host, --live, --json */
-    PROGRAM_LOAD = 1024   /* those of load/option.h and program/load.h */
+    PROGRAM_LOAD = 1024,  /* those of load/option.h and program/load.h */
+    PROGRAM_MERGE = 2048  /* any number of arguments, --json, --csv, --hgrm, --ndjson, --slo */
 };
 
 /* An option that is no setting. */
@@ -55,6 +56,12 @@ struct program_options {
     const char *method; /* or NULL */
     const char *host;   /* or NULL */
     bool live;
+    bool csv;
+    const char *hgrm, *ndjson; /* or NULL */
+    const char **slos;
+    size_t slo_count;
+    const char **files;
+    size_t file_count;
     const char *control; /* or NULL */
 };
 
