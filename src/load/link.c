@@ -142,9 +142,10 @@ static int choose_source(const struct load_thread *thread, const struct load_use
                          int family)
 {
     const struct load_plan *plan = thread->plan;
-    const struct sockaddr_storage *source = &plan->sources[user->global % plan->source_count];
-    if (source->ss_family != family)
-        return 0;
+    unsigned at = user->global % plan->source_count, tried = 0;
+    while (plan->sources[at].ss_family != family && ++tried < plan->source_count)
+        at = at + 1 < plan->source_count ? at + 1 : 0;
+    const struct sockaddr_storage *source = &plan->sources[at];
     int on = 1; /* the port is chosen with the peer known, so that each source has all of them */
     (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     socklen_t len = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);

@@ -105,6 +105,12 @@ static bool take_path(struct load_target *target, struct span path, struct span 
     return true;
 }
 
+/* Schemes are in any case (RFC 3986 section 3.1). */
+static bool has_scheme(struct span url, struct span scheme)
+{
+    return url.len >= scheme.len && span_equal_nocase(span_first(url, scheme.len), scheme);
+}
+
 /* "unix:/SOCKET:/PATH". */
 static bool take_unix(struct load_target *target, struct span url, struct load_refusal *refusal)
 {
@@ -128,7 +134,7 @@ static bool take_unix(struct load_target *target, struct span url, struct load_r
 
 static bool take_http(struct load_target *target, struct span url, struct load_refusal *refusal)
 {
-    struct span rest = span_starts(url, SPAN("http://")) ? span_skip(url, 7) : url;
+    struct span rest = has_scheme(url, SPAN("http://")) ? span_skip(url, 7) : url;
     size_t len = 0;
     while (len < rest.len && !strchr("/?#", rest.at[len]))
         len++;
@@ -160,15 +166,16 @@ static bool take_path_alone(const struct load_plan *plan, struct load_target *ta
 static bool take_url(const struct load_plan *plan, struct load_target *target, struct span url,
                      struct load_refusal *refusal)
 {
-    if (span_starts(url, SPAN("https://")))
-        return load_refuse(refusal, "`%.*s`: https is not spoken yet; http:// and unix: are",
+    if (has_scheme(url, SPAN("https://")))
+        return load_refuse(refusal,
+                           "`%.*s`: https is not spoken yet, nor is HTTP/2; http:// and unix: are",
                            shown(url), url.at);
     if (span_starts(url, SPAN("unix:")))
         return take_unix(target, url, refusal);
     if (url.len > 0 && url.at[0] == '/')
         return take_path_alone(plan, target, url, refusal);
     for (size_t i = 0; i + 2 < url.len; i++)
-        if (memcmp(url.at + i, "://", 3) == 0 && !span_starts(url, SPAN("http://")))
+        if (memcmp(url.at + i, "://", 3) == 0 && !has_scheme(url, SPAN("http://")))
             return load_refuse(refusal, "`%.*s` is neither http:// nor unix:", shown(url), url.at);
     return take_http(target, url, refusal);
 }

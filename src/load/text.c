@@ -294,6 +294,20 @@ static void print_one(const struct load_report *report, FILE *out)
 
 /* ---- several steps ---- */
 
+/* What a step asks for: a rate in an open loop, users else. */
+static const char *level_name(const struct load_report *report)
+{
+    return report->run->plan->loop == LOAD_OPEN ? "asked/s" : "users";
+}
+
+static struct load_figure level_of(const struct load_report *report, size_t step)
+{
+    const struct load_step *level = &report->run->outcomes[step].step;
+    struct load_figure figure;
+    (void)snprintf(figure.text, sizeof(figure.text), "%u", level->users);
+    return report->run->plan->loop == LOAD_OPEN ? load_figure_number(level->rate) : figure;
+}
+
 static void print_step(const struct load_report *report, size_t step, FILE *out)
 {
     const struct load_outcome *outcome = &report->run->outcomes[step];
@@ -301,7 +315,7 @@ static void print_step(const struct load_report *report, size_t step, FILE *out)
     const struct load_durations *durations = load_trust_response(report->run, outcome);
     double p50_ns = (double)load_durations_quantile_ns(durations, 0.5);
     double p99_ns = (double)load_durations_quantile_ns(durations, 0.99);
-    fprintf(out, "%7u %11s %9s %9s %9s %9s %8s %8s%s\n", outcome->step.users,
+    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s%s\n", level_of(report, step).text,
             load_figure_number(d->throughput_per_s).text,
             load_figure_time(load_durations_mean_ns(durations)).text,
             durations->count > 0 ? load_figure_time(p50_ns).text : "-",
@@ -317,8 +331,8 @@ static void print_steps(const struct load_report *report, FILE *out)
     fprintf(out, "\nResponse times %s\n\n",
             report->run->plan->loop == LOAD_CLOSED ? "of a closed loop, uncorrected"
                                                    : "from when requests should have begun");
-    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s\n", "users", "requests/s", "mean", "p50", "p99",
-            "max", "failed", "CPU/ans.");
+    fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s\n", level_name(report), "requests/s", "mean",
+            "p50", "p99", "max", "failed", "CPU/ans.");
     for (size_t i = 0; i < report->run->outcome_count; i++)
         print_step(report, i, out);
 }
@@ -357,8 +371,8 @@ static void print_doubt(const struct load_report *report, enum load_doubt which,
     if (doubted == 0)
         return;
     if (steps > 1)
-        fprintf(out, "  %zu step%s; in number %zu (users: %u):\n", doubted, doubted == 1 ? "" : "s",
-                first + 1, report->run->outcomes[first].step.users);
+        fprintf(out, "  %zu step%s; in number %zu (%s: %s):\n", doubted, doubted == 1 ? "" : "s",
+                first + 1, level_name(report), level_of(report, first).text);
     print_wrapped(out, report->verdicts[first].reason[which], steps > 1 ? 4 : 2);
     print_wrapped(out, load_doubts[which].cure, steps > 1 ? 6 : 4);
 }
@@ -392,7 +406,7 @@ static void print_slo(const struct load_report *report, const struct load_slo *s
         fprintf(out, "  %-7s %-*s %s", load_slo_met(slo, value) ? "met" : "MISSED",
                 LOAD_SLO_TEXT_MAX, slo->text, figure.text);
         if (report->run->outcome_count > 1)
-            fprintf(out, "  (%u users)", report->run->outcomes[i].step.users);
+            fprintf(out, "  (%s: %s)", level_name(report), level_of(report, i).text);
         fputc('\n', out);
     }
 }

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "config/nearest.h"
 #include "load/engine.h"
+#include "load/feasible.h"
 #include "load/figure.h"
 #include "load/parse.h"
 #include "load/print.h"
@@ -111,9 +112,44 @@ static void tell(void *context, const struct load_progress *progress)
 
 /* ---- all of it ---- */
 
+/* What people know from other generators, and what it is here. */
+static const struct {
+    const char *word, *cure;
+} elsewhere[] = {
+    { "-c", "each user has a connection: --users N" },
+    { "--connections", "each user has a connection: --users N" },
+    { "--concurrency", "each user has a connection: --users N" },
+    { "--clients", "each user has a connection: --users N" },
+    { "-R", "requests a second are asked for with --rate R" },
+    { "--qps", "requests a second are asked for with --rate R" },
+    { "-k", "connections are kept, unless --no-keepalive says else" },
+    { "--keepalive", "connections are kept, unless --no-keepalive says else" },
+    { "--latency", "percentiles are always told" },
+    { "-D", "it is --duration 10s" },
+    { "-z", "it is --duration 10s" },
+    { "-s", "there are no scripts; several URLs come from --urls FILE" },
+    { "-m", "it is --method METHOD" },
+    { "-T", "limits are --connect-timeout, --first-byte-timeout and --response-timeout" },
+    { "--timeout", "limits are --connect-timeout, --first-byte-timeout and --response-timeout" },
+    { "--body", "the body is --data TEXT or --data-file FILE" },
+    { "--http2", "HTTP/2 is not spoken yet, HTTP/1.1 is" },
+    { "--h2", "HTTP/2 is not spoken yet, HTTP/1.1 is" },
+    { "--h1", "HTTP/1.1 is what is spoken" },
+    { "--insecure", "https is not spoken yet" },
+};
+
 static int refuse(const struct load_refusal *refusal)
 {
     struct config_nearest nearest = { 0 };
+    for (size_t i = 0; refusal->unknown && i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
+        size_t len = strlen(elsewhere[i].word);
+        const char *end = refusal->unknown + len;
+        bool is_it = strncmp(refusal->unknown, elsewhere[i].word, len) == 0;
+        if (!is_it || (len > 2 && *end != '\0' && *end != '='))
+            continue;
+        fprintf(stderr, "weir: there is no %s; %s\n", elsewhere[i].word, elsewhere[i].cure);
+        return PROGRAM_USAGE;
+    }
     if (refusal->unknown) {
         const char *name = refusal->unknown + strspn(refusal->unknown, "-");
         nearest = config_nearest_to(span_of(name, strcspn(name, "=")));
@@ -221,8 +257,8 @@ int program_load(const struct program_command *command, const char *const *words
     struct load_refusal refusal;
     struct outputs outputs = { 0 };
     const struct load_option_set more = { program_load_outputs, &outputs };
-    int status = load_parse(words, &more, &plan, &refusal) ? make_load(&plan, &outputs, words)
-                                                           : refuse(&refusal);
+    bool good = load_parse(words, &more, &plan, &refusal) && load_feasible(&plan, &refusal);
+    int status = good ? make_load(&plan, &outputs, words) : refuse(&refusal);
     load_parse_done(&plan);
     return status;
 }

@@ -537,6 +537,16 @@ def test_no_descriptors_are_told() -> None:
         (["URL", "--shard", "3/3"], "I/N"),
         (["URL", "--json", "--csv"], "choose one"),
         (["URL", "--slo", "p99"], "--slo"),
+        (["URL", "-c", "10"], "--users N"),
+        (["URL", "-c10"], "--users N"),
+        (["URL", "--timeout=3s"], "--response-timeout"),
+        (["URL", "--http2"], "HTTP/2 is not spoken yet"),
+        (["HTTPS://localhost/"], "https is not spoken yet"),
+        (["URL", "--server-pid", "4194304"], "there is no process 4194304"),
+        (["URL", "--source", "192.0.2.7"], "192.0.2.7: Cannot assign"),
+        (["URL", "--source", "::1"], "none of these can reach 127.0.0.1:1, which is of IPv4"),
+        (["unix:/s", "--source", "127.0.0.1"], "a Unix socket"),
+        (["URL", "--start-at", "1795248000"], "date +%s%N"),
     ],
 )
 def test_each_mistake_gets_one_line(words: list[str], said: str) -> None:
