@@ -12,7 +12,6 @@
  *
  * One request is under way on a connection. It is a test's: where something fails, it ends.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
