@@ -220,13 +220,15 @@ static void read_second_hdr(struct reading *reading, const json_t *from, struct 
         return;
     const char *text = take_text(reading, from, name);
     uint64_t *bucket = calloc(LOAD_SECOND_BUCKETS, sizeof(*bucket));
-    if (!bucket)
-        fail(reading, -ENOMEM, "no memory");
-    else if (load_hdr_decode_second(span_text(text), bucket) != 0 ||
-             histogram_total(bucket, LOAD_SECOND_BUCKETS) != second->answers)
-        fail(reading, -EINVAL, "the histogram of a second is damaged");
-    else if (load_second_settle(second, bucket) != 0)
-        fail(reading, -ENOMEM, "no memory");
+    int result = bucket ? load_hdr_decode_second(span_text(text), bucket) : -ENOMEM;
+    if (result == 0 && histogram_total(bucket, LOAD_SECOND_BUCKETS) != second->answers)
+        result = -EINVAL;
+    if (result == 0)
+        result = load_second_settle(second, bucket);
+    if (result == -ENOMEM)
+        fail(reading, result, "no memory");
+    else if (result != 0)
+        fail(reading, result, "the histogram of a second is damaged");
     free(bucket);
 }
 
