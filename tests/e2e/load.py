@@ -36,14 +36,17 @@ class Count:
 
 
 class Client(threading.Thread):
-    """Asks for one path over and over, until told to finish."""
+    """Asks for one path over and over, until told to finish; rests after each answer, if at all."""
 
-    def __init__(self, address: tuple[str, int], path: str, body: bytes, *, keep: bool) -> None:
+    def __init__(
+        self, address: tuple[str, int], path: str, body: bytes, *, keep: bool, rest_s: float
+    ) -> None:
         super().__init__()
         self.address = address
         self.path = path
         self.body = body
         self.keep = keep
+        self.rest_s = rest_s
         self.finish = threading.Event()
         self.count = Count()
 
@@ -85,15 +88,29 @@ class Client(threading.Thread):
                 self.count.wrong.append(f"{answer.status}, {len(answer.body)} bytes")
             if answer.closes:
                 return
+            if self.rest_s > 0:
+                self.finish.wait(self.rest_s)
 
 
 class Load:
-    """Some clients at work; a context manager."""
+    """Some clients at work; a context manager.
+
+    They rest where it is enough that something goes on: other tests have need of the processors.
+    """
 
     def __init__(
-        self, address: tuple[str, int], path: str, body: bytes, *, clients: int, keep: bool
+        self,
+        address: tuple[str, int],
+        path: str,
+        body: bytes,
+        *,
+        clients: int,
+        keep: bool,
+        rest_s: float = 0,
     ) -> None:
-        self.clients = [Client(address, path, body, keep=keep) for _ in range(clients)]
+        self.clients = [
+            Client(address, path, body, keep=keep, rest_s=rest_s) for _ in range(clients)
+        ]
 
     def __enter__(self) -> Load:
         for client in self.clients:

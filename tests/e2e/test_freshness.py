@@ -22,6 +22,7 @@ from tests.e2e.wire import Answer, Connection, WireError, connect
 pytestmark = pytest.mark.parametrize("model", ["fork", "prefork", "percore"], scope="session")
 
 NOTICED_S = 1.0
+POLL_S = 0.005
 
 # Below and above what is kept in memory (--cache-file-max).
 SIZES = [100, 100_000, 2_000_000]
@@ -64,6 +65,7 @@ def asked_until(
             while (asked := time.monotonic()) - began < 10 * NOTICED_S:
                 if good(connection.get(path, "a", *fields)):
                     return asked - began
+                time.sleep(POLL_S)
         assert time.monotonic() - began < 10 * NOTICED_S, "it is not noticed"
 
 

@@ -84,7 +84,7 @@ def ask(running: Server, path: str, times: int) -> None:
 
 
 def loaded(running: Server) -> Load:
-    return Load(running.address, "/hello.txt", HELLO, clients=2, keep=True)
+    return Load(running.address, "/hello.txt", HELLO, clients=2, keep=True, rest_s=0.005)
 
 
 def series(page: Page, chart: str) -> list[list[float | None]]:

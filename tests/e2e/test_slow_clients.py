@@ -13,6 +13,7 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
 from tests.e2e.wire import Connection, connect, parse_answer
 
+POLL_S = 0.02
 # What a deadline may be late by.
 LATE_S = 1.5
 
@@ -122,6 +123,7 @@ def test_a_client_that_never_reads_is_given_up(server: ServerFactory, site: Path
             while len(sockets_of(running)) > before + 1:
                 assert other.get("/hello.txt").status == 200
                 assert time.monotonic() - began <= 2 + 2 * LATE_S
+                time.sleep(POLL_S)
         assert time.monotonic() - began >= 1.9
     finally:
         stuck.close()
@@ -160,3 +162,4 @@ def test_resets_leave_nothing_behind(server: ServerFactory, site: Path) -> None:
         while len(sockets_of(running)) > before:
             assert other.get("/hello.txt").status == 200
             assert time.monotonic() - began < 5, "connections stay behind"
+            time.sleep(POLL_S)
