@@ -7,7 +7,8 @@ it ran: cmocka and the conformance runner through Meson's log, pytest through
 its report, anything else as one. Builds are made when the first step needs
 them. It runs on a bare Python, since it also runs what makes the better one.
 
-The last line of output is always `N passed, M failed`, which machines read.
+At the end it tells what each step took, by the clock and of the processors. The
+last line of output is always `N passed, M failed`, which machines read.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
+import analysis
 from tally import (
     ONE_FAILED,
     ONE_PASSED,
@@ -43,7 +45,12 @@ TOP = Path(__file__).resolve().parent.parent
 PYTHON = TOP / ".venv/bin/python"
 LAB_PYTHON = TOP / ".venv-lab/bin/python"
 SUMMARY_FILE = TOP / ".cache/summary"
+NICE_MAX = 19
 CONTINUOUS = os.environ.get("CI") == "true"
+
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -81,27 +88,51 @@ SANITIZER_ENVIRONMENT = {
 }
 
 
-# Where the present step's output goes, when not to ours.
+class Spent:
+    """What the commands of one step have used of the processors, with all that they waited for."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+        self._lock = threading.Lock()  # a step may run commands side by side
+
+    def add(self, cpu_s: float) -> None:
+        with self._lock:
+            self.cpu_s += cpu_s
+
+
+# Where the present step's output goes, when not to ours; and what it has used.
 _output: ContextVar[IO[str] | None] = ContextVar("output", default=None)
+_spent: ContextVar[Spent | None] = ContextVar("spent", default=None)
 
 
 def say(*words: str, sep: str = " ") -> None:
     print(*words, sep=sep, file=_output.get() or sys.stdout, flush=True)
 
 
+def finish(process: subprocess.Popen[str]) -> int:
+    """Waits for a command, and charges the step with what it used."""
+    if process.returncode is None:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if spent := _spent.get():
+            spent.add(used.ru_utime + used.ru_stime)
+    return process.returncode
+
+
 def run(command: list[str], **environment: str) -> int:
     """Runs a command from the top of the tree, with its output going to the step's."""
     sys.stdout.flush()
-    done = subprocess.run(
-        command,
-        cwd=TOP,
-        env=os.environ | environment,
-        stdin=subprocess.DEVNULL,
-        stdout=_output.get(),
-        stderr=subprocess.STDOUT if _output.get() else None,
-        check=False,
+    return finish(
+        subprocess.Popen(
+            command,
+            cwd=TOP,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=_output.get(),
+            stderr=subprocess.STDOUT if _output.get() else None,
+            text=True,
+        )
     )
-    return done.returncode
 
 
 def outcome(status: int) -> Tally:
@@ -123,14 +154,14 @@ class BuildError(Exception):
 
 
 _tried: dict[str, bool] = {}
-_building = threading.Lock()
+_building = {name: threading.Lock() for name in BUILDS}
 
 
 def build(name: str) -> Path:
     """Configures and builds, once for each name in one run; says where."""
     made = BUILDS[name]
     directory = TOP / made.directory
-    with _building:  # steps side by side may want the same one
+    with _building[name]:  # steps side by side may want the same one
         if name not in _tried:
             configure = ["scripts/configure", made.directory, *made.options]
             compile_all = ["ninja", "--quiet", "-C", made.directory]
@@ -182,11 +213,18 @@ def tried_again(command: list[str], report: Path, environment: dict[str, str]) -
 
 
 def pytest(
-    folder: str, *, server: str = "", choose: str = "", part: str = "", python: Path = PYTHON
+    folder: str,
+    *,
+    server: str = "",
+    choose: str = "",
+    without: tuple[str, ...] = (),
+    part: str = "",
+    python: Path = PYTHON,
 ) -> Callable[[], Tally]:
     """A step that runs the tests in a folder, with the server of the build `server`.
 
-    `choose` is pytest's -k, for what suits that build; `part` tells steps on one folder apart.
+    `choose` is pytest's -k, for what suits that build; files `without` are not even read, which for
+    thousands of cases takes seconds; `part` tells steps on one folder apart.
     """
 
     def step() -> Tally:
@@ -199,6 +237,7 @@ def pytest(
         report.parent.mkdir(exist_ok=True)
         report.unlink(missing_ok=True)
         command = [str(python), "-m", "pytest", folder, "-o", f"cache_dir=.cache/pytest-{name}"]
+        command += [f"--ignore={folder}/{file}" for file in without]
         chosen = [f"({words})" for words in (choose, os.environ.get("K")) if words]
         command += ["-k", " and ".join(chosen)] if chosen else []
         command.append("-v" if CONTINUOUS else "-q")
@@ -218,7 +257,7 @@ def command(*words: str, needs: str = "") -> Callable[[], Tally]:
 
     def step() -> Tally:
         if needs and not shutil.which(needs):
-            print(f"skipped: {needs} is not installed")
+            say(f"skipped: {needs} is not installed")
             return ONE_SKIPPED
         return outcome(run(list(words)))
 
@@ -226,20 +265,24 @@ def command(*words: str, needs: str = "") -> Callable[[], Tally]:
 
 
 def format_check() -> Tally:
-    checked = subprocess.run(
-        ["clang-format", "--dry-run", "-Werror", *source_files(".c", ".h")],
-        cwd=TOP,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = re.findall(r"^(\S+:\d+):\d+: error", checked.stderr, re.MULTILINE)
+    with tempfile.TemporaryFile("w+") as output:
+        status = finish(
+            subprocess.Popen(
+                ["clang-format", "--dry-run", "-Werror", *source_files(".c", ".h")],
+                cwd=TOP,
+                stderr=output,
+                text=True,
+            )
+        )
+        output.seek(0)
+        told = output.read()
+    lines = re.findall(r"^(\S+:\d+):\d+: error", told, re.MULTILINE)
     for path in sorted({line.partition(":")[0] for line in lines}):
         first = next(line for line in lines if line.startswith(f"{path}:"))
-        print(f"{first}: not as `make format` has it")
-    if checked.returncode != 0 and not lines:
-        print(checked.stderr)
-    return outcome(checked.returncode)
+        say(f"{first}: not as `make format` has it")
+    if status != 0 and not lines:
+        say(told)
+    return outcome(status)
 
 
 def warnings(name: str) -> Callable[[], Tally]:
@@ -255,31 +298,49 @@ def symbols() -> Tally:
     return outcome(run([sys.executable, "tools/symbols.py", str(directory)]))
 
 
+def on_all_processors(work: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
+    """Like map; it runs in threads, which charge the caller's step, with the caller's priority."""
+    spent = _spent.get()
+    with ThreadPoolExecutor(os.cpu_count(), initializer=lambda: _spent.set(spent)) as pool:
+        yield from pool.map(work, items)
+
+
 def clang_tidy() -> Tally:
     if not shutil.which("clang-tidy"):
-        print("skipped: clang-tidy is not installed")
+        say("skipped: clang-tidy is not installed")
         return ONE_SKIPPED
     directory = build("clang")
-    files = [name for name in source_files(".c") if name.startswith("src/")]
-    jobs = os.cpu_count() or 1
-    batches = [files[start::jobs] for start in range(min(jobs, len(files)))]
-    running = [
-        subprocess.Popen(
-            ["clang-tidy", "--quiet", "-p", str(directory), *batch],
-            cwd=TOP,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for batch in batches
-    ]
-    tally = ONE_PASSED
-    for process in running:
-        output, _ = process.communicate()
-        if process.returncode != 0:
-            print(output)
-            tally = ONE_FAILED
-    return tally
+    known = analysis.Known(TOP / ".cache/clang-tidy.json")
+    units = analysis.units(TOP, directory)
+    # Those that take longest first, so that no processor waits at the end.
+    asked = sorted(
+        (unit for unit in units if not known.clean(unit)), key=lambda unit: unit.size, reverse=True
+    )
+    found = 0
+
+    def ask(unit: analysis.Unit) -> str:
+        """What it has to say of one file; nothing, when that is clean."""
+        with tempfile.TemporaryFile("w+") as output:
+            words = ["clang-tidy", "--quiet", "-p", str(directory), unit.path]
+            process = subprocess.Popen(
+                words, cwd=TOP, stdout=output, stderr=subprocess.DEVNULL, text=True
+            )
+            if finish(process) == 0:
+                return ""
+            output.seek(0)
+            return output.read() or f"{unit.path}: clang-tidy failed"
+
+    for unit, told in zip(asked, on_all_processors(ask, asked), strict=True):
+        if told:
+            say(told)
+            found += 1
+        else:
+            known.add(unit)
+    known.save(units)
+    say(
+        f"{len(asked)} files of {len(units)} looked at; the others are as they were when last clean"
+    )
+    return outcome(found)
 
 
 def fuzz(seconds: int) -> Callable[[], Tally]:
@@ -311,17 +372,19 @@ Steps = list[tuple[str, Callable[[], Tally]]]
 # descriptors or memory or traces system calls, which a sanitizer has of its own; no more than some
 # hundred threads or processes, for each of which it takes megabytes; what waits for the disk's
 # clock with one model, since it is not the model that is tested; and for TSan what has threads,
-# without the cases, which have one connection each.
+# without the cases, which have one connection each. tests/README.md says why that is enough.
 PLAIN = (
     "not browser and not descriptors and not test_check and not test_command_line"
     " and not hold_no_buffers"
     " and not (held_and_none_is_reset and (1000 or 9000)) and not ten_thousand"
     " and (percore or not (test_freshness or test_mirror))"
+    # One of each way to move bytes: blocking calls, threads behind a queue, readiness, completion.
+    " and (not test_conformance or [thread or [pool or [percore or [uring)"
 )
 THREADED = (
     "(thread or pool or prefork or percore or uring) and not [fork and not [epoll"
     # What the kernel writes for a ring TSan does not see; all else that its threads share, it does.
-    " and not test_conformance and not none_is_reset and not test_slow_clients"
+    " and not none_is_reset and not test_slow_clients"
     # The master has one thread.
     f" and not test_control and not test_systemd and not test_upgrade and {PLAIN}"
 )
@@ -332,12 +395,29 @@ WAITING = (
     "test_slow_clients or test_freshness or test_stopping or test_conformance or test_top"
     " or test_control or test_mirror or test_kubernetes or browser"
 )
+CASES = "test_conformance.py"
 E2E = ("end to end", "end to end, what waits")
-ASAN_E2E = "end to end under ASan and UBSan"
+ASAN_BUILD = "a build with ASan and UBSan"
+TSAN_BUILD = "a build with TSan"
+ASAN_E2E = ("end to end under ASan and UBSan", "what waits, under ASan and UBSan")
 TSAN_E2E = "models with threads under TSan"
+SANITIZED_SUITES = ("unit", "conformance", "property", "fuzz")
+LAB = "experiments"
+CLANG_TIDY = "clang-tidy"
 
-# The one does something when the other does not.
-SIDE_BY_SIDE = (E2E, (ASAN_E2E, TSAN_E2E))
+# What only computes: beside tests it takes what these leave of the processors, and makes none late.
+COMPUTING = (CLANG_TIDY, "cppcheck", ASAN_BUILD, TSAN_BUILD)
+
+# What goes on at the same time: groups of lanes, each of steps one after the other, for end to end
+# tests wait much. The lane that only computes is the last of its group.
+SIDE_BY_SIDE: tuple[tuple[tuple[str, ...], ...], ...] = (
+    ((E2E[0],), (E2E[1],), COMPUTING),
+    (
+        (ASAN_E2E[0], "every model under Valgrind"),
+        (ASAN_E2E[1], *(f"{suite} under ASan and UBSan" for suite in SANITIZED_SUITES)),
+        (TSAN_E2E, LAB),
+    ),
+)
 
 
 def every_stage(seconds: int) -> dict[str, Steps]:
@@ -364,80 +444,125 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("every header alone, clang", command("tools/headers-alone", "clang")),
             ("symbols: purity, names, use", symbols),
             ("saved fuzz inputs", meson_tests("gcc", "fuzz")),
-            ("clang-tidy", clang_tidy),
+            (CLANG_TIDY, clang_tidy),
             ("cppcheck", command("tools/run-cppcheck", needs="cppcheck")),
         ],
         "e2e": [
-            (E2E[0], pytest("tests/e2e", server="release", choose=f"not ({WAITING})")),
+            (
+                E2E[0],
+                pytest("tests/e2e", server="release", choose=f"not ({WAITING})", without=(CASES,)),
+            ),
             (E2E[1], pytest("tests/e2e", server="release", choose=WAITING, part="-waiting")),
         ],
-        "lab": [("experiments", pytest("lab/tests", server="release", python=LAB_PYTHON))],
+        "lab": [(LAB, pytest("lab/tests", server="release", python=LAB_PYTHON))],
         "faults": [("failing calls", pytest("tests/faults", server="gcc"))],
-        "asan": [
+        "asan": [(ASAN_BUILD, warnings("asan"))]
+        + [
             (f"{suite} under ASan and UBSan", meson_tests("asan", suite))
-            for suite in ("unit", "conformance", "property", "fuzz")
+            for suite in SANITIZED_SUITES
         ]
-        + [(ASAN_E2E, pytest("tests/e2e", server="asan", choose=PLAIN))],
-        "tsan": [
+        + [
+            (
+                ASAN_E2E[0],
+                pytest(
+                    "tests/e2e",
+                    server="asan",
+                    choose=f"{PLAIN} and not ({WAITING})",
+                    without=(CASES,),
+                ),
+            ),
+            (
+                ASAN_E2E[1],
+                pytest(
+                    "tests/e2e", server="asan", choose=f"{PLAIN} and ({WAITING})", part="-waiting"
+                ),
+            ),
+        ],
+        "tsan": [(TSAN_BUILD, warnings("tsan"))]
+        + [
             (f"{suite} under TSan", meson_tests("tsan", suite, wrapper=still))
             for suite in ("concurrency", "unit")
         ]
-        + [(TSAN_E2E, pytest("tests/e2e", server="tsan", choose=THREADED))],
+        + [(TSAN_E2E, pytest("tests/e2e", server="tsan", choose=THREADED, without=(CASES,)))],
         "valgrind": [("every model under Valgrind", pytest("tests/valgrind", server="release"))],
         "fuzz": [("fuzz", fuzz(seconds))],
     }
 
 
-def chosen_steps(
-    names: list[str], stages: dict[str, Steps]
-) -> Iterator[list[tuple[str, Callable[[], Tally]]]]:
-    """The steps of the named stages, each title once; what comes together runs side by side."""
+def chosen_steps(names: list[str], stages: dict[str, Steps]) -> Iterator[list[Steps]]:
+    """The steps of the named stages, each title once, in lanes that run side by side."""
     steps: dict[str, Callable[[], Tally]] = {}
     for name in names:
         for title, step in stages[name]:
             steps.setdefault(title, step)
     told: set[str] = set()
     for title in steps:
-        group = next((group for group in SIDE_BY_SIDE if title in group), (title,))
-        if title not in told:
-            yield [(each, steps[each]) for each in group if each in steps]
-        told |= set(group)
+        if title in told:
+            continue
+        group = next((g for g in SIDE_BY_SIDE if any(title in lane for lane in g)), ((title,),))
+        lanes = [[(each, steps[each]) for each in lane if each in steps] for lane in group]
+        yield [lane for lane in lanes if lane]
+        told |= {each for lane in group for each in lane}
 
 
-def counted(title: str, step: Callable[[], Tally]) -> Tally:
+@dataclass(frozen=True)
+class Done:
+    """What came of a step, and what it took."""
+
+    title: str
+    tally: Tally
+    wall_s: float
+    cpu_s: float
+
+
+def counted(title: str, step: Callable[[], Tally]) -> Done:
     """Runs one step and tells what came of it."""
     say(f"== {title}")
+    spent = Spent()
+    _spent.set(spent)
     began = time.monotonic()
     try:
         tally = step()
     except BuildError as failure:
         say(str(failure))
         tally = ONE_FAILED
+    done = Done(title, tally, time.monotonic() - began, spent.cpu_s)
     words = f"{tally.passed} passed, {tally.failed} failed"
     if tally.skipped:
         words += f", {tally.skipped} skipped"
-    say(f"-- {title}: {words} ({time.monotonic() - began:.1f} s)")
-    return tally
+    say(f"-- {title}: {words} ({done.wall_s:.1f} s)")
+    return done
 
 
-def together(steps: Steps) -> list[Tally]:
-    """Runs steps side by side; the output of the first is seen, that of others when they end."""
+def together(lanes: list[Steps]) -> list[Done]:
+    """Runs lanes side by side; the output of the first is seen, that of others when they end."""
 
-    def hidden(title: str, step: Callable[[], Tally]) -> tuple[Tally, str]:
+    def hidden(lane: Steps) -> tuple[list[Done], str]:
+        if all(title in COMPUTING for title, _ in lane):
+            # Of this thread, and of what it starts.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE_MAX)
         with tempfile.TemporaryFile("w+") as output:
             _output.set(output)
-            tally = counted(title, step)
+            done = [counted(*step) for step in lane]
             output.seek(0)
-            return tally, output.read()
+            return done, output.read()
 
-    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
-        others = [pool.submit(hidden, *step) for step in steps[1:]]
-        tallies = [counted(*steps[0])]
+    with ThreadPoolExecutor(max_workers=len(lanes)) as pool:
+        others = [pool.submit(hidden, lane) for lane in lanes[1:]]
+        done = [counted(*step) for step in lanes[0]]
         for other in others:
-            tally, text = other.result()
-            tallies.append(tally)
+            more, text = other.result()
+            done += more
             print(text, end="", flush=True)
-    return tallies
+    return done
+
+
+def table(steps: list[Done]) -> list[str]:
+    """What each step took."""
+    width = max([len("step"), *(len(each.title) for each in steps)])
+    lines = [f"{'step':<{width}}  clock s    CPU s"]
+    lines += [f"{each.title:<{width}} {each.wall_s:8.1f} {each.cpu_s:8.1f}" for each in steps]
+    return lines
 
 
 def main() -> int:
@@ -448,19 +573,19 @@ def main() -> int:
     options = parser.parse_args()
     stages = every_stage(options.seconds)
 
-    tally = Tally()
-    failures: list[str] = []
-    for steps in chosen_steps(options.stage, stages):
-        for (title, _), each in zip(steps, together(steps), strict=True):
-            tally += each
-            if each.failed:
-                failures.append(title)
+    began = time.monotonic()
+    steps: list[Done] = []
+    for lanes in chosen_steps(options.stage, stages):
+        steps += together(lanes)
+    tally = sum((each.tally for each in steps), Tally())
+    all_of_it = Done("all", tally, time.monotonic() - began, sum(each.cpu_s for each in steps))
 
-    print()
+    print("", *table([*steps, all_of_it]), "", sep="\n")
     for name in _unsteady:
         print(f"passed only when tried again: {name}")
-    for title in failures:
-        print(f"failed: {title}")
+    for each in steps:
+        if each.tally.failed:
+            print(f"failed: {each.title}")
     if tally.skipped:
         print(f"skipped: {tally.skipped}")
     summary = f"{tally.passed} passed, {tally.failed} failed"

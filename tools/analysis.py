@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Which files static analysis need not look at again: those that are as they were when clean.
+
+A file's key is the hash of all that its analysis depends on: the analyser, its configuration, how
+the file is compiled, and every file that is read for it, as the build has found out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A file to analyse, as seen from the top of the tree."""
+
+    path: str
+    size: int
+    key: str
+
+
+def read_dependencies(listed: str) -> dict[str, list[str]]:
+    """What `ninja -t deps` lists: the files read for each object, of which none is out of date."""
+    found: dict[str, list[str]] = {}
+    for block in listed.split("\n\n"):
+        head, *files = block.splitlines() or [""]
+        if head.endswith("(VALID)"):
+            found[head.partition(":")[0]] = sorted(file.strip() for file in files)
+    return found
+
+
+def units(top: Path, build: Path) -> list[Unit]:
+    """The files in src/ that the build compiles."""
+    tool = ["clang-tidy", "--version"]
+    version = subprocess.run(tool, capture_output=True, check=True).stdout
+    same = version + (top / ".clang-tidy").read_bytes()
+    deps = ["ninja", "-C", str(build), "-t", "deps"]
+    listed = subprocess.run(deps, capture_output=True, text=True, check=True).stdout
+    read_for = read_dependencies(listed)
+    contents: dict[Path, bytes] = {}
+
+    def content(path: Path) -> bytes:
+        if path not in contents:
+            contents[path] = hashlib.sha256(path.read_bytes()).digest()
+        return contents[path]
+
+    found = []
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        source = (build / entry["file"]).resolve()
+        if not source.is_relative_to(top / "src"):
+            continue
+        # Without a list of what is read for it, nothing is known of it.
+        key = ""
+        if files := read_for.get(entry["output"]):
+            everything = hashlib.sha256(same + entry["command"].encode())
+            for file in files:
+                everything.update(file.encode() + content((build / file).resolve()))
+            key = everything.hexdigest()
+        found.append(Unit(str(source.relative_to(top)), source.stat().st_size, key))
+    return sorted(found, key=lambda unit: unit.path)
+
+
+class Known:
+    """The keys of the files that were clean when last looked at, kept in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._keys: dict[str, str] = {}
+        if file.is_file():
+            self._keys = json.loads(file.read_text())
+
+    def clean(self, unit: Unit) -> bool:
+        return unit.key != "" and self._keys.get(unit.path) == unit.key
+
+    def add(self, unit: Unit) -> None:
+        self._keys[unit.path] = unit.key
+
+    def save(self, units: list[Unit]) -> None:
+        """Forgets what is no longer there."""
+        there = {unit.path for unit in units}
+        keys = {path: key for path, key in sorted(self._keys.items()) if path in there and key}
+        self._file.parent.mkdir(exist_ok=True)
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps(keys, indent=0))
+        beside.rename(self._file)
