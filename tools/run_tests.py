@@ -523,7 +523,7 @@ def counted(title: str, step: Callable[[], Tally]) -> Done:
     began = time.monotonic()
     try:
         tally = step()
-    except BuildError as failure:
+    except (BuildError, OSError, subprocess.CalledProcessError) as failure:
         say(str(failure))
         tally = ONE_FAILED
     done = Done(title, tally, time.monotonic() - began, spent.cpu_s)

@@ -112,7 +112,9 @@ class Connection:
         return cls(made)
 
     def send(self, data: bytes) -> None:
-        self.socket.sendall(data)
+        unsent = memoryview(data)
+        while unsent:  # sendall would have one limit for all of it
+            unsent = unsent[self.socket.send(unsent) :]
 
     def get(self, path: str = "/", host: str = "a", *fields: str) -> Answer:
         """Asks for a path, and reads the answer."""
