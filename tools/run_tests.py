@@ -23,14 +23,24 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
 
 import analysis
+from steps import (
+    TOP,
+    BuildError,
+    Done,
+    Steps,
+    finish,
+    on_all_processors,
+    outcome,
+    run,
+    say,
+    table,
+    together,
+)
 from tally import (
     ONE_FAILED,
     ONE_PASSED,
@@ -41,16 +51,10 @@ from tally import (
     failing,
 )
 
-TOP = Path(__file__).resolve().parent.parent
 PYTHON = TOP / ".venv/bin/python"
 LAB_PYTHON = TOP / ".venv-lab/bin/python"
 SUMMARY_FILE = TOP / ".cache/summary"
-NICE_MAX = 19
 CONTINUOUS = os.environ.get("CI") == "true"
-
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -88,57 +92,6 @@ SANITIZER_ENVIRONMENT = {
 }
 
 
-class Spent:
-    """What the commands of one step have used of the processors, with all that they waited for."""
-
-    def __init__(self) -> None:
-        self.cpu_s = 0.0
-        self._lock = threading.Lock()  # a step may run commands side by side
-
-    def add(self, cpu_s: float) -> None:
-        with self._lock:
-            self.cpu_s += cpu_s
-
-
-# Where the present step's output goes, when not to ours; and what it has used.
-_output: ContextVar[IO[str] | None] = ContextVar("output", default=None)
-_spent: ContextVar[Spent | None] = ContextVar("spent", default=None)
-
-
-def say(*words: str, sep: str = " ") -> None:
-    print(*words, sep=sep, file=_output.get() or sys.stdout, flush=True)
-
-
-def finish(process: subprocess.Popen[str]) -> int:
-    """Waits for a command, and charges the step with what it used."""
-    if process.returncode is None:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if spent := _spent.get():
-            spent.add(used.ru_utime + used.ru_stime)
-    return process.returncode
-
-
-def run(command: list[str], **environment: str) -> int:
-    """Runs a command from the top of the tree, with its output going to the step's."""
-    sys.stdout.flush()
-    return finish(
-        subprocess.Popen(
-            command,
-            cwd=TOP,
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=_output.get(),
-            stderr=subprocess.STDOUT if _output.get() else None,
-            text=True,
-        )
-    )
-
-
-def outcome(status: int) -> Tally:
-    return ONE_PASSED if status == 0 else ONE_FAILED
-
-
 def source_files(*endings: str) -> list[str]:
     found = (
         path
@@ -147,10 +100,6 @@ def source_files(*endings: str) -> list[str]:
         if path.suffix in endings
     )
     return sorted(str(path.relative_to(TOP)) for path in found)
-
-
-class BuildError(Exception):
-    """Nothing that needs this build can run."""
 
 
 _tried: dict[str, bool] = {}
@@ -298,13 +247,6 @@ def symbols() -> Tally:
     return outcome(run([sys.executable, "tools/symbols.py", str(directory)]))
 
 
-def on_all_processors(work: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-    """Like map; it runs in threads, which charge the caller's step, with the caller's priority."""
-    spent = _spent.get()
-    with ThreadPoolExecutor(os.cpu_count(), initializer=lambda: _spent.set(spent)) as pool:
-        yield from pool.map(work, items)
-
-
 def clang_tidy() -> Tally:
     if not shutil.which("clang-tidy"):
         say("skipped: clang-tidy is not installed")
@@ -365,8 +307,6 @@ def fuzz(seconds: int) -> Callable[[], Tally]:
 
 # What the lab imports is known only where it is installed.
 LAB_MYPY = ("--cache-dir", ".cache/mypy-lab", "lab/weir_lab", "lab/tests")
-
-Steps = list[tuple[str, Callable[[], Tally]]]
 
 # What runs under a sanitizer: no browser, which proves nothing more there; nothing that counts
 # descriptors or memory or traces system calls, which a sanitizer has of its own; no more than some
@@ -505,66 +445,6 @@ def chosen_steps(names: list[str], stages: dict[str, Steps]) -> Iterator[list[St
         told |= {each for lane in group for each in lane}
 
 
-@dataclass(frozen=True)
-class Done:
-    """What came of a step, and what it took."""
-
-    title: str
-    tally: Tally
-    wall_s: float
-    cpu_s: float
-
-
-def counted(title: str, step: Callable[[], Tally]) -> Done:
-    """Runs one step and tells what came of it."""
-    say(f"== {title}")
-    spent = Spent()
-    _spent.set(spent)
-    began = time.monotonic()
-    try:
-        tally = step()
-    except (BuildError, OSError, subprocess.CalledProcessError) as failure:
-        say(str(failure))
-        tally = ONE_FAILED
-    done = Done(title, tally, time.monotonic() - began, spent.cpu_s)
-    words = f"{tally.passed} passed, {tally.failed} failed"
-    if tally.skipped:
-        words += f", {tally.skipped} skipped"
-    say(f"-- {title}: {words} ({done.wall_s:.1f} s)")
-    return done
-
-
-def together(lanes: list[Steps]) -> list[Done]:
-    """Runs lanes side by side; the output of the first is seen, that of others when they end."""
-
-    def hidden(lane: Steps) -> tuple[list[Done], str]:
-        if all(title in COMPUTING for title, _ in lane):
-            # Of this thread, and of what it starts.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE_MAX)
-        with tempfile.TemporaryFile("w+") as output:
-            _output.set(output)
-            done = [counted(*step) for step in lane]
-            output.seek(0)
-            return done, output.read()
-
-    with ThreadPoolExecutor(max_workers=len(lanes)) as pool:
-        others = [pool.submit(hidden, lane) for lane in lanes[1:]]
-        done = [counted(*step) for step in lanes[0]]
-        for other in others:
-            more, text = other.result()
-            done += more
-            print(text, end="", flush=True)
-    return done
-
-
-def table(steps: list[Done]) -> list[str]:
-    """What each step took."""
-    width = max([len("step"), *(len(each.title) for each in steps)])
-    lines = [f"{'step':<{width}}  clock s    CPU s"]
-    lines += [f"{each.title:<{width}} {each.wall_s:8.1f} {each.cpu_s:8.1f}" for each in steps]
-    return lines
-
-
 def main() -> int:
     stages = every_stage(0)
     parser = argparse.ArgumentParser(description="Run stages of the tests.")
@@ -576,7 +456,7 @@ def main() -> int:
     began = time.monotonic()
     steps: list[Done] = []
     for lanes in chosen_steps(options.stage, stages):
-        steps += together(lanes)
+        steps += together(lanes, COMPUTING)
     tally = sum((each.tally for each in steps), Tally())
     all_of_it = Done("all", tally, time.monotonic() - began, sum(each.cpu_s for each in steps))
 

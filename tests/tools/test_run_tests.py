@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import run_tests
+import steps
 import tally
 from tally import Tally
 
@@ -67,11 +68,11 @@ def test_every_step_runs_once_whatever_runs_beside_it() -> None:
     groups = run_tests.chosen_steps(list(stages), stages)
     titles = [title for lanes in groups for lane in lanes for title, _ in lane]
     assert len(titles) == len(set(titles))
-    assert set(titles) == {title for steps in stages.values() for title, _ in steps}
+    assert set(titles) == {title for stage in stages.values() for title, _ in stage}
 
 
 def test_what_runs_side_by_side_is_there() -> None:
-    titles = {title for steps in run_tests.every_stage(1).values() for title, _ in steps}
+    titles = {title for stage in run_tests.every_stage(1).values() for title, _ in stage}
     named = [title for group in run_tests.SIDE_BY_SIDE for lane in group for title in lane]
     assert set(named) <= titles
     assert len(named) == len(set(named))
@@ -84,13 +85,13 @@ def test_what_waits_together_is_told_one_after_the_other(
 
     def step() -> Tally:
         inside.wait()
-        run_tests.say("within")
+        steps.say("within")
         return Tally(1)
 
     def last() -> Tally:
         return Tally(0, 1)
 
-    done = run_tests.together([[("first", step)], [("second", step), ("third", last)]])
+    done = steps.together([[("first", step)], [("second", step), ("third", last)]])
     assert [each.title for each in done] == ["first", "second", "third"]
     assert [each.tally for each in done] == [Tally(1), Tally(1), Tally(0, 1)]
     lines = [line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()]
@@ -113,7 +114,9 @@ def test_what_only_computes_stands_back() -> None:
         return note
 
     ours = os.nice(0)
-    run_tests.together([[("a test", step("a test"))], [("clang-tidy", step("clang-tidy"))]])
+    steps.together(
+        [[("a test", step("a test"))], [("clang-tidy", step("clang-tidy"))]], ("clang-tidy",)
+    )
     assert found["a test"] == (tally.ONE_PASSED if ours == 0 else tally.ONE_FAILED)
     assert found["clang-tidy"] == tally.ONE_FAILED
     assert os.nice(0) == ours
@@ -124,7 +127,7 @@ def test_a_step_is_charged_with_what_its_commands_used() -> None:
     many = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     idle = run_tests.command(sys.executable, "-c", "")
     used = run_tests.command(sys.executable, "-c", many, busy)
-    first, second = run_tests.together([[("idle", idle)], [("busy", used)]])
+    first, second = steps.together([[("idle", idle)], [("busy", used)]])
     assert first.cpu_s < second.cpu_s
     assert second.cpu_s >= 0.3
 
@@ -132,17 +135,17 @@ def test_a_step_is_charged_with_what_its_commands_used() -> None:
 def test_work_on_all_processors_keeps_its_order_and_its_step() -> None:
     def step() -> Tally:
         words = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.1: pass"]
-        run_all = run_tests.on_all_processors(lambda _: run_tests.run(words), range(4))
+        run_all = steps.on_all_processors(lambda _: steps.run(words), range(4))
         assert list(run_all) == [0] * 4
-        assert list(run_tests.on_all_processors(str, range(9))) == list("012345678")
+        assert list(steps.on_all_processors(str, range(9))) == list("012345678")
         return Tally(1)
 
-    assert run_tests.counted("work", step).cpu_s >= 0.4
+    assert steps.counted("work", step).cpu_s >= 0.4
 
 
 def test_the_table_has_a_line_for_each_step() -> None:
-    done = run_tests.Done("end to end", Tally(3), 300.04, 250.0)
-    assert run_tests.table([done]) == [
+    done = steps.Done("end to end", Tally(3), 300.04, 250.0)
+    assert steps.table([done]) == [
         "step        clock s    CPU s",
         "end to end    300.0    250.0",
     ]
