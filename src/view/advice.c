@@ -17,7 +17,8 @@ struct view_advice view_advice_of(const struct view *view)
     };
     double hits = (double)counter[STATS_cache_hits];
     double lookups = hits + (double)counter[STATS_cache_misses];
-    struct view_advice advice = { .known = lookups > 0 && counter[STATS_cache_evictions] > 0 };
+    struct view_advice advice = { .known = lookups > 0 && counter[STATS_cache_evictions] > 0 &&
+                                           !view_works_in_processes(view_serving(view)) };
     for (unsigned i = 0; i < VIEW_SIZES; i++) {
         double more = (double)misses[i] - (double)misses[VIEW_SAME];
         double ratio = lookups > 0 ? (hits - more) / lookups : 0;
@@ -47,6 +48,10 @@ void view_advice_say(const struct view *view, char out[VIEW_ADVICE_MAX])
     const uint64_t *counter = view->snapshot->counter;
     if (view_serving(view)->cache_bytes == 0) {
         snprintf(out, VIEW_ADVICE_MAX, "there is no cache");
+    } else if (view_works_in_processes(view_serving(view))) {
+        snprintf(out, VIEW_ADVICE_MAX,
+                 "not estimated: each connection begins with an empty cache of its own; a model "
+                 "other than fork keeps one for all");
     } else if (counter[STATS_cache_evictions] == 0) {
         snprintf(out, VIEW_ADVICE_MAX, "nothing was ever given up: it is large enough");
     } else if (!advice.known) {

@@ -9,7 +9,10 @@
 enum view_advice_size { VIEW_HALF, VIEW_SAME, VIEW_DOUBLE, VIEW_QUADRUPLE, VIEW_SIZES };
 
 struct view_advice {
-    bool known; /* there were lookups, and entries were given up; else there is no need to ask */
+    /* There were lookups, and entries were given up; else there is no need to ask. Where each
+     * connection has a cache that begins empty, nothing is: what misses is what it
+     * asks for first, whatever the size. */
+    bool known;
     double
         hit_ratio[VIEW_SIZES]; /* of the lookups; that of VIEW_SAME is counted, others estimated */
     uint64_t cache_bytes[VIEW_SIZES]; /* of each worker */

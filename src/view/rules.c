@@ -349,7 +349,7 @@ static double fairness(const struct view_window *w)
 
 static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
 {
-    if (!w->has_shares || w->worker_count < 2 || is_model(w, "fork"))
+    if (!w->has_shares || w->worker_count < 2 || view_works_in_processes(w->serving))
         return false;
     double index = fairness(w), others = mean_busy(w, 1);
     if (index >= 0.8 || w->worker[0].busy < 0.5 || others > w->worker[0].busy / 2)
@@ -404,9 +404,16 @@ static bool cache_too_small(const struct view_window *w, struct view_verdict *ou
     say(out->text,
         "the cache answers %.0f %% of lookups, and gave up %" PRIu64 " entries in %.0f s",
         100 * part(hits, lookups), evictions, w->seconds);
-    say(out->why, "what is asked for does not fit into it");
     char advice[VIEW_ADVICE_MAX];
     view_advice_say(w->view, advice);
+    if (view_works_in_processes(w->serving)) {
+        say(out->why, "single connections ask for more than fits into theirs, and another begins "
+                      "with nothing");
+        say(out->cure, "set `model = percore`, which has one cache for all; or `prefork`, which "
+                       "walls off faults too");
+        return true;
+    }
+    say(out->why, "what is asked for does not fit into it");
     say(out->cure, "raise `cache-size` if that pays (%s); or `cache-entries`, if there are as many",
         advice);
     return true;

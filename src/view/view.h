@@ -52,6 +52,9 @@ struct view {
 /* Whether each thread of a worker is a worker of its own, that accepts and serves. */
 bool view_works_in_threads(const struct stats_generation *serving);
 
+/* Whether each connection has a process of its own, and with it a cache that begins empty. */
+bool view_works_in_processes(const struct stats_generation *serving);
+
 /* The generation that serves. */
 static inline const struct stats_generation *view_serving(const struct view *view)
 {

@@ -4,6 +4,8 @@
  */
 #include "view/verdict.h"
 
+#include "view/advice.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -430,6 +432,23 @@ static void a_cache_that_is_too_small_is_told(void **state)
     assert_null(verdict("cache-too-small"));
 }
 
+static void a_cache_for_each_connection_has_no_better_size(void **state)
+{
+    (void)state;
+    char text[VIEW_ADVICE_MAX];
+    begin("fork", 1, 1);
+    now.generations[1].cache_bytes = 64 << 20;
+    view_advice_say(&view, text);
+    assert_says(text, "not estimated: each connection begins with an empty cache of its own");
+    now.counter[STATS_cache_hits] = 80;
+    now.counter[STATS_cache_misses] = 20;
+    now.counter[STATS_cache_evictions] = 1;
+    now.counter[STATS_cache_misses_double] = 5;
+    assert_false(view_advice_of(&view).known);
+    assert_says(verdict("cache-too-small")->cure, "`prefork`");
+    assert_null(strstr(verdict("cache-too-small")->cure, "hit ratio"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +476,7 @@ int main(void)
         cmocka_unit_test(failures_are_told_but_not_twice),
         cmocka_unit_test(many_answers_of_4xx_are_told),
         cmocka_unit_test(a_cache_that_is_too_small_is_told),
+        cmocka_unit_test(a_cache_for_each_connection_has_no_better_size),
     };
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
 }
