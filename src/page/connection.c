@@ -4,6 +4,7 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -32,6 +33,7 @@ void page_connection_close(struct page_connection *c, struct page_shared *shared
     page_answer_drop(&c->answer);
     c->answer.stream = false;
     os_file_close(c->fd);
+    explicit_bzero(c->in, sizeof(c->in));
     c->phase = PAGE_FREE;
 }
 
@@ -70,6 +72,7 @@ static bool find_request(struct page_connection *c, struct page_shared *shared, 
     shared->streams += c->answer.stream;
     c->in_len -= c->request.head_len;
     memmove(c->in, c->in + c->request.head_len, c->in_len);
+    explicit_bzero(c->in + c->in_len, c->request.head_len); /* it may have held a password */
     c->request = (struct http_request){ 0 };
     return true;
 }

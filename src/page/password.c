@@ -100,14 +100,9 @@ static bool compare(const char *password, const char *hash)
     return same;
 }
 
-enum page_password_verdict page_password_check(struct page_password *password, struct span field,
-                                               uint64_t now_ns)
+static enum page_password_verdict judge(struct page_password *password, const char *text,
+                                        uint64_t now_ns)
 {
-    char text[PAGE_PASSWORD_FIELD_MAX];
-    if (!password->hash)
-        return PAGE_PASSWORD_RIGHT;
-    if (!read_field(field, text))
-        return PAGE_PASSWORD_WRONG;
     struct page_password_known asked = { .any = true };
     for (unsigned i = 0; i < 2; i++)
         asked.hash[i] = hash_bytes(span_text(text), password->seed[i]);
@@ -122,9 +117,20 @@ enum page_password_verdict page_password_check(struct page_password *password, s
         return PAGE_PASSWORD_LATER;
     password->checks++;
     bool right = compare(text, password->hash);
-    explicit_bzero(text, sizeof(text));
     *(right ? &password->right : &password->wrong) = asked;
     return right ? PAGE_PASSWORD_RIGHT : PAGE_PASSWORD_WRONG;
+}
+
+enum page_password_verdict page_password_check(struct page_password *password, struct span field,
+                                               uint64_t now_ns)
+{
+    if (!password->hash)
+        return PAGE_PASSWORD_RIGHT;
+    enum page_password_verdict verdict = PAGE_PASSWORD_WRONG;
+    if (read_field(field, password->text))
+        verdict = judge(password, password->text, now_ns);
+    explicit_bzero(password->text, sizeof(password->text)); /* whatever it was */
+    return verdict;
 }
 
 /* ---- hashes ---- */

@@ -35,7 +35,8 @@ struct page_password {
     uint64_t seed[2];
     struct page_password_known right, wrong;
     uint64_t second;
-    unsigned checks; /* in that second */
+    unsigned checks;                    /* in that second */
+    char text[PAGE_PASSWORD_FIELD_MAX]; /* what is being judged; zeros in between */
 };
 
 /* 0 or -errno. */

@@ -40,10 +40,8 @@ static bool ask(const char *question, char out[PAGE_PASSWORD_MAX + 2])
     return good;
 }
 
-static int make(const struct program_command *command, const struct program_options *options)
+static int make_of(char first[PAGE_PASSWORD_MAX + 2], char second[PAGE_PASSWORD_MAX + 2])
 {
-    (void)command, (void)options;
-    char first[PAGE_PASSWORD_MAX + 2], second[PAGE_PASSWORD_MAX + 2];
     char hash[PAGE_PASSWORD_HASH_MAX];
     bool terminal = isatty(STDIN_FILENO) == 1;
     if (!ask("Password: ", first) || first[0] == '\0') {
@@ -55,14 +53,22 @@ static int make(const struct program_command *command, const struct program_opti
         return PROGRAM_FAILED;
     }
     int rc = page_password_make(first, hash);
-    explicit_bzero(first, sizeof(first));
-    explicit_bzero(second, sizeof(second));
     if (rc < 0) {
         fprintf(stderr, "weir: cannot make a hash: %s\n", strerror(-rc));
         return PROGRAM_FAILED;
     }
     puts(hash);
     return PROGRAM_OK;
+}
+
+static int make(const struct program_command *command, const struct program_options *options)
+{
+    (void)command, (void)options;
+    char first[PAGE_PASSWORD_MAX + 2] = "", second[PAGE_PASSWORD_MAX + 2] = "";
+    int status = make_of(first, second);
+    explicit_bzero(first, sizeof(first));
+    explicit_bzero(second, sizeof(second));
+    return status;
 }
 
 int program_password(const struct program_command *command, const char *const *arguments)

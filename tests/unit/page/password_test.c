@@ -39,6 +39,9 @@ static enum page_password_verdict check(struct fixture *f, const char *field, ui
     enum page_password_verdict verdict =
         page_password_check(&f->password, guard_text(&guard, field), now_ns);
     guard_done(&guard);
+    for (size_t i = 0; i < sizeof(f->password.text); i++)
+        if (f->password.text[i] != 0)
+            fail_msg("`%s` left something of itself", field);
     return verdict;
 }
 
