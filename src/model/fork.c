@@ -207,6 +207,7 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
     struct children *c = r->place;
     pid_t parent = getpid();
     bool loop_has_some = atomic_load(&r->live) > c->alive + 1; /* this one */
+    session_worker_divide(&r->worker);
     pid_t pid = fork();
     if (pid == 0)
         serve(r, fd, peer, parent, loop_has_some);

@@ -37,10 +37,20 @@ static void begin_ids(struct session_worker *worker)
         const struct session_worker *at;
         uint64_t process;
     } place = { worker, (uint64_t)getpid() };
-    uint64_t seed = 0;
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
-        seed = worker->id;
-    worker->id = hash_bytes(span_of((const char *)&place, sizeof(place)), seed);
+    uint64_t seed[2] = { 0 };
+    if (getrandom(seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
+        memset(seed, 0, sizeof(seed));
+    worker->id = hash_bytes(span_of((const char *)&place, sizeof(place)), seed[0]);
+    worker->id_key = seed[1];
+}
+
+/* Ids begin where no other worker's do that branches off from `from`, which has taken a step for
+ * this one. */
+static void branch_ids(struct session_worker *worker, const struct session_worker *from)
+{
+    const uint64_t step = from->id;
+    worker->id_key = from->id_key;
+    worker->id = hash_bytes(span_of((const char *)&step, sizeof(step)), worker->id_key);
 }
 
 int session_worker_start(struct session_worker *worker, struct session_shared *shared,
@@ -66,7 +76,8 @@ void session_worker_start_beside(struct session_worker *worker, struct session_w
 {
     *worker =
         (struct session_worker){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
-    begin_ids(worker);
+    session_worker_divide(owner);
+    branch_ids(worker, owner);
     stats_writer_open(&worker->stats, owner->shared->stats);
     worker->reader = site_cache_reader(owner->shared->cache, index);
     site_cache_offline(worker->reader);
@@ -80,10 +91,15 @@ void session_worker_prepare(struct session_worker *worker)
         session_buffer_give(worker, buffer);
 }
 
+void session_worker_divide(struct session_worker *worker)
+{
+    (void)session_worker_next_id(worker);
+}
+
 void session_worker_inherit(struct session_worker *worker)
 {
     log_access_forget(worker->log);
-    begin_ids(worker);
+    branch_ids(worker, worker);
     stats_writer_open(&worker->stats, worker->shared->stats);
     session_totals_inherit(worker);
     worker->log_due_ns = 0;

@@ -65,6 +65,7 @@ struct session_worker {
     unsigned spare_count;
     struct session_trace *trace; /* NULL: nobody asks why (session/trace.h) */
     uint64_t id;                 /* of the last request */
+    uint64_t id_key;             /* secret: from where to where ids branch off */
     uint64_t log_due_ns;         /* when the log's buffer is written; 0: it was empty */
     pthread_mutex_t log_lock;
 };
@@ -75,11 +76,13 @@ MUST_USE int session_worker_start(struct session_worker *worker, struct session_
 void session_worker_stop(struct session_worker *worker);
 
 /* For a process that forks, and its children: gets what the first request would get, so that no
- * child has to; and makes the worker that was copied with the process the child's own. */
+ * child has to; before each fork, lets the child be another one than its siblings; and makes the
+ * worker that was copied with the process the child's own. */
 void session_worker_prepare(struct session_worker *worker);
+void session_worker_divide(struct session_worker *worker);
 void session_worker_inherit(struct session_worker *worker);
 
-/* Likewise, but its lines go into the buffer of `owner`, which writes them when they are due: for
+/* Like session_worker_start, by the owner's thread, but its lines go into the buffer of `owner`, which writes them when they are due: for
  * threads that wait long, and many. Before the first of them starts, the owner's thread calls
  * session_worker_share_log; it ticks while they have sessions, and stops after them. The worker
  * begins at rest. */
@@ -96,7 +99,9 @@ uint64_t session_worker_due_ns(struct session_worker *worker);
 
 /* The id of a new request. No two have the same, of whatever thread, process or start of the
  * server: a worker begins anywhere, and so far from the others (2^64 is large) that the steps of
- * none come to where another one's are. The step is odd, so that a worker's ids do not repeat, and
+ * none come to where another one's are. Each loop begins at random; where a connection has a thread
+ * or a process of its own, that begins at a hash, with a secret key, of the next step of its loop,
+ * which takes no system call. Ids are for finding a line in a log: from one, others can be told. The step is odd, so that a worker's ids do not repeat, and
  * large, so that those of neighbours look different from the first digit on. */
 #define SESSION_ID_STEP UINT64_C(0x9e3779b97f4a7c15)
 static inline uint64_t session_worker_next_id(struct session_worker *worker)

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the ids of requests begin: at random once, elsewhere for each connection's thread and
+ * process, and without asking the system for either.
+ */
+#include "session/worker.h"
+
+#include "session/tally.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static unsigned asked;
+
+/* In place of the system's. */
+ssize_t getrandom(void *bytes, size_t len, unsigned flags)
+{
+    (void)flags;
+    asked++;
+    memset(bytes, (int)asked, len);
+    return (ssize_t)len;
+}
+
+static struct log_access_sink sink;
+static struct session_shared shared;
+static struct session_worker owner;
+
+static int make_owner(void **state)
+{
+    (void)state;
+    shared = (struct session_shared){ .log = &sink };
+    shared.cache =
+        site_cache_new((struct site_cache_limits){ .bytes = 1 << 20, .entries = 16 }, 64);
+    assert_non_null(shared.cache);
+    assert_int_equal(log_access_open(&sink, "off", LOG_COMBINED), 0);
+    assert_int_equal(session_worker_start(&owner, &shared, 0), 0);
+    return 0;
+}
+
+static int end_owner(void **state)
+{
+    (void)state;
+    session_worker_stop(&owner);
+    site_cache_free(shared.cache);
+    log_access_close(&sink);
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+static void assert_different(uint64_t *ids, size_t count)
+{
+    qsort(ids, count, sizeof(*ids), compare);
+    for (size_t i = 1; i < count; i++)
+        assert_int_not_equal(ids[i - 1], ids[i]);
+}
+
+enum { WORKERS = 32, EACH = 4 };
+
+static void threads_begin_elsewhere_without_asking(void **state)
+{
+    (void)state;
+    static struct session_worker beside; /* again and again at one place */
+    uint64_t ids[WORKERS * EACH];
+    unsigned before = asked;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        session_worker_start_beside(&beside, &owner, 1 + i);
+        for (unsigned j = 0; j < EACH; j++)
+            ids[i * EACH + j] = session_worker_next_id(&beside);
+        session_worker_stop(&beside);
+    }
+    assert_int_equal(asked, before);
+    assert_different(ids, WORKERS * EACH);
+}
+
+static void children_begin_elsewhere_without_asking(void **state)
+{
+    (void)state;
+    uint64_t ids[WORKERS * EACH];
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    unsigned before = asked;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        session_worker_divide(&owner);
+        pid_t pid = fork();
+        if (pid == 0) {
+            uint64_t mine[EACH];
+            session_worker_inherit(&owner);
+            for (unsigned j = 0; j < EACH; j++)
+                mine[j] = session_worker_next_id(&owner);
+            bool good = write(ends[1], mine, sizeof(mine)) == (ssize_t)sizeof(mine);
+            _exit(good && asked == before ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        ssize_t got = read(ends[0], &ids[i * EACH], EACH * sizeof(ids[0]));
+        assert_int_equal(got, EACH * sizeof(ids[0]));
+    }
+    close(ends[0]);
+    close(ends[1]);
+    assert_different(ids, WORKERS * EACH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(threads_begin_elsewhere_without_asking, make_owner,
+                                        end_owner),
+        cmocka_unit_test_setup_teardown(children_begin_elsewhere_without_asking, make_owner,
+                                        end_owner),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
