@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/figure.h"
 
+#include "base/duration.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -32,8 +34,10 @@ static struct load_figure figure(double value, const struct unit *units, size_t 
 
 struct load_figure load_figure_time(double ns)
 {
-    static const struct unit units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
-    return figure(ns, units, sizeof(units) / sizeof(units[0]));
+    struct load_figure result;
+    (void)snprintf(result.text, sizeof(result.text), "%s%s", ns < 0 ? "-" : "",
+                   duration_format((uint64_t)(fabs(ns) + 0.5)).text);
+    return result;
 }
 
 struct load_figure load_figure_bytes(double bytes)

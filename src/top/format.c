@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/format.h"
 
+#include "base/duration.h"
 #include "base/num.h"
 
 #include <inttypes.h>
@@ -57,16 +58,9 @@ struct top_text top_format_bytes(double bytes)
 
 struct top_text top_format_duration(uint64_t ns)
 {
-    static const struct {
-        double ns;
-        const char *unit;
-    } units[] = { { 1e3, "us" }, { 1e6, "ms" }, { 1e9, "s" } };
     struct top_text out = { "-" };
-    if (ns == 0)
-        return out;
-    unsigned i = ns < 999500 ? 0 : ns < 999500000 ? 1 : 2;
-    double value = (double)ns / units[i].ns;
-    snprintf(out.text, sizeof(out.text), "%.*f %s", decimals(value), value, units[i].unit);
+    if (ns > 0)
+        snprintf(out.text, sizeof(out.text), "%s", duration_format(ns).text);
     return out;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "view/view.h"
 
+#include "base/duration.h"
 #include "base/escape.h"
 #include "view/advice.h"
 #include "view/verdict.h"
@@ -91,16 +92,12 @@ static void print_faults(const struct printer *p, const struct stats_snapshot *s
     }
 }
 
-/* Three figures and a unit. */
+/* The figures and the units below each other. */
 static void print_duration(FILE *out, uint64_t ns)
 {
-    static const struct {
-        double ns;
-        const char *unit;
-    } units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
-    unsigned i = ns >= 1000000000 ? 0 : ns >= 1000000 ? 1 : 2;
-    double value = (double)ns / units[i].ns;
-    fprintf(out, " %7.*f %-2s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[i].unit);
+    struct duration_text duration = duration_format(ns);
+    int figures = (int)strcspn(duration.text, " ");
+    fprintf(out, " %7.*s %-2s", figures, duration.text, duration.text + figures + 1);
 }
 
 static const double quantiles[] = { 0.5, 0.9, 0.99, 0.999 };
