@@ -169,15 +169,13 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     struct http_body body;
     int status = http_body_begin(&body, x->request, x->head);
     if (status != 0) {
-        session_trace_note(x, fault, (enum http_fault)body.fault);
-        session_tally_fault(&x->worker->stats, (enum http_fault)body.fault);
+        session_tally_fault(x->worker, (enum http_fault)body.fault);
         refuse(x, (enum http_status)status);
         return;
     }
     char storage[HTTP_TARGET_MAX];
     status = http_target_resolve(&x->target, x->request, x->head, storage, sizeof(storage));
-    session_trace_note(x, fault, (enum http_fault)x->target.fault);
-    session_tally_fault(&x->worker->stats, (enum http_fault)x->target.fault);
+    session_tally_fault(x->worker, (enum http_fault)x->target.fault);
     if (status == HTTP_BAD_REQUEST) {
         refuse(x, HTTP_BAD_REQUEST);
         return;

@@ -220,9 +220,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         case HTTP_PARSE_MORE:
             return used;
         case HTTP_PARSE_FAILED:
-            if (session_trace_of(s->worker))
-                s->worker->trace->fault = (enum http_fault)request->fault;
-            session_tally_fault(&s->worker->stats, (enum http_fault)request->fault);
+            session_tally_fault(s->worker, (enum http_fault)request->fault);
             answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len),
                            arrival->first_ns);
             break;

@@ -9,6 +9,8 @@
 
 #include "http/fault.h"
 #include "session/buffer.h"
+#include "session/trace.h"
+#include "session/worker.h"
 #include "site/cache.h"
 #include "stats/writer.h"
 
@@ -17,7 +19,6 @@
 struct session_exchange;
 struct session_shared;
 struct session_site;
-struct session_worker;
 
 /* ---- of the process: cache and log count for themselves ---- */
 
@@ -47,11 +48,14 @@ void session_tally_staged(struct session_exchange *x, unsigned site);
 void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
                           uint64_t body_bytes);
 
-/* A request was refused as such; HTTP_FAULT_NONE: it was not. */
-static inline void session_tally_fault(const struct stats_writer *stats, enum http_fault fault)
+/* A request was refused as such; HTTP_FAULT_NONE: it was not. Who traces it is told. */
+static inline void session_tally_fault(const struct session_worker *worker, enum http_fault fault)
 {
-    if (__builtin_expect(fault != HTTP_FAULT_NONE, 0))
-        stats_add(stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
+    if (__builtin_expect(fault == HTTP_FAULT_NONE, 1))
+        return;
+    stats_add(&worker->stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
+    if (worker->trace)
+        worker->trace->fault = fault;
 }
 
 /* All answers in `out` have been sent. */
