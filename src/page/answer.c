@@ -97,10 +97,12 @@ static void refuse_as_usual(struct page_answer *answer, enum http_status status)
     refuse(answer, status, SPAN(""), http_status_sentence(status));
 }
 
-void page_answer_status(struct page_answer *answer, enum http_status status)
+void page_answer_status(struct page_answer *answer, enum http_status status, bool head_only)
 {
     *answer = (struct page_answer){ .close = true };
     refuse_as_usual(answer, status);
+    if (head_only)
+        page_answer_drop(answer); /* and its body with it */
 }
 
 void page_answer_drop(struct page_answer *answer)

@@ -42,8 +42,9 @@ void page_answer_request(struct page_answer *answer, struct page_shared *shared,
                          const struct http_request *request, const char *head, bool guarded,
                          uint64_t now_ns);
 
-/* Answers what is no request: with `status` and its sentence, and the connection ends. */
-void page_answer_status(struct page_answer *answer, enum http_status status);
+/* Answers what is no request: with `status` and its sentence, unless HEAD asked as far as can be
+ * told, and the connection ends. */
+void page_answer_status(struct page_answer *answer, enum http_status status, bool head_only);
 
 void page_answer_drop(struct page_answer *answer);
 

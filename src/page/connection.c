@@ -59,10 +59,11 @@ static bool find_request(struct page_connection *c, struct page_shared *shared, 
     case HTTP_PARSE_MORE:
         if (c->in_len < sizeof(c->in))
             return false;
-        page_answer_status(&c->answer, HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE);
+        page_answer_status(&c->answer, HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
+                           c->request.method == HTTP_HEAD);
         return true;
     case HTTP_PARSE_FAILED:
-        page_answer_status(&c->answer, status);
+        page_answer_status(&c->answer, status, c->request.method == HTTP_HEAD);
         return true;
     case HTTP_PARSED:
     default:

@@ -29,6 +29,7 @@ struct session_exchange {
     uint64_t id;                        /* for the log and error pages */
     uint64_t began_ns;                  /* its first byte came */
     bool close;                         /* the connection ends with this answer */
+    bool head_only;                     /* HEAD asks, also where no more could be read */
 };
 
 /* Sends one variant of an entry, whole or in part, as the request's conditions

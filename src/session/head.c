@@ -5,7 +5,7 @@
 
 bool session_head_only(const struct session_exchange *x)
 {
-    return x->request && x->request->method == HTTP_HEAD;
+    return x->head_only || (x->request && x->request->method == HTTP_HEAD);
 }
 
 static void add_connection(const struct session_exchange *x, struct buf *head)

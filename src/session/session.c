@@ -163,9 +163,10 @@ static void answer_request(struct session *s, const struct http_request *request
 
 /* Answers what cannot be a request, and gives the connection up. */
 static void answer_failure(struct session *s, enum http_status status, struct span request_line,
-                           uint64_t began_ns)
+                           bool head_only, uint64_t began_ns)
 {
     struct session_exchange x = begin_exchange(s, began_ns);
+    x.head_only = head_only;
     stats_add(&s->worker->stats, STATS_UNREADABLE_FIRST + stats_status_place(status), 1);
     x.request_line = request_line;
     x.close = true;
@@ -222,7 +223,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         case HTTP_PARSE_FAILED:
             session_tally_fault(s->worker, (enum http_fault)request->fault);
             answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len),
-                           arrival->first_ns);
+                           request->method == HTTP_HEAD, arrival->first_ns);
             break;
         }
     }
@@ -486,7 +487,8 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
         return WANT_CLOSE;
     }
     uint64_t began_ns = s->input ? s->input->arrival.first_ns : now_ns;
+    bool head_only = s->input && s->input->request.method == HTTP_HEAD;
     drop_input(s);
-    answer_failure(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0), began_ns);
+    answer_failure(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0), head_only, began_ns);
     return settle(s, now_ns);
 }

@@ -82,10 +82,10 @@ void session_worker_prepare(struct session_worker *worker);
 void session_worker_divide(struct session_worker *worker);
 void session_worker_inherit(struct session_worker *worker);
 
-/* Like session_worker_start, by the owner's thread, but its lines go into the buffer of `owner`, which writes them when they are due: for
- * threads that wait long, and many. Before the first of them starts, the owner's thread calls
- * session_worker_share_log; it ticks while they have sessions, and stops after them. The worker
- * begins at rest. */
+/* Like session_worker_start, by the owner's thread, but its lines go into the buffer of `owner`,
+ * which writes them when they are due: for threads that wait long, and many. Before the first of
+ * them starts, the owner's thread calls session_worker_share_log; it ticks while they have
+ * sessions, and stops after them. The worker begins at rest. */
 void session_worker_start_beside(struct session_worker *worker, struct session_worker *owner,
                                  unsigned index);
 void session_worker_share_log(struct session_worker *owner);
@@ -99,10 +99,11 @@ uint64_t session_worker_due_ns(struct session_worker *worker);
 
 /* The id of a new request. No two have the same, of whatever thread, process or start of the
  * server: a worker begins anywhere, and so far from the others (2^64 is large) that the steps of
- * none come to where another one's are. Each loop begins at random; where a connection has a thread
- * or a process of its own, that begins at a hash, with a secret key, of the next step of its loop,
- * which takes no system call. Ids are for finding a line in a log: from one, others can be told. The step is odd, so that a worker's ids do not repeat, and
- * large, so that those of neighbours look different from the first digit on. */
+ * none come to where another one's are. Each loop begins at random; where a connection has a
+ * thread or a process of its own, that begins at a hash, with a secret key, of the next step of
+ * its loop, which takes no system call. The step is odd, so that a worker's ids do not repeat, and
+ * large, so that those of neighbours look different from the first digit on. Ids are for finding a
+ * line in a log, and no secrets: from one, others can be told. */
 #define SESSION_ID_STEP UINT64_C(0x9e3779b97f4a7c15)
 static inline uint64_t session_worker_next_id(struct session_worker *worker)
 {

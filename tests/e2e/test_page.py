@@ -203,6 +203,12 @@ def test_head_is_get_without_a_body_and_other_methods_are_refused(running: Serve
                 assert connection.get("/healthz", "localhost").status == 200
             else:
                 assert head.endswith(b"\r\n\r\n")
+    for wrong in (b"Host : localhost", b"X: " + b"x" * 9000):
+        with connect(page) as connection:
+            connection.send(b"HEAD / HTTP/1.1\r\n" + wrong + b"\r\n\r\n")
+            head = connection.read_to_end()
+            assert re.match(rb"HTTP/1.1 4\d\d ", head)
+            assert head.endswith(b"\r\n\r\n")
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW"):
         with connect(page) as connection:
             length = "Content-Length: 5\r\n" if method in ("POST", "PUT") else ""
