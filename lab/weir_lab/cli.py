@@ -13,10 +13,9 @@ from rich.markup import escape
 from bench.process import BenchError
 from weir_lab.commands import capacity as sweeping
 from weir_lab.commands import compare as comparing
-from weir_lab.commands import experiment
+from weir_lab.commands import experiment, shared_step
 from weir_lab.commands import remake as remaking
 from weir_lab.commands import reproduce as reproducing
-from weir_lab.commands import shared_step
 from weir_lab.commands import spread as spreading
 from weir_lab.commands import sync as sharing
 from weir_lab.commands import tour as touring
