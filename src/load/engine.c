@@ -4,6 +4,7 @@
 #include "load/gather.h"
 #include "load/user.h"
 #include "os/clock.h"
+#include "os/process.h"
 #include "os/signal.h"
 #include "os/usage.h"
 
@@ -180,13 +181,6 @@ static uint64_t watch_server(struct engine *engine, uint64_t now_ns)
     return UINT64_MAX;
 }
 
-static unsigned cpus_of(pid_t pid)
-{
-    cpu_set_t set;
-    return pid > 0 && sched_getaffinity(pid, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set)
-                                                                     : 0;
-}
-
 /* ---- meanwhile ---- */
 
 static int gather(struct engine *engine)
@@ -263,7 +257,9 @@ static int watch(struct engine *engine)
 int load_engine_run(const struct load_plan *plan, const struct load_engine *how,
                     struct load_run *ret_run)
 {
-    *ret_run = (struct load_run){ .plan = plan, .server_cpus = cpus_of(plan->server_pid) };
+    *ret_run = (struct load_run){ .plan = plan };
+    if (plan->server_pid > 0)
+        ret_run->server_cpus = os_process_cpus(plan->server_pid);
     if (!may_run_on_its_cpus(plan))
         return -ENXIO;
     struct engine engine = { .plan = plan, .how = how };
