@@ -79,6 +79,19 @@ def test_a_head_that_drips_in_is_cut_off_with_408(server: ServerFactory) -> None
     assert 0.9 <= took <= 1 + LATE_S
 
 
+def test_a_head_request_that_is_not_finished_is_answered_without_a_body(
+    server: ServerFactory,
+) -> None:
+    running = server("--header-timeout", "1s")
+    with connect(running.address) as connection:
+        connection.send(b"HEAD / HTTP/1.1\r\nHost: a\r\n")
+        said = connection.read_to_end()
+    head, end, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert end
+    assert body == b""
+
+
 def test_a_client_that_says_nothing_is_closed(server: ServerFactory) -> None:
     running = server("--header-timeout", "1s", "--idle-timeout", "1s")
     with connect(running.address) as connection:
