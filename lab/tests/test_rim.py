@@ -2,6 +2,7 @@
 """What generators print, and results that outlive what happens to the lab."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -100,11 +101,16 @@ def new_store(folder: Path, *, fresh: bool = False, **plan: object) -> Store:
     return open_store(folder, plan, {"kernel": "Linux"}, fresh=fresh)
 
 
-def steps(done: list[str], keys: str, fails: str = "", stops: str = "") -> list[Step]:
+DIED = LabError("the server died")
+
+
+def steps(
+    done: list[str], keys: str, fails: str = "", stops: str = "", error: Exception = DIED
+) -> list[Step]:
     def one(key: str) -> Step:
         def measure() -> dict[str, object]:
             if key == fails:
-                raise LabError("the server died")
+                raise error
             if key == stops:
                 raise KeyboardInterrupt
             done.append(key)
@@ -123,11 +129,21 @@ def test_an_interrupted_experiment_goes_on_from_there(tmp_path: Path) -> None:
     assert done == ["a", "b", "c", "d"]
 
 
-def test_a_server_that_dies_costs_its_point_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (DIED, "the server died"),
+        (FileNotFoundError(2, "No such file or directory", "weir"), "No such file or directory"),
+        (subprocess.TimeoutExpired("weir", 10), "timed out"),
+    ],
+)
+def test_a_server_that_dies_costs_its_point_only(
+    error: Exception, told: str, tmp_path: Path
+) -> None:
     done: list[str] = []
-    perform(store := new_store(tmp_path), steps(done, "abc", fails="b"), "test")
+    perform(store := new_store(tmp_path), steps(done, "abc", fails="b", error=error), "test")
     assert done == ["a", "c"]
-    assert store.records["b"]["error"] == "the server died"
+    assert told in str(store.records["b"]["error"])
     perform(new_store(tmp_path), steps(done, "abc"), "test")
     assert done == ["a", "c", "b"]  # what failed is tried again
 

@@ -6,6 +6,7 @@ they hit and no other.
 """
 
 import shutil
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -71,6 +72,7 @@ def world(options: Options, files: dict[str, bytes]) -> Iterator[World]:
     root.mkdir()
     try:
         for name, content in files.items():
+            (root / name).parent.mkdir(exist_ok=True)
             (root / name).write_bytes(content)
         yield World(
             build=options.build.resolve(),
@@ -121,7 +123,7 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
                 failed = 0
             except KeyboardInterrupt:
                 raise InterruptedExperimentError(f"interrupted: {_kept(store, steps)}") from None
-            except (LabError, BenchError) as error:
+            except (LabError, BenchError, OSError, subprocess.SubprocessError) as error:
                 store.add(step.key, {"error": str(error)})
                 failed += 1
                 if isinstance(error, GoneError) or (
