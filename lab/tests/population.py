@@ -229,14 +229,14 @@ def trial(kind: str, noise: Noise, seed: int, draws: int = 0) -> Trial:
     )
 
 
-def trials(kind: str, noise: Noise, count: int, draws: int = 0) -> list[Trial]:
-    """So many servers of a kind."""
-    return [trial(kind, noise, seed, draws) for seed in range(count)]
+def trials(kind: str, noise: Noise, count: int, draws: int = 0, first: int = 0) -> list[Trial]:
+    """So many servers of a kind, from the first seed on."""
+    return [trial(kind, noise, seed, draws) for seed in range(first, first + count)]
 
 
-def _line(job: tuple[str, Noise, int, int]) -> str:
-    kind, noise, count, draws = job
-    found = trials(kind, noise, count, draws)
+def _line(job: tuple[str, Noise, int, int, int]) -> str:
+    kind, noise, count, draws, first = job
+    found = trials(kind, noise, count, draws, first)
     kept = [t for t in found if not t.refused]
     if not kept:
         return f"| {kind} | 100% |" + " |" * 9
@@ -280,13 +280,13 @@ HEAD = (
 
 
 def main() -> None:
-    """Prints the table."""
-    count, draws = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    """Prints the table: COUNT [DRAWS [FIRST SEED]]."""
+    count, draws, first = (*(int(word) for word in sys.argv[1:]), 0, 0)[:3]
     for name, noise in (("quiet", QUIET), ("busy", BUSY)):
         print(f"\n{name}\n")
         print("| " + " | ".join(HEAD) + " |")
         print("|---" * len(HEAD) + "|", flush=True)
-        jobs = [(kind, noise, count, draws) for kind in KINDS]
+        jobs = [(kind, noise, count, draws, first) for kind in KINDS]
         with ProcessPoolExecutor(2) as pool:
             for line in pool.map(_line, jobs):
                 print(line, flush=True)
