@@ -88,8 +88,17 @@ def headers_for(running: Running, scenario: Scenario) -> list[tuple[str, str]]:
     return fields
 
 
+def is_right(body: bytes, path: Path) -> bool:
+    """Whether it is what a file has, or names what a folder has."""
+    if path.is_dir():
+        return all(entry.name.encode() in body for entry in path.iterdir())
+    return body == path.read_bytes()
+
+
 def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     """Checks the status and every byte of the body, and warms the server up on the way.
+
+    Of the page of a folder it checks that every file in there is named.
 
     Raises:
         BenchError: the server answers something else than the file.
@@ -101,7 +110,7 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     if name != FLOOR:
         if answer.status != scenario.status:
             raise BenchError(f"{name} answers {answer.status} for {scenario.path}")
-        if answer.status == 200 and answer.body != (root / scenario.path[1:]).read_bytes():
+        if answer.status == 200 and not is_right(answer.body, root / scenario.path[1:]):
             raise BenchError(f"{name} sends other bytes than {scenario.path} has")
     return Sizes(status=answer.status, head_bytes=answer.head_bytes, body_bytes=len(answer.body))
 

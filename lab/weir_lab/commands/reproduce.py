@@ -28,6 +28,7 @@ from weir_lab.rim.errors import LabError
 FILES = {
     **published.C_FILES,
     **{f"{name}.bin": size for name, size in published.D_SIZES.items()},
+    **dict.fromkeys(documents_de.E_FILES, 1000),
 }
 DOCUMENTS = (
     Document(
