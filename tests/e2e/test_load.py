@@ -209,7 +209,8 @@ def test_a_cycle_has_connecting_and_closing_in_it(server: ServerFactory, words: 
         assert step["connecting_ns"] == pytest.approx(step["connect"]["sum_ns"])
         late_ns = step["lag"]["sum_ns"] / step["answers"]  # of thinking; it is told apart
         hidden.append((little["residual_ns"] - late_ns) / little["cycle_ns"])
-        if abs(hidden[-1]) < 0.01:
+        # Closing alone is a tenth of it. A generator that sanitizers slow down adds up to 2 %.
+        if abs(hidden[-1]) < 0.03:
             return
     pytest.fail(f"unexplained: {hidden}")
 

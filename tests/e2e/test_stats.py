@@ -707,9 +707,9 @@ def test_a_silent_client_is_told_by_its_timeout(tmp_path: Path, site: Path) -> N
             assert connection.read().status == 408
         with connect(running.address), contextlib.suppress(WireError):
             pass
-        numbers = wait_for(running, lambda now: now["counters"]["timeouts_head"] == 1)
+        numbers = wait_for(running, lambda now: now["durations"]["latency"]["count"] == 1)
+        assert numbers["counters"]["timeouts_head"] == 1
         assert numbers["unreadable_by_status"]["408"] == 1
-        assert numbers["durations"]["latency"]["count"] == 1
         assert numbers["durations"]["latency"]["max_seconds"] > 0.05
     finally:
         running.stop()
