@@ -7,7 +7,7 @@
 #include "load/hdr.h"
 #include "load/kin.h"
 #include "load/names.h"
-#include "json/list.h"
+#include "json/writer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,185 +17,185 @@ enum { TARGETS_TOLD = 100 };
 
 /* ---- what was asked ---- */
 
-static void add_targets(struct json_list *list, const struct load_plan *plan)
+static void add_targets(struct json_writer *list, const struct load_plan *plan)
 {
-    struct json_list targets = json_list_begin(list, "targets", '[');
+    struct json_writer targets = json_writer_begin(list, "targets", '[');
     for (size_t i = 0; i < plan->target_count && i < TARGETS_TOLD; i++) {
-        struct json_list target = json_list_begin(&targets, NULL, '{');
-        json_list_add_text(&target, "host", plan->targets[i].host);
-        json_list_add_text(&target, "path", plan->targets[i].path);
-        json_list_add_real(&target, "weight", plan->targets[i].weight);
-        json_list_end(&target, '}');
+        struct json_writer target = json_writer_begin(&targets, NULL, '{');
+        json_writer_add_text(&target, "host", plan->targets[i].host);
+        json_writer_add_text(&target, "path", plan->targets[i].path);
+        json_writer_add_real(&target, "weight", plan->targets[i].weight);
+        json_writer_end(&target, '}');
     }
-    json_list_end(&targets, ']');
-    json_list_add_number(list, "target_count", plan->target_count);
+    json_writer_end(&targets, ']');
+    json_writer_add_number(list, "target_count", plan->target_count);
 }
 
-static void add_plan(struct json_list *list, const struct load_run *run)
+static void add_plan(struct json_writer *list, const struct load_run *run)
 {
     const struct load_plan *plan = run->plan;
     char kin[20];
     snprintf(kin, sizeof(kin), "%016" PRIx64, run->kin ? run->kin : load_kin(plan));
-    struct json_list object = json_list_begin(list, "plan", '{');
-    json_list_add_text(&object, "kin", kin);
+    struct json_writer object = json_writer_begin(list, "plan", '{');
+    json_writer_add_text(&object, "kin", kin);
     add_targets(&object, plan);
-    json_list_add_real(&object, "zipf", plan->zipf);
-    json_list_add_text(&object, "loop", load_loop_names[plan->loop]);
-    struct json_list think = json_list_begin(&object, "think", '{');
-    json_list_add_text(&think, "kind", load_think_names[plan->think.kind]);
-    json_list_add_number(&think, "low_ns", plan->think.low_ns);
-    json_list_add_number(&think, "high_ns", plan->think.high_ns);
-    json_list_end(&think, '}');
-#define LOAD_PLANNED(name) json_list_add_number(&object, #name, (uint64_t)plan->name);
+    json_writer_add_real(&object, "zipf", plan->zipf);
+    json_writer_add_text(&object, "loop", load_loop_names[plan->loop]);
+    struct json_writer think = json_writer_begin(&object, "think", '{');
+    json_writer_add_text(&think, "kind", load_think_names[plan->think.kind]);
+    json_writer_add_number(&think, "low_ns", plan->think.low_ns);
+    json_writer_add_number(&think, "high_ns", plan->think.high_ns);
+    json_writer_end(&think, '}');
+#define LOAD_PLANNED(name) json_writer_add_number(&object, #name, (uint64_t)plan->name);
 #include "load/counts.def"
 #undef LOAD_PLANNED
-    json_list_add_number(&object, "requests", plan->requests);
-    json_list_add_text(&object, "verify", load_verify_names[plan->verify]);
-    json_list_add_number(&object, "threads", plan->threads);
+    json_writer_add_number(&object, "requests", plan->requests);
+    json_writer_add_text(&object, "verify", load_verify_names[plan->verify]);
+    json_writer_add_number(&object, "threads", plan->threads);
     char seed[24]; /* as text: more digits than many readers' numbers have */
     snprintf(seed, sizeof(seed), "%" PRIu64, plan->seed);
-    json_list_add_text(&object, "seed", seed);
-    json_list_add_number(&object, "shard", plan->shard);
-    json_list_add_number(&object, "shards", plan->shards);
-    json_list_end(&object, '}');
+    json_writer_add_text(&object, "seed", seed);
+    json_writer_add_number(&object, "shard", plan->shard);
+    json_writer_add_number(&object, "shards", plan->shards);
+    json_writer_end(&object, '}');
 }
 
 /* ---- a step ---- */
 
-static int add_durations(struct json_list *list, const char *name,
+static int add_durations(struct json_writer *list, const char *name,
                          const struct load_durations *durations)
 {
     char *blob = load_hdr_encode(durations);
     if (!blob)
         return -ENOMEM;
-    struct json_list object = json_list_begin(list, name, '{');
-    json_list_add_number(&object, "count", durations->count);
-    json_list_add_number(&object, "min_ns", durations->least_ns);
-    json_list_add_number(&object, "max_ns", durations->most_ns);
-    json_list_add_real(&object, "mean_ns", load_durations_mean_ns(durations));
-    json_list_add_real(&object, "sd_ns", load_durations_deviation_ns(durations));
+    struct json_writer object = json_writer_begin(list, name, '{');
+    json_writer_add_number(&object, "count", durations->count);
+    json_writer_add_number(&object, "min_ns", durations->least_ns);
+    json_writer_add_number(&object, "max_ns", durations->most_ns);
+    json_writer_add_real(&object, "mean_ns", load_durations_mean_ns(durations));
+    json_writer_add_real(&object, "sd_ns", load_durations_deviation_ns(durations));
     for (unsigned i = 0; i < LOAD_SHOWN; i++) {
         char member[16];
         snprintf(member, sizeof(member), "%s_ns", load_shown[i].name);
         if (load_trust_carries(durations->count, load_shown[i].part))
-            json_list_add_number(&object, member,
-                                 load_durations_quantile_ns(durations, load_shown[i].part));
+            json_writer_add_number(&object, member,
+                                   load_durations_quantile_ns(durations, load_shown[i].part));
         else
-            json_list_add_null(&object, member);
+            json_writer_add_null(&object, member);
     }
-    json_list_add_real(&object, "sum_ns", durations->sum_ns);
-    json_list_add_real(&object, "sum_squares_ns2", durations->sum_squares);
-    json_list_add_text(&object, "hdr_v2_ns", blob);
-    json_list_end(&object, '}');
+    json_writer_add_real(&object, "sum_ns", durations->sum_ns);
+    json_writer_add_real(&object, "sum_squares_ns2", durations->sum_squares);
+    json_writer_add_text(&object, "hdr_v2_ns", blob);
+    json_writer_end(&object, '}');
     free(blob);
     return 0;
 }
 
-static void add_answers(struct json_list *list, const struct load_outcome *outcome)
+static void add_answers(struct json_writer *list, const struct load_outcome *outcome)
 {
-    struct json_list status = json_list_begin(list, "status", '{');
+    struct json_writer status = json_writer_begin(list, "status", '{');
     for (unsigned i = 0; i < LOAD_STATUS_MAX; i++) {
         char code[8];
         snprintf(code, sizeof(code), "%03u", i);
         if (outcome->status[i] > 0)
-            json_list_add_number(&status, code, outcome->status[i]);
+            json_writer_add_number(&status, code, outcome->status[i]);
     }
-    json_list_end(&status, '}');
+    json_writer_end(&status, '}');
     uint64_t class[5];
     load_forms_classes(outcome, class);
-    struct json_list classes = json_list_begin(list, "classes", '{');
+    struct json_writer classes = json_writer_begin(list, "classes", '{');
     for (unsigned i = 0; i < 5; i++) {
         char name[4] = { (char)('1' + i), 'x', 'x', '\0' };
-        json_list_add_number(&classes, name, class[i]);
+        json_writer_add_number(&classes, name, class[i]);
     }
-    json_list_end(&classes, '}');
-    struct json_list errors = json_list_begin(list, "errors", '{');
+    json_writer_end(&classes, '}');
+    struct json_writer errors = json_writer_begin(list, "errors", '{');
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
-        json_list_add_number(&errors, load_errors[i].name, outcome->error[i]);
-    json_list_end(&errors, '}');
+        json_writer_add_number(&errors, load_errors[i].name, outcome->error[i]);
+    json_writer_end(&errors, '}');
 }
 
-static void add_little(struct json_list *list, const struct load_derived *d)
+static void add_little(struct json_writer *list, const struct load_derived *d)
 {
-    struct json_list little = json_list_begin(list, "little", '{');
-    json_list_add_truth(&little, "applies", d->little);
-    json_list_add_real(&little, "users", d->users);
-    json_list_add_real(&little, "cycle_ns", d->cycle_ns);
-    json_list_add_real(&little, "response_ns", d->response_ns);
-    json_list_add_real(&little, "think_ns", d->think_ns);
-    json_list_add_real(&little, "connect_ns", d->connect_ns);
-    json_list_add_real(&little, "close_ns", d->close_ns);
-    json_list_add_real(&little, "residual_ns", d->hidden_ns);
-    json_list_add_real(&little, "residual_share", d->hidden_share);
-    json_list_end(&little, '}');
+    struct json_writer little = json_writer_begin(list, "little", '{');
+    json_writer_add_bool(&little, "applies", d->little);
+    json_writer_add_real(&little, "users", d->users);
+    json_writer_add_real(&little, "cycle_ns", d->cycle_ns);
+    json_writer_add_real(&little, "response_ns", d->response_ns);
+    json_writer_add_real(&little, "think_ns", d->think_ns);
+    json_writer_add_real(&little, "connect_ns", d->connect_ns);
+    json_writer_add_real(&little, "close_ns", d->close_ns);
+    json_writer_add_real(&little, "residual_ns", d->hidden_ns);
+    json_writer_add_real(&little, "residual_share", d->hidden_share);
+    json_writer_end(&little, '}');
 }
 
-static void add_cpu(struct json_list *list, const struct load_run *run,
+static void add_cpu(struct json_writer *list, const struct load_run *run,
                     const struct load_derived *d)
 {
-    struct json_list generator = json_list_begin(list, "generator", '{');
-    json_list_add_real(&generator, "cpu_ns_per_answer", d->generator_cost_ns);
-    json_list_add_real(&generator, "cores_used", d->generator_cores);
-    json_list_add_real(&generator, "busiest_thread_share", d->busiest_share);
-    json_list_end(&generator, '}');
+    struct json_writer generator = json_writer_begin(list, "generator", '{');
+    json_writer_add_real(&generator, "cpu_ns_per_answer", d->generator_cost_ns);
+    json_writer_add_real(&generator, "cores_used", d->generator_cores);
+    json_writer_add_real(&generator, "busiest_thread_share", d->busiest_share);
+    json_writer_end(&generator, '}');
     if (!d->server) {
-        json_list_add_null(list, "server");
+        json_writer_add_null(list, "server");
         return;
     }
-    struct json_list server = json_list_begin(list, "server", '{');
-    json_list_add_real(&server, "demand_ns", d->demand_ns);
-    json_list_add_real(&server, "cores_used", d->server_cores);
-    json_list_add_real(&server, "one_core_answers_per_second", d->one_core_per_s);
-    json_list_add_real(&server, "saturation_users_one_core", d->saturation_one_core);
+    struct json_writer server = json_writer_begin(list, "server", '{');
+    json_writer_add_real(&server, "demand_ns", d->demand_ns);
+    json_writer_add_real(&server, "cores_used", d->server_cores);
+    json_writer_add_real(&server, "one_core_answers_per_second", d->one_core_per_s);
+    json_writer_add_real(&server, "saturation_users_one_core", d->saturation_one_core);
     if (run->server_cpus > 0)
-        json_list_add_real(&server, "saturation_users", d->saturation);
+        json_writer_add_real(&server, "saturation_users", d->saturation);
     else
-        json_list_add_null(&server, "saturation_users");
-    json_list_end(&server, '}');
+        json_writer_add_null(&server, "saturation_users");
+    json_writer_end(&server, '}');
 }
 
-static void add_verdict(struct json_list *list, const struct load_verdict *verdict)
+static void add_verdict(struct json_writer *list, const struct load_verdict *verdict)
 {
-    json_list_add_truth(list, "valid", !verdict->invalid);
-    struct json_list doubts = json_list_begin(list, "doubts", '[');
+    json_writer_add_bool(list, "valid", !verdict->invalid);
+    struct json_writer doubts = json_writer_begin(list, "doubts", '[');
     for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++) {
         if (!verdict->doubted[i])
             continue;
-        struct json_list doubt = json_list_begin(&doubts, NULL, '{');
-        json_list_add_text(&doubt, "name", load_doubts[i].name);
-        json_list_add_truth(&doubt, "makes_invalid", load_doubts[i].invalid);
-        json_list_add_text(&doubt, "reason", verdict->reason[i]);
-        json_list_add_text(&doubt, "cure", load_doubts[i].cure);
-        json_list_end(&doubt, '}');
+        struct json_writer doubt = json_writer_begin(&doubts, NULL, '{');
+        json_writer_add_text(&doubt, "name", load_doubts[i].name);
+        json_writer_add_bool(&doubt, "makes_invalid", load_doubts[i].invalid);
+        json_writer_add_text(&doubt, "reason", verdict->reason[i]);
+        json_writer_add_text(&doubt, "cure", load_doubts[i].cure);
+        json_writer_end(&doubt, '}');
     }
-    json_list_end(&doubts, ']');
+    json_writer_end(&doubts, ']');
 }
 
-static void add_slos(struct json_list *list, const struct load_report *report,
+static void add_slos(struct json_writer *list, const struct load_report *report,
                      const struct load_outcome *outcome)
 {
-    struct json_list slos = json_list_begin(list, "slos", '[');
+    struct json_writer slos = json_writer_begin(list, "slos", '[');
     for (unsigned i = 0; i < report->slos->count; i++) {
         const struct load_slo *slo = &report->slos->slo[i];
         double value = load_slo_value(slo, report->run, outcome);
-        struct json_list object = json_list_begin(&slos, NULL, '{');
-        json_list_add_text(&object, "text", slo->text);
-        json_list_add_real(&object, "value", value);
-        json_list_add_truth(&object, "met", load_slo_met(slo, value));
-        json_list_end(&object, '}');
+        struct json_writer object = json_writer_begin(&slos, NULL, '{');
+        json_writer_add_text(&object, "text", slo->text);
+        json_writer_add_real(&object, "value", value);
+        json_writer_add_bool(&object, "met", load_slo_met(slo, value));
+        json_writer_end(&object, '}');
     }
-    json_list_end(&slos, ']');
+    json_writer_end(&slos, ']');
 }
 
-static void add_second(struct json_list *object, const struct load_second *second)
+static void add_second(struct json_writer *object, const struct load_second *second)
 {
-    json_list_add_number(object, "answers", second->answers);
-    json_list_add_number(object, "errors", second->errors);
-    json_list_add_number(object, "body_bytes", second->body_bytes);
-    json_list_add_number(object, "connects", second->connects);
+    json_writer_add_number(object, "answers", second->answers);
+    json_writer_add_number(object, "errors", second->errors);
+    json_writer_add_number(object, "body_bytes", second->body_bytes);
+    json_writer_add_number(object, "connects", second->connects);
     for (unsigned i = 0; i < 5; i++) {
         char name[4] = { (char)('1' + i), 'x', 'x', '\0' };
-        json_list_add_number(object, name, second->by_class[i]);
+        json_writer_add_number(object, name, second->by_class[i]);
     }
     const struct {
         const char *name;
@@ -205,34 +205,34 @@ static void add_second(struct json_list *object, const struct load_second *secon
                         { "p99_ns", second->p99_ns } };
     for (unsigned i = 0; i < 3; i++)
         if (second->hdr)
-            json_list_add_number(object, percentiles[i].name, percentiles[i].ns);
+            json_writer_add_number(object, percentiles[i].name, percentiles[i].ns);
         else
-            json_list_add_null(object, percentiles[i].name);
-    json_list_add_number(object, "max_ns", second->most_ns);
+            json_writer_add_null(object, percentiles[i].name);
+    json_writer_add_number(object, "max_ns", second->most_ns);
     if (second->hdr)
-        json_list_add_text(object, "hdr_v2_ns", second->hdr);
+        json_writer_add_text(object, "hdr_v2_ns", second->hdr);
     else
-        json_list_add_null(object, "hdr_v2_ns");
+        json_writer_add_null(object, "hdr_v2_ns");
 }
 
-static int add_step(struct json_list *list, const struct load_report *report, size_t step)
+static int add_step(struct json_writer *list, const struct load_report *report, size_t step)
 {
     const struct load_outcome *outcome = &report->run->outcomes[step];
     const struct load_derived *d = &report->derived[step];
-    struct json_list object = json_list_begin(list, NULL, '{');
-    json_list_add_number(&object, "users", outcome->step.users);
-    json_list_add_real(&object, "rate_per_second", outcome->step.rate);
-    json_list_next(&object, "began_unix_ns");
+    struct json_writer object = json_writer_begin(list, NULL, '{');
+    json_writer_add_number(&object, "users", outcome->step.users);
+    json_writer_add_real(&object, "rate_per_second", outcome->step.rate);
+    json_writer_next(&object, "began_unix_ns");
     fprintf(list->out, "%" PRId64, outcome->began_unix_ns);
-#define LOAD_COUNT(name, way) json_list_add_number(&object, #name, outcome->name);
+#define LOAD_COUNT(name, way) json_writer_add_number(&object, #name, outcome->name);
 #include "load/counts.def"
 #undef LOAD_COUNT
-    json_list_add_real(&object, "user_ns", outcome->user_ns);
-    json_list_add_real(&object, "thought_ns", outcome->thought_ns);
-    json_list_add_real(&object, "throughput_per_second", d->throughput_per_s);
-    json_list_add_real(&object, "answers_per_second", d->answers_per_s);
-    json_list_add_real(&object, "response_mean_ns", d->response_ns);
-    json_list_add_real(&object, "failed_share", d->failed_share);
+    json_writer_add_real(&object, "user_ns", outcome->user_ns);
+    json_writer_add_real(&object, "thought_ns", outcome->thought_ns);
+    json_writer_add_real(&object, "throughput_per_second", d->throughput_per_s);
+    json_writer_add_real(&object, "answers_per_second", d->answers_per_s);
+    json_writer_add_real(&object, "response_mean_ns", d->response_ns);
+    json_writer_add_real(&object, "failed_share", d->failed_share);
     add_answers(&object, outcome);
     int result = 0;
 #define LOAD_DURATIONS(name) \
@@ -244,40 +244,40 @@ static int add_step(struct json_list *list, const struct load_report *report, si
     add_cpu(&object, report->run, d);
     add_verdict(&object, &report->verdicts[step]);
     add_slos(&object, report, outcome);
-    struct json_list seconds = json_list_begin(&object, "seconds", '[');
+    struct json_writer seconds = json_writer_begin(&object, "seconds", '[');
     for (size_t i = 0; i < outcome->second_count; i++) {
-        struct json_list second = json_list_begin(&seconds, NULL, '{');
+        struct json_writer second = json_writer_begin(&seconds, NULL, '{');
         add_second(&second, &outcome->seconds[i]);
-        json_list_end(&second, '}');
+        json_writer_end(&second, '}');
     }
-    json_list_end(&seconds, ']');
-    json_list_end(&object, '}');
+    json_writer_end(&seconds, ']');
+    json_writer_end(&object, '}');
     return result;
 }
 
 int load_forms_json(const struct load_report *report, FILE *out)
 {
     const struct load_run *run = report->run;
-    struct json_list top = json_list_open(out, '{');
+    struct json_writer top = json_writer_open(out, '{');
     int result = 0;
-    json_list_add_number(&top, "schema", LOAD_SCHEMA);
-    json_list_add_text(&top, "weir", WEIR_VERSION);
-    json_list_add_text(&top, "command_line", run->command_line ? run->command_line : "");
-    json_list_add_truth(&top, "interrupted", run->interrupted);
-    json_list_add_number(&top, "merged_runs", run->merged);
-    json_list_add_number(&top, "start_skew_ns", run->start_skew_ns);
-    json_list_add_number(&top, "server_cpus", run->server_cpus);
-    json_list_add_truth(&top, "valid", report->conclusion != LOAD_INVALID);
+    json_writer_add_number(&top, "schema", LOAD_SCHEMA);
+    json_writer_add_text(&top, "weir", WEIR_VERSION);
+    json_writer_add_text(&top, "command_line", run->command_line ? run->command_line : "");
+    json_writer_add_bool(&top, "interrupted", run->interrupted);
+    json_writer_add_number(&top, "merged_runs", run->merged);
+    json_writer_add_number(&top, "start_skew_ns", run->start_skew_ns);
+    json_writer_add_number(&top, "server_cpus", run->server_cpus);
+    json_writer_add_bool(&top, "valid", report->conclusion != LOAD_INVALID);
     if (report->slos->count > 0)
-        json_list_add_truth(&top, "slos_met", report->slos_met);
+        json_writer_add_bool(&top, "slos_met", report->slos_met);
     else
-        json_list_add_null(&top, "slos_met");
-    json_list_add_number(&top, "exit_status", report->conclusion);
+        json_writer_add_null(&top, "slos_met");
+    json_writer_add_number(&top, "exit_status", report->conclusion);
     add_plan(&top, run);
-    struct json_list steps = json_list_begin(&top, "steps", '[');
+    struct json_writer steps = json_writer_begin(&top, "steps", '[');
     for (size_t i = 0; i < run->outcome_count && result == 0; i++)
         result = add_step(&steps, report, i);
-    json_list_end(&steps, ']');
+    json_writer_end(&steps, ']');
     fputs("}\n", out);
     return result;
 }
@@ -289,11 +289,11 @@ void load_forms_ndjson(const struct load_report *report, FILE *out)
     for (size_t step = 0; step < report->run->outcome_count; step++) {
         const struct load_outcome *outcome = &report->run->outcomes[step];
         for (size_t i = 0; i < outcome->second_count; i++) {
-            struct json_list line = json_list_open(out, '{');
-            json_list_add_number(&line, "step", step + 1);
-            json_list_add_number(&line, "users", outcome->step.users);
-            json_list_add_number(&line, "second", i);
-            json_list_next(&line, "unix_ns");
+            struct json_writer line = json_writer_open(out, '{');
+            json_writer_add_number(&line, "step", step + 1);
+            json_writer_add_number(&line, "users", outcome->step.users);
+            json_writer_add_number(&line, "second", i);
+            json_writer_next(&line, "unix_ns");
             fprintf(out, "%" PRId64, outcome->began_unix_ns + (int64_t)i * 1000000000);
             add_second(&line, &outcome->seconds[i]);
             fputs("}\n", out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Model `pool`: one thread accepts and watches, a fixed number of threads serve,
- * with a bounded queue between them (model/crew.h).
+ * with a bounded queue between them (model/threadpool.h).
  *
  * Cost: over an event loop, an epoll_ctl for each request, a share of a wake-up
  * and of a lock; a stack for each thread.
@@ -9,12 +9,12 @@
  * wait for it, the queue fills, and then clients hear 503. With --pool-policy
  * sticky, as many idle clients as there are threads stop everybody else.
  */
-#include "model/crew.h"
 #include "model/model.h"
+#include "model/threadpool.h"
 
 int model_pool_run(struct server *server);
 
 int model_pool_run(struct server *server)
 {
-    return model_crew_run(server);
+    return model_threadpool_run(server);
 }

@@ -7,7 +7,7 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "page/page.h"
-#include "server/holdings.h"
+#include "server/resources.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -182,7 +182,7 @@ static _Noreturn void be_page(struct server_page *page, const struct server_gene
     if (rc < 0)
         log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
     if (rc == 0)
-        rc = server_holdings_become(page->now.user);
+        rc = server_resources_become(page->now.user);
     struct page_plan plan = {
         .listeners = listeners,
         .listener_count = count,

@@ -6,7 +6,7 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "server/capacity.h"
-#include "server/holdings.h"
+#include "server/resources.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -94,7 +94,7 @@ static bool may_serve(const struct server_worker_plan *plan)
 
 /* ---- the process ---- */
 
-static int serve(struct server_holdings *h, const struct server_worker_plan *plan, size_t files)
+static int serve(struct server_resources *h, const struct server_worker_plan *plan, size_t files)
 {
     /* SIGINT and SIGHUP come from a terminal, to everybody: they are the master's. */
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD };
@@ -132,21 +132,21 @@ static int serve(struct server_holdings *h, const struct server_worker_plan *pla
 
 int server_worker_run(const struct server_worker_plan *plan)
 {
-    struct server_holdings h = { 0 };
+    struct server_resources h = { 0 };
     size_t files = os_process_raise_files();
     struct server_worker_plan told = *plan;
     if (plan->go_fd >= 0)
         log_error_divert(send_failure, &told);
-    int rc = server_holdings_become(plan->config->user);
+    int rc = server_resources_become(plan->config->user);
     if (rc == 0) /* after a change of user, which makes the kernel forget it */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
     if (rc == 0)
-        rc = server_holdings_open(&h, plan->config, files, cache_readers(plan, files),
-                                  plan->access_log, plan->stats);
+        rc = server_resources_open(&h, plan->config, files, cache_readers(plan, files),
+                                   plan->access_log, plan->stats);
     if (rc == 0)
         rc = serve(&h, plan, files);
     log_error_divert(NULL, NULL);
-    server_holdings_close(&h);
+    server_resources_close(&h);
     log_access_close(plan->access_log);
     return rc == 0 ? 0 : 1;
 }

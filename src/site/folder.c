@@ -8,7 +8,7 @@
 #include "site/folder.h"
 
 #include "os/file.h"
-#include "site/look.h"
+#include "site/lookup.h"
 #include "site/text.h"
 
 #include <dirent.h>

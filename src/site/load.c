@@ -171,7 +171,7 @@ int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash)
 
 /* Loads one variant into the entry; the descriptor is taken from *fd when it
  * stays open. 0 or -errno, and then there is nothing of it in the entry. */
-static int load_variant(struct loaded *loaded, int v, const struct site_sight *sight, int *fd)
+static int load_variant(struct loaded *loaded, int v, const struct site_lookup *sight, int *fd)
 {
     struct site_identity *identity = &loaded->identity[v];
     struct site_file *file = &loaded->entry.file[v];
@@ -246,14 +246,14 @@ static struct loaded *new_entry(const struct site *site, struct span key, uint64
     return loaded;
 }
 
-enum site_result site_load(const struct site *site, struct site_sight *sight, struct span key,
+enum site_result site_load(const struct site *site, struct site_lookup *sight, struct span key,
                            uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
 {
     struct loaded *loaded = new_entry(site, key, hash);
     if (loaded == NULL)
         return SITE_BUSY;
     struct site_entry *entry = &loaded->entry;
-    entry->type = site_mime_type(site->mime, site_sight_name(sight));
+    entry->type = site_mime_type(site->mime, site_lookup_name(sight));
     atomic_store_explicit(&entry->checked_ns, now_ns, memory_order_relaxed);
 
     int error = load_variant(loaded, SITE_PLAIN, sight, &sight->fd[SITE_PLAIN]);
@@ -274,7 +274,7 @@ enum site_result site_load(const struct site *site, struct site_sight *sight, st
     return SITE_FILE;
 }
 
-static uint8_t variants_of(const struct site_sight *sight)
+static uint8_t variants_of(const struct site_lookup *sight)
 {
     unsigned variants = 0;
     for (unsigned v = 0; v < SITE_VARIANTS; v++)
@@ -283,10 +283,10 @@ static uint8_t variants_of(const struct site_sight *sight)
     return (uint8_t)variants;
 }
 
-bool site_entry_matches(const struct site_entry *entry, const struct site_sight *sight)
+bool site_entry_matches(const struct site_entry *entry, const struct site_lookup *sight)
 {
     const struct loaded *loaded = loaded_of(entry);
-    const struct span type = site_mime_type(entry->site->mime, site_sight_name(sight));
+    const struct span type = site_mime_type(entry->site->mime, site_lookup_name(sight));
 
     if (!loaded->settled || type.at != entry->type.at)
         return false;

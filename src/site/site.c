@@ -28,15 +28,15 @@ struct question {
 };
 
 static enum site_result look_for(const struct site *site, const struct question *question,
-                                 struct site_sight *ret_sight)
+                                 struct site_lookup *ret_sight)
 {
     switch (question->kind) {
     case ASK_PATH:
-        return site_look(site, question->path, ret_sight);
+        return site_lookup(site, question->path, ret_sight);
     case ASK_FALLBACK:
-        return site_look_at_file(site, site->root_fd, question->path, ret_sight);
+        return site_lookup_file(site, site->root_fd, question->path, ret_sight);
     case ASK_ERROR_PAGE:
-        return site_look_at_file(site, site->error_pages_fd, question->path, ret_sight);
+        return site_lookup_file(site, site->error_pages_fd, question->path, ret_sight);
     default:
         return SITE_ABSENT;
     }
@@ -81,7 +81,7 @@ static __attribute__((noinline)) enum site_result ask_disk(
     const struct site *site, struct site_cache_reader *reader, const struct question *question,
     struct site_entry *old, uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
 {
-    struct site_sight sight;
+    struct site_lookup sight;
     uint64_t checked_ns = 0;
 
     if (old != NULL) {
@@ -99,7 +99,7 @@ static __attribute__((noinline)) enum site_result ask_disk(
         return result;
     }
     if (old != NULL && result == SITE_FILE && site_entry_matches(old, &sight)) {
-        site_sight_close(&sight);
+        site_lookup_close(&sight);
         *ret_entry = old;
         *ret_new = false;
         return SITE_FILE;
@@ -109,7 +109,7 @@ static __attribute__((noinline)) enum site_result ask_disk(
     if (result != SITE_FILE)
         return result;
     result = site_load(site, &sight, question->key, question->hash, now_ns, ret_entry);
-    site_sight_close(&sight);
+    site_lookup_close(&sight);
     if (result == SITE_FILE)
         *ret_new = true;
     return result;

@@ -2,7 +2,7 @@
 #include "site/trace.h"
 
 #include "os/file.h"
-#include "site/look.h"
+#include "site/lookup.h"
 
 #include <errno.h>
 #include <stdio.h>

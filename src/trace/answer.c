@@ -19,11 +19,11 @@ static void hear(void *context, const char *text)
 static int prepare(struct trace_answer *t, const struct config *config)
 {
     size_t files = os_process_raise_files();
-    int rc = geteuid() == 0 ? server_holdings_become(config->user) : 0;
+    int rc = geteuid() == 0 ? server_resources_become(config->user) : 0;
     if (rc == 0)
         rc = log_access_open(&t->log, "off", LOG_COMBINED);
     if (rc == 0)
-        rc = server_holdings_open(&t->holdings, config, files, 1, &t->log, NULL);
+        rc = server_resources_open(&t->holdings, config, files, 1, &t->log, NULL);
     if (rc == 0)
         rc = session_worker_start(&t->worker, &t->holdings.shared, 0);
     t->started = rc == 0;
@@ -78,7 +78,7 @@ void trace_answer_free(struct trace_answer *trace)
     session_trace_done(&trace->trace);
     if (trace->started)
         session_worker_stop(&trace->worker);
-    server_holdings_close(&trace->holdings);
+    server_resources_close(&trace->holdings);
     log_access_close(&trace->log);
     free(trace);
 }

@@ -7,13 +7,13 @@
 
 #include "config/config.h"
 #include "log/error.h"
-#include "server/holdings.h"
+#include "server/resources.h"
 #include "session/trace.h"
 
 enum { TRACE_HEAD_MAX = 16 * 1024 };
 
 struct trace_answer {
-    struct server_holdings holdings;
+    struct server_resources holdings;
     struct log_access_sink log; /* off */
     struct session_worker worker;
     bool started;

@@ -5,49 +5,49 @@
  */
 #include "trace/trace.h"
 
-#include "json/list.h"
+#include "json/writer.h"
 
 enum { SCHEMA = 1 };
 
-static void add_or_null(struct json_list *list, const char *name, struct span text)
+static void add_or_null(struct json_writer *list, const char *name, struct span text)
 {
     if (text.len > 0)
-        json_list_add_span(list, name, text);
+        json_writer_add_span(list, name, text);
     else
-        json_list_add_null(list, name);
+        json_writer_add_null(list, name);
 }
 
-static void add_request(struct json_list *list, const struct trace *t)
+static void add_request(struct json_writer *list, const struct trace *t)
 {
-    struct json_list object = json_list_begin(list, "request", '{');
-    json_list_add_text(&object, "method", t->method);
-    json_list_add_text(&object, "target", t->target);
-    json_list_add_text(&object, "host", t->host);
-    json_list_end(&object, '}');
+    struct json_writer object = json_writer_begin(list, "request", '{');
+    json_writer_add_text(&object, "method", t->method);
+    json_writer_add_text(&object, "target", t->target);
+    json_writer_add_text(&object, "host", t->host);
+    json_writer_end(&object, '}');
 }
 
-static void add_site(struct json_list *list, const struct trace *t)
+static void add_site(struct json_writer *list, const struct trace *t)
 {
     if (!t->site) {
-        json_list_add_null(list, "site");
+        json_writer_add_null(list, "site");
         return;
     }
     struct span rule = t->answer->trace.rule;
     char text[512];
     (void)snprintf(text, sizeof(text), "%s%.*s", rule.at[0] == '.' ? "*" : "", (int)rule.len,
                    rule.at);
-    struct json_list object = json_list_begin(list, "site", '{');
-    json_list_add_text(&object, "name", t->site->name);
-    json_list_add_text(&object, "rule", text);
-    json_list_add_text(&object, "root", t->site->root);
-    json_list_end(&object, '}');
+    struct json_writer object = json_writer_begin(list, "site", '{');
+    json_writer_add_text(&object, "name", t->site->name);
+    json_writer_add_text(&object, "rule", text);
+    json_writer_add_text(&object, "root", t->site->root);
+    json_writer_end(&object, '}');
 }
 
-static void add_file(struct json_list *list, const struct trace *t)
+static void add_file(struct json_writer *list, const struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     if (!trace->entry) {
-        json_list_add_null(list, "file");
+        json_writer_add_null(list, "file");
         return;
     }
     const struct site_entry *entry = trace->entry;
@@ -55,65 +55,65 @@ static void add_file(struct json_list *list, const struct trace *t)
     const char *cache = trace->cache != SITE_CACHE_FITS || trace->headless ? "none"
                         : entry->cache.descriptors > 0                     ? "descriptor"
                                                                            : "memory";
-    struct json_list object = json_list_begin(list, "file", '{');
-    json_list_add_span(&object, "type", entry->type);
-    json_list_add_number(&object, "size", (uint64_t)file->size);
-    json_list_next(&object, "modified_ns");
+    struct json_writer object = json_writer_begin(list, "file", '{');
+    json_writer_add_span(&object, "type", entry->type);
+    json_writer_add_number(&object, "size", (uint64_t)file->size);
+    json_writer_next(&object, "modified_ns");
     fprintf(list->out, "%lld", (long long)file->modified_ns);
     add_or_null(&object, "encoding", http_coding_name(trace->coding));
     add_or_null(&object, "etag", file->etag);
-    json_list_add_truth(&object, "fallback", trace->fallback);
-    json_list_add_text(&object, "cache", cache);
-    json_list_end(&object, '}');
+    json_writer_add_bool(&object, "fallback", trace->fallback);
+    json_writer_add_text(&object, "cache", cache);
+    json_writer_end(&object, '}');
 }
 
-static void add_steps(struct json_list *list, const struct trace *t)
+static void add_steps(struct json_writer *list, const struct trace *t)
 {
-    struct json_list steps = json_list_begin(list, "steps", '[');
+    struct json_writer steps = json_writer_begin(list, "steps", '[');
     for (unsigned i = 0; i < t->count; i++) {
-        struct json_list step = json_list_begin(&steps, NULL, '{');
-        json_list_add_text(&step, "about", t->lines[i].about);
-        json_list_add_text(&step, "text", t->lines[i].text);
-        json_list_end(&step, '}');
+        struct json_writer step = json_writer_begin(&steps, NULL, '{');
+        json_writer_add_text(&step, "about", t->lines[i].about);
+        json_writer_add_text(&step, "text", t->lines[i].text);
+        json_writer_end(&step, '}');
     }
-    json_list_end(&steps, ']');
+    json_writer_end(&steps, ']');
 }
 
 /* The status line is not among the lines of the head. */
-static void add_answer(struct json_list *list, struct span head)
+static void add_answer(struct json_writer *list, struct span head)
 {
     struct span line = SPAN("HTTP/1.1 000");
     (void)trace_next_field(&head, &line);
-    json_list_next(list, "status");
+    json_writer_next(list, "status");
     fprintf(list->out, "%.*s", 3, line.at + sizeof("HTTP/1.1 ") - 1);
-    struct json_list lines = json_list_begin(list, "head", '[');
+    struct json_writer lines = json_writer_begin(list, "head", '[');
     while (trace_next_field(&head, &line))
-        json_list_add_span(&lines, NULL, line);
-    json_list_end(&lines, ']');
+        json_writer_add_span(&lines, NULL, line);
+    json_writer_end(&lines, ']');
 }
 
-static void add_live(struct json_list *list, const struct trace *t)
+static void add_live(struct json_writer *list, const struct trace *t)
 {
     struct span head = span_of(t->answer->head, t->answer->head_len);
     struct span live = span_of(t->live.head, t->live.head_len);
     if (!t->live.asked) {
-        json_list_add_null(list, "live");
+        json_writer_add_null(list, "live");
         return;
     }
-    struct json_list object = json_list_begin(list, "live", '{');
-    json_list_add_number(&object, "pid", (uint64_t)t->live.pid);
-    json_list_add_text(&object, "url", t->live.url);
-    json_list_add_truth(&object, "same", trace_same(head, live));
+    struct json_writer object = json_writer_begin(list, "live", '{');
+    json_writer_add_number(&object, "pid", (uint64_t)t->live.pid);
+    json_writer_add_text(&object, "url", t->live.url);
+    json_writer_add_bool(&object, "same", trace_same(head, live));
     add_answer(&object, live);
-    json_list_end(&object, '}');
+    json_writer_end(&object, '}');
 }
 
 void trace_print_json(const struct trace *t, FILE *out)
 {
     const struct http_target *target = &t->answer->trace.target;
     bool has_path = target->fault == HTTP_FAULT_NONE;
-    struct json_list top = json_list_open(out, '{');
-    json_list_add_number(&top, "schema", SCHEMA);
+    struct json_writer top = json_writer_open(out, '{');
+    json_writer_add_number(&top, "schema", SCHEMA);
     add_request(&top, t);
     add_or_null(&top, "path", has_path ? target->path : span_of(NULL, 0));
     add_site(&top, t);
@@ -122,6 +122,6 @@ void trace_print_json(const struct trace *t, FILE *out)
     add_answer(&top, span_of(t->answer->head, t->answer->head_len));
     add_or_null(&top, "cause", span_text(t->cause));
     add_live(&top, t);
-    json_list_end(&top, '}');
+    json_writer_end(&top, '}');
     fputc('\n', out);
 }

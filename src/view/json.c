@@ -7,13 +7,13 @@
 
 #include "view/advice.h"
 #include "view/verdict.h"
-#include "json/list.h"
+#include "json/writer.h"
 
 #include <inttypes.h>
 
 enum { SCHEMA = 1 };
 
-static void add_durations(struct json_list *list, const char *name,
+static void add_durations(struct json_writer *list, const char *name,
                           const struct stats_counts *counts)
 {
     static const struct {
@@ -23,108 +23,108 @@ static void add_durations(struct json_list *list, const char *name,
         { "p50_seconds", 0.5 },    { "p90_seconds", 0.9 }, { "p99_seconds", 0.99 },
         { "p999_seconds", 0.999 }, { "max_seconds", 1 },
     };
-    struct json_list object = json_list_begin(list, name, '{');
-    json_list_add_number(&object, "count", counts->count);
-    json_list_add_seconds(&object, "sum_seconds", counts->sum_ns);
+    struct json_writer object = json_writer_begin(list, name, '{');
+    json_writer_add_number(&object, "count", counts->count);
+    json_writer_add_seconds(&object, "sum_seconds", counts->sum_ns);
     for (unsigned i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
-        json_list_add_seconds(&object, quantiles[i].name,
-                              stats_counts_quantile_ns(counts, quantiles[i].part));
-    json_list_end(&object, '}');
+        json_writer_add_seconds(&object, quantiles[i].name,
+                                stats_counts_quantile_ns(counts, quantiles[i].part));
+    json_writer_end(&object, '}');
 }
 
-static void add_by_status(struct json_list *list, const char *name, const struct stats_snapshot *s,
-                          unsigned first)
+static void add_by_status(struct json_writer *list, const char *name,
+                          const struct stats_snapshot *s, unsigned first)
 {
-    struct json_list object = json_list_begin(list, name, '{');
+    struct json_writer object = json_writer_begin(list, name, '{');
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
         char code[8];
         snprintf(code, sizeof(code), "%u", stats_statuses[i]);
-        json_list_add_number(&object, code, s->counter[first + i]);
+        json_writer_add_number(&object, code, s->counter[first + i]);
     }
-    json_list_end(&object, '}');
+    json_writer_end(&object, '}');
 }
 
-static void add_by_cause(struct json_list *list, const struct stats_snapshot *s)
+static void add_by_cause(struct json_writer *list, const struct stats_snapshot *s)
 {
-    struct json_list object = json_list_begin(list, "refused_by_cause", '{');
+    struct json_writer object = json_writer_begin(list, "refused_by_cause", '{');
     for (unsigned i = 0; i < STATS_FAULTS; i++)
-        json_list_add_number(&object, stats_faults[i].name, s->counter[STATS_FAULT_FIRST + i]);
-    json_list_end(&object, '}');
+        json_writer_add_number(&object, stats_faults[i].name, s->counter[STATS_FAULT_FIRST + i]);
+    json_writer_end(&object, '}');
 }
 
-static void add_counters(struct json_list *list, const uint64_t counter[STATS_NAMED])
+static void add_counters(struct json_writer *list, const uint64_t counter[STATS_NAMED])
 {
-    struct json_list counters = json_list_begin(list, "counters", '{');
+    struct json_writer counters = json_writer_begin(list, "counters", '{');
     for (unsigned i = 0; i < STATS_NAMED; i++)
         if (stats_counters[i].kind == STATS_KIND_COUNTER)
-            json_list_add_number(&counters, stats_counters[i].name, counter[i]);
-    json_list_end(&counters, '}');
-    struct json_list gauges = json_list_begin(list, "gauges", '{');
+            json_writer_add_number(&counters, stats_counters[i].name, counter[i]);
+    json_writer_end(&counters, '}');
+    struct json_writer gauges = json_writer_begin(list, "gauges", '{');
     for (unsigned i = 0; i < STATS_PAIRS; i++)
-        json_list_add_number(&gauges, stats_pairs[i].about.name, stats_pair_value(i, counter));
+        json_writer_add_number(&gauges, stats_pairs[i].about.name, stats_pair_value(i, counter));
     for (unsigned i = 0; i < STATS_NAMED; i++)
         if (stats_counters[i].kind == STATS_KIND_GAUGE)
-            json_list_add_number(&gauges, stats_counters[i].name, counter[i]);
-    json_list_end(&gauges, '}');
+            json_writer_add_number(&gauges, stats_counters[i].name, counter[i]);
+    json_writer_end(&gauges, '}');
 }
 
-static void add_classes(struct json_list *list, const uint64_t by_class[5])
+static void add_classes(struct json_writer *list, const uint64_t by_class[5])
 {
     static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
     for (unsigned i = 0; i < 5; i++)
-        json_list_add_number(list, classes[i], by_class[i]);
+        json_writer_add_number(list, classes[i], by_class[i]);
 }
 
-static void add_site(struct json_list *sites, const struct stats_site *site)
+static void add_site(struct json_writer *sites, const struct stats_site *site)
 {
-    struct json_list object = json_list_begin(sites, NULL, '{');
-    json_list_add_text(&object, "name", site->name);
-    json_list_add_number(&object, "requests", site->requests);
+    struct json_writer object = json_writer_begin(sites, NULL, '{');
+    json_writer_add_text(&object, "name", site->name);
+    json_writer_add_number(&object, "requests", site->requests);
     add_classes(&object, site->by_class);
-    json_list_add_number(&object, "body_bytes", site->body_bytes);
+    json_writer_add_number(&object, "body_bytes", site->body_bytes);
     add_durations(&object, "latency", &site->latency);
-    json_list_end(&object, '}');
+    json_writer_end(&object, '}');
 }
 
-static void add_generation(struct json_list *list, const struct view *view)
+static void add_generation(struct json_writer *list, const struct view *view)
 {
     const struct stats_generation *g = view_serving(view);
     char hash[20];
     snprintf(hash, sizeof(hash), "%016" PRIx64, g->configuration);
-    struct json_list object = json_list_begin(list, "configuration", '{');
-    json_list_add_number(&object, "number", view->snapshot->generation);
-    json_list_add_text(&object, "hash", hash);
-    json_list_add_text(&object, "model", g->model);
-    json_list_add_number(&object, "workers", g->workers);
-    json_list_add_number(&object, "threads_in_each", g->threads);
-    json_list_add_number(&object, "started_unix_seconds", (uint64_t)g->started_s);
-    json_list_end(&object, '}');
+    struct json_writer object = json_writer_begin(list, "configuration", '{');
+    json_writer_add_number(&object, "number", view->snapshot->generation);
+    json_writer_add_text(&object, "hash", hash);
+    json_writer_add_text(&object, "model", g->model);
+    json_writer_add_number(&object, "workers", g->workers);
+    json_writer_add_number(&object, "threads_in_each", g->threads);
+    json_writer_add_number(&object, "started_unix_seconds", (uint64_t)g->started_s);
+    json_writer_end(&object, '}');
 }
 
-static void add_reload(struct json_list *list, const struct stats_snapshot *s)
+static void add_reload(struct json_writer *list, const struct stats_snapshot *s)
 {
     if (s->reloaded_s <= 0)
         return;
-    struct json_list object = json_list_begin(list, "last_reload", '{');
-    json_list_add_number(&object, "at_unix_seconds", (uint64_t)s->reloaded_s);
-    json_list_add_truth(&object, "failed", s->reload_failed);
-    json_list_add_text(&object, "error", s->reload_error);
-    json_list_end(&object, '}');
+    struct json_writer object = json_writer_begin(list, "last_reload", '{');
+    json_writer_add_number(&object, "at_unix_seconds", (uint64_t)s->reloaded_s);
+    json_writer_add_bool(&object, "failed", s->reload_failed);
+    json_writer_add_text(&object, "error", s->reload_error);
+    json_writer_end(&object, '}');
 }
 
-static void add_about(struct json_list *about, const struct stats_counter_about *of)
+static void add_about(struct json_writer *about, const struct stats_counter_about *of)
 {
-    struct json_list object = json_list_begin(about, of->name, '{');
-    json_list_add_text(&object, "section", stats_sections[of->section]);
-    json_list_add_text(&object, "unit", of->unit);
-    json_list_add_text(&object, "sentence", of->sentence);
-    json_list_end(&object, '}');
+    struct json_writer object = json_writer_begin(about, of->name, '{');
+    json_writer_add_text(&object, "section", stats_sections[of->section]);
+    json_writer_add_text(&object, "unit", of->unit);
+    json_writer_add_text(&object, "sentence", of->sentence);
+    json_writer_end(&object, '}');
 }
 
 /* Section by section, what there is now before what there has been. */
-static void add_abouts(struct json_list *list)
+static void add_abouts(struct json_writer *list)
 {
-    struct json_list about = json_list_begin(list, "about", '{');
+    struct json_writer about = json_writer_begin(list, "about", '{');
     for (unsigned section = 0; section < STATS_SECTIONS; section++) {
         for (unsigned i = 0; i < STATS_PAIRS; i++)
             if (stats_pairs[i].about.section == section)
@@ -136,117 +136,117 @@ static void add_abouts(struct json_list *list)
             if (stats_histograms[i].section == section)
                 add_about(&about, &stats_histograms[i]);
     }
-    json_list_end(&about, '}');
+    json_writer_end(&about, '}');
 }
 
-static void add_usage(struct json_list *list, const struct view_usage *usage)
+static void add_usage(struct json_writer *list, const struct view_usage *usage)
 {
-    struct json_list object = json_list_begin(list, "machine", '{');
-    json_list_add_number(&object, "processes", usage->processes);
-    json_list_add_seconds(&object, "cpu_user_seconds", usage->user_ns);
-    json_list_add_seconds(&object, "cpu_system_seconds", usage->system_ns);
-    json_list_add_number(&object, "cpus", usage->cpus);
-    json_list_add_number(&object, "resident_bytes", usage->resident_bytes);
-    json_list_add_number(&object, "descriptors", usage->files);
-    json_list_add_number(&object, "descriptors_fullest", usage->files_most);
-    json_list_add_number(&object, "descriptors_fullest_limit", usage->files_limit);
-    json_list_end(&object, '}');
+    struct json_writer object = json_writer_begin(list, "machine", '{');
+    json_writer_add_number(&object, "processes", usage->processes);
+    json_writer_add_seconds(&object, "cpu_user_seconds", usage->user_ns);
+    json_writer_add_seconds(&object, "cpu_system_seconds", usage->system_ns);
+    json_writer_add_number(&object, "cpus", usage->cpus);
+    json_writer_add_number(&object, "resident_bytes", usage->resident_bytes);
+    json_writer_add_number(&object, "descriptors", usage->files);
+    json_writer_add_number(&object, "descriptors_fullest", usage->files_most);
+    json_writer_add_number(&object, "descriptors_fullest_limit", usage->files_limit);
+    json_writer_end(&object, '}');
 }
 
-static void add_verdicts(struct json_list *list, const struct view *view)
+static void add_verdicts(struct json_writer *list, const struct view *view)
 {
     struct view_verdict found[VIEW_VERDICTS_MAX];
     size_t count = view_verdicts(view, view->before, found);
-    struct json_list verdicts = json_list_begin(list, "verdicts", '[');
+    struct json_writer verdicts = json_writer_begin(list, "verdicts", '[');
     for (size_t i = 0; i < count; i++) {
-        struct json_list object = json_list_begin(&verdicts, NULL, '{');
-        json_list_add_text(&object, "gravity", view_gravity_name(found[i].gravity));
-        json_list_add_text(&object, "rule", found[i].rule);
-        json_list_add_text(&object, "text", found[i].text);
-        json_list_add_text(&object, "why", found[i].why);
-        json_list_add_text(&object, "cure", found[i].cure);
-        json_list_end(&object, '}');
+        struct json_writer object = json_writer_begin(&verdicts, NULL, '{');
+        json_writer_add_text(&object, "gravity", view_gravity_name(found[i].gravity));
+        json_writer_add_text(&object, "rule", found[i].rule);
+        json_writer_add_text(&object, "text", found[i].text);
+        json_writer_add_text(&object, "why", found[i].why);
+        json_writer_add_text(&object, "cure", found[i].cure);
+        json_writer_end(&object, '}');
     }
-    json_list_end(&verdicts, ']');
+    json_writer_end(&verdicts, ']');
 }
 
-static void add_advice(struct json_list *list, const struct view *view)
+static void add_advice(struct json_writer *list, const struct view *view)
 {
     static const char *const names[VIEW_SIZES] = { "half", "same", "double", "quadruple" };
     struct view_advice advice = view_advice_of(view);
     char text[VIEW_ADVICE_MAX];
     view_advice_say(view, text);
-    struct json_list object = json_list_begin(list, "cache_advice", '{');
-    json_list_add_text(&object, "text", text);
+    struct json_writer object = json_writer_begin(list, "cache_advice", '{');
+    json_writer_add_text(&object, "text", text);
     for (unsigned i = 0; advice.known && i < VIEW_SIZES; i++) {
-        struct json_list size = json_list_begin(&object, names[i], '{');
-        json_list_add_number(&size, "cache_bytes", advice.cache_bytes[i]);
-        json_list_next(&size, "hit_ratio");
+        struct json_writer size = json_writer_begin(&object, names[i], '{');
+        json_writer_add_number(&size, "cache_bytes", advice.cache_bytes[i]);
+        json_writer_next(&size, "hit_ratio");
         fprintf(list->out, "%.4f", advice.hit_ratio[i]);
-        json_list_end(&size, '}');
+        json_writer_end(&size, '}');
     }
-    json_list_end(&object, '}');
+    json_writer_end(&object, '}');
 }
 
-static void add_processes(struct json_list *list, const struct view *view)
+static void add_processes(struct json_writer *list, const struct view *view)
 {
-    struct json_list processes = json_list_begin(list, "processes", '[');
+    struct json_writer processes = json_writer_begin(list, "processes", '[');
     for (size_t i = 0; i < view->process_count; i++) {
         const struct view_process *process = &view->process[i];
-        struct json_list object = json_list_begin(&processes, NULL, '{');
-        json_list_add_number(&object, "pid", (uint64_t)process->pid);
-        json_list_add_truth(&object, "master", process->pid == view->snapshot->master);
-        json_list_add_seconds(&object, "cpu_seconds", process->cpu_ns);
-        json_list_add_number(&object, "requests", process->requests);
-        json_list_add_number(&object, "threads", process->threads);
-        json_list_end(&object, '}');
+        struct json_writer object = json_writer_begin(&processes, NULL, '{');
+        json_writer_add_number(&object, "pid", (uint64_t)process->pid);
+        json_writer_add_bool(&object, "master", process->pid == view->snapshot->master);
+        json_writer_add_seconds(&object, "cpu_seconds", process->cpu_ns);
+        json_writer_add_number(&object, "requests", process->requests);
+        json_writer_add_number(&object, "threads", process->threads);
+        json_writer_end(&object, '}');
     }
-    json_list_end(&processes, ']');
+    json_writer_end(&processes, ']');
 }
 
-static void add_moment(struct json_list *moments, const struct stats_moment *moment,
+static void add_moment(struct json_writer *moments, const struct stats_moment *moment,
                        uint64_t read_ns)
 {
     static const char *const quantiles[STATS_MOMENT_QUANTILES] = { "p50_seconds", "p90_seconds",
                                                                    "p99_seconds", "p999_seconds" };
-    struct json_list object = json_list_begin(moments, NULL, '{');
-    json_list_add_seconds(&object, "seconds_ago",
-                          read_ns > moment->at_ns ? read_ns - moment->at_ns : 0);
+    struct json_writer object = json_writer_begin(moments, NULL, '{');
+    json_writer_add_seconds(&object, "seconds_ago",
+                            read_ns > moment->at_ns ? read_ns - moment->at_ns : 0);
     add_counters(&object, moment->counter);
     add_classes(&object, moment->by_class);
-    struct json_list latency = json_list_begin(&object, "latency", '{');
-    json_list_add_number(&latency, "count", moment->latency_count);
+    struct json_writer latency = json_writer_begin(&object, "latency", '{');
+    json_writer_add_number(&latency, "count", moment->latency_count);
     for (unsigned i = 0; i < STATS_MOMENT_QUANTILES; i++)
-        json_list_add_seconds(&latency, quantiles[i], moment->latency_ns[i]);
-    json_list_end(&latency, '}');
-    json_list_end(&object, '}');
+        json_writer_add_seconds(&latency, quantiles[i], moment->latency_ns[i]);
+    json_writer_end(&latency, '}');
+    json_writer_end(&object, '}');
 }
 
-static void add_moments(struct json_list *list, const struct view *view, uint64_t after_ns)
+static void add_moments(struct json_writer *list, const struct view *view, uint64_t after_ns)
 {
     const struct stats_snapshot *s = view->snapshot;
-    struct json_list moments = json_list_begin(list, "moments", '[');
+    struct json_writer moments = json_writer_begin(list, "moments", '[');
     for (unsigned i = 0; i < s->moment_count; i++)
         if (s->moment[i].at_ns > after_ns)
             add_moment(&moments, &s->moment[i], view->read_ns);
-    json_list_end(&moments, ']');
+    json_writer_end(&moments, ']');
 }
 
 /* What moves: all but its end. */
-static struct json_list begin(const struct view *view, uint64_t after_ns, FILE *out)
+static struct json_writer begin(const struct view *view, uint64_t after_ns, FILE *out)
 {
     const struct stats_snapshot *s = view->snapshot;
-    struct json_list top = json_list_open(out, '{');
-    json_list_add_number(&top, "schema", SCHEMA);
-    json_list_add_text(&top, "weir", s->weir);
-    json_list_add_number(&top, "pid", (uint64_t)s->master);
-    json_list_add_truth(&top, "running", s->running);
-    json_list_add_text(&top, "state", view_state(view));
-    json_list_add_number(&top, "started_unix_seconds", (uint64_t)s->started_s);
-    json_list_add_number(&top, "read_unix_seconds", (uint64_t)view->read_s);
-    json_list_add_seconds(&top, "read_monotonic_seconds", view->read_ns);
-    json_list_add_seconds(&top, "master_seen_seconds_ago", view->beat_age_ns);
-    json_list_add_number(&top, "unseen_writers", s->unseen);
+    struct json_writer top = json_writer_open(out, '{');
+    json_writer_add_number(&top, "schema", SCHEMA);
+    json_writer_add_text(&top, "weir", s->weir);
+    json_writer_add_number(&top, "pid", (uint64_t)s->master);
+    json_writer_add_bool(&top, "running", s->running);
+    json_writer_add_text(&top, "state", view_state(view));
+    json_writer_add_number(&top, "started_unix_seconds", (uint64_t)s->started_s);
+    json_writer_add_number(&top, "read_unix_seconds", (uint64_t)view->read_s);
+    json_writer_add_seconds(&top, "read_monotonic_seconds", view->read_ns);
+    json_writer_add_seconds(&top, "master_seen_seconds_ago", view->beat_age_ns);
+    json_writer_add_number(&top, "unseen_writers", s->unseen);
     add_verdicts(&top, view);
     add_generation(&top, view);
     add_reload(&top, s);
@@ -255,14 +255,14 @@ static struct json_list begin(const struct view *view, uint64_t after_ns, FILE *
     add_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);
     add_by_status(&top, "unreadable_by_status", s, STATS_UNREADABLE_FIRST);
     add_by_cause(&top, s);
-    struct json_list durations = json_list_begin(&top, "durations", '{');
+    struct json_writer durations = json_writer_begin(&top, "durations", '{');
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++)
         add_durations(&durations, stats_histograms[i].name, &s->histogram[i]);
-    json_list_end(&durations, '}');
-    struct json_list sites = json_list_begin(&top, "sites", '[');
+    json_writer_end(&durations, '}');
+    struct json_writer sites = json_writer_begin(&top, "sites", '[');
     for (unsigned i = 0; i < s->site_count; i++)
         add_site(&sites, &s->site[i]);
-    json_list_end(&sites, ']');
+    json_writer_end(&sites, ']');
     if (s->running)
         add_usage(&top, &view->usage);
     add_processes(&top, view);
@@ -272,7 +272,7 @@ static struct json_list begin(const struct view *view, uint64_t after_ns, FILE *
 
 void view_print_json(const struct view *view, FILE *out)
 {
-    struct json_list top = begin(view, 0, out);
+    struct json_writer top = begin(view, 0, out);
     add_abouts(&top);
     fputs("}\n", out);
 }

@@ -27,7 +27,7 @@ struct site_identity {
     int64_t modified_ns, changed_ns;
 };
 
-struct site_sight {
+struct site_lookup {
     int fd[SITE_VARIANTS]; /* -1: not there, or not usable */
     struct site_identity identity[SITE_VARIANTS];
     char path[PATH_MAX]; /* of the plain file, below the root, NUL at the end */
@@ -37,20 +37,21 @@ struct site_sight {
 
 /* Looks at `path` as a request has it: decoded, beginning with '/'. Index files
  * are tried for one that ends with '/'. On SITE_FILE *ret_sight holds open
- * descriptors (site_sight_close); on anything else it means nothing. */
-enum site_result site_look(const struct site *site, struct span path, struct site_sight *ret_sight);
+ * descriptors (site_lookup_close); on anything else it means nothing. */
+enum site_result site_lookup(const struct site *site, struct span path,
+                             struct site_lookup *ret_sight);
 
 /* Looks at one file whose name the configuration gives, below `root_fd`. */
-enum site_result site_look_at_file(const struct site *site, int root_fd, struct span path,
-                                   struct site_sight *ret_sight);
+enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
+                                  struct site_lookup *ret_sight);
 
 /* Closes what the sight still holds. */
-void site_sight_close(struct site_sight *sight);
+void site_lookup_close(struct site_lookup *sight);
 
 /* The last component of the plain file's path; lives as long as the sight. */
-struct span site_sight_name(const struct site_sight *sight);
+struct span site_lookup_name(const struct site_lookup *sight);
 
-/* Opens the directory `path` (as site_look has it, ending with '/') for reading.
+/* Opens the directory `path` (as site_lookup has it, ending with '/') for reading.
  * A descriptor or -errno; -ENOENT too when it may not be known of. */
 MUST_USE int site_open_directory(const struct site *site, struct span path);
 

@@ -6,7 +6,7 @@
  *
  * It does not read the files and knows nothing of the cache.
  */
-#include "site/look.h"
+#include "site/lookup.h"
 
 #include "os/clock.h"
 #include "os/file.h"
@@ -173,7 +173,7 @@ static bool is_compressed(struct span path)
  * want of descriptors or memory is told; whatever else is wrong with a sibling,
  * the plain file is there to send. */
 static enum site_result look_for_siblings(const struct site *site, int root_fd,
-                                          struct site_sight *sight)
+                                          struct site_lookup *sight)
 {
     char path[PATH_MAX];
     struct place place;
@@ -204,7 +204,7 @@ static enum site_result look_for_siblings(const struct site *site, int root_fd,
 
 /* Looks at the file whose path the sight holds. */
 static enum site_result look(const struct site *site, int root_fd, enum site_purpose purpose,
-                             struct site_sight *sight)
+                             struct site_lookup *sight)
 {
     struct place place;
 
@@ -219,7 +219,7 @@ static enum site_result look(const struct site *site, int root_fd, enum site_pur
     if (site->options->precompressed)
         result = look_for_siblings(site, root_fd, sight);
     if (result != SITE_FILE)
-        site_sight_close(sight);
+        site_lookup_close(sight);
     return result;
 }
 
@@ -232,7 +232,7 @@ static struct span below_root(struct span path)
 }
 
 static enum site_result look_in_directory(const struct site *site, struct span path,
-                                          struct site_sight *sight)
+                                          struct site_lookup *sight)
 {
     const struct span directory = span_skip(path, 1);
 
@@ -260,7 +260,7 @@ static enum site_result look_in_directory(const struct site *site, struct span p
 
 static enum site_result look_at_file(const struct site *site, int root_fd,
                                      enum site_purpose purpose, struct span path,
-                                     struct site_sight *sight)
+                                     struct site_lookup *sight)
 {
     path = below_root(path);
     if (!join(sight->path, path, SPAN("")))
@@ -269,7 +269,8 @@ static enum site_result look_at_file(const struct site *site, int root_fd,
     return look(site, root_fd, purpose, sight);
 }
 
-enum site_result site_look(const struct site *site, struct span path, struct site_sight *ret_sight)
+enum site_result site_lookup(const struct site *site, struct span path,
+                             struct site_lookup *ret_sight)
 {
     if (!path_is_askable(site, path))
         return SITE_ABSENT;
@@ -278,15 +279,15 @@ enum site_result site_look(const struct site *site, struct span path, struct sit
     return look_at_file(site, site->root_fd, SITE_LOOK_PATH, path, ret_sight);
 }
 
-enum site_result site_look_at_file(const struct site *site, int root_fd, struct span path,
-                                   struct site_sight *ret_sight)
+enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
+                                  struct site_lookup *ret_sight)
 {
     enum site_purpose purpose = root_fd == site->root_fd ? SITE_LOOK_FALLBACK
                                                          : SITE_LOOK_ERROR_PAGE;
     return look_at_file(site, root_fd, purpose, path, ret_sight);
 }
 
-void site_sight_close(struct site_sight *sight)
+void site_lookup_close(struct site_lookup *sight)
 {
     for (int v = 0; v < SITE_VARIANTS; v++) {
         os_file_close(sight->fd[v]);
@@ -294,7 +295,7 @@ void site_sight_close(struct site_sight *sight)
     }
 }
 
-struct span site_sight_name(const struct site_sight *sight)
+struct span site_lookup_name(const struct site_lookup *sight)
 {
     const char *slash = memrchr(sight->path, '/', sight->path_len);
     const char *name = slash != NULL ? slash + 1 : sight->path;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/holdings.h"
+#include "server/resources.h"
 
 #include "base/buf.h"
 #include "log/error.h"
@@ -29,7 +29,7 @@ static struct buf join_fields(const char *const *headers)
     return text;
 }
 
-static int open_site(struct server_holdings *h, const struct config *config, unsigned index)
+static int open_site(struct server_resources *h, const struct config *config, unsigned index)
 {
     const struct config_site *from = &config->sites[index];
     h->options[index] = (struct site_options){
@@ -66,7 +66,7 @@ static int open_site(struct server_holdings *h, const struct config *config, uns
     return 0;
 }
 
-static int open_sites(struct server_holdings *h, const struct config *config)
+static int open_sites(struct server_resources *h, const struct config *config)
 {
     h->mime = site_mime_new(NULL);
     h->sites = calloc(config->site_count, sizeof(*h->sites));
@@ -85,7 +85,7 @@ static int open_sites(struct server_holdings *h, const struct config *config)
     return h->shared.hosts ? 0 : -ENOMEM;
 }
 
-void server_holdings_close(struct server_holdings *h)
+void server_resources_close(struct server_resources *h)
 {
     session_totals_done(&h->totals);
     site_cache_free(h->shared.cache);
@@ -100,11 +100,11 @@ void server_holdings_close(struct server_holdings *h)
     site_mime_free(h->mime);
 }
 
-int server_holdings_open(struct server_holdings *h, const struct config *config, size_t files,
-                         unsigned readers, struct log_access_sink *access_log,
-                         const struct stats_segment *stats)
+int server_resources_open(struct server_resources *h, const struct config *config, size_t files,
+                          unsigned readers, struct log_access_sink *access_log,
+                          const struct stats_segment *stats)
 {
-    *h = (struct server_holdings){ 0 };
+    *h = (struct server_resources){ 0 };
     struct site_cache_limits limits = {
         .policy = strcmp(config->cache_policy, "lru") == 0 ? SITE_CACHE_LRU : SITE_CACHE_SIEVE,
         .bytes = (size_t)config->cache_size_bytes,
@@ -130,7 +130,7 @@ int server_holdings_open(struct server_holdings *h, const struct config *config,
     return rc;
 }
 
-int server_holdings_become(const char *name)
+int server_resources_become(const char *name)
 {
     struct os_process_user user;
     if (!name)

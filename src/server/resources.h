@@ -14,7 +14,7 @@
 struct site_mime;
 struct site_options;
 
-struct server_holdings {
+struct server_resources {
     struct session_shared shared;
     struct session_totals totals;
     struct site_mime *mime;
@@ -26,12 +26,12 @@ struct server_holdings {
 
 /* Opens what `config` names, for `readers` threads of a process that may have `files` descriptors.
  * `config`, the log and the segment (NULL: nothing is counted) are borrowed until the close. 0 or
- * -errno, told in the error log. Ends with server_holdings_close in either case. */
-MUST_USE int server_holdings_open(struct server_holdings *holdings, const struct config *config,
-                                  size_t files, unsigned readers,
-                                  struct log_access_sink *access_log,
-                                  const struct stats_segment *stats);
-void server_holdings_close(struct server_holdings *holdings);
+ * -errno, told in the error log. Ends with server_resources_close in either case. */
+MUST_USE int server_resources_open(struct server_resources *holdings, const struct config *config,
+                                   size_t files, unsigned readers,
+                                   struct log_access_sink *access_log,
+                                   const struct stats_segment *stats);
+void server_resources_close(struct server_resources *holdings);
 
 /* Becomes the user `name`; NULL: stays who it is. 0 or -errno, told likewise. */
-MUST_USE int server_holdings_become(const char *name);
+MUST_USE int server_resources_become(const char *name);

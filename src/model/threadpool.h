@@ -22,4 +22,4 @@ struct server;
 
 /* Serves with one loop and server->threads threads, and a queue of server->pool_queue
  * connections between them, until the server has stopped. 0 or -errno. */
-MUST_USE int model_crew_run(struct server *server);
+MUST_USE int model_threadpool_run(struct server *server);

@@ -29,7 +29,7 @@
  * of the descriptor. A lock keeps it from meeting one that has been closed, and is
  * another's by now.
  */
-#include "model/crew.h"
+#include "model/threadpool.h"
 
 #include "log/error.h"
 #include "model/connection.h"
@@ -57,7 +57,7 @@ enum {
 static const char CREW, CREW_CALLED;
 
 struct crew_thread {
-    _Alignas(CACHE_LINE) struct model_crew *crew;
+    _Alignas(CACHE_LINE) struct model_threadpool *crew;
     pthread_t id;
     bool bound; /* the worker has been started */
     struct session_worker worker;
@@ -68,7 +68,7 @@ struct crew_thread {
     struct model_pump pump;
 };
 
-struct model_crew {
+struct model_threadpool {
     struct server *server;
     struct model_reactor *loop;
     struct model_queue queue;
@@ -226,7 +226,7 @@ static bool is_parked(const struct model_reactor *r, const struct model_connecti
     return atomic_load_explicit(&c->owner, memory_order_acquire) == r && c->watched & EPOLLONESHOT;
 }
 
-static void tell_of_full_queue(const struct model_crew *crew)
+static void tell_of_full_queue(const struct model_threadpool *crew)
 {
     static struct log_error_limit limit;
     log_error_limited(&limit, 10, LOG_WARNING,
@@ -237,7 +237,7 @@ static void tell_of_full_queue(const struct model_crew *crew)
 
 static bool place(struct model_reactor *r, int fd, struct session_peer peer)
 {
-    struct model_crew *crew = r->place;
+    struct model_threadpool *crew = r->place;
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     session_open(&c->session, &r->worker, peer, r->now_ns);
@@ -256,7 +256,7 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
 
 static void turned(struct model_reactor *r)
 {
-    struct model_crew *crew = r->place;
+    struct model_threadpool *crew = r->place;
     unsigned count = crew->ready_count;
     unsigned pushed = count > 0 ? model_queue_push(&crew->queue, crew->ready, count) : 0;
     crew->ready_count = 0;
@@ -282,7 +282,7 @@ static bool call(struct model_connection *c)
 
 static void ready(struct model_reactor *r, int fd)
 {
-    struct model_crew *crew = r->place;
+    struct model_threadpool *crew = r->place;
     struct model_connection *c = &r->table[fd];
     if (call(c) || !is_parked(r, c))
         return;
@@ -294,7 +294,7 @@ static void ready(struct model_reactor *r, int fd)
 
 static void due(struct model_reactor *r, struct model_wheel_node *timer)
 {
-    const struct model_crew *crew = r->place;
+    const struct model_threadpool *crew = r->place;
     struct model_connection *c =
         (struct model_connection *)((char *)timer - offsetof(struct model_connection, timer));
     const void *owner = atomic_load_explicit(&c->owner, memory_order_acquire);
@@ -315,7 +315,7 @@ static void due(struct model_reactor *r, struct model_wheel_node *timer)
         model_wheel_add(&r->wheel, timer, deadline_ns < look_ns ? deadline_ns : look_ns);
 }
 
-static void end_pumps(struct model_crew *crew, void (*end)(struct model_pump *pump))
+static void end_pumps(struct model_threadpool *crew, void (*end)(struct model_pump *pump))
 {
     for (unsigned i = 0; i < crew->running; i++) {
         struct crew_thread *t = &crew->threads[i];
@@ -328,14 +328,14 @@ static void end_pumps(struct model_crew *crew, void (*end)(struct model_pump *pu
 
 static void close_idle(struct model_reactor *r)
 {
-    struct model_crew *crew = r->place;
+    struct model_threadpool *crew = r->place;
     crew->closes_idle = true;
     end_pumps(crew, model_pump_end_idle);
 }
 
 static void close_all(struct model_reactor *r)
 {
-    struct model_crew *crew = r->place;
+    struct model_threadpool *crew = r->place;
     atomic_store(&crew->ending, true);
     end_pumps(crew, model_pump_end);
 }
@@ -352,10 +352,10 @@ static const struct model_placement crew_placement = {
 /* ---- making and ending ---- */
 
 /* Makes the queue and what the threads need; none runs yet. */
-static int new_crew(struct server *server, struct model_crew **ret_crew)
+static int new_crew(struct server *server, struct model_threadpool **ret_crew)
 {
-    size_t size = sizeof(struct model_crew) + server->threads * sizeof(struct crew_thread);
-    struct model_crew *crew = aligned_alloc(CACHE_LINE, size);
+    size_t size = sizeof(struct model_threadpool) + server->threads * sizeof(struct crew_thread);
+    struct model_threadpool *crew = aligned_alloc(CACHE_LINE, size);
     if (!crew)
         return -ENOMEM;
     memset(crew, 0, size);
@@ -377,7 +377,7 @@ static int new_crew(struct server *server, struct model_crew **ret_crew)
 }
 
 /* Where it fails some may run, which free_crew ends. */
-static int start_threads(struct model_crew *crew, struct model_reactor *loop)
+static int start_threads(struct model_threadpool *crew, struct model_reactor *loop)
 {
     crew->loop = loop;
     int rc = 0;
@@ -390,7 +390,7 @@ static int start_threads(struct model_crew *crew, struct model_reactor *loop)
 }
 
 /* Ends and joins the threads; the loop does not run any more, and is still there. */
-static void free_crew(struct model_crew *crew)
+static void free_crew(struct model_threadpool *crew)
 {
     if (!crew)
         return;
@@ -413,9 +413,9 @@ static void free_crew(struct model_crew *crew)
     free(crew);
 }
 
-int model_crew_run(struct server *server)
+int model_threadpool_run(struct server *server)
 {
-    struct model_crew *crew = NULL;
+    struct model_threadpool *crew = NULL;
     struct model_reactor *loop = NULL;
     int rc = new_crew(server, &crew);
     if (rc == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "json/list.h"
+#include "json/writer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,17 +13,17 @@
 static char *written;
 static size_t written_len;
 
-static struct json_list open_object(void)
+static struct json_writer open_object(void)
 {
     FILE *out = open_memstream(&written, &written_len);
     assert_non_null(out);
-    return json_list_open(out, '{');
+    return json_writer_open(out, '{');
 }
 
 /* Ends it, and looks at all of it. */
-static void assert_written(struct json_list *list, const char *expected)
+static void assert_written(struct json_writer *list, const char *expected)
 {
-    json_list_end(list, '}');
+    json_writer_end(list, '}');
     assert_int_equal(fclose(list->out), 0);
     assert_string_equal(written, expected);
     free(written);
@@ -32,17 +32,17 @@ static void assert_written(struct json_list *list, const char *expected)
 static void parts_members_of_every_kind(void **state)
 {
     (void)state;
-    struct json_list top = open_object();
-    json_list_add_text(&top, "a", "x");
-    json_list_add_number(&top, "b", UINT64_MAX);
-    json_list_add_seconds(&top, "c", 1000000007);
-    json_list_add_truth(&top, "d", true);
-    json_list_add_null(&top, "e");
-    struct json_list array = json_list_begin(&top, "f", '[');
-    json_list_add_truth(&array, NULL, false);
-    struct json_list empty = json_list_begin(&array, NULL, '{');
-    json_list_end(&empty, '}');
-    json_list_end(&array, ']');
+    struct json_writer top = open_object();
+    json_writer_add_text(&top, "a", "x");
+    json_writer_add_number(&top, "b", UINT64_MAX);
+    json_writer_add_seconds(&top, "c", 1000000007);
+    json_writer_add_bool(&top, "d", true);
+    json_writer_add_null(&top, "e");
+    struct json_writer array = json_writer_begin(&top, "f", '[');
+    json_writer_add_bool(&array, NULL, false);
+    struct json_writer empty = json_writer_begin(&array, NULL, '{');
+    json_writer_end(&empty, '}');
+    json_writer_end(&array, ']');
     assert_written(&top, "{\"a\":\"x\",\"b\":18446744073709551615,\"c\":1.000000007,\"d\":true,"
                          "\"e\":null,\"f\":[false,{}]}");
 }
@@ -50,18 +50,18 @@ static void parts_members_of_every_kind(void **state)
 static void a_number_that_json_has_not_is_null(void **state)
 {
     (void)state;
-    struct json_list top = open_object();
-    json_list_add_real(&top, "a", 0.5);
-    json_list_add_real(&top, "b", (double)INFINITY);
-    json_list_add_real(&top, "c", (double)NAN);
+    struct json_writer top = open_object();
+    json_writer_add_real(&top, "a", 0.5);
+    json_writer_add_real(&top, "b", (double)INFINITY);
+    json_writer_add_real(&top, "c", (double)NAN);
     assert_written(&top, "{\"a\":0.5,\"b\":null,\"c\":null}");
 }
 
 static void escapes_what_would_end_a_text(void **state)
 {
     (void)state;
-    struct json_list top = open_object();
-    json_list_add_text(&top, "a", "\"\\\n\xff");
+    struct json_writer top = open_object();
+    json_writer_add_text(&top, "a", "\"\\\n\xff");
     assert_written(&top, "{\"a\":\"\\u0022\\u005c\\u000a\\u00ff\"}");
 }
 
@@ -73,8 +73,8 @@ static void a_long_text_parts_no_character(void **state)
         memset(text, 'x', before);
         strcpy(text + before, "\xf0\x9f\x8c\x8a\xe2\x82\xac end");
         snprintf(expected, sizeof(expected), "{\"a\":\"%s\"}", text);
-        struct json_list top = open_object();
-        json_list_add_text(&top, "a", text);
+        struct json_writer top = open_object();
+        json_writer_add_text(&top, "a", text);
         assert_written(&top, expected);
     }
 }
