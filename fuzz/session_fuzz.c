@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "session/hosts.h"
-#include "session/worker.h"
+#include "session/thread.h"
 #include "site/mime.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static struct {
     struct session_site site;
     struct log_access_sink log;
     struct session_shared shared;
-    struct session_worker worker;
+    struct session_thread worker;
 } world = { .top = "/tmp/weir-fuzz-XXXXXX" };
 
 static const char *const index_names[] = { "index.html", NULL };
@@ -127,7 +127,7 @@ static void remove_files_at_end(void)
 
 static void end_world(void)
 {
-    session_worker_stop(&world.worker);
+    session_thread_stop(&world.worker);
     site_cache_free(world.shared.cache);
     session_hosts_free(world.shared.hosts);
     site_close(world.site.site);
@@ -168,7 +168,7 @@ static void begin_world(void)
         .send_timeout_ns = 1000000000,
     };
     CHECK(world.shared.hosts && world.shared.cache);
-    CHECK(session_worker_start(&world.worker, &world.shared, 0) == 0);
+    CHECK(session_thread_start(&world.worker, &world.shared, 0) == 0);
     CHECK(atexit(end_world) == 0);
 }
 
@@ -220,13 +220,13 @@ static enum session_want send_portion(struct conversation *c)
     }
     enum session_want want = session_sent(&c->session, taken, NOW_NS);
     if (taken < total)
-        session_worker_tick(&world.worker, NOW_NS, 1795248000);
+        session_thread_tick(&world.worker, NOW_NS, 1795248000);
     return want;
 }
 
 static void converse(struct conversation *c, struct span input)
 {
-    session_worker_tick(&world.worker, NOW_NS, 1795248000);
+    session_thread_tick(&world.worker, NOW_NS, 1795248000);
     world.worker.id = 0; /* both ways of feeding give the same bytes */
     session_open(&c->session, &world.worker, (struct session_peer){ .family = 0 }, NOW_NS);
     enum session_want want = WANT_READ;
@@ -242,7 +242,7 @@ static void converse(struct conversation *c, struct span input)
         char *copy = malloc(len);
         CHECK(copy);
         memcpy(copy, input.at, len);
-        session_worker_tick(&world.worker, NOW_NS, 1795248000);
+        session_thread_tick(&world.worker, NOW_NS, 1795248000);
         want = session_feed(&c->session, span_of(copy, len), NOW_NS);
         free(copy);
         input = span_skip(input, len);

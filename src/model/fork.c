@@ -146,14 +146,14 @@ static _Noreturn void serve(struct model_reactor *r, int fd, struct session_peer
     child.server = r->server;
     model_pump_init(&child.pump, fd, r->server->drain_idle_ns);
     close_inherited(r, loop_has_some);
-    session_worker_inherit(&r->worker);
+    session_thread_inherit(&r->worker);
     sigset_t set;
     handled_set(&set);
     if (os_process_end_with_parent(SIGTERM, parent) == 0 &&
         sigprocmask(SIG_UNBLOCK, &set, NULL) == 0)
         model_pump_run(&child.pump, &r->worker, peer, r->input);
     os_file_close(fd); /* first: the client waits for it */
-    session_worker_stop(&r->worker);
+    session_thread_stop(&r->worker);
     _exit(0);
 }
 
@@ -207,7 +207,7 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
     struct children *c = r->place;
     pid_t parent = getpid();
     bool loop_has_some = atomic_load(&r->live) > c->alive + 1; /* this one */
-    session_worker_divide(&r->worker);
+    session_thread_divide(&r->worker);
     pid_t pid = fork();
     if (pid == 0)
         serve(r, fd, peer, parent, loop_has_some);
@@ -283,7 +283,7 @@ int model_fork_run(struct server *server)
     if (rc == 0)
         rc = model_reactors_new(server, 1, &placement, c, &reactor);
     if (rc == 0) {
-        session_worker_prepare(&reactor->worker);
+        session_thread_prepare(&reactor->worker);
         model_reactor_run(reactor);
         rc = reactor->status;
     }

@@ -44,7 +44,7 @@ void model_pump_end(struct model_pump *pump)
 static void look_at_clock(struct model_pump *p)
 {
     p->now_ns = os_clock_now_ns();
-    session_worker_tick(p->session.worker, p->now_ns, os_clock_wall_s());
+    session_thread_tick(p->session.worker, p->now_ns, os_clock_wall_s());
 }
 
 static bool set_timeout(const struct model_pump *p, int option, uint64_t timeout_ns)
@@ -78,7 +78,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static uint64_t due_ns(struct model_pump *p)
 {
     uint64_t due =
-        earlier(session_deadline_ns(&p->session), session_worker_due_ns(p->session.worker));
+        earlier(session_deadline_ns(&p->session), session_thread_due_ns(p->session.worker));
     if (__builtin_expect(is_draining(p), 0) && session_idle(&p->session)) {
         if (p->leave_ns == 0)
             p->leave_ns = p->now_ns + p->drain_idle_ns;
@@ -125,11 +125,11 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
         atomic_store(&p->idle, idle); /* before it looks whether there is a drain */
     if (!make_blocking(p) || !limit_wait(p))
         return -errno;
-    session_worker_rest(p->session.worker);
+    session_thread_rest(p->session.worker);
     ssize_t len = recv(p->fd, input, room, 0);
     if (len < 0)
         len = -errno;
-    session_worker_resume(p->session.worker);
+    session_thread_resume(p->session.worker);
     look_at_clock(p);
     return len;
 }
@@ -163,9 +163,9 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
 {
     bool full;
     session_hold(&p->session);
-    session_worker_rest(p->session.worker);
+    session_thread_rest(p->session.worker);
     ssize_t sent = model_transfer_some(p->fd, out, 0, &full);
-    session_worker_resume(p->session.worker);
+    session_thread_resume(p->session.worker);
     look_at_clock(p);
     return sent;
 }
@@ -193,11 +193,11 @@ static enum session_want send_output(struct model_pump *p)
     return want;
 }
 
-void model_pump_run(struct model_pump *p, struct session_worker *worker, struct session_peer peer,
+void model_pump_run(struct model_pump *p, struct session_thread *worker, struct session_peer peer,
                     char *input)
 {
     p->now_ns = os_clock_now_ns();
-    session_worker_tick(worker, p->now_ns, os_clock_wall_s());
+    session_thread_tick(worker, p->now_ns, os_clock_wall_s());
     session_open(&p->session, worker, peer, p->now_ns);
     enum session_want want = WANT_READ;
     while (want != WANT_CLOSE) {

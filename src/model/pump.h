@@ -11,7 +11,7 @@
 #pragma once
 
 #include "session/session.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 /* The caller's storage. */
 struct model_pump {
@@ -34,7 +34,7 @@ void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns);
 
 /* Serves the connection to its end, but for closing the descriptor. The worker is online, and
  * is so again afterwards; `input` holds SESSION_READ_MAX bytes. */
-void model_pump_run(struct model_pump *pump, struct session_worker *worker,
+void model_pump_run(struct model_pump *pump, struct session_thread *worker,
                     struct session_peer peer, char *input);
 
 /* End the connection if it is between requests, or in any case. Any thread, or a

@@ -36,7 +36,7 @@ static int open_reactor(struct model_reactor *r)
     r->input = malloc(SESSION_READ_MAX);
     if (!r->input)
         return -ENOMEM;
-    int rc = session_worker_start(&r->worker, r->server->shared, r->index);
+    int rc = session_thread_start(&r->worker, r->server->shared, r->index);
     if (rc == 0)
         rc = watch(r, MODEL_EVENT_WAKE, r->wake_fd, EPOLLIN);
     if (rc == 0 && r->index == 0)
@@ -95,7 +95,7 @@ void model_reactors_free(struct model_reactor *reactors)
     for (unsigned i = 0; i < reactors->count; i++) {
         struct model_reactor *r = &reactors[i];
         if (r->worker.reader)
-            session_worker_stop(&r->worker);
+            session_thread_stop(&r->worker);
         os_file_close(r->epoll_fd);
         os_file_close(r->wake_fd);
         free(r->input);
@@ -404,7 +404,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static int wait_ms(struct model_reactor *r)
 {
-    uint64_t due = earlier(model_wheel_next_ns(&r->wheel), session_worker_due_ns(&r->worker));
+    uint64_t due = earlier(model_wheel_next_ns(&r->wheel), session_thread_due_ns(&r->worker));
     if (!r->listening && may_listen(r))
         due = earlier(due, r->listen_again_ns ? r->listen_again_ns : UINT64_MAX);
     if (r->retiring)
@@ -423,17 +423,17 @@ static int wait_for_events(struct model_reactor *r, struct epoll_event *events)
     bool others = r->server->cache_readers > 1;
     int timeout_ms = wait_ms(r);
     if (others) {
-        session_worker_rest(&r->worker);
+        session_thread_rest(&r->worker);
         model_balance_rest(&r->balance);
     }
     int count = epoll_wait(r->epoll_fd, events, REACTOR_EVENTS, timeout_ms);
     int rc = count < 0 ? -errno : count;
     if (others) {
         model_balance_resume(&r->balance);
-        session_worker_resume(&r->worker);
+        session_thread_resume(&r->worker);
     }
     r->now_ns = os_clock_now_ns();
-    session_worker_tick(&r->worker, r->now_ns, os_clock_wall_s());
+    session_thread_tick(&r->worker, r->now_ns, os_clock_wall_s());
     return rc == -EINTR ? 0 : rc;
 }
 
@@ -460,7 +460,7 @@ void model_reactor_run(struct model_reactor *r)
 {
     struct epoll_event events[REACTOR_EVENTS];
     r->now_ns = os_clock_now_ns();
-    session_worker_tick(&r->worker, r->now_ns, os_clock_wall_s());
+    session_thread_tick(&r->worker, r->now_ns, os_clock_wall_s());
     while (follow_phase(r)) {
         int count = wait_for_events(r, events);
         if (count < 0) {

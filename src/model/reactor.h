@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "model/balance.h"
 #include "model/wheel.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -96,7 +96,7 @@ struct model_reactor {
     uint64_t drain_idle_ns;   /* until when connections between requests are left alone */
     uint64_t drain_end_ns;
     uint64_t now_ns;
-    struct session_worker worker;
+    struct session_thread worker;
     struct model_wheel wheel;
     struct model_balance balance;
     char *input; /* SESSION_READ_MAX bytes, for one recv at a time */

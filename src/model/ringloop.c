@@ -180,7 +180,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static uint64_t due_ns(struct model_ringloop *loop)
 {
-    uint64_t due = earlier(model_wheel_next_ns(&loop->wheel), session_worker_due_ns(&loop->worker));
+    uint64_t due = earlier(model_wheel_next_ns(&loop->wheel), session_thread_due_ns(&loop->worker));
     if (!loop->retiring)
         due = earlier(due, loop->listen_again_ns ? loop->listen_again_ns : UINT64_MAX);
     else
@@ -194,12 +194,12 @@ static int wait_for_completions(struct model_ringloop *loop)
     bool others = loop->server->cache_readers > 1;
     uint64_t due = due_ns(loop);
     if (others)
-        session_worker_rest(&loop->worker);
+        session_thread_rest(&loop->worker);
     int rc = model_ring_wait(&loop->ring, loop->now_ns, due);
     if (others)
-        session_worker_resume(&loop->worker);
+        session_thread_resume(&loop->worker);
     loop->now_ns = os_clock_now_ns();
-    session_worker_tick(&loop->worker, loop->now_ns, os_clock_wall_s());
+    session_thread_tick(&loop->worker, loop->now_ns, os_clock_wall_s());
     return rc;
 }
 
@@ -214,7 +214,7 @@ int model_ringloop_run(struct model_ringloop *loop)
     if (loop->index == 0)
         watch(loop, loop->server->signal_fd, ABOUT_SIGNAL);
     loop->now_ns = os_clock_now_ns();
-    session_worker_tick(&loop->worker, loop->now_ns, os_clock_wall_s());
+    session_thread_tick(&loop->worker, loop->now_ns, os_clock_wall_s());
     while (follow_phase(loop)) {
         rc = wait_for_completions(loop);
         if (rc < 0)

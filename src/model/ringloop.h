@@ -13,7 +13,7 @@
 #include "model/ring.h"
 #include "model/ringdoor.h"
 #include "model/wheel.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,7 +65,7 @@ struct model_ringloop {
     uint64_t drain_idle_ns;   /* until when connections between requests are left alone */
     uint64_t drain_end_ns;
     uint64_t now_ns;
-    struct session_worker worker;
+    struct session_thread worker;
     struct model_wheel wheel;
 
     /* Written by any thread. */

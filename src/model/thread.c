@@ -43,7 +43,7 @@ enum {
 /* At the end of its memory, behind the stack. */
 struct slot {
     struct model_pump pump;
-    struct session_worker worker;
+    struct session_thread worker;
     struct threads *all;
     struct slot *next; /* among those that are free */
     struct session_peer peer;
@@ -94,9 +94,9 @@ static void *serve(void *argument)
 {
     struct slot *slot = argument;
     char input[SESSION_READ_MAX];
-    session_worker_resume(&slot->worker);
+    session_thread_resume(&slot->worker);
     model_pump_run(&slot->pump, &slot->worker, slot->peer, input);
-    session_worker_rest(&slot->worker);
+    session_thread_rest(&slot->worker);
     leave(slot);
     return NULL;
 }
@@ -135,7 +135,7 @@ static struct slot *make_slot(struct threads *t)
     struct slot *slot = slot_at(t, t->slots_made);
     *slot = (struct slot){ .all = t, .fd = -1 };
     t->slots_made++;
-    session_worker_start_beside(&slot->worker, &t->reactor->worker, t->slots_made);
+    session_thread_start_beside(&slot->worker, &t->reactor->worker, t->slots_made);
     return slot;
 }
 
@@ -211,7 +211,7 @@ static void end_slots(struct threads *t)
 {
     for (unsigned i = 0; i < t->slots_made; i++) {
         join(slot_at(t, i));
-        session_worker_stop(&slot_at(t, i)->worker);
+        session_thread_stop(&slot_at(t, i)->worker);
     }
 }
 
@@ -229,7 +229,7 @@ int model_thread_run(struct server *server)
     CHECK(pthread_mutex_init(&t.lock, NULL) == 0);
     int rc = model_reactors_new(server, 1, &placement, &t, &t.reactor);
     if (rc == 0) {
-        session_worker_share_log(&t.reactor->worker);
+        session_thread_share_log(&t.reactor->worker);
         model_reactor_run(t.reactor);
         rc = t.reactor->status;
         end_each(&t, model_pump_end); /* there are some only when the loop has failed */

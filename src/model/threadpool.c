@@ -60,7 +60,7 @@ struct crew_thread {
     _Alignas(CACHE_LINE) struct model_threadpool *crew;
     pthread_t id;
     bool bound; /* the worker has been started */
-    struct session_worker worker;
+    struct session_thread worker;
     char *input; /* SESSION_READ_MAX bytes */
 
     pthread_mutex_t lock; /* guards what is below */
@@ -190,12 +190,12 @@ static int next_descriptor(struct crew_thread *t)
     struct model_queue *queue = &t->crew->queue;
     int fd = model_queue_try_pop(queue);
     if (fd == MODEL_QUEUE_EMPTY) {
-        uint64_t until_ns = session_worker_due_ns(&t->worker);
-        session_worker_rest(&t->worker);
+        uint64_t until_ns = session_thread_due_ns(&t->worker);
+        session_thread_rest(&t->worker);
         fd = model_queue_pop(queue, until_ns);
-        session_worker_resume(&t->worker);
+        session_thread_resume(&t->worker);
     }
-    session_worker_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
+    session_thread_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
     if (fd >= 0)
         count_wait(t, fd);
     return fd;
@@ -204,8 +204,8 @@ static int next_descriptor(struct crew_thread *t)
 static void *work(void *thread)
 {
     struct crew_thread *t = thread;
-    session_worker_resume(&t->worker);
-    session_worker_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
+    session_thread_resume(&t->worker);
+    session_thread_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
     bool sticky = t->crew->server->pool_sticky;
     int fd;
     while ((fd = next_descriptor(t)) != MODEL_QUEUE_CLOSED)
@@ -213,7 +213,7 @@ static void *work(void *thread)
             serve_until_it_leaves(t, fd);
         else if (fd >= 0)
             serve_until_it_would_wait(t, fd);
-    session_worker_rest(&t->worker);
+    session_thread_rest(&t->worker);
     return NULL;
 }
 
@@ -369,9 +369,9 @@ static int new_crew(struct server *server, struct model_threadpool **ret_crew)
         pthread_mutex_init(&t->lock, NULL);
         t->input = malloc(SESSION_READ_MAX);
         t->bound = t->input != NULL;
-        rc = t->bound ? session_worker_start(&t->worker, server->shared, i + 1) : -ENOMEM;
+        rc = t->bound ? session_thread_start(&t->worker, server->shared, i + 1) : -ENOMEM;
         if (t->bound)
-            session_worker_rest(&t->worker);
+            session_thread_rest(&t->worker);
     }
     return rc;
 }
@@ -403,7 +403,7 @@ static void free_crew(struct model_threadpool *crew)
     for (unsigned i = 0; i < crew->count; i++) {
         struct crew_thread *t = &crew->threads[i];
         if (t->bound)
-            session_worker_stop(&t->worker);
+            session_thread_stop(&t->worker);
         free(t->input);
         if (t->crew)
             pthread_mutex_destroy(&t->lock);

@@ -2,7 +2,7 @@
 #include "model/transfer.h"
 
 #include "os/clock.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include <errno.h>
 #include <sys/sendfile.h>

@@ -97,7 +97,7 @@ static int open_loop(struct model_ringloop *loop)
     loop->doors = calloc(loop->server->listener_count, sizeof(*loop->doors));
     if (!loop->doors)
         return -ENOMEM;
-    return session_worker_start(&loop->worker, loop->server->shared, loop->index);
+    return session_thread_start(&loop->worker, loop->server->shared, loop->index);
 }
 
 static int make_loops(struct server *server, unsigned count, struct model_ringloop **ret_loops)
@@ -135,7 +135,7 @@ static void free_loops(struct model_ringloop *loops)
         struct model_ringloop *loop = &loops[i];
         model_ring_close(&loop->ring);
         if (loop->worker.reader)
-            session_worker_stop(&loop->worker);
+            session_thread_stop(&loop->worker);
         if (loop->table)
             munmap(loop->table, loop->table_size * sizeof(*loop->table));
         os_file_close(loop->wake_fd);

@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "log/access.h"
 #include "session/tally.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 struct site_mime;
 struct site_options;

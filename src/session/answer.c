@@ -54,7 +54,7 @@ static struct session_buffer *open_body(struct session_exchange *x, unsigned sta
     return out;
 }
 
-void session_answer_end(struct session_worker *worker, struct session_buffer *out)
+void session_answer_end(struct session_thread *worker, struct session_buffer *out)
 {
     if (!out->open)
         return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/buffer.h"
 
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include <stdlib.h>
 
 enum { SPARE_MAX = 64 }; /* 2 MiB for each thread; a burst above it is given back */
 
-struct session_buffer *session_buffer_take(struct session_worker *worker)
+struct session_buffer *session_buffer_take(struct session_thread *worker)
 {
     struct session_buffer *buffer = worker->spare;
     if (__builtin_expect(buffer != NULL, 1)) {
@@ -25,7 +25,7 @@ struct session_buffer *session_buffer_take(struct session_worker *worker)
     return buffer;
 }
 
-void session_buffer_give(struct session_worker *worker, struct session_buffer *buffer)
+void session_buffer_give(struct session_thread *worker, struct session_buffer *buffer)
 {
     CHECK(!buffer->open);
     if (worker->spare_count >= SPARE_MAX) {

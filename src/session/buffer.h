@@ -14,7 +14,7 @@
 #include "site/site.h"
 
 struct session_line;
-struct session_worker;
+struct session_thread;
 
 enum {
     SESSION_BUFFER_BYTES = 32 * 1024,
@@ -73,10 +73,10 @@ struct session_buffer {
 };
 
 /* One from the worker's spare ones, or a new one; empty. NULL without memory. */
-struct session_buffer *session_buffer_take(struct session_worker *worker);
+struct session_buffer *session_buffer_take(struct session_thread *worker);
 
 /* Gives it back. Nothing may be open in it. */
-void session_buffer_give(struct session_worker *worker, struct session_buffer *buffer);
+void session_buffer_give(struct session_thread *worker, struct session_buffer *buffer);
 
 /* Frees a chain of spare ones. */
 void session_buffer_free(struct session_buffer *spare);

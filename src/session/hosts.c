@@ -2,7 +2,7 @@
 #include "session/hosts.h"
 
 #include "base/hash.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -94,7 +94,7 @@ struct session_line *session_line_defer(struct session_exchange *x, unsigned sta
     return deferred;
 }
 
-void session_line_end(struct session_worker *worker, struct session_line *line, uint64_t body_bytes)
+void session_line_end(struct session_thread *worker, struct session_line *line, uint64_t body_bytes)
 {
     if (!line)
         return;

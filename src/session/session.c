@@ -18,8 +18,8 @@
 #include "session/input.h"
 #include "session/plan.h"
 #include "session/tally.h"
+#include "session/thread.h"
 #include "session/trace.h"
-#include "session/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 
 /* ---- life ---- */
 
-void session_open(struct session *s, struct session_worker *worker, struct session_peer peer,
+void session_open(struct session *s, struct session_thread *worker, struct session_peer peer,
                   uint64_t now_ns)
 {
     *s = (struct session){
@@ -127,7 +127,7 @@ static struct session_exchange begin_exchange(struct session *s, uint64_t began_
         .session = s,
         .worker = s->worker,
         .out = s->output,
-        .id = session_worker_next_id(s->worker),
+        .id = session_thread_next_id(s->worker),
         .began_ns = began_ns,
     };
 }

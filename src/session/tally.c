@@ -2,7 +2,7 @@
 #include "session/tally.h"
 
 #include "session/answer.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include <string.h>
 
@@ -58,7 +58,7 @@ void session_totals_publish(struct session_shared *shared)
     CHECK(pthread_mutex_unlock(&totals->lock) == 0);
 }
 
-void session_totals_inherit(struct session_worker *worker)
+void session_totals_inherit(struct session_thread *worker)
 {
     struct session_totals *totals = worker->shared->totals;
     if (!totals)

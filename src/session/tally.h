@@ -9,8 +9,8 @@
 
 #include "http/fault.h"
 #include "session/buffer.h"
+#include "session/thread.h"
 #include "session/trace.h"
-#include "session/worker.h"
 #include "site/cache.h"
 #include "stats/writer.h"
 
@@ -37,7 +37,7 @@ void session_totals_done(struct session_totals *totals);
 void session_totals_publish(struct session_shared *shared);
 
 /* In a process that was forked off: the worker's block is for the totals too. */
-void session_totals_inherit(struct session_worker *worker);
+void session_totals_inherit(struct session_thread *worker);
 
 /* ---- of answers ---- */
 
@@ -49,7 +49,7 @@ void session_tally_answer(const struct stats_writer *stats, unsigned site, unsig
                           uint64_t body_bytes);
 
 /* A request was refused as such; HTTP_FAULT_NONE: it was not. Who traces it is told. */
-static inline void session_tally_fault(const struct session_worker *worker, enum http_fault fault)
+static inline void session_tally_fault(const struct session_thread *worker, enum http_fault fault)
 {
     if (__builtin_expect(fault == HTTP_FAULT_NONE, 1))
         return;

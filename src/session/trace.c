@@ -5,7 +5,7 @@
 #include "session/answer.h"
 #include "session/hosts.h"
 
-void session_trace_begin(struct session_worker *worker, struct session_trace *trace)
+void session_trace_begin(struct session_thread *worker, struct session_trace *trace)
 {
     const struct session_shared *shared = worker->shared;
     worker->trace = trace;

@@ -12,7 +12,7 @@
 #include "http/range.h"
 #include "http/request.h"
 #include "http/target.h"
-#include "session/worker.h"
+#include "session/thread.h"
 #include "site/trace.h"
 
 struct session_exchange;
@@ -52,7 +52,7 @@ struct session_trace {
 
 /* The worker's requests are written to `trace` from now on, one at a time; NULL: no more. The
  * sites of the worker too; it is the only one that uses them. Borrows the trace until then. */
-void session_trace_begin(struct session_worker *worker, struct session_trace *trace);
+void session_trace_begin(struct session_thread *worker, struct session_trace *trace);
 
 /* Lets go of what it holds. */
 void session_trace_done(struct session_trace *trace);
@@ -60,7 +60,7 @@ void session_trace_done(struct session_trace *trace);
 /* ---- for the session itself ---- */
 
 /* NULL, mostly. */
-static inline struct session_trace *session_trace_of(const struct session_worker *worker)
+static inline struct session_trace *session_trace_of(const struct session_thread *worker)
 {
     return __builtin_expect(worker->trace != NULL, 0) ? worker->trace : NULL;
 }

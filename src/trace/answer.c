@@ -25,7 +25,7 @@ static int prepare(struct trace_answer *t, const struct config *config)
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, files, 1, &t->log, NULL);
     if (rc == 0)
-        rc = session_worker_start(&t->worker, &t->holdings.shared, 0);
+        rc = session_thread_start(&t->worker, &t->holdings.shared, 0);
     t->started = rc == 0;
     return rc;
 }
@@ -46,7 +46,7 @@ static void answer(struct trace_answer *t, struct span bytes)
 {
     struct session s;
     uint64_t now_ns = os_clock_now_ns();
-    session_worker_tick(&t->worker, now_ns, os_clock_wall_s());
+    session_thread_tick(&t->worker, now_ns, os_clock_wall_s());
     session_trace_begin(&t->worker, &t->trace);
     session_open(&s, &t->worker, (struct session_peer){ .family = 0 }, now_ns);
     if (session_feed(&s, bytes, now_ns) == WANT_WRITE)
@@ -77,7 +77,7 @@ void trace_answer_free(struct trace_answer *trace)
 {
     session_trace_done(&trace->trace);
     if (trace->started)
-        session_worker_stop(&trace->worker);
+        session_thread_stop(&trace->worker);
     server_resources_close(&trace->holdings);
     log_access_close(&trace->log);
     free(trace);

@@ -15,7 +15,7 @@ enum { TRACE_HEAD_MAX = 16 * 1024 };
 struct trace_answer {
     struct server_resources holdings;
     struct log_access_sink log; /* off */
-    struct session_worker worker;
+    struct session_thread worker;
     bool started;
     struct session_trace trace;
     size_t head_len; /* 0: there is no answer, for the reason in `why` */

@@ -18,7 +18,7 @@ enum { TURNS_MAX = 10 * 1000 * 1000 };
 
 struct play {
     struct session session;
-    struct session_worker *worker;
+    struct session_thread *worker;
     struct play_input input;
     uint64_t random;
     uint64_t now_ns;
@@ -48,7 +48,7 @@ static size_t pick_portion(struct play *p, size_t most)
 
 static void tick(struct play *p)
 {
-    session_worker_tick(p->worker, p->now_ns, PLAY_WALL_S);
+    session_thread_tick(p->worker, p->now_ns, PLAY_WALL_S);
 }
 
 static void keep_memory(struct play *p, struct span piece, uint64_t *left)
@@ -158,7 +158,7 @@ static enum answer_state converse(struct play *p)
     return session_idle(&p->session) ? ANSWER_OPEN : ANSWER_WAITING;
 }
 
-struct play_result play_connection(struct session_worker *worker, struct play_input input)
+struct play_result play_connection(struct session_thread *worker, struct play_input input)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t room = (SESSION_READ_MAX + page - 1) / page * page;

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "answer.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 enum play_style {
     PLAY_WHOLE, /* as much as the session takes at once, and all of its output */
@@ -32,4 +32,4 @@ struct play_result {
 
 /* Plays one connection from beginning to end. The time stands still but for
  * CASES_END_EXPIRE. */
-struct play_result play_connection(struct session_worker *worker, struct play_input input);
+struct play_result play_connection(struct session_thread *worker, struct play_input input);

@@ -70,7 +70,7 @@ static void report(struct run *run, const struct cases_case *c, const char *text
 }
 
 /* Plays one variation and says how it differs from the first, whole one. */
-static bool agrees(struct session_worker *worker, const struct cases_case *c,
+static bool agrees(struct session_thread *worker, const struct cases_case *c,
                    const struct play_result *first, enum play_style style, uint64_t seed, FILE *out)
 {
     struct play_input input = {
@@ -107,7 +107,7 @@ static bool all_agree(struct run *run, const struct cases_case *c, const struct 
         !agrees(&run->cached.worker, c, first, PLAY_BYTES, 0, out))
         return false;
     for (uint64_t i = 0; i < run->splits; i++) {
-        struct session_worker *worker = i % 2 ? &run->plain.worker : &run->cached.worker;
+        struct session_thread *worker = i % 2 ? &run->plain.worker : &run->cached.worker;
         if (!agrees(worker, c, first, PLAY_RANDOM, run->seed + i, out))
             return false;
     }

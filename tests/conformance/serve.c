@@ -98,14 +98,14 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
         .send_timeout_ns = UINT64_C(40000000000),
     };
     CHECK(serve->shared.hosts && serve->shared.cache);
-    CHECK(session_worker_start(&serve->worker, &serve->shared, 0) == 0);
+    CHECK(session_thread_start(&serve->worker, &serve->shared, 0) == 0);
     return 0;
 }
 
 void serve_stop(struct serve *serve)
 {
     if (serve->worker.shared)
-        session_worker_stop(&serve->worker);
+        session_thread_stop(&serve->worker);
     site_cache_free(serve->shared.cache);
     session_hosts_free(serve->shared.hosts);
     if (serve->shared.log)

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "fixture.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 enum { SERVE_SITES = 7 };
 
@@ -19,7 +19,7 @@ struct serve {
     struct site_mime *mime;
     struct log_access_sink log;
     struct session_shared shared;
-    struct session_worker worker;
+    struct session_thread worker;
 };
 
 /* Opens everything over the fixture, with one worker. The access log goes to a

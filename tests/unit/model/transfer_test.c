@@ -6,7 +6,7 @@
 #include "model/transfer.h"
 
 #include "session/hosts.h"
-#include "session/worker.h"
+#include "session/thread.h"
 #include "site/mime.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static struct {
     struct session_site site;
     struct log_access_sink log;
     struct session_shared shared;
-    struct session_worker worker;
+    struct session_thread worker;
     uint64_t now_ns;
     int fd[2];
     char got[4 * SIZE];
@@ -51,7 +51,7 @@ static void write_file(char fill)
 static void tick(void)
 {
     world.now_ns += 2 * SECOND;
-    session_worker_tick(&world.worker, world.now_ns, 1800000000 + (int64_t)(world.now_ns / SECOND));
+    session_thread_tick(&world.worker, world.now_ns, 1800000000 + (int64_t)(world.now_ns / SECOND));
 }
 
 static int make_world(void **state)
@@ -84,7 +84,7 @@ static int make_world(void **state)
         .send_timeout_ns = 60 * SECOND,
     };
     world.now_ns = 1000 * SECOND;
-    if (session_worker_start(&world.worker, &world.shared, 0) < 0)
+    if (session_thread_start(&world.worker, &world.shared, 0) < 0)
         return -1;
     tick();
     return 0;
@@ -93,7 +93,7 @@ static int make_world(void **state)
 static int end_world(void **state)
 {
     (void)state;
-    session_worker_stop(&world.worker);
+    session_thread_stop(&world.worker);
     site_cache_free(world.shared.cache);
     session_hosts_free(world.shared.hosts);
     site_close(world.site.site);

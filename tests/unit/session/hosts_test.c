@@ -3,7 +3,7 @@
  * Which site answers for which host.
  */
 #include "session/hosts.h"
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

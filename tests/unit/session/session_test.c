@@ -7,7 +7,7 @@
 #include "session/session.h"
 
 #include "session/hosts.h"
-#include "session/worker.h"
+#include "session/thread.h"
 #include "site/mime.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static struct {
     struct session_site sites[1];
     struct log_access_sink log;
     struct session_shared shared;
-    struct session_worker worker;
+    struct session_thread worker;
     uint64_t now_ns;
 } world;
 
@@ -85,16 +85,16 @@ static int make_world(void **state)
         .send_timeout_ns = 20 * SECOND,
     };
     world.now_ns = 1000 * SECOND;
-    if (session_worker_start(&world.worker, &world.shared, 0) < 0)
+    if (session_thread_start(&world.worker, &world.shared, 0) < 0)
         return -1;
-    session_worker_tick(&world.worker, world.now_ns, 1800000000);
+    session_thread_tick(&world.worker, world.now_ns, 1800000000);
     return 0;
 }
 
 static int end_world(void **state)
 {
     (void)state;
-    session_worker_stop(&world.worker);
+    session_thread_stop(&world.worker);
     site_cache_free(world.shared.cache);
     session_hosts_free(world.shared.hosts);
     site_close(world.site);
@@ -119,7 +119,7 @@ static struct session open_session(void)
 static void tick(uint64_t later_ns)
 {
     world.now_ns += later_ns;
-    session_worker_tick(&world.worker, world.now_ns, 1800000000);
+    session_thread_tick(&world.worker, world.now_ns, 1800000000);
 }
 
 static enum session_want feed(struct session *s, const char *text)

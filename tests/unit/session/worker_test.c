@@ -3,7 +3,7 @@
  * Where the ids of requests begin: at random once, elsewhere for each connection's thread and
  * process, and without asking the system for either.
  */
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include "session/tally.h"
 
@@ -30,7 +30,7 @@ ssize_t getrandom(void *bytes, size_t len, unsigned flags)
 
 static struct log_access_sink sink;
 static struct session_shared shared;
-static struct session_worker owner;
+static struct session_thread owner;
 
 static int make_owner(void **state)
 {
@@ -40,14 +40,14 @@ static int make_owner(void **state)
         site_cache_new((struct site_cache_limits){ .bytes = 1 << 20, .entries = 16 }, 64);
     assert_non_null(shared.cache);
     assert_int_equal(log_access_open(&sink, "off", LOG_COMBINED), 0);
-    assert_int_equal(session_worker_start(&owner, &shared, 0), 0);
+    assert_int_equal(session_thread_start(&owner, &shared, 0), 0);
     return 0;
 }
 
 static int end_owner(void **state)
 {
     (void)state;
-    session_worker_stop(&owner);
+    session_thread_stop(&owner);
     site_cache_free(shared.cache);
     log_access_close(&sink);
     return 0;
@@ -71,14 +71,14 @@ enum { WORKERS = 32, EACH = 4 };
 static void threads_begin_elsewhere_without_asking(void **state)
 {
     (void)state;
-    static struct session_worker beside; /* again and again at one place */
+    static struct session_thread beside; /* again and again at one place */
     uint64_t ids[WORKERS * EACH];
     unsigned before = asked;
     for (unsigned i = 0; i < WORKERS; i++) {
-        session_worker_start_beside(&beside, &owner, 1 + i);
+        session_thread_start_beside(&beside, &owner, 1 + i);
         for (unsigned j = 0; j < EACH; j++)
-            ids[i * EACH + j] = session_worker_next_id(&beside);
-        session_worker_stop(&beside);
+            ids[i * EACH + j] = session_thread_next_id(&beside);
+        session_thread_stop(&beside);
     }
     assert_int_equal(asked, before);
     assert_different(ids, WORKERS * EACH);
@@ -92,13 +92,13 @@ static void children_begin_elsewhere_without_asking(void **state)
     assert_int_equal(pipe(ends), 0);
     unsigned before = asked;
     for (unsigned i = 0; i < WORKERS; i++) {
-        session_worker_divide(&owner);
+        session_thread_divide(&owner);
         pid_t pid = fork();
         if (pid == 0) {
             uint64_t mine[EACH];
-            session_worker_inherit(&owner);
+            session_thread_inherit(&owner);
             for (unsigned j = 0; j < EACH; j++)
-                mine[j] = session_worker_next_id(&owner);
+                mine[j] = session_thread_next_id(&owner);
             bool good = write(ends[1], mine, sizeof(mine)) == (ssize_t)sizeof(mine);
             _exit(good && asked == before ? 0 : 1);
         }

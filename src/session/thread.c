@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/worker.h"
+#include "session/thread.h"
 
 #include "base/hash.h"
 #include "http/status.h"
@@ -15,7 +15,7 @@
  * stays below the promised second. */
 #define LOG_WAIT_NS UINT64_C(500000000)
 
-static void format_second(struct session_worker *worker)
+static void format_second(struct session_thread *worker)
 {
     struct span line = http_status_line(HTTP_OK);
     CHECK(line.len + 6 + HTTP_DATE_LEN + 2 <= sizeof(worker->ok_prefix));
@@ -31,10 +31,10 @@ static void format_second(struct session_worker *worker)
 
 /* Ids begin at random. Only in the first moments after boot there may be no randomness yet; then no
  * two workers are at one address of one process, at least. */
-static void begin_ids(struct session_worker *worker)
+static void begin_ids(struct session_thread *worker)
 {
     const struct {
-        const struct session_worker *at;
+        const struct session_thread *at;
         uint64_t process;
     } place = { worker, (uint64_t)getpid() };
     uint64_t seed[2] = { 0 };
@@ -46,17 +46,17 @@ static void begin_ids(struct session_worker *worker)
 
 /* Ids begin where no other worker's do that branches off from `from`, which has taken a step for
  * this one. */
-static void branch_ids(struct session_worker *worker, const struct session_worker *from)
+static void branch_ids(struct session_thread *worker, const struct session_thread *from)
 {
     const uint64_t step = from->id;
     worker->id_key = from->id_key;
     worker->id = hash_bytes(span_of((const char *)&step, sizeof(step)), worker->id_key);
 }
 
-int session_worker_start(struct session_worker *worker, struct session_shared *shared,
+int session_thread_start(struct session_thread *worker, struct session_shared *shared,
                          unsigned index)
 {
-    *worker = (struct session_worker){ .shared = shared, .wall_s = -1 };
+    *worker = (struct session_thread){ .shared = shared, .wall_s = -1 };
     worker->log = &worker->own_log;
     begin_ids(worker);
     stats_writer_open(&worker->stats, shared->stats);
@@ -65,25 +65,25 @@ int session_worker_start(struct session_worker *worker, struct session_shared *s
     return log_access_start(&worker->own_log, shared->log);
 }
 
-void session_worker_share_log(struct session_worker *owner)
+void session_thread_share_log(struct session_thread *owner)
 {
     CHECK(pthread_mutex_init(&owner->log_lock, NULL) == 0);
     log_access_share(&owner->own_log, &owner->log_lock);
 }
 
-void session_worker_start_beside(struct session_worker *worker, struct session_worker *owner,
+void session_thread_start_beside(struct session_thread *worker, struct session_thread *owner,
                                  unsigned index)
 {
     *worker =
-        (struct session_worker){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
-    session_worker_divide(owner);
+        (struct session_thread){ .shared = owner->shared, .log = &owner->own_log, .wall_s = -1 };
+    session_thread_divide(owner);
     branch_ids(worker, owner);
     stats_writer_open(&worker->stats, owner->shared->stats);
     worker->reader = site_cache_reader(owner->shared->cache, index);
     site_cache_offline(worker->reader);
 }
 
-void session_worker_prepare(struct session_worker *worker)
+void session_thread_prepare(struct session_thread *worker)
 {
     tzset(); /* gmtime_r would, the first time */
     struct session_buffer *buffer = session_buffer_take(worker);
@@ -91,12 +91,12 @@ void session_worker_prepare(struct session_worker *worker)
         session_buffer_give(worker, buffer);
 }
 
-void session_worker_divide(struct session_worker *worker)
+void session_thread_divide(struct session_thread *worker)
 {
-    (void)session_worker_next_id(worker);
+    (void)session_thread_next_id(worker);
 }
 
-void session_worker_inherit(struct session_worker *worker)
+void session_thread_inherit(struct session_thread *worker)
 {
     log_access_forget(worker->log);
     branch_ids(worker, worker);
@@ -105,7 +105,7 @@ void session_worker_inherit(struct session_worker *worker)
     worker->log_due_ns = 0;
 }
 
-void session_worker_stop(struct session_worker *worker)
+void session_thread_stop(struct session_thread *worker)
 {
     log_access_stop(&worker->own_log);
     session_buffer_free(worker->spare);
@@ -116,7 +116,7 @@ void session_worker_stop(struct session_worker *worker)
     stats_writer_close(&worker->stats);
 }
 
-void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t wall_s)
+void session_thread_tick(struct session_thread *worker, uint64_t now_ns, int64_t wall_s)
 {
     worker->now_ns = now_ns;
     if (wall_s != worker->wall_s) {
@@ -124,14 +124,14 @@ void session_worker_tick(struct session_worker *worker, uint64_t now_ns, int64_t
         format_second(worker);
     }
     site_cache_quiesce(worker->reader);
-    if (session_worker_due_ns(worker) <= now_ns) {
+    if (session_thread_due_ns(worker) <= now_ns) {
         log_access_flush(worker->log);
         worker->log_due_ns = 0;
         session_totals_publish(worker->shared);
     }
 }
 
-uint64_t session_worker_due_ns(struct session_worker *worker)
+uint64_t session_thread_due_ns(struct session_thread *worker)
 {
     if (worker->log != &worker->own_log || !log_access_pending(worker->log)) {
         worker->log_due_ns = 0;
@@ -142,12 +142,12 @@ uint64_t session_worker_due_ns(struct session_worker *worker)
     return worker->log_due_ns;
 }
 
-void session_worker_rest(struct session_worker *worker)
+void session_thread_rest(struct session_thread *worker)
 {
     site_cache_offline(worker->reader);
 }
 
-void session_worker_resume(struct session_worker *worker)
+void session_thread_resume(struct session_thread *worker)
 {
     site_cache_online(worker->reader);
 }
