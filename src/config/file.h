@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * weir.conf as lines: an INI file, read by inih, told section by section and
- * setting by setting with the number of the line. It knows the form of the file
- * and none of its meaning.
+ * The form of weir.conf: an INI file. The reader passes each section and each
+ * setting to a handler, with its line number. What a setting means is not known here.
  *
  *   # a comment (or ;) on a line of its own
  *   [section]
- *   name = value
+ *   name = value         (or name : value)
  *
- * Spaces at the ends of lines and around names and values do not count, and no
- * line continues another: indentation is free.
+ * White space at the ends of a line, and around a name and a value, is ignored.
+ * Indentation is therefore free, and a line never continues the one before.
  */
 #pragma once
 
@@ -19,7 +18,7 @@
 
 struct config_file_handler {
     void *context;
-    /* What stands between the brackets, trimmed; lent for the call. */
+    /* The text between the brackets, trimmed; lent for the call. */
     void (*section)(void *context, struct span text, unsigned line);
     /* Both trimmed; the value may be empty. Lent for the call. */
     void (*setting)(void *context, struct span name, struct span value, unsigned line);
@@ -29,6 +28,7 @@ struct config_file_handler {
  * -EISDIR for a folder). */
 MUST_USE int config_file_load(const char *path, struct config_arena *arena, struct span *ret_text);
 
-/* Goes through the text. Lines that are no INI are told to `problems`, as of `path`. */
+/* Calls the handler for each section and setting of `text`. A line that is neither adds an error
+ * to `problems`, with `path` as the name of the file. */
 void config_file_parse(struct span text, const char *path,
                        const struct config_file_handler *handler, struct config_problems *problems);
