@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config/read.h"
 
+#include "base/nearest.h"
 #include "config/file.h"
-#include "config/nearest.h"
 #include "config/reason.h"
 #include "config/store.h"
 #include "config/verify.h"
@@ -75,7 +75,7 @@ static void take_section(void *context, struct span text, unsigned line)
         return;
     }
     if (!span_equal(text, SPAN("server"))) {
-        const char *nearest = config_nearest_of(kind, names);
+        const char *nearest = nearest_of(kind, names);
         if (nearest)
             config_problem_error(problems, origin, "unknown section [%.*s]; did you mean [%s%s]?",
                                  config_quote_len(text), text.at, nearest,
@@ -107,10 +107,10 @@ static void tell_unknown(struct file_reading *reading, struct span name,
                              other->section == CONFIG_SERVER ? "[server]" : "[site NAME]");
         return;
     }
-    struct config_nearest nearest = config_nearest_to(name);
+    struct nearest nearest = nearest_to(name);
     for (size_t i = 0; i < CONFIG_SETTINGS; i++)
         if (config_setting_table[i].section == section->section)
-            config_nearest_offer(&nearest, config_setting_table[i].name);
+            nearest_offer(&nearest, config_setting_table[i].name);
     if (nearest.best)
         config_problem_error(problems, origin, "unknown setting `%.*s`; did you mean `%s`?",
                              config_quote_len(name), name.at, nearest.best);
@@ -166,7 +166,7 @@ static void tell_unknown_variable(struct config_store *store, struct span name)
         if (config_setting_table[i].section != CONFIG_SERVER)
             continue;
         config_setting_variable(&config_setting_table[i], variable);
-        unsigned distance = config_nearest_distance(name, span_text(variable));
+        unsigned distance = nearest_distance(name, span_text(variable));
         if (distance >= best_distance)
             continue;
         best_distance = distance;

@@ -2,12 +2,12 @@
 #include "config/value.h"
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "base/num.h"
 #include "config/config.h"
 #include "config/field.h"
 #include "config/host.h"
 #include "config/listen.h"
-#include "config/nearest.h"
 
 /* ---- numbers ---- */
 
@@ -129,7 +129,7 @@ static bool check_choice(const char *const *choices, struct span text,
             buf_add(&all, choice[1] ? SPAN(", ") : SPAN(" or "));
         buf_add(&all, span_text(*choice));
     }
-    const char *nearest = config_nearest_of(text, choices);
+    const char *nearest = nearest_of(text, choices);
     if (nearest)
         return config_refuse(ret_reason, "`%.*s` is not %.*s; did you mean `%s`?",
                              config_quote_len(text), text.at, (int)all.len, all.at, nearest);

@@ -3,8 +3,8 @@
  * `weir help` and --help. What there is to set comes from settings.def, so the
  * help cannot fall behind.
  */
+#include "base/nearest.h"
 #include "base/span.h"
-#include "config/nearest.h"
 #include "config/setting.h"
 #include "program/command.h"
 #include "program/load.h"
@@ -166,9 +166,9 @@ static int help(const struct program_command *command, const struct program_opti
         program_help_print(subject, stdout);
         return PROGRAM_OK;
     }
-    struct config_nearest nearest = config_nearest_to(span_text(options->argument));
+    struct nearest nearest = nearest_to(span_text(options->argument));
     for (const struct program_command *other = program_commands; other->name; other++)
-        config_nearest_offer(&nearest, other->name);
+        nearest_offer(&nearest, other->name);
     fprintf(stderr, "weir: there is no command `%s`%s%s%s\n", options->argument,
             nearest.best ? "; did you mean `" : "; see `weir help",
             nearest.best ? nearest.best : "", nearest.best ? "`?" : "`");

@@ -6,7 +6,7 @@
 #include "program/load.h"
 
 #include "base/buf.h"
-#include "config/nearest.h"
+#include "base/nearest.h"
 #include "load/engine.h"
 #include "load/feasible.h"
 #include "load/figure.h"
@@ -140,7 +140,7 @@ static const struct {
 
 static int refuse(const struct load_refusal *refusal)
 {
-    struct config_nearest nearest = { 0 };
+    struct nearest nearest = { 0 };
     for (size_t i = 0; refusal->unknown && i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
         size_t len = strlen(elsewhere[i].word);
         const char *end = refusal->unknown + len;
@@ -152,11 +152,11 @@ static int refuse(const struct load_refusal *refusal)
     }
     if (refusal->unknown) {
         const char *name = refusal->unknown + strspn(refusal->unknown, "-");
-        nearest = config_nearest_to(span_of(name, strcspn(name, "=")));
+        nearest = nearest_to(span_of(name, strcspn(name, "=")));
         for (const struct load_option *option = load_option_table; option->name; option++)
-            config_nearest_offer(&nearest, option->name);
+            nearest_offer(&nearest, option->name);
         for (const struct load_option *option = program_load_outputs; option->name; option++)
-            config_nearest_offer(&nearest, option->name);
+            nearest_offer(&nearest, option->name);
     }
     if (nearest.best)
         fprintf(stderr, "weir: %s; did you mean --%s?\n", refusal->text, nearest.best);

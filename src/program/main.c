@@ -3,8 +3,8 @@
  * The beginning and the end of every command: finds it by its name, and sees to
  * it that what was printed has arrived. `weir DIR` is `weir serve DIR`.
  */
+#include "base/nearest.h"
 #include "base/span.h"
-#include "config/nearest.h"
 #include "program/command.h"
 #include "program/options.h"
 
@@ -176,9 +176,9 @@ static bool is_folder(const char *word)
 
 static int refuse_word(const char *word)
 {
-    struct config_nearest nearest = config_nearest_to(span_text(word));
+    struct nearest nearest = nearest_to(span_text(word));
     for (const struct program_command *command = program_commands; command->name; command++)
-        config_nearest_offer(&nearest, command->name);
+        nearest_offer(&nearest, command->name);
     if (nearest.best)
         fprintf(stderr, "weir: `%s` is neither a command nor a folder; did you mean `%s`?\n", word,
                 nearest.best);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "program/options.h"
 
+#include "base/nearest.h"
 #include "base/num.h"
-#include "config/nearest.h"
 #include "config/setting.h"
 
 #include <limits.h>
@@ -87,13 +87,13 @@ static bool refuse_unknown(const struct program_command *command, const char *da
             (command->accepts & PROGRAM_SETTINGS) != 0)
             return refuse("there is no %s%.*s; %s", dashes, len, name.at, elsewhere[i].cure);
 
-    struct config_nearest nearest = config_nearest_to(name);
+    struct nearest nearest = nearest_to(name);
     for (size_t i = 0; i < CONFIG_SETTINGS && (command->accepts & PROGRAM_SETTINGS) != 0; i++)
         if (config_setting_has_flag(&config_setting_table[i]))
-            config_nearest_offer(&nearest, config_setting_table[i].name);
+            nearest_offer(&nearest, config_setting_table[i].name);
     for (const struct program_option *option = program_option_table; option->name; option++)
         if (accepts(command, option))
-            config_nearest_offer(&nearest, option->name);
+            nearest_offer(&nearest, option->name);
     if (nearest.best)
         return refuse("unknown option %s%.*s; did you mean --%s?", dashes, len, name.at,
                       nearest.best);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "config/nearest.h"
+#include "base/nearest.h"
 
 enum { LONGEST = 48, FAR = 1000 };
 
@@ -14,7 +14,7 @@ static unsigned least(unsigned a, unsigned b)
 }
 
 /* Optimal string alignment: Levenshtein's distance and exchanged neighbours. */
-unsigned config_nearest_distance(struct span a, struct span b)
+unsigned nearest_distance(struct span a, struct span b)
 {
     if (a.len > LONGEST || b.len > LONGEST)
         return FAR;
@@ -39,32 +39,32 @@ unsigned config_nearest_distance(struct span a, struct span b)
     return row[b.len];
 }
 
-struct config_nearest config_nearest_to(struct span wanted)
+struct nearest nearest_to(struct span wanted)
 {
-    return (struct config_nearest){ .wanted = wanted, .best = NULL, .distance = FAR };
+    return (struct nearest){ .wanted = wanted, .best = NULL, .distance = FAR };
 }
 
-void config_nearest_offer(struct config_nearest *nearest, const char *name)
+void nearest_offer(struct nearest *nearest, const char *name)
 {
     struct span candidate = span_text(name);
     struct span wanted = nearest->wanted;
     if (wanted.len < 2)
         return;
     unsigned allowed = wanted.len < 6 ? 1 : (unsigned)(wanted.len / 3);
-    unsigned distance = config_nearest_distance(wanted, candidate);
+    unsigned distance = nearest_distance(wanted, candidate);
     if (wanted.len >= 4 && wanted.len < candidate.len &&
         span_equal_nocase(wanted, span_first(candidate, wanted.len)))
-        distance = 0; /* an abbreviation is not a slip */
+        distance = 0; /* an abbreviation counts as no slip */
     if (distance > allowed || distance >= nearest->distance)
         return;
     nearest->best = name;
     nearest->distance = distance;
 }
 
-const char *config_nearest_of(struct span wanted, const char *const *names)
+const char *nearest_of(struct span wanted, const char *const *names)
 {
-    struct config_nearest nearest = config_nearest_to(wanted);
+    struct nearest nearest = nearest_to(wanted);
     for (; *names; names++)
-        config_nearest_offer(&nearest, *names);
+        nearest_offer(&nearest, *names);
     return nearest.best;
 }

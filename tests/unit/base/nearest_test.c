@@ -2,7 +2,7 @@
  *
  * The distance between names, and which of them is offered for a slip.
  */
-#include "config/nearest.h"
+#include "base/nearest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void counts_the_slips_between_two_names(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct span a = span_text(cases[i].a), b = span_text(cases[i].b);
-        unsigned there = config_nearest_distance(a, b), back = config_nearest_distance(b, a);
+        unsigned there = nearest_distance(a, b), back = nearest_distance(b, a);
         if (there != cases[i].distance || back != there)
             fail_msg("%s, %s: %u and %u, expected %u", a.at, b.at, there, back, cases[i].distance);
     }
@@ -58,7 +58,7 @@ static void offers_what_was_probably_meant(void **state)
         { "ab", NULL },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const char *best = config_nearest_of(span_text(cases[i].wanted), names);
+        const char *best = nearest_of(span_text(cases[i].wanted), names);
         const char *expected = cases[i].best;
         if (best != expected && (!best || !expected || strcmp(best, expected) != 0))
             fail_msg("`%s`: `%s`, expected `%s`", cases[i].wanted, best ? best : "nothing",
@@ -72,7 +72,7 @@ static void a_very_long_name_is_near_to_nothing(void **state)
     char name[4000];
     memset(name, 'l', sizeof(name));
     static const char *const names[] = { "listen", NULL };
-    assert_null(config_nearest_of(span_of(name, sizeof(name)), names));
+    assert_null(nearest_of(span_of(name, sizeof(name)), names));
 }
 
 int main(void)
