@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""The map of RFC sections holds what the tree cites, and nothing else."""
+
+from __future__ import annotations
+
+import conformance_map
+import pytest
+
+CASES = """\
+# A page of cases
+
+## L01 answers a plain request
+
+RFC 9112 section 3
+
+```request
+RFC 9112 section 9.6
+```
+
+## L02 refuses a table
+
+RFC 9110 section 4.2.1, RFC 9112 section 3.2
+
+| cell |
+|---|
+| `a` |
+| `b` |
+
+```request
+{cell}
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sections"),
+    [
+        ("(RFC 9112 section 6.3).", [("9112", "6.3")]),
+        ("RFC 9112 sections 4 to 6", [("9112", "4"), ("9112", "5"), ("9112", "6")]),
+        ("RFC 9112 sections 7.1.1 and 7.1.2", [("9112", "7.1.1"), ("9112", "7.1.2")]),
+        (" * see RFC 9112\n * section 2.2", [("9112", "2.2")]),
+        ("RFC 9110", []),
+    ],
+)
+def test_reads_citations(text: str, sections: list[tuple[str, str]]) -> None:
+    assert list(conformance_map.citations(text)) == sections
+
+
+def test_counts_the_rows_of_a_table_as_cases() -> None:
+    assert list(conformance_map.cases(CASES)) == [
+        ("L01 answers a plain request", [("9112", "3")], 1),
+        ("L02 refuses a table", [("9110", "4.2.1"), ("9112", "3.2")], 2),
+    ]
+
+
+def test_orders_sections_by_number() -> None:
+    assert sorted(["10.1", "9.3.2", "9.3"], key=conformance_map.order) == ["9.3", "9.3.2", "10.1"]
+
+
+def test_draws_code_and_cases_in_one_row() -> None:
+    cited = conformance_map.Cited({"http/body.c"}, [("a.md", "L01 is HTTP/1.1", 2)])
+    page = conformance_map.draw({("9112", "6.3"): cited}, {("9112", "6.3"): "Message Body Length"})
+    assert (
+        "| 6.3 Message Body Length | [http/body.c](../src/http/body.c) |"
+        " [L01 is HTTP/1.1](../tests/conformance/cases/a.md#l01-is-http11) (2) |"
+    ) in page
+
+
+def test_every_cited_section_has_a_title() -> None:
+    cited = conformance_map.collect(conformance_map.TOP)
+    assert set(cited) <= set(conformance_map.titles(conformance_map.TOP))

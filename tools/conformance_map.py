@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Draws docs/conformance.md: which code cites which section of an RFC, and which cases test it.
+
+tools/conformance_map.py           compare the page with the tree; one line for each difference
+tools/conformance_map.py --write   write the page
+
+The page is made of two kinds of citation, both in the form `RFC 9112 section 6.3`: those in the
+comments of src/, and the line under the title of each case in tests/conformance/cases/. It does
+not judge whether a citation is right.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PAGE = "docs/conformance.md"
+CASES = "tests/conformance/cases"
+TITLES = "tools/rfc-sections"
+RFCS = {
+    "9112": "HTTP/1.1",
+    "9110": "HTTP Semantics",
+    "3986": "Uniform Resource Identifier (URI): Generic Syntax",
+    "6585": "Additional HTTP Status Codes",
+    "8615": "Well-Known Uniform Resource Identifiers (URIs)",
+    "9113": "HTTP/2",
+}
+HEAD = """\
+# Conformance
+
+This page maps the sections of the HTTP specifications to the code that implements them and to the
+cases that test them. `tools/conformance_map.py --write` draws it from the citations in `src/` and
+in `tests/conformance/cases/`. `make check` compares it with them.
+
+A case runs in memory (whole, byte by byte, at random splits, with short writes) and over TCP on
+every model. [tests/conformance/README.md](../tests/conformance/README.md) describes the format. A
+number after a title counts the rows of its table, each of which is a case. Where a section has no
+case, the unit and property tests of the files that cite it test it. weir refuses some messages that
+the RFCs allow: [decision 003](decisions/003-a-strict-parser.md) says which and why.
+"""
+
+_CITATION = re.compile(
+    r"RFC (?P<rfc>\d{4}) sections? (?P<first>\d+(?:\.\d+)*)"
+    r"(?: (?P<joint>to|and) (?P<second>\d+(?:\.\d+)*))?"
+)
+_COMMENT_BREAK = re.compile(r"\s*\n\s*\*?\s*")
+
+Section = tuple[str, str]
+
+
+@dataclass
+class Cited:
+    """What cites one section: source files, and titles of cases by the file they are in."""
+
+    code: set[str] = field(default_factory=set)
+    cases: list[tuple[str, str, int]] = field(default_factory=list)
+
+
+def citations(text: str) -> Iterator[Section]:
+    """The sections that a text cites. `sections 2 to 5` cites 2, 3, 4 and 5."""
+    for found in _CITATION.finditer(_COMMENT_BREAK.sub(" ", text)):
+        rfc, first, second = found["rfc"], found["first"], found["second"]
+        yield rfc, first
+        if found["joint"] == "to":
+            yield from ((rfc, str(each)) for each in range(int(first) + 1, int(second) + 1))
+        elif second:
+            yield rfc, second
+
+
+def cases(text: str) -> Iterator[tuple[str, list[Section], int]]:
+    """Title, cited sections and number of cases of each entry of a file of cases."""
+    for entry in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        title, _, rest = entry.partition("\n")
+        prose = rest.partition("```")[0]
+        rows = sum(line.startswith("|") for line in prose.splitlines())
+        cited = list(citations(prose))
+        yield title.strip(), cited, max(rows - 2, 1)
+
+
+def anchor(title: str) -> str:
+    """The fragment by which Markdown viewers link to a heading."""
+    kept = re.sub(r"[^\w\- ]", "", title.lower())
+    return kept.replace(" ", "-")
+
+
+def collect(top: Path) -> dict[Section, Cited]:
+    cited: defaultdict[Section, Cited] = defaultdict(Cited)
+    for path in sorted((top / "src").rglob("*")):
+        if path.suffix in (".c", ".h", ".def"):
+            for section in citations(path.read_text()):
+                cited[section].code.add(str(path.relative_to(top / "src")))
+    for path in sorted((top / CASES).glob("*.md")):
+        for title, sections, count in cases(path.read_text()):
+            for section in sections:
+                cited[section].cases.append((path.name, title, count))
+    return {section: what for section, what in cited.items() if section[0] in RFCS}
+
+
+def titles(top: Path) -> dict[Section, str]:
+    lines = (top / TITLES).read_text().splitlines()
+    words = (line.split(" ", 2) for line in lines if line and not line.startswith("#"))
+    return {(rfc, section): title for rfc, section, title in words}
+
+
+def row(section: str, title: str, cited: Cited) -> str:
+    code = ", ".join(f"[{path}](../src/{path})" for path in sorted(cited.code))
+    tests = "; ".join(
+        f"[{name}](../{CASES}/{file}#{anchor(name)})" + (f" ({count})" if count > 1 else "")
+        for file, name, count in cited.cases
+    )
+    return f"| {section} {title} | {code} | {tests} |"
+
+
+def order(section: str) -> list[int]:
+    return [int(number) for number in section.split(".")]
+
+
+def draw(cited: dict[Section, Cited], names: dict[Section, str]) -> str:
+    parts = [HEAD]
+    for rfc, name in RFCS.items():
+        sections = sorted((section for number, section in cited if number == rfc), key=order)
+        if sections:
+            parts += [f"## RFC {rfc}: {name}\n", "| section | code | cases |", "|---|---|---|"]
+            parts += [row(each, names[rfc, each], cited[rfc, each]) for each in sections]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    cited, names = collect(TOP), titles(TOP)
+    unnamed = sorted(set(cited) - set(names))
+    for rfc, section in unnamed:
+        print(f"{TITLES}: RFC {rfc} section {section} is cited and has no title here")
+    if unnamed:
+        return 1
+    page, drawn = TOP / PAGE, draw(cited, names)
+    if "--write" in sys.argv[1:]:
+        page.write_text(drawn)
+        return 0
+    if page.exists() and page.read_text() == drawn:
+        return 0
+    print(f"{PAGE}: differs from the citations in the tree; run tools/conformance_map.py --write")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
