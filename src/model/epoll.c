@@ -9,9 +9,9 @@
 #include "model/model.h"
 #include "model/reactor.h"
 
-int model_epoll_run(struct server *server);
+int model_epoll_serve(struct server *server);
 
-int model_epoll_run(struct server *server)
+int model_epoll_serve(struct server *server)
 {
     struct model_reactor *reactor = NULL;
     int rc = model_reactors_new(server, 1, NULL, NULL, &reactor);

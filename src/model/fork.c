@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int model_fork_run(struct server *server);
+int model_fork_serve(struct server *server);
 
 enum {
     BUCKETS = 8192, /* of their table; a power of two */
@@ -269,7 +269,7 @@ static const struct model_placement placement = {
     .signal = follow_signal,
 };
 
-int model_fork_run(struct server *server)
+int model_fork_serve(struct server *server)
 {
     if (server->connections_max > MODEL_PER_CONNECTION_MAX)
         server->connections_max = MODEL_PER_CONNECTION_MAX;

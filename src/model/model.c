@@ -6,14 +6,14 @@
 
 #include <stdio.h>
 
-#define MODEL(name, ...) int model_##name##_run(struct server *server);
+#define MODEL(name, ...) int model_##name##_serve(struct server *server);
 #include "model/models.def"
 #undef MODEL
 
 static const struct model models[] = {
-#define MODEL(name, accepts, own, workers, threads, sentence, use) \
-    { #name, MODEL_ACCEPTS_##accepts, MODEL_OWN_##own, workers, threads, sentence, \
-      use,   model_##name##_run },
+#define MODEL(name, accepts, serves, workers, threads, sentence, use) \
+    { #name, STATS_ACCEPTS_##accepts, STATS_SERVES_##serves, workers, threads, sentence, \
+      use,   model_##name##_serve },
 #include "model/models.def"
 #undef MODEL
     { .name = NULL },

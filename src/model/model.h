@@ -8,21 +8,13 @@
 #include "base/check.h"
 #include "base/span.h"
 #include "ipc/fdpass.h"
+#include "stats/segment.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 struct session_shared;
 struct server;
-
-enum model_accepts {
-    MODEL_ACCEPTS_MASTER, /* and passes each connection to a worker (ipc/fdpass.h) */
-    MODEL_ACCEPTS_ONE,    /* thread of each worker */
-    MODEL_ACCEPTS_EACH    /* thread of each worker, on a socket of its own */
-};
-
-/* What each connection has of its own. With a process comes a cache, which begins empty. */
-enum model_own { MODEL_OWN_NOTHING, MODEL_OWN_THREAD, MODEL_OWN_PROCESS };
 
 /* For the `threads` of a model, in place of a number. */
 enum { MODEL_PER_CPU = 0, MODEL_DECIDES = -1 };
@@ -34,14 +26,14 @@ enum { MODEL_PER_CONNECTION_MAX = 32000 };
 
 struct model {
     const char *name;
-    enum model_accepts accepts;
-    enum model_own own;
+    enum stats_accepts accepts;
+    enum stats_serves serves;
     unsigned workers; /* processes, unless the configuration says otherwise */
     int threads;      /* in each, likewise */
     const char *sentence;
     const char *use; /* when to choose it */
     /* Serves until server->phase says stop and everything is drained. 0 or -errno. */
-    int (*run)(struct server *server);
+    int (*serve)(struct server *server);
 };
 
 /* The model to run where the configuration asks for `name`, or NULL when there is none of this

@@ -16,7 +16,7 @@
 #include "model/reactor.h"
 #include "model/threads.h"
 
-int model_percore_run(struct server *server);
+int model_percore_serve(struct server *server);
 
 static int run_reactor(void *reactors, unsigned index)
 {
@@ -32,7 +32,7 @@ static void stop(void *reactors)
     model_reactors_wake(first);
 }
 
-int model_percore_run(struct server *server)
+int model_percore_serve(struct server *server)
 {
     struct model_reactor *reactors = NULL;
     int rc = model_reactors_new(server, server->threads, NULL, NULL, &reactors);

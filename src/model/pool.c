@@ -12,9 +12,9 @@
 #include "model/model.h"
 #include "model/threadpool.h"
 
-int model_pool_run(struct server *server);
+int model_pool_serve(struct server *server);
 
-int model_pool_run(struct server *server)
+int model_pool_serve(struct server *server)
 {
     return model_threadpool_run(server);
 }

@@ -13,9 +13,9 @@
 #include "model/model.h"
 #include "model/threadpool.h"
 
-int model_prefork_run(struct server *server);
+int model_prefork_serve(struct server *server);
 
-int model_prefork_run(struct server *server)
+int model_prefork_serve(struct server *server)
 {
     return model_threadpool_run(server);
 }

@@ -25,7 +25,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-int model_thread_run(struct server *server);
+int model_thread_serve(struct server *server);
 
 enum {
     GUARD_BYTES = 4096, /* below each stack, and never touched: an overflow ends the process */
@@ -215,7 +215,7 @@ static void end_slots(struct threads *t)
     }
 }
 
-int model_thread_run(struct server *server)
+int model_thread_serve(struct server *server)
 {
     struct threads t = { .server = server, .slots_max = server->cache_readers - server->threads };
     if (t.slots_max > MODEL_PER_CONNECTION_MAX)

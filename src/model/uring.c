@@ -34,8 +34,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int model_uring_run(struct server *server);
-int model_percore_run(struct server *server);
+int model_uring_serve(struct server *server);
+int model_percore_serve(struct server *server);
 
 enum {
     SPARE = 4096, /* connections let in beyond the limit, before the kernel has heard of it */
@@ -176,7 +176,7 @@ static void stop(void *loops)
     model_ringloop_wake_all(first);
 }
 
-int model_uring_run(struct server *server)
+int model_uring_serve(struct server *server)
 {
     struct model_ringloop *loops = NULL;
     int rc = make_loops(server, server->threads, &loops);
@@ -190,5 +190,5 @@ int model_uring_run(struct server *server)
     if (possible)
         rc = model_threads_run(&threads);
     free_loops(loops);
-    return rc == 0 && !possible ? model_percore_run(server) : rc;
+    return rc == 0 && !possible ? model_percore_serve(server) : rc;
 }

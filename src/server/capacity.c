@@ -66,8 +66,8 @@ static void lower(struct room *room, uint64_t count, const char *limit)
 static void lower_to_tasks(struct room *room, const struct config *config,
                            const struct model *model, unsigned workers)
 {
-    bool forks = model->own == MODEL_OWN_PROCESS;
-    if (model->own == MODEL_OWN_NOTHING)
+    bool forks = model->serves == STATS_SERVES_PROCESS;
+    if (model->serves != STATS_SERVES_PROCESS && model->serves != STATS_SERVES_THREAD)
         return;
     lower(room, MODEL_PER_CONNECTION_MAX, forks ? "the model's processes" : "the model's threads");
     char limit[LIMIT_MAX], name[OS_PROCESS_LIMIT_MAX];
@@ -85,8 +85,7 @@ static struct room room_of(const struct config *config, const struct model *mode
     if (config->connections > 0)
         lower(&room, config->connections, "the setting connections");
     lower_to_tasks(&room, config, model, workers);
-    bool crew = model->accepts != MODEL_ACCEPTS_EACH && model->threads > 0;
-    if (crew && strcmp(config->pool_policy, "sticky") == 0)
+    if (model->serves == STATS_SERVES_POOL && strcmp(config->pool_policy, "sticky") == 0)
         lower(&room, threads + (uint64_t)config->pool_queue,
               "threads and pool-queue, as each thread keeps its client");
     return room;
@@ -110,15 +109,15 @@ void server_capacity_describe(const struct config *config, const struct model *m
     char each[32] = "", at_once[64] = "", size[24], cache[64] = "no cache";
     if (workers > 1)
         snprintf(each, sizeof(each), " in each of %u workers", workers);
-    if (model->accepts != MODEL_ACCEPTS_EACH && model->threads > 0)
+    if (model->serves == STATS_SERVES_POOL)
         snprintf(at_once, sizeof(at_once), "; %u answered at once, %" PRIu64 " may wait", threads,
                  (uint64_t)config->pool_queue);
     say_size(config->cache_size_bytes, size);
     if (config->cache_size_bytes > 0)
         snprintf(cache, sizeof(cache), "cache %s%s", size,
-                 model->own == MODEL_OWN_PROCESS ? " for each connection"
-                 : workers > 1                   ? " in each"
-                                                 : "");
+                 model->serves == STATS_SERVES_PROCESS ? " for each connection"
+                 : workers > 1                         ? " in each"
+                                                       : "");
     snprintf(out, SERVER_CAPACITY_MAX, "room for %" PRIu64 " connection%s%s, limited by %s%s; %s",
              room.count, room.count == 1 ? "" : "s", each, room.limit, at_once, cache);
 }

@@ -65,11 +65,11 @@ static enum log_level level_of(const char *name)
 static size_t sets_in_worker(const struct server_generation *g)
 {
     switch (g->model->accepts) {
-    case MODEL_ACCEPTS_EACH:
+    case STATS_ACCEPTS_EACH:
         return g->threads;
-    case MODEL_ACCEPTS_ONE:
+    case STATS_ACCEPTS_ONE:
         return 1;
-    case MODEL_ACCEPTS_MASTER:
+    case STATS_ACCEPTS_MASTER:
     default:
         return 0;
     }
@@ -115,7 +115,7 @@ static int prepare(struct server_generation *g, struct server_addresses *address
     rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
                                config->congestion, config->listen_by_default);
     log_error_divert(NULL, NULL);
-    if (rc == 0 && g->model->accepts == MODEL_ACCEPTS_MASTER)
+    if (rc == 0 && g->model->accepts == STATS_ACCEPTS_MASTER)
         rc = server_dispatch_new(g->workers, &g->dispatch);
     return rc < 0 ? fail_to(g, "open the listeners", "", rc) : 0;
 }

@@ -107,6 +107,8 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
         .started_s = os_clock_wall_s(),
         .workers = g->workers,
         .threads = g->threads,
+        .accepts = g->model->accepts,
+        .serves = g->model->serves,
     };
     snprintf(generation.model, sizeof(generation.model), "%s", g->model->name);
     stats_segment_generation(&stats->segment, &generation);

@@ -49,10 +49,9 @@ static unsigned cache_readers(const struct server_worker_plan *plan, size_t file
     const struct model *model = plan->model;
     /* Where the master accepts, a loop takes in what it sends. */
     unsigned loops = plan->listener_sets > 0 ? plan->listener_sets : 1;
-    if (model->own == MODEL_OWN_THREAD)
+    if (model->serves == STATS_SERVES_THREAD)
         return loops + server_capacity_connections(plan->config, files);
-    bool beside = model->accepts != MODEL_ACCEPTS_EACH && model->threads != MODEL_DECIDES;
-    return loops + (beside ? plan->threads : 0);
+    return loops + (model->serves == STATS_SERVES_POOL ? plan->threads : 0);
 }
 
 /* ---- the master ---- */
@@ -123,7 +122,7 @@ static int serve(struct server_resources *h, const struct server_worker_plan *pl
     bool go = may_serve(plan);
     log_error_divert(NULL, NULL);
     os_file_close(plan->ready_fd);
-    int rc = go ? plan->model->run(&server) : 0;
+    int rc = go ? plan->model->serve(&server) : 0;
     os_file_close(server.signal_fd);
     if (rc < 0)
         log_error(LOG_ERROR, "model %s ended: %s", plan->model->name, strerror(-rc));

@@ -32,7 +32,7 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 2,                       /* of the layout, counters.def apart */
+    STATS_VERSION = 3,                       /* of the layout, counters.def apart */
     STATS_SEGMENT_BYTES = 256 * 1024 * 1024, /* room in it; memory is what was taken */
     STATS_SITES_MAX = 64,                    /* told apart; the last place is for all others */
     STATS_SITE_NAME_MAX = 64,
@@ -80,12 +80,26 @@ struct stats_block {
     _Atomic uint32_t row[STATS_SITES_MAX]; /* by site */
 };
 
+/* What a concurrency model means; src/model/models.def says it for each. */
+enum stats_accepts {
+    STATS_ACCEPTS_MASTER, /* and passes each connection to a worker */
+    STATS_ACCEPTS_ONE,    /* thread of each worker */
+    STATS_ACCEPTS_EACH    /* thread of each worker, and serves what it accepts */
+};
+enum stats_serves {
+    STATS_SERVES_LOOP,   /* an event loop serves many connections */
+    STATS_SERVES_POOL,   /* a fixed number of threads, behind a queue */
+    STATS_SERVES_THREAD, /* each connection has a thread */
+    STATS_SERVES_PROCESS /* each connection has a process, and a cache that begins empty */
+};
+
 struct stats_generation {
     uint64_t number; /* 1: the first; 0: none here */
     uint64_t configuration;
     uint64_t cache_bytes; /* room in the cache of each worker; 0: there is none */
     int64_t started_s;
     uint32_t workers, threads;
+    uint32_t accepts, serves; /* enum stats_accepts, enum stats_serves */
     char model[16];
 };
 

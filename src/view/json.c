@@ -88,6 +88,8 @@ static void add_site(struct json_writer *sites, const struct stats_site *site)
 
 static void add_generation(struct json_writer *list, const struct view *view)
 {
+    static const char *const accepts[] = { "master", "one", "each" };
+    static const char *const serves[] = { "loop", "pool", "thread", "process" };
     const struct stats_generation *g = view_serving(view);
     char hash[20];
     snprintf(hash, sizeof(hash), "%016" PRIx64, g->configuration);
@@ -95,6 +97,8 @@ static void add_generation(struct json_writer *list, const struct view *view)
     json_writer_add_number(&object, "number", view->snapshot->generation);
     json_writer_add_text(&object, "hash", hash);
     json_writer_add_text(&object, "model", g->model);
+    json_writer_add_text(&object, "accepts", accepts[g->accepts]);
+    json_writer_add_text(&object, "serves", serves[g->serves]);
     json_writer_add_number(&object, "workers", g->workers);
     json_writer_add_number(&object, "threads_in_each", g->threads);
     json_writer_add_number(&object, "started_unix_seconds", (uint64_t)g->started_s);

@@ -41,11 +41,6 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-static bool is_model(const struct view_window *w, const char *name)
-{
-    return strcmp(w->serving->model, name) == 0;
-}
-
 /* ---- how busy the workers are ---- */
 
 static size_t busy_ones(const struct view_window *w)
@@ -89,9 +84,9 @@ static void say_more_workers(const struct view_window *w, char out[SAYING])
         say(out, "there is no more in these CPUs: add some, or another machine");
     else if (view_works_in_threads(w->serving))
         say(out, "set `threads` to the number of CPUs (%u here), or add CPUs", w->view->usage.cpus);
-    else if (is_model(w, "pool") || is_model(w, "prefork"))
+    else if (w->serving->serves == STATS_SERVES_POOL)
         say(out, "raise `threads`%s, or set `model = percore`",
-            is_model(w, "prefork") ? " or `workers`" : "");
+            w->serving->accepts == STATS_ACCEPTS_MASTER ? " or `workers`" : "");
     else
         say(out, "set `model = percore`, which accepts with every CPU (%u here)",
             w->view->usage.cpus);
@@ -226,9 +221,10 @@ static bool connections_refused(const struct view_window *w, struct view_verdict
     out->gravity = VIEW_WRONG;
     say(out->text, "%" PRIu64 " connection%s told 503 in %.0f s: nobody was there to serve them",
         refused, refused == 1 ? " was" : "s were", w->seconds);
-    if (is_model(w, "fork") || is_model(w, "thread")) {
+    if (w->serving->serves != STATS_SERVES_POOL) {
         say(out->why, "the system allows no more %s",
-            is_model(w, "fork") ? "processes" : "threads or memory for their stacks");
+            view_works_in_processes(w->serving) ? "processes"
+                                                : "threads or memory for their stacks");
         say(out->cure,
             "raise the limit (`ulimit -u`, TasksMax= of a service), lower `connections`, "
             "or set `model = percore`, which needs none for each connection");

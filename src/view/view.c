@@ -56,42 +56,14 @@ static void find_processes(struct view *view)
             add_part(view, &s->parts[i]);
 }
 
-/* What models.def says of them. */
-static const struct {
-    const char *name;
-    bool threads, processes;
-} models[] = {
-#define MASTER                         false
-#define ONE                            false
-#define EACH                           true
-#define NOTHING                        false
-#define THREAD                         false
-#define PROCESS                        true
-#define MODEL(name, accepts, own, ...) { #name, accepts, own },
-#include "model/models.def"
-#undef MODEL
-#undef PROCESS
-#undef THREAD
-#undef NOTHING
-#undef EACH
-#undef ONE
-#undef MASTER
-};
-
 bool view_works_in_threads(const struct stats_generation *serving)
 {
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
-        if (strcmp(models[i].name, serving->model) == 0)
-            return models[i].threads;
-    return false;
+    return serving->accepts == STATS_ACCEPTS_EACH;
 }
 
 bool view_works_in_processes(const struct stats_generation *serving)
 {
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
-        if (strcmp(models[i].name, serving->model) == 0)
-            return models[i].processes;
-    return false;
+    return serving->serves == STATS_SERVES_PROCESS;
 }
 
 static void find_threads(struct view *view)

@@ -467,7 +467,7 @@ export class Charts {
 
     draw(points, span, loads, stats) {
         this.#showQueue(stats.counters.queue_entered > 0);
-        this.byId.loads.draw(loads, stats.configuration.model !== "fork"); // there, one accepts for the others
+        this.byId.loads.draw(loads, stats.configuration.serves !== "process"); // else one process accepts for the others
         for (const { id } of DESCRIPTIONS) this.byId[id].draw(points, span);
     }
 

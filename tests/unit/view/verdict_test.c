@@ -30,6 +30,16 @@ static void add_process(pid_t pid, unsigned blocks)
     processes_before[before.process_count++] = processes[view.process_count - 1];
 }
 
+static const struct stats_generation models[] = {
+#define MODEL(name, who_accepts, what_serves, ...) \
+    { .model = #name, \
+      .accepts = STATS_ACCEPTS_##who_accepts, \
+      .serves = STATS_SERVES_##what_serves },
+#include "model/models.def"
+#undef MODEL
+};
+enum { MODELS = sizeof(models) / sizeof(models[0]) };
+
 /* A healthy server of `model`: nothing is wrong with it. */
 static void begin(const char *model, unsigned workers, unsigned threads_each)
 {
@@ -40,9 +50,13 @@ static void begin(const char *model, unsigned workers, unsigned threads_each)
     now.beat_ns = 200 * SECOND;
     now.generation = 1;
     struct stats_generation *serving = &now.generations[1];
-    *serving =
-        (struct stats_generation){ .number = 1, .workers = workers, .threads = threads_each };
-    snprintf(serving->model, sizeof(serving->model), "%s", model);
+    unsigned of = 0;
+    while (strcmp(models[of].model, model) != 0)
+        assert_true(++of < MODELS);
+    *serving = models[of];
+    serving->number = 1;
+    serving->workers = workers;
+    serving->threads = threads_each;
     now.moment_count = STATS_MOMENTS;
     for (unsigned i = 0; i < STATS_MOMENTS; i++)
         now.moment[i].at_ns = (200 - STATS_MOMENTS + i) * SECOND;
@@ -112,10 +126,8 @@ static void assert_risen(const char *rule, enum stats_counter counter, uint64_t 
 static void nothing_is_wrong_with_a_server_that_is_well(void **state)
 {
     (void)state;
-    static const char *const models[] = { "fork",  "thread",  "pool", "prefork",
-                                          "epoll", "percore", "uring" };
-    for (unsigned i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        begin(models[i], 1, 2);
+    for (unsigned i = 0; i < MODELS; i++) {
+        begin(models[i].model, 1, 2);
         look();
         assert_int_equal(view_verdicts(&view, &before, found), 0);
         assert_int_equal(view_verdicts(&view, NULL, found), 0);
