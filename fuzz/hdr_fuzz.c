@@ -4,8 +4,8 @@
  * written of them is read as the same. The input is the encoding with or without
  * its base64 and its compression, as those would keep a fuzzer from the inside.
  */
+#include "base/base64.h"
 #include "base/check.h"
-#include "load/base64.h"
 #include "load/hdr.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void try_counters(const uint8_t *data, size_t size)
                                      0, 0, 0, 1, 0, 0, 3, 0x46, 0x30, 0xb8, 0xa0, 0 };
     uLongf packed_len = compressBound(40 + size);
     uint8_t *plain = calloc(1, 40 + size), *packed = malloc(8 + packed_len);
-    char *text = malloc(LOAD_BASE64_LEN(8 + packed_len));
+    char *text = malloc(BASE64_CHARS(8 + packed_len));
     CHECK(plain && packed && text);
     put_u32(plain, 0x1c849313);
     put_u32(plain + 4, (uint32_t)size);
@@ -58,8 +58,8 @@ static void try_counters(const uint8_t *data, size_t size)
     CHECK(compress2(packed + 8, &packed_len, plain, 40 + size, 1) == Z_OK);
     put_u32(packed, 0x1c849314);
     put_u32(packed + 4, (uint32_t)packed_len);
-    load_base64_encode(packed, 8 + packed_len, text);
-    try_text(span_of(text, LOAD_BASE64_LEN(8 + packed_len)));
+    base64_encode(packed, 8 + packed_len, text);
+    try_text(span_of(text, BASE64_CHARS(8 + packed_len)));
     free(plain);
     free(packed);
     free(text);

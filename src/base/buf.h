@@ -56,3 +56,7 @@ void buf_add_u64(struct buf *b, uint64_t value);
 
 /* Appends `value` as exactly `digits` lower-case hexadecimal digits, 1 to 16. */
 void buf_add_hex(struct buf *b, uint64_t value, unsigned digits);
+
+/* Appends value / unit with three digits, rounded half up: 0.00, 1.23, 12.3, 123; from 1000 as a
+ * whole number. `unit` is 1 to UINT32_MAX. */
+void buf_add_figures(struct buf *b, uint64_t value, uint64_t unit);

@@ -6,38 +6,11 @@
  */
 #include "base/escape.h"
 
-#include <stdint.h>
+#include "base/utf8.h"
 
 static const char hex_digits[] = "0123456789abcdef";
 
 enum { UNIT_MAX = 6 }; /* \u00HH; a character is at most 4 */
-
-static bool is_continuation(unsigned char byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
-/* The length of the UTF-8 character at the front (RFC 3629: no surrogates, nothing
- * longer than needed, nothing above U+10FFFF) and its code point; 0 when there is none. */
-static size_t decode(struct span text, uint32_t *ret_code)
-{
-    const unsigned char *at = (const unsigned char *)text.at;
-    const unsigned char first = at[0];
-    const size_t len = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || len > text.len)
-        return 0;
-    uint32_t code = len == 1 ? first : first & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if (!is_continuation(at[i]))
-            return 0;
-        code = code << 6 | (at[i] & 0x3fu);
-    }
-    static const uint32_t lowest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    if (code < lowest[len] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return 0;
-    *ret_code = code;
-    return len;
-}
 
 static bool is_hostile(uint32_t code)
 {
@@ -70,7 +43,7 @@ static size_t tell_unit(char out[UNIT_MAX], struct span text, enum escape how, s
 {
     const unsigned char first = (unsigned char)text.at[0];
     uint32_t code = first;
-    size_t len = decode(text, &code);
+    size_t len = utf8_decode(text, &code);
     const bool ascii_only = how == ESCAPE_BYTES || how == ESCAPE_WORD;
     const bool special = (how != ESCAPE_TEXT && (first == '"' || first == '\\')) ||
                          (how == ESCAPE_WORD && first == ' ') || (ascii_only && len > 1);

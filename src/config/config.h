@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "base/duration.h"
 #include "base/span.h"
 
 #include <stdint.h>
@@ -24,7 +25,7 @@ enum {
 /* What a timeout of 0 ("no limit") is here: a hundred years, so that adding it to
  * a clock reading cannot overflow. Those of the end (drain_delay_ns, drain_timeout_ns,
  * drain_idle_ns, kill_timeout_ns) keep their 0: at once. */
-#define CONFIG_FOREVER_NS (UINT64_C(100) * 365 * 24 * 3600 * 1000000000)
+#define CONFIG_FOREVER_NS (UINT64_C(100) * 365 * 24 * 3600 * DURATION_SECOND)
 
 struct config_site {
     const char *name;         /* of the section; "default" for the folder on the command line */

@@ -2,6 +2,7 @@
 #include "config/value.h"
 
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/nearest.h"
 #include "base/num.h"
 #include "config/config.h"
@@ -20,16 +21,8 @@ static const struct unit size_units[] = {
     { "K", 1024 }, { "M", 1024 * 1024 }, { "G", 1024 * 1024 * 1024 }, { "", 1 }, { NULL, 0 },
 };
 
-static const struct unit time_units[] = {
-    { "ms", 1000000 },
-    { "s", 1000000000 },
-    { "m", UINT64_C(60) * 1000000000 },
-    { "h", UINT64_C(3600) * 1000000000 },
-    { NULL, 0 },
-};
-
 /* Digits and one of the units, in either case, without anything between them. */
-static bool parse_with_unit(struct span text, const struct unit *units, uint64_t *ret_value)
+static bool parse_size(struct span text, uint64_t *ret_value)
 {
     size_t digits = 0;
     while (digits < text.len && text.at[digits] >= '0' && text.at[digits] <= '9')
@@ -38,10 +31,10 @@ static bool parse_with_unit(struct span text, const struct unit *units, uint64_t
     if (!num_parse_u64(span_first(text, digits), &number))
         return false;
     struct span suffix = span_skip(text, digits);
-    for (; units->suffix; units++) {
-        if (!span_equal_nocase(suffix, span_text(units->suffix)))
+    for (const struct unit *unit = size_units; unit->suffix; unit++) {
+        if (!span_equal_nocase(suffix, span_text(unit->suffix)))
             continue;
-        if (__builtin_mul_overflow(number, units->factor, &value))
+        if (__builtin_mul_overflow(number, unit->factor, &value))
             return false;
         *ret_value = value;
         return true;
@@ -56,15 +49,6 @@ static bool parse_count(struct span text, uint64_t *ret_value)
         return true;
     }
     return num_parse_u64(text, ret_value);
-}
-
-bool config_value_duration(struct span text, uint64_t *ret_ns)
-{
-    if (span_equal(text, SPAN("0"))) {
-        *ret_ns = 0;
-        return true;
-    }
-    return parse_with_unit(text, time_units, ret_ns);
 }
 
 static bool check_count(const struct config_setting *setting, struct span text,
@@ -84,7 +68,7 @@ static bool check_size(const struct config_setting *setting, struct span text,
                        struct config_reason *ret_reason)
 {
     uint64_t value;
-    if (!parse_with_unit(text, size_units, &value))
+    if (!parse_size(text, &value))
         return config_refuse(ret_reason,
                              "`%.*s` is not a size; write a number of bytes, or 256K, 64M, 1G",
                              config_quote_len(text), text.at);
@@ -99,7 +83,7 @@ static bool check_duration(const struct config_setting *setting, struct span tex
                            struct config_reason *ret_reason)
 {
     uint64_t value, number;
-    if (!config_value_duration(text, &value)) {
+    if (!duration_parse(text, &value)) {
         if (num_parse_u64(text, &number))
             return config_refuse(ret_reason,
                                  "`%.*s` has no unit; write %.*ss for seconds, or use "
@@ -108,7 +92,7 @@ static bool check_duration(const struct config_setting *setting, struct span tex
         return config_refuse(ret_reason, "`%.*s` is not a time; write 500ms, 10s, 2m or 1h",
                              config_quote_len(text), text.at);
     }
-    if (value / 1000000000 > setting->most)
+    if (value / DURATION_SECOND > setting->most)
         return config_refuse(ret_reason, "`%.*s` is too long; at most %lluh",
                              config_quote_len(text), text.at,
                              (unsigned long long)setting->most / 3600);
@@ -381,11 +365,11 @@ void config_value_store(const struct config_setting *setting, const char *const 
         good = num_parse_u64(text, (uint64_t *)(void *)field);
         break;
     case CONFIG_SIZE:
-        good = parse_with_unit(text, size_units, (uint64_t *)(void *)field);
+        good = parse_size(text, (uint64_t *)(void *)field);
         break;
     case CONFIG_DURATION:
     case CONFIG_DRAIN:
-        good = config_value_duration(text, &value);
+        good = duration_parse(text, &value);
         if (value == 0 && setting->kind == CONFIG_DURATION)
             value = CONFIG_FOREVER_NS;
         *(uint64_t *)(void *)field = value;

@@ -25,6 +25,3 @@ MUST_USE bool config_value_check(const struct config_setting *setting, struct sp
  * texts are lent for as long as the section is used. */
 void config_value_store(const struct config_setting *setting, const char *const *texts,
                         void *section);
-
-/* Reads a time as settings have it: 500ms, 10s, 2m, 1h or 0. */
-bool config_value_duration(struct span text, uint64_t *ret_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "json/writer.h"
 
+#include "base/duration.h"
 #include "base/escape.h"
 
 #include <inttypes.h>
@@ -70,7 +71,7 @@ void json_writer_add_number(struct json_writer *list, const char *name, uint64_t
 void json_writer_add_seconds(struct json_writer *list, const char *name, uint64_t ns)
 {
     json_writer_next(list, name);
-    fprintf(list->out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+    fprintf(list->out, "%" PRIu64 ".%09" PRIu64, ns / DURATION_SECOND, ns % DURATION_SECOND);
 }
 
 void json_writer_add_null(struct json_writer *list, const char *name)

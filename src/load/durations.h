@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "base/duration.h"
 #include "base/histogram.h"
 
 #include <stdint.h>
@@ -14,7 +15,7 @@
 enum { LOAD_BITS = 10 };
 
 /* Longer ones are counted as this: 1 h. */
-#define LOAD_LONGEST_NS (UINT64_C(3600) * 1000000000)
+#define LOAD_LONGEST_NS (3600 * DURATION_SECOND)
 
 /* `bucket` has histogram_buckets(LOAD_LONGEST_NS, LOAD_BITS) places. */
 struct load_durations {

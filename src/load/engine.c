@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/engine.h"
 
+#include "base/duration.h"
 #include "load/gather.h"
 #include "load/user.h"
 #include "os/clock.h"
@@ -15,8 +16,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define TELL_EVERY_NS (OS_CLOCK_SECOND / 2)
-#define LEAD_NS       (OS_CLOCK_SECOND / 100) /* until all threads are there */
+#define TELL_EVERY_NS (DURATION_SECOND / 2)
+#define LEAD_NS       (DURATION_SECOND / 100) /* until all threads are there */
 
 /* What the server has taken, step by step. */
 struct server_watch {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/feasible.h"
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/usage.h"
 
@@ -54,7 +55,7 @@ static bool is_to_come(int64_t at_unix_ns, struct load_refusal *refusal)
                        "--start-at: that was %" PRId64
                        " s ago; it is nanoseconds since 1970, as of "
                        "`date +%%s%%N`",
-                       ago_ns / (int64_t)OS_CLOCK_SECOND);
+                       ago_ns / (int64_t)DURATION_SECOND);
 }
 
 bool load_feasible(const struct load_plan *plan, struct load_refusal *refusal)

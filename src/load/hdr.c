@@ -7,7 +7,7 @@
  */
 #include "load/hdr.h"
 
-#include "load/base64.h"
+#include "base/base64.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -143,11 +143,11 @@ static char *compress_plain(const uint8_t *plain, size_t len)
         return NULL;
     char *text = NULL;
     if (compress2(packed + OUTER_BYTES, &room, plain, len, Z_DEFAULT_COMPRESSION) == Z_OK)
-        text = malloc(LOAD_BASE64_LEN(OUTER_BYTES + room) + 1);
+        text = malloc(BASE64_CHARS(OUTER_BYTES + room) + 1);
     if (text) {
         (void)put_u32(put_u32(packed, COMPRESSED_COOKIE), (uint32_t)room);
-        load_base64_encode(packed, OUTER_BYTES + room, text);
-        text[LOAD_BASE64_LEN(OUTER_BYTES + room)] = '\0';
+        base64_encode(packed, OUTER_BYTES + room, text);
+        text[BASE64_CHARS(OUTER_BYTES + room)] = '\0';
     }
     free(packed);
     return text;
@@ -232,15 +232,16 @@ static int unpack(const struct form *form, const uint8_t *packed, size_t len, ui
 
 static int decode(const struct form *form, struct span text, uint64_t *bucket)
 {
-    if (text.len > LOAD_BASE64_LEN(PLAIN_MAX + OUTER_BYTES))
+    if (text.len % 4 != 0 || text.len > BASE64_CHARS(PLAIN_MAX + OUTER_BYTES))
         return -EINVAL;
     size_t len;
-    uint8_t *packed = malloc(LOAD_BASE64_ROOM(text.len) + 1);
+    uint8_t *packed = malloc(BASE64_BYTES(text.len) + 1);
     uint8_t *plain = malloc(PLAIN_MAX);
     int result = -ENOMEM;
     if (packed && plain)
-        result = load_base64_decode(text, packed, &len) ? unpack(form, packed, len, plain, bucket)
-                                                        : -EINVAL;
+        result = base64_decode(text, packed, BASE64_BYTES(text.len), &len)
+                     ? unpack(form, packed, len, plain, bucket)
+                     : -EINVAL;
     free(packed);
     free(plain);
     return result;

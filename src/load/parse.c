@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/parse.h"
 
+#include "base/duration.h"
 #include "load/schedule.h"
 
 #include <stdlib.h>
 
 enum { USERS_DEFAULT = 10, OPEN_USERS_DEFAULT = 100 };
 
-#define SECOND UINT64_C(1000000000)
+#define SECOND DURATION_SECOND
 
 /* ---- words ---- */
 

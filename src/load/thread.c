@@ -7,6 +7,7 @@
  *
  * It sleeps until the next user is due, to the microsecond, and never spins.
  */
+#include "base/duration.h"
 #include "load/user.h"
 
 #include "os/clock.h"
@@ -22,7 +23,7 @@
 
 enum { EVENTS = 256, SWEEP_USERS = 4096, SWEEPS_OF_LIMIT = 32 };
 
-#define SECOND   OS_CLOCK_SECOND
+#define SECOND   DURATION_SECOND
 #define DRAIN_NS SECOND /* what is under way at the end may still be answered */
 
 /* ---- beginnings and ends ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/value.h"
 
+#include "base/duration.h"
 #include "base/num.h"
 
 #include <stdarg.h>
@@ -37,26 +38,9 @@ bool load_value_decimal(struct span text, double *ret_value)
 
 bool load_value_duration(struct span text, uint64_t *ret_ns)
 {
-    static const struct {
-        const char *suffix;
-        double ns;
-    } units[] = { { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 } };
-    static const double longest_ns = 1000 * 3600e9;
-    double number;
+    static const uint64_t longest_ns = 1000 * 3600 * DURATION_SECOND;
     *ret_ns = 0;
-    if (span_equal(text, SPAN("0")))
-        return true;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        struct span suffix = span_text(units[i].suffix);
-        if (!span_ends(text, suffix) ||
-            !load_value_decimal(span_first(text, text.len - suffix.len), &number))
-            continue;
-        if (number * units[i].ns > longest_ns)
-            return false;
-        *ret_ns = (uint64_t)(number * units[i].ns + 0.5);
-        return true;
-    }
-    return false;
+    return duration_parse(text, ret_ns) && *ret_ns <= longest_ns;
 }
 
 /* Splits at the first `..`. */

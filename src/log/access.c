@@ -7,6 +7,7 @@
  */
 #include "log/access.h"
 
+#include "base/calendar.h"
 #include "base/escape.h"
 #include "base/num.h"
 #include "base/scan.h"
@@ -16,7 +17,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* One text of a line. */
 struct piece {
@@ -47,21 +47,18 @@ int log_access_start(struct log_access *log, struct log_access_sink *sink)
  * request in `combined`, from the line's start to the peer in JSON. */
 static void stamp_second(struct log_access *log, int64_t wall_s)
 {
-    static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    static const int64_t last_s = 253402300799; /* the end of the year 9999 */
-    const time_t second = wall_s < 0 ? 0 : wall_s > last_s ? last_s : wall_s;
-    struct tm t;
-    CHECK(gmtime_r(&second, &t) != NULL);
+    const int64_t second = wall_s < 0 ? 0 : wall_s;
+    const struct calendar t = calendar_of(second);
+    char now[CALENDAR_LEN];
+    calendar_format(now, second);
     int len;
     if (log->sink->format == LOG_JSON)
-        len = snprintf(log->stamp, sizeof(log->stamp),
-                       "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02dZ\",\"peer\":\"", t.tm_year + 1900,
-                       t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+        len = snprintf(log->stamp, sizeof(log->stamp), "{\"time\":\"%.*s\",\"peer\":\"",
+                       (int)CALENDAR_LEN, now);
     else
         len = snprintf(log->stamp, sizeof(log->stamp),
-                       " - - [%02d/%s/%04d:%02d:%02d:%02d +0000] \"", t.tm_mday, months[t.tm_mon],
-                       t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
+                       " - - [%02d/%s/%04d:%02d:%02d:%02d +0000] \"", t.day,
+                       calendar_month(t.month), t.year, t.hour, t.minute, t.second);
     CHECK(len > 0 && (size_t)len < sizeof(log->stamp));
     log->stamp_len = (size_t)len;
     log->stamp_s = wall_s;

@@ -7,6 +7,8 @@
 #include "log/error.h"
 
 #include "base/buf.h"
+#include "base/calendar.h"
+#include "base/duration.h"
 #include "base/escape.h"
 #include "os/clock.h"
 
@@ -18,7 +20,6 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 static_assert(LOG_ERROR_LINE_MAX <= PIPE_BUF, "a pipe takes a line in one piece");
@@ -97,12 +98,10 @@ int log_error_reopen(void)
 static size_t put_prefix(char *out, size_t size, enum log_level level)
 {
     const int64_t now_ms = os_clock_wall_ms();
-    const time_t second = now_ms / 1000;
-    struct tm t;
-    CHECK(gmtime_r(&second, &t) != NULL);
-    const int len = snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %s [%d] ",
-                             t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min,
-                             t.tm_sec, (int)(now_ms % 1000), level_names[level], (int)getpid());
+    char now[CALENDAR_LEN];
+    calendar_format(now, now_ms / 1000);
+    const int len = snprintf(out, size, "%.19s.%03dZ %s [%d] ", now, (int)(now_ms % 1000),
+                             level_names[level], (int)getpid());
     CHECK(len > 0 && (size_t)len < size);
     return (size_t)len;
 }
@@ -193,7 +192,7 @@ void log_error_limited(struct log_error_limit *limit, int interval_s, enum log_l
 {
     if (!is_wanted(level))
         return;
-    const long now_s = 1 + (long)(os_clock_now_ns() / OS_CLOCK_SECOND); /* 0 means never */
+    const long now_s = 1 + (long)(os_clock_now_ns() / DURATION_SECOND); /* 0 means never */
     long last_s = atomic_load(&limit->last_s);
     if ((last_s != 0 && now_s - last_s < interval_s) ||
         !atomic_compare_exchange_strong(&limit->last_s, &last_s, now_s)) {

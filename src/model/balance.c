@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/balance.h"
 
+#include "base/duration.h"
 #include "model/connection.h"
 #include "model/reactor.h"
 
-#define WINDOW_NS (OS_CLOCK_SECOND / 10)
-#define QUIET_NS  OS_CLOCK_SECOND
+#define WINDOW_NS (DURATION_SECOND / 10)
+#define QUIET_NS  DURATION_SECOND
 
 enum {
     PERMILLE = 1000,

@@ -6,6 +6,7 @@
  */
 #include "model/pump.h"
 
+#include "base/duration.h"
 #include "model/transfer.h"
 #include "os/clock.h"
 
@@ -49,7 +50,7 @@ static void look_at_clock(struct model_pump *p)
 
 static bool set_timeout(const struct model_pump *p, int option, uint64_t timeout_ns)
 {
-    uint64_t ms = timeout_ns / 1000000 + 1; /* 0 would mean for ever */
+    uint64_t ms = timeout_ns / DURATION_MS + 1; /* 0 would mean for ever */
     struct timeval time = { .tv_sec = (time_t)(ms / 1000),
                             .tv_usec = (suseconds_t)(ms % 1000 * 1000) };
     return setsockopt(p->fd, SOL_SOCKET, option, &time, sizeof(time)) == 0;

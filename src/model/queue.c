@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/queue.h"
 
+#include "base/duration.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -89,8 +90,8 @@ int model_queue_try_pop(struct model_queue *queue)
 int model_queue_pop(struct model_queue *queue, uint64_t until_ns)
 {
     struct timespec until = {
-        .tv_sec = (time_t)(until_ns / OS_CLOCK_SECOND),
-        .tv_nsec = (long)(until_ns % OS_CLOCK_SECOND),
+        .tv_sec = (time_t)(until_ns / DURATION_SECOND),
+        .tv_nsec = (long)(until_ns % DURATION_SECOND),
     };
     int rc;
     do

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/reactor.h"
 
+#include "base/duration.h"
 #include "model/connection.h"
 #include "model/intake.h"
 #include "model/model.h"
@@ -221,7 +222,7 @@ static bool accept_from(struct model_reactor *r, int listener_fd)
             return false;
         }
         if (fd < 0) {
-            stop_listening(r, r->now_ns + OS_CLOCK_SECOND / 10);
+            stop_listening(r, r->now_ns + DURATION_SECOND / 10);
             return false;
         }
         struct model_reactor *owner = r->count > 1 ? choose_owner(r) : r;
@@ -414,7 +415,7 @@ static int wait_ms(struct model_reactor *r)
     if (due == UINT64_MAX)
         return -1;
     uint64_t now = r->now_ns;
-    return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
+    return due <= now ? 0 : (int)((due - now) / DURATION_MS + 1);
 }
 
 /* A thread that sleeps must not keep others from freeing what left the cache. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/ring.h"
 
+#include "base/duration.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -161,8 +163,8 @@ int model_ring_wait(struct model_ring *ring, uint64_t now_ns, uint64_t due_ns)
     struct io_uring_cqe *done;
     uint64_t left = due_ns > now_ns ? due_ns - now_ns : 0;
     struct __kernel_timespec span = {
-        .tv_sec = (int64_t)(left / 1000000000),
-        .tv_nsec = (long long)(left % 1000000000),
+        .tv_sec = (int64_t)(left / DURATION_SECOND),
+        .tv_nsec = (long long)(left % DURATION_SECOND),
     };
     int rc = io_uring_submit_and_wait_timeout(&ring->uring, &done, 1,
                                               due_ns == UINT64_MAX ? NULL : &span, NULL);

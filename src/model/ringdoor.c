@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/ringdoor.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "model/model.h"
 #include "model/ringconnection.h"
@@ -20,7 +21,7 @@ enum {
     MANY_FROM = 4096,
     TURN_ACCEPTS = 64 /* by the loop itself, before others get their turn */
 };
-#define PAUSE_NS (OS_CLOCK_SECOND / 10)
+#define PAUSE_NS (DURATION_SECOND / 10)
 
 static int *listener_of(const struct model_ringloop *loop, size_t number)
 {

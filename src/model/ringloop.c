@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/ringloop.h"
 
+#include "base/duration.h"
 #include "model/model.h"
 #include "model/ringconnection.h"
 #include "os/clock.h"
@@ -10,7 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define CLOSE_AGAIN_NS (OS_CLOCK_SECOND / 10)
+#define CLOSE_AGAIN_NS (DURATION_SECOND / 10)
 
 /* ---- waking ---- */
 

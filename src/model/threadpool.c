@@ -31,6 +31,7 @@
  */
 #include "model/threadpool.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "model/connection.h"
 #include "model/model.h"
@@ -219,7 +220,7 @@ static void *work(void *thread)
 
 /* ---- in the loop ---- */
 
-#define LOOK_AFTER_NS OS_CLOCK_SECOND
+#define LOOK_AFTER_NS DURATION_SECOND
 
 static bool is_parked(const struct model_reactor *r, const struct model_connection *c)
 {

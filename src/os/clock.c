@@ -7,6 +7,7 @@
 #include "os/clock.h"
 
 #include "base/check.h"
+#include "base/duration.h"
 
 #include <time.h>
 
@@ -20,7 +21,7 @@ static struct timespec read_clock(clockid_t id)
 uint64_t os_clock_now_ns(void)
 {
     const struct timespec now = read_clock(CLOCK_MONOTONIC);
-    const uint64_t now_ns = (uint64_t)now.tv_sec * OS_CLOCK_SECOND + (uint64_t)now.tv_nsec;
+    const uint64_t now_ns = (uint64_t)now.tv_sec * DURATION_SECOND + (uint64_t)now.tv_nsec;
     return now_ns > 0 ? now_ns : 1; /* 0 means "never" wherever a time is kept */
 }
 
@@ -32,7 +33,7 @@ int os_clock_wait_ms(uint64_t due_ns)
     const uint64_t now_ns = os_clock_now_ns();
     if (due_ns <= now_ns)
         return 0;
-    const uint64_t wait_ms = (due_ns - now_ns) / 1000000 + 1;
+    const uint64_t wait_ms = (due_ns - now_ns) / DURATION_MS + 1;
     return wait_ms < DAY_MS ? (int)wait_ms : DAY_MS;
 }
 
@@ -50,5 +51,5 @@ int64_t os_clock_wall_ms(void)
 int64_t os_clock_wall_ns(void)
 {
     const struct timespec now = read_clock(CLOCK_REALTIME);
-    return (int64_t)now.tv_sec * (int64_t)OS_CLOCK_SECOND + now.tv_nsec;
+    return (int64_t)now.tv_sec * (int64_t)DURATION_SECOND + now.tv_nsec;
 }

@@ -7,8 +7,6 @@
 
 #include <stdint.h>
 
-#define OS_CLOCK_SECOND UINT64_C(1000000000) /* nanoseconds */
-
 /* CLOCK_MONOTONIC: for deadlines and durations. Never 0. */
 uint64_t os_clock_now_ns(void);
 

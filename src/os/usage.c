@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/usage.h"
 
+#include "base/duration.h"
 #include "base/num.h"
 
 #include <dirent.h>
@@ -30,7 +31,7 @@ static int read_text(pid_t pid, const char *name, char text[TEXT_MAX])
 
 static uint64_t ns_of(uint64_t ticks)
 {
-    return ticks * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+    return ticks * (DURATION_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 /* Fields of /proc/PID/stat by their numbers in proc(5). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/connection.h"
 
+#include "base/duration.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -8,13 +9,11 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#define MS_NS UINT64_C(1000000)
-
 static void wait_until(struct page_connection *c, enum page_phase phase, uint64_t now_ns,
                        unsigned wait_ms)
 {
     c->phase = phase;
-    c->due_ns = now_ns + wait_ms * MS_NS;
+    c->due_ns = now_ns + wait_ms * DURATION_MS;
 }
 
 void page_connection_open(struct page_connection *c, int fd, bool guarded, uint64_t now_ns)

@@ -7,6 +7,7 @@
  */
 #include "page/page.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -18,8 +19,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MS_NS UINT64_C(1000000)
 
 enum { SIGNALS, END, FIXED };
 
@@ -107,7 +106,7 @@ static void act(struct page *page, struct page_connection *c, short events, uint
 static void begin_end(struct page *page, uint64_t now_ns)
 {
     if (page->end_ns == 0)
-        page->end_ns = now_ns + PAGE_ENDING_MS * MS_NS;
+        page->end_ns = now_ns + PAGE_ENDING_MS * DURATION_MS;
 }
 
 /* Whether something is left to be done. */
@@ -145,7 +144,7 @@ static void tick(struct page *page, uint64_t now_ns)
 {
     if (now_ns < page->tick_ns)
         return;
-    page->tick_ns = now_ns - now_ns % OS_CLOCK_SECOND + OS_CLOCK_SECOND;
+    page->tick_ns = now_ns - now_ns % DURATION_SECOND + DURATION_SECOND;
     page->paused = false;
     tell_streams(page, now_ns);
 }

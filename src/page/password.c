@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/password.h"
 
+#include "base/base64.h"
+#include "base/duration.h"
 #include "base/hash.h"
 
 #include <crypt.h>
@@ -9,7 +11,6 @@
 #include <sys/random.h>
 
 static_assert((int)PAGE_PASSWORD_HASH_MAX == (int)CRYPT_OUTPUT_SIZE, "a hash fits");
-#define SECOND_NS UINT64_C(1000000000)
 
 int page_password_init(struct page_password *password, const char *hash)
 {
@@ -23,45 +24,17 @@ int page_password_init(struct page_password *password, const char *hash)
 
 /* ---- the field ---- */
 
-static int digit_of(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Decodes base64 (RFC 4648 section 4), with or without its padding. Returns the length; -1: it is
- * none, or too long. */
-static int decode(struct span text, char *out, size_t size)
-{
-    size_t len = 0;
-    unsigned bits = 0, count = 0;
-    while (text.len > 0 && text.at[text.len - 1] == '=')
-        text.len--;
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = digit_of(text.at[i]);
-        if (digit < 0)
-            return -1;
-        bits = (bits << 6 | (unsigned)digit) & 0xffff;
-        count += 6;
-        if (count < 8)
-            continue;
-        count -= 8;
-        if (len == size)
-            return -1;
-        out[len++] = (char)(bits >> count & 0xff);
-    }
-    return (int)len;
-}
-
 /* The password of a field, with a NUL behind it; false: it holds none. */
 static bool read_field(struct span field, char out[PAGE_PASSWORD_FIELD_MAX])
 {
     static const struct span scheme = { "Basic ", 6 };
     if (!span_equal_nocase(span_first(field, scheme.len), scheme))
         return false;
-    int len = decode(span_trim(span_skip(field, scheme.len)), out, PAGE_PASSWORD_FIELD_MAX - 1);
-    const char *colon = len > 0 ? memchr(out, ':', (size_t)len) : NULL;
+    size_t len;
+    if (!base64_decode(span_trim(span_skip(field, scheme.len)), (uint8_t *)out,
+                       PAGE_PASSWORD_FIELD_MAX - 1, &len))
+        return false;
+    const char *colon = memchr(out, ':', len);
     if (!colon)
         return false;
     size_t rest = (size_t)(out + len - colon) - 1;
@@ -110,9 +83,9 @@ static enum page_password_verdict judge(struct page_password *password, const ch
         return PAGE_PASSWORD_RIGHT;
     if (is_known(&password->wrong, asked.hash))
         return PAGE_PASSWORD_WRONG;
-    if (password->second != now_ns / SECOND_NS)
+    if (password->second != now_ns / DURATION_SECOND)
         password->checks = 0;
-    password->second = now_ns / SECOND_NS;
+    password->second = now_ns / DURATION_SECOND;
     if (password->checks == PAGE_PASSWORD_CHECKS)
         return PAGE_PASSWORD_LATER;
     password->checks++;

@@ -2,6 +2,7 @@
 #include "program/control.h"
 
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/num.h"
 #include "os/clock.h"
 #include "os/socket.h"
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 enum { MASTERS_SHOWN = 16, STATUS_MS = 2000, PATIENCE_MS = 1000 };
-#define MS_NS UINT64_C(1000000)
 
 /* ---- the conversation ---- */
 
@@ -101,7 +101,7 @@ enum program_control_answer program_control_ask(struct program_master *master, c
     if (reading) {
         send_request(master->fd, request); /* who is turned away finds out by reading */
         reading->each = show_line;
-        reading->patience_ns = os_clock_now_ns() + PATIENCE_MS * MS_NS;
+        reading->patience_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
         answer = read_answer(master->fd, reading, -1);
     }
     free(reading);

@@ -2,8 +2,8 @@
  *
  * `weir top`: finds a server's segment, and shows it in the terminal as it changes.
  */
+#include "base/duration.h"
 #include "base/span.h"
-#include "config/value.h"
 #include "os/clock.h"
 #include "program/command.h"
 #include "program/instance.h"
@@ -35,7 +35,7 @@ static struct stats_snapshot *take(void *context)
         snapshot = stats_snapshot_take(watched->instance.name, why);
     uint64_t now_ns = os_clock_now_ns();
     if ((snapshot && snapshot->running) || !watched->any ||
-        now_ns < watched->searched_ns + OS_CLOCK_SECOND)
+        now_ns < watched->searched_ns + DURATION_SECOND)
         return snapshot;
     watched->searched_ns = now_ns;
     struct stats_snapshot *other = program_instance_newest(&watched->instance);
@@ -81,9 +81,9 @@ static int watch(struct watched *watched, struct stats_snapshot *first, uint64_t
 
 static int run(const struct program_command *command, const struct program_options *options)
 {
-    uint64_t interval_ns = OS_CLOCK_SECOND;
+    uint64_t interval_ns = DURATION_SECOND;
     if (options->interval &&
-        (!config_value_duration(span_text(options->interval), &interval_ns) ||
+        (!duration_parse(span_text(options->interval), &interval_ns) ||
          interval_ns < TOP_INTERVAL_LEAST_NS || interval_ns > TOP_INTERVAL_MOST_NS)) {
         fprintf(stderr, "weir: --interval: `%s` is not a time from 100ms to 60s\n",
                 options->interval);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/contact.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "server/place.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROGRESS_NS OS_CLOCK_SECOND
+#define PROGRESS_NS DURATION_SECOND
 
 /* ---- commands ---- */
 

@@ -2,6 +2,7 @@
 #include "server/control.h"
 
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/span.h"
 #include "log/error.h"
 #include "os/socket.h"
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 enum { BACKLOG = 8 };
-#define MS_NS    UINT64_C(1000000)
 #define LAST_MAX sizeof("failed\n")
 
 enum phase {
@@ -172,7 +172,7 @@ static void finish(struct server_control_client *client, bool good, uint64_t now
     answer->overflow = false;
     buf_add(answer, good ? SPAN("ok\n") : SPAN("failed\n"));
     client->phase = WRITING;
-    client->deadline_ns = now_ns + SERVER_CONTROL_CLIENT_MS * MS_NS;
+    client->deadline_ns = now_ns + SERVER_CONTROL_CLIENT_MS * DURATION_MS;
     send_answer(client);
 }
 
@@ -237,7 +237,7 @@ static void accept_client(struct server_control *c, uint64_t now_ns)
     }
     *client = (struct server_control_client){
         .fd = fd,
-        .deadline_ns = now_ns + SERVER_CONTROL_CLIENT_MS * MS_NS,
+        .deadline_ns = now_ns + SERVER_CONTROL_CLIENT_MS * DURATION_MS,
         .answer = buf_over(storage, SERVER_CONTROL_ANSWER_MAX),
     };
     if (may_ask(fd)) {

@@ -11,6 +11,7 @@
  */
 #include "server/dispatch.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -31,7 +32,7 @@ enum {
     LISTENER = -1,       /* in place of a worker's index, in an event */
     WAKE = -2
 };
-#define PAUSE_NS (OS_CLOCK_SECOND / 10)
+#define PAUSE_NS (DURATION_SECOND / 10)
 
 struct slot {
     struct ipc_fdpass_channel channel;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/generation.h"
 
+#include "base/duration.h"
 #include "base/num.h"
 #include "config/read.h"
 #include "os/clock.h"
@@ -26,7 +27,6 @@ enum {
     CALM_MS = 1000,     /* a worker that lived this long is forgiven its predecessors */
     KILL_AGAIN_MS = 100 /* from one SIGKILL to the next, which a process in the kernel may need */
 };
-#define MS_NS UINT64_C(1000000)
 
 /* ---- what can go wrong ---- */
 
@@ -210,7 +210,7 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     }
     if (pid < 0) {
         log_error(LOG_ERROR, "cannot start a worker: %s; trying again", strerror(errno));
-        slot->restart_ns = now + BACKOFF_LAST_MS * MS_NS;
+        slot->restart_ns = now + BACKOFF_LAST_MS * DURATION_MS;
         return;
     }
     slot->pid = pid;
@@ -365,13 +365,13 @@ static void describe_end(char *out, size_t size, pid_t pid, int status)
  * that grows to a second. */
 static void plan_restart(struct server_slot *slot, uint64_t now)
 {
-    if (now - slot->started_ns >= CALM_MS * MS_NS)
+    if (now - slot->started_ns >= CALM_MS * DURATION_MS)
         slot->deaths = 0;
     slot->deaths++;
     uint64_t wait_ms = slot->deaths > QUICK_DEATHS ? BACKOFF_FIRST_MS : 0;
     for (unsigned i = QUICK_DEATHS + 1; i < slot->deaths && wait_ms < BACKOFF_LAST_MS; i++)
         wait_ms *= 2;
-    slot->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * MS_NS;
+    slot->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * DURATION_MS;
 }
 
 static struct server_slot *slot_of(const struct server_generation *g, pid_t pid)
@@ -479,7 +479,7 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
     } else {
         g->over = true;
         server_generation_signal(g, SIGKILL);
-        g->limit_ns = now + KILL_AGAIN_MS * MS_NS;
+        g->limit_ns = now + KILL_AGAIN_MS * DURATION_MS;
     }
 }
 

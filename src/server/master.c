@@ -26,6 +26,7 @@
  * Workers are told with SIGTERM (drain) and SIGQUIT (now). A drain that is told
  * twice is one drain, for process managers signal every process of a service.
  */
+#include "base/duration.h"
 #include "server/server.h"
 
 #include "config/read.h"
@@ -218,7 +219,7 @@ static void start_generation(struct master *m, struct config_store *store)
     if (!m->announced)
         server_generation_use_error_log(g);
     claim(m, g);
-    uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * OS_CLOCK_SECOND : 0;
+    uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * DURATION_SECOND : 0;
     if (!g->failed)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
 }
@@ -282,7 +283,7 @@ static void begin_stop(struct master *m, bool drain)
     m->drain_ns = delay_ns > 0 ? os_clock_now_ns() + delay_ns : 0;
     if (delay_ns > 0)
         log_error(LOG_INFO, "stopping in %g s: until then, connections are taken as before",
-                  (double)delay_ns / OS_CLOCK_SECOND);
+                  (double)delay_ns / DURATION_SECOND);
     m->stopping = true;
     m->reload_again = false;
     m->starting = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/page.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -20,8 +21,7 @@
 #include <unistd.h>
 
 enum { CALM_MS = 5000, BACKOFF_FIRST_MS = 10, BACKOFF_LAST_MS = 1000 };
-#define MS_NS UINT64_C(1000000)
-#define COMM  "weir-stats" /* as the kernel knows the process */
+#define COMM "weir-stats" /* as the kernel knows the process */
 
 /* ---- addresses ---- */
 
@@ -200,13 +200,13 @@ static void forget(struct server_page *page, uint64_t now)
     page->pid = 0;
     os_file_close(page->alive_fd);
     page->alive_fd = -1;
-    if (now - page->started_ns >= CALM_MS * MS_NS)
+    if (now - page->started_ns >= CALM_MS * DURATION_MS)
         page->deaths = 0;
     page->deaths++;
     uint64_t wait_ms = BACKOFF_FIRST_MS;
     for (unsigned i = 1; i < page->deaths && wait_ms < BACKOFF_LAST_MS; i++)
         wait_ms *= 2;
-    page->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * MS_NS;
+    page->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * DURATION_MS;
 }
 
 /* Where connections can come that nobody answers yet. */

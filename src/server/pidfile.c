@@ -7,6 +7,7 @@
  */
 #include "server/pidfile.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -157,7 +158,7 @@ void server_pidfile_cancel(struct server_pidfiles *files)
 uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns)
 {
     lock_late(&files->now);
-    uint64_t again_ns = os_clock_now_ns() + LOCK_AGAIN_MS * (OS_CLOCK_SECOND / 1000);
+    uint64_t again_ns = os_clock_now_ns() + LOCK_AGAIN_MS * (DURATION_SECOND / 1000);
     return files->now.unlocked && again_ns < due_ns ? again_ns : due_ns;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/stats.h"
 
+#include "base/duration.h"
 #include "base/hash.h"
 #include "config/read.h"
 #include "log/error.h"
@@ -152,7 +153,7 @@ uint64_t server_stats_tick(struct server_stats *stats, const struct server_addre
         stats_segment_beat(&stats->segment, now_ns);
         count_overflows(stats, addresses);
         stats_moments_take(&stats->moments, &stats->segment, now_ns);
-        stats->beat_due_ns = now_ns + OS_CLOCK_SECOND;
+        stats->beat_due_ns = now_ns + DURATION_SECOND;
     }
     return stats->beat_due_ns < due_ns ? stats->beat_due_ns : due_ns;
 }

@@ -7,6 +7,7 @@
  */
 #include "server/upgrade.h"
 
+#include "base/duration.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "server/inherited.h"
@@ -22,7 +23,6 @@
 #include <unistd.h>
 
 enum { FIRST = 3, NUMBER_MAX = 32 };
-#define MS_NS UINT64_C(1000000)
 
 /* What the successor is told anew, or must not believe. */
 static const char *const left_out[] = {
@@ -246,7 +246,7 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
     upgrade->pid = pid;
     upgrade->ready_fd = ends[0];
     upgrade->said = false;
-    upgrade->limit_ns = os_clock_now_ns() + SERVER_UPGRADE_LIMIT_MS * MS_NS;
+    upgrade->limit_ns = os_clock_now_ns() + SERVER_UPGRADE_LIMIT_MS * DURATION_MS;
     return 0;
 }
 

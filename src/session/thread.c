@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long a log line may wait in memory: with the turn of a loop on top it
@@ -85,7 +84,6 @@ void session_thread_start_beside(struct session_thread *worker, struct session_t
 
 void session_thread_prepare(struct session_thread *worker)
 {
-    tzset(); /* gmtime_r would, the first time */
     struct session_buffer *buffer = session_buffer_take(worker);
     if (buffer)
         session_buffer_give(worker, buffer);

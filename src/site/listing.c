@@ -8,6 +8,7 @@
  */
 #include "site/listing.h"
 
+#include "base/size.h"
 #include "site/folder.h"
 #include "site/text.h"
 
@@ -77,34 +78,6 @@ static struct sorting parse_sorting(struct span query)
             sorting.order = SITE_LISTING_BY_TIME;
     }
     return sorting;
-}
-
-/* 308 B, 1.2 KiB, 47 MiB: three digits at most, four below a thousand. */
-static void add_size(struct site_text *text, uint64_t size)
-{
-    static const char units[] = "KMGTPE";
-    unsigned unit = 0;
-
-    if (size < 1024) {
-        site_text_add_u64(text, size);
-        site_text_add(text, SPAN(" B"));
-        return;
-    }
-    while (unit + 1 < sizeof(units) - 1 && size >> (10 * unit + 20) != 0)
-        unit++;
-    uint64_t tenths = ((size >> (10 * unit)) * 10 + 512) / 1024;
-    if (tenths >= 10235 && unit + 1 < sizeof(units) - 1) { /* would be shown as 1024 */
-        unit++;
-        tenths = 10;
-    }
-    site_text_add_u64(text, tenths < 100 ? tenths / 10 : (tenths + 5) / 10);
-    if (tenths < 100) {
-        site_text_add(text, SPAN("."));
-        site_text_add_u64(text, tenths % 10);
-    }
-    site_text_add(text, SPAN(" "));
-    site_text_add(text, span_of(&units[unit], 1));
-    site_text_add(text, SPAN("iB"));
 }
 
 static void add_count(struct site_text *text, size_t count, struct span one, struct span many)
@@ -198,7 +171,7 @@ static void add_html_row(struct site_text *text, const struct site_folder *folde
     } else {
         site_text_add(text, SPAN("</bdi></a></td><td title=\""));
         add_count(text, row->size, SPAN(" byte\">"), SPAN(" bytes\">"));
-        add_size(text, row->size);
+        site_text_add(text, span_text(size_format(row->size).text));
         site_text_add(text, SPAN("</td><td>"));
     }
     site_text_add(text, SPAN("<time datetime=\""));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/canvas.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,22 +46,6 @@ void top_canvas_put(struct top_canvas *canvas, unsigned row, unsigned column, ui
         canvas->cells[(size_t)row * canvas->columns + column] = (struct top_cell){ code, style };
 }
 
-/* The character at the front and its length; what is no UTF-8 is `?`. */
-static size_t decode(const char *text, uint32_t *ret_code)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    size_t len = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    uint32_t code = len == 1 ? at[0] : at[0] & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            len = 0;
-        else
-            code = code << 6 | (at[i] & 0x3fu);
-    }
-    *ret_code = len == 0 || at[0] > 0xf4 ? '?' : code;
-    return len > 0 ? len : 1;
-}
-
 /* Columns that a character takes; it becomes one that can be shown. */
 static int width_of(const struct top_canvas *canvas, uint32_t *code)
 {
@@ -76,8 +62,9 @@ unsigned top_canvas_text(struct top_canvas *canvas, unsigned row, unsigned colum
 {
     unsigned most = end < canvas->columns ? end : canvas->columns;
     while (*text) {
-        uint32_t code;
-        text += decode(text, &code);
+        uint32_t code = '?';
+        const size_t len = utf8_decode(span_text(text), &code);
+        text += len > 0 ? len : 1;
         unsigned width = (unsigned)width_of(canvas, &code);
         if (width == 0)
             continue; /* it would join what stands before */

@@ -3,6 +3,7 @@
 
 #include "base/duration.h"
 #include "base/num.h"
+#include "base/size.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -44,15 +45,10 @@ struct top_text top_format_rate(double rate)
 
 struct top_text top_format_bytes(double bytes)
 {
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     struct top_text out = { "-" };
-    if (isnan(bytes))
-        return out;
-    unsigned unit = 0;
-    for (; bytes >= 999.5 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
-        bytes /= 1024;
-    snprintf(out.text, sizeof(out.text), "%.*f %s", unit == 0 ? 0 : decimals(bytes), bytes,
-             units[unit]);
+    if (!isnan(bytes))
+        snprintf(out.text, sizeof(out.text), "%s",
+                 size_format(bytes < 1e19 ? (uint64_t)(bytes + 0.5) : UINT64_MAX).text);
     return out;
 }
 
@@ -67,8 +63,8 @@ struct top_text top_format_duration(uint64_t ns)
 struct top_text top_format_span(uint64_t ns)
 {
     struct top_text out;
-    uint64_t s = ns / 1000000000, min = s / 60, h = min / 60;
-    if (s < 60 && ns % 1000000000 != 0 && s < 10)
+    uint64_t s = ns / DURATION_SECOND, min = s / 60, h = min / 60;
+    if (s < 60 && ns % DURATION_SECOND != 0 && s < 10)
         snprintf(out.text, sizeof(out.text), "%.1f s", (double)ns / 1e9);
     else if (s < 60)
         snprintf(out.text, sizeof(out.text), "%" PRIu64 " s", s);

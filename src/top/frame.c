@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/frame.h"
 
+#include "base/duration.h"
 #include "top/format.h"
 #include "top/screens.h"
 
@@ -43,7 +44,7 @@ static void draw_title(const struct top_frame *frame, struct top_canvas *canvas)
         snprintf(left + len, sizeof(left) - (size_t)len, "  %s, %u worker%s x %u", g->model,
                  g->workers, g->workers == 1 ? "" : "s", g->threads);
     int64_t up_s = frame->now->read_s - s->started_s;
-    struct top_text up = top_format_span(up_s > 0 ? (uint64_t)up_s * 1000000000 : 0);
+    struct top_text up = top_format_span(up_s > 0 ? (uint64_t)up_s * DURATION_SECOND : 0);
     struct top_text every = top_format_span(frame->state.interval_ns);
     snprintf(right, sizeof(right), "up %s, every %s", up.text, every.text);
     if (strlen(left) + strlen(right) + 4 > canvas->columns)

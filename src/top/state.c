@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/state.h"
 
+#include "base/duration.h"
+
 #include <stddef.h>
 
 const char *const top_screen_names[TOP_SCREENS] = { "Overview", "Counters", "Sites", "Workers",
@@ -14,16 +16,16 @@ enum { INTERVALS = sizeof(intervals_ms) / sizeof(intervals_ms[0]) };
 static uint64_t longer(uint64_t ns)
 {
     for (size_t i = 0; i < INTERVALS; i++)
-        if (intervals_ms[i] * 1000000 > ns)
-            return intervals_ms[i] * 1000000;
+        if (intervals_ms[i] * DURATION_MS > ns)
+            return intervals_ms[i] * DURATION_MS;
     return TOP_INTERVAL_MOST_NS;
 }
 
 static uint64_t shorter(uint64_t ns)
 {
     for (size_t i = INTERVALS; i-- > 0;)
-        if (intervals_ms[i] * 1000000 < ns)
-            return intervals_ms[i] * 1000000;
+        if (intervals_ms[i] * DURATION_MS < ns)
+            return intervals_ms[i] * DURATION_MS;
     return TOP_INTERVAL_LEAST_NS;
 }
 

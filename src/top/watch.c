@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/watch.h"
 
+#include "base/duration.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/signal.h"
@@ -234,7 +235,7 @@ static int wait_for_something(struct watch *watch)
     };
     const struct top_state *state = &watch->frame->state;
     int wait_ms =
-        os_clock_wait_ms(state->paused ? os_clock_now_ns() + OS_CLOCK_SECOND : watch->due_ns);
+        os_clock_wait_ms(state->paused ? os_clock_now_ns() + DURATION_SECOND : watch->due_ns);
     if (poll(from, 2, wait_ms) < 0 && errno != EINTR)
         return -errno;
     if (from[0].revents & (POLLHUP | POLLERR | POLLNVAL))

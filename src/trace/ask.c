@@ -2,6 +2,7 @@
  *
  * `weir trace --live`: one request to a running server, over a listener of its own.
  */
+#include "base/duration.h"
 #include "trace/trace.h"
 
 #include "os/clock.h"
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 enum { PATIENCE_MS = 10000 };
-#define MS_NS UINT64_C(1000000)
 
 /* "http://127.0.0.1:8080/" or "unix:/path". */
 static int connect_to(const char *url)
@@ -53,7 +53,7 @@ static bool send_all(int fd, struct span bytes)
 /* Up to the end of the head. 0 or -errno. */
 static int read_head(int fd, struct trace_live *live)
 {
-    uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * MS_NS;
+    uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
     size_t len = 0;
     while (len < sizeof(live->head)) {
         struct pollfd end = { .fd = fd, .events = POLLIN };

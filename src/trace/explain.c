@@ -3,16 +3,15 @@
  * From what the code that answers wrote down to sentences. Nothing is decided
  * here; the file that is sent is told of in tracefile.c.
  */
+#include "base/calendar.h"
+#include "base/duration.h"
 #include "trace/trace.h"
 
 #include <errno.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-
-#define NS_PER_S INT64_C(1000000000)
 
 static char *format_text(const char *format, va_list arguments)
     __attribute__((format(printf, 1, 0)));
@@ -105,14 +104,12 @@ static const char *user_name(char *out, size_t size)
 
 static void describe_file(char *out, size_t size, const struct site_step *step, const char *root)
 {
-    char when[64] = "at an odd time";
-    struct tm parts;
-    time_t second = (time_t)(step->modified_ns / NS_PER_S);
-    if (gmtime_r(&second, &parts))
-        (void)strftime(when, sizeof(when), "%FT%TZ", &parts);
-    (void)snprintf(out, size, "%s/%s is a file of %llu bytes, changed %s%s%s%s", root, step->path,
-                   (unsigned long long)step->size, when, step->target[0] ? ", by a link to `" : "",
-                   step->target, step->target[0] ? "`" : "");
+    char when[CALENDAR_LEN];
+    calendar_format(when, step->modified_ns / (int64_t)DURATION_SECOND);
+    (void)snprintf(out, size, "%s/%s is a file of %llu bytes, changed %.*s%s%s%s", root, step->path,
+                   (unsigned long long)step->size, (int)CALENDAR_LEN, when,
+                   step->target[0] ? ", by a link to `" : "", step->target,
+                   step->target[0] ? "`" : "");
 }
 
 /* A name that is not there, in the folder where it was looked for. */

@@ -4,6 +4,7 @@
  * which differ in what is said about a family before its samples and in the end. Names
  * are those of counters.def, with weir_ before and, for counters, _total behind.
  */
+#include "base/duration.h"
 #include "view/advice.h"
 #include "view/view.h"
 
@@ -86,7 +87,7 @@ static void print_label(FILE *out, const char *text)
 
 static void print_seconds(FILE *out, uint64_t ns)
 {
-    fprintf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000, ns % 1000000000);
+    fprintf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / DURATION_SECOND, ns % DURATION_SECOND);
 }
 
 /* As OpenMetrics wants it: 0.5, 1.0 and not 1. */

@@ -4,13 +4,13 @@
  */
 #include "view/view.h"
 
+#include "base/calendar.h"
 #include "base/duration.h"
 #include "base/escape.h"
 #include "view/advice.h"
 #include "view/verdict.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 enum { NAME_WIDTH = 24, NUMBER_WIDTH = 14 };
 
@@ -143,13 +143,10 @@ static void print_sites(const struct printer *p, const struct stats_snapshot *s)
 
 static void print_time(const struct printer *p, const char *name, int64_t time_s)
 {
-    struct tm time;
-    char text[32] = "";
-    time_t seconds = (time_t)time_s;
-    if (gmtime_r(&seconds, &time))
-        (void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &time);
+    char text[CALENDAR_LEN];
+    calendar_format(text, time_s);
     print_name(p, name);
-    fprintf(p->out, " %s\n", text);
+    fprintf(p->out, " %.10s %.8s UTC\n", text, text + 11);
 }
 
 static void print_usage(const struct printer *p, const struct view_usage *usage)

@@ -5,6 +5,7 @@
  * in its order, and there are never more in the queue than it has room for. Meant
  * to be run under ThreadSanitizer as well.
  */
+#include "base/duration.h"
 #include "model/queue.h"
 
 #include "os/clock.h"
@@ -55,7 +56,7 @@ static int pop(bool patient)
 {
     if (!patient)
         return model_queue_try_pop(&queue);
-    return model_queue_pop(&queue, os_clock_now_ns() + OS_CLOCK_SECOND / 1000);
+    return model_queue_pop(&queue, os_clock_now_ns() + DURATION_SECOND / 1000);
 }
 
 static void *consume(void *argument)

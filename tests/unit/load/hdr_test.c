@@ -5,7 +5,6 @@
  */
 #include "load/hdr.h"
 
-#include "load/base64.h"
 #include "support/guard.h"
 #include "unit/load/fixture.h"
 
@@ -127,39 +126,6 @@ static void a_text_longer_than_any_is_refused(void **state)
     free(text);
 }
 
-static void base64_is_that_of_the_standard(void **state)
-{
-    (void)state;
-    static const struct row {
-        const char *bytes, *text;
-    } rows[] = {
-        /* RFC 4648 section 10 */
-        { "", "" },
-        { "f", "Zg==" },
-        { "fo", "Zm8=" },
-        { "foo", "Zm9v" },
-        { "foob", "Zm9vYg==" },
-        { "fooba", "Zm9vYmE=" },
-        { "foobar", "Zm9vYmFy" },
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char text[16] = "";
-        uint8_t bytes[16];
-        size_t len = 99;
-        load_base64_encode((const uint8_t *)rows[i].bytes, strlen(rows[i].bytes), text);
-        assert_string_equal(text, rows[i].text);
-        assert_true(load_base64_decode(span_text(rows[i].text), bytes, &len));
-        assert_int_equal(len, strlen(rows[i].bytes));
-        assert_memory_equal(bytes, rows[i].bytes, len);
-    }
-    static const char *const wrong[] = { "Z", "Zg", "Zg=", "Z===", "Zg==Zg==", "Zm 8", "Zm9\n" };
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        uint8_t bytes[16];
-        size_t len;
-        assert_false(load_base64_decode(span_text(wrong[i]), bytes, &len));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,7 +133,6 @@ int main(void)
         cmocka_unit_test(theirs_is_read_and_ours_is_theirs),
         cmocka_unit_test(damaged_texts_are_refused),
         cmocka_unit_test(a_text_longer_than_any_is_refused),
-        cmocka_unit_test(base64_is_that_of_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

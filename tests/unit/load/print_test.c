@@ -305,7 +305,7 @@ static void figures_have_three_digits_and_a_unit(void **state)
     assert_string_equal(load_figure_bytes(0).text, "0 B");
     assert_string_equal(load_figure_bytes(1023).text, "1023 B");
     assert_string_equal(load_figure_bytes(1536).text, "1.50 KiB");
-    assert_string_equal(load_figure_bytes(5e12).text, "4657 GiB");
+    assert_string_equal(load_figure_bytes(5e12).text, "4.55 TiB");
     assert_string_equal(load_figure_share(0).text, "0.00 %");
     assert_string_equal(load_figure_share(0.0001).text, "0.0100 %");
     assert_string_equal(load_figure_share(1).text, "100.00 %");

@@ -2,6 +2,7 @@
  *
  * Passwords: what is let in, and how often anything is compared at all.
  */
+#include "base/duration.h"
 #include "page/password.h"
 
 #include "support/guard.h"
@@ -11,8 +12,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#define SECOND_NS UINT64_C(1000000000)
 
 /* Each is "user:" and the password, in base64. */
 #define SESAME "Basic dXNlcjpzZXNhbWU="     /* sesame */
@@ -50,14 +49,14 @@ static void lets_in_who_knows_it(void **state)
     (void)state;
     struct fixture f = with("sesame");
     assert_int_equal(page_password_init(&f.password, f.hash), 0);
-    assert_int_equal(check(&f, SESAME, SECOND_NS), PAGE_PASSWORD_RIGHT);
-    assert_int_equal(check(&f, "bASIC   dXNlcjpzZXNhbWU", SECOND_NS), PAGE_PASSWORD_RIGHT);
-    assert_int_equal(check(&f, COLONS, SECOND_NS), PAGE_PASSWORD_WRONG);
+    assert_int_equal(check(&f, SESAME, DURATION_SECOND), PAGE_PASSWORD_RIGHT);
+    assert_int_equal(check(&f, "bASIC   dXNlcjpzZXNhbWU", DURATION_SECOND), PAGE_PASSWORD_RIGHT);
+    assert_int_equal(check(&f, COLONS, DURATION_SECOND), PAGE_PASSWORD_WRONG);
 
     f = with("a:b:c");
     assert_int_equal(page_password_init(&f.password, f.hash), 0);
-    assert_int_equal(check(&f, COLONS, SECOND_NS), PAGE_PASSWORD_RIGHT);
-    assert_int_equal(check(&f, SESAME, SECOND_NS), PAGE_PASSWORD_WRONG);
+    assert_int_equal(check(&f, COLONS, DURATION_SECOND), PAGE_PASSWORD_RIGHT);
+    assert_int_equal(check(&f, SESAME, DURATION_SECOND), PAGE_PASSWORD_WRONG);
 }
 
 static void refuses_what_is_no_password_without_comparing(void **state)
@@ -72,12 +71,12 @@ static void refuses_what_is_no_password_without_comparing(void **state)
     assert_int_equal(page_password_init(&f.password, f.hash), 0);
     for (unsigned times = 0; times < 3; times++)
         for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-            assert_int_equal(check(&f, fields[i], SECOND_NS), PAGE_PASSWORD_WRONG);
+            assert_int_equal(check(&f, fields[i], DURATION_SECOND), PAGE_PASSWORD_WRONG);
     assert_int_equal(f.password.checks, 0);
 
     char longest[4096] = "Basic ";
     memset(longest + 6, 'A', sizeof(longest) - 7);
-    assert_int_equal(check(&f, longest, SECOND_NS), PAGE_PASSWORD_WRONG);
+    assert_int_equal(check(&f, longest, DURATION_SECOND), PAGE_PASSWORD_WRONG);
 }
 
 static void compares_a_few_in_a_second(void **state)
@@ -86,17 +85,18 @@ static void compares_a_few_in_a_second(void **state)
     char field[] = "Basic dXNlcjphYWFh"; /* user:aaaa */
     struct fixture f = with("sesame");
     assert_int_equal(page_password_init(&f.password, f.hash), 0);
-    assert_int_equal(check(&f, SESAME, SECOND_NS), PAGE_PASSWORD_RIGHT); /* the first of them */
+    assert_int_equal(check(&f, SESAME, DURATION_SECOND),
+                     PAGE_PASSWORD_RIGHT); /* the first of them */
     for (unsigned i = 1; i < 10; i++) {
         field[sizeof(field) - 2] = (char)('a' + i);
         enum page_password_verdict expected = i < PAGE_PASSWORD_CHECKS ? PAGE_PASSWORD_WRONG
                                                                        : PAGE_PASSWORD_LATER;
-        assert_int_equal(check(&f, field, SECOND_NS + 1), expected);
-        assert_int_equal(check(&f, SESAME, SECOND_NS + 2), PAGE_PASSWORD_RIGHT);
+        assert_int_equal(check(&f, field, DURATION_SECOND + 1), expected);
+        assert_int_equal(check(&f, SESAME, DURATION_SECOND + 2), PAGE_PASSWORD_RIGHT);
     }
-    assert_int_equal(check(&f, field, 2 * SECOND_NS), PAGE_PASSWORD_WRONG);
+    assert_int_equal(check(&f, field, 2 * DURATION_SECOND), PAGE_PASSWORD_WRONG);
     for (unsigned i = 0; i < 10; i++) /* the same again is known */
-        assert_int_equal(check(&f, field, 2 * SECOND_NS), PAGE_PASSWORD_WRONG);
+        assert_int_equal(check(&f, field, 2 * DURATION_SECOND), PAGE_PASSWORD_WRONG);
     assert_int_equal(f.password.checks, 1);
 }
 

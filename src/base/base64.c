@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "load/base64.h"
+#include "base/base64.h"
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void load_base64_encode(const uint8_t *bytes, size_t len, char *out)
+void base64_encode(const uint8_t *bytes, size_t len, char *out)
 {
     for (size_t i = 0; i < len; i += 3) {
         size_t have = len - i < 3 ? len - i : 3;
@@ -17,7 +17,7 @@ void load_base64_encode(const uint8_t *bytes, size_t len, char *out)
     }
 }
 
-static int value_of(char c)
+static int digit_of(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -28,29 +28,34 @@ static int value_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* How many characters of the text are padding, which only its end may be. */
-static size_t padding_of(struct span text)
+/* Returns false for a length that no encoding has. */
+static bool remove_padding(struct span *text)
 {
     size_t padding = 0;
-    while (padding < 2 && padding < text.len && text.at[text.len - 1 - padding] == '=')
+    while (padding < 2 && padding < text->len && text->at[text->len - 1 - padding] == '=')
         padding++;
-    return padding;
+    if (padding > 0 && text->len % 4 != 0)
+        return false;
+    text->len -= padding;
+    return text->len % 4 != 1; /* six bits are no byte */
 }
 
-bool load_base64_decode(struct span text, uint8_t *out, size_t *ret_len)
+bool base64_decode(struct span text, uint8_t *out, size_t size, size_t *ret_len)
 {
-    if (text.len % 4 != 0)
+    size_t len = 0;
+    uint32_t bits = 0;
+    if (!remove_padding(&text))
         return false;
-    size_t digits = text.len - padding_of(text), len = 0;
-    uint32_t group = 0;
-    for (size_t i = 0; i < digits; i++) {
-        int value = value_of(text.at[i]);
-        if (value < 0)
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = digit_of(text.at[i]);
+        if (digit < 0)
             return false;
-        group = group << 6 | (uint32_t)value;
-        unsigned spare = (unsigned)(i % 4) * 2; /* bits that the next byte begins with */
-        if (i % 4 > 0)
-            out[len++] = (uint8_t)(group >> (6 - spare));
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4 == 0)
+            continue;
+        if (len == size)
+            return false;
+        out[len++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
     }
     *ret_len = len;
     return true;
