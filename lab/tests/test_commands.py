@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from weir_lab import cli
-from weir_lab.commands import remake
+from weir_lab.experiments import remake
 from weir_lab.report.page import prose
 
 TOP = Path(__file__).resolve().parent.parent.parent

@@ -12,7 +12,7 @@ import pytest
 
 from bench import servers
 from weir_lab.analysis import interleave, ratio
-from weir_lab.commands import compare
+from weir_lab.experiments import compare
 from weir_lab.report import comparison as compared
 from weir_lab.report import suitability
 from weir_lab.report.comparison import COMPARED, Comparison, Run

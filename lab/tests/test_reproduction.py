@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from weir_lab.capacity import records
-from weir_lab.commands import capacity, experiment, reproduction, sweeping
+from weir_lab.experiments import capacity, experiment, reproduction, sweeping
 from weir_lab.report.page import Report, Section, Table
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.machine import Placement
@@ -149,7 +149,7 @@ def test_findings_take_the_place_of_what_stood_between_the_marks(tmp_path: Path)
     assert "| d |" in text
     assert "d-levels" not in text
     assert "old" not in text
-    with pytest.raises(LabError, match="has lost its marks"):
-        experiment.record(report, page, "y", but=())
+    with pytest.raises(LabError, match="has no line"):
+        experiment.record(report, page, "y")
     with pytest.raises(LabError, match="No such file"):
-        experiment.record(report, tmp_path / "none", "x", but=())
+        experiment.record(report, tmp_path / "none", "x")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from weir_lab.commands import capacity, published
-from weir_lab.commands.experiment import InterruptedExperimentError, Step, perform
+from weir_lab.experiments import parse, published
+from weir_lab.experiments.experiment import InterruptedExperimentError, Step, perform
 from weir_lab.rim import generators, machine
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.store import FILE, Store, open_store, read
@@ -166,10 +166,10 @@ def test_the_results_of_another_plan_are_not_mixed_in(tmp_path: Path) -> None:
 
 
 def test_levels_are_lists_and_ranges() -> None:
-    assert capacity.levels("1..3,10..30:10,5") == (1, 2, 3, 5, 10, 20, 30)
+    assert parse.levels("1..3,10..30:10,5") == (1, 2, 3, 5, 10, 20, 30)
     for wrong in ("", "x", "0", "1..", "1..x"):
         with pytest.raises(LabError):
-            capacity.levels(wrong)
+            parse.levels(wrong)
 
 
 def test_the_published_figures_that_contradict_themselves_are_found() -> None:

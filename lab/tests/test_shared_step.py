@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from weir_lab.analysis import clocks
 from weir_lab.analysis.clocks import Beginning, ClockError, Exchange, Offset
-from weir_lab.commands import shared_step, spread
-from weir_lab.commands.shared_step import Part
+from weir_lab.experiments import parse, shared_step, spread
+from weir_lab.experiments.shared_step import Part
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.fleet import Host, Place, Wish, at_once, choose, unlike
 
@@ -186,10 +186,10 @@ def test_words_that_make_no_sense(words: str, local: int, said: str) -> None:
 
 
 def test_times_are_weirs() -> None:
-    found = [shared_step.seconds("-", t) for t in ("0", "5us", "1.5s", "2m")]
+    found = [parse.seconds("-", t) for t in ("0", "5us", "1.5s", "2m")]
     assert found == pytest.approx([0, 5e-6, 1.5, 120])
     with pytest.raises(LabError, match="is no time"):
-        shared_step.seconds("--wait", "10")
+        parse.seconds("--wait", "10")
 
 
 def part(

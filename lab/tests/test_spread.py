@@ -20,7 +20,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from weir_lab.capacity import records as points
-from weir_lab.commands.shared_step import INVALID
+from weir_lab.experiments.shared_step import INVALID
 from weir_lab.rim import runs
 
 TOP = Path(__file__).resolve().parent.parent.parent

@@ -17,7 +17,7 @@ import pytest
 from weir_lab.analysis import caching, crowd, eviction, trace
 from weir_lab.analysis.caching import Plan
 from weir_lab.analysis.middle import middle
-from weir_lab.commands import sync
+from weir_lab.experiments import parse, sync
 from weir_lab.report import caches, counters, recorded
 from weir_lab.report.page import Report
 from weir_lab.rim.errors import LabError
@@ -251,10 +251,10 @@ def test_a_plan_that_makes_no_sense_is_refused(changed: dict[str, Any], said: st
 
 
 def test_numbers_are_read_or_refused() -> None:
-    assert sync.numbers("1,0.6,1") == (0.6, 1.0)
-    assert sync.numbers("") == ()
+    assert parse.numbers("1,0.6,1") == (0.6, 1.0)
+    assert parse.numbers("") == ()
     with pytest.raises(LabError, match="no list of numbers"):
-        sync.numbers("1,x")
+        parse.numbers("1,x")
 
 
 # ---- what is said ----

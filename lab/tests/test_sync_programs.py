@@ -16,8 +16,8 @@ import pytest
 
 from weir_lab.analysis import caching, eviction
 from weir_lab.analysis.caching import Plan
-from weir_lab.commands import sync
-from weir_lab.commands.experiment import Options
+from weir_lab.experiments import sync
+from weir_lab.experiments.experiment import Options
 from weir_lab.rim import machine, programs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.store import Record

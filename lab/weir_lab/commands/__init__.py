@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""The experiments."""
+"""The commands: their options, and what they print."""

@@ -1,116 +1,58 @@
 # SPDX-License-Identifier: MIT
-"""The source documents' experiments: done again with the tool they used, beside what they printed.
+"""`weir-lab reproduce`: its options."""
 
-Rates are of other machines and are not compared; what is compared are shapes and ratios within a
-document.
-"""
+from pathlib import Path
+from typing import Annotated
 
-import random
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+import typer
 
-from weir_lab.commands import documents_abc, documents_de, published
-from weir_lab.commands.experiment import (
-    InterruptedExperimentError,
-    Options,
-    environment,
-    failures,
-    perform,
-    store_for,
-    world,
+from weir_lab.commands.options import (
+    Build,
+    Fresh,
+    Out,
+    Quick,
+    RecordPage,
+    Seed,
+    ServerCore,
+    Shared,
+    finish,
+    options_for,
 )
-from weir_lab.commands.reproduction import FULL, QUICK, TINY, Document, Scale, all_at_once, kept
-from weir_lab.report.page import Report
-from weir_lab.rim import machine
-from weir_lab.rim.errors import LabError
-
-FILES = {
-    **published.C_FILES,
-    **{f"{name}.bin": size for name, size in published.D_SIZES.items()},
-    **dict.fromkeys(documents_de.E_FILES, 1000),
-}
-DOCUMENTS = (
-    Document(
-        letter="a",
-        title="prefork",
-        measure=all_at_once(documents_abc.a_steps),
-        section=documents_abc.a_section,
-    ),
-    Document(
-        letter="b",
-        title="100,000 requests",
-        measure=all_at_once(documents_abc.b_steps),
-        section=documents_abc.b_section,
-    ),
-    Document(
-        letter="c",
-        title="event loop",
-        measure=all_at_once(documents_abc.c_steps),
-        section=documents_abc.c_section,
-    ),
-    Document(
-        letter="d",
-        title="fork and thread",
-        measure=all_at_once(documents_de.d_steps),
-        section=documents_de.d_section,
-    ),
-    Document(
-        letter="e",
-        title="users who think",
-        measure=documents_de.e_measure,
-        section=documents_de.e_section,
-        needs="load",
-    ),
-)
+from weir_lab.experiments import experiment
+from weir_lab.experiments import reproduce as reproducing
 
 
-def files() -> dict[str, bytes]:
-    """The files served: bytes that do not compress, the same in every run."""
-    return {name: random.Random(name).randbytes(size) for name, size in FILES.items()}
-
-
-def run(options: Options, letters: Sequence[str], scale: Scale) -> Report:
-    """Does the documents of these letters, and reports.
-
-    Raises:
-        LabError: something that they need is missing.
-    """
-    chosen = [d for d in DOCUMENTS if d.letter in letters]
-    if unknown := set(letters) - {d.letter for d in DOCUMENTS}:
-        raise LabError(f"no document {', '.join(sorted(unknown))}; there are a, b, c, d and e")
-    if any(d.needs == "ab" for d in chosen):
-        machine.need("ab")
-    plan: dict[str, Any] = {
-        "command": "reproduce",
-        "documents": sorted(letters),
-        "scale": scale.__dict__,
-        "placement": options.placement.sentence(),
-    }
-    store = store_for(options, plan, "ab")
-    skipped = []
-    with world(options, files()) as here:
-        for document in chosen:
-            try:
-                document.measure(here, scale, store, partial(perform, store, what=document.title))
-            except InterruptedExperimentError:
-                raise
-            except LabError as error:
-                if len(chosen) == 1:
-                    raise
-                skipped.append(f"{document.letter} was left out: {error}")
-    sections = [d.section(store, options) for d in chosen if any(kept(store, f"{d.letter}/"))]
-    return Report(
-        title="The source documents' experiments, repeated",
-        sections=sections,
-        environment=environment(store),
-        data=store.everything(),
-        notes=[
-            "Rates of different machines are not compared; shapes and ratios are.",
-            *skipped,
-            *failures(store),
-        ],
+def reproduce(
+    documents: Annotated[
+        list[str] | None, typer.Argument(help="Which: a b c d e. Default: all.")
+    ] = None,
+    build: Build = Path("build"),
+    folder: Out = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+    part: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Of the documents' requests and seconds.")
+    ] = 1,
+    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    shared: Shared = False,
+    server_core: ServerCore = None,
+    record: RecordPage = None,
+) -> None:
+    """Repeat the source documents' experiments beside their published tables."""
+    options = options_for(
+        "reproduce",
+        build,
+        folder,
+        fresh=fresh,
+        seed=seed,
+        shared=shared,
+        server_core=server_core,
     )
-
-
-__all__ = ["FULL", "QUICK", "TINY", "run"]
+    full = reproducing.FULL.part(part)
+    scale = reproducing.TINY if tiny else reproducing.QUICK if quick else full
+    letters = documents or [d.letter for d in reproducing.DOCUMENTS]
+    report = reproducing.run(options, letters, scale)
+    finish(report, options.out)
+    if record:
+        experiment.record(report, record, "reproduce", but=("-levels", "-precision"))

@@ -1,218 +1,91 @@
 # SPDX-License-Identifier: MIT
-"""The load from several machines: each host of a Dask cluster runs its part of `weir load`.
+"""`weir-lab spread`: its options."""
 
-Each step is a run of its own on all hosts, so that what goes wrong costs that step and no other.
-"""
-
-import contextlib
-import re
-import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from weir_lab.analysis import interleave
-from weir_lab.commands import sweeping
-from weir_lab.commands.experiment import (
-    Options,
-    Step,
-    console,
-    environment,
-    failures,
-    perform,
-    store_for,
-)
-from weir_lab.commands.shared_step import INVALID, MISSED, Command, Question, seconds
-from weir_lab.report import spreads
-from weir_lab.report.page import Report, Section
-from weir_lab.rim import cluster
-from weir_lab.rim.errors import LabError
-from weir_lab.rim.fleet import CannotGoOnError, Fleet, Host
-from weir_lab.rim.machine import Placement
-from weir_lab.rim.store import Record, Store
+import typer
 
-SCHEDULER = re.compile(r"(tcp|tls|wss?|ucx)://")
-# What the lab says itself to each generator, or takes from it.
-OURS = {"--json", "--csv", "--hgrm", "--ndjson", "--start-at", "--shard", "--quiet", "-q"}
+from weir_lab.commands.options import Build, Fresh, Out, finish
+from weir_lab.experiments import parse, shared_step
+from weir_lab.experiments import spread as spreading
+from weir_lab.experiments.experiment import Options
+from weir_lab.rim.cluster import Tls
+from weir_lab.rim.fleet import Wish
 
 
-@dataclass(frozen=True, kw_only=True)
-class Elsewhere(Placement):
-    """Cores that are not this machine's."""
-
-    server: int | None = None
-    generator: int | None = None
-    server_cpus: int = 1
-    generator_cpus: int = 1
-
-    @property
-    def server_cores(self) -> int:
-        """Those of the server's process."""
-        return self.server_cpus
-
-    @property
-    def generator_cores(self) -> int:
-        """The threads of all generators together."""
-        return self.generator_cpus
-
-    def sentence(self) -> str:
-        """For the report."""
-        return "generators on the hosts of Dask workers"
-
-
-def split(words: Sequence[str], *, local: int) -> tuple[str, tuple[str, ...]]:
-    """The scheduler's address, and what is weir load's.
-
-    Raises:
-        LabError: one of them is missing, or something is said that only the lab may say.
-    """
-    scheduler, rest = "", list(words)
-    if rest and SCHEDULER.match(rest[0]):
-        scheduler = rest.pop(0)
-    if bool(scheduler) == bool(local):
-        raise LabError(
-            "say where the scheduler is, tcp://HOST:8786, before the URLs; or --local N for N "
-            "workers on this machine"
-        )
-    for word in rest:
-        if word.partition("=")[0] in OURS:
-            raise LabError(f"{word.partition('=')[0]} is not for here: the lab says it itself")
-    return scheduler, tuple(rest)
-
-
-def _version(weir: Path) -> str:
-    done = subprocess.run([weir, "--version"], capture_output=True, text=True, check=False)
-    return (done.stdout.splitlines() or [""])[0]
-
-
-def _check_slos(weir: Path, slos: Sequence[str]) -> None:
-    """Says what is wrong with an objective before anything is measured."""
-    words = [w for slo in slos for w in ("--slo", slo)]
-    argv = [str(weir), "load", "merge", *words, "/dev/null"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if slos and done.returncode == 2:
-        raise LabError(done.stderr.strip().splitlines()[-1])
-
-
-def _cluster(question: Question) -> AbstractContextManager[Any]:
-    if question.local:
-        return cluster.local(question.local)
-    return cluster.connected(question.scheduler, question.tls, question.wish.wait_s)
-
-
-def run(options: Options, question: Question) -> tuple[Report, int]:
-    """Measures what is left of the steps, from all hosts together; the report and the exit status.
-
-    Raises:
-        LabError: the question makes no sense, or the hosts cannot be used.
-    """
-    if question.users and question.steps:
-        raise LabError("--users and --steps both say how many users; choose one")
-    if question.rates and question.steps:
-        raise LabError("--steps and --rate both say what the steps are; choose one")
-    if question.rates and question.train_to is not None:
-        raise LabError("--train-to is about users, and --rate has steps of another kind")
-    if question.requests and question.duration:
-        raise LabError("--requests and --duration both say when it ends; choose one")
-    if question.wish.server_host and question.server_pid is None:
-        raise LabError("--server-host needs --server-pid, whose CPU is measured there")
-    seconds("--skew-limit", question.skew_limit)
-    weir = options.build / "weir"
-    if not weir.exists():
-        raise LabError(f"{weir} is not built; run `make build` first")
-    _check_slos(weir, question.slos)
-    total = len(question.levels) * question.repeats
-    store = store_for(options, question.plan(), "load")
-    notes: list[str] = []
-    with _kept(store, total), _cluster(question) as client:
-        fleet = Fleet(client, question.wish, _version(weir))
-        hosts = fleet.hosts()
-        notes = fleet.notes
-        for note in (*notes, *_shared(hosts)):
-            console.print(note, highlight=False)
-        command = Command(question=question, weir=weir, folder=options.out, fleet=fleet)
-        perform(store, list(_steps(command, options.seed)), f"load from {len(hosts)} hosts")
-        notes = [*fleet.notes, *_shared(hosts)]
-    return report(
-        store,
-        is_open=question.is_open,
-        train_to=question.train_to,
-        seed=options.seed,
-        notes=notes,
+def spread(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCHEDULER URL...",
+            help="Where the Dask scheduler is, tcp://HOST:8786; what is asked for. All options "
+            "of `weir load` that are not below go to it as they are: --think, --no-keepalive, ...",
+        ),
+    ],
+    users: Annotated[int | None, typer.Option("--users", "-u", min=1, help="Of all hosts.")] = None,
+    steps: Annotated[str, typer.Option(help="Levels of users: 10,20,50..100:10.")] = "",
+    rate: Annotated[str, typer.Option("--rate", "-r", help="Or requests a second: a list.")] = "",
+    requests: Annotated[
+        int | None, typer.Option("--requests", "-n", min=1, help="Of each step, of all hosts.")
+    ] = None,
+    duration: Annotated[str, typer.Option("--duration", "-d", help="Or: 10s.")] = "",
+    warmup: Annotated[str, typer.Option("--warmup", "-w", help="Before each step: 1s.")] = "",
+    slo: Annotated[list[str] | None, typer.Option(help="Objectives: 'p99<10ms'.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each step.")] = 1,
+    local: Annotated[int, typer.Option(min=0, help="So many workers here, no scheduler.")] = 0,
+    hosts: Annotated[int | None, typer.Option(min=1, help="So many, no fewer.")] = None,
+    workers_per_host: Annotated[int, typer.Option(min=1, help="That are used.")] = 1,
+    wait: Annotated[str, typer.Option(help="For the scheduler and for hosts.")] = "10s",
+    weir: Annotated[str, typer.Option(help="Where weir is on the hosts.")] = "",
+    server_pid: Annotated[int | None, typer.Option(help="The server: its CPU is measured.")] = None,
+    server_host: Annotated[
+        str, typer.Option(help="The worker beside it, which generates no load. Default: here.")
+    ] = "",
+    skew_limit: Annotated[str, typer.Option(help="A step is void beyond it.")] = "50ms",
+    train_to: Annotated[
+        int | None, typer.Option(help="Fit models of capacity to levels up to this one.")
+    ] = None,
+    tls_ca_file: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
+    tls_cert: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
+    tls_key: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
+    build: Build = Path("build"),
+    folder: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Put load on a server from several machines at once: a host of a Dask cluster each."""
+    scheduler, rest = spreading.split(words, local=local)
+    question = shared_step.Question(
+        scheduler=scheduler,
+        local=local,
+        words=rest,
+        users=users,
+        steps=steps,
+        rates=rate,
+        requests=requests,
+        duration=duration,
+        warmup=warmup,
+        slos=tuple(slo or ()),
+        repeats=repeats,
+        server_pid=server_pid,
+        skew_limit=skew_limit,
+        train_to=train_to,
+        wish=Wish(
+            weir=weir or (str((build / "weir").resolve()) if local else "weir"),
+            hosts=hosts,
+            per_host=local or workers_per_host,
+            server_host=server_host,
+            wait_s=parse.seconds("--wait", wait),
+        ),
+        tls=Tls(ca_file=tls_ca_file, cert=tls_cert, key=tls_key),
     )
-
-
-@contextlib.contextmanager
-def _kept(store: Store, total: int) -> Iterator[None]:
-    """Says what is kept when nothing further can be measured."""
-    try:
-        yield
-    except CannotGoOnError as error:
-        text = str(error)
-        if done := sum(store.has(key) for key in store.records):
-            text += f"; {done} of {total} steps are in {store.path}, the same command goes on"
-        raise LabError(text) from error
-
-
-def _steps(command: Command, seed: int) -> Iterator[Step]:
-    """All steps as they were asked for; with repeats in rounds, as a sweep is."""
-    asked = command.question
-    rounds: Sequence[Sequence[str]] = [asked.levels]
-    if asked.repeats > 1:
-        rounds = interleave.rounds(asked.levels, asked.repeats, seed)
-    for repeat, order in enumerate(rounds):
-        for level in order:
-            yield command.step(level, repeat)
-
-
-def _shared(hosts: Sequence[Host]) -> list[str]:
-    """Hosts that are one machine take each other's CPU."""
-    by_boot: dict[str, list[Host]] = {}
-    for host in hosts:
-        by_boot.setdefault(host.facts["boot"], []).append(host)
-    return [
-        f"{', '.join(h.label for h in found)} are one machine and share its "
-        f"{max(h.facts['cpus'] for h in found)} CPUs"
-        for found in by_boot.values()
-        if len(found) > 1
-    ]
-
-
-def report(
-    store: Store, *, is_open: bool, train_to: int | None, seed: int, notes: Sequence[str] = ()
-) -> tuple[Report, int]:
-    """What came out, and how `weir load` would have ended."""
-    found = [r for r in store.records.values() if "error" not in r]
-    sections = [spreads.section(found, "requests/s asked" if is_open else "users")]
-    closed = [r for r in found if r["loop"] == "closed"]
-    if train_to is not None and closed:
-        sections.append(_study(closed, train_to, seed))
-    told = environment(store)
-    for host in (h for r in found for h in r["hosts"]):
-        told[f"host {host['host']}"] = (
-            f"{host['hostname']}, {host['cpus']} CPUs, Linux {host['kernel']}, {host['weir']}"
-        )
-    status = 0
-    if any(r["slos_met"] is False for r in found):
-        status = MISSED
-    if failures(store) or not found or any(spreads.why_void(r) for r in found):
-        status = INVALID
-    page = Report(
-        title="Load from several machines",
-        sections=sections,
-        environment=told,
-        data=store.everything(),
-        notes=[*notes, *failures(store)],
+    options = Options(
+        build=build,
+        out=folder or Path("lab-results/spread"),
+        fresh=fresh,
+        placement=spreading.Elsewhere(),
     )
-    return page, status
-
-
-def _study(found: Sequence[Record], train_to: int, seed: int) -> Section:
-    """The sweep as `capacity` sees it."""
-    place = Elsewhere(
-        server_cpus=max(1, *(r["server_cpus"] for r in found)),
-        generator_cpus=max(r["threads"] for r in found),
-    )
-    return sweeping.study("capacity", found, place, train_to=train_to, seed=seed)
+    report, status = spreading.run(options, question)
+    finish(report, options.out)
+    if status:
+        raise typer.Exit(status)

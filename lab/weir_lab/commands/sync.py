@@ -1,321 +1,62 @@
 # SPDX-License-Identifier: MIT
-"""What threads and processes share: counters that lose updates, and caches that make them wait.
+"""`weir-lab sync`: its options."""
 
-The source documents counted requests in shared memory under a named semaphore, after they had found
-updates lost, and kept files in a cache in least-recently-used order below a lock. The programs that
-do the work are bench/sync.c and bench/cache.c, the latter with the cache of src/site/.
-"""
-
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from weir_lab.analysis import caching, interleave
-from weir_lab.analysis.caching import CONTESTANTS, Plan
-from weir_lab.commands.experiment import (
-    Options,
-    Step,
-    environment,
-    failures,
-    perform,
-    store_for,
+import typer
+
+from weir_lab.commands.options import (
+    Build,
+    Fresh,
+    Out,
+    Quick,
+    RecordPage,
+    Seed,
+    finish,
+    options_for,
 )
-from weir_lab.report import caches, counters, recorded
-from weir_lab.report.page import Report, Section
-from weir_lab.rim.errors import LabError
-from weir_lab.rim.programs import answer, built
-from weir_lab.rim.store import Record, Store
-
-PARTS = ("counters", "caches")
-WORKERS_MAX = 64  # of both programs
-RECORDED = ("sync", "sync-hits", "sync-threads")  # tables that are not too long for a page
-
-# way -> about how long one addition takes, to say how long a run will
-ADDITION_S = {
-    "none": 0.7e-9,
-    "semaphore": 400e-9,
-    "mutex": 150e-9,
-    "atomic": 20e-9,
-    "block": 0.7e-9,
-}
-SIMULATION_S = 1.5e-6  # for each request, all policies together
+from weir_lab.experiments import experiment, parse
+from weir_lab.experiments import sync as sharing
 
 
-@dataclass(frozen=True, kw_only=True)
-class Counters:
-    """How many, and how often."""
-
-    workers: tuple[int, ...]
-    repeats: int = 6
-    additions: int = 0  # of each run; 0: as many as suit the way
-    run_s: float = 0.2  # how long a run should take then
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked."""
-
-    counters: Counters
-    caches: Plan
-    parts: tuple[str, ...] = PARTS
-
-
-def default_workers(times: int = 4) -> tuple[int, ...]:
-    """1, 2, 4 ... up to so many times the cores."""
-    most = times * len(os.sched_getaffinity(0))
-    return tuple(n for n in (1, 2, 4, 8, 16, 32, 64) if n <= most)
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """`0.6,0.8,1` as numbers, in order.
-
-    Raises:
-        LabError: it is something else.
-    """
-    try:
-        return tuple(sorted({float(part) for part in text.split(",")})) if text else ()
-    except ValueError as error:
-        raise LabError(f"{text!r} is no list of numbers; try 0.6,0.8,1") from error
-
-
-def question(
-    *,
-    workers: tuple[int, ...] = (),
-    quick: bool = False,
-    parts: tuple[str, ...] = PARTS,
-    repeats: int | None = None,
-    additions: int = 0,
-    objects: int | None = None,
-    requests: int | None = None,
-    exponents: tuple[float, ...] = (),
-    sizes: tuple[float, ...] = (),
-    seed: int = 1,
-) -> Question:
-    """What is asked, where what is not said is as for figures, or as for a look."""
-    workers = workers or default_workers(2 if quick else 4)
-    counted = Counters(
-        workers=workers,
+def sync(
+    parts: Annotated[
+        list[str] | None, typer.Argument(help="counters, caches. Default: both.")
+    ] = None,
+    workers: Annotated[str, typer.Option(help="How many. Default: 1 to 4 x cores.")] = "",
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each. Default: 6, or 3 with --quick.")
+    ] = None,
+    additions: Annotated[
+        int, typer.Option(min=0, help="Of each run of counters. Default: what suits the way.")
+    ] = 0,
+    objects: Annotated[int | None, typer.Option(min=100, help="That caches are of.")] = None,
+    requests: Annotated[int | None, typer.Option(min=1, help="In each trace.")] = None,
+    exponents: Annotated[str, typer.Option(help="Of Zipf's law: 0.6,0.8,1,1.2.")] = "",
+    sizes: Annotated[str, typer.Option(help="Of caches, % of the objects: 1,10,50.")] = "",
+    build: Build = Path("build"),
+    folder: Out = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+    record: RecordPage = None,
+) -> None:
+    """Share counters and caches: updates lost, hits, and what care costs."""
+    options = options_for("sync", build, folder, fresh=fresh, seed=seed, shared=True)
+    question = sharing.question(
+        workers=parse.levels(workers) if workers else (),
+        quick=quick,
+        parts=tuple(parts or sharing.PARTS),
+        repeats=repeats,
         additions=additions,
-        repeats=3 if quick else 6,
-        run_s=0.02 if quick else 0.2,
+        objects=objects,
+        requests=requests,
+        exponents=parse.numbers(exponents),
+        sizes=parse.numbers(sizes),
+        seed=seed,
     )
-    plan = Plan(workers=workers, cores=len(os.sched_getaffinity(0)), seed=seed)
-    if quick:
-        plan = replace(
-            plan,
-            objects=2_000,
-            requests=40_000,
-            exponents=(0.8, 1.2),
-            sizes=(1, 10, 50),
-            timed_sizes=(10, 100),
-            repeats=3,
-            passes=1,
-        )
-    if repeats is not None:
-        counted, plan = replace(counted, repeats=repeats), replace(plan, repeats=repeats)
-    return Question(
-        parts=parts,
-        counters=counted,
-        caches=replace(
-            plan,
-            objects=objects or plan.objects,
-            requests=requests or plan.requests,
-            exponents=exponents or plan.exponents,
-            sizes=sizes or plan.sizes,
-            timed_sizes=sizes or plan.timed_sizes,
-        ),
-    )
-
-
-# ---- counters ----
-
-
-def _order(subjects: Sequence[str], repeats: int, seed: int) -> list[list[str]]:
-    return interleave.rounds(subjects, repeats, seed)
-
-
-def counter_steps(program: Path, question: Counters, seed: int) -> list[Step]:
-    """Every way, kind and number of workers, by rounds."""
-    found = []
-    for repeat, ways in enumerate(_order(list(ADDITION_S), question.repeats, seed)):
-        for kind in counters.KINDS:
-            for workers in question.workers:
-                for way in ways:
-                    additions = question.additions or round(question.run_s / ADDITION_S[way])
-                    share = max(1, additions // workers)
-
-                    def measure(
-                        way: str = way, kind: str = kind, workers: int = workers, n: int = share
-                    ) -> Record:
-                        return answer(program, way, kind, workers, n)
-
-                    found.append(
-                        Step(
-                            key=counters.key(way, kind, workers, repeat),
-                            seconds=question.run_s,
-                            measure=measure,
-                        )
-                    )
-    return found
-
-
-# ---- caches ----
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bench:
-    """The program, and the folder for what it is to replay."""
-
-    program: Path
-    folder: Path
-    plan: Plan
-
-    def _trace(self, name: str) -> Path:
-        path = self.folder / name
-        if not path.exists():
-            self.plan.trace(name).tofile(path)
-        return path
-
-    def run(
-        self, contestant: str, name: str, percent: float, *, workers: int = 1, passes: int = 1
-    ) -> Record:
-        """One run."""
-        capacity = self.plan.capacity(percent)
-        trace = self._trace(name)
-        return answer(self.program, contestant, trace, self.plan.warm, capacity, workers, passes)
-
-    def play(self, name: str, percent: float) -> Record:
-        """The simulation of all policies, and beside it what weir's own caches do."""
-        weir = {policy: self.run(policy, name, percent) for policy in caching.OURS}
-        return {**caching.play(self.plan, name, percent), "weir": weir}
-
-
-@contextmanager
-def bench(options: Options, program: Path, plan: Plan) -> Iterator[Bench]:
-    """A folder for the traces, which goes when it is over: they can be made again."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="run-", dir=options.out.resolve()))
-    try:
-        yield Bench(program=program, folder=folder, plan=plan)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def cache_steps(bench: Bench) -> list[Step]:
-    """The hits first, then the times by rounds, in which contestants follow one another."""
-    plan = bench.plan
-    found = []
-    for name in plan.names:
-        for percent in plan.sizes:
-
-            def play(name: str = name, percent: float = percent) -> Record:
-                return bench.play(name, percent)
-
-            seconds = plan.requests * SIMULATION_S
-            found.append(Step(key=caching.hits_key(name, percent), seconds=seconds, measure=play))
-    orders = _order(list(CONTESTANTS), plan.repeats, plan.seed)
-    for repeat, contestants in enumerate(orders):
-        for name in plan.names:
-            for percent in plan.timed_sizes:
-                for workers in plan.workers:
-                    found += [_timed(bench, c, name, percent, workers, repeat) for c in contestants]
-    return found
-
-
-def _timed(
-    bench: Bench, contestant: str, name: str, percent: float, workers: int, repeat: int
-) -> Step:
-    plan = bench.plan
-    operations = plan.warm + plan.measured * plan.passes
-    return Step(
-        key=caching.time_key(name, percent, contestant, workers, repeat),
-        seconds=0.01 + operations * CONTESTANTS[contestant][1],
-        measure=lambda: bench.run(contestant, name, percent, workers=workers, passes=plan.passes),
-    )
-
-
-# ---- both ----
-
-
-def _check(question: Question) -> None:
-    if unknown := [part for part in question.parts if part not in PARTS]:
-        raise LabError(f"there is no part {unknown[0]}: {' or '.join(PARTS)}")
-    for workers in (question.counters.workers, question.caches.workers):
-        if not workers or min(workers) < 1 or max(workers) > WORKERS_MAX:
-            raise LabError(f"workers are 1 to {WORKERS_MAX}")
-    if "caches" in question.parts and (wrong := caching.why_not(question.caches)):
-        raise LabError(wrong)
-
-
-def run(options: Options, question: Question) -> Report:
-    """Counts, replays and reports.
-
-    Raises:
-        LabError: a program is not built, or the question makes no sense.
-    """
-    _check(question)
-    counting, replaying = built(options.build, "sync"), built(options.build, "cache")
-    parts = [part for part in PARTS if part in question.parts]
-    plan: dict[str, Any] = {"command": "sync", "parts": parts}
-    plan |= {part: asdict(getattr(question, part)) for part in parts}
-    store = store_for(options, plan, "bench/sync, bench/cache")
-    with bench(options, replaying, question.caches) as replayer:
-        steps = []
-        if "counters" in parts:
-            steps += counter_steps(counting, question.counters, options.seed)
-        if "caches" in parts:
-            steps += cache_steps(replayer)
-        perform(store, steps, "sync")
-    return report(store, question, options.seed)
-
-
-def asked(plan: Mapping[str, Any]) -> Question:
-    """The question that results answer, from what they say of it."""
-
-    def part(name: str, default: dict[str, Any]) -> dict[str, Any]:
-        kept = plan.get(name, default)
-        return {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()}
-
-    return Question(
-        parts=tuple(plan["parts"]),
-        counters=Counters(**part("counters", {"workers": ()})),
-        caches=Plan(**part("caches", {"workers": (), "cores": 1})),
-    )
-
-
-def report(store: Store, question: Question, seed: int) -> Report:
-    """What came out."""
-    sections: list[Section] = []
-    if "counters" in question.parts:
-        sections.append(counters.section(store.records, question.counters.workers, seed))
-    if "caches" in question.parts:
-        sections.append(caches.hit_section(store.records, question.caches))
-        sections.append(caches.time_section(store.records, question.caches))
-    return Report(
-        title="What threads share",
-        sections=sections,
-        environment=environment(store),
-        data=store.everything(),
-        notes=failures(store),
-    )
-
-
-def record(report: Report, page: Path) -> None:
-    """Puts findings and tables into a page of docs/.
-
-    Raises:
-        LabError: it is not there, or has lost its marks.
-    """
-    try:
-        before = page.read_text()
-    except OSError as error:
-        raise LabError(f"{page}: {error.strerror}") from error
-    after = recorded.put(before, "sync", recorded.as_part(report, RECORDED))
-    if after is None:
-        raise LabError(f"{page} has lost its marks: {recorded.BEGIN.format(command='sync')}")
-    page.write_text(after)
+    report = sharing.run(options, question)
+    finish(report, options.out)
+    if record:
+        experiment.record(report, record, "sync", but=("-times", "-how"))

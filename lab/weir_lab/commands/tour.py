@@ -1,84 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""A bit of everything in five minutes, in one report."""
+"""`weir-lab tour`: its options."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
 
-from weir_lab.commands import capacity, compare, reproduce, sync
-from weir_lab.commands.experiment import Options, console
-from weir_lab.report.page import Report, write
-from weir_lab.rim import runs
-from weir_lab.rim.errors import LabError
+import typer
 
-THINK_S = 0.002
-TRAIN_TO = 20
+from weir_lab.commands.options import Build, Fresh, Out, Seed, ServerCore, finish, options_for
+from weir_lab.experiments import tour as touring
 
 
-def _capacity(options: Options, *, tiny: bool) -> Report:
-    """What the figures are about: trained on up to 20 users, judged on 25 to 60."""
-    by_load = runs.has_load(options.build / "weir")
-    question = capacity.Question(
-        server="thread" if by_load else "fork",
-        users=capacity.levels("1,4,8,20,40" if tiny else "1,2,4,6,8,10,12,14,16,18,20,25..60:5"),
-        train_to=TRAIN_TO,
-        seconds=1.0,
-        repeats=1 if tiny else 2,
-        keep_alive=False,
-        generator="load" if by_load else "ab",
-    )
-    return capacity.run(options, question)
-
-
-def _compare(options: Options, *, tiny: bool) -> Report:
-    names = ("epoll", "percore") if tiny else ("epoll", "percore", "pool", "thread")
-    return compare.run(
-        options,
-        compare.Question(
-            servers=names,
-            rounds=3 if tiny else 4,
-            keep_alive=(True,) if tiny else (True, False),
-            generator="load" if runs.has_load(options.build / "weir") else "ab",
-        ),
-    )
-
-
-def run(options: Options, *, tiny: bool = False) -> Report:
-    """All commands, briefly; what cannot be done is said and left out."""
-    scale = reproduce.TINY
-    parts: dict[str, Callable[[Options], Report]] = {
-        "reproduce": lambda o: reproduce.run(o, ["c"] if tiny else ["a", "b", "c"], scale),
-        "compare": lambda o: _compare(o, tiny=tiny),
-        "capacity": lambda o: _capacity(o, tiny=tiny),
-        "sync": lambda o: sync.run(
-            o, sync.question(quick=True, parts=("counters",) if tiny else sync.PARTS, seed=o.seed)
-        ),
-    }
-    reports: dict[str, Report] = {}
-    left_out: list[str] = []
-    for name, experiment in parts.items():
-        try:
-            reports[name] = experiment(replace(options, out=options.out / name))
-        except LabError as error:
-            if type(error) is not LabError:
-                raise
-            console.print(f"{name} is left out: {error}", highlight=False)
-            left_out.append(f"{name} is left out: {error}")
-            continue
-        # Each has a report of its own beside its results, too.
-        write(reports[name], options.out / name)
-    return together(reports, left_out)
-
-
-def together(reports: Mapping[str, Report], left_out: Sequence[str]) -> Report:
-    """The reports of several commands as one."""
-    notes = ["A look, not a measurement: each experiment has a command of its own.", *left_out]
-    for report in reports.values():
-        notes += [note for note in report.notes if note not in notes]
-    environments = [dict(report.environment) for report in reports.values()]
-    return Report(
-        title="A tour of weir-lab",
-        sections=[section for report in reports.values() for section in report.sections],
-        environment=environments[0] if environments else {},
-        data={name: report.data for name, report in reports.items()},
-        notes=notes,
-    )
+def tour(
+    build: Build = Path("build"),
+    folder: Out = None,
+    fresh: Fresh = False,
+    seed: Seed = 1,
+    tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
+    server_core: ServerCore = None,
+) -> None:
+    """A bit of everything in five minutes, in one report."""
+    options = options_for("tour", build, folder, fresh=fresh, seed=seed, server_core=server_core)
+    finish(touring.run(options, tiny=tiny), options.out)

@@ -16,7 +16,7 @@ from weir_lab.analysis import steady
 from weir_lab.capacity import answers, choice, records
 from weir_lab.capacity.choice import Choice
 from weir_lab.capacity.sweep import SERVER, Sweep
-from weir_lab.commands.experiment import Step
+from weir_lab.experiments.experiment import Step
 from weir_lab.report import sweeps
 from weir_lab.report.page import Section, Table
 from weir_lab.rim import runs

@@ -6,9 +6,9 @@ Each document is two functions: the points to measure, and what is made of them.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from weir_lab.commands import published
-from weir_lab.commands.experiment import Options, Step
-from weir_lab.commands.reproduction import (
+from weir_lab.experiments import published
+from weir_lab.experiments.experiment import Options, Step
+from weir_lab.experiments.reproduction import (
     PREFORK,
     Check,
     Scale,

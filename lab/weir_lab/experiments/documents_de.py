@@ -4,9 +4,9 @@
 from collections.abc import Sequence
 
 from weir_lab.analysis import interleave
-from weir_lab.commands import published, sweeping
-from weir_lab.commands.experiment import Options, Step
-from weir_lab.commands.reproduction import (
+from weir_lab.experiments import published, sweeping
+from weir_lab.experiments.experiment import Options, Step
+from weir_lab.experiments.reproduction import (
     Perform,
     Scale,
     contradictions,

@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weir_lab.commands import capacity, compare, reproduce, spread, sync, tour
-from weir_lab.commands.experiment import Options, environment, failures
+from weir_lab.experiments import capacity, compare, reproduce, spread, sync, tour
+from weir_lab.experiments.experiment import Options, environment, failures
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import store as stored
 from weir_lab.rim.errors import LabError

@@ -139,11 +139,13 @@ def _kept(store: Store, steps: Sequence[Step]) -> str:
     return f"{done} of {len(steps)} points are in {store.path}; the same command goes on from there"
 
 
-def record(report: Report, page: Path, command: str, *, but: tuple[str, ...]) -> None:
-    """Puts findings and tables into a page of docs/, but for tables whose names end so.
+def record(report: Report, page: Path, command: str, *, but: tuple[str, ...] = ()) -> None:
+    """Writes findings and tables between the marks of a page in docs/.
+
+    Tables whose names end with one of `but` are left out.
 
     Raises:
-        LabError: it is not there, or has lost its marks.
+        LabError: the page cannot be read, or its marks are missing.
     """
     names = {t.name for s in report.sections for t in s.tables if not t.name.endswith(but)}
     try:
@@ -152,7 +154,8 @@ def record(report: Report, page: Path, command: str, *, but: tuple[str, ...]) ->
         raise LabError(f"{page}: {error.strerror}") from error
     after = recorded.put(before, command, recorded.as_part(report, names))
     if after is None:
-        raise LabError(f"{page} has lost its marks: {recorded.BEGIN.format(command=command)}")
+        mark = recorded.BEGIN.format(command=command)
+        raise LabError(f"{page} has no line {mark!r}; add the line, and the end mark below it")
     page.write_text(after)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from weir_lab.commands.experiment import Options, Step
-from weir_lab.commands.published import Row
+from weir_lab.experiments.experiment import Options, Step
+from weir_lab.experiments.published import Row
 from weir_lab.report.page import Section, Table
 from weir_lab.rim import runs
 from weir_lab.rim.runs import Work, World

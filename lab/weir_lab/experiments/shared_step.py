@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from weir_lab.analysis.clocks import Beginning, ClockError, Offset, overlap, skew
-from weir_lab.commands.capacity import levels as levels_of_users
-from weir_lab.commands.experiment import Step
+from weir_lab.experiments import parse
+from weir_lab.experiments.experiment import Step
 from weir_lab.rim import generators
 from weir_lab.rim.cluster import Tls
 from weir_lab.rim.errors import LabError
@@ -30,7 +30,6 @@ AROUND_S = 0.5  # of a step: comparing clocks, merging
 SLACK_S = 60.0  # that a generator may take longer than it should
 OVERLAP_LEAST = 0.9
 SHARDS = "shards"  # the folder of the hosts' own results
-UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 BEGIN, END = "the server, at the beginning", "the server, at the end"
 MISSED, INVALID = 3, 4  # as `weir load` ends
 
@@ -69,7 +68,7 @@ class Question:
             LabError: they are no numbers.
         """
         if not self.is_open:
-            steps = levels_of_users(self.steps) if self.steps else (self.users or 10,)
+            steps = parse.levels(self.steps) if self.steps else (self.users or 10,)
             return tuple(str(n) for n in steps)
         for rate in self.rates.split(","):
             if not re.fullmatch(r"\d+(\.\d+)?", rate) or float(rate) <= 0:
@@ -80,12 +79,12 @@ class Question:
     def warmup_s(self) -> float:
         """Before what is measured."""
         default = 0.0 if self.requests else 1.0
-        return seconds("--warmup", self.warmup) if self.warmup else default
+        return parse.seconds("--warmup", self.warmup) if self.warmup else default
 
     @property
     def duration_s(self) -> float | None:
         """Of what is measured; None: until all requests are done."""
-        return None if self.requests else seconds("--duration", self.duration or "10s")
+        return None if self.requests else parse.seconds("--duration", self.duration or "10s")
 
     def command(self, level: str, shard: int, shards: int, start_ns: int) -> list[str]:
         """What a host runs."""
@@ -117,18 +116,6 @@ class Question:
             "repeats": self.repeats,
             "server_looked_at": self.server_pid is not None,
         }
-
-
-def seconds(option: str, text: str) -> float:
-    """`500ms` as 0.5.
-
-    Raises:
-        LabError: it is no time.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|m|h)", text)
-    if found is None and text != "0":
-        raise LabError(f"{option}: {text!r} is no time; write 500ms, 10s or 2m")
-    return float(found[1]) * UNITS_S[found[2]] if found else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,7 +332,7 @@ class Command:
             raise LabError(f"not one request was answered ({errors or 'none was sent'})")
         outcome = generators.parse_weir_load(merged, [str(self.weir), "load", "merge"], 0.0)
         cpu_s = (told[END]["cpu_ns"] - told[BEGIN]["cpu_ns"]) / 1e9 if asked.server_pid else 0.0
-        limit_s = seconds("--skew-limit", asked.skew_limit)
+        limit_s = parse.seconds("--skew-limit", asked.skew_limit)
         more = doubts(parts, step, start_ns, limit_s, timed=asked.duration_s is not None)
         outcome = replace(
             outcome,

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""How much a server carries: a sweep of users, a model chosen on the smaller loads, and its score.
+
+The bottleneck is named by service demand, and confirmed by halving it: throughput has to fall to
+what the service demand says, which is a half where it was saturated.
+"""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from weir_lab.analysis import interleave
+from weir_lab.capacity import records
+from weir_lab.capacity.sweep import SERVER, why_void
+from weir_lab.experiments import sweeping
+from weir_lab.experiments.experiment import (
+    Options,
+    Step,
+    environment,
+    failures,
+    perform,
+    store_for,
+    world,
+)
+from weir_lab.report.page import Report, Section
+from weir_lab.rim import machine, quota, runs
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.generators import Load, Outcome
+from weir_lab.rim.machine import Placement
+from weir_lab.rim.runs import Work, World
+from weir_lab.rim.store import Record, Store
+
+SIZE = 308
+HALVED, WHOLE = "halved", "whole"
+PAIRS = 3  # at most, of runs with half of the CPU and with all of it
+HALVED_OFF = 0.1  # of the throughput: how far the half may be from what the demand says
+IDLE_MAX = 0.6  # used of the CPU; with less, half of it takes hardly anything away
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is swept."""
+
+    server: str
+    users: tuple[int, ...]
+    train_to: int
+    think_s: float = 0.0
+    seconds: float = 2.0
+    repeats: int = 3
+    keep_alive: bool = True
+    generator: str = "load"
+    server_options: str = ""
+    url: str = ""  # of a server that runs already
+    pid: int | None = None
+    halve: bool = True
+    pilot_s: float = 0.0  # of the run that decides how long points warm up
+    p99_limit_s: float | None = None
+
+
+def _work(question: Question, users: int) -> Work:
+    return Work(path=f"/{SIZE}.bin", users=users, keep_alive=question.keep_alive)
+
+
+def _step(
+    here: World,
+    question: Question,
+    users: int,
+    key: str,
+    *,
+    warmup_s: float | None = None,
+    seconds: float | None = None,
+) -> Step:
+    """A level against a fresh server, or one that runs already and is left running."""
+    held_s = question.seconds if seconds is None else seconds
+    if not question.url:
+        return sweeping.step(
+            here,
+            key,
+            question.server,
+            _work(question, users),
+            think_s=question.think_s,
+            seconds=held_s,
+            generator=question.generator,
+            options=question.server_options,
+            warmup_s=warmup_s,
+        )
+    generate = runs.generator(question.generator, here.weir)
+    least_s = sweeping.least_warmup_s(question.think_s) if warmup_s is None else warmup_s
+    load = Load(
+        url=question.url,
+        users=users,
+        keep_alive=question.keep_alive,
+        seconds=held_s,
+        think_s=question.think_s,
+        think="exponential",
+        warmup_s=0.0 if question.generator == "ab" else least_s,
+    )
+    return Step(
+        key=key,
+        seconds=held_s + load.warmup_s,
+        measure=lambda: runs.against(load, here.placement, question.pid, generate),
+    )
+
+
+def pilot_steps(here: World, question: Question) -> list[Step]:
+    """A long run of the highest load that models see, from a fresh start."""
+    if not question.pilot_s or question.generator == "ab":
+        return []
+    users = max(n for n in question.users if n <= question.train_to)
+    return [_step(here, question, users, sweeping.PILOT, warmup_s=0.0, seconds=question.pilot_s)]
+
+
+def steps(here: World, question: Question, seed: int, warmup_s: float) -> list[Step]:
+    """Every level once in an order drawn by lot, then in its reverse, and so on."""
+    order = interleave.rounds([str(n) for n in question.users], question.repeats, seed)
+    return [
+        _step(here, question, int(users), f"{users}/{repeat}", warmup_s=warmup_s)
+        for repeat, turn in enumerate(order)
+        for users in turn
+    ]
+
+
+def halving_steps(here: World, question: Question, warmup_s: float) -> list[Step]:
+    """The highest load again, with half of the server's CPU and with all of it, in turn."""
+    users = question.users[-1]
+    generate = runs.generator(question.generator, here.weir)
+
+    def half(load: Load, core: int | None, pid: int | None) -> Outcome:
+        assert pid is not None
+        with quota.limited(pid, here.placement.server_cores / 2):
+            return generate(load, core, pid)
+
+    def measure() -> Record:
+        server, options = question.server, question.server_options
+        chosen = runs.weir(here, server, options) if options else runs.product(here, server)
+        load: dict[str, object] = {"seconds": question.seconds}
+        if question.generator == "load":
+            load |= {"think_s": question.think_s, "think": "exponential", "warmup_s": warmup_s}
+        return runs.run(here, chosen, _work(question, users), load, half)
+
+    found = []
+    for pair in range(min(PAIRS, question.repeats)):
+        halved = Step(
+            key=f"{HALVED}/{pair}", seconds=question.seconds + sweeping.START_S, measure=measure
+        )
+        whole = _step(here, question, users, f"{WHOLE}/{pair}", warmup_s=warmup_s)
+        found += [halved, whole] if pair % 2 == 0 else [whole, halved]
+    return found
+
+
+def confirmation(store: Store, question: Question, placement: Placement) -> str:
+    """What halving the CPU did, beside what the service demand says it does."""
+    if not question.halve:
+        return ""
+    if question.url:
+        return "The bottleneck was not confirmed by halving it: the server is not the lab's."
+    tried = {k: r for k, r in store.records.items() if k.split("/")[0] in (HALVED, WHOLE)}
+    if failed := [r["error"] for r in tried.values() if "error" in r]:
+        return f"The bottleneck could not be confirmed by halving it: {failed[0]}."
+    pairs = [
+        (tried[f"{HALVED}/{n}"], tried[f"{WHOLE}/{n}"])
+        for n in range(PAIRS)
+        if {f"{HALVED}/{n}", f"{WHOLE}/{n}"} <= tried.keys()
+    ]
+    if not pairs:
+        return ""
+    whole = records.sweep(
+        [r for _, r in pairs],
+        server_cores=placement.server_cores,
+        generator_cores=placement.generator_cores,
+    )
+    if any(why_void(whole, p) for p in whole.points) or not whole.points:
+        return "Halving the CPU says nothing here: the highest load is void."
+    used = fmean(whole.utilisation(p, SERVER) for p in whole.points)
+    parts = [half["load"]["rate"] / all_of_it["load"]["rate"] for half, all_of_it in pairs]
+    part = float(np.median(parts))
+    text = (
+        f"With half of its CPU the server has {part:.0%} of its throughput "
+        f"({min(parts):.0%} to {max(parts):.0%} in {len(parts)} pairs)"
+    )
+    if used < IDLE_MAX:
+        return f"{text}: the CPU, busy for {used:.0%}, is not what limits it at this load."
+    expected = min(1.0, 0.5 / used)
+    said = f"its service demand says {expected:.0%}"
+    if abs(part - expected) <= HALVED_OFF:
+        return f"{text}, and {said}: the CPU is confirmed as what limits it."
+    if part < expected:
+        return f"{text}, and {said}: what waits for the CPU waits for more than its share."
+    return f"{text}, and {said}: the CPU alone is not what limits it."
+
+
+def check(question: Question) -> None:
+    """What can be known to be wrong before anything is measured.
+
+    Raises:
+        LabError: the question makes no sense.
+    """
+    if question.users[0] > question.train_to:
+        raise LabError(f"there is no level up to {question.train_to} to train on")
+    if question.pid is not None and not question.url:
+        raise LabError("--pid needs --url: where does it serve?")
+    if question.think_s and question.generator == "ab":
+        raise LabError("ab cannot think; use --generator load")
+    if question.url and urlsplit(question.url).scheme != "http":
+        raise LabError(f"{question.url!r} is no URL that begins with http://")
+    if question.url and not runs.is_reachable(question.url):
+        raise LabError(f"{question.url} does not answer")
+    if question.pid is not None and not Path(f"/proc/{question.pid}").exists():
+        raise LabError(f"there is no process {question.pid}")
+
+
+def run(options: Options, question: Question) -> Report:
+    """Sweeps, fits, chooses, scores, reports.
+
+    Raises:
+        LabError: the server or the generator is missing, or the question makes no sense.
+    """
+    check(question)
+    machine.raise_descriptor_limit(question.users[-1] * 2)
+    files = {f"{SIZE}.bin": random.Random(SIZE).randbytes(SIZE)}
+    plan = {
+        "command": "capacity",
+        **{k: v for k, v in question.__dict__.items() if k not in ("train_to", "p99_limit_s")},
+        "placement": options.placement.sentence(),
+    }
+    what = f"capacity of {question.server}"
+    with world(options, files) as here:
+        if not question.url:
+            runs.product(here, question.server)
+        pilot = pilot_steps(here, question)
+        runs.generator(question.generator, here.weir)
+        store = store_for(options, plan, question.generator)
+        perform(store, pilot, what)
+        warmup_s = sweeping.settled(store, question.think_s).warmup_s
+        perform(store, steps(here, question, options.seed, warmup_s), what)
+        if question.halve and not question.url:
+            perform(store, halving_steps(here, question, warmup_s), "half of the CPU")
+    return Report(
+        title=f"How much {question.server} carries",
+        sections=[section(store, options, question)],
+        environment=environment(store),
+        data=store.everything(),
+        notes=failures(store),
+    )
+
+
+def section(store: Store, options: Options, question: Question) -> Section:
+    """The findings of the sweep."""
+    found = [r for k, r in store.records.items() if "error" not in r and k[0].isdigit()]
+    settled = sweeping.settled(store, question.think_s)
+    studied = sweeping.study(
+        "capacity",
+        found,
+        options.placement,
+        train_to=question.train_to,
+        seed=options.seed,
+        p99_limit_s=question.p99_limit_s,
+        doubt=settled.doubt,
+    )
+    confirmed = confirmation(store, question, options.placement)
+    how = "ab, without thinking" if question.generator == "ab" else "weir load"
+    return Section(
+        title=f"Capacity of {question.server}",
+        verdict=[*studied.verdict, *([confirmed] if confirmed else [])],
+        text=[
+            f"A closed loop: every user asks, waits for the whole answer, thinks for "
+            f"{question.think_s * 1e3:g} ms on average, and asks again. Generator: {how}; "
+            f"{options.placement.sentence()}. Models saw up to {question.train_to} users.",
+            *([settled.why] if question.generator == "load" else []),
+        ],
+        pictures=studied.pictures,
+        tables=studied.tables,
+    )

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: MIT
+"""Servers side by side on the same work: interleaved rounds, fresh starts, ratios."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import stats
+
+from bench import apache, servers
+from weir_lab.analysis import interleave
+from weir_lab.analysis.ratio import Ratio, confidence_for
+from weir_lab.experiments.experiment import (
+    Options,
+    Step,
+    environment,
+    perform,
+    store_for,
+    world,
+)
+from weir_lab.report import beside, suitability
+from weir_lab.report import comparison as compared
+from weir_lab.report.chart import RATIO_FAR, Chart, Picture
+from weir_lab.report.comparison import COMPARED, FIGURES, Comparison, Run
+from weir_lab.report.page import Report, Section, Table
+from weir_lab.rim import machine, runs, wording
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.runs import Work, World
+from weir_lab.rim.store import Record, Store
+
+START_S = 0.8
+WARMUP_S = 0.3
+AGAIN = "#"  # `epoll#2` is epoll a second time: a server beside itself
+REACH_MAX = 2.5  # standard deviations; with more, only what is plain to see is shown
+CHANCE = 0.05  # that a comparison of equals shows a difference
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is compared on what."""
+
+    servers: tuple[str, ...]  # the first is what the others are compared with
+    sizes: tuple[int, ...] = (308,)
+    users: tuple[int, ...] = (64,)
+    keep_alive: tuple[bool, ...] = (True, False)
+    rounds: int = 6
+    seconds: float = 1.0
+    generator: str = "ab"
+    repeats: int = 1  # of the whole comparison
+
+    def works(self) -> dict[str, Work]:
+        """Every load, by a name."""
+        return {
+            f"{'keep-alive' if kept else 'close'} {size} B x {users}": Work(
+                path=f"/{size}.bin", users=users, keep_alive=kept
+            )
+            for kept in self.keep_alive
+            for size in self.sizes
+            for users in self.users
+        }
+
+    def key(self, repeat: int, work: str, number: int, server: str) -> str:
+        """Of a record."""
+        again = f"again {repeat + 1}/" if self.repeats > 1 else ""
+        return f"{again}{work}/{number}/{server}"
+
+    @property
+    def kinds(self) -> list[str]:
+        """The servers, without how often each is named."""
+        return list(dict.fromkeys(s.partition(AGAIN)[0] for s in self.servers))
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """A server named twice is one beside itself: epoll and epoll#2."""
+    found: list[str] = []
+    for name in names:
+        number = 2
+        unique = name
+        while unique in found:
+            unique = f"{name.partition(AGAIN)[0]}{AGAIN}{number}"
+            number += 1
+        found.append(unique)
+    return tuple(found)
+
+
+def is_model(name: str) -> bool:
+    """Whether it is weir that is meant."""
+    name = name.partition(AGAIN)[0]
+    return name not in servers.PEERS and not name.startswith("apache-")
+
+
+def steps(here: World, question: Question, seed: int) -> list[Step]:
+    """All rounds of one work, then the next work; then all of it again, where that is asked."""
+    generate = runs.generator(question.generator, here.weir)
+    load: dict[str, object] = {"seconds": question.seconds}
+    if question.generator == "load":
+        load["warmup_s"] = WARMUP_S
+    found = []
+    for repeat in range(question.repeats):
+        for work_name, work in question.works().items():
+            order = interleave.rounds(question.servers, question.rounds, seed + repeat)
+            for number, server in ((n, s) for n, each in enumerate(order) for s in each):
+
+                def measure(server: str = server, work: Work = work) -> Record:
+                    chosen = runs.product(here, server.partition(AGAIN)[0])
+                    return runs.run(here, chosen, work, load, generate, weigh=True)
+
+                found.append(
+                    Step(
+                        key=question.key(repeat, work_name, number, server),
+                        seconds=question.seconds + START_S,
+                        measure=measure,
+                    )
+                )
+    return found
+
+
+def comparison(store: Store, question: Question, seed: int, repeat: int = 0) -> Comparison:
+    """What was measured, of one of the repeats."""
+    works = list(question.works())
+    found = [
+        Run(work=work, server=server, round=number, record=record)
+        for work in works
+        for server in question.servers
+        for number in range(question.rounds)
+        if (record := store.records.get(question.key(repeat, work, number, server)))
+        and "error" not in record
+    ]
+    return Comparison(servers=question.servers, works=works, runs=found, seed=seed)
+
+
+def where(store: Store) -> str:
+    """On what the advice rests, in a few words."""
+    facts = store.head["machine"]
+    return f"{facts.get('processor', 'this processor')}; {facts.get('placement', '')}"
+
+
+def advice(store: Store, found: Comparison) -> tuple[list[str], list[Table]]:
+    """Which model suits, where there are several."""
+    models = [s for s in found.servers if is_model(s) and AGAIN not in s]
+    if len(models) < 2:
+        return [], []
+    advised = suitability.advise(found, models)
+    if advised is None:
+        return ["No model was measured under every work."], []
+    words = wording.good_for()
+    said = suitability.sentences(advised, words, where(store))
+    if "on core" in str(store.head["machine"].get("placement")):
+        said.append(
+            "The server had one core. Where it may use more, what the model does with them "
+            "counts too: compare again with --shared."
+        )
+    return said, [suitability.table(advised, words)]
+
+
+def section(store: Store, question: Question, seed: int) -> Section:
+    """The findings, which model suits, the ratios, the figures."""
+    found = comparison(store, question, seed)
+    verdict, tables = advice(store, found)
+    for name in COMPARED:
+        verdict += compared.findings(found, name)
+    pictures = [
+        *(beside.figure_picture(found, name) for name in ("cpu", "rate")),
+        *(beside.ratio_picture(found, name) for name in COMPARED),
+        *beside.percentile_pictures(found),
+        *beside.load_pictures(found),
+        *(beside.figure_picture(found, name) for name in ("memory",)),
+        beside.busy_picture(found),
+        beside.session_picture(found),
+    ]
+    with_load = "weir load" if question.generator == "load" else "ab"
+    return Section(
+        title="Servers compared",
+        verdict=verdict,
+        text=[
+            f"{question.rounds} rounds of {question.seconds:g} s for each work, every server "
+            "started afresh in each, in the order A B C, C B A. The load is a closed loop without "
+            f"thinking, by {with_load}. A ratio is that of the rounds' geometric means; its "
+            f"interval has a confidence of {100 * found.confidence:.2f} %, so that all "
+            f"{found.looks} together have 95 %."
+        ],
+        lead=tables,
+        pictures=[p for p in pictures if p],
+        tables=[
+            compared.ratio_table(found),
+            compared.figure_table(found),
+            compared.memory_table(found),
+        ],
+    )
+
+
+def repeated_section(store: Store, question: Question, seed: int) -> Section:
+    """How often the same comparison shows a difference."""
+    rows, worst = [], []
+    shown_in = 0
+    done = 0
+    for repeat in range(question.repeats):
+        found = comparison(store, question, seed + repeat, repeat)
+        judged = {
+            (work, server, name): each
+            for name in COMPARED
+            for (work, server), each in found.judged(name).items()
+        }
+        if not judged:
+            continue
+        done += 1
+        shown = {key: each.ratio for key, each in judged.items() if each.is_shown}
+        shown_in += bool(shown)
+        rest = sum(bool(each.why_not) for each in judged.values())
+        said = "; ".join(
+            f"{FIGURES[name].title} of {server}, {work}: "
+            f"{r.value:.2f} ({r.low:.2f} to {r.high:.2f})"
+            for (work, server, name), r in shown.items()
+        )
+        rows.append([str(repeat + 1), str(len(judged) - rest), str(rest), said or "none"])
+        worst.append(
+            (
+                f"{repeat + 1}",
+                {k: e.ratio for k, e in judged.items() if k[2] == "cpu" and e.ratio.low > 0},
+            )
+        )
+    verdict = [_repeated_verdict(question, done, shown_in)]
+    picture = _repeated_picture(question, worst)
+    return Section(
+        title="The same comparison, again and again",
+        verdict=verdict,
+        text=[
+            f"{question.repeats} comparisons of {question.rounds} rounds of "
+            f"{question.seconds:g} s, each judged on its own with intervals that hold together "
+            "with 95 %. Of equals, one comparison in twenty may show a difference by chance."
+        ],
+        pictures=[picture] if picture else [],
+        tables=[
+            Table(
+                name="repeats",
+                title="Every comparison",
+                head=["comparison", "ratios judged", "not judged", "differences shown"],
+                rows=rows,
+            )
+        ],
+    )
+
+
+def _repeated_verdict(question: Question, done: int, shown_in: int) -> str:
+    if not done:
+        return "No comparison has rounds enough to be judged."
+    text = f"{done - shown_in} of {done} comparisons show no difference"
+    if len(question.kinds) > 1:
+        return f"{text}."
+    chance = float(stats.binom.sf(shown_in - 1, done, CHANCE)) if shown_in else 1.0
+    if chance < CHANCE:
+        return (
+            f"{text} between {question.kinds[0]} and itself: more differences than chance explains "
+            f"(p = {chance:.3f}). Trust no difference found on this machine as it is now."
+        )
+    return f"{text} between {question.kinds[0]} and itself, as it should be."
+
+
+def _repeated_picture(
+    question: Question, found: Sequence[tuple[str, dict[tuple[str, str, str], Ratio]]]
+) -> Picture | None:
+    keys = list(dict.fromkeys(k for _, each in found for k in each if k[2] == "cpu"))
+    if not keys:
+        return None
+    chart = Chart(
+        name="repeats",
+        title="CPU per request in every comparison",
+        x=f"times {question.servers[0]}",
+        y="comparison",
+        log_x=True,
+        size=(7.2, 1.2 + 0.14 * len(found) * len(keys)),
+    )
+    for number, key in enumerate(keys):
+        style = number % 7
+        rows = [
+            (place + (number - (len(keys) - 1) / 2) * 0.7 / len(keys), r.value, r.low, r.high, name)
+            for place, (name, each) in enumerate(found)
+            if (r := each.get(key))
+        ]
+        if rows:
+            places, values, lows, highs, names = zip(*rows, strict=True)
+            label = f"{key[1]}, {key[0]}"
+            chart.whiskers(label, places, values, lows, highs, style, names)
+    chart.rows_named([name for name, _ in found])
+    chart.at(1.0)
+    far = RATIO_FAR
+    ends = [
+        min(max(end, 1 / far), far)
+        for _, each in found
+        for r in each.values()
+        for end in (r.low, r.high)
+    ]
+    chart.around(1.0, min(ends), max(ends))
+    return chart.finish("An interval that leaves out 1 is a difference shown.", from_zero=False)
+
+
+def files(question: Question) -> dict[str, bytes]:
+    """A file of each size, of bytes that do not compress."""
+    return {f"{size}.bin": random.Random(size).randbytes(size) for size in question.sizes}
+
+
+def _check(question: Question) -> None:
+    if len(question.servers) < 2:
+        raise LabError("two servers are the least that can be compared; epoll epoll is one twice")
+    for name, values in (("--size", question.sizes), ("--users", question.users)):
+        if min(values) < 1:
+            raise LabError(f"{name} is 1 or more")
+    crowd = [s for s in question.kinds if s.startswith("apache-")]
+    if crowd and max(question.users) > apache.CONNECTIONS_MAX:
+        raise LabError(f"{crowd[0]} is set up for {apache.CONNECTIONS_MAX} connections at most")
+    if question.generator == "ab":
+        machine.need("ab")
+        if question.seconds != int(question.seconds):
+            raise LabError("ab measures whole seconds; weir load measures any")
+
+
+def _try_all(here: World, question: Question) -> None:
+    """Starts every server once and asks it: one that cannot serve is said before anything else.
+
+    Raises:
+        LabError: it did not come up, or sent something else than the file.
+    """
+    for name in question.kinds:
+        for work in question.works().values():
+            with runs.running(here, runs.product(here, name), work):
+                break
+
+
+def measured(options: Options, question: Question) -> Store:
+    """Does all rounds, or what is left of them."""
+    _check(question)
+    machine.raise_descriptor_limit(max(question.users) * 2)
+    plan = {"command": "compare", **question.__dict__, "placement": options.placement.sentence()}
+    with world(options, files(question)) as here:
+        for server in question.kinds:
+            runs.product(here, server)  # what is missing is said now
+        todo = steps(here, question, options.seed)
+        store = store_for(options, plan, question.generator)
+        if not all(store.has(step.key) for step in todo):
+            _try_all(here, question)
+        perform(store, todo, "compare")
+        return store
+
+
+def report(store: Store, question: Question) -> Report:
+    """What the results say; nothing is measured."""
+    seed = int(store.head["plan"]["seed"])
+    parts = repeated_section if question.repeats > 1 else section
+    return Report(
+        title=f"{', '.join(question.servers)} compared",
+        sections=[parts(store, question, seed)],
+        environment={**environment(store), **versions(store)},
+        data=store.everything(),
+        notes=[
+            *(few_rounds(question) if question.repeats == 1 else []),
+            *busy_machine(store),
+            *lost_runs(store),
+        ],
+    )
+
+
+def versions(store: Store) -> dict[str, object]:
+    """Of every server that ran."""
+    found = {r["server"]: r["version"] for r in store.records.values() if "version" in r}
+    return {"servers": ", ".join(f"{name} {number}" for name, number in found.items())}
+
+
+def reach(rounds: int, looks: int) -> float:
+    """How far an interval reaches to each side, in standard deviations between rounds."""
+    return float(stats.t.ppf((1 + confidence_for(looks)) / 2, rounds - 1)) / math.sqrt(rounds)
+
+
+def few_rounds(question: Question) -> list[str]:
+    """A warning where only huge differences could be shown."""
+    looks = len(question.works()) * (len(question.servers) - 1) * len(COMPARED)
+    here = reach(question.rounds, looks)
+    if here <= REACH_MAX:
+        return []
+    enough = next(n for n in range(question.rounds, 1000) if reach(n, looks) <= REACH_MAX)
+    return [
+        f"Few rounds for {looks} ratios: each interval reaches {here:.1f} times as far as rounds "
+        f"differ (standard deviation). With --rounds {enough} that is {reach(enough, looks):.1f}."
+    ]
+
+
+def lost_runs(store: Store) -> list[str]:
+    """What could not be measured, a sentence for each server."""
+    errors: dict[str, list[str]] = {}
+    for key, record in store.records.items():
+        if "error" in record:
+            errors.setdefault(key.rpartition("/")[2], []).append(record["error"])
+    return [
+        f"{server} could not be measured in {len(found)} "
+        f"{'run' if len(found) == 1 else 'runs'}; the last time: {found[-1]}"
+        for server, found in errors.items()
+    ]
+
+
+def busy_machine(store: Store) -> list[str]:
+    """A warning where somebody else was at work."""
+    facts = store.head["machine"]
+    load, cores = float(facts.get("load_average_at_start", 0)), int(facts.get("cores", 1))
+    if load < max(0.5, cores / 4):
+        return []
+    return [
+        f"The machine was busy with something else at the start (load average {load:.1f} on "
+        f"{cores} cores): intervals are wide, and rates low."
+    ]
+
+
+def run(options: Options, question: Question) -> Report:
+    """Compares and reports.
+
+    Raises:
+        LabError: a server is missing, or the question makes no sense.
+    """
+    return report(measured(options, question), question)
