@@ -6,11 +6,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-static void add(struct config_problems *problems, struct config_origin origin, bool warning,
-                const char *format, va_list args) __attribute__((format(printf, 4, 0)));
+static void add_problem(struct config_problems *problems, struct config_origin origin, bool warning,
+                        const char *format, va_list args) __attribute__((format(printf, 4, 0)));
 
-static void add(struct config_problems *problems, struct config_origin origin, bool warning,
-                const char *format, va_list args)
+static void add_problem(struct config_problems *problems, struct config_origin origin, bool warning,
+                        const char *format, va_list args)
 {
     char text[1024];
     vsnprintf(text, sizeof(text), format, args);
@@ -41,7 +41,7 @@ void config_problem_error(struct config_problems *problems, struct config_origin
 {
     va_list args;
     va_start(args, format);
-    add(problems, origin, false, format, args);
+    add_problem(problems, origin, false, format, args);
     va_end(args);
 }
 
@@ -50,11 +50,11 @@ void config_problem_warning(struct config_problems *problems, struct config_orig
 {
     va_list args;
     va_start(args, format);
-    add(problems, origin, true, format, args);
+    add_problem(problems, origin, true, format, args);
     va_end(args);
 }
 
-static void print_one(const struct config_problem *problem, FILE *out)
+static void print_problem(const struct config_problem *problem, FILE *out)
 {
     struct config_origin origin = problem->origin;
     const char *severity = problem->warning ? "warning: " : "error: ";
@@ -101,11 +101,45 @@ void config_problems_print(const struct config_problems *problems, FILE *out)
         list[at] = p;
     }
     for (unsigned i = 0; i < count[true]; i++)
-        print_one(shown[true][i], out);
+        print_problem(shown[true][i], out);
     if (problems->warning_count > count[true])
         fprintf(out, "and %u more warnings\n", problems->warning_count - count[true]);
     for (unsigned i = 0; i < count[false]; i++)
-        print_one(shown[false][i], out);
+        print_problem(shown[false][i], out);
     if (problems->error_count > count[false])
         fprintf(out, "and %u more errors\n", problems->error_count - count[false]);
+}
+
+void config_problem_format_origin(struct config_origin origin, char out[CONFIG_ORIGIN_MAX])
+{
+    const char *name = origin.name ? origin.name : "";
+    switch (origin.layer) {
+    case CONFIG_BY_DEFAULT:
+        snprintf(out, CONFIG_ORIGIN_MAX, "default%s%s", *name ? ", " : "", name);
+        return;
+    case CONFIG_BY_FILE:
+        if (origin.line > 0)
+            snprintf(out, CONFIG_ORIGIN_MAX, "%.480s:%u", name, origin.line);
+        else
+            snprintf(out, CONFIG_ORIGIN_MAX, "%.480s", name);
+        return;
+    case CONFIG_BY_ENVIRONMENT:
+        snprintf(out, CONFIG_ORIGIN_MAX, "environment %.480s", name);
+        return;
+    case CONFIG_BY_FLAG:
+        snprintf(out, CONFIG_ORIGIN_MAX, "flag %.480s", name);
+        return;
+    case CONFIG_BY_ARGUMENT:
+        snprintf(out, CONFIG_ORIGIN_MAX, "command line");
+        return;
+    }
+}
+
+bool config_problem_refuse(struct config_reason *reason, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason->text, sizeof(reason->text), format, args);
+    va_end(args);
+    return false;
 }

@@ -1,17 +1,54 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is wrong with a configuration: errors, which keep it from being used, and
- * warnings, which do not. They are collected rather than printed, so that one
- * run tells everything, in the order of the file.
+ * What is wrong with a configuration: errors, which prevent its use, and warnings, which do not.
+ * Problems are collected and not printed at once, so that one run reports all of them, in the
+ * order of the file. Each has an origin: where the value was given.
  */
 #pragma once
 
+#include "base/span.h"
 #include "config/arena.h"
-#include "config/origin.h"
 
 #include <stdio.h>
 
-/* Of each sort; more are only counted. */
+/* Where a value can be given, in ascending order of precedence. */
+enum config_layer {
+    CONFIG_BY_DEFAULT,
+    CONFIG_BY_FILE,
+    CONFIG_BY_ENVIRONMENT,
+    CONFIG_BY_FLAG,
+    CONFIG_BY_ARGUMENT /* the folder on the command line */
+};
+
+struct config_origin {
+    enum config_layer layer;
+    const char *name; /* default: why it is not the usual one, or NULL; file: path; environment:
+                         variable; flag: --name; argument: the folder */
+    unsigned line;    /* of the file; 0: no line in particular */
+};
+
+/* "default", "weir.conf:12", "environment WEIR_MODEL", "flag --model", "command line". */
+enum { CONFIG_ORIGIN_MAX = 512 };
+void config_problem_format_origin(struct config_origin origin, char out[CONFIG_ORIGIN_MAX]);
+
+/* Why a value is not acceptable, in words that follow the setting's name and a
+ * colon: "`64Q` is not a size; write ...". */
+struct config_reason {
+    char text[512];
+};
+
+/* Writes the reason and returns false, so that a check can end with the call. */
+bool config_problem_refuse(struct config_reason *reason, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* How many bytes of a wrong value a message repeats, for "%.*s". */
+enum { CONFIG_QUOTE_MAX = 80 };
+static inline int config_problem_quote_len(struct span text)
+{
+    return text.len < CONFIG_QUOTE_MAX ? (int)text.len : CONFIG_QUOTE_MAX;
+}
+
+/* Errors, and warnings, that are shown; further ones are only counted. */
 enum { CONFIG_PROBLEMS_SHOWN = 20 };
 
 struct config_problem {

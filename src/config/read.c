@@ -3,7 +3,6 @@
 
 #include "base/nearest.h"
 #include "config/file.h"
-#include "config/reason.h"
 #include "config/store.h"
 #include "config/verify.h"
 
@@ -37,7 +36,7 @@ static void take_site_heading(struct file_reading *reading, struct span name,
     if (!good) {
         config_problem_error(&store->problems, origin,
                              "`%.*s` is not a site's name; use letters, digits and . _ -",
-                             config_quote_len(name), name.at);
+                             config_problem_quote_len(name), name.at);
         return;
     }
     for (const struct config_section_values *site = store->sites; site; site = site->next) {
@@ -78,12 +77,12 @@ static void take_section(void *context, struct span text, unsigned line)
         const char *nearest = nearest_of(kind, names);
         if (nearest)
             config_problem_error(problems, origin, "unknown section [%.*s]; did you mean [%s%s]?",
-                                 config_quote_len(text), text.at, nearest,
+                                 config_problem_quote_len(text), text.at, nearest,
                                  strcmp(nearest, "site") == 0 ? " NAME" : "");
         else
             config_problem_error(problems, origin,
                                  "unknown section [%.*s]; there are [server] and [site NAME]",
-                                 config_quote_len(text), text.at);
+                                 config_problem_quote_len(text), text.at);
         return;
     }
     if (reading->server_line > 0)
@@ -113,10 +112,10 @@ static void tell_unknown(struct file_reading *reading, struct span name,
             nearest_offer(&nearest, config_setting_table[i].name);
     if (nearest.best)
         config_problem_error(problems, origin, "unknown setting `%.*s`; did you mean `%s`?",
-                             config_quote_len(name), name.at, nearest.best);
+                             config_problem_quote_len(name), name.at, nearest.best);
     else
         config_problem_error(problems, origin, "unknown setting `%.*s`; %s has none like it",
-                             config_quote_len(name), name.at, here);
+                             config_problem_quote_len(name), name.at, here);
 }
 
 static void take_setting(void *context, struct span name, struct span value, unsigned line)
@@ -128,7 +127,7 @@ static void take_setting(void *context, struct span name, struct span value, uns
             config_problem_error(&reading->store->problems, origin,
                                  "`%.*s` stands before any section; begin with [server] or [site "
                                  "NAME]",
-                                 config_quote_len(name), name.at);
+                                 config_problem_quote_len(name), name.at);
         return; /* of an unknown section nothing more can be said */
     }
     const struct config_setting *setting = config_setting_find(reading->section->section, name);
@@ -283,33 +282,101 @@ struct config_store *config_read(const struct config_request *request)
     return store;
 }
 
-const struct config *config_result(const struct config_store *store)
+const struct config *config_read_result(const struct config_store *store)
 {
     CHECK(store->problems.error_count == 0);
     return &store->config;
 }
 
-unsigned config_errors(const struct config_store *store)
+unsigned config_read_errors(const struct config_store *store)
 {
     return store->problems.error_count;
 }
 
-unsigned config_flag_errors(const struct config_store *store)
+unsigned config_read_flag_errors(const struct config_store *store)
 {
     return store->problems.flag_error_count;
 }
 
-unsigned config_warnings(const struct config_store *store)
+unsigned config_read_warnings(const struct config_store *store)
 {
     return store->problems.warning_count;
 }
 
-void config_print_problems(const struct config_store *store, FILE *out)
+void config_read_print_problems(const struct config_store *store, FILE *out)
 {
     config_problems_print(&store->problems, out);
 }
 
-void config_free(struct config_store *store)
+/* ---- `weir check --explain` ---- */
+
+enum { NAME_WIDTH = 16, VALUE_WIDTH_MAX = 44 };
+
+static const char *shown_text(const struct config_setting *setting, const struct config_item *item)
+{
+    if (item && setting->kind == CONFIG_HASH)
+        return "(hidden)"; /* what is shown here is sent to others for help */
+    return item ? item->text : setting->fallback;
+}
+
+static int value_width(const struct config_section_values *values, int width)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const struct config_setting *setting = &config_setting_table[i];
+        if (setting->section != values->section)
+            continue;
+        const struct config_item *item = values->items[i];
+        do {
+            size_t len = strlen(shown_text(setting, item));
+            if (len <= VALUE_WIDTH_MAX && (int)len > width)
+                width = (int)len;
+            item = item ? item->next : NULL;
+        } while (item);
+    }
+    return width;
+}
+
+static void print_values(const struct config_section_values *values, int width, FILE *out)
+{
+    char origin[CONFIG_ORIGIN_MAX];
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const struct config_setting *setting = &config_setting_table[i];
+        if (setting->section != values->section)
+            continue;
+        const struct config_item *item = values->items[i];
+        const char *name = setting->name;
+        do {
+            struct config_origin from = { CONFIG_BY_DEFAULT, NULL, 0 };
+            config_problem_format_origin(item ? item->origin : from, origin);
+            fprintf(out, "  %-*s  %-*s  %s\n", NAME_WIDTH, name, width, shown_text(setting, item),
+                    origin);
+            name = "";
+            item = item ? item->next : NULL;
+        } while (item);
+    }
+}
+
+void config_read_explain(const struct config_store *store, FILE *out)
+{
+    char origin[CONFIG_ORIGIN_MAX];
+    CHECK(store->problems.error_count == 0);
+    int width = value_width(&store->server, 0);
+    for (const struct config_section_values *site = store->sites; site; site = site->next)
+        width = value_width(site, width);
+
+    fprintf(out, "[server]\n");
+    print_values(&store->server, width, out);
+    for (const struct config_section_values *site = store->sites; site; site = site->next) {
+        config_problem_format_origin(site->origin, origin);
+        int heading = NAME_WIDTH + width + 4;
+        int len = (int)strlen(site->name) + (int)sizeof("[site ]") - 1;
+        fprintf(out, "\n[site %s]%*s  %s\n", site->name, heading > len ? heading - len : 0, "",
+                origin);
+        print_values(site, width, out);
+    }
+}
+
+void config_read_free(struct config_store *store)
 {
     if (!store)
         return;

@@ -30,21 +30,21 @@ struct config_request {
 
 struct config_store;
 
-/* Reads. Always gives a store; whether it may be used says config_errors. */
+/* Reads. Always gives a store; whether it may be used says config_read_errors. */
 struct config_store *config_read(const struct config_request *request);
 
-/* The configuration, valid until config_free; only when there are no errors. */
-const struct config *config_result(const struct config_store *store);
+/* The configuration, valid until config_read_free; only when there are no errors. */
+const struct config *config_read_result(const struct config_store *store);
 
 /* Everything that is wrong, and how many of these are errors; of them, those of
  * the command line. */
-unsigned config_errors(const struct config_store *store);
-unsigned config_flag_errors(const struct config_store *store);
-unsigned config_warnings(const struct config_store *store);
-void config_print_problems(const struct config_store *store, FILE *out);
+unsigned config_read_errors(const struct config_store *store);
+unsigned config_read_flag_errors(const struct config_store *store);
+unsigned config_read_warnings(const struct config_store *store);
+void config_read_print_problems(const struct config_store *store, FILE *out);
 
 /* Prints every value in force and where it came from; only when there are no errors. */
-void config_explain(const struct config_store *store, FILE *out);
+void config_read_explain(const struct config_store *store, FILE *out);
 
 /* Accepts NULL. */
-void config_free(struct config_store *store);
+void config_read_free(struct config_store *store);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config/store.h"
 
-#include "config/listen.h"
+#include "config/address.h"
 #include "config/value.h"
 
 struct config_section_values *config_store_add_site(struct config_store *store, struct span name,
@@ -60,7 +60,7 @@ static void set_one(struct config_store *store, struct config_section_values *va
     }
     bool may_repeat = setting->kind == CONFIG_HEADER ||
                       ((setting->kind == CONFIG_LISTEN || setting->kind == CONFIG_PAGE) &&
-                       config_listen_is_any_port(span_text(canonical)));
+                       config_address_is_any_port(span_text(canonical)));
     for (; *end; end = &(*end)->next) {
         if (may_repeat || strcmp((*end)->text, canonical) != 0)
             continue;

@@ -5,10 +5,9 @@
 #include "base/duration.h"
 #include "base/nearest.h"
 #include "base/num.h"
+#include "base/scan.h"
+#include "config/address.h"
 #include "config/config.h"
-#include "config/field.h"
-#include "config/host.h"
-#include "config/listen.h"
 
 /* ---- numbers ---- */
 
@@ -59,9 +58,9 @@ static bool check_count(const struct config_setting *setting, struct span text,
     bool good = least_is_one ? num_parse_u64(text, &value) : parse_count(text, &value);
     if (good && value <= setting->most && (value > 0 || !least_is_one))
         return true;
-    return config_refuse(ret_reason, "`%.*s` is not a number from 1 to %llu%s",
-                         config_quote_len(text), text.at, (unsigned long long)setting->most,
-                         least_is_one ? "" : ", or auto");
+    return config_problem_refuse(
+        ret_reason, "`%.*s` is not a number from 1 to %llu%s", config_problem_quote_len(text),
+        text.at, (unsigned long long)setting->most, least_is_one ? "" : ", or auto");
 }
 
 static bool check_size(const struct config_setting *setting, struct span text,
@@ -69,13 +68,13 @@ static bool check_size(const struct config_setting *setting, struct span text,
 {
     uint64_t value;
     if (!parse_size(text, &value))
-        return config_refuse(ret_reason,
-                             "`%.*s` is not a size; write a number of bytes, or 256K, 64M, 1G",
-                             config_quote_len(text), text.at);
+        return config_problem_refuse(
+            ret_reason, "`%.*s` is not a size; write a number of bytes, or 256K, 64M, 1G",
+            config_problem_quote_len(text), text.at);
     if (value > setting->most)
-        return config_refuse(ret_reason, "`%.*s` is too much; at most %lluG",
-                             config_quote_len(text), text.at,
-                             (unsigned long long)(setting->most >> 30));
+        return config_problem_refuse(ret_reason, "`%.*s` is too much; at most %lluG",
+                                     config_problem_quote_len(text), text.at,
+                                     (unsigned long long)(setting->most >> 30));
     return true;
 }
 
@@ -85,17 +84,18 @@ static bool check_duration(const struct config_setting *setting, struct span tex
     uint64_t value, number;
     if (!duration_parse(text, &value)) {
         if (num_parse_u64(text, &number))
-            return config_refuse(ret_reason,
-                                 "`%.*s` has no unit; write %.*ss for seconds, or use "
-                                 "ms, m or h",
-                                 config_quote_len(text), text.at, config_quote_len(text), text.at);
-        return config_refuse(ret_reason, "`%.*s` is not a time; write 500ms, 10s, 2m or 1h",
-                             config_quote_len(text), text.at);
+            return config_problem_refuse(ret_reason,
+                                         "`%.*s` has no unit; write %.*ss for seconds, or use "
+                                         "ms, m or h",
+                                         config_problem_quote_len(text), text.at,
+                                         config_problem_quote_len(text), text.at);
+        return config_problem_refuse(ret_reason, "`%.*s` is not a time; write 500ms, 10s, 2m or 1h",
+                                     config_problem_quote_len(text), text.at);
     }
     if (value / DURATION_SECOND > setting->most)
-        return config_refuse(ret_reason, "`%.*s` is too long; at most %lluh",
-                             config_quote_len(text), text.at,
-                             (unsigned long long)setting->most / 3600);
+        return config_problem_refuse(ret_reason, "`%.*s` is too long; at most %lluh",
+                                     config_problem_quote_len(text), text.at,
+                                     (unsigned long long)setting->most / 3600);
     return true;
 }
 
@@ -115,10 +115,11 @@ static bool check_choice(const char *const *choices, struct span text,
     }
     const char *nearest = nearest_of(text, choices);
     if (nearest)
-        return config_refuse(ret_reason, "`%.*s` is not %.*s; did you mean `%s`?",
-                             config_quote_len(text), text.at, (int)all.len, all.at, nearest);
-    return config_refuse(ret_reason, "`%.*s` is not %.*s", config_quote_len(text), text.at,
-                         (int)all.len, all.at);
+        return config_problem_refuse(ret_reason, "`%.*s` is not %.*s; did you mean `%s`?",
+                                     config_problem_quote_len(text), text.at, (int)all.len, all.at,
+                                     nearest);
+    return config_problem_refuse(ret_reason, "`%.*s` is not %.*s", config_problem_quote_len(text),
+                                 text.at, (int)all.len, all.at);
 }
 
 /* Letters, digits and . _ - + at most `most` bytes. */
@@ -130,20 +131,20 @@ static bool check_name(struct span text, size_t most, const char *what,
         char c = ascii_lower(text.at[i]);
         good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-+", c));
     }
-    return good || config_refuse(ret_reason, "`%.*s` is not the name of a %s",
-                                 config_quote_len(text), text.at, what);
+    return good || config_problem_refuse(ret_reason, "`%.*s` is not the name of a %s",
+                                         config_problem_quote_len(text), text.at, what);
 }
 
 static bool check_file_name(struct span text, struct config_reason *ret_reason)
 {
     if (memchr(text.at, '/', text.len))
-        return config_refuse(ret_reason,
-                             "`%.*s` has a slash; an index file is a name alone, looked "
-                             "for in each folder",
-                             config_quote_len(text), text.at);
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` has a slash; an index file is a name alone, looked "
+                                     "for in each folder",
+                                     config_problem_quote_len(text), text.at);
     if (span_equal(text, SPAN(".")) || span_equal(text, SPAN("..")) || text.len > 255)
-        return config_refuse(ret_reason, "`%.*s` is not the name of a file", config_quote_len(text),
-                             text.at);
+        return config_problem_refuse(ret_reason, "`%.*s` is not the name of a file",
+                                     config_problem_quote_len(text), text.at);
     return true;
 }
 
@@ -168,10 +169,10 @@ static bool check_below(struct span text, struct config_arena *arena, const char
     while (path.len > 0 && path.at[0] == '/')
         path = span_skip(path, 1);
     if (path.len == 0 || path.at[path.len - 1] == '/' || has_dot_segment(path))
-        return config_refuse(ret_reason,
-                             "`%.*s` is not a file below the root; write its path from "
-                             "there, such as index.html",
-                             config_quote_len(text), text.at);
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` is not a file below the root; write its path from "
+                                     "there, such as index.html",
+                                     config_problem_quote_len(text), text.at);
     *ret_text = config_arena_copy(arena, path);
     return true;
 }
@@ -195,12 +196,13 @@ static bool check_path(const struct config_setting *setting, struct span text, s
         return true;
     }
     if (log && off)
-        return config_refuse(ret_reason, "it cannot be turned off; write a file, or - for standard "
-                                         "error");
+        return config_problem_refuse(ret_reason,
+                                     "it cannot be turned off; write a file, or - for standard "
+                                     "error");
     if (text.len >= 4096 || folder.len + text.len >= 4096)
-        return config_refuse(ret_reason, "the path is longer than the system allows");
+        return config_problem_refuse(ret_reason, "the path is longer than the system allows");
     if (span_starts(text, SPAN("~")) && (text.len == 1 || text.at[1] == '/'))
-        return config_refuse(ret_reason, "`~` means nothing here; write the whole path");
+        return config_problem_refuse(ret_reason, "`~` means nothing here; write the whole path");
     *ret_text = join(arena, folder, text);
     return true;
 }
@@ -219,10 +221,10 @@ static bool check_control(const struct config_setting *setting, struct span text
         return false;
     *ret_text = path;
     return strlen(path) <= PATH_OF_SOCKET_MAX ||
-           config_refuse(ret_reason,
-                         "the path is longer than %d bytes, the most that a socket "
-                         "may have",
-                         PATH_OF_SOCKET_MAX);
+           config_problem_refuse(ret_reason,
+                                 "the path is longer than %d bytes, the most that a socket "
+                                 "may have",
+                                 PATH_OF_SOCKET_MAX);
 }
 
 static bool check_listen(struct span text, struct span folder, struct config_arena *arena,
@@ -232,7 +234,7 @@ static bool check_listen(struct span text, struct span folder, struct config_are
     if (span_starts(text, SPAN("unix:")) && text.len > 5 && text.at[5] != '/')
         path = span_text(config_arena_print(arena, "unix:%.*s%.*s", (int)folder.len, folder.at,
                                             (int)text.len - 5, text.at + 5));
-    if (!config_listen_check(path, ret_reason))
+    if (!config_address_check(path, ret_reason))
         return false;
     bool bare = !memchr(path.at, ':', path.len); /* a port alone is for this machine alone */
     *ret_text =
@@ -253,8 +255,79 @@ static bool check_hash(struct span text, struct config_reason *ret_reason)
                ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("./$=,+-", c)));
     }
     return (good && dollars >= 3 && text.at[text.len - 1] != '$') ||
-           config_refuse(ret_reason,
-                         "this is not the hash of a password; `weir password` makes one");
+           config_problem_refuse(ret_reason,
+                                 "this is not the hash of a password; `weir password` makes one");
+}
+
+/* ---- fields of answers ---- */
+
+/* Fields that weir writes itself, where they apply: a second one would be wrong,
+ * and for framing dangerous. */
+static const char *const own_fields[] = {
+    "Accept-Ranges",
+    "Age",
+    "Allow",
+    "Connection",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Range",
+    "Content-Type",
+    "Date",
+    "ETag",
+    "Keep-Alive",
+    "Last-Modified",
+    "Location",
+    "Proxy-Connection",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+    "X-Content-Type-Options",
+    NULL,
+};
+
+static bool is_token(struct span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = ascii_lower(text.at[i]);
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+              (c && strchr("!#$%&'*+-.^_`|~", c))))
+            return false;
+    }
+    return text.len > 0;
+}
+
+static bool check_field(struct span text, struct config_arena *arena, const char **ret_line,
+                        struct config_reason *ret_reason)
+{
+    int len = config_problem_quote_len(text);
+    const char *colon = memchr(text.at, ':', text.len);
+    if (!colon)
+        return config_problem_refuse(ret_reason, "`%.*s` has no colon; write Name: value", len,
+                                     text.at);
+    struct span name = span_of(text.at, (size_t)(colon - text.at));
+    struct span value = span_trim(span_skip(text, name.len + 1));
+    if (!is_token(name))
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` is not a field name (letters, digits and - , then "
+                                     "directly the colon)",
+                                     config_problem_quote_len(name), name.at);
+    if (value.len == 0)
+        return config_problem_refuse(ret_reason, "`%.*s` has no value behind the colon", len,
+                                     text.at);
+    if (scan_field_value_end(value.at, value.len) < value.len)
+        return config_problem_refuse(ret_reason,
+                                     "the value of `%.*s` has a control byte, such as a line "
+                                     "break",
+                                     config_problem_quote_len(name), name.at);
+    for (const char *const *own = own_fields; *own; own++)
+        if (span_equal_nocase(name, span_text(*own)))
+            return config_problem_refuse(
+                ret_reason, "weir itself says %s where it applies; leave it out", *own);
+    if (span_equal_nocase(name, SPAN("Server")))
+        return config_problem_refuse(ret_reason, "for Server there is the setting `server-header`");
+    *ret_line =
+        config_arena_print(arena, "%.*s: %.*s", (int)name.len, name.at, (int)value.len, value.at);
+    return true;
 }
 
 /* ---- all of them ---- */
@@ -273,9 +346,9 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_HASH:
         return check_hash(text, ret_reason);
     case CONFIG_HOST:
-        return config_host_check(text, arena, ret_text, ret_reason);
+        return config_address_check_host(text, arena, ret_text, ret_reason);
     case CONFIG_HEADER:
-        return config_field_check(text, arena, ret_text, ret_reason);
+        return check_field(text, arena, ret_text, ret_reason);
     case CONFIG_BELOW:
         return check_below(text, arena, ret_text, ret_reason);
     case CONFIG_FOLDER:
@@ -315,10 +388,10 @@ bool config_value_check(const struct config_setting *setting, struct span text, 
                         struct config_reason *ret_reason)
 {
     if (text.len == 0)
-        return config_refuse(ret_reason, "a value is missing");
+        return config_problem_refuse(ret_reason, "a value is missing");
     if (text.len >= 2 && text.at[0] == text.at[text.len - 1] &&
         (text.at[0] == '"' || text.at[0] == '\''))
-        return config_refuse(ret_reason, "write the value without quotes");
+        return config_problem_refuse(ret_reason, "write the value without quotes");
     const char *canonical = NULL;
     if (!check_by_kind(setting, text, folder, arena, &canonical, ret_reason))
         return false;

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "config/arena.h"
-#include "config/reason.h"
+#include "config/problem.h"
 #include "config/setting.h"
 
 /* Checks one value (trimmed, of one item of a list) of a setting. Relative paths

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config/verify.h"
 
-#include "config/listen.h"
+#include "config/address.h"
 #include "config/read.h"
 #include "config/store.h"
 
@@ -14,23 +14,23 @@
 #include <unistd.h>
 
 /* The first value in force, or NULL when there is none. */
-static const struct config_item *value_of(const struct config_section_values *values,
-                                          enum config_setting_place place)
+static const struct config_item *first_value(const struct config_section_values *values,
+                                             enum config_setting_place place)
 {
     return values->items[place];
 }
 
 static bool is_on(const struct config_section_values *values, enum config_setting_place place)
 {
-    const struct config_item *item = value_of(values, place);
+    const struct config_item *item = first_value(values, place);
     return item && strcmp(item->text, "on") == 0;
 }
 
 /* ---- folders and files ---- */
 
 /* "root: ", where the place of the message does not already say it. */
-static const char *label(struct config_store *store, enum config_setting_place place,
-                         struct config_origin origin)
+static const char *setting_label(struct config_store *store, enum config_setting_place place,
+                                 struct config_origin origin)
 {
     if (origin.layer != CONFIG_BY_FILE)
         return "";
@@ -38,7 +38,7 @@ static const char *label(struct config_store *store, enum config_setting_place p
 }
 
 /* "`/srv/www` ", unless the place of the message is that very path. */
-static const char *quote(struct config_store *store, const struct config_item *item)
+static const char *quoted_path(struct config_store *store, const struct config_item *item)
 {
     if (item->origin.layer == CONFIG_BY_ARGUMENT)
         return "";
@@ -49,11 +49,11 @@ static const char *quote(struct config_store *store, const struct config_item *i
 static bool check_folder(struct config_store *store, const struct config_section_values *site,
                          enum config_setting_place place, bool to_list)
 {
-    const struct config_item *item = value_of(site, place);
+    const struct config_item *item = first_value(site, place);
     struct stat info;
     if (!item)
         return false;
-    const char *name = label(store, place, item->origin), *path = quote(store, item);
+    const char *name = setting_label(store, place, item->origin), *path = quoted_path(store, item);
     if (stat(item->text, &info) < 0) {
         config_problem_error(&store->problems, item->origin, "%s%scannot be served: %s", name, path,
                              errno == ENOENT ? "there is no such folder" : strerror(errno));
@@ -72,15 +72,15 @@ static bool check_folder(struct config_store *store, const struct config_section
     return true;
 }
 
-static void check_fallback(struct config_store *store, const struct config_section_values *site)
+static void check_spa(struct config_store *store, const struct config_section_values *site)
 {
-    const struct config_item *root = value_of(site, SETTING_root);
-    const struct config_item *item = value_of(site, SETTING_fallback);
+    const struct config_item *root = first_value(site, SETTING_root);
+    const struct config_item *item = first_value(site, SETTING_fallback);
     struct stat info;
     if (!item)
         return;
     const char *path = config_arena_print(&store->arena, "%s/%s", root->text, item->text);
-    const char *name = label(store, SETTING_fallback, item->origin);
+    const char *name = setting_label(store, SETTING_fallback, item->origin);
     if (stat(path, &info) < 0)
         config_problem_error(&store->problems, item->origin, "%s`%s`: %s", name, path,
                              strerror(errno));
@@ -107,12 +107,12 @@ static bool is_inside(const char *path, const char *folder)
 
 static void check_written(struct config_store *store, enum config_setting_place place)
 {
-    const struct config_item *item = value_of(&store->server, place);
+    const struct config_item *item = first_value(&store->server, place);
     char parent[PATH_MAX], root[PATH_MAX];
     struct stat info;
     if (!item || strcmp(item->text, "-") == 0 || strcmp(item->text, "off") == 0)
         return;
-    const char *name = label(store, place, item->origin);
+    const char *name = setting_label(store, place, item->origin);
     if (stat(item->text, &info) == 0 && S_ISDIR(info.st_mode)) {
         config_problem_error(&store->problems, item->origin,
                              "%s`%s` is a folder; name a file in it", name, item->text);
@@ -125,7 +125,7 @@ static void check_written(struct config_store *store, enum config_setting_place 
         return;
     }
     for (const struct config_section_values *site = store->sites; site; site = site->next) {
-        const struct config_item *folder = value_of(site, SETTING_root);
+        const struct config_item *folder = first_value(site, SETTING_root);
         if (folder && realpath(folder->text, root) && is_inside(parent, root))
             config_problem_warning(&store->problems, item->origin,
                                    "%s`%s` is inside the root of [site %s]: visitors can read it",
@@ -140,8 +140,8 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
 {
     static const char *const broad[] = { "/",     "/home", "/root", "/etc", "/var", "/usr",
                                          "/proc", "/sys",  "/dev",  "/tmp", NULL };
-    const struct config_item *root = value_of(site, SETTING_root);
-    const char *name = label(store, SETTING_root, root->origin);
+    const struct config_item *root = first_value(site, SETTING_root);
+    const char *name = setting_label(store, SETTING_root, root->origin);
     char path[PATH_MAX], home[PATH_MAX];
     if (!realpath(root->text, path))
         return;
@@ -157,25 +157,25 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
                                    "%sthis is your home folder: everything in it is served", name);
 
     static const char *const secret[] = { ".git", ".svn", ".env", ".ssh", ".htpasswd", NULL };
-    const struct config_item *hidden = value_of(site, SETTING_hidden);
+    const struct config_item *hidden = first_value(site, SETTING_hidden);
     for (const char *const *file = secret; *file && is_on(site, SETTING_hidden); file++) {
         const char *inside = config_arena_print(&store->arena, "%s/%s", path, *file);
         if (access(inside, F_OK) == 0)
-            config_problem_warning(&store->problems, hidden->origin,
-                                   "%swith it, %s/%s is served as well",
-                                   label(store, SETTING_hidden, hidden->origin), root->text, *file);
+            config_problem_warning(
+                &store->problems, hidden->origin, "%swith it, %s/%s is served as well",
+                setting_label(store, SETTING_hidden, hidden->origin), root->text, *file);
     }
 }
 
 static void check_listing_is_wise(struct config_store *store,
                                   const struct config_section_values *site)
 {
-    const struct config_item *listing = value_of(site, SETTING_listing);
+    const struct config_item *listing = first_value(site, SETTING_listing);
     if (!is_on(site, SETTING_listing))
         return;
-    for (const struct config_item *listen = value_of(&store->server, SETTING_listen); listen;
+    for (const struct config_item *listen = first_value(&store->server, SETTING_listen); listen;
          listen = listen->next) {
-        if (!config_listen_is_public(span_text(listen->text)))
+        if (!config_address_is_public(span_text(listen->text)))
             continue;
         bool chosen = listing->origin.layer != CONFIG_BY_DEFAULT;
         config_problem_warning(&store->problems, chosen ? listing->origin : listen->origin,
@@ -189,20 +189,20 @@ static void check_listing_is_wise(struct config_store *store,
 static void check_headers(struct config_store *store, const struct config_section_values *site)
 {
     size_t bytes = 0;
-    for (const struct config_item *item = value_of(site, SETTING_headers); item;
+    for (const struct config_item *item = first_value(site, SETTING_headers); item;
          item = item->next) {
         bytes += strlen(item->text) + sizeof("\r\n") - 1;
         if (bytes <= CONFIG_HEADERS_MAX)
             continue;
-        config_problem_error(&store->problems, item->origin,
-                             "%sthe header lines of the site are more than %d bytes",
-                             label(store, SETTING_headers, item->origin), CONFIG_HEADERS_MAX);
+        config_problem_error(
+            &store->problems, item->origin, "%sthe header lines of the site are more than %d bytes",
+            setting_label(store, SETTING_headers, item->origin), CONFIG_HEADERS_MAX);
         return;
     }
 }
 
 /* "(line 3)", or what else finds the site. */
-static const char *where(struct config_store *store, struct config_origin origin)
+static const char *describe_place(struct config_store *store, struct config_origin origin)
 {
     if (origin.layer == CONFIG_BY_FILE)
         return config_arena_print(&store->arena, "(line %u)", origin.line);
@@ -213,22 +213,22 @@ static const char *where(struct config_store *store, struct config_origin origin
 static void check_pair(struct config_store *store, const struct config_section_values *site,
                        const struct config_section_values *other)
 {
-    const struct config_item *hosts = value_of(site, SETTING_hosts);
-    const struct config_item *others = value_of(other, SETTING_hosts);
+    const struct config_item *hosts = first_value(site, SETTING_hosts);
+    const struct config_item *others = first_value(other, SETTING_hosts);
     if (!hosts && !others) {
         bool folder = other->origin.layer == CONFIG_BY_ARGUMENT;
         config_problem_error(&store->problems, site->origin,
                              "[site %s] has no `host`, and neither has %s %s: both would answer "
                              "any host; give this one a `host`",
                              site->name, folder ? "the folder" : other->name,
-                             where(store, other->origin));
+                             describe_place(store, other->origin));
     }
     for (const struct config_item *a = hosts; a; a = a->next)
         for (const struct config_item *b = others; b; b = b->next)
             if (strcmp(a->text, b->text) == 0)
                 config_problem_error(&store->problems, a->origin,
                                      "host: `%s` already belongs to site %s %s", a->text,
-                                     other->name, where(store, b->origin));
+                                     other->name, describe_place(store, b->origin));
 }
 
 static void check_site(struct config_store *store, const struct config_section_values *site,
@@ -239,7 +239,7 @@ static void check_site(struct config_store *store, const struct config_section_v
     check_headers(store, site);
     check_listing_is_wise(store, site);
     check_folder(store, site, SETTING_error_pages, false);
-    if (!value_of(site, SETTING_root)) {
+    if (!first_value(site, SETTING_root)) {
         config_problem_error(&store->problems, site->origin,
                              "[site %s] has no root; write `root = /srv/www` or the like below it",
                              site->name);
@@ -247,7 +247,7 @@ static void check_site(struct config_store *store, const struct config_section_v
     }
     if (!check_folder(store, site, SETTING_root, is_on(site, SETTING_listing)))
         return;
-    check_fallback(store, site);
+    check_spa(store, site);
     check_root_is_wise(store, site, request);
 }
 
@@ -265,11 +265,11 @@ static void check_timeouts(struct config_store *store)
         const struct config_setting *setting = &config_setting_table[i];
         if (setting->kind != CONFIG_DURATION && i != SETTING_drain_timeout_ns)
             continue;
-        const struct config_item *item = value_of(&store->server, (enum config_setting_place)i);
+        const struct config_item *item = first_value(&store->server, (enum config_setting_place)i);
         if (!item || !is_zero(item->text))
             continue;
         config_problem_warning(&store->problems, item->origin, "%s%s",
-                               label(store, (enum config_setting_place)i, item->origin),
+                               setting_label(store, (enum config_setting_place)i, item->origin),
                                setting->kind == CONFIG_DRAIN
                                    ? "with 0, stopping cuts off the answers under way"
                                    : "with 0 there is no limit: clients that do nothing keep their "
@@ -280,25 +280,25 @@ static void check_timeouts(struct config_store *store)
 static void check_cache(struct config_store *store)
 {
     const struct config *config = &store->config;
-    const struct config_item *item = value_of(&store->server, SETTING_cache_file_max_bytes);
+    const struct config_item *item = first_value(&store->server, SETTING_cache_file_max_bytes);
     uint64_t share = config->cache_size_bytes / 8; /* what one answer may take */
     if (!item || item->origin.layer == CONFIG_BY_DEFAULT || config->cache_size_bytes == 0 ||
         config->cache_file_max_bytes <= share)
         return;
     config_problem_warning(&store->problems, item->origin,
                            "%sno answer gets more than an eighth of cache-size, %llu bytes here",
-                           label(store, SETTING_cache_file_max_bytes, item->origin),
+                           setting_label(store, SETTING_cache_file_max_bytes, item->origin),
                            (unsigned long long)share);
 }
 
 /* Only the file is asked: a lookup through the name service may open sockets. */
 static void check_user(struct config_store *store)
 {
-    const struct config_item *item = value_of(&store->server, SETTING_user);
+    const struct config_item *item = first_value(&store->server, SETTING_user);
     FILE *users = item ? fopen("/etc/passwd", "re") : NULL;
     if (!users)
         return;
-    const char *name = label(store, SETTING_user, item->origin);
+    const char *name = setting_label(store, SETTING_user, item->origin);
     const struct passwd *entry;
     do {
         entry = fgetpwent(users);
@@ -315,7 +315,7 @@ static void check_user(struct config_store *store)
 
 static void check_congestion(struct config_store *store)
 {
-    const struct config_item *item = value_of(&store->server, SETTING_congestion);
+    const struct config_item *item = first_value(&store->server, SETTING_congestion);
     FILE *file = item ? fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re") : NULL;
     char words[512];
     if (!file)
@@ -332,36 +332,36 @@ static void check_congestion(struct config_store *store)
             return;
         rest = span_trim(span_skip(rest, word.len));
     }
-    config_problem_warning(&store->problems, item->origin,
-                           "%sthe kernel has not loaded `%s`; it has %s",
-                           label(store, SETTING_congestion, item->origin), item->text, words);
+    config_problem_warning(
+        &store->problems, item->origin, "%sthe kernel has not loaded `%s`; it has %s",
+        setting_label(store, SETTING_congestion, item->origin), item->text, words);
 }
 
 static bool is_the_address(const struct config_item *list, const struct config_item *item)
 {
     while (list && strcmp(list->text, item->text) != 0)
         list = list->next;
-    return list && !config_listen_is_any_port(span_text(item->text));
+    return list && !config_address_is_any_port(span_text(item->text));
 }
 
 static void check_page(struct config_store *store)
 {
-    const struct config_item *first = value_of(&store->server, SETTING_stats_listen);
-    const struct config_item *password = value_of(&store->server, SETTING_stats_password);
+    const struct config_item *first = first_value(&store->server, SETTING_stats_listen);
+    const struct config_item *password = first_value(&store->server, SETTING_stats_password);
     if (!is_on(&store->server, SETTING_stats))
         return;
     for (const struct config_item *item = first; item; item = item->next) {
-        const char *name = label(store, SETTING_stats_listen, item->origin);
+        const char *name = setting_label(store, SETTING_stats_listen, item->origin);
         if (strcmp(item->text, "off") == 0 && (item != first || item->next))
             config_problem_error(&store->problems, item->origin,
                                  "%s`off` and an address are two answers; choose one", name);
-        else if (is_the_address(value_of(&store->server, SETTING_listen), item))
+        else if (is_the_address(first_value(&store->server, SETTING_listen), item))
             config_problem_error(&store->problems, item->origin,
                                  "%s`%s` is an address of `listen`; the statistics page needs one "
                                  "of its own",
                                  name, item->text);
         else if (strcmp(item->text, "off") != 0 && !password &&
-                 config_listen_is_public(span_text(item->text)))
+                 config_address_is_public(span_text(item->text)))
             config_problem_error(&store->problems, item->origin,
                                  "%s`%s` can be reached from other machines, so it needs a "
                                  "stats-password (`weir password` makes one); or write 127.0.0.1",

@@ -13,7 +13,7 @@
 
 enum { TEXT_MAX = 64, GROUP_MAX = 1024 };
 
-static bool read_text(const char *path, char *text, size_t size)
+static bool read_group_file(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
@@ -29,7 +29,7 @@ static bool find_group(pid_t pid, char group[GROUP_MAX])
     char path[32] = "/proc/self/cgroup", text[GROUP_MAX];
     if (pid > 0)
         snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    if (!read_text(path, text, sizeof(text)))
+    if (!read_group_file(path, text, sizeof(text)))
         return false;
     const char *line = strstr(text, "0::/");
     if (!line)
@@ -50,7 +50,7 @@ static uint64_t first_number(const char *text)
 
 /* The least that `reckon` makes of a file in the group and in all above it. A container may show
  * its own group as the root, whatever its path is called: what is not there does not limit. */
-static uint64_t least(pid_t pid, const char *file, uint64_t (*reckon)(const char *text))
+static uint64_t least_in_groups(pid_t pid, const char *file, uint64_t (*reckon)(const char *text))
 {
     char group[GROUP_MAX], path[GROUP_MAX + 64], text[TEXT_MAX];
     uint64_t most = UINT64_MAX;
@@ -58,7 +58,7 @@ static uint64_t least(pid_t pid, const char *file, uint64_t (*reckon)(const char
         return most;
     for (;;) {
         snprintf(path, sizeof(path), MOUNTED "%s/%s", group, file);
-        uint64_t its = read_text(path, text, sizeof(text)) ? reckon(text) : UINT64_MAX;
+        uint64_t its = read_group_file(path, text, sizeof(text)) ? reckon(text) : UINT64_MAX;
         most = its < most ? its : most;
         char *last = strrchr(group, '/');
         if (!last)
@@ -79,10 +79,10 @@ static uint64_t cpus_of(const char *text)
 
 uint64_t os_cgroup_cpus(pid_t pid)
 {
-    return least(pid, "cpu.max", cpus_of);
+    return least_in_groups(pid, "cpu.max", cpus_of);
 }
 
 uint64_t os_cgroup_tasks(void)
 {
-    return least(0, "pids.max", first_number);
+    return least_in_groups(0, "pids.max", first_number);
 }

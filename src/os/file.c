@@ -62,7 +62,7 @@ static bool openat2_works(void)
     return support == OPENAT2_WORKS;
 }
 
-static int resolve(int root_fd, const char *path, int flags)
+static int resolve_beneath(int root_fd, const char *path, int flags)
 {
     int fd = -EAGAIN;
     for (int attempt = 0; attempt < OPEN_ATTEMPTS && (fd == -EAGAIN || fd == -EINTR); attempt++)
@@ -106,7 +106,7 @@ static int take_component(const char **path, char name[NAME_MAX + 1])
 /* What openat2 does, from below: every directory on the way is opened in the one
  * before it and no link is followed, so there is no way up or out. Links that
  * stay inside are the price. */
-static int walk(int root_fd, const char *path, int flags)
+static int walk_beneath(int root_fd, const char *path, int flags)
 {
     char name[NAME_MAX + 1];
     int directory_fd = root_fd;
@@ -140,8 +140,8 @@ static int open_beneath(int root_fd, const char *path, int flags)
     if (strnlen(path, PATH_MAX) == PATH_MAX)
         return -ENAMETOOLONG;
     if (!atomic_load_explicit(&walk_forced, memory_order_relaxed) && openat2_works())
-        return resolve(root_fd, path, flags);
-    return walk(root_fd, path, flags);
+        return resolve_beneath(root_fd, path, flags);
+    return walk_beneath(root_fd, path, flags);
 }
 
 int os_file_open_directory(const char *path)

@@ -34,7 +34,7 @@ static int parse_address(const char *text, struct os_notify *ret_notify)
     return 0;
 }
 
-static int open_socket(void)
+static int open_notify_socket(void)
 {
     struct timeval busy = { .tv_usec = BUSY_USEC };
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -66,7 +66,7 @@ int os_notify_open(struct os_notify *ret_notify)
     if (text && text[0]) {
         rc = parse_address(text, ret_notify);
         if (rc == 0)
-            rc = ret_notify->fd = open_socket();
+            rc = ret_notify->fd = open_notify_socket();
         if (rc >= 0)
             ret_notify->watchdog_ns = watchdog_of(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"));
     }

@@ -186,7 +186,7 @@ static int set_tcp_options(int fd, const struct os_socket_options *options)
     return rc;
 }
 
-static int connect_to(const struct os_socket_address *address)
+static int connect_unix(const struct os_socket_address *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -202,13 +202,13 @@ int os_socket_connect(const char *path)
 {
     struct os_socket_address address;
     int rc = parse_unix(path, &address);
-    return rc < 0 ? rc : connect_to(&address);
+    return rc < 0 ? rc : connect_unix(&address);
 }
 
 /* Removes a socket file that has no listener: whoever made it is gone. */
 static int remove_stale(const struct os_socket_address *address)
 {
-    int fd = connect_to(address);
+    int fd = connect_unix(address);
     if (fd >= 0)
         os_file_close(fd);
     if (fd != -ECONNREFUSED)
@@ -387,7 +387,7 @@ static struct span next_word(struct span *line)
 }
 
 /* Names in one line, their values in the next one. */
-static uint64_t value_of(struct span names, struct span values, struct span wanted)
+static uint64_t value_by_name(struct span names, struct span values, struct span wanted)
 {
     uint64_t value = 0;
     struct span name;
@@ -412,6 +412,6 @@ uint64_t os_socket_overflows(void)
     const char *names = strstr(text, "TcpExt: "), *values = names ? strchr(names, '\n') : NULL;
     if (!values)
         return 0;
-    return value_of(span_of(names, (size_t)(values - names)),
-                    span_of(values + 1, strcspn(values + 1, "\n")), SPAN("ListenOverflows"));
+    return value_by_name(span_of(names, (size_t)(values - names)),
+                         span_of(values + 1, strcspn(values + 1, "\n")), SPAN("ListenOverflows"));
 }

@@ -15,7 +15,7 @@
 enum { TEXT_MAX = 4096, PATH_SIZE = 64 };
 
 /* The first bytes of /proc/PID/NAME, with a zero behind. */
-static int read_text(pid_t pid, const char *name, char text[TEXT_MAX])
+static int read_proc_file(pid_t pid, const char *name, char text[TEXT_MAX])
 {
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
@@ -29,7 +29,7 @@ static int read_text(pid_t pid, const char *name, char text[TEXT_MAX])
     return rc;
 }
 
-static uint64_t ns_of(uint64_t ticks)
+static uint64_t ticks_to_ns(uint64_t ticks)
 {
     return ticks * (DURATION_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
 }
@@ -61,7 +61,7 @@ static int read_stat(pid_t pid, struct os_usage *usage)
 {
     char text[TEXT_MAX];
     uint64_t fields[FIELDS] = { 0 };
-    int rc = read_text(pid, "stat", text);
+    int rc = read_proc_file(pid, "stat", text);
     if (rc < 0)
         return rc;
     const char *behind = strrchr(text, ')'); /* the name may hold anything */
@@ -69,10 +69,10 @@ static int read_stat(pid_t pid, struct os_usage *usage)
         return -ESRCH;
     split_stat(behind + 1, fields);
     usage->started = fields[STARTED];
-    usage->user_ns = ns_of(fields[USER]);
-    usage->system_ns = ns_of(fields[SYSTEM]);
-    usage->children_user_ns = ns_of(fields[CHILDREN_USER]);
-    usage->children_system_ns = ns_of(fields[CHILDREN_SYSTEM]);
+    usage->user_ns = ticks_to_ns(fields[USER]);
+    usage->system_ns = ticks_to_ns(fields[SYSTEM]);
+    usage->children_user_ns = ticks_to_ns(fields[CHILDREN_USER]);
+    usage->children_system_ns = ticks_to_ns(fields[CHILDREN_SYSTEM]);
     usage->resident_bytes = fields[PAGES] * (uint64_t)sysconf(_SC_PAGESIZE);
     return 0;
 }
@@ -96,7 +96,7 @@ static uint64_t read_files_limit(pid_t pid)
 {
     char text[TEXT_MAX];
     uint64_t limit = 0;
-    if (read_text(pid, "limits", text) < 0)
+    if (read_proc_file(pid, "limits", text) < 0)
         return 0;
     static const char label[] = "Max open files";
     const char *line = strstr(text, label);
@@ -122,7 +122,7 @@ static uint64_t thread_cpu_ns(pid_t pid, uint64_t thread)
     char name[PATH_SIZE / 2], text[TEXT_MAX];
     uint64_t ns = 0;
     snprintf(name, sizeof(name), "task/%u/schedstat", (unsigned)thread);
-    if (read_text(pid, name, text) == 0)
+    if (read_proc_file(pid, name, text) == 0)
         (void)num_parse_u64(span_first(span_text(text), strcspn(text, " ")), &ns);
     return ns;
 }
@@ -164,7 +164,7 @@ static void add_children(pid_t pid, const char *thread, struct family *family)
 {
     char name[PATH_SIZE], text[TEXT_MAX];
     snprintf(name, sizeof(name), "task/%.20s/children", thread);
-    if (read_text(pid, name, text) < 0)
+    if (read_proc_file(pid, name, text) < 0)
         return;
     struct span rest = span_trim(span_text(text));
     while (rest.len > 0 && family->count < FAMILY_MAX) {

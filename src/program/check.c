@@ -18,8 +18,8 @@ static const char *plural(unsigned count)
 
 static void print_verdict(const struct config_store *store, const char *name)
 {
-    const struct config *config = config_result(store);
-    unsigned listeners = 0, warnings = config_warnings(store);
+    const struct config *config = config_read_result(store);
+    unsigned listeners = 0, warnings = config_read_warnings(store);
     while (config->listen[listeners])
         listeners++;
     printf("%s: ok (%u site%s, %u listener%s", name, config->site_count, plural(config->site_count),
@@ -52,21 +52,21 @@ static int check(const struct program_options *options, const char *file, const 
         .output_is_terminal = isatty(STDOUT_FILENO) == 1,
     };
     struct config_store *store = config_read(&request);
-    unsigned errors = config_errors(store);
+    unsigned errors = config_read_errors(store);
     int status = PROGRAM_OK;
-    config_print_problems(store, stderr);
+    config_read_print_problems(store, stderr);
     if (errors > 0) {
         fprintf(stderr, "%s: %u error%s\n", file ? file : folder, errors, plural(errors));
-        status = config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+        status = config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
     } else {
         if (options->explain) {
-            config_explain(store, stdout);
+            config_read_explain(store, stdout);
             putchar('\n');
-            print_capacity(config_result(store));
+            print_capacity(config_read_result(store));
         }
         print_verdict(store, file ? file : folder);
     }
-    config_free(store);
+    config_read_free(store);
     return status;
 }
 

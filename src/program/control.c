@@ -7,7 +7,7 @@
 #include "os/clock.h"
 #include "os/socket.h"
 #include "server/control.h"
-#include "server/place.h"
+#include "server/runtime.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -206,10 +206,10 @@ static void show_status_line(struct reading *reading, struct span line)
 
 static void show_master(const char *folder, pid_t pid)
 {
-    char path[SERVER_PLACE_MAX];
+    char path[SERVER_RUNTIME_MAX];
     struct reading *reading = calloc(1, sizeof(*reading));
     fprintf(stderr, "  %d", (int)pid);
-    int fd = server_place_socket(folder, pid, path) == 0 ? os_socket_connect(path) : -1;
+    int fd = server_runtime_socket(folder, pid, path) == 0 ? os_socket_connect(path) : -1;
     if (reading && fd >= 0) {
         send_request(fd, "status");
         reading->each = show_status_line;
@@ -225,8 +225,8 @@ static void show_master(const char *folder, pid_t pid)
 static int find_only(const char *folder, const char *command, struct program_master *ret_master)
 {
     pid_t pids[MASTERS_SHOWN];
-    char path[SERVER_PLACE_MAX];
-    int count = server_place_list(folder, pids, MASTERS_SHOWN);
+    char path[SERVER_RUNTIME_MAX];
+    int count = server_runtime_list(folder, pids, MASTERS_SHOWN);
     if (count <= 0) {
         fprintf(stderr,
                 "weir: no server of this user is running (there is none in %s); name another one's "
@@ -234,7 +234,7 @@ static int find_only(const char *folder, const char *command, struct program_mas
                 folder);
         return PROGRAM_FAILED;
     }
-    if (count == 1 && server_place_socket(folder, pids[0], path) == 0)
+    if (count == 1 && server_runtime_socket(folder, pids[0], path) == 0)
         return reach(path, pids[0], ret_master);
     fprintf(stderr, "weir: %d servers are running; name one by its process id: weir %s PID\n",
             count, command);
@@ -246,10 +246,10 @@ static int find_only(const char *folder, const char *command, struct program_mas
 /* In the folder where servers of this user are found. */
 static int find_by_itself(const char *command, pid_t pid, struct program_master *ret_master)
 {
-    char folder[SERVER_PLACE_MAX], path[SERVER_PLACE_MAX];
-    int rc = server_place_folder(folder);
+    char folder[SERVER_RUNTIME_MAX], path[SERVER_RUNTIME_MAX];
+    int rc = server_runtime_folder(folder);
     if (rc == 0)
-        rc = server_place_check(folder);
+        rc = server_runtime_check(folder);
     if (rc == -EPERM)
         return refuse(-1, folder,
                       "others than you can write to it or own it, so it is not "
@@ -258,7 +258,7 @@ static int find_by_itself(const char *command, pid_t pid, struct program_master 
         return refuse(-1, folder, strerror(-rc));
     if (pid == 0)
         return find_only(folder, command, ret_master);
-    rc = server_place_socket(folder, pid, path);
+    rc = server_runtime_socket(folder, pid, path);
     return rc < 0 ? refuse(-1, folder, strerror(-rc)) : reach(path, pid, ret_master);
 }
 

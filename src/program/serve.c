@@ -7,7 +7,7 @@
 #include "program/command.h"
 #include "program/options.h"
 #include "server/inherited.h"
-#include "server/server.h"
+#include "server/master.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -47,19 +47,19 @@ static int serve(const struct program_options *options)
         .output_is_terminal = isatty(STDOUT_FILENO) == 1,
     };
     struct config_store *store = config_read(&request);
-    config_print_problems(store, stderr);
-    if (config_errors(store) > 0) {
-        int status = config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
-        config_free(store);
+    config_read_print_problems(store, stderr);
+    if (config_read_errors(store) > 0) {
+        int status = config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+        config_read_free(store);
         return status;
     }
-    struct server_launch launch = {
+    struct server_master_launch launch = {
         .ready_fd = options->ready_fd,
         .quiet = options->quiet,
         .read = read_configuration,
         .context = &request,
     };
-    return server_run(store, &launch);
+    return server_master_run(store, &launch);
 }
 
 static int serve_argument(const struct program_command *command,

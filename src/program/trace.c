@@ -242,11 +242,11 @@ static int tell(struct tracing *tracing)
 static int trace_in(struct tracing *tracing, const struct config_store *store)
 {
     struct trace *trace = &tracing->trace;
-    if (config_errors(store) > 0) {
-        config_print_problems(store, stderr);
-        return config_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+    if (config_read_errors(store) > 0) {
+        config_read_print_problems(store, stderr);
+        return config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
     }
-    trace->config = config_result(store);
+    trace->config = config_read_result(store);
     int status = write_request(tracing, trace->config);
     if (status != PROGRAM_OK)
         return status;
@@ -276,7 +276,7 @@ static int trace(const struct program_command *command, const struct program_opt
     if (status == PROGRAM_OK) {
         struct config_store *store = config_read(&tracing->configuration);
         status = trace_in(tracing, store);
-        config_free(store);
+        config_read_free(store);
     }
     program_start_done(&tracing->start);
     free(tracing);

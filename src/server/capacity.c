@@ -34,7 +34,7 @@ unsigned server_capacity_cache_files(size_t files)
     return (unsigned)(share < CACHE_FILES_MAX ? share : CACHE_FILES_MAX);
 }
 
-static unsigned room_for(size_t files)
+static unsigned connections_for(size_t files)
 {
     size_t taken = FILES_RESERVED + server_capacity_cache_files(files);
     return files > 2 * taken ? (unsigned)(files - taken) : (unsigned)files / 2;
@@ -42,7 +42,7 @@ static unsigned room_for(size_t files)
 
 unsigned server_capacity_connections(const struct config *config, size_t files)
 {
-    unsigned room = room_for(files);
+    unsigned room = connections_for(files);
     return config->connections > 0 && config->connections < room ? config->connections : room;
 }
 
@@ -54,7 +54,7 @@ struct room {
     char limit[LIMIT_MAX];
 };
 
-static void lower(struct room *room, uint64_t count, const char *limit)
+static void lower_limit(struct room *room, uint64_t count, const char *limit)
 {
     if (count >= room->count)
         return;
@@ -63,31 +63,32 @@ static void lower(struct room *room, uint64_t count, const char *limit)
 }
 
 /* Each connection takes a process, or a thread, of what the system has for all workers. */
-static void lower_to_tasks(struct room *room, const struct config *config,
-                           const struct model *model, unsigned workers)
+static void lower_to_task_limit(struct room *room, const struct config *config,
+                                const struct model *model, unsigned workers)
 {
     bool forks = model->serves == STATS_SERVES_PROCESS;
     if (model->serves != STATS_SERVES_PROCESS && model->serves != STATS_SERVES_THREAD)
         return;
-    lower(room, MODEL_PER_CONNECTION_MAX, forks ? "the model's processes" : "the model's threads");
+    lower_limit(room, MODEL_PER_CONNECTION_MAX,
+                forks ? "the model's processes" : "the model's threads");
     char limit[LIMIT_MAX], name[OS_PROCESS_LIMIT_MAX];
     uint64_t most = os_process_tasks(geteuid() != 0 || config->user, name);
     snprintf(limit, sizeof(limit), "%s (%s)", forks ? "processes" : "threads", name);
-    lower(room, most / workers, limit);
+    lower_limit(room, most / workers, limit);
 }
 
-static struct room room_of(const struct config *config, const struct model *model, unsigned workers,
-                           unsigned threads)
+static struct room find_limit(const struct config *config, const struct model *model,
+                              unsigned workers, unsigned threads)
 {
     size_t files = os_process_raise_files();
-    struct room room = { .count = room_for(files) };
+    struct room room = { .count = connections_for(files) };
     snprintf(room.limit, sizeof(room.limit), "open files (ulimit -n %zu)", files);
     if (config->connections > 0)
-        lower(&room, config->connections, "the setting connections");
-    lower_to_tasks(&room, config, model, workers);
+        lower_limit(&room, config->connections, "the setting connections");
+    lower_to_task_limit(&room, config, model, workers);
     if (model->serves == STATS_SERVES_POOL && strcmp(config->pool_policy, "sticky") == 0)
-        lower(&room, threads + (uint64_t)config->pool_queue,
-              "threads and pool-queue, as each thread keeps its client");
+        lower_limit(&room, threads + (uint64_t)config->pool_queue,
+                    "threads and pool-queue, as each thread keeps its client");
     return room;
 }
 
@@ -105,7 +106,7 @@ static void say_size(uint64_t bytes, char out[24])
 void server_capacity_describe(const struct config *config, const struct model *model,
                               unsigned workers, unsigned threads, char out[SERVER_CAPACITY_MAX])
 {
-    struct room room = room_of(config, model, workers, threads);
+    struct room room = find_limit(config, model, workers, threads);
     char each[32] = "", at_once[64] = "", size[24], cache[64] = "no cache";
     if (workers > 1)
         snprintf(each, sizeof(each), " in each of %u workers", workers);

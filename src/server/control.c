@@ -6,7 +6,7 @@
 #include "base/span.h"
 #include "log/error.h"
 #include "os/socket.h"
-#include "server/place.h"
+#include "server/runtime.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ struct server_control {
     bool automatic; /* the path has our pid in it */
     const struct server_control_command *commands;
     void *context;
-    char path[SERVER_PLACE_MAX];
+    char path[SERVER_RUNTIME_MAX];
     struct server_control_client clients[SERVER_CONTROL_CLIENTS];
 };
 
@@ -51,7 +51,7 @@ struct server_control {
 static int listen_at(const char *path)
 {
     struct os_socket_address address;
-    char text[SERVER_PLACE_MAX + sizeof("unix:")];
+    char text[SERVER_RUNTIME_MAX + sizeof("unix:")];
     snprintf(text, sizeof(text), "unix:%s", path);
     int rc = os_socket_parse(text, &address);
     const struct os_socket_options options = { .mode = S_IRUSR | S_IWUSR };
@@ -71,22 +71,22 @@ static int find_path(struct server_control *c, const char *where)
         int len = snprintf(c->path, sizeof(c->path), "%s", where);
         return len < (int)sizeof(c->path) ? 0 : -ENAMETOOLONG;
     }
-    char folder[SERVER_PLACE_MAX];
-    int rc = server_place_folder(folder);
+    char folder[SERVER_RUNTIME_MAX];
+    int rc = server_runtime_folder(folder);
     if (rc == 0)
         memcpy(c->path, folder, sizeof(folder));
     if (rc == 0)
-        rc = server_place_make(folder);
+        rc = server_runtime_make(folder);
     if (rc == 0)
-        rc = server_place_list(folder, NULL, 0);
-    return rc < 0 ? rc : server_place_socket(folder, getpid(), c->path);
+        rc = server_runtime_list(folder, NULL, 0);
+    return rc < 0 ? rc : server_runtime_socket(folder, getpid(), c->path);
 }
 
 /* A socket that a predecessor listened with: from now on it names us to its clients. */
-static int go_on(int fd, const char *path)
+static int reuse_socket(int fd, const char *path)
 {
     struct os_socket_address address, wanted;
-    char text[SERVER_PLACE_MAX + sizeof("unix:")];
+    char text[SERVER_RUNTIME_MAX + sizeof("unix:")];
     snprintf(text, sizeof(text), "unix:%s", path);
     int rc = os_socket_parse(text, &wanted);
     if (rc == 0)
@@ -110,13 +110,13 @@ int server_control_open(struct server_control **ret_control, const char *where, 
     for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
         c->clients[i].fd = -1;
     int rc = find_path(c, where);
-    if (rc == 0 && inherited_fd >= 0 && go_on(inherited_fd, c->path) == 0)
+    if (rc == 0 && inherited_fd >= 0 && reuse_socket(inherited_fd, c->path) == 0)
         c->fd = inherited_fd;
     else if (inherited_fd >= 0)
         close(inherited_fd);
     if (rc == 0 && c->fd < 0)
         rc = c->fd = listen_at(c->path);
-    snprintf(ret_path, SERVER_PLACE_MAX, "%s", c->path);
+    snprintf(ret_path, SERVER_RUNTIME_MAX, "%s", c->path);
     if (rc < 0) {
         free(c);
         return rc;
@@ -127,14 +127,14 @@ int server_control_open(struct server_control **ret_control, const char *where, 
 
 /* ---- clients ---- */
 
-static void let_go(struct server_control_client *client)
+static void close_client(struct server_control_client *client)
 {
     close(client->fd);
     free(client->answer.at);
     *client = (struct server_control_client){ .fd = -1 };
 }
 
-static struct server_control_client *find_place(struct server_control *c)
+static struct server_control_client *find_free_client(struct server_control *c)
 {
     for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
         if (c->clients[i].fd < 0)
@@ -143,7 +143,7 @@ static struct server_control_client *find_place(struct server_control *c)
 }
 
 /* The socket's file is ours alone; that its folder was opened up must not be enough. */
-static bool may_ask(int fd)
+static bool is_peer_allowed(int fd)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
@@ -157,15 +157,15 @@ static void send_answer(struct server_control_client *client)
     ssize_t len = send(client->fd, answer->at + client->sent, answer->len - client->sent,
                        MSG_DONTWAIT | MSG_NOSIGNAL);
     if (len < 0 && errno != EAGAIN && errno != EINTR) {
-        let_go(client);
+        close_client(client);
         return;
     }
     client->sent += len > 0 ? (size_t)len : 0;
     if (client->phase == WRITING && client->sent == answer->len)
-        let_go(client);
+        close_client(client);
 }
 
-static void finish(struct server_control_client *client, bool good, uint64_t now_ns)
+static void finish_request(struct server_control_client *client, bool good, uint64_t now_ns)
 {
     struct buf *answer = &client->answer;
     answer->size = SERVER_CONTROL_ANSWER_MAX + LAST_MAX; /* room that was kept for this */
@@ -190,14 +190,14 @@ static void run_command(struct server_control *c, struct server_control_client *
                            "this server does not know what `%.*s` is; it may be of "
                            "another version (weir " WEIR_VERSION ")\n",
                            (int)line.len, line.at);
-        finish(client, false, now_ns);
+        finish_request(client, false, now_ns);
         return;
     }
     enum server_control_outcome outcome = command->run(c->context, client);
     if (outcome == SERVER_CONTROL_LATER)
         send_answer(client);
     else
-        finish(client, outcome == SERVER_CONTROL_OK, now_ns);
+        finish_request(client, outcome == SERVER_CONTROL_OK, now_ns);
 }
 
 static void read_request(struct server_control *c, struct server_control_client *client,
@@ -209,7 +209,7 @@ static void read_request(struct server_control *c, struct server_control_client 
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (len <= 0) {
-        let_go(client);
+        close_client(client);
         return;
     }
     client->request_len += (size_t)len;
@@ -219,14 +219,14 @@ static void read_request(struct server_control *c, struct server_control_client 
                     now_ns);
     } else if (client->request_len == sizeof(client->request)) {
         server_control_say(client, "the request is too long\n");
-        finish(client, false, now_ns);
+        finish_request(client, false, now_ns);
     }
 }
 
 static void accept_client(struct server_control *c, uint64_t now_ns)
 {
     struct os_socket_address peer;
-    struct server_control_client *client = find_place(c);
+    struct server_control_client *client = find_free_client(c);
     int fd = client ? os_socket_accept(c->fd, &peer) : -EAGAIN;
     if (fd < 0)
         return;
@@ -240,12 +240,12 @@ static void accept_client(struct server_control *c, uint64_t now_ns)
         .deadline_ns = now_ns + SERVER_CONTROL_CLIENT_MS * DURATION_MS,
         .answer = buf_over(storage, SERVER_CONTROL_ANSWER_MAX),
     };
-    if (may_ask(fd)) {
+    if (is_peer_allowed(fd)) {
         read_request(c, client, now_ns);
     } else {
         server_control_say(client,
                            "only the user that the server runs as, and root, may do that\n");
-        finish(client, false, now_ns);
+        finish_request(client, false, now_ns);
     }
 }
 
@@ -292,7 +292,7 @@ static void serve_client(struct server_control *c, struct server_control_client 
     if (client->phase == READING)
         read_request(c, client, now_ns);
     else if (events & (POLLRDHUP | POLLHUP | POLLERR))
-        let_go(client); /* it does not want to know any more */
+        close_client(client); /* it does not want to know any more */
     else if (events & POLLOUT)
         send_answer(client);
 }
@@ -310,15 +310,15 @@ void server_control_serve(struct server_control *control, const struct pollfd *e
     }
     for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++)
         if (control->clients[i].fd >= 0 && now_ns >= control->clients[i].deadline_ns)
-            let_go(&control->clients[i]);
+            close_client(&control->clients[i]);
     if (knocked) /* last, so that a new client does not get the events of an old one */
         accept_client(control, now_ns);
 }
 
-static void say(struct server_control_client *client, const char *format, va_list arguments)
+static void add_text(struct server_control_client *client, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-static void say(struct server_control_client *client, const char *format, va_list arguments)
+static void add_text(struct server_control_client *client, const char *format, va_list arguments)
 {
     char text[SERVER_CONTROL_ANSWER_MAX];
     int len = vsnprintf(text, sizeof(text), format, arguments);
@@ -336,7 +336,7 @@ void server_control_say(struct server_control_client *client, const char *format
 {
     va_list arguments;
     va_start(arguments, format);
-    say(client, format, arguments);
+    add_text(client, format, arguments);
     va_end(arguments);
 }
 
@@ -355,7 +355,7 @@ void server_control_tell(struct server_control *control, const char *request, co
             continue;
         va_list arguments;
         va_start(arguments, format);
-        say(client, format, arguments);
+        add_text(client, format, arguments);
         va_end(arguments);
         send_answer(client);
     }
@@ -366,7 +366,7 @@ void server_control_finish(struct server_control *control, const char *request, 
 {
     for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++)
         if (waits_for(&control->clients[i], request))
-            finish(&control->clients[i], good, now_ns);
+            finish_request(&control->clients[i], good, now_ns);
 }
 
 void server_control_pause(struct server_control *control, bool paused)
@@ -398,7 +398,7 @@ void server_control_leave(struct server_control *control)
         return;
     for (int i = 0; i < SERVER_CONTROL_CLIENTS; i++)
         if (control->clients[i].fd >= 0)
-            let_go(&control->clients[i]);
+            close_client(&control->clients[i]);
     if (control->fd >= 0)
         close(control->fd);
     free(control);

@@ -39,10 +39,10 @@ struct server_control_command {
     enum server_control_outcome (*run)(void *context, struct server_control_client *client);
 };
 
-/* Listens at `where`: a path, or "auto" (server/place.h). With `inherited_fd` (taken; -1: none)
+/* Listens at `where`: a path, or "auto" (server/runtime.h). With `inherited_fd` (taken; -1: none)
  * a predecessor listened at that path, and this goes on with its socket. `commands` (NULL request
  * at the end) and `context` are borrowed until the close. 0 or -errno; `ret_path` is
- * what was tried, for the message, at most SERVER_PLACE_MAX bytes. */
+ * what was tried, for the message, at most SERVER_RUNTIME_MAX bytes. */
 MUST_USE int server_control_open(struct server_control **ret_control, const char *where,
                                  int inherited_fd, const struct server_control_command *commands,
                                  void *context, char *ret_path);

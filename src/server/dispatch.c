@@ -16,7 +16,6 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/socket.h"
-#include "server/balance.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +47,7 @@ struct server_dispatch {
     unsigned listener_count;
     unsigned workers;
     struct slot *slots;
-    struct server_balance_worker *balance;
+    struct server_dispatch_candidate *candidates;
     struct ipc_fdpass_tally *tallies; /* shared with the workers */
     unsigned next;                    /* worker, among equals */
     unsigned up;                      /* workers that are */
@@ -62,7 +61,8 @@ struct server_dispatch {
 /* ---- what is watched ---- */
 
 /* Everything is in the set before it is used, for a change of what is watched cannot fail then. */
-static int watch(const struct server_dispatch *d, int how, int fd, int whose, uint32_t events)
+static int change_watch(const struct server_dispatch *d, int how, int fd, int whose,
+                        uint32_t events)
 {
     struct epoll_event event = { .events = events,
                                  .data.u64 = (uint64_t)(uint32_t)whose << 32 | (uint32_t)fd };
@@ -73,12 +73,12 @@ static int watch_listeners(const struct server_dispatch *d, int how, uint32_t ev
 {
     int rc = 0;
     for (unsigned i = 0; i < d->listener_count && rc == 0; i++)
-        rc = watch(d, how, d->listeners[i], LISTENER, events);
+        rc = change_watch(d, how, d->listeners[i], LISTENER, events);
     return rc;
 }
 
 /* Listens when a connection that is accepted can be passed on. */
-static void settle(struct server_dispatch *d)
+static void update_listening(struct server_dispatch *d)
 {
     bool listening = !d->stopping && d->listener_count > 0 && d->up > 0 && d->hand_fd < 0 &&
                      d->again_ns == 0;
@@ -93,7 +93,8 @@ static void settle(struct server_dispatch *d)
 static void mark_full(struct server_dispatch *d, unsigned index)
 {
     struct slot *slot = &d->slots[index];
-    int rc = watch(d, EPOLL_CTL_MOD, slot->channel.sending_fd, (int)index, EPOLLOUT | EPOLLONESHOT);
+    int rc = change_watch(d, EPOLL_CTL_MOD, slot->channel.sending_fd, (int)index,
+                          EPOLLOUT | EPOLLONESHOT);
     CHECK(rc == 0);
     slot->full = true;
 }
@@ -111,16 +112,17 @@ static int open_channels(struct server_dispatch *d)
     for (unsigned i = 0; i < d->workers && rc == 0; i++) {
         rc = ipc_fdpass_open(&d->slots[i].channel);
         if (rc == 0)
-            rc = watch(d, EPOLL_CTL_ADD, d->slots[i].channel.sending_fd, (int)i, EPOLLONESHOT);
+            rc = change_watch(d, EPOLL_CTL_ADD, d->slots[i].channel.sending_fd, (int)i,
+                              EPOLLONESHOT);
     }
     return rc;
 }
 
-static int make(struct server_dispatch *d)
+static int open_dispatch(struct server_dispatch *d)
 {
     d->slots = calloc(d->workers, sizeof(*d->slots));
-    d->balance = calloc(d->workers, sizeof(*d->balance));
-    if (!d->slots || !d->balance)
+    d->candidates = calloc(d->workers, sizeof(*d->candidates));
+    if (!d->slots || !d->candidates)
         return -ENOMEM;
     for (unsigned i = 0; i < d->workers; i++)
         d->slots[i].channel = (struct ipc_fdpass_channel){ -1, -1 };
@@ -133,7 +135,7 @@ static int make(struct server_dispatch *d)
     d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (d->epoll_fd < 0 || d->wake_fd < 0)
         return -errno;
-    int rc = watch(d, EPOLL_CTL_ADD, d->wake_fd, WAKE, EPOLLIN);
+    int rc = change_watch(d, EPOLL_CTL_ADD, d->wake_fd, WAKE, EPOLLIN);
     return rc < 0 ? rc : open_channels(d);
 }
 
@@ -148,7 +150,7 @@ int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
         .workers = workers,
         .hand_fd = -1,
     };
-    int rc = make(d);
+    int rc = open_dispatch(d);
     if (rc < 0) {
         server_dispatch_free(d);
         return rc;
@@ -166,7 +168,7 @@ static void free_private(struct server_dispatch *d)
         ipc_fdpass_close(&d->slots[i].channel);
     free(d->listeners);
     free(d->slots);
-    free(d->balance);
+    free(d->candidates);
     free(d);
 }
 
@@ -191,42 +193,55 @@ struct ipc_fdpass_receiver server_dispatch_keep(struct server_dispatch *dispatch
     return receiver;
 }
 
-/* ---- passing on ---- */
+/* ---- passing connections ---- */
+
+int server_dispatch_choose(const struct server_dispatch_candidate *workers, unsigned count,
+                           unsigned from)
+{
+    int chosen = -1;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned index = (from + i) % count;
+        const struct server_dispatch_candidate *worker = &workers[index];
+        if (worker->takes && (chosen < 0 || worker->load < workers[chosen].load))
+            chosen = (int)index;
+    }
+    return chosen;
+}
 
 /* The worker for the next connection. Where none is, those to come are meant. */
-static int choose_now(struct server_dispatch *d)
+static int find_worker(struct server_dispatch *d)
 {
     for (unsigned i = 0; i < d->workers; i++) {
         const struct slot *slot = &d->slots[i];
         uint32_t most = atomic_load(&d->tallies[i].most);
         uint32_t load = ipc_fdpass_load(&d->tallies[i], slot->number);
-        d->balance[i] = (struct server_balance_worker){
+        d->candidates[i] = (struct server_dispatch_candidate){
             .load = load,
             .takes = !slot->full && (slot->up || d->up == 0) && (most == 0 || load < most),
         };
     }
-    return server_balance_choose(d->balance, d->workers, d->next);
+    return server_dispatch_choose(d->candidates, d->workers, d->next);
 }
 
 /* The same, but where there is none the workers are asked to tell of the next connection that ends,
  * and one that ended meanwhile is not missed. */
-static int choose(struct server_dispatch *d)
+static int find_worker_or_ask(struct server_dispatch *d)
 {
-    int index = choose_now(d);
+    int index = find_worker(d);
     if (index >= 0)
         return index;
     for (unsigned i = 0; i < d->workers; i++)
         atomic_store(&d->tallies[i].tell, true);
-    return choose_now(d);
+    return find_worker(d);
 }
 
 /* Passes on what is in hand. Where it cannot, it stays there until a channel has room, or a pause
  * is over. */
-static void pass(struct server_dispatch *d)
+static void pass_connection(struct server_dispatch *d)
 {
     static struct log_error_limit limit;
     int index;
-    while (d->hand_fd >= 0 && (index = choose(d)) >= 0) {
+    while (d->hand_fd >= 0 && (index = find_worker_or_ask(d)) >= 0) {
         struct slot *slot = &d->slots[index];
         int rc = ipc_fdpass_send(&slot->channel, d->hand_fd, &d->hand_peer, slot->number + 1);
         if (rc == -EAGAIN) {
@@ -245,7 +260,7 @@ static void pass(struct server_dispatch *d)
     }
 }
 
-static void accept_from(struct server_dispatch *d, int listener_fd, unsigned most)
+static void accept_connections(struct server_dispatch *d, int listener_fd, unsigned most)
 {
     static struct log_error_limit limit;
     for (unsigned i = 0; i < most && d->hand_fd < 0; i++) {
@@ -259,7 +274,7 @@ static void accept_from(struct server_dispatch *d, int listener_fd, unsigned mos
             return;
         }
         d->hand_fd = fd;
-        pass(d);
+        pass_connection(d);
     }
 }
 
@@ -275,7 +290,7 @@ void server_dispatch_up(struct server_dispatch *dispatch, unsigned index)
 {
     dispatch->slots[index].up = true;
     dispatch->up++;
-    settle(dispatch);
+    update_listening(dispatch);
 }
 
 void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
@@ -284,7 +299,7 @@ void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
     slot->up = false;
     dispatch->up--;
     ipc_fdpass_bury(&slot->channel, &dispatch->tallies[index], slot->number);
-    settle(dispatch);
+    update_listening(dispatch);
 }
 
 int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners, unsigned count)
@@ -293,7 +308,7 @@ int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners, unsi
     dispatch->listener_count = count;
     int rc = watch_listeners(dispatch, EPOLL_CTL_ADD, 0);
     if (rc == 0)
-        settle(dispatch);
+        update_listening(dispatch);
     return rc;
 }
 
@@ -318,24 +333,24 @@ void server_dispatch_act(struct server_dispatch *dispatch)
     for (int i = 0; i < count; i++) {
         int whose = (int)(events[i].data.u64 >> 32);
         if (whose == LISTENER)
-            accept_from(d, (int)(uint32_t)events[i].data.u64, ACCEPTS);
+            accept_connections(d, (int)(uint32_t)events[i].data.u64, ACCEPTS);
         else if (whose == WAKE)
             (void)!read(d->wake_fd, &woken, sizeof(woken)); /* what for is looked up anyway */
         else
             d->slots[whose].full = false;
     }
     if (d->again_ns == 0)
-        pass(d);
+        pass_connection(d);
     if (d->stopping && d->hand_fd < 0)
         end_channels(d);
-    settle(d);
+    update_listening(d);
 }
 
 void server_dispatch_stop(struct server_dispatch *dispatch, bool last)
 {
     struct server_dispatch *d = dispatch;
     for (unsigned i = 0; i < d->listener_count && last; i++)
-        accept_from(d, d->listeners[i], LAST_ACCEPTS);
+        accept_connections(d, d->listeners[i], LAST_ACCEPTS);
     (void)watch_listeners(d, EPOLL_CTL_DEL, 0); /* they were in the set, and are open */
     d->listener_count = 0;
     d->listening = false;

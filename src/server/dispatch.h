@@ -61,3 +61,13 @@ void server_dispatch_stop(struct server_dispatch *dispatch, bool last);
 /* Whether connections wait for worker `index`: after a stop, whether one that died is to be
  * replaced for their sake. */
 bool server_dispatch_waits(const struct server_dispatch *dispatch, unsigned index);
+
+struct server_dispatch_candidate {
+    uint32_t load; /* connections that the worker has, or that are on their way to it */
+    bool takes;    /* the worker runs, and its channel and its limit have space */
+};
+
+/* Which worker gets the next connection: the index of the least loaded one that takes any. Equals
+ * take turns: the search begins at `from` and wraps around. -1: no worker takes any. Pure. */
+int server_dispatch_choose(const struct server_dispatch_candidate *workers, unsigned count,
+                           unsigned from);

@@ -38,7 +38,7 @@ void server_generation_fail(struct server_generation *g, const char *text)
     g->failed = true;
 }
 
-static void hear(void *generation, const char *text)
+static void record_failure(void *generation, const char *text)
 {
     server_generation_fail(generation, text);
 }
@@ -53,7 +53,7 @@ static int fail_to(struct server_generation *g, const char *what, const char *pa
 
 /* ---- making one ---- */
 
-static enum log_level level_of(const char *name)
+static enum log_level log_level_of(const char *name)
 {
     return strcmp(name, "debug") == 0     ? LOG_DEBUG
            : strcmp(name, "warning") == 0 ? LOG_WARNING
@@ -99,7 +99,7 @@ static int open_logs(struct server_generation *g)
     return rc < 0 ? fail_to(g, "open the access log ", config->access_log, rc) : 0;
 }
 
-static int prepare(struct server_generation *g, struct server_addresses *addresses)
+static int prepare_generation(struct server_generation *g, struct server_addresses *addresses)
 {
     const struct config *config = g->config;
     int rc = open_logs(g);
@@ -111,7 +111,7 @@ static int prepare(struct server_generation *g, struct server_addresses *address
         return fail_to(g, "keep account of the workers", "", -ENOMEM);
     if (pipe2(g->ready_pipe, O_CLOEXEC | O_NONBLOCK) < 0 || pipe2(g->go_pipe, O_CLOEXEC) < 0)
         return fail_to(g, "open a pipe", "", -errno);
-    log_error_divert(hear, g);
+    log_error_divert(record_failure, g);
     rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
                                config->congestion, config->listen_by_default);
     log_error_divert(NULL, NULL);
@@ -125,19 +125,19 @@ struct server_generation *server_generation_new(struct config_store *store,
 {
     struct server_generation *g = calloc(1, sizeof(*g));
     if (!g) {
-        config_free(store);
+        config_read_free(store);
         return NULL;
     }
     *g = (struct server_generation){
         .store = store,
-        .config = config_result(store),
+        .config = config_read_result(store),
         .access_log = { .fd = -1 },
         .error_fd = -1,
         .ready_pipe = { -1, -1 },
         .go_pipe = { -1, -1 },
     };
     choose_model(g);
-    if (prepare(g, addresses) < 0)
+    if (prepare_generation(g, addresses) < 0)
         CHECK(g->failed);
     return g;
 }
@@ -152,9 +152,9 @@ static void close_pipe(int ends[2])
     }
 }
 
-static _Noreturn void be_worker(struct server_generation *g, struct server_addresses *addresses,
-                                const struct server_generation_host *host, unsigned index,
-                                pid_t master)
+static _Noreturn void run_worker(struct server_generation *g, struct server_addresses *addresses,
+                                 const struct server_generation_host *host, unsigned index,
+                                 pid_t master)
 {
     size_t sets = sets_in_worker(g), columns = 0;
     int *listeners =
@@ -167,7 +167,7 @@ static _Noreturn void be_worker(struct server_generation *g, struct server_addre
     os_file_close(g->ready_pipe[0]);
     os_file_close(g->go_pipe[1]);
     if (g->error_fd >= 0)
-        log_error_use(g->error_fd, g->config->error_log, level_of(g->config->log_level));
+        log_error_use(g->error_fd, g->config->error_log, log_level_of(g->config->log_level));
     if (!listeners)
         log_error(LOG_ERROR, "cannot start a worker: %s", strerror(ENOMEM));
     if (listeners && os_process_end_with_parent(SIGTERM, master) == 0) {
@@ -202,7 +202,7 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        be_worker(g, addresses, host, index, master);
+        run_worker(g, addresses, host, index, master);
     server_stats_forked(host->stats, pid);
     if (pid < 0 && g->state == GENERATION_STARTING) {
         (void)fail_to(g, "start a worker", "", -errno);
@@ -223,7 +223,7 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
 }
 
 /* Whether a worker that is not there is to be started. */
-static bool is_wanted(const struct server_generation *g, unsigned index)
+static bool is_worker_wanted(const struct server_generation *g, unsigned index)
 {
     if (g->slots[index].pid > 0)
         return false;
@@ -259,7 +259,7 @@ static void warn_of_threads(const struct server_generation *g)
 void server_generation_use_error_log(struct server_generation *g)
 {
     if (g->error_fd >= 0)
-        log_error_use(g->error_fd, g->config->error_log, level_of(g->config->log_level));
+        log_error_use(g->error_fd, g->config->error_log, log_level_of(g->config->log_level));
     g->error_fd = -1;
 }
 
@@ -275,7 +275,7 @@ int server_generation_go(struct server_generation *g)
 {
     static const char bytes[PIPE_BUF]; /* one for each worker, in one piece */
     ssize_t written;
-    log_error_divert(hear, g);
+    log_error_divert(record_failure, g);
     int rc = server_listeners_begin(&g->listeners, g->config->congestion);
     log_error_divert(NULL, NULL);
     if (rc == 0 && g->dispatch)
@@ -305,14 +305,14 @@ void server_generation_signal(const struct server_generation *g, int signal)
 bool server_generation_is_gone(const struct server_generation *g)
 {
     for (unsigned i = 0; g->slots && i < g->workers; i++)
-        if (g->slots[i].pid > 0 || is_wanted(g, i))
+        if (g->slots[i].pid > 0 || is_worker_wanted(g, i))
             return false;
     return true;
 }
 
 /* ---- what workers tell ---- */
 
-static void take_line(struct server_generation *g, const char *line)
+static void handle_worker_line(struct server_generation *g, const char *line)
 {
     if (line[0] == SERVER_WORKER_FAILED) {
         server_generation_fail(g, line + 1);
@@ -343,7 +343,7 @@ void server_generation_read(struct server_generation *g)
                 continue;
             g->line[g->line_len] = '\0';
             g->line_len = 0;
-            take_line(g, g->line);
+            handle_worker_line(g, g->line);
         }
     }
 }
@@ -401,14 +401,14 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
         server_generation_fail(g, text);
     else if (g->state == GENERATION_SERVING || !clean)
         log_error(clean ? LOG_INFO : LOG_ERROR, "%s", text);
-    if (is_wanted(g, index))
+    if (is_worker_wanted(g, index))
         plan_restart(slot, os_clock_now_ns());
     return true;
 }
 
 /* ---- the end ---- */
 
-static void close_ends(struct server_generation *g)
+static void close_pipes(struct server_generation *g)
 {
     close_pipe(g->ready_pipe);
     close_pipe(g->go_pipe);
@@ -418,21 +418,21 @@ static void close_ends(struct server_generation *g)
 
 void server_generation_leave(struct server_generation *g)
 {
-    close_ends(g);
+    close_pipes(g);
     log_access_close(&g->access_log);
     server_dispatch_free(g->dispatch);
     g->dispatch = NULL;
 }
 
-static void begin_end(struct server_generation *g, struct server_addresses *addresses, int signal,
-                      uint64_t patience_ns)
+static void end_workers(struct server_generation *g, struct server_addresses *addresses, int signal,
+                        uint64_t patience_ns)
 {
     if (g->dispatch)
         server_dispatch_stop(g->dispatch, signal == SIGTERM);
     /* First, so that nobody is let in any more once the workers have emptied them. */
     server_listeners_close(&g->listeners, addresses);
     server_generation_signal(g, signal);
-    close_ends(g);    /* who waits at the pipe ends */
+    close_pipes(g);   /* who waits at the pipe ends */
     if (!g->dispatch) /* else a worker may still be started */
         log_access_close(&g->access_log);
     g->state = GENERATION_DRAINING;
@@ -444,19 +444,19 @@ static void begin_end(struct server_generation *g, struct server_addresses *addr
 
 void server_generation_drain(struct server_generation *g, struct server_addresses *addresses)
 {
-    begin_end(g, addresses, SIGTERM, g->config->drain_timeout_ns + g->config->kill_timeout_ns);
+    end_workers(g, addresses, SIGTERM, g->config->drain_timeout_ns + g->config->kill_timeout_ns);
 }
 
 void server_generation_end(struct server_generation *g, struct server_addresses *addresses)
 {
-    begin_end(g, addresses, SIGQUIT, g->config->kill_timeout_ns);
+    end_workers(g, addresses, SIGQUIT, g->config->kill_timeout_ns);
 }
 
 void server_generation_free(struct server_generation *g, struct server_addresses *addresses)
 {
-    begin_end(g, addresses, SIGKILL, 0);
+    end_workers(g, addresses, SIGKILL, 0);
     server_generation_leave(g);
-    config_free(g->store);
+    config_read_free(g->store);
     free(g->slots);
     free(g);
 }
@@ -468,7 +468,7 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
 {
     uint64_t now = os_clock_now_ns();
     for (unsigned i = 0; g->slots && i < g->workers; i++)
-        if (is_wanted(g, i) && now >= g->slots[i].restart_ns)
+        if (is_worker_wanted(g, i) && now >= g->slots[i].restart_ns)
             start_worker(g, addresses, host, i);
     if (g->dispatch && now >= server_dispatch_due_ns(g->dispatch))
         server_dispatch_act(g->dispatch);
@@ -487,7 +487,7 @@ uint64_t server_generation_due_ns(const struct server_generation *g)
 {
     uint64_t due = g->limit_ns ? g->limit_ns : UINT64_MAX;
     for (unsigned i = 0; g->slots && i < g->workers; i++)
-        if (is_wanted(g, i) && g->slots[i].restart_ns < due)
+        if (is_worker_wanted(g, i) && g->slots[i].restart_ns < due)
             due = g->slots[i].restart_ns;
     uint64_t dispatch_ns = g->dispatch ? server_dispatch_due_ns(g->dispatch) : UINT64_MAX;
     return dispatch_ns < due ? dispatch_ns : due;

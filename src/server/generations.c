@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/generations.h"
 
+#include "server/capacity.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 unsigned server_generations_count(const struct server_generation *first)
 {
     unsigned count = 0;
@@ -71,4 +78,72 @@ void server_generations_bury(struct server_generation **first, struct server_gen
             *serving = NULL;
         server_generation_free(g, addresses);
     }
+}
+
+void server_generations_reopen_logs(struct server_generation *first)
+{
+    if (log_error_reopen() < 0)
+        log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
+    for (struct server_generation *g = first; g; g = g->next) {
+        int rc = log_access_reopen(&g->access_log);
+        if (rc < 0)
+            log_error(LOG_ERROR, "cannot reopen the access log: %s", strerror(-rc));
+        server_generation_signal(g, SIGUSR1);
+    }
+}
+
+/* ---- in words ---- */
+
+static const char *plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+void server_generations_describe(const struct server_generation *g, char out[SERVER_SUMMARY_MAX])
+{
+    char why[MODEL_WHY_MAX + 32] = "";
+    out[0] = '\0';
+    if (!g)
+        return;
+    if (g->model_why[0])
+        snprintf(why, sizeof(why), " (%s: %s)", g->config->model, g->model_why);
+    snprintf(out, SERVER_SUMMARY_MAX, "model %s%s, %u worker%s x %u thread%s", g->model->name, why,
+             g->workers, plural(g->workers), g->threads, plural(g->threads));
+}
+
+void server_generations_print(const struct server_generation *g,
+                              const struct server_listeners *page)
+{
+    char text[SERVER_SUMMARY_MAX], room[SERVER_CAPACITY_MAX];
+    server_generations_describe(g, text);
+    server_capacity_describe(g->config, g->model, g->workers, g->threads, room);
+    (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
+    (void)server_listeners_print(page, STDERR_FILENO, "statistics: ");
+    fprintf(stderr, "%s\n%s; stop with Ctrl-C\n", text, room);
+}
+
+unsigned server_generations_count_workers(const struct server_generation *first)
+{
+    unsigned count = 0;
+    for (const struct server_generation *g = first; g; g = g->next)
+        for (unsigned i = 0; g->slots && i < g->workers; i++)
+            count += g->slots[i].pid > 0;
+    return count;
+}
+
+void server_generations_log_reload(const struct server_generation *g, char *report)
+{
+    char text[SERVER_SUMMARY_MAX];
+    server_generations_describe(g, text);
+    if (g) {
+        log_error(LOG_INFO, "reloaded: %s, %u site%s", text, g->config->site_count,
+                  plural(g->config->site_count));
+        return;
+    }
+    size_t len = strlen(report);
+    for (size_t i = 0; i < len; i++)
+        if (report[i] == '\n')
+            report[i] = i + 1 < len ? '|' : '\0';
+    log_error(LOG_ERROR, "reload failed, the old configuration goes on: %s",
+              len > 0 ? report : "out of memory");
 }

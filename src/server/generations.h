@@ -33,3 +33,26 @@ void server_generations_reap(struct server_generation *first, pid_t pid, int sta
 /* Frees those whose last worker is gone. If `*serving` is among them, it becomes NULL. */
 void server_generations_bury(struct server_generation **first, struct server_generation **serving,
                              struct server_addresses *addresses);
+
+/* How many worker processes all generations have. */
+unsigned server_generations_count_workers(const struct server_generation *first);
+
+/* Opens the error log and every access log again, in the master and in all workers. */
+void server_generations_reopen_logs(struct server_generation *first);
+
+/* ---- in words ---- */
+
+enum { SERVER_SUMMARY_MAX = MODEL_WHY_MAX + 160 };
+
+/* "model epoll, 1 worker x 1 thread", and why this model where the configuration names another.
+ * NULL: an empty text. */
+void server_generations_describe(const struct server_generation *g, char out[SERVER_SUMMARY_MAX]);
+
+/* Prints on standard error the addresses of `g` and of its statistics page, its model and its
+ * capacity. */
+void server_generations_print(const struct server_generation *g,
+                              const struct server_listeners *page);
+
+/* Logs that `g` serves after a reload. NULL: the reload failed for the reasons in `report`, whose
+ * lines are joined. */
+void server_generations_log_reload(const struct server_generation *g, char *report);

@@ -31,7 +31,7 @@ static const char *cure_of(int error)
     }
 }
 
-static int tell_failure(const char *where, int rc)
+static int report_listen_failure(const char *where, int rc)
 {
     log_error(LOG_ERROR, "cannot listen on %s: %s%s", where, strerror(-rc), cure_of(-rc));
     return rc;
@@ -80,7 +80,7 @@ static int duplicate(struct server_address *address, size_t sets)
 }
 
 /* Makes the group have `sets` sockets. Those that are more than before do not listen yet. */
-static int grow(struct server_address *address, size_t sets, struct os_socket_options options)
+static int grow_group(struct server_address *address, size_t sets, struct os_socket_options options)
 {
     if (is_unix(address) || address->count >= sets)
         return 0;
@@ -94,7 +94,7 @@ static int grow(struct server_address *address, size_t sets, struct os_socket_op
 }
 
 /* Closes the sockets that never listened. */
-static void shrink(struct server_address *address)
+static void shrink_group(struct server_address *address)
 {
     while (address->count > address->listening)
         os_file_close(address->fd[--address->count]);
@@ -119,9 +119,9 @@ static bool is_moving(const struct server_addresses *addresses,
 }
 
 /* The address, unless these listeners have it already: port 0 may be asked for twice. */
-static struct server_address *find(const struct server_addresses *addresses,
-                                   const struct server_listeners *taken,
-                                   const struct os_socket_address *asked)
+static struct server_address *find_address(const struct server_addresses *addresses,
+                                           const struct server_listeners *taken,
+                                           const struct os_socket_address *asked)
 {
     struct server_address *address = addresses->first;
     for (; address; address = address->next) {
@@ -136,7 +136,8 @@ static struct server_address *find(const struct server_addresses *addresses,
     return address;
 }
 
-static bool has(const struct server_listeners *listeners, const struct server_address *address)
+static bool uses_address(const struct server_listeners *listeners,
+                         const struct server_address *address)
 {
     for (size_t i = 0; listeners && i < listeners->count; i++)
         if (listeners->each[i].address == address)
@@ -146,12 +147,12 @@ static bool has(const struct server_listeners *listeners, const struct server_ad
 
 /* Takes the sockets over that the other side has at this address, unless it keeps them. A port that
  * was not asked for is kept: it is asked for by any. */
-static int move_here(struct server_address *address, const struct server_addresses *addresses)
+static int move_sockets(struct server_address *address, const struct server_addresses *addresses)
 {
     const struct server_address *from =
         addresses->other ? find_got(addresses->other, &address->asked) : NULL;
     if (!from || from->managed || !os_socket_same(&from->asked, &from->got) ||
-        has(addresses->apart, from))
+        uses_address(addresses->apart, from))
         return -EADDRINUSE;
     int rc = 0;
     for (size_t i = 0; i < from->listening && rc == 0; i++) {
@@ -182,12 +183,13 @@ static int bind_beside_ours(const struct server_addresses *addresses,
     return os_socket_bind(asked, &options);
 }
 
-static int open_first(struct server_address *address, const struct server_addresses *addresses,
-                      const struct os_socket_options *options)
+static int open_first_socket(struct server_address *address,
+                             const struct server_addresses *addresses,
+                             const struct os_socket_options *options)
 {
     int rc = add_socket(address, os_socket_bind(&address->asked, options));
     if (rc == -EADDRINUSE)
-        rc = move_here(address, addresses);
+        rc = move_sockets(address, addresses);
     if (rc == -EADDRINUSE)
         rc = add_socket(address, bind_beside_ours(addresses, &address->asked, *options));
     if (rc == 0)
@@ -229,18 +231,18 @@ static struct server_address *add_address(struct server_addresses *addresses,
     return address;
 }
 
-static void let_go(struct server_addresses *addresses, struct server_address *address)
+static void release_address(struct server_addresses *addresses, struct server_address *address)
 {
     address->users--;
     if (address->users == 0 && !address->managed)
         remove_address(addresses, address);
     else
-        shrink(address);
+        shrink_group(address);
 }
 
 /* Has these listeners use the address, which has its sockets or will get them here. */
-static int take(struct server_listeners *l, struct server_addresses *addresses,
-                struct server_address *address, size_t sets, const char *congestion)
+static int use_address(struct server_listeners *l, struct server_addresses *addresses,
+                       struct server_address *address, size_t sets, const char *congestion)
 {
     struct os_socket_options options = {
         .defer_s = 1, /* the request is there when it is accepted, and epoll is not needed */
@@ -249,13 +251,13 @@ static int take(struct server_listeners *l, struct server_addresses *addresses,
     int rc = 0;
     address->users++;
     if (address->count == 0)
-        rc = open_first(address, addresses, &options);
+        rc = open_first_socket(address, addresses, &options);
     for (size_t i = 0; rc == 0 && address->adopted && i < address->count; i++)
         rc = os_socket_tune(address->fd[i], &options);
     if (rc == 0)
-        rc = grow(address, sets, options);
+        rc = grow_group(address, sets, options);
     if (rc < 0) {
-        let_go(addresses, address);
+        release_address(addresses, address);
         return rc;
     }
     l->each[l->count] = (struct server_listener){ address, address->count };
@@ -269,10 +271,10 @@ static int open_address(struct server_listeners *l, struct server_addresses *add
     int rc = os_socket_parse(text, &asked);
     if (rc < 0)
         return rc;
-    struct server_address *address = find(addresses, l, &asked);
+    struct server_address *address = find_address(addresses, l, &asked);
     if (!address)
         address = add_address(addresses, &asked);
-    return address ? take(l, addresses, address, sets, congestion) : -ENOMEM;
+    return address ? use_address(l, addresses, address, sets, congestion) : -ENOMEM;
 }
 
 /* What a service manager opened, where nobody chose any address. Returns how many these are,
@@ -290,9 +292,9 @@ static int take_managed(struct server_listeners *l, struct server_addresses *add
     if (!l->each)
         return -ENOMEM;
     for (struct server_address *a = addresses->first; a && rc == 0; a = a->next) {
-        rc = a->managed ? take(l, addresses, a, sets, congestion) : 0;
+        rc = a->managed ? use_address(l, addresses, a, sets, congestion) : 0;
         if (rc < 0)
-            (void)tell_failure(a->url, rc);
+            (void)report_listen_failure(a->url, rc);
         l->count += a->managed && rc == 0;
     }
     if (rc < 0)
@@ -324,7 +326,7 @@ int server_listeners_open(struct server_listeners *listeners, struct server_addr
         if (by_default && is_missing(rc) && !last)
             rc = 0;
         else if (rc < 0)
-            (void)tell_failure(listen[i], rc);
+            (void)report_listen_failure(listen[i], rc);
         listeners->count += rc == 0;
     }
     if (rc < 0)
@@ -334,7 +336,8 @@ int server_listeners_open(struct server_listeners *listeners, struct server_addr
 
 /* ---- from other processes ---- */
 
-static int adopt(struct server_addresses *addresses, const struct server_inherited_socket *socket)
+static int adopt_socket(struct server_addresses *addresses,
+                        const struct server_inherited_socket *socket)
 {
     struct server_address *address = find_got(addresses, &socket->address);
     if (!address) {
@@ -359,8 +362,8 @@ int server_addresses_adopt(struct server_addresses *addresses,
 {
     int rc = 0;
     for (size_t i = 0; i < inherited->count && rc == 0; i++)
-        rc = adopt(inherited->sockets[i].page ? addresses->other : addresses,
-                   &inherited->sockets[i]);
+        rc = adopt_socket(inherited->sockets[i].page ? addresses->other : addresses,
+                          &inherited->sockets[i]);
     return rc;
 }
 
@@ -407,7 +410,7 @@ int server_listeners_begin(struct server_listeners *listeners, const char *conge
         struct server_address *address = listeners->each[i].address;
         int rc = address ? begin_group(address, congestion) : 0;
         if (rc < 0)
-            return tell_failure(address->url, rc);
+            return report_listen_failure(address->url, rc);
     }
     return 0;
 }
@@ -416,7 +419,7 @@ void server_listeners_close(struct server_listeners *listeners, struct server_ad
 {
     for (size_t i = 0; listeners->each && i < listeners->count; i++)
         if (listeners->each[i].address)
-            let_go(addresses, listeners->each[i].address);
+            release_address(addresses, listeners->each[i].address);
     free(listeners->each);
     *listeners = (struct server_listeners){ 0 };
 }

@@ -26,20 +26,18 @@
  * Workers are told with SIGTERM (drain) and SIGQUIT (now). A drain that is told
  * twice is one drain, for process managers signal every process of a service.
  */
-#include "base/duration.h"
-#include "server/server.h"
+#include "server/master.h"
 
+#include "base/duration.h"
 #include "config/read.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/signal.h"
-#include "server/contact.h"
 #include "server/generations.h"
-#include "server/logs.h"
+#include "server/management.h"
 #include "server/page.h"
 #include "server/pidfile.h"
 #include "server/stats.h"
-#include "server/summary.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -52,13 +50,13 @@
 enum { RELOAD_MAX_S = 60 }; /* for the workers of a reload to get ready */
 
 struct master {
-    const struct server_launch *launch;
+    const struct server_master_launch *launch;
     struct server_addresses addresses;
     struct server_generation *generations;        /* the newest first */
     struct server_generation *starting, *serving; /* of them; or NULL */
     struct server_generation_host host;
     struct server_pidfiles pidfiles;
-    struct server_contact contact;
+    struct server_management management;
     struct server_stats stats;
     struct server_page page;
     int signal_fd;
@@ -76,12 +74,12 @@ struct master {
 };
 
 /* In a new worker process, or that of the statistics page. */
-static void leave(void *context, const struct server_generation *g)
+static void leave_master(void *context, const struct server_generation *g)
 {
     struct master *m = context;
     close(m->signal_fd);
     server_pidfile_leave(&m->pidfiles);
-    server_contact_leave(&m->contact);
+    server_management_leave(&m->management);
     for (struct server_generation *other = m->generations; other; other = other->next)
         if (other != g)
             server_generation_leave(other);
@@ -96,13 +94,13 @@ static void leave(void *context, const struct server_generation *g)
 static void announce(struct master *m, const struct server_generation *g)
 {
     char text[SERVER_SUMMARY_MAX];
-    server_summary_describe(g, text);
+    server_generations_describe(g, text);
     m->announced = true;
     server_addresses_settle(&m->addresses);
     server_addresses_settle(&m->page.addresses);
     if (!m->launch->quiet)
-        server_summary_print(g, &m->page.now.listeners);
-    server_contact_serving(&m->contact, &g->listeners, text);
+        server_generations_print(g, &m->page.now.listeners);
+    server_management_serving(&m->management, &g->listeners, text);
 }
 
 /* ---- reloading ---- */
@@ -111,17 +109,17 @@ static bool begin_reload(struct master *m);
 
 /* The end of every reload, good or not. What went wrong is in report_text, lines
  * ended by newlines. */
-static void reload_finished(struct master *m, bool good)
+static void finish_reload(struct master *m, bool good)
 {
     if (!m->report || fclose(m->report) != 0)
         m->report_len = 0;
     char nothing[] = "", text[SERVER_SUMMARY_MAX];
     char *report = m->report_len > 0 ? m->report_text : nothing;
-    server_summary_describe(m->serving, text);
+    server_generations_describe(m->serving, text);
     if (!m->reload_again) /* else the next one's outcome is what counts */
-        server_contact_reloaded(&m->contact, good, report, text);
+        server_management_reloaded(&m->management, good, report, text);
     server_stats_reloaded(&m->stats, good ? NULL : report);
-    server_summary_log_reload(good ? m->serving : NULL, report);
+    server_generations_log_reload(good ? m->serving : NULL, report);
     free(m->report_text);
     m->report = NULL;
     m->report_text = NULL;
@@ -129,21 +127,21 @@ static void reload_finished(struct master *m, bool good)
 }
 
 /* A generation serves, the first one or another: the one place where that is told. */
-static void now_serving(struct master *m)
+static void report_serving(struct master *m)
 {
     server_stats_serving(&m->stats, m->serving);
     if (m->announced)
-        reload_finished(m, true);
+        finish_reload(m, true);
     else
         announce(m, m->serving);
 }
 
 /* Takes what other servers may have: the pid file, which is written once this one serves, and the
  * addresses of the statistics page. That shows from the first on how the server starts. */
-static void claim(struct master *m, struct server_generation *g)
+static void claim_exclusives(struct master *m, struct server_generation *g)
 {
     char why[LOG_ERROR_LINE_MAX];
-    pid_t predecessor = m->contact.predecessor;
+    pid_t predecessor = m->management.predecessor;
     if (!g->failed && server_pidfile_prepare(&m->pidfiles, g->config->pid_file, predecessor, why,
                                              sizeof(why)) < 0)
         server_generation_fail(g, why);
@@ -158,7 +156,7 @@ static void refuse_generation(struct master *m, const char *why)
 {
     if (m->report) {
         fprintf(m->report, "weir: %s\n", why);
-        reload_finished(m, false);
+        finish_reload(m, false);
     } else {
         log_error(LOG_ERROR, "%s", why);
         m->failed = m->stopping = true;
@@ -166,7 +164,7 @@ static void refuse_generation(struct master *m, const char *why)
 }
 
 /* The generation that is starting has failed, and says why. */
-static void give_up(struct master *m)
+static void abandon_starting(struct master *m)
 {
     struct server_generation *g = m->starting;
     server_pidfile_cancel(&m->pidfiles);
@@ -177,11 +175,11 @@ static void give_up(struct master *m)
 }
 
 /* Takes the generation in whose workers are all ready; the one before it drains. */
-static void change_over(struct master *m)
+static void switch_generation(struct master *m)
 {
     struct server_generation *old = m->serving;
     if (server_generation_go(m->starting) < 0) {
-        give_up(m);
+        abandon_starting(m);
         return;
     }
     m->serving = m->starting;
@@ -190,15 +188,15 @@ static void change_over(struct master *m)
     server_page_commit(&m->page);
     if (old)
         server_generation_drain(old, &m->addresses);
-    now_serving(m);
+    report_serving(m);
 }
 
-static void follow_starting(struct master *m)
+static void check_starting(struct master *m)
 {
     if (m->starting && m->starting->failed)
-        give_up(m);
+        abandon_starting(m);
     else if (m->starting && server_generation_is_ready(m->starting))
-        change_over(m);
+        switch_generation(m);
     if (m->reload_again && !m->starting && !m->stopping) {
         m->reload_again = false;
         (void)begin_reload(m);
@@ -218,7 +216,7 @@ static void start_generation(struct master *m, struct config_store *store)
     m->starting = g;
     if (!m->announced)
         server_generation_use_error_log(g);
-    claim(m, g);
+    claim_exclusives(m, g);
     uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * DURATION_SECOND : 0;
     if (!g->failed)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
@@ -229,32 +227,32 @@ static void start_generation(struct master *m, struct config_store *store)
  * it does not even begin. */
 static bool begin_reload(struct master *m)
 {
-    if (m->stopping || server_contact_is_upgrading(&m->contact))
+    if (m->stopping || server_management_is_upgrading(&m->management))
         return false;
     if (m->starting) {
         m->reload_again = true;
         return true;
     }
-    server_contact_reloading(&m->contact);
+    server_management_reloading(&m->management);
     m->report = open_memstream(&m->report_text, &m->report_len);
     if (!m->report) {
-        reload_finished(m, false);
+        finish_reload(m, false);
         return true;
     }
     unsigned there_are = server_generations_count(m->generations);
     if (there_are >= SERVER_GENERATIONS_MAX) {
         fprintf(m->report, "weir: %u earlier configurations still have connections; try later\n",
                 there_are - 1);
-        reload_finished(m, false);
+        finish_reload(m, false);
         return true;
     }
     struct config_store *store = m->launch->read(m->launch->context);
-    config_print_problems(store, m->report);
-    if (config_errors(store) == 0) {
+    config_read_print_problems(store, m->report);
+    if (config_read_errors(store) == 0) {
         start_generation(m, store);
     } else {
-        config_free(store);
-        reload_finished(m, false);
+        config_read_free(store);
+        finish_reload(m, false);
     }
     return true;
 }
@@ -262,7 +260,7 @@ static bool begin_reload(struct master *m)
 /* ---- stopping ---- */
 
 /* A successor serves in its place at once, and nobody has to notice. */
-static uint64_t delay_of(const struct master *m)
+static uint64_t drain_delay_of(const struct master *m)
 {
     return m->serving && !m->addresses.handed_over ? m->serving->config->drain_delay_ns : 0;
 }
@@ -279,7 +277,7 @@ static void drain_serving(struct master *m)
 static void begin_stop(struct master *m, bool drain)
 {
     drain = drain && !m->stopping;
-    uint64_t delay_ns = drain ? delay_of(m) : 0;
+    uint64_t delay_ns = drain ? drain_delay_of(m) : 0;
     m->drain_ns = delay_ns > 0 ? os_clock_now_ns() + delay_ns : 0;
     if (delay_ns > 0)
         log_error(LOG_INFO, "stopping in %g s: until then, connections are taken as before",
@@ -289,12 +287,12 @@ static void begin_stop(struct master *m, bool drain)
     m->starting = NULL;
     server_page_cancel(&m->page);
     server_stats_stopping(&m->stats);
-    server_contact_abandon(&m->contact);
+    server_management_abandon(&m->management);
     if (m->report) {
         fprintf(m->report, "weir: the server is stopping\n");
-        reload_finished(m, false);
+        finish_reload(m, false);
     }
-    server_contact_stopping(&m->contact);
+    server_management_stopping(&m->management);
     for (struct server_generation *g = m->generations; g; g = g->next) {
         if (!drain)
             server_generation_end(g, &m->addresses);
@@ -311,11 +309,11 @@ static void begin_upgrade(struct master *m)
     if (m->stopping || m->starting)
         log_error(LOG_WARNING, "SIGUSR2: not while the server starts, reloads or stops");
     else
-        server_contact_upgrade(&m->contact, &m->addresses, &m->page.addresses);
+        server_management_upgrade(&m->management, &m->addresses, &m->page.addresses);
 }
 
 /* A successor serves, on the same sockets. */
-static void hand_over(struct master *m)
+static void yield_to_successor(struct master *m)
 {
     m->addresses.handed_over = true;
     server_page_hand_over(&m->page);
@@ -345,7 +343,7 @@ static const struct server_listeners *asked_for_listeners(void *master)
 
 /* ---- signals ---- */
 
-static void reap(struct master *m)
+static void reap_children(struct master *m)
 {
     int status;
     pid_t pid;
@@ -357,7 +355,7 @@ static void reap(struct master *m)
     }
 }
 
-static void take_signal(struct master *m, int signal)
+static void handle_signal(struct master *m, int signal)
 {
     switch (signal) {
     case SIGTERM:
@@ -368,7 +366,8 @@ static void take_signal(struct master *m, int signal)
         begin_stop(m, false);
         return;
     case SIGUSR1:
-        server_logs_reopen(m->generations, &m->page);
+        server_generations_reopen_logs(m->generations);
+        server_page_reopen(&m->page);
         return;
     case SIGHUP:
         if (m->has_terminal)
@@ -382,37 +381,38 @@ static void take_signal(struct master *m, int signal)
     }
 }
 
-static void read_signals(struct master *m)
+static void read_master_signals(struct master *m)
 {
     int signal;
     while ((signal = os_signal_read(m->signal_fd)) > 0)
-        take_signal(m, signal);
-    reap(m); /* several deaths may be one SIGCHLD */
+        handle_signal(m, signal);
+    reap_children(m); /* several deaths may be one SIGCHLD */
 }
 
 /* ---- the loop ---- */
 
-enum { ENDS_MAX = 1 + SERVER_GENERATIONS_POLL + SERVER_CONTACT_POLL };
+enum { ENDS_MAX = 1 + SERVER_GENERATIONS_POLL + SERVER_MANAGEMENT_POLL };
 
 /* What the loop waits for. */
-static size_t collect(const struct master *m, struct pollfd *ends, size_t *ret_contact_ends)
+static size_t collect_descriptors(const struct master *m, struct pollfd *ends,
+                                  size_t *ret_management_ends)
 {
     ends[0] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
     size_t count = 1 + server_generations_poll(m->generations, ends + 1);
-    *ret_contact_ends = server_contact_poll(&m->contact, ends + count);
+    *ret_management_ends = server_management_poll(&m->management, ends + count);
     return count;
 }
 
-static void act_on(struct master *m, int fd)
+static void act_on_descriptor(struct master *m, int fd)
 {
     if (fd == m->signal_fd)
-        read_signals(m);
+        read_master_signals(m);
     server_generations_act(m->generations, fd);
 }
 
-static int wait_ms(struct master *m)
+static int loop_wait_ms(struct master *m)
 {
-    uint64_t due = server_contact_due_ns(&m->contact);
+    uint64_t due = server_management_due_ns(&m->management);
     due = server_stats_tick(&m->stats, &m->addresses, due);
     due = server_page_tick(&m->page, &m->host, due);
     due = server_pidfile_tick(&m->pidfiles, due);
@@ -427,26 +427,26 @@ static void supervise(struct master *m)
     while (m->generations) {
         struct pollfd ends[ENDS_MAX];
         server_generations_tick(m->generations, &m->addresses, &m->host);
-        follow_starting(m);
+        check_starting(m);
         if (m->drain_ns > 0 && os_clock_now_ns() >= m->drain_ns)
             drain_serving(m);
         server_generations_bury(&m->generations, &m->serving, &m->addresses);
         if (!m->generations)
             break;
-        size_t asking, count = collect(m, ends, &asking);
-        (void)poll(ends, count + asking, wait_ms(m)); /* interrupted, it has nothing to tell */
-        if (!m->stopping && server_contact_has_successor(&m->contact))
-            hand_over(m);
-        server_contact_serve(&m->contact, ends + count, asking,
-                             server_summary_workers(m->generations));
+        size_t asking, count = collect_descriptors(m, ends, &asking);
+        (void)poll(ends, count + asking, loop_wait_ms(m)); /* interrupted, it has nothing to tell */
+        if (!m->stopping && server_management_has_successor(&m->management))
+            yield_to_successor(m);
+        server_management_serve(&m->management, ends + count, asking,
+                                server_generations_count_workers(m->generations));
         for (size_t i = count; i-- > 0;) /* signals last: what dead workers told is read before */
             if (ends[i].revents)
-                act_on(m, ends[i].fd);
+                act_on_descriptor(m, ends[i].fd);
     }
 }
 
 /* What the environment passed in is taken, and what is waited for opened. */
-static int open_contact(struct master *m, const struct server_contact_master *asked)
+static int open_management(struct master *m, const struct server_management_master *asked)
 {
     const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD };
     m->signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
@@ -454,34 +454,34 @@ static int open_contact(struct master *m, const struct server_contact_master *as
         log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-m->signal_fd));
         return m->signal_fd;
     }
-    int rc = server_contact_open(&m->contact, asked, m->launch->ready_fd);
-    return rc < 0 ? rc : server_addresses_adopt(&m->addresses, &m->contact.inherited);
+    int rc = server_management_open(&m->management, asked, m->launch->ready_fd);
+    return rc < 0 ? rc : server_addresses_adopt(&m->addresses, &m->management.inherited);
 }
 
-int server_run(struct config_store *store, const struct server_launch *launch)
+int server_master_run(struct config_store *store, const struct server_master_launch *launch)
 {
     struct master m = { .launch = launch,
                         .has_terminal = isatty(STDERR_FILENO) == 1,
                         .page = SERVER_PAGE_NONE };
-    const struct server_contact_master asked = { .reload = asked_to_reload,
-                                                 .stop = asked_to_stop,
-                                                 .serving = asked_for_listeners,
-                                                 .context = &m };
-    m.host = (struct server_generation_host){ leave, &m, &m.stats };
+    const struct server_management_master asked = { .reload = asked_to_reload,
+                                                    .stop = asked_to_stop,
+                                                    .serving = asked_for_listeners,
+                                                    .context = &m };
+    m.host = (struct server_generation_host){ leave_master, &m, &m.stats };
     m.addresses.other = &m.page.addresses;
     m.page.addresses.other = &m.addresses;
-    if (open_contact(&m, &asked) < 0) {
-        config_free(store);
+    if (open_management(&m, &asked) < 0) {
+        config_read_free(store);
         return 1;
     }
     start_generation(&m, store);
     if (m.starting)
-        server_contact_listen(&m.contact, m.starting->config->control);
+        server_management_listen(&m.management, m.starting->config->control);
     supervise(&m);
     server_page_end(&m.page);
     server_stats_end(&m.stats);
     server_pidfile_remove(&m.pidfiles);
-    server_contact_close(&m.contact);
+    server_management_close(&m.management);
     server_addresses_close(&m.addresses);
     close(m.signal_fd);
     return m.failed ? 1 : 0;

@@ -27,16 +27,16 @@ enum { CALM_MS = 5000, BACKOFF_FIRST_MS = 10, BACKOFF_LAST_MS = 1000 };
 
 static const char *const another_port[] = { "127.0.0.1:0", NULL };
 
-static void hear(void *why, const char *text)
+static void keep_reason(void *why, const char *text)
 {
     snprintf(why, LOG_ERROR_LINE_MAX, "%s", text);
 }
 
 /* They listen at once, so that whatever is wrong shows here. */
-static int open_these(struct server_page *page, const char *const *listen, const char *congestion,
-                      char why[LOG_ERROR_LINE_MAX])
+static int open_listeners(struct server_page *page, const char *const *listen,
+                          const char *congestion, char why[LOG_ERROR_LINE_MAX])
 {
-    log_error_divert(hear, why);
+    log_error_divert(keep_reason, why);
     struct server_listeners *listeners = &page->next.listeners;
     int rc = server_listeners_open(listeners, &page->addresses, listen, 1, congestion, false);
     if (rc == 0)
@@ -57,20 +57,20 @@ static bool has_another_port(const struct server_page *page)
 }
 
 /* Where nobody chose the address, nothing is refused for its sake. */
-static int open_by_default(struct server_page *page, const struct config *config,
-                           char why[LOG_ERROR_LINE_MAX])
+static int open_default_listeners(struct server_page *page, const struct config *config,
+                                  char why[LOG_ERROR_LINE_MAX])
 {
     int rc = has_another_port(page)
                  ? -EADDRINUSE
-                 : open_these(page, config->stats_listen, config->congestion, why);
+                 : open_listeners(page, config->stats_listen, config->congestion, why);
     if (rc < 0)
-        rc = open_these(page, another_port, config->congestion, why);
+        rc = open_listeners(page, another_port, config->congestion, why);
     if (rc < 0)
         log_error(LOG_WARNING, "there is no statistics page: %s", why);
     return 0;
 }
 
-static char *copy(const char *text)
+static char *copy_text(const char *text)
 {
     char *copied = text ? strdup(text) : NULL;
     CHECK(!text || copied);
@@ -93,21 +93,21 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
     int rc = 0;
     page->addresses.apart = &g->listeners;
     if (wanted && page->next.by_default)
-        rc = open_by_default(page, config, text);
+        rc = open_default_listeners(page, config, text);
     else if (wanted)
-        rc = open_these(page, config->stats_listen, config->congestion, text);
+        rc = open_listeners(page, config->stats_listen, config->congestion, text);
     page->addresses.apart = NULL;
     if (rc < 0) {
         snprintf(why, size, "the statistics page: %s", text);
         return rc;
     }
-    page->next.password = copy(config->stats_password);
-    page->next.user = copy(config->user);
+    page->next.password = copy_text(config->stats_password);
+    page->next.user = copy_text(config->user);
     page->prepared = true;
     return 0;
 }
 
-static void drop(struct server_page *page, struct server_page_version *version)
+static void drop_version(struct server_page *page, struct server_page_version *version)
 {
     server_listeners_close(&version->listeners, &page->addresses);
     free(version->password);
@@ -118,7 +118,7 @@ static void drop(struct server_page *page, struct server_page_version *version)
 void server_page_cancel(struct server_page *page)
 {
     if (page->prepared)
-        drop(page, &page->next);
+        drop_version(page, &page->next);
     page->prepared = false;
 }
 
@@ -127,7 +127,8 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool is_same(const struct server_page_version *a, const struct server_page_version *b)
+static bool is_same_version(const struct server_page_version *a,
+                            const struct server_page_version *b)
 {
     bool same = a->listeners.count == b->listeners.count && same_text(a->password, b->password) &&
                 same_text(a->user, b->user);
@@ -139,7 +140,7 @@ static bool is_same(const struct server_page_version *a, const struct server_pag
 /* ---- the process ---- */
 
 /* It ends by itself; one that was to end before and has not is made to. */
-static void dismiss(struct server_page *page)
+static void dismiss_process(struct server_page *page)
 {
     os_file_close(page->alive_fd);
     page->alive_fd = -1;
@@ -156,16 +157,16 @@ void server_page_commit(struct server_page *page)
 {
     if (!page->prepared)
         return;
-    if (!is_same(&page->now, &page->next))
-        dismiss(page);
-    drop(page, &page->now);
+    if (!is_same_version(&page->now, &page->next))
+        dismiss_process(page);
+    drop_version(page, &page->now);
     page->now = page->next;
     page->next = (struct server_page_version){ 0 };
     page->prepared = false;
 }
 
-static _Noreturn void be_page(struct server_page *page, const struct server_generation_host *host,
-                              int end_fd)
+static _Noreturn void run_process(struct server_page *page,
+                                  const struct server_generation_host *host, int end_fd)
 {
     struct stats_segment segment = host->stats->segment;
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 };
@@ -195,7 +196,7 @@ static _Noreturn void be_page(struct server_page *page, const struct server_gene
 }
 
 /* There is no process any more, and another one is to be started. */
-static void forget(struct server_page *page, uint64_t now)
+static void schedule_restart(struct server_page *page, uint64_t now)
 {
     page->pid = 0;
     os_file_close(page->alive_fd);
@@ -210,12 +211,13 @@ static void forget(struct server_page *page, uint64_t now)
 }
 
 /* Where connections can come that nobody answers yet. */
-static bool is_wanted(const struct server_page *page)
+static bool is_page_wanted(const struct server_page *page)
 {
     return page->pid == 0 && page->now.listeners.count > 0 && !page->addresses.handed_over;
 }
 
-static void start(struct server_page *page, const struct server_generation_host *host, uint64_t now)
+static void start_process(struct server_page *page, const struct server_generation_host *host,
+                          uint64_t now)
 {
     int ends[2];
     page->started_ns = now;
@@ -225,23 +227,23 @@ static void start(struct server_page *page, const struct server_generation_host 
         fflush(NULL);
         page->pid = fork();
         if (page->pid == 0)
-            be_page(page, host, ends[0]);
+            run_process(page, host, ends[0]);
         rc = page->pid < 0 ? -errno : 0;
         os_file_close(ends[0]);
     }
     if (rc == 0)
         return;
     log_error(LOG_ERROR, "cannot start the statistics page: %s; trying again", strerror(-rc));
-    forget(page, now);
+    schedule_restart(page, now);
 }
 
 uint64_t server_page_tick(struct server_page *page, const struct server_generation_host *host,
                           uint64_t due_ns)
 {
     uint64_t now = os_clock_now_ns();
-    if (is_wanted(page) && now >= page->restart_ns)
-        start(page, host, now);
-    return is_wanted(page) && page->restart_ns < due_ns ? page->restart_ns : due_ns;
+    if (is_page_wanted(page) && now >= page->restart_ns)
+        start_process(page, host, now);
+    return is_page_wanted(page) && page->restart_ns < due_ns ? page->restart_ns : due_ns;
 }
 
 bool server_page_reap(struct server_page *page, pid_t pid, int status)
@@ -258,7 +260,7 @@ bool server_page_reap(struct server_page *page, pid_t pid, int status)
     else
         log_error(WEXITSTATUS(status) ? LOG_WARNING : LOG_INFO,
                   "the process of the statistics page, %d, has ended", (int)pid);
-    forget(page, os_clock_now_ns());
+    schedule_restart(page, os_clock_now_ns());
     return true;
 }
 
@@ -273,7 +275,7 @@ void server_page_reopen(const struct server_page *page)
 void server_page_hand_over(struct server_page *page)
 {
     page->addresses.handed_over = true;
-    dismiss(page);
+    dismiss_process(page);
 }
 
 void server_page_leave(struct server_page *page)
@@ -309,6 +311,6 @@ void server_page_end(struct server_page *page)
     kill_and_wait(page->leaving);
     os_file_close(page->alive_fd);
     server_page_cancel(page);
-    drop(page, &page->now);
+    drop_version(page, &page->now);
     server_addresses_close(&page->addresses);
 }

@@ -44,7 +44,7 @@ static bool is_at(const struct server_pidfile *file, const char *path)
 
 /* A descriptor of the file, locked or the predecessor's; -EAGAIN when it changed meanwhile, or
  * -errno. */
-static int try(const char *path, pid_t predecessor, struct flock *lock)
+static int try_pidfile(const char *path, pid_t predecessor, struct flock *lock)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
     if (fd < 0)
@@ -63,13 +63,13 @@ static int try(const char *path, pid_t predecessor, struct flock *lock)
     return rc < 0 ? rc : fd;
 }
 
-static int claim(struct server_pidfile *file, const char *path, pid_t predecessor, char *why,
-                 size_t size)
+static int open_pidfile(struct server_pidfile *file, const char *path, pid_t predecessor, char *why,
+                        size_t size)
 {
     struct flock lock = { 0 };
     int fd = -EAGAIN;
     for (int i = 0; i < ATTEMPTS && fd == -EAGAIN; i++)
-        fd = try(path, predecessor, &lock);
+        fd = try_pidfile(path, predecessor, &lock);
     if (fd == -EEXIST)
         snprintf(why, size,
                  "the pid file %s belongs to process %d, which runs: stop it, or choose "
@@ -109,7 +109,7 @@ static void lock_late(struct server_pidfile *file)
         file->unlocked = lock_file(file->fd, &lock) < 0;
 }
 
-static void leave(struct server_pidfile *file)
+static void close_pidfile(struct server_pidfile *file)
 {
     if (!file->path)
         return;
@@ -123,7 +123,7 @@ static void remove_file(struct server_pidfile *file)
     lock_late(file);
     if (file->path && !file->unlocked && is_at(file, file->path))
         (void)unlink(file->path); /* while the lock is held: nobody else can have claimed it */
-    leave(file);
+    close_pidfile(file);
 }
 
 enum { LOCK_AGAIN_MS = 50 }; /* until a file is tried again that a predecessor has locked */
@@ -135,7 +135,7 @@ int server_pidfile_prepare(struct server_pidfiles *files, const char *path, pid_
 {
     if (!path || is_at(&files->now, path))
         return 0;
-    return claim(&files->next, path, predecessor, why, size);
+    return open_pidfile(&files->next, path, predecessor, why, size);
 }
 
 void server_pidfile_commit(struct server_pidfiles *files, const char *path)
@@ -170,6 +170,6 @@ void server_pidfile_remove(struct server_pidfiles *files)
 
 void server_pidfile_leave(struct server_pidfiles *files)
 {
-    leave(&files->next);
-    leave(&files->now);
+    close_pidfile(&files->next);
+    close_pidfile(&files->now);
 }

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool borrow(struct server_stats *stats, pid_t predecessor)
+static bool borrow_segment(struct server_stats *stats, pid_t predecessor)
 {
     char name[STATS_NAME_MAX];
     stats_segment_name(name, geteuid(), predecessor);
@@ -28,10 +28,10 @@ static bool borrow(struct server_stats *stats, pid_t predecessor)
     return stats->borrowed;
 }
 
-static void make(struct server_stats *stats, pid_t predecessor)
+static void make_segment(struct server_stats *stats, pid_t predecessor)
 {
     int why = 0;
-    int rc = borrow(stats, predecessor) ? 0 : stats_segment_create(&stats->segment, &why);
+    int rc = borrow_segment(stats, predecessor) ? 0 : stats_segment_create(&stats->segment, &why);
     if (rc < 0)
         log_error(LOG_WARNING, "no statistics: %s", strerror(-rc));
     else if (why < 0)
@@ -48,7 +48,7 @@ void server_stats_use(struct server_stats *stats, const struct config *config, p
     if (!config->stats)
         return;
     if (!stats->asked)
-        make(stats, predecessor);
+        make_segment(stats, predecessor);
     stats->asked = true;
     for (unsigned i = 0; stats->segment.base && i < config->site_count; i++)
         (void)stats_segment_site(&stats->segment, config->sites[i].name);
@@ -60,7 +60,8 @@ const struct stats_segment *server_stats_of(const struct server_stats *stats,
     return config->stats && stats->segment.base ? &stats->segment : NULL;
 }
 
-static void count(const struct server_stats *stats, enum stats_counter counter, uint64_t times)
+static void count_event(const struct server_stats *stats, enum stats_counter counter,
+                        uint64_t times)
 {
     if (stats->segment.base)
         stats_add(&stats->writer, counter, times);
@@ -68,14 +69,14 @@ static void count(const struct server_stats *stats, enum stats_counter counter, 
 
 void server_stats_forked(const struct server_stats *stats, pid_t pid)
 {
-    count(stats, STATS_worker_starts, pid > 0);
+    count_event(stats, STATS_worker_starts, pid > 0);
 }
 
 void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status)
 {
     if (!stats->segment.base)
         return;
-    count(stats, STATS_worker_deaths, !WIFEXITED(status) || WEXITSTATUS(status) != 0);
+    count_event(stats, STATS_worker_deaths, !WIFEXITED(status) || WEXITSTATUS(status) != 0);
     (void)stats_blocks_settle(&stats->segment, pid);
     stats_blocks_settle_dead(&stats->segment);
 }
@@ -88,7 +89,7 @@ static uint64_t hash_of(const struct server_generation *g)
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return 0;
-    config_explain(g->store, out);
+    config_read_explain(g->store, out);
     uint64_t hash = fclose(out) == 0 ? hash_bytes(span_of(text, len), 0) : 0;
     free(text);
     return hash;
@@ -124,7 +125,7 @@ void server_stats_reloaded(const struct server_stats *stats, const char *error)
 {
     if (!stats->segment.base)
         return;
-    count(stats, error ? STATS_reloads_failed : STATS_reloads, 1);
+    count_event(stats, error ? STATS_reloads_failed : STATS_reloads, 1);
     stats_segment_reloaded(&stats->segment, error, os_clock_wall_s());
 }
 
@@ -137,7 +138,7 @@ static void count_overflows(struct server_stats *stats, const struct server_addr
     uint64_t ours = drops > stats->drops ? drops - stats->drops : 0;
     uint64_t all = overflows > stats->overflows ? overflows - stats->overflows : 0;
     if (stats->measured && !addresses->handed_over)
-        count(stats, STATS_accept_overflows, ours < all ? ours : all);
+        count_event(stats, STATS_accept_overflows, ours < all ? ours : all);
     stats->measured = true;
     stats->drops = drops;
     stats->overflows = overflows;

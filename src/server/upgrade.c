@@ -144,7 +144,7 @@ void server_upgrade_done(struct server_upgrade *upgrade)
 /* ---- the child ---- */
 
 /* Descriptors go to 3, 4, ... by way of numbers that none of them is to get. */
-static bool place(const struct server_upgrade_descriptor *descriptors, size_t count)
+static bool place_descriptors(const struct server_upgrade_descriptor *descriptors, size_t count)
 {
     int past = FIRST + (int)count;
     int *moved = calloc(count, sizeof(*moved));
@@ -206,7 +206,7 @@ static _Noreturn void be_successor(const struct server_upgrade *upgrade,
         log_error(LOG_ERROR, "not enough memory to start %s", upgrade->file);
         _exit(1);
     }
-    if (place(descriptors, count))
+    if (place_descriptors(descriptors, count))
         execve(upgrade->file, upgrade->arguments, environment);
     log_error(LOG_ERROR, "cannot start %s: %s", upgrade->file, strerror(errno));
     _exit(1);

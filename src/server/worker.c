@@ -93,7 +93,8 @@ static bool may_serve(const struct server_worker_plan *plan)
 
 /* ---- the process ---- */
 
-static int serve(struct server_resources *h, const struct server_worker_plan *plan, size_t files)
+static int run_model(struct server_resources *h, const struct server_worker_plan *plan,
+                     size_t files)
 {
     /* SIGINT and SIGHUP come from a terminal, to everybody: they are the master's. */
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD };
@@ -143,7 +144,7 @@ int server_worker_run(const struct server_worker_plan *plan)
         rc = server_resources_open(&h, plan->config, files, cache_readers(plan, files),
                                    plan->access_log, plan->stats);
     if (rc == 0)
-        rc = serve(&h, plan, files);
+        rc = run_model(&h, plan, files);
     log_error_divert(NULL, NULL);
     server_resources_close(&h);
     log_access_close(plan->access_log);

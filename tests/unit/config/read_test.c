@@ -58,7 +58,7 @@ static char *problems_of(const struct config_store *store)
     size_t len;
     FILE *out = open_memstream(&text, &len);
     assert_non_null(out);
-    config_print_problems(store, out);
+    config_read_print_problems(store, out);
     fclose(out);
     return text;
 }
@@ -69,7 +69,7 @@ static char *explanation_of(const struct config_store *store)
     size_t len;
     FILE *out = open_memstream(&text, &len);
     assert_non_null(out);
-    config_explain(store, out);
+    config_read_explain(store, out);
     fclose(out);
     return text;
 }
@@ -85,7 +85,7 @@ static struct config_store *read_text(const char *text)
 static struct config_store *read_good(const struct config_request *request)
 {
     struct config_store *store = config_read(request);
-    if (config_errors(store) > 0) {
+    if (config_read_errors(store) > 0) {
         char *problems = problems_of(store);
         fail_msg("unexpected: %s", problems);
     }
@@ -100,7 +100,7 @@ static void assert_problems(const char *text, const char *expected)
     if (strcmp(problems, expected) != 0)
         fail_msg("%s---\ngives\n%s---\nexpected\n%s---", text, problems, expected);
     free(problems);
-    config_free(store);
+    config_read_free(store);
 }
 
 #define SITE "[site a]\nroot = site\n"
@@ -111,7 +111,7 @@ static void the_defaults_stand_without_anything_said(void **state)
     write_file("weir.conf", SITE);
     struct config_request request = { .file = "weir.conf", .output_is_terminal = true };
     struct config_store *store = read_good(&request);
-    const struct config *config = config_result(store);
+    const struct config *config = config_read_result(store);
     assert_string_equal(config->listen[0], "127.0.0.1:8080");
     assert_string_equal(config->listen[1], "[::1]:8080");
     assert_null(config->listen[2]);
@@ -151,7 +151,7 @@ static void the_defaults_stand_without_anything_said(void **state)
     assert_false(site->listing);
     assert_true(site->precompressed);
     assert_false(site->hidden);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void everything_can_be_said_in_a_file(void **state)
@@ -176,7 +176,7 @@ static void everything_can_be_said_in_a_file(void **state)
                             "[site b]\nroot = other\n");
     struct config_request request = { .file = "weir.conf" };
     struct config_store *store = read_good(&request);
-    const struct config *config = config_result(store);
+    const struct config *config = config_read_result(store);
     assert_string_equal(config->listen[2], "unix:/run/weir.sock");
     assert_null(config->listen[3]);
     assert_false(config->listen_by_default);
@@ -199,7 +199,7 @@ static void everything_can_be_said_in_a_file(void **state)
     assert_string_equal(site->headers[1], "X-Two: 2, 3");
     assert_true(site->listing);
     assert_false(site->precompressed);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void flags_win_over_variables_and_variables_over_the_file(void **state)
@@ -224,7 +224,7 @@ static void flags_win_over_variables_and_variables_over_the_file(void **state)
         .file = "weir.conf", .flags = flags, .flag_count = 4, .environment = environment
     };
     struct config_store *store = read_good(&request);
-    const struct config *config = config_result(store);
+    const struct config *config = config_read_result(store);
     assert_int_equal(config->threads, 1);
     assert_int_equal(config->cache_size_bytes, 2 << 20);
     assert_int_equal(config->workers, 3);
@@ -232,8 +232,8 @@ static void flags_win_over_variables_and_variables_over_the_file(void **state)
     assert_string_equal(config->listen[1], "127.0.0.1:3001");
     assert_null(config->listen[2]);
     assert_string_equal(config->model, "auto");
-    assert_int_equal(config_warnings(store), 0);
-    config_free(store);
+    assert_int_equal(config_read_warnings(store), 0);
+    config_read_free(store);
 }
 
 static void a_folder_alone_is_served_to_the_one_at_the_terminal(void **state)
@@ -241,18 +241,18 @@ static void a_folder_alone_is_served_to_the_one_at_the_terminal(void **state)
     (void)state;
     struct config_request request = { .folder = "site", .output_is_terminal = true };
     struct config_store *store = read_good(&request);
-    const struct config *config = config_result(store);
+    const struct config *config = config_read_result(store);
     assert_string_equal(config->access_log, "-");
     assert_int_equal(config->site_count, 1);
     assert_string_equal(config->sites[0].name, "default");
     assert_string_equal(config->sites[0].root, "site");
     assert_true(config->sites[0].listing);
-    config_free(store);
+    config_read_free(store);
 
     request.output_is_terminal = false;
     store = read_good(&request);
-    assert_string_equal(config_result(store)->access_log, "off");
-    config_free(store);
+    assert_string_equal(config_read_result(store)->access_log, "off");
+    config_read_free(store);
 }
 
 static void flags_of_the_site_are_for_the_folder(void **state)
@@ -266,20 +266,20 @@ static void flags_of_the_site_are_for_the_folder(void **state)
     };
     struct config_request request = { .folder = "site", .flags = flags, .flag_count = 4 };
     struct config_store *store = read_good(&request);
-    const struct config_site *site = &config_result(store)->sites[0];
+    const struct config_site *site = &config_read_result(store)->sites[0];
     assert_false(site->listing);
     assert_string_equal(site->headers[1], "Y: 2, 3");
     assert_string_equal(site->fallback, "index.html");
-    config_free(store);
+    config_read_free(store);
 
     write_file("weir.conf", SITE);
     request = (struct config_request){ .file = "weir.conf", .flags = flags, .flag_count = 1 };
     store = config_read(&request);
     char *problems = problems_of(store);
     assert_non_null(strstr(problems, "weir: --listing: is for a folder on the command line"));
-    assert_int_equal(config_flag_errors(store), 1);
+    assert_int_equal(config_read_flag_errors(store), 1);
     free(problems);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void a_folder_beside_a_file_answers_for_all_other_hosts(void **state)
@@ -290,12 +290,12 @@ static void a_folder_beside_a_file_answers_for_all_other_hosts(void **state)
                                       .folder = "site",
                                       .output_is_terminal = true };
     struct config_store *store = read_good(&request);
-    const struct config *config = config_result(store);
+    const struct config *config = config_read_result(store);
     assert_int_equal(config->site_count, 2);
     assert_string_equal(config->sites[0].name, "default");
     assert_string_equal(config->sites[1].name, "a");
     assert_string_equal(config->access_log, "off");
-    config_free(store);
+    config_read_free(store);
 
     write_file("weir.conf", SITE);
     store = config_read(&request);
@@ -304,7 +304,7 @@ static void a_folder_beside_a_file_answers_for_all_other_hosts(void **state)
                                   "folder (on the command line): both would answer any host; give "
                                   "this one a `host`\n");
     free(problems);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void tells_slips_in_names_with_what_was_meant(void **state)
@@ -437,7 +437,7 @@ static void warns_of_a_home_folder_and_of_nearly_right_variables(void **state)
                                   "weir: warning: site: this is your home folder: everything in it "
                                   "is served\n");
     free(problems);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void says_where_outside_a_file_the_error_is(void **state)
@@ -458,10 +458,10 @@ static void says_where_outside_a_file_the_error_is(void **state)
                         "weir: --header: the value of `a` has a control byte, such as a line "
                         "break\n"
                         "weir: nowhere: cannot be served: there is no such folder\n");
-    assert_int_equal(config_errors(store), 4);
-    assert_int_equal(config_flag_errors(store), 3);
+    assert_int_equal(config_read_errors(store), 4);
+    assert_int_equal(config_read_flag_errors(store), 3);
     free(problems);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void shows_twenty_errors_in_order_and_counts_the_rest(void **state)
@@ -474,7 +474,7 @@ static void shows_twenty_errors_in_order_and_counts_the_rest(void **state)
     snprintf(text + len, sizeof(text) - len, SITE);
     struct config_store *store = read_text(text);
     char *problems = problems_of(store);
-    assert_int_equal(config_errors(store), 60);
+    assert_int_equal(config_read_errors(store), 60);
     unsigned lines = 0;
     char *rest = problems;
     for (char *end; (end = strchr(rest, '\n')) != NULL; rest = end + 1) {
@@ -488,7 +488,7 @@ static void shows_twenty_errors_in_order_and_counts_the_rest(void **state)
     }
     assert_int_equal(lines, 21);
     free(problems);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void control_bytes_do_not_reach_the_terminal(void **state)
@@ -515,10 +515,10 @@ static void paths_begin_at_the_folder_of_the_file(void **state)
     write_file("site/weir.conf", "[site a]\nroot = errors\nerror-pages = ../other\n");
     struct config_request request = { .file = "site/weir.conf" };
     struct config_store *store = read_good(&request);
-    const struct config_site *site = &config_result(store)->sites[0];
+    const struct config_site *site = &config_read_result(store)->sites[0];
     assert_string_equal(site->root, "site/errors");
     assert_string_equal(site->error_pages, "site/../other");
-    config_free(store);
+    config_read_free(store);
     unlink("site/weir.conf");
 }
 
@@ -530,10 +530,10 @@ static void a_missing_file_is_an_error_of_the_configuration(void **state)
     char *problems = problems_of(store);
     assert_string_equal(problems,
                         "nowhere.conf: error: cannot be read: No such file or directory\n");
-    assert_int_equal(config_flag_errors(store), 0);
+    assert_int_equal(config_read_flag_errors(store), 0);
     free(problems);
-    config_free(store);
-    config_free(NULL);
+    config_read_free(store);
+    config_read_free(NULL);
 }
 
 /* Finds the line of `name` in section `section`; it must end with `value` and `origin`. */
@@ -580,14 +580,14 @@ static void explains_every_value_and_its_origin(void **state)
     assert_explained(text, "[site a]", "host", "a.example", "weir.conf:6");
     assert_explained(text, "[site a]", "listing", "off", "default");
     free(text);
-    config_free(store);
+    config_read_free(store);
 
     request = (struct config_request){ .folder = "site", .output_is_terminal = true };
     store = read_good(&request);
     text = explanation_of(store);
     assert_explained(text, "[server]", "access-log", "-", "default, standard output is a terminal");
     free(text);
-    config_free(store);
+    config_read_free(store);
 }
 
 static void leaves_nothing_in_the_folder(void **state)
@@ -596,7 +596,7 @@ static void leaves_nothing_in_the_folder(void **state)
     write_file("weir.conf", "[server]\naccess-log = a.log\nerror-log = e.log\n"
                             "listen = unix:weir.sock\n" SITE);
     struct config_request request = { .file = "weir.conf" };
-    config_free(read_good(&request));
+    config_read_free(read_good(&request));
     assert_int_equal(access("a.log", F_OK), -1);
     assert_int_equal(access("e.log", F_OK), -1);
     assert_int_equal(access("weir.sock", F_OK), -1);

@@ -5,8 +5,8 @@
  */
 #include "config/value.h"
 
+#include "config/address.h"
 #include "config/config.h"
-#include "config/listen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,18 +113,18 @@ static void refuses_other_addresses_with_cause_and_cure(void **state)
 static void knows_which_addresses_are_open_to_others(void **state)
 {
     (void)state;
-    assert_true(config_listen_is_public(SPAN("*:80")));
-    assert_true(config_listen_is_public(SPAN("0.0.0.0:80")));
-    assert_true(config_listen_is_public(SPAN("[::]:80")));
-    assert_true(config_listen_is_public(SPAN("192.0.2.1:80")));
-    assert_false(config_listen_is_public(SPAN("127.0.0.1:80")));
-    assert_false(config_listen_is_public(SPAN("127.9.9.9:80")));
-    assert_false(config_listen_is_public(SPAN("[::1]:80")));
-    assert_false(config_listen_is_public(SPAN("unix:/a:0")));
-    assert_true(config_listen_is_any_port(SPAN("127.0.0.1:0")));
-    assert_true(config_listen_is_any_port(SPAN("[::1]:00")));
-    assert_false(config_listen_is_any_port(SPAN("127.0.0.1:80")));
-    assert_false(config_listen_is_any_port(SPAN("unix:/a:0")));
+    assert_true(config_address_is_public(SPAN("*:80")));
+    assert_true(config_address_is_public(SPAN("0.0.0.0:80")));
+    assert_true(config_address_is_public(SPAN("[::]:80")));
+    assert_true(config_address_is_public(SPAN("192.0.2.1:80")));
+    assert_false(config_address_is_public(SPAN("127.0.0.1:80")));
+    assert_false(config_address_is_public(SPAN("127.9.9.9:80")));
+    assert_false(config_address_is_public(SPAN("[::1]:80")));
+    assert_false(config_address_is_public(SPAN("unix:/a:0")));
+    assert_true(config_address_is_any_port(SPAN("127.0.0.1:0")));
+    assert_true(config_address_is_any_port(SPAN("[::1]:00")));
+    assert_false(config_address_is_any_port(SPAN("127.0.0.1:80")));
+    assert_false(config_address_is_any_port(SPAN("unix:/a:0")));
 }
 
 static void takes_numbers_with_their_units(void **state)

@@ -6,7 +6,7 @@
 
 #include "os/clock.h"
 #include "os/socket.h"
-#include "server/place.h"
+#include "server/runtime.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 
 static char folder[] = "/tmp/control_test.XXXXXX";
 static char path[64];
-static char tried[SERVER_PLACE_MAX];
+static char tried[SERVER_RUNTIME_MAX];
 static int asked; /* how often a command ran */
 
 static enum server_control_outcome greet(void *context, struct server_control_client *client)
@@ -334,7 +334,7 @@ static void a_successor_goes_on_with_the_same_socket(void **state)
 static void by_itself_it_finds_a_place_named_after_the_process(void **state)
 {
     (void)state;
-    char expected[SERVER_PLACE_MAX], stale[SERVER_PLACE_MAX];
+    char expected[SERVER_RUNTIME_MAX], stale[SERVER_RUNTIME_MAX];
     pid_t pids[4];
     setenv("RUNTIME_DIRECTORY", folder, 1);
     snprintf(stale, sizeof(stale), "%s/%d.sock", folder, (int)getppid());
@@ -347,7 +347,7 @@ static void by_itself_it_finds_a_place_named_after_the_process(void **state)
     assert_string_equal(tried, expected);
     assert_int_equal(access(stale, F_OK), -1);
     assert_int_equal(server_control_listener(control), -1);
-    assert_int_equal(server_place_list(folder, pids, 4), 1);
+    assert_int_equal(server_runtime_list(folder, pids, 4), 1);
     assert_int_equal(pids[0], getpid());
     int fd = client_that_says(expected, "wait\n");
     serve(control, 1);

@@ -282,9 +282,54 @@ static void what_is_in_hand_when_it_stops_is_passed_on_when_there_is_room(void *
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, nothing_is_left)
 
+static void the_least_loaded_worker_is_chosen(void **state)
+{
+    (void)state;
+    const struct server_dispatch_candidate workers[] = { { 5, true }, { 2, true }, { 3, true } };
+    for (unsigned from = 0; from < 6; from++)
+        assert_int_equal(server_dispatch_choose(workers, 3, from), 1);
+}
+
+static void a_worker_that_takes_none_is_skipped(void **state)
+{
+    (void)state;
+    const struct server_dispatch_candidate workers[] = { { 5, true }, { 2, false }, { 3, true } };
+    assert_int_equal(server_dispatch_choose(workers, 3, 0), 2);
+    const struct server_dispatch_candidate none[] = { { 0, false }, { 0, false } };
+    assert_int_equal(server_dispatch_choose(none, 2, 1), -1);
+}
+
+static void equally_loaded_workers_take_turns(void **state)
+{
+    (void)state;
+    const struct server_dispatch_candidate workers[] = { { 4, true }, { 4, true }, { 4, true } };
+    assert_int_equal(server_dispatch_choose(workers, 3, 1), 1);
+    assert_int_equal(server_dispatch_choose(workers, 3, 2), 2);
+    assert_int_equal(server_dispatch_choose(workers, 3, 3), 0);
+}
+
+static void equal_loads_are_spread_evenly(void **state)
+{
+    (void)state;
+    struct server_dispatch_candidate workers[7];
+    for (unsigned i = 0; i < 7; i++)
+        workers[i] = (struct server_dispatch_candidate){ 0, true };
+    for (unsigned i = 0, from = 0; i < 100; i++) {
+        int chosen = server_dispatch_choose(workers, 7, from);
+        workers[chosen].load++;
+        from = (unsigned)chosen + 1;
+        for (unsigned k = 0; k < 7; k++)
+            assert_in_range(workers[k].load, i / 7, i / 7 + 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_least_loaded_worker_is_chosen),
+        cmocka_unit_test(a_worker_that_takes_none_is_skipped),
+        cmocka_unit_test(equally_loaded_workers_take_turns),
+        cmocka_unit_test(equal_loads_are_spread_evenly),
         TEST(nothing_is_accepted_before_a_worker_is_there),
         TEST(connections_are_spread_evenly),
         TEST(whose_connections_have_ended_gets_the_next_ones),

@@ -11,24 +11,24 @@
 #include <sys/types.h>
 
 /* A longer path does not fit into the address of a socket. */
-enum { SERVER_PLACE_MAX = 108 };
+enum { SERVER_RUNTIME_MAX = 108 };
 
 /* The folder: $RUNTIME_DIRECTORY (the first, if several), else /run/weir for root,
  * else $XDG_RUNTIME_DIR/weir, else /tmp/weir-UID. 0 or -ENAMETOOLONG. */
-MUST_USE int server_place_folder(char out[SERVER_PLACE_MAX]);
+MUST_USE int server_runtime_folder(char out[SERVER_RUNTIME_MAX]);
 
 /* Whether what is there can be trusted: a folder, ours, that others cannot write
  * to, and below /tmp not a link. 0 or -errno: -ENOENT there is none, -EPERM it is
  * not to be trusted. */
-MUST_USE int server_place_check(const char *folder);
+MUST_USE int server_runtime_check(const char *folder);
 
 /* Makes the folder if it is missing, and checks it. 0 or -errno. */
-MUST_USE int server_place_make(const char *folder);
+MUST_USE int server_runtime_make(const char *folder);
 
 /* The path of a master's socket. 0 or -ENAMETOOLONG. */
-MUST_USE int server_place_socket(const char *folder, pid_t pid, char out[SERVER_PLACE_MAX]);
+MUST_USE int server_runtime_socket(const char *folder, pid_t pid, char out[SERVER_RUNTIME_MAX]);
 
 /* Goes through the masters that have a socket there: the pids of at most `most` in
  * `ret_pids`. Sockets that nobody listens on are removed. Returns how many there
  * are, or -errno. */
-int server_place_list(const char *folder, pid_t *ret_pids, int most);
+int server_runtime_list(const char *folder, pid_t *ret_pids, int most);

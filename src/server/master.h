@@ -10,7 +10,7 @@
 
 struct config_store;
 
-struct server_launch {
+struct server_master_launch {
     int ready_fd; /* gets a line per listener, its URL, once it accepts; -1: none */
     bool quiet;   /* print nothing at start */
     /* Reads the configuration anew, as it was read at start; gives a store. */
@@ -21,4 +21,4 @@ struct server_launch {
 /* Serves what `store`, which has no errors and is taken, says, until told to stop (SIGTERM
  * or SIGINT: drain; again: now). Returns the process's exit status: 0 after a clean stop, 1
  * otherwise. Errors are told in the error log. */
-int server_run(struct config_store *store, const struct server_launch *launch);
+int server_master_run(struct config_store *store, const struct server_master_launch *launch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "server/place.h"
+#include "server/runtime.h"
 
 #include "base/num.h"
 #include "base/span.h"
@@ -18,32 +18,32 @@
 /* Below it anybody may make anything. */
 #define PUBLIC_FOLDER "/tmp/"
 
-static int put(char out[SERVER_PLACE_MAX], const char *format, ...)
+static int print_path(char out[SERVER_RUNTIME_MAX], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static int put(char out[SERVER_PLACE_MAX], const char *format, ...)
+static int print_path(char out[SERVER_RUNTIME_MAX], const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int len = vsnprintf(out, SERVER_PLACE_MAX, format, arguments);
+    int len = vsnprintf(out, SERVER_RUNTIME_MAX, format, arguments);
     va_end(arguments);
-    return len > 0 && len < SERVER_PLACE_MAX ? 0 : -ENAMETOOLONG;
+    return len > 0 && len < SERVER_RUNTIME_MAX ? 0 : -ENAMETOOLONG;
 }
 
-int server_place_folder(char out[SERVER_PLACE_MAX])
+int server_runtime_folder(char out[SERVER_RUNTIME_MAX])
 {
     const char *runtime = getenv("RUNTIME_DIRECTORY");
     if (runtime && runtime[0] == '/')
-        return put(out, "%.*s", (int)strcspn(runtime, ":"), runtime);
+        return print_path(out, "%.*s", (int)strcspn(runtime, ":"), runtime);
     if (geteuid() == 0)
-        return put(out, "/run/weir");
+        return print_path(out, "/run/weir");
     const char *user = getenv("XDG_RUNTIME_DIR");
     if (user && user[0] == '/' && access(user, W_OK | X_OK) == 0)
-        return put(out, "%s/weir", user);
-    return put(out, PUBLIC_FOLDER "weir-%u", (unsigned)geteuid());
+        return print_path(out, "%s/weir", user);
+    return print_path(out, PUBLIC_FOLDER "weir-%u", (unsigned)geteuid());
 }
 
-int server_place_check(const char *folder)
+int server_runtime_check(const char *folder)
 {
     struct stat info;
     bool is_public = strncmp(folder, PUBLIC_FOLDER, sizeof(PUBLIC_FOLDER) - 1) == 0;
@@ -56,16 +56,16 @@ int server_place_check(const char *folder)
     return ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? 0 : -EPERM;
 }
 
-int server_place_make(const char *folder)
+int server_runtime_make(const char *folder)
 {
     if (mkdir(folder, S_IRWXU) < 0 && errno != EEXIST)
         return -errno;
-    return server_place_check(folder);
+    return server_runtime_check(folder);
 }
 
-int server_place_socket(const char *folder, pid_t pid, char out[SERVER_PLACE_MAX])
+int server_runtime_socket(const char *folder, pid_t pid, char out[SERVER_RUNTIME_MAX])
 {
-    return put(out, "%s/%d.sock", folder, (int)pid);
+    return print_path(out, "%s/%d.sock", folder, (int)pid);
 }
 
 /* The pid that a socket's name says, or 0. */
@@ -90,7 +90,7 @@ static bool is_served(const char *path)
     return fd >= 0 || fd == -EAGAIN;
 }
 
-int server_place_list(const char *folder, pid_t *ret_pids, int most)
+int server_runtime_list(const char *folder, pid_t *ret_pids, int most)
 {
     DIR *directory = opendir(folder);
     if (!directory)
@@ -98,9 +98,9 @@ int server_place_list(const char *folder, pid_t *ret_pids, int most)
     int count = 0;
     const struct dirent *entry;
     while ((entry = readdir(directory))) {
-        char path[SERVER_PLACE_MAX];
+        char path[SERVER_RUNTIME_MAX];
         pid_t pid = pid_of(entry->d_name);
-        if (pid == 0 || server_place_socket(folder, pid, path) < 0 || !is_served(path))
+        if (pid == 0 || server_runtime_socket(folder, pid, path) < 0 || !is_served(path))
             continue;
         if (count < most)
             ret_pids[count] = pid;

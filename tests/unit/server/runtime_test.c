@@ -2,7 +2,7 @@
  *
  * Where control sockets are looked for, and which folders are trusted.
  */
-#include "server/place.h"
+#include "server/runtime.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -22,37 +22,37 @@ static char folder[] = "/tmp/place_test.XXXXXX";
 static void the_environment_of_a_service_wins(void **state)
 {
     (void)state;
-    char text[SERVER_PLACE_MAX], own[64], expected[64];
+    char text[SERVER_RUNTIME_MAX], own[64], expected[64];
     setenv("XDG_RUNTIME_DIR", folder, 1);
     setenv("RUNTIME_DIRECTORY", "/run/one", 1);
-    assert_int_equal(server_place_folder(text), 0);
+    assert_int_equal(server_runtime_folder(text), 0);
     assert_string_equal(text, "/run/one");
     setenv("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
-    assert_int_equal(server_place_folder(text), 0);
+    assert_int_equal(server_runtime_folder(text), 0);
     assert_string_equal(text, "/run/one");
 
     unsetenv("RUNTIME_DIRECTORY");
     snprintf(own, sizeof(own), "%s/weir", folder);
-    assert_int_equal(server_place_folder(text), 0);
+    assert_int_equal(server_runtime_folder(text), 0);
     assert_string_equal(text, geteuid() == 0 ? "/run/weir" : own);
 
     setenv("XDG_RUNTIME_DIR", "/nowhere", 1);
     snprintf(expected, sizeof(expected), "/tmp/weir-%u", (unsigned)geteuid());
-    assert_int_equal(server_place_folder(text), 0);
+    assert_int_equal(server_runtime_folder(text), 0);
     assert_string_equal(text, geteuid() == 0 ? "/run/weir" : expected);
 }
 
 static void a_path_that_is_too_long_is_refused(void **state)
 {
     (void)state;
-    char text[SERVER_PLACE_MAX], name[SERVER_PLACE_MAX + 1];
+    char text[SERVER_RUNTIME_MAX], name[SERVER_RUNTIME_MAX + 1];
     memset(name, 'x', sizeof(name) - 1);
     name[0] = '/';
     name[sizeof(name) - 1] = '\0';
     setenv("RUNTIME_DIRECTORY", name, 1);
-    assert_int_equal(server_place_folder(text), -ENAMETOOLONG);
-    name[SERVER_PLACE_MAX - 1] = '\0';
-    assert_int_equal(server_place_socket(name, 1, text), -ENAMETOOLONG);
+    assert_int_equal(server_runtime_folder(text), -ENAMETOOLONG);
+    name[SERVER_RUNTIME_MAX - 1] = '\0';
+    assert_int_equal(server_runtime_socket(name, 1, text), -ENAMETOOLONG);
     unsetenv("RUNTIME_DIRECTORY");
 }
 
@@ -63,17 +63,17 @@ static void only_a_folder_of_ours_is_trusted(void **state)
     snprintf(own, sizeof(own), "%s/own", folder);
     snprintf(link, sizeof(link), "%s/link", folder);
     snprintf(file, sizeof(file), "%s/file", folder);
-    assert_int_equal(server_place_check(own), -ENOENT);
-    assert_int_equal(server_place_make(own), 0);
-    assert_int_equal(server_place_make(own), 0);
+    assert_int_equal(server_runtime_check(own), -ENOENT);
+    assert_int_equal(server_runtime_make(own), 0);
+    assert_int_equal(server_runtime_make(own), 0);
     assert_int_equal(chmod(own, 0777), 0);
-    assert_int_equal(server_place_make(own), -EPERM);
+    assert_int_equal(server_runtime_make(own), -EPERM);
     assert_int_equal(chmod(own, 0750), 0);
-    assert_int_equal(server_place_check(own), 0);
+    assert_int_equal(server_runtime_check(own), 0);
     assert_int_equal(symlink("own", link), 0);
-    assert_int_equal(server_place_make(link), -EPERM);
+    assert_int_equal(server_runtime_make(link), -EPERM);
     assert_int_equal(mknod(file, S_IFREG | 0600, 0), 0);
-    assert_int_equal(server_place_make(file), -ENOTDIR);
+    assert_int_equal(server_runtime_make(file), -ENOTDIR);
     unlink(file);
     unlink(link);
     rmdir(own);
@@ -88,12 +88,12 @@ static void lists_what_looks_like_a_master_only(void **state)
         snprintf(file, sizeof(file), "%s/%s", folder, names[i]);
         assert_int_equal(mknod(file, S_IFREG | 0600, 0), 0);
     }
-    assert_int_equal(server_place_list(folder, NULL, 0), 0);
+    assert_int_equal(server_runtime_list(folder, NULL, 0), 0);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(file, sizeof(file), "%s/%s", folder, names[i]);
         assert_int_equal(unlink(file), 0); /* it was left alone */
     }
-    assert_int_equal(server_place_list("/nowhere", NULL, 0), -ENOENT);
+    assert_int_equal(server_runtime_list("/nowhere", NULL, 0), -ENOENT);
 }
 
 static int make_folder(void **state)

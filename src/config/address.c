@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/address.h"
+
+#include "base/num.h"
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+#define UNIX SPAN("unix:")
+
+/* ---- addresses to listen on ---- */
+
+/* The part before the last colon, and the part behind it. */
+struct parts {
+    struct span host; /* empty when there is no colon */
+    struct span port;
+    bool colon;
+};
+
+static struct parts split_address(struct span address)
+{
+    for (size_t at = address.len; at > 0; at--) {
+        if (address.at[at - 1] == ']')
+            break;
+        if (address.at[at - 1] == ':')
+            return (struct parts){ span_first(address, at - 1), span_skip(address, at), true };
+    }
+    return (struct parts){ span_of(address.at, 0), address, false };
+}
+
+static bool is_address(int family, struct span text)
+{
+    char copy[INET6_ADDRSTRLEN];
+    unsigned char bytes[sizeof(struct in6_addr)];
+    if (text.len >= sizeof(copy) || memchr(text.at, 0, text.len))
+        return false;
+    memcpy(copy, text.at, text.len);
+    copy[text.len] = 0;
+    return inet_pton(family, copy, bytes) == 1;
+}
+
+static bool check_unix(struct span path, struct config_reason *ret_reason)
+{
+    size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+    if (path.len == 0)
+        return config_problem_refuse(ret_reason, "`unix:` has no path; write unix:/run/weir.sock");
+    if (path.at[path.len - 1] == '/')
+        return config_problem_refuse(ret_reason, "`unix:%.*s` is a folder; name a file in it",
+                                     config_problem_quote_len(path), path.at);
+    if (path.len > most)
+        return config_problem_refuse(
+            ret_reason, "the path of a Unix socket has %zu bytes, and at most %zu are allowed",
+            path.len, most);
+    return true;
+}
+
+static bool check_port(struct span address, struct span port, struct config_reason *ret_reason)
+{
+    uint64_t number;
+    if (port.len == 0)
+        return config_problem_refuse(ret_reason, "`%.*s` ends without a port; write %.*s8080",
+                                     config_problem_quote_len(address), address.at,
+                                     config_problem_quote_len(address), address.at);
+    if (!num_parse_u64(port, &number))
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` is not a port; write a number from 0 to 65535",
+                                     config_problem_quote_len(port), port.at);
+    if (number > 65535)
+        return config_problem_refuse(ret_reason, "port %.*s is too large; ports go from 0 to 65535",
+                                     config_problem_quote_len(port), port.at);
+    return true;
+}
+
+static bool check_listen_host(struct span host, struct span port, struct config_reason *ret_reason)
+{
+    int len = config_problem_quote_len(host), port_len = config_problem_quote_len(port);
+    if (span_equal(host, SPAN("*")) || is_address(AF_INET, host))
+        return true;
+    if (host.len == 0)
+        return config_problem_refuse(ret_reason,
+                                     "`:%.*s` has no address; write *:%.*s for all addresses, or "
+                                     "127.0.0.1:%.*s",
+                                     port_len, port.at, port_len, port.at, port_len, port.at);
+    if (host.at[0] == '[') {
+        struct span inside = span_of(host.at + 1, host.len - 1);
+        if (inside.len > 0 && inside.at[inside.len - 1] == ']') {
+            inside.len--;
+            if (is_address(AF_INET6, inside))
+                return true;
+        }
+        return config_problem_refuse(
+            ret_reason, "`%.*s` is not an IPv6 address in brackets, as [::1] is", len, host.at);
+    }
+    if (memchr(host.at, ':', host.len))
+        return config_problem_refuse(
+            ret_reason, "`%.*s:%.*s`: an IPv6 address needs brackets, as in [::1]:8080", len,
+            host.at, port_len, port.at);
+    if (span_equal_nocase(host, SPAN("localhost")))
+        return config_problem_refuse(ret_reason,
+                                     "`localhost` is a name; write 127.0.0.1:%.*s or [::1]:%.*s",
+                                     port_len, port.at, port_len, port.at);
+    return config_problem_refuse(
+        ret_reason, "`%.*s` is not an IP address; write one of this machine's, or * for all", len,
+        host.at);
+}
+
+bool config_address_check(struct span address, struct config_reason *ret_reason)
+{
+    int len = config_problem_quote_len(address);
+    if (span_starts(address, UNIX))
+        return check_unix(span_skip(address, UNIX.len), ret_reason);
+    if (address.len > 0 && address.at[0] == '/')
+        return config_problem_refuse(ret_reason, "a Unix socket is written unix:%.*s", len,
+                                     address.at);
+    if (memmem(address.at, address.len, "://", 3))
+        return config_problem_refuse(ret_reason, "`%.*s` is a URL; write only address and port",
+                                     len, address.at);
+
+    struct parts parts = split_address(address);
+    if (parts.colon)
+        return check_listen_host(parts.host, parts.port, ret_reason) &&
+               check_port(address, parts.port, ret_reason);
+    if (span_equal(address, SPAN("*")) || is_address(AF_INET, address) ||
+        (address.len > 0 && address.at[address.len - 1] == ']'))
+        return config_problem_refuse(ret_reason, "`%.*s` has no port; write %.*s:8080", len,
+                                     address.at, len, address.at);
+    uint64_t number;
+    if (!num_parse_u64(address, &number))
+        return config_problem_refuse(
+            ret_reason,
+            "`%.*s` is not an address; write 8080, 127.0.0.1:8080, [::1]:8080, "
+            "*:8080 or unix:/path",
+            len, address.at);
+    return check_port(address, address, ret_reason);
+}
+
+bool config_address_is_public(struct span address)
+{
+    if (span_starts(address, UNIX))
+        return false;
+    struct span host = split_address(address).host;
+    return !span_starts(host, SPAN("127.")) && !span_equal(host, SPAN("[::1]"));
+}
+
+bool config_address_is_any_port(struct span address)
+{
+    uint64_t number;
+    return !span_starts(address, UNIX) && num_parse_u64(split_address(address).port, &number) &&
+           number == 0;
+}
+
+/* ---- names of sites ---- */
+
+enum { NAME_MAX_BYTES = 253, LABEL_MAX_BYTES = 63 }; /* RFC 1035 section 2.3.4, as text */
+
+static bool check_ipv6_host(struct span text, struct config_arena *arena, const char **ret_host,
+                            struct config_reason *ret_reason)
+{
+    char inside[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    bool closed = text.len >= 2 && text.at[text.len - 1] == ']';
+    if (closed && text.len - 2 < sizeof(inside)) {
+        memcpy(inside, text.at + 1, text.len - 2);
+        inside[text.len - 2] = 0;
+        if (inet_pton(AF_INET6, inside, &address) == 1) {
+            char *host = config_arena_copy(arena, text);
+            for (char *c = host; *c; c++)
+                *c = ascii_lower(*c);
+            *ret_host = host;
+            return true;
+        }
+    }
+    return config_problem_refuse(ret_reason,
+                                 "`%.*s` is not an IPv6 address in brackets, without a port",
+                                 config_problem_quote_len(text), text.at);
+}
+
+/* What people write in place of a host. */
+static bool check_habits(struct span text, struct config_reason *ret_reason)
+{
+    int len = config_problem_quote_len(text);
+    const char *colon = memchr(text.at, ':', text.len);
+    const char *slash = memchr(text.at, '/', text.len);
+    if (slash)
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` is more than a host; write the name alone, such "
+                                     "as example.org",
+                                     len, text.at);
+    if (colon)
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` has a port; write %.*s, ports are for `listen`", len,
+                                     text.at, (int)(colon - text.at), text.at);
+    if (span_equal(text, SPAN("*")))
+        return config_problem_refuse(ret_reason,
+                                     "`*` is not a host; a site without `host` answers any");
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.at[i] > 0x7e)
+            return config_problem_refuse(
+                ret_reason, "`%.*s` is not ASCII; write the form that begins with xn--", len,
+                text.at);
+    return true;
+}
+
+static bool is_host_name(struct span name)
+{
+    if (name.len == 0 || name.len > NAME_MAX_BYTES)
+        return false;
+    size_t label = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+        if (c == '.' ? label == 0 : !plain || ++label > LABEL_MAX_BYTES)
+            return false;
+        if (c == '.')
+            label = 0;
+    }
+    return label > 0;
+}
+
+bool config_address_check_host(struct span text, struct config_arena *arena, const char **ret_host,
+                               struct config_reason *ret_reason)
+{
+    if (text.len > 0 && text.at[0] == '[')
+        return check_ipv6_host(text, arena, ret_host, ret_reason);
+    if (!check_habits(text, ret_reason))
+        return false;
+    char *host = config_arena_copy(arena, text);
+    for (char *c = host; *c; c++)
+        *c = ascii_lower(*c);
+    struct span name = span_of(host, text.len);
+    if (span_ends(name, SPAN("."))) {
+        name.len--;
+        host[name.len] = 0;
+    }
+    if (!is_host_name(span_starts(name, SPAN("*.")) ? span_skip(name, 2) : name))
+        return config_problem_refuse(ret_reason, "`%.*s` is not the name of a host",
+                                     config_problem_quote_len(text), text.at);
+    *ret_host = host;
+    return true;
+}

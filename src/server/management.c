@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/management.h"
+
+#include "base/duration.h"
+#include "log/error.h"
+#include "os/clock.h"
+#include "server/runtime.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROGRESS_NS DURATION_SECOND
+
+/* ---- commands ---- */
+
+static enum server_control_outcome on_reload(void *context, struct server_control_client *client)
+{
+    struct server_management *c = context;
+    if (c->master->reload(c->master->context))
+        return SERVER_CONTROL_LATER;
+    server_control_say(client, "weir: the server is stopping, or a new binary takes its place\n");
+    return SERVER_CONTROL_FAILED;
+}
+
+static enum server_control_outcome on_stop(void *context, struct server_control_client *client)
+{
+    struct server_management *c = context;
+    (void)client;
+    c->progress_due_ns = os_clock_now_ns() + PROGRESS_NS;
+    c->master->stop(c->master->context, true);
+    return SERVER_CONTROL_LATER;
+}
+
+static enum server_control_outcome on_stop_now(void *context, struct server_control_client *client)
+{
+    struct server_management *c = context;
+    (void)client;
+    c->master->stop(c->master->context, false);
+    return SERVER_CONTROL_LATER;
+}
+
+static enum server_control_outcome on_status(void *context, struct server_control_client *client)
+{
+    const struct server_management *c = context;
+    server_control_say(client, "since %lld\n", (long long)c->since_s);
+    const struct server_listeners *listeners = c->master->serving(c->master->context);
+    for (size_t i = 0; listeners && i < listeners->count; i++)
+        if (listeners->each[i].address)
+            server_control_say(client, "%s\n", listeners->each[i].address->url);
+    return SERVER_CONTROL_OK;
+}
+
+static const struct server_control_command commands[] = {
+    { "reload", on_reload }, { "stop", on_stop }, { "stop now", on_stop_now },
+    { "status", on_status }, { NULL, NULL },
+};
+
+/* ---- opening ---- */
+
+int server_management_open(struct server_management *ret_management,
+                           const struct server_management_master *master, int ready_fd)
+{
+    struct server_management *c = ret_management;
+    *c = (struct server_management){
+        .master = master,
+        .ready_fd = ready_fd,
+        .since_s = os_clock_wall_s(),
+        .progress_due_ns = UINT64_MAX,
+        .watchdog_due_ns = UINT64_MAX,
+    };
+    int rc = server_upgrade_remember(&c->upgrade); /* before the environment changes */
+    if (rc < 0)
+        log_error(LOG_WARNING, "the binary cannot be replaced while the server runs: %s",
+                  strerror(-rc));
+    rc = os_notify_open(&c->notify);
+    if (rc < 0)
+        log_error(LOG_WARNING, "the service manager cannot be told anything: NOTIFY_SOCKET: %s",
+                  strerror(-rc));
+    if (c->notify.watchdog_ns > 0)
+        c->watchdog_due_ns = os_clock_now_ns() + c->notify.watchdog_ns / 2;
+    rc = server_inherited_take(&c->inherited);
+    if (rc < 0)
+        server_management_close(c);
+    if (c->inherited.ready_fd >= 0) { /* what the command line says was for the predecessor */
+        c->ready_fd = c->inherited.ready_fd;
+        c->predecessor = getppid();
+    }
+    return rc;
+}
+
+void server_management_listen(struct server_management *management, const char *setting)
+{
+    char path[SERVER_RUNTIME_MAX] = "";
+    int inherited_fd = management->inherited.control_fd;
+    management->inherited.control_fd = -1;
+    if (strcmp(setting, "off") == 0) {
+        if (inherited_fd >= 0)
+            close(inherited_fd);
+        return;
+    }
+    int rc = server_control_open(&management->control, setting, inherited_fd, commands, management,
+                                 path);
+    if (rc < 0)
+        log_error(LOG_WARNING,
+                  "no control socket at %s: %s; `weir reload` and `weir stop` cannot be used "
+                  "(--control PATH chooses another place, --control off does without)",
+                  path, strerror(-rc));
+}
+
+/* ---- the loop ---- */
+
+size_t server_management_poll(const struct server_management *management, struct pollfd *ends)
+{
+    size_t count = server_control_poll(management->control, ends);
+    if (management->upgrade.ready_fd >= 0)
+        ends[count++] = (struct pollfd){ management->upgrade.ready_fd, POLLIN, 0 };
+    return count;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t server_management_due_ns(const struct server_management *management)
+{
+    uint64_t due = server_control_due_ns(management->control);
+    due = sooner(due, management->watchdog_due_ns);
+    due = sooner(due, management->progress_due_ns);
+    return management->upgrade.ready_fd >= 0 ? sooner(due, management->upgrade.limit_ns) : due;
+}
+
+void server_management_serve(struct server_management *management, const struct pollfd *ends,
+                             size_t count, unsigned workers)
+{
+    uint64_t now = os_clock_now_ns();
+    server_control_serve(management->control, ends, count, now);
+    if (now >= management->watchdog_due_ns) {
+        (void)os_notify_send(&management->notify, "WATCHDOG=1"); /* not heard is as not sent */
+        management->watchdog_due_ns = now + management->notify.watchdog_ns / 2;
+    }
+    if (now >= management->progress_due_ns) {
+        server_control_tell(management->control, "stop", "...waiting for %u worker%s to finish\n",
+                            workers, workers == 1 ? "" : "s");
+        management->progress_due_ns = now + PROGRESS_NS;
+    }
+}
+
+/* ---- telling ---- */
+
+static void notify_manager(const struct server_management *management, const char *what,
+                           const char *status)
+{
+    int rc = os_notify_send(&management->notify, "%s\nSTATUS=%s", what, status);
+    if (rc < 0)
+        log_error(LOG_WARNING, "the service manager cannot be told %s: %s", what, strerror(-rc));
+}
+
+void server_management_serving(struct server_management *management,
+                               const struct server_listeners *listeners, const char *status)
+{
+    notify_manager(management, "READY=1", status);
+    if (management->ready_fd < 0)
+        return;
+    if (server_listeners_print(listeners, management->ready_fd, "") < 0)
+        log_error(LOG_WARNING, "cannot write to --ready-fd %d: %s", management->ready_fd,
+                  strerror(errno));
+    close(management->ready_fd);
+    management->ready_fd = -1;
+}
+
+void server_management_reloading(struct server_management *management)
+{
+    int rc = os_notify_reloading(&management->notify);
+    if (rc < 0)
+        log_error(LOG_WARNING, "the service manager cannot be told of the reload: %s",
+                  strerror(-rc));
+}
+
+void server_management_reloaded(struct server_management *management, bool good, const char *report,
+                                const char *status)
+{
+    notify_manager(management, "READY=1", status);
+    server_control_tell(management->control, "reload", "%s", report);
+    server_control_finish(management->control, "reload", good, os_clock_now_ns());
+}
+
+void server_management_stopping(struct server_management *management)
+{
+    if (!management->handed_over)
+        notify_manager(management, "STOPPING=1", "stopping: the present connections finish");
+}
+
+/* ---- the binary ---- */
+
+static const char *descriptor_name(const struct server_address *address, bool page)
+{
+    bool any = !os_socket_same(&address->asked, &address->got);
+    if (page)
+        return any ? SERVER_INHERITED_PAGE_ANY : SERVER_INHERITED_PAGE;
+    if (address->managed)
+        return SERVER_INHERITED_MANAGER;
+    return any ? SERVER_INHERITED_ANY : SERVER_INHERITED_OWN;
+}
+
+static size_t count_listening(const struct server_addresses *addresses)
+{
+    size_t count = 0;
+    for (const struct server_address *a = addresses->first; a; a = a->next)
+        count += a->listening;
+    return count;
+}
+
+static size_t add_listening(struct server_upgrade_descriptor *all, size_t count,
+                            const struct server_addresses *addresses, bool page)
+{
+    for (const struct server_address *a = addresses->first; all && a; a = a->next)
+        for (size_t i = 0; i < a->listening; i++)
+            all[count++] = (struct server_upgrade_descriptor){ a->fd[i], descriptor_name(a, page) };
+    return count;
+}
+
+/* Every socket that listens. */
+static struct server_upgrade_descriptor *list_sockets(const struct server_management *management,
+                                                      const struct server_addresses *addresses,
+                                                      const struct server_addresses *page,
+                                                      size_t *ret_count)
+{
+    size_t count = 1 + count_listening(addresses) + count_listening(page);
+    struct server_upgrade_descriptor *all = calloc(count, sizeof(*all));
+    count = add_listening(all, 0, addresses, false);
+    count = add_listening(all, count, page, true);
+    int control_fd = server_control_listener(management->control);
+    if (all && control_fd >= 0)
+        all[count++] = (struct server_upgrade_descriptor){ control_fd, SERVER_INHERITED_CONTROL };
+    *ret_count = count;
+    return all;
+}
+
+void server_management_upgrade(struct server_management *management,
+                               const struct server_addresses *addresses,
+                               const struct server_addresses *page)
+{
+    size_t count;
+    if (server_management_is_upgrading(management)) {
+        log_error(LOG_WARNING, "SIGUSR2: process %d is being started already",
+                  (int)management->upgrade.pid);
+        return;
+    }
+    struct server_upgrade_descriptor *all = list_sockets(management, addresses, page, &count);
+    int rc = all ? server_upgrade_begin(&management->upgrade, all, count) : -ENOMEM;
+    free(all);
+    if (rc < 0) {
+        log_error(LOG_ERROR, "SIGUSR2: the binary cannot be replaced: %s", strerror(-rc));
+        return;
+    }
+    server_control_pause(management->control, server_control_listener(management->control) >= 0);
+    log_error(LOG_INFO, "SIGUSR2: %s is started anew, as process %d", management->upgrade.file,
+              (int)management->upgrade.pid);
+}
+
+bool server_management_is_upgrading(const struct server_management *management)
+{
+    return management->upgrade.ready_fd >= 0;
+}
+
+bool server_management_has_successor(struct server_management *management)
+{
+    switch (server_upgrade_look(&management->upgrade, os_clock_now_ns())) {
+    case SERVER_UPGRADE_READY:
+        management->handed_over = true;
+        management->watchdog_due_ns = UINT64_MAX;
+        (void)os_notify_send(&management->notify, "MAINPID=%d", (int)management->upgrade.pid);
+        server_control_retire(management->control);
+        log_error(LOG_INFO, "process %d serves; this one finishes what it has begun",
+                  (int)management->upgrade.pid);
+        return true;
+    case SERVER_UPGRADE_FAILED:
+        log_error(LOG_ERROR, "the new binary does not serve; the old one goes on");
+        server_control_pause(management->control, false);
+        return false;
+    case SERVER_UPGRADE_NONE:
+    case SERVER_UPGRADE_PENDING:
+        break;
+    }
+    return false;
+}
+
+void server_management_abandon(struct server_management *management)
+{
+    if (server_management_is_upgrading(management))
+        server_upgrade_abandon(&management->upgrade);
+}
+
+/* ---- the end ---- */
+
+void server_management_leave(struct server_management *management)
+{
+    if (management->ready_fd >= 0)
+        close(management->ready_fd); /* its reader waits for the end */
+    management->ready_fd = -1;
+    server_control_leave(management->control);
+    management->control = NULL;
+    os_notify_close(&management->notify);
+    server_inherited_free(&management->inherited);
+    server_upgrade_done(&management->upgrade);
+}
+
+void server_management_close(struct server_management *management)
+{
+    uint64_t now = os_clock_now_ns();
+    server_control_finish(management->control, "stop", true, now);
+    server_control_finish(management->control, "stop now", true, now);
+    server_control_close(management->control);
+    management->control = NULL;
+    server_management_leave(management);
+}
