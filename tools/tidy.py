@@ -3,7 +3,8 @@
 """Checks the house rules that no compiler knows; runs in a second, writes nothing.
 
     tools/tidy.py           check the tree; one line for each finding
-    tools/tidy.py --write   draw src/LAYERS into ARCHITECTURE.md
+    tools/tidy.py --write   draw src/LAYERS into ARCHITECTURE.md, and settings.def into
+                            docs/configuration.md
 
 The rules are the functions of RULES below. Each takes the tree and yields
 findings. Whitespace is clang-format's, symbols are symbols.py's.
@@ -23,6 +24,7 @@ from pathlib import Path, PurePosixPath
 
 import csource
 import layers as layering
+import settings
 
 LINE_MAX = 100
 FUNCTION_LINES_MAX = 70
@@ -322,6 +324,22 @@ def diagram_is_true(tree: Tree) -> Iterator[Finding]:
         yield Finding("ARCHITECTURE.md", line, "not what src/LAYERS says: run `make diagram`")
 
 
+SETTINGS_PAGE = "docs/configuration.md"
+SETTINGS_TABLES = ("src/config/settings.def", "src/config/kinds.def")
+
+
+def settings_are_drawn(tree: Tree) -> Iterator[Finding]:
+    page = tree.files.get(SETTINGS_PAGE, "")
+    tables = [tree.files.get(path, "") for path in SETTINGS_TABLES]
+    try:
+        current = settings.with_tables(page, *tables) == page
+    except ValueError as missing:
+        yield Finding(SETTINGS_PAGE, 1, str(missing))
+        return
+    if not current:
+        yield Finding(SETTINGS_PAGE, 1, "not what settings.def says: run `make format`")
+
+
 RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     includes_follow_layers,
     own_header_comes_first,
@@ -334,6 +352,7 @@ RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     nothing_lies_idle,
     links_lead_somewhere,
     diagram_is_true,
+    settings_are_drawn,
 )
 
 
@@ -343,13 +362,16 @@ def findings(tree: Tree) -> list[Finding]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check the house rules.")
-    parser.add_argument("--write", action="store_true", help="draw src/LAYERS anew")
+    parser.add_argument("--write", action="store_true", help="draw the generated parts of pages")
     options = parser.parse_args()
     top = Path(__file__).resolve().parent.parent
     tree = Tree.read(top)
     if options.write:
         page = top / "ARCHITECTURE.md"
         page.write_text(with_diagram(page.read_text(), tree.layers))
+        page = top / SETTINGS_PAGE
+        tables = [tree.files[path] for path in SETTINGS_TABLES]
+        page.write_text(settings.with_tables(page.read_text(), *tables))
         return 0
     found = findings(tree)
     for finding in found:

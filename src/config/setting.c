@@ -68,38 +68,16 @@ static const char *const policies[] = { "sieve", "lru", NULL };
 static const char *const pool_policies[] = { "park", "sticky", NULL };
 static const char *const switches[] = { "on", "off", NULL };
 
-/* What is the same for every setting of a kind. */
 static const struct {
+    enum config_type type;
     const char *placeholder;
     const char *const *choices;
-    bool list;
     bool commas;
 } kinds[] = {
-    [CONFIG_LISTEN] = { "ADDRESS", NULL, true, true },
-    [CONFIG_PAGE] = { "ADDRESS|off", NULL, true, true },
-    [CONFIG_HOST] = { "HOST", NULL, true, true },
-    [CONFIG_NAME] = { "NAME", NULL, true, true },
-    [CONFIG_HEADER] = { "'NAME: VALUE'", NULL, true, false },
-    [CONFIG_FOLDER] = { "DIR", NULL, false, false },
-    [CONFIG_BELOW] = { "FILE", NULL, false, false },
-    [CONFIG_FILE] = { "FILE", NULL, false, false },
-    [CONFIG_LOG] = { "FILE|-", NULL, false, false },
-    [CONFIG_LOG_OR_OFF] = { "FILE|-|off", NULL, false, false },
-    [CONFIG_CONTROL] = { "PATH|auto|off", NULL, false, false },
-    [CONFIG_MODEL] = { "MODEL", models, false, false },
-    [CONFIG_FORMAT] = { "combined|json", formats, false, false },
-    [CONFIG_LEVEL] = { "LEVEL", levels, false, false },
-    [CONFIG_POLICY] = { "sieve|lru", policies, false, false },
-    [CONFIG_POOL] = { "park|sticky", pool_policies, false, false },
-    [CONFIG_WORD] = { "NAME", NULL, false, false },
-    [CONFIG_USER] = { "USER", NULL, false, false },
-    [CONFIG_HASH] = { "HASH", NULL, false, false },
-    [CONFIG_COUNT] = { "N|auto", NULL, false, false },
-    [CONFIG_ENTRIES] = { "N", NULL, false, false },
-    [CONFIG_SIZE] = { "SIZE", NULL, false, false },
-    [CONFIG_DURATION] = { "TIME", NULL, false, false },
-    [CONFIG_DRAIN] = { "TIME", NULL, false, false },
-    [CONFIG_SWITCH] = { "on|off", switches, false, false },
+#define KIND(kind, type, placeholder, choices, commas) \
+    [CONFIG_##kind] = { CONFIG_TYPE_##type, placeholder, choices, commas },
+#include "config/kinds.def"
+#undef KIND
 };
 
 const char *const *config_setting_choices(enum config_kind kind)
@@ -112,9 +90,9 @@ const char *config_setting_placeholder(const struct config_setting *setting)
     return kinds[setting->kind].placeholder;
 }
 
-bool config_setting_is_list(enum config_kind kind)
+enum config_type config_setting_type(enum config_kind kind)
 {
-    return kinds[kind].list;
+    return kinds[kind].type;
 }
 
 bool config_setting_has_commas(enum config_kind kind)
@@ -133,7 +111,7 @@ void config_setting_variable(const struct config_setting *setting, char out[CONF
     }
 }
 
-const char *config_group_title(enum config_group group)
+const char *config_setting_group_title(enum config_group group)
 {
     static const char *const titles[CONFIG_GROUPS] = {
         [CONFIG_GROUP_NETWORK] = "Network",   [CONFIG_GROUP_PROCESS] = "Processes",

@@ -10,33 +10,20 @@
 
 #include <stdint.h>
 
-/* How a setting is written. */
+/* CONFIG_LISTEN, ...: how a setting is written (config/kinds.def). */
 enum config_kind {
-    CONFIG_LISTEN,     /* list of addresses */
-    CONFIG_PAGE,       /* the same, or off */
-    CONFIG_HOST,       /* list of host names */
-    CONFIG_NAME,       /* list of file names */
-    CONFIG_HEADER,     /* list of header lines, one at a time */
-    CONFIG_FOLDER,     /* path of a folder */
-    CONFIG_BELOW,      /* path of a file below the root */
-    CONFIG_FILE,       /* path of a file that the server writes */
-    CONFIG_LOG,        /* path or - */
-    CONFIG_LOG_OR_OFF, /* path, - or off */
-    CONFIG_CONTROL,    /* path of a socket, auto or off */
-    CONFIG_MODEL,      /* these five: one of a few words */
-    CONFIG_FORMAT,
-    CONFIG_LEVEL,
-    CONFIG_POLICY,
-    CONFIG_POOL,
-    CONFIG_WORD,     /* a name of the kernel's */
-    CONFIG_USER,     /* a name of the system's */
-    CONFIG_HASH,     /* of crypt(3) */
-    CONFIG_COUNT,    /* unsigned; `auto` is 0 */
-    CONFIG_ENTRIES,  /* uint64_t, at least 1 */
-    CONFIG_SIZE,     /* uint64_t bytes */
-    CONFIG_DURATION, /* uint64_t nanoseconds; 0 is no limit */
-    CONFIG_DRAIN,    /* the same, but 0 is 0 */
-    CONFIG_SWITCH    /* bool */
+#define KIND(kind, ...) CONFIG_##kind,
+#include "config/kinds.def"
+#undef KIND
+};
+
+/* The type of a setting's field. */
+enum config_type {
+    CONFIG_TYPE_TEXT,
+    CONFIG_TYPE_LIST,
+    CONFIG_TYPE_COUNT,
+    CONFIG_TYPE_NUMBER,
+    CONFIG_TYPE_SWITCH
 };
 
 enum config_section { CONFIG_SERVER, CONFIG_SITE };
@@ -92,12 +79,14 @@ const char *const *config_setting_choices(enum config_kind kind);
 /* What stands for the value in a usage line: "SIZE", "on|off". */
 const char *config_setting_placeholder(const struct config_setting *setting);
 
-/* Several values may be given; whether one text may hold several, with commas. */
-bool config_setting_is_list(enum config_kind kind);
+enum config_type config_setting_type(enum config_kind kind);
+
+/* Whether one text may hold several values, separated by commas. */
 bool config_setting_has_commas(enum config_kind kind);
 
 /* WEIR_CACHE_SIZE for cache-size. */
 enum { CONFIG_VARIABLE_MAX = 64 };
 void config_setting_variable(const struct config_setting *setting, char out[CONFIG_VARIABLE_MAX]);
 
-const char *config_group_title(enum config_group group);
+/* The heading of a group. */
+const char *config_setting_group_title(enum config_group group);

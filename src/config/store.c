@@ -51,7 +51,7 @@ static void set_one(struct config_store *store, struct config_section_values *va
     struct config_item **end = &values->items[setting - config_setting_table];
     if (*end && (*end)->origin.layer < origin.layer)
         *end = NULL; /* a higher layer begins anew */
-    if (!config_setting_is_list(setting->kind)) {
+    if (config_setting_type(setting->kind) != CONFIG_TYPE_LIST) {
         if (*end && in_file)
             config_problem_error(&store->problems, origin, "%s is set twice%s", name,
                                  first_line(store, (*end)->origin));
@@ -106,7 +106,7 @@ static void build_section(struct config_store *store, const struct config_sectio
         size_t count = 0;
         for (const struct config_item *item = values->items[i]; item; item = item->next)
             count++;
-        if (count == 0 && !config_setting_is_list(setting->kind))
+        if (count == 0 && config_setting_type(setting->kind) != CONFIG_TYPE_LIST)
             continue; /* the field stays NULL */
         const char **texts = config_arena_take(&store->arena, (count + 1) * sizeof(*texts));
         count = 0;

@@ -296,6 +296,9 @@ static bool is_token(struct span text)
     return text.len > 0;
 }
 
+/* `Name: value`: the name is a token (RFC 9110 section 5.6.2), the value has no control bytes
+ * (RFC 9110 section 5.5). The line can neither end the head early nor contradict a field of the
+ * server's own. */
 static bool check_field(struct span text, struct config_arena *arena, const char **ret_line,
                         struct config_reason *ret_reason)
 {
@@ -369,8 +372,8 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
         return check_count(setting, text, ret_reason);
     case CONFIG_SIZE:
         return check_size(setting, text, ret_reason);
-    case CONFIG_DURATION:
-    case CONFIG_DRAIN:
+    case CONFIG_TIMEOUT:
+    case CONFIG_DELAY:
         return check_duration(setting, text, ret_reason);
     case CONFIG_MODEL:
     case CONFIG_FORMAT:
@@ -399,57 +402,44 @@ bool config_value_check(const struct config_setting *setting, struct span text, 
     return true;
 }
 
+/* The number that a checked text means in the field. */
+static bool read_number(enum config_kind kind, struct span text, uint64_t *ret_value)
+{
+    if (kind == CONFIG_COUNT)
+        return parse_count(text, ret_value);
+    if (kind == CONFIG_ENTRIES)
+        return num_parse_u64(text, ret_value);
+    if (kind == CONFIG_SIZE)
+        return parse_size(text, ret_value);
+    if (!duration_parse(text, ret_value))
+        return false;
+    if (kind == CONFIG_TIMEOUT && *ret_value == 0)
+        *ret_value = CONFIG_FOREVER_NS;
+    return true;
+}
+
 void config_value_store(const struct config_setting *setting, const char *const *texts,
                         void *section)
 {
-    char *field = (char *)section + setting->offset;
+    void *field = (char *)section + setting->offset;
     struct span text = texts[0] ? span_text(texts[0]) : SPAN("");
-    uint64_t value = 0;
-    bool good = true;
-    switch (setting->kind) {
-    case CONFIG_LISTEN:
-    case CONFIG_PAGE:
-    case CONFIG_HOST:
-    case CONFIG_NAME:
-    case CONFIG_HEADER:
-        *(const char *const **)(void *)field = texts;
+    uint64_t value;
+    switch (config_setting_type(setting->kind)) {
+    case CONFIG_TYPE_LIST:
+        *(const char *const **)field = texts;
         break;
-    case CONFIG_FOLDER:
-    case CONFIG_BELOW:
-    case CONFIG_FILE:
-    case CONFIG_LOG:
-    case CONFIG_LOG_OR_OFF:
-    case CONFIG_CONTROL:
-    case CONFIG_MODEL:
-    case CONFIG_FORMAT:
-    case CONFIG_LEVEL:
-    case CONFIG_POLICY:
-    case CONFIG_POOL:
-    case CONFIG_WORD:
-    case CONFIG_USER:
-    case CONFIG_HASH:
-        *(const char **)(void *)field = texts[0];
+    case CONFIG_TYPE_TEXT:
+        *(const char **)field = texts[0];
         break;
-    case CONFIG_COUNT:
-        good = parse_count(text, &value);
-        *(unsigned *)(void *)field = (unsigned)value;
+    case CONFIG_TYPE_COUNT:
+        CHECK(read_number(setting->kind, text, &value));
+        *(unsigned *)field = (unsigned)value;
         break;
-    case CONFIG_ENTRIES:
-        good = num_parse_u64(text, (uint64_t *)(void *)field);
+    case CONFIG_TYPE_NUMBER:
+        CHECK(read_number(setting->kind, text, (uint64_t *)field));
         break;
-    case CONFIG_SIZE:
-        good = parse_size(text, (uint64_t *)(void *)field);
-        break;
-    case CONFIG_DURATION:
-    case CONFIG_DRAIN:
-        good = duration_parse(text, &value);
-        if (value == 0 && setting->kind == CONFIG_DURATION)
-            value = CONFIG_FOREVER_NS;
-        *(uint64_t *)(void *)field = value;
-        break;
-    case CONFIG_SWITCH:
-        *(bool *)(void *)field = span_equal(text, SPAN("on"));
+    case CONFIG_TYPE_SWITCH:
+        *(bool *)field = span_equal(text, SPAN("on"));
         break;
     }
-    CHECK(good);
 }

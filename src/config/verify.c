@@ -263,14 +263,14 @@ static void check_timeouts(struct config_store *store)
 {
     for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
         const struct config_setting *setting = &config_setting_table[i];
-        if (setting->kind != CONFIG_DURATION && i != SETTING_drain_timeout_ns)
+        if (setting->kind != CONFIG_TIMEOUT && i != SETTING_drain_timeout_ns)
             continue;
         const struct config_item *item = first_value(&store->server, (enum config_setting_place)i);
         if (!item || !is_zero(item->text))
             continue;
         config_problem_warning(&store->problems, item->origin, "%s%s",
                                setting_label(store, (enum config_setting_place)i, item->origin),
-                               setting->kind == CONFIG_DRAIN
+                               setting->kind == CONFIG_DELAY
                                    ? "with 0, stopping cuts off the answers under way"
                                    : "with 0 there is no limit: clients that do nothing keep their "
                                      "connections for ever");

@@ -61,7 +61,7 @@ static void print_setting(const struct config_setting *setting, FILE *out)
     for (size_t i = 0; choices && choices[i] && !strchr(placeholder, '|'); i++)
         len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i == 0 ? "; one of " : ", ",
                                 choices[i]);
-    if (config_setting_is_list(setting->kind))
+    if (config_setting_type(setting->kind) == CONFIG_TYPE_LIST)
         len += (size_t)snprintf(text + len, sizeof(text) - len, "; may be repeated");
     format_default(setting, value, sizeof(value));
     snprintf(text + len, sizeof(text) - len, " %s", value);
@@ -73,7 +73,7 @@ static void print_settings(FILE *out)
 {
     for (int group = 0; group < CONFIG_GROUPS; group++) {
         bool site = group == CONFIG_GROUP_SITE;
-        fprintf(out, "\n%s%s:\n", config_group_title((enum config_group)group),
+        fprintf(out, "\n%s%s:\n", config_setting_group_title((enum config_group)group),
                 site ? " (DIR)" : "");
         for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
             const struct config_setting *setting = &config_setting_table[i];

@@ -346,8 +346,8 @@ static bool waits_for(const struct server_control_client *client, const char *re
            strcmp(client->command->request, request) == 0;
 }
 
-void server_control_tell(struct server_control *control, const char *request, const char *format,
-                         ...)
+void server_control_report(struct server_control *control, const char *request, const char *format,
+                           ...)
 {
     for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++) {
         struct server_control_client *client = &control->clients[i];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's half of a model in which the master accepts: it passes each connection to the least
- * loaded worker, over a channel for each of them (ipc/fdpass.h), and never reads a byte of it.
+ * The master's half of a model whose master accepts. The master passes each connection to the least
+ * loaded worker, over one channel for each worker (ipc/fdpass.h). It reads no byte of a connection.
  *
- * The master keeps both ends of every channel. What waits in the channel of a worker that dies is
- * served by the one that takes its place.
+ * The master keeps both ends of every channel. When a worker dies, its successor serves the
+ * connections that wait in the channel.
  *
  *     new                            before the first fork
  *     begin          in the master   connections are accepted
- *     keep           in the worker   everything but its own receiving end is closed
- *     up, down       in the master   worker number i has been started, has died
+ *     keep           in the worker   closes everything but the worker's receiving end
+ *     up, down       in the master   worker number i has started, has died
  *     act            in the master   when `fd` is readable, or `due_ns` has passed
  *     stop           in the master   no more is accepted, and the workers read to the end
  *
@@ -29,37 +29,37 @@ struct server_dispatch;
 MUST_USE int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch);
 void server_dispatch_free(struct server_dispatch *dispatch);
 
-/* In a process that was forked for worker `index`: closes what is the master's and the other
- * workers', and frees `dispatch`. Gives the worker its receiving end. */
+/* In the process of worker `index`, after the fork: closes what belongs to the master and to the
+ * other workers, and frees `dispatch`. Gives the receiving end. */
 struct ipc_fdpass_receiver server_dispatch_keep(struct server_dispatch *dispatch, unsigned index);
 
-/* Worker `index` has been started; it is gone. */
+/* Worker `index` has started; it has ended. */
 void server_dispatch_up(struct server_dispatch *dispatch, unsigned index);
 void server_dispatch_down(struct server_dispatch *dispatch, unsigned index);
 
-/* Accepts from `count` listeners from now on, as long as a worker is up. Takes `listeners`, an
- * array for free(), in any case; the sockets stay the caller's, and open until
- * server_dispatch_stop. 0 or -errno. */
+/* Accepts from `count` listeners from now on, while a worker is up. Takes `listeners`, an array for
+ * free(), in any case. The sockets stay the caller's, and open until server_dispatch_stop. 0 or
+ * -errno. */
 MUST_USE int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners,
                                    unsigned count);
 
-/* Readable (poll, epoll) when there is something to do. */
+/* Readable (poll, epoll) when server_dispatch_act has something to do. */
 int server_dispatch_fd(const struct server_dispatch *dispatch);
 
-/* When act is due at the latest, monotonic; UINT64_MAX: no matter. */
+/* The latest time for the next server_dispatch_act, monotonic; UINT64_MAX: never. */
 uint64_t server_dispatch_due_ns(const struct server_dispatch *dispatch);
 
-/* Accepts a bounded number of connections and passes them on. What cannot be passed on, for all
- * workers have as many as they can or their channels are full, is kept, and nothing else accepted,
- * until there is room. Out of descriptors, it pauses, and says so in the error log. */
+/* Accepts a bounded number of connections and passes them to workers. When all workers are at their
+ * limit, or their channels are full, one accepted connection is held and no other is accepted until
+ * a worker has space. Without free descriptors it pauses, and logs an error. */
 void server_dispatch_act(struct server_dispatch *dispatch);
 
-/* Accepts no more; with `last`, what waits in the listeners first, as far as the channels have
- * room. The listeners are not used any more; the workers find the end of their channels. */
+/* Stops accepting. With `last` it first accepts the listeners' backlogs, as far as the channels
+ * have space. The listeners are not used any more; the workers find the end of their channels. */
 void server_dispatch_stop(struct server_dispatch *dispatch, bool last);
 
-/* Whether connections wait for worker `index`: after a stop, whether one that died is to be
- * replaced for their sake. */
+/* Whether connections wait in the channel of worker `index`. After a stop, a worker that died is
+ * replaced if they do. */
 bool server_dispatch_waits(const struct server_dispatch *dispatch, unsigned index);
 
 struct server_dispatch_candidate {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Descriptors that were open when the program began: the protocol of
- * sd_listen_fds(3), LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES. A service manager
- * passes listening sockets that way, and so does a master to the one that takes
- * its place (server/upgrade.h); names tell which is which.
+ * Descriptors that were open when the program started, by the protocol of sd_listen_fds(3): the
+ * variables LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES. A service manager hands over listening
+ * sockets this way (socket activation), and so does a master to its successor (server/upgrade.h).
+ * The names tell the descriptors apart.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Names of descriptors from a predecessor. Any other name is a manager's. */
+/* Names of descriptors from a predecessor. Any other name is a service manager's. */
 #define SERVER_INHERITED_OWN      "own"      /* a listener that weir itself opened */
 #define SERVER_INHERITED_ANY      "any"      /* the same, for an address with port 0 */
 #define SERVER_INHERITED_PAGE     "page"     /* a listener of the statistics page */
@@ -26,25 +26,25 @@ struct server_inherited_socket {
     int fd;
     struct os_socket_address address;
     bool managed;  /* a service manager opened it, and keeps it */
-    bool any_port; /* port 0 was asked for */
-    bool page;     /* it is the statistics page's */
+    bool any_port; /* the address had port 0 */
+    bool page;     /* it belongs to the statistics page */
 };
 
 struct server_inherited {
-    struct server_inherited_socket *sockets; /* listeners; whoever serves them closes them */
+    struct server_inherited_socket *sockets; /* listeners; server_addresses_adopt takes them */
     size_t count;
     int ready_fd;   /* -1: none */
     int control_fd; /* -1: none */
 };
 
-/* Whether the environment says that another weir started this process to take its place. Before
- * server_inherited_take. */
+/* Whether the environment says that a weir master started this process as its successor. Call it
+ * before server_inherited_take. */
 bool server_inherited_is_upgrade(void);
 
-/* Takes what the environment says is for this process, and removes the variables.
- * Every descriptor is CLOEXEC then. What is no listening stream socket is an error, told in
- * the error log. 0 (also when there is nothing) or -errno, and then there is nothing to free.
- * Before other threads. */
+/* Takes the descriptors that the environment names for this process, and removes the variables.
+ * Every descriptor becomes CLOEXEC. A descriptor that is no listening stream socket is an error,
+ * reported in the error log. 0 (also without any descriptor) or -errno, and then there is nothing
+ * to free. Call it before other threads start. */
 MUST_USE int server_inherited_take(struct server_inherited *ret_inherited);
 
 /* Frees the list; closes nothing. */

@@ -152,7 +152,7 @@ static int move_sockets(struct server_address *address, const struct server_addr
     const struct server_address *from =
         addresses->other ? find_got(addresses->other, &address->asked) : NULL;
     if (!from || from->managed || !os_socket_same(&from->asked, &from->got) ||
-        uses_address(addresses->apart, from))
+        uses_address(addresses->reserved, from))
         return -EADDRINUSE;
     int rc = 0;
     for (size_t i = 0; i < from->listening && rc == 0; i++) {
@@ -367,7 +367,7 @@ int server_addresses_adopt(struct server_addresses *addresses,
     return rc;
 }
 
-void server_addresses_settle(struct server_addresses *addresses)
+void server_addresses_close_unused(struct server_addresses *addresses)
 {
     struct server_address *next;
     for (struct server_address *a = addresses->first; a; a = next) {

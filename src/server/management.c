@@ -142,8 +142,8 @@ void server_management_serve(struct server_management *management, const struct 
         management->watchdog_due_ns = now + management->notify.watchdog_ns / 2;
     }
     if (now >= management->progress_due_ns) {
-        server_control_tell(management->control, "stop", "...waiting for %u worker%s to finish\n",
-                            workers, workers == 1 ? "" : "s");
+        server_control_report(management->control, "stop", "...waiting for %u worker%s to finish\n",
+                              workers, workers == 1 ? "" : "s");
         management->progress_due_ns = now + PROGRESS_NS;
     }
 }
@@ -183,7 +183,7 @@ void server_management_reloaded(struct server_management *management, bool good,
                                 const char *status)
 {
     notify_manager(management, "READY=1", status);
-    server_control_tell(management->control, "reload", "%s", report);
+    server_control_report(management->control, "reload", "%s", report);
     server_control_finish(management->control, "reload", good, os_clock_now_ns());
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the master has to do with processes that are not its workers, in one place:
- * whoever started it and waits, the service manager (os/notify.h), `weir reload` and
- * `weir stop` (server/control.h), the master whose place it takes (server/inherited.h)
- * and the one that takes its place (server/upgrade.h). It decides nothing: what is
- * asked for is the master's to do.
+ * The management interface of the master: everything it exchanges with processes that are not its
+ * workers. These are the process that started it (--ready-fd), the service manager (os/notify.h),
+ * `weir reload` and `weir stop` (server/control.h), its predecessor (server/inherited.h) and its
+ * successor (server/upgrade.h). It decides nothing: the master carries out the requests.
  */
 #pragma once
 
@@ -16,11 +15,11 @@
 
 enum { SERVER_MANAGEMENT_POLL = SERVER_CONTROL_POLL + 1 };
 
-/* What can be asked of the master. */
+/* What a request has the master do. */
 struct server_management_master {
-    bool (*reload)(void *context); /* false: not now */
+    bool (*reload)(void *context); /* false: not possible now */
     void (*stop)(void *context, bool drain);
-    const struct server_listeners *(*serving)(void *context); /* NULL: nothing at present */
+    const struct server_listeners *(*serving)(void *context); /* NULL: nothing serves */
     void *context;
 };
 
@@ -28,63 +27,63 @@ struct server_management {
     const struct server_management_master *master;
     struct os_notify notify;
     struct server_inherited inherited;
-    int ready_fd;      /* gets the URLs, once; -1: nobody waits for them */
-    pid_t predecessor; /* whose place this process takes; 0: nobody's */
+    int ready_fd;      /* gets the URLs, once; -1: none */
+    pid_t predecessor; /* the master that this process replaces; 0: none */
     struct server_upgrade upgrade;
     struct server_control *control; /* NULL: there is none */
-    int64_t since_s;                /* when the server began */
-    uint64_t watchdog_due_ns;       /* when the service manager has to hear from us */
-    uint64_t progress_due_ns;       /* when those who wait for a stop are told how it goes */
+    int64_t since_s;                /* when the server started */
+    uint64_t watchdog_due_ns;       /* next message for the watchdog of the service manager */
+    uint64_t progress_due_ns;       /* next progress line for clients that wait for a stop */
     bool handed_over;               /* a successor serves, and this process only drains */
 };
 
-/* Takes what the environment holds, and `ready_fd` (-1: none), of which a predecessor's
- * takes the place. `master` is borrowed until the close. 0 or -errno, told in the error log. */
+/* Takes the descriptors that the environment names, and `ready_fd` (-1: none); the one of a
+ * predecessor replaces it. `master` is borrowed until the close. 0 or -errno, reported in the error
+ * log. */
 MUST_USE int server_management_open(struct server_management *ret_management,
                                     const struct server_management_master *master, int ready_fd);
 
-/* Makes the control socket that the setting asks for; that it cannot be made is told in the
- * error log, and no more. */
+/* Makes the control socket that the setting names. A failure is only logged. */
 void server_management_listen(struct server_management *management, const char *setting);
 
 /* ---- for the master's loop ---- */
 
-/* What to wait for: fills at most SERVER_MANAGEMENT_POLL elements; how many. */
+/* Fills at most SERVER_MANAGEMENT_POLL elements for poll; returns how many. */
 size_t server_management_poll(const struct server_management *management, struct pollfd *ends);
 
-/* When server_management_serve is due at the latest. */
+/* The latest time for the next server_management_serve. */
 uint64_t server_management_due_ns(const struct server_management *management);
 
-/* Does what can be done, with the `count` elements of server_management_poll after poll. There
- * are `workers` at the time, which is told to those who wait for a stop. */
+/* Serves what is ready or due. `ends` are the `count` elements of server_management_poll, after
+ * poll. `workers` is the present number of workers, for clients that wait for a stop. */
 void server_management_serve(struct server_management *management, const struct pollfd *ends,
                              size_t count, unsigned workers);
 
-/* ---- what the master tells ---- */
+/* ---- what the master reports ---- */
 
-/* It serves these addresses; `status` is a line for people. */
+/* The server serves these addresses; `status` is a line for people. */
 void server_management_serving(struct server_management *management,
                                const struct server_listeners *listeners, const char *status);
 void server_management_reloading(struct server_management *management);
 
-/* `report` is text in lines, `status` as above. */
+/* A reload has ended. `report` is text in lines, `status` as above. */
 void server_management_reloaded(struct server_management *management, bool good, const char *report,
                                 const char *status);
 void server_management_stopping(struct server_management *management);
 
-/* ---- the binary ---- */
+/* ---- the upgrade of the binary ---- */
 
-/* Starts a successor with all sockets, those of the statistics page too. What stands against it is
- * told in the error log. */
+/* Starts a successor with all listening sockets, those of the statistics page included. A failure
+ * is reported in the error log. */
 void server_management_upgrade(struct server_management *management,
                                const struct server_addresses *addresses,
                                const struct server_addresses *page);
 
-/* Whether one is starting. */
+/* Whether a successor is starting. */
 bool server_management_is_upgrading(const struct server_management *management);
 
-/* Whether the successor has just begun to serve: from now on this process is there to drain only.
- * To be called before children are reaped. */
+/* Whether the successor has just begun to serve: from now on this process only drains. Call it
+ * before children are reaped. */
 bool server_management_has_successor(struct server_management *management);
 
 /* Ends a successor that is starting. */
@@ -92,8 +91,8 @@ void server_management_abandon(struct server_management *management);
 
 /* ---- the end ---- */
 
-/* In a worker: closes what is the master's alone. */
+/* In a child process: closes what belongs to the master alone. */
 void server_management_leave(struct server_management *management);
 
-/* Tells those who wait that the server is gone, and closes everything. */
+/* Reports the stop to the clients that wait for it, and closes everything. */
 void server_management_close(struct server_management *management);

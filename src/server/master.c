@@ -96,8 +96,8 @@ static void announce(struct master *m, const struct server_generation *g)
     char text[SERVER_SUMMARY_MAX];
     server_generations_describe(g, text);
     m->announced = true;
-    server_addresses_settle(&m->addresses);
-    server_addresses_settle(&m->page.addresses);
+    server_addresses_close_unused(&m->addresses);
+    server_addresses_close_unused(&m->page.addresses);
     if (!m->launch->quiet)
         server_generations_print(g, &m->page.now.listeners);
     server_management_serving(&m->management, &g->listeners, text);

@@ -91,12 +91,12 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
     page->next = (struct server_page_version){ .by_default = config->stats_listen_by_default };
     bool wanted = config->stats_listen[0] && stats->segment.base;
     int rc = 0;
-    page->addresses.apart = &g->listeners;
+    page->addresses.reserved = &g->listeners;
     if (wanted && page->next.by_default)
         rc = open_default_listeners(page, config, text);
     else if (wanted)
         rc = open_listeners(page, config->stats_listen, config->congestion, text);
-    page->addresses.apart = NULL;
+    page->addresses.reserved = NULL;
     if (rc < 0) {
         snprintf(why, size, "the statistics page: %s", text);
         return rc;

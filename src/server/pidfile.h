@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The file that says which process serves. A lock on it, which ends with the
- * process however it ends, tells a file that was left behind from one that is
- * in force.
+ * The pid file: it holds the process id of the master. The master locks it. The kernel releases
+ * the lock when the process ends, however it ends, so the lock shows whether the file is stale.
  */
 #pragma once
 
@@ -16,34 +15,35 @@
 struct server_pidfile {
     char *path;    /* NULL: none */
     int fd;        /* locked */
-    bool unlocked; /* a predecessor has the lock, until it learns that this process serves */
+    bool unlocked; /* the predecessor still holds the lock; server_pidfile_tick takes it later */
 };
 
-/* The one in force, and that of the generation that is starting, when it is another. Zeroed:
- * none. */
+/* The file in use, and the file of the generation that is starting, if that names another one.
+ * Zeroed: none. */
 struct server_pidfiles {
     struct server_pidfile now, next;
 };
 
-/* Creates the next file, or takes over one whose server is gone; it keeps what it says. A `path`
- * of NULL is none. 0 or -errno with a sentence in `why`: -EEXIST when a server that runs has it,
- * other than `predecessor` (0: none). */
+/* Opens and locks the next file, and creates it if it is missing. Its content stays until
+ * server_pidfile_commit. A `path` of NULL means no file. 0, or -errno with a sentence in `why`.
+ * -EEXIST: a server that runs holds the lock, and it is not `predecessor` (0: none). */
 MUST_USE int server_pidfile_prepare(struct server_pidfiles *files, const char *path,
                                     pid_t predecessor, char *why, size_t size);
 
-/* The next file is in force, and says this process's number; the one before is removed. 0 or
- * -errno. */
+/* The generation that names `path` serves: its file becomes the one in use and gets this process's
+ * id, and an earlier file is removed. A write error is logged. */
 void server_pidfile_commit(struct server_pidfiles *files, const char *path);
 
-/* There will be no next one. */
+/* The generation that is starting has failed: removes its file. */
 void server_pidfile_cancel(struct server_pidfiles *files);
 
-/* Locks what a predecessor had locked, if it has let go of it. When to try again, or `due_ns` if it
- * is earlier. */
+/* Locks a file that a predecessor held locked, once it is free. Returns the time of the next try,
+ * or `due_ns` if that is earlier. */
 uint64_t server_pidfile_tick(struct server_pidfiles *files, uint64_t due_ns);
 
-/* Removes what is there, unless it is still a predecessor's. */
+/* Removes the files, except one that a predecessor still holds locked. */
 void server_pidfile_remove(struct server_pidfiles *files);
 
-/* In a process that does not own them, or not any more: forgets them. */
+/* In a process that does not own the files (a worker, or a master that handed over): closes them
+ * and leaves them on the disk. */
 void server_pidfile_leave(struct server_pidfiles *files);

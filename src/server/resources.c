@@ -29,10 +29,11 @@ static struct buf join_fields(const char *const *headers)
     return text;
 }
 
-static int open_site(struct server_resources *h, const struct config *config, unsigned index)
+static int open_site(struct server_resources *resources, const struct config *config,
+                     unsigned index)
 {
     const struct config_site *from = &config->sites[index];
-    h->options[index] = (struct site_options){
+    resources->options[index] = (struct site_options){
         .name = from->name,
         .root = from->root,
         .index = from->index,
@@ -44,74 +45,75 @@ static int open_site(struct server_resources *h, const struct config *config, un
         .body_max = (size_t)config->cache_file_max_bytes,
     };
     struct buf fields = join_fields(from->headers);
-    h->fields[index] = fields.at;
+    resources->fields[index] = fields.at;
     if (!fields.at)
         return -ENOMEM;
-    struct session_site *site = &h->sites[index];
+    struct session_site *site = &resources->sites[index];
     const char *what = from->root;
-    int rc = site_open(&site->site, &h->options[index], h->mime, &what);
+    int rc = site_open(&site->site, &resources->options[index], resources->mime, &what);
     if (rc < 0) {
         log_error(LOG_ERROR, "site %s: cannot open %s: %s", from->name, what, strerror(-rc));
         return rc;
     }
     site->fields = buf_span(&fields);
     site->hosts = from->hosts;
-    site->stats_site = h->shared.stats ? stats_segment_site(h->shared.stats, from->name) : 0;
+    site->stats_site =
+        resources->shared.stats ? stats_segment_site(resources->shared.stats, from->name) : 0;
     if (site->fields.len > SESSION_FIELDS_MAX) {
         log_error(LOG_ERROR, "site %s: its header lines are longer than %d bytes together",
                   from->name, SESSION_FIELDS_MAX);
         return -E2BIG;
     }
-    h->shared.site_count = index + 1;
+    resources->shared.site_count = index + 1;
     return 0;
 }
 
-static int open_sites(struct server_resources *h, const struct config *config)
+static int open_sites(struct server_resources *resources, const struct config *config)
 {
-    h->mime = site_mime_new(NULL);
-    h->sites = calloc(config->site_count, sizeof(*h->sites));
-    h->options = calloc(config->site_count, sizeof(*h->options));
-    h->fields = calloc(config->site_count, sizeof(*h->fields));
-    if (!h->mime || !h->sites || !h->options || !h->fields)
+    resources->mime = site_mime_new(NULL);
+    resources->sites = calloc(config->site_count, sizeof(*resources->sites));
+    resources->options = calloc(config->site_count, sizeof(*resources->options));
+    resources->fields = calloc(config->site_count, sizeof(*resources->fields));
+    if (!resources->mime || !resources->sites || !resources->options || !resources->fields)
         return -ENOMEM;
-    h->asked_sites = config->site_count;
-    h->shared.sites = h->sites;
+    resources->site_count = config->site_count;
+    resources->shared.sites = resources->sites;
     int rc = 0;
     for (unsigned i = 0; i < config->site_count && rc == 0; i++)
-        rc = open_site(h, config, i);
+        rc = open_site(resources, config, i);
     if (rc < 0)
         return rc;
-    h->shared.hosts = session_hosts_new(h->sites, h->shared.site_count);
-    return h->shared.hosts ? 0 : -ENOMEM;
+    resources->shared.hosts = session_hosts_new(resources->sites, resources->shared.site_count);
+    return resources->shared.hosts ? 0 : -ENOMEM;
 }
 
-void server_resources_close(struct server_resources *h)
+void server_resources_close(struct server_resources *resources)
 {
-    session_totals_done(&h->totals);
-    site_cache_free(h->shared.cache);
-    session_hosts_free(h->shared.hosts);
-    for (size_t i = 0; i < h->shared.site_count; i++)
-        site_close(h->sites[i].site);
-    for (unsigned i = 0; h->fields && i < h->asked_sites; i++)
-        free(h->fields[i]);
-    free(h->fields);
-    free(h->options);
-    free(h->sites);
-    site_mime_free(h->mime);
+    session_totals_done(&resources->totals);
+    site_cache_free(resources->shared.cache);
+    session_hosts_free(resources->shared.hosts);
+    for (size_t i = 0; i < resources->shared.site_count; i++)
+        site_close(resources->sites[i].site);
+    for (unsigned i = 0; resources->fields && i < resources->site_count; i++)
+        free(resources->fields[i]);
+    free(resources->fields);
+    free(resources->options);
+    free(resources->sites);
+    site_mime_free(resources->mime);
 }
 
-int server_resources_open(struct server_resources *h, const struct config *config, size_t files,
-                          unsigned readers, struct log_access_sink *access_log,
+int server_resources_open(struct server_resources *resources, const struct config *config,
+                          size_t files, unsigned readers, struct log_access_sink *access_log,
                           const struct stats_segment *stats)
 {
-    *h = (struct server_resources){ 0 };
+    *resources = (struct server_resources){ 0 };
     struct site_cache_limits limits = {
         .policy = strcmp(config->cache_policy, "lru") == 0 ? SITE_CACHE_LRU : SITE_CACHE_SIEVE,
         .bytes = (size_t)config->cache_size_bytes,
         .entries = (size_t)config->cache_entries,
         .descriptors = server_capacity_cache_files(files),
     };
-    struct session_shared *shared = &h->shared;
+    struct session_shared *shared = &resources->shared;
     shared->cache = site_cache_new(limits, readers);
     shared->log = access_log;
     shared->stats = stats;
@@ -121,9 +123,9 @@ int server_resources_open(struct server_resources *h, const struct config *confi
     shared->idle_timeout_ns = config->idle_timeout_ns;
     shared->drain_idle_ns = config->drain_idle_ns;
     shared->send_timeout_ns = config->send_timeout_ns;
-    int rc = shared->cache ? open_sites(h, config) : -ENOMEM;
+    int rc = shared->cache ? open_sites(resources, config) : -ENOMEM;
     if (rc == 0)
-        session_totals_init(&h->totals, shared);
+        session_totals_init(&resources->totals, shared);
     if (rc == -ENOMEM)
         log_error(LOG_ERROR, "not enough memory for a cache of %llu bytes",
                   (unsigned long long)config->cache_size_bytes);

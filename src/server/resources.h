@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What answers are made from: the sites of a configuration, opened, with their
- * cache and hosts. A worker process serves with it; `weir trace` answers one
- * request with the same.
+ * The resources of a worker: the sites of a configuration, opened, with their cache and hosts. A
+ * worker process serves with them; `weir trace` answers one request with the same.
  */
 #pragma once
 
@@ -20,18 +19,18 @@ struct server_resources {
     struct site_mime *mime;
     struct session_site *sites;
     struct site_options *options;
-    char **fields; /* of each site */
-    unsigned asked_sites;
+    char **fields;       /* of each site */
+    unsigned site_count; /* elements of the three arrays */
 };
 
-/* Opens what `config` names, for `readers` threads of a process that may have `files` descriptors.
- * `config`, the log and the segment (NULL: nothing is counted) are borrowed until the close. 0 or
- * -errno, told in the error log. Ends with server_resources_close in either case. */
-MUST_USE int server_resources_open(struct server_resources *holdings, const struct config *config,
+/* Opens the sites of `config`, for `readers` threads of a process that may have `files`
+ * descriptors. `config`, the log and the segment (NULL: nothing is counted) are borrowed until the
+ * close. 0 or -errno, reported in the error log. Call server_resources_close in either case. */
+MUST_USE int server_resources_open(struct server_resources *resources, const struct config *config,
                                    size_t files, unsigned readers,
                                    struct log_access_sink *access_log,
                                    const struct stats_segment *stats);
-void server_resources_close(struct server_resources *holdings);
+void server_resources_close(struct server_resources *resources);
 
-/* Becomes the user `name`; NULL: stays who it is. 0 or -errno, told likewise. */
+/* Changes to the user `name`; NULL: no change. 0 or -errno, reported in the error log. */
 MUST_USE int server_resources_become(const char *name);

@@ -93,13 +93,13 @@ static bool may_serve(const struct server_worker_plan *plan)
 
 /* ---- the process ---- */
 
-static int run_model(struct server_resources *h, const struct server_worker_plan *plan,
+static int run_model(struct server_resources *resources, const struct server_worker_plan *plan,
                      size_t files)
 {
     /* SIGINT and SIGHUP come from a terminal, to everybody: they are the master's. */
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD };
     struct server server = {
-        .shared = &h->shared,
+        .shared = &resources->shared,
         .listeners = plan->listeners,
         .listener_count = plan->listener_count,
         .listener_sets = plan->listener_sets,
@@ -132,7 +132,7 @@ static int run_model(struct server_resources *h, const struct server_worker_plan
 
 int server_worker_run(const struct server_worker_plan *plan)
 {
-    struct server_resources h = { 0 };
+    struct server_resources resources = { 0 };
     size_t files = os_process_raise_files();
     struct server_worker_plan told = *plan;
     if (plan->go_fd >= 0)
@@ -141,12 +141,12 @@ int server_worker_run(const struct server_worker_plan *plan)
     if (rc == 0) /* after a change of user, which makes the kernel forget it */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
     if (rc == 0)
-        rc = server_resources_open(&h, plan->config, files, cache_readers(plan, files),
+        rc = server_resources_open(&resources, plan->config, files, cache_readers(plan, files),
                                    plan->access_log, plan->stats);
     if (rc == 0)
-        rc = run_model(&h, plan, files);
+        rc = run_model(&resources, plan, files);
     log_error_divert(NULL, NULL);
-    server_resources_close(&h);
+    server_resources_close(&resources);
     log_access_close(plan->access_log);
     return rc == 0 ? 0 : 1;
 }

@@ -187,7 +187,7 @@ static void waits_for_an_outcome_and_tells_what_goes_on(void **state)
     serve(control, 1);
     assert_int_equal(receive(one, text, sizeof(text)), 0);
     assert_int_equal(server_control_due_ns(control), UINT64_MAX);
-    server_control_tell(control, "wait", "...%d left\n", 3);
+    server_control_report(control, "wait", "...%d left\n", 3);
     receive(one, text, sizeof(text));
     assert_string_equal(text, "...3 left\n");
     server_control_finish(control, "wait", false, 1);
