@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/fault.h"
 
-int http_fault_status(enum http_fault fault)
-{
-    static const uint16_t statuses[] = {
-        [HTTP_FAULT_NONE] = 0,
-#define FAULT(name, word, status, sentence) [HTTP_FAULT_##name] = HTTP_##status,
+#include "http/limits.h"
+
+/* One row of fault.def. */
+struct fault_row {
+    uint32_t limit;
+    int status;
+    struct span sentence;
+};
+
+static const struct fault_row rows[] = {
+    [HTTP_FAULT_NONE] = { 0, 0, SPAN("") },
+#define FAULT(name, word, status, limit, sentence) \
+    [HTTP_FAULT_##name] = { limit, HTTP_##status, SPAN(sentence) },
 #include "http/fault.def"
 #undef FAULT
-    };
-    return statuses[fault];
+};
+
+int http_fault_status(enum http_fault fault)
+{
+    return rows[fault].status;
+}
+
+uint32_t http_fault_limit(enum http_fault fault)
+{
+    return rows[fault].limit;
 }
 
 struct span http_fault_sentence(enum http_fault fault)
 {
-    static const struct span sentences[] = {
-        [HTTP_FAULT_NONE] = SPAN(""),
-#define FAULT(name, word, status, sentence) [HTTP_FAULT_##name] = SPAN(sentence),
-#include "http/fault.def"
-#undef FAULT
-    };
-    return sentences[fault];
+    return rows[fault].sentence;
 }

@@ -37,7 +37,7 @@ const uint16_t stats_statuses[STATS_STATUSES] = {
 };
 
 const struct stats_fault_about stats_faults[STATS_FAULTS] = {
-#define FAULT(name, word, status, sentence) { word, sentence },
+#define FAULT(name, word, status, limit, sentence) { word, sentence },
 #include "http/fault.def"
 #undef FAULT
 };
@@ -61,7 +61,7 @@ uint64_t stats_layout(void)
 #define STATUS(code, name, reason, sentence) #code ","
 #include "http/status.def"
 #undef STATUS
-#define FAULT(name, word, status, sentence) word ","
+#define FAULT(name, word, status, limit, sentence) word ","
 #include "http/fault.def"
 #undef FAULT
         "";

@@ -24,7 +24,7 @@ enum stats_counter {
 #undef STATUS
     STATS_UNREADABLE_END,
     STATS_BEFORE_FAULTS = STATS_UNREADABLE_END - 1,
-#define FAULT(name, word, status, sentence) STATS_FAULT_##name,
+#define FAULT(name, word, status, limit, sentence) STATS_FAULT_##name,
 #include "http/fault.def"
 #undef FAULT
     STATS_COUNTERS

@@ -279,10 +279,19 @@ static void explain_refusal(struct trace *t)
     }
 }
 
+static void explain_fault(struct trace *t, enum http_fault fault)
+{
+    struct span sentence = http_fault_sentence(fault);
+    uint32_t limit = http_fault_limit(fault);
+    if (limit > 0)
+        trace_set_cause(t, "%.*s, %u", (int)sentence.len, sentence.at, (unsigned)limit);
+    else
+        trace_set_cause(t, "%.*s", (int)sentence.len, sentence.at);
+}
+
 void trace_explain(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
-    struct span sentence = http_fault_sentence(trace->fault);
     if (trace->resolved) {
         explain_target(t);
         explain_site(t);
@@ -292,7 +301,7 @@ void trace_explain(struct trace *t)
     else if (trace->fault == HTTP_FAULT_NONE)
         explain_refusal(t);
     if (trace->fault != HTTP_FAULT_NONE && !t->cause[0])
-        trace_set_cause(t, "%.*s", (int)sentence.len, sentence.at);
+        explain_fault(t, trace->fault);
     if (trace->own_page)
         trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
 }

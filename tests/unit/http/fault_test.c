@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 static const enum http_fault faults[] = {
-#define FAULT(name, word, status, sentence) HTTP_FAULT_##name,
+#define FAULT(name, word, status, limit, sentence) HTTP_FAULT_##name,
 #include "http/fault.def"
 #undef FAULT
 };
@@ -32,6 +32,7 @@ static void every_fault_has_a_status_and_a_sentence(void **state)
         assert_true(status >= 400);
         assert_true(http_status_line((enum http_status)status).len > 0);
         assert_true(sentence.len > 0 && sentence.at[sentence.len - 1] != '.');
+        assert_int_equal(http_fault_limit(faults[i]) > 0, span_ends(sentence, SPAN("the limit")));
     }
 }
 
