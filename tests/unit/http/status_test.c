@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The status table: every row of status.def, and what its words must look like.
+ * The status table: each code's line and reason phrase, and the form of its sentence.
  */
 #include "http/status.h"
 
@@ -18,11 +18,36 @@ struct row {
     const char *reason;
 };
 
+/* RFC 9110 section 15, written down a second time. */
 static const struct row rows[] = {
-#define STATUS(code, name, reason, sentence) \
-    { HTTP_##name, "HTTP/1.1 " #code " " reason "\r\n", reason },
-#include "http/status.def"
-#undef STATUS
+    { HTTP_CONTINUE, "HTTP/1.1 100 Continue\r\n", "Continue" },
+    { HTTP_OK, "HTTP/1.1 200 OK\r\n", "OK" },
+    { HTTP_NO_CONTENT, "HTTP/1.1 204 No Content\r\n", "No Content" },
+    { HTTP_PARTIAL_CONTENT, "HTTP/1.1 206 Partial Content\r\n", "Partial Content" },
+    { HTTP_MOVED_PERMANENTLY, "HTTP/1.1 301 Moved Permanently\r\n", "Moved Permanently" },
+    { HTTP_NOT_MODIFIED, "HTTP/1.1 304 Not Modified\r\n", "Not Modified" },
+    { HTTP_BAD_REQUEST, "HTTP/1.1 400 Bad Request\r\n", "Bad Request" },
+    { HTTP_UNAUTHORIZED, "HTTP/1.1 401 Unauthorized\r\n", "Unauthorized" },
+    { HTTP_FORBIDDEN, "HTTP/1.1 403 Forbidden\r\n", "Forbidden" },
+    { HTTP_NOT_FOUND, "HTTP/1.1 404 Not Found\r\n", "Not Found" },
+    { HTTP_METHOD_NOT_ALLOWED, "HTTP/1.1 405 Method Not Allowed\r\n", "Method Not Allowed" },
+    { HTTP_REQUEST_TIMEOUT, "HTTP/1.1 408 Request Timeout\r\n", "Request Timeout" },
+    { HTTP_PRECONDITION_FAILED, "HTTP/1.1 412 Precondition Failed\r\n", "Precondition Failed" },
+    { HTTP_CONTENT_TOO_LARGE, "HTTP/1.1 413 Content Too Large\r\n", "Content Too Large" },
+    { HTTP_URI_TOO_LONG, "HTTP/1.1 414 URI Too Long\r\n", "URI Too Long" },
+    { HTTP_RANGE_NOT_SATISFIABLE, "HTTP/1.1 416 Range Not Satisfiable\r\n",
+      "Range Not Satisfiable" },
+    { HTTP_EXPECTATION_FAILED, "HTTP/1.1 417 Expectation Failed\r\n", "Expectation Failed" },
+    { HTTP_MISDIRECTED_REQUEST, "HTTP/1.1 421 Misdirected Request\r\n", "Misdirected Request" },
+    { HTTP_TOO_MANY_REQUESTS, "HTTP/1.1 429 Too Many Requests\r\n", "Too Many Requests" },
+    { HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "HTTP/1.1 431 Request Header Fields Too Large\r\n",
+      "Request Header Fields Too Large" },
+    { HTTP_INTERNAL_SERVER_ERROR, "HTTP/1.1 500 Internal Server Error\r\n",
+      "Internal Server Error" },
+    { HTTP_NOT_IMPLEMENTED, "HTTP/1.1 501 Not Implemented\r\n", "Not Implemented" },
+    { HTTP_SERVICE_UNAVAILABLE, "HTTP/1.1 503 Service Unavailable\r\n", "Service Unavailable" },
+    { HTTP_HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1 505 HTTP Version Not Supported\r\n",
+      "HTTP Version Not Supported" },
 };
 
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
@@ -42,11 +67,22 @@ static void each_code_has_its_line_and_reason(void **state)
     }
 }
 
+static void the_table_has_no_other_code(void **state)
+{
+    (void)state;
+    static const int codes[] = {
+#define STATUS(code, name, reason, sentence) code,
+#include "http/status.def"
+#undef STATUS
+    };
+    assert_int_equal(sizeof(codes) / sizeof(codes[0]), ROW_COUNT);
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        assert_int_equal(codes[i], (int)rows[i].status);
+}
+
 static void the_line_has_the_form_of_rfc_9112_section_4(void **state)
 {
     (void)state;
-    assert_span_is(http_status_line(HTTP_OK), "HTTP/1.1 200 OK\r\n");
-    assert_span_is(http_status_line(HTTP_NOT_FOUND), "HTTP/1.1 404 Not Found\r\n");
     for (size_t i = 0; i < ROW_COUNT; i++) {
         char number[16];
         struct span line = http_status_line(rows[i].status);
@@ -67,7 +103,7 @@ static void codes_ascend_and_are_in_the_classes_of_http(void **state)
     }
 }
 
-/* What a person meets gets a whole sentence; what a person never sees gets none. */
+/* A browser shows the answer of an error or a redirect. It never shows that of a 204 or a 304. */
 static void every_error_and_redirect_has_a_sentence_and_nothing_else_has(void **state)
 {
     (void)state;
@@ -84,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_code_has_its_line_and_reason),
+        cmocka_unit_test(the_table_has_no_other_code),
         cmocka_unit_test(the_line_has_the_form_of_rfc_9112_section_4),
         cmocka_unit_test(codes_ascend_and_are_in_the_classes_of_http),
         cmocka_unit_test(every_error_and_redirect_has_a_sentence_and_nothing_else_has),
