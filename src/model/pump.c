@@ -45,7 +45,7 @@ void model_pump_end(struct model_pump *pump)
 static void look_at_clock(struct model_pump *p)
 {
     p->now_ns = os_clock_now_ns();
-    session_thread_tick(p->session.worker, p->now_ns, os_clock_wall_s());
+    session_thread_tick(p->session.thread, p->now_ns, os_clock_wall_s());
 }
 
 static bool set_timeout(const struct model_pump *p, int option, uint64_t timeout_ns)
@@ -61,13 +61,13 @@ static bool make_blocking(struct model_pump *p)
     if (p->blocking)
         return true;
     p->blocking = true;
-    uint64_t send_ns = p->session.worker->shared->send_timeout_ns / SEND_LOOKS;
+    uint64_t send_ns = p->session.thread->shared->send_timeout_ns / SEND_LOOKS;
     return fcntl(p->fd, F_SETFL, O_RDWR) == 0 && set_timeout(p, SO_SNDTIMEO, send_ns);
 }
 
 static bool is_draining(const struct model_pump *p)
 {
-    return atomic_load(&p->session.worker->shared->draining);
+    return atomic_load(&p->session.thread->shared->draining);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -79,7 +79,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static uint64_t due_ns(struct model_pump *p)
 {
     uint64_t due =
-        earlier(session_deadline_ns(&p->session), session_thread_due_ns(p->session.worker));
+        earlier(session_deadline_ns(&p->session), session_thread_due_ns(p->session.thread));
     if (__builtin_expect(is_draining(p), 0) && session_idle(&p->session)) {
         if (p->leave_ns == 0)
             p->leave_ns = p->now_ns + p->drain_idle_ns;
@@ -126,11 +126,11 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
         atomic_store(&p->idle, idle); /* before it looks whether there is a drain */
     if (!make_blocking(p) || !limit_wait(p))
         return -errno;
-    session_thread_rest(p->session.worker);
+    session_thread_rest(p->session.thread);
     ssize_t len = recv(p->fd, input, room, 0);
     if (len < 0)
         len = -errno;
-    session_thread_resume(p->session.worker);
+    session_thread_resume(p->session.thread);
     look_at_clock(p);
     return len;
 }
@@ -164,9 +164,9 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
 {
     bool full;
     session_hold(&p->session);
-    session_thread_rest(p->session.worker);
+    session_thread_rest(p->session.thread);
     ssize_t sent = model_transfer_some(p->fd, out, 0, &full);
-    session_thread_resume(p->session.worker);
+    session_thread_resume(p->session.thread);
     look_at_clock(p);
     return sent;
 }
@@ -184,7 +184,7 @@ static enum session_want send_output(struct model_pump *p)
         session_failed(&p->session, (int)-sent);
         return WANT_CLOSE;
     }
-    if (stats_writer_visible(&p->session.worker->stats))
+    if (stats_writer_visible(&p->session.thread->stats))
         p->now_ns = os_clock_now_ns(); /* an answer is measured to here */
     enum session_want want = session_sent(&p->session, (size_t)sent, p->now_ns);
     if (want != WANT_WRITE)

@@ -63,8 +63,8 @@ enum session_want model_transfer_send(struct session *s, int fd, size_t most, ui
             session_failed(s, (int)-sent);
             return WANT_CLOSE;
         }
-        if (stats_writer_visible(&s->worker->stats))
-            now_ns = s->worker->now_ns = os_clock_now_ns(); /* an answer is measured to here */
+        if (stats_writer_visible(&s->thread->stats))
+            now_ns = s->thread->now_ns = os_clock_now_ns(); /* an answer is measured to here */
         want = session_sent(s, (size_t)sent, now_ns);
         total += (size_t)sent;
     }

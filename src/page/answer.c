@@ -2,12 +2,12 @@
 #include "page/answer.h"
 
 #include "http/accept.h"
-#include "http/date.h"
+#include "http/head.h"
 #include "http/list.h"
 #include "http/target.h"
-#include "os/clock.h"
-#include "page/asset.h"
-#include "page/host.h"
+
+#include <arpa/inet.h>
+#include <page_assets.inc> /* made by tools/embed.py */
 
 #define PLAIN_TEXT   "text/plain; charset=utf-8"
 #define PROMETHEUS   "text/plain; version=0.0.4; charset=utf-8"
@@ -31,45 +31,25 @@ static struct span field_of(const struct exchange *e, enum http_field field)
 
 /* ---- heads ---- */
 
-/* What stands in every head. What the page shows is for whoever asked, and for nobody's frame. */
+/* The lines that every head begins with. The page is for this client only, and no other page may
+ * frame it. */
 static struct buf begin_head(struct page_answer *answer, enum http_status status)
 {
-    char date[HTTP_DATE_LEN];
     struct buf head = buf_over(answer->head, sizeof(answer->head));
-    http_date_format(date, os_clock_wall_s());
-    buf_add(&head, http_status_line(status));
-    buf_add(&head, SPAN("Date: "));
-    buf_add(&head, span_of(date, sizeof(date)));
-    buf_add(&head, SPAN("\r\nContent-Security-Policy: default-src 'self'; base-uri 'none'; "
+    http_head_add_status(&head, status);
+    http_head_add_date(&head, SPAN("Date"), answer->wall_s);
+    buf_add(&head, SPAN("Content-Security-Policy: default-src 'self'; base-uri 'none'; "
                         "form-action 'none'; frame-ancestors 'none'\r\n"
                         "Cross-Origin-Resource-Policy: same-origin\r\n"
-                        "Referrer-Policy: no-referrer\r\n"
-                        "X-Content-Type-Options: nosniff\r\n"));
+                        "Referrer-Policy: no-referrer\r\n"));
     return head;
 }
 
 static void end_head(struct page_answer *answer, struct buf *head)
 {
-    if (answer->close)
-        buf_add(head, SPAN("Connection: close\r\n"));
-    buf_add(head, SPAN("\r\n"));
+    http_head_end(head, answer->close ? SPAN("Connection: close\r\n") : SPAN(""));
     CHECK(!head->overflow);
     answer->head_len = head->len;
-}
-
-static void add_field(struct buf *head, struct span name, struct span value)
-{
-    buf_add(head, name);
-    buf_add(head, SPAN(": "));
-    buf_add(head, value);
-    buf_add(head, SPAN("\r\n"));
-}
-
-static void add_length(struct buf *head, size_t len)
-{
-    buf_add(head, SPAN("Content-Length: "));
-    buf_add_u64(head, len);
-    buf_add(head, SPAN("\r\n"));
 }
 
 static void answer_bytes(struct page_answer *answer, enum http_status status, struct span type,
@@ -78,29 +58,30 @@ static void answer_bytes(struct page_answer *answer, enum http_status status, st
     struct buf head = begin_head(answer, status);
     buf_add(&head, fields);
     if (fields.len == 0)
-        add_field(&head, SPAN("Cache-Control"), SPAN("no-store"));
-    add_field(&head, SPAN("Content-Type"), type);
-    add_length(&head, body.len);
+        http_head_add_field(&head, SPAN("Cache-Control"), SPAN("no-store"));
+    http_head_add_field(&head, SPAN("Content-Type"), type);
+    http_head_add_length(&head, body.len);
     end_head(answer, &head);
     answer->body = body;
 }
 
 /* The answer to whatever goes wrong. `fields` are whole lines. */
-static void refuse(struct page_answer *answer, enum http_status status, struct span fields,
-                   struct span sentence)
+static void answer_sentence(struct page_answer *answer, enum http_status status, struct span fields,
+                            struct span sentence)
 {
     answer_bytes(answer, status, SPAN(PLAIN_TEXT), fields, sentence);
 }
 
-static void refuse_as_usual(struct page_answer *answer, enum http_status status)
+static void answer_error(struct page_answer *answer, enum http_status status)
 {
-    refuse(answer, status, SPAN(""), http_status_sentence(status));
+    answer_sentence(answer, status, SPAN(""), http_status_sentence(status));
 }
 
-void page_answer_status(struct page_answer *answer, enum http_status status, bool head_only)
+void page_answer_status(struct page_answer *answer, enum http_status status, bool head_only,
+                        int64_t wall_s)
 {
-    *answer = (struct page_answer){ .close = true };
-    refuse_as_usual(answer, status);
+    *answer = (struct page_answer){ .close = true, .wall_s = wall_s };
+    answer_error(answer, status);
     if (head_only)
         page_answer_drop(answer); /* and its body with it */
 }
@@ -114,44 +95,72 @@ void page_answer_drop(struct page_answer *answer)
 
 /* ---- files ---- */
 
-static bool has_tag(const struct exchange *e, struct span tag)
-{
-    struct span list = field_of(e, HTTP_FIELD_IF_NONE_MATCH), element;
-    if (span_equal(list, SPAN("*")))
-        return true;
-    while (http_list_next(&list, &element)) {
-        if (span_starts(element, SPAN("W/")))
-            element = span_skip(element, 2);
-        if (span_equal(element, tag))
-            return true;
+/* A file of the page. The program carries them all: those of src/page/www/, and the chart library
+ * of the system that the program was built on. */
+struct asset {
+    const char *path; /* "/page.js" */
+    const char *type; /* media type */
+    const char *tag;  /* hash of the content: its ETag, without quotes */
+    struct span plain;
+    struct span gzip; /* the same, compressed */
+};
+
+#define BYTES(array) \
+    { \
+        (const char *)(array), sizeof(array) \
     }
-    return false;
+#define PAGE_ASSET(path, type, tag, plain, gzip) { path, type, tag, BYTES(plain), BYTES(gzip) },
+
+static const struct asset assets[] = { PAGE_ASSETS };
+
+static const struct asset *find_asset(struct span path)
+{
+    if (span_equal(path, SPAN("/")))
+        path = SPAN("/index.html");
+    for (size_t i = 0; i < sizeof(assets) / sizeof(assets[0]); i++)
+        if (span_equal(path, span_text(assets[i].path)))
+            return &assets[i];
+    return NULL;
 }
 
-static void answer_asset(const struct exchange *e, const struct page_asset *asset)
+static bool accepts_gzip(const struct exchange *e)
 {
-    char storage[256], tag_storage[64];
+    char storage[256];
     struct span accept = http_request_list(e->request, e->head, HTTP_FIELD_ACCEPT_ENCODING, storage,
                                            sizeof(storage));
-    bool packed = http_accept_coding(http_request_has(e->request, HTTP_FIELD_ACCEPT_ENCODING),
-                                     accept, 1u << HTTP_CODING_GZIP | 1u << HTTP_CODING_IDENTITY) ==
-                  HTTP_CODING_GZIP;
-    struct buf tag = buf_over(tag_storage, sizeof(tag_storage));
+    return http_accept_coding(http_request_has(e->request, HTTP_FIELD_ACCEPT_ENCODING), accept,
+                              1u << HTTP_CODING_GZIP | 1u << HTTP_CODING_IDENTITY) ==
+           HTTP_CODING_GZIP;
+}
+
+static void answer_asset(const struct exchange *e, const struct asset *asset)
+{
+    char storage[64];
+    bool packed = accepts_gzip(e);
+    struct buf tag = buf_over(storage, sizeof(storage));
     buf_add_char(&tag, '"');
     buf_add(&tag, span_text(asset->tag));
     buf_add(&tag, packed ? SPAN("-gzip\"") : SPAN("\""));
 
-    bool same = has_tag(e, buf_span(&tag));
+    const struct http_validators validators = { buf_span(&tag), -1 };
+    const struct span body = packed ? asset->gzip : asset->plain;
+    enum http_precondition verdict =
+        http_precondition_evaluate(e->request, e->head, validators, e->answer->wall_s);
+    if (verdict == HTTP_ANSWER_FAILED) {
+        answer_error(e->answer, HTTP_PRECONDITION_FAILED);
+        return;
+    }
+    bool same = verdict == HTTP_ANSWER_NOT_MODIFIED;
     struct buf head = begin_head(e->answer, same ? HTTP_NOT_MODIFIED : HTTP_OK);
-    add_field(&head, SPAN("Cache-Control"), SPAN("no-cache")); /* kept, but asked for each time */
-    add_field(&head, SPAN("ETag"), buf_span(&tag));
-    add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding"));
+    http_head_add_field(&head, SPAN("Cache-Control"), SPAN("no-cache")); /* checks each time */
+    http_head_add_validators(&head, validators);
+    http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding"));
     if (!same) {
-        e->answer->body = packed ? asset->gzip : asset->plain;
-        add_field(&head, SPAN("Content-Type"), span_text(asset->type));
+        e->answer->body = body;
+        http_head_add_field(&head, SPAN("Content-Type"), span_text(asset->type));
         if (packed)
-            add_field(&head, SPAN("Content-Encoding"), SPAN("gzip"));
-        add_length(&head, e->answer->body.len);
+            http_head_add_field(&head, SPAN("Content-Encoding"), SPAN("gzip"));
+        http_head_add_length(&head, body.len);
     }
     end_head(e->answer, &head);
 }
@@ -165,7 +174,7 @@ static bool take_text(const struct exchange *e, enum page_form form)
     if (text)
         e->answer->text = page_text_hold(text);
     else
-        refuse_as_usual(e->answer, HTTP_INTERNAL_SERVER_ERROR);
+        answer_error(e->answer, HTTP_INTERNAL_SERVER_ERROR);
     return text != NULL;
 }
 
@@ -239,8 +248,8 @@ static void answer_metrics(const struct exchange *e)
 static void answer_events(const struct exchange *e)
 {
     if (e->shared->streams >= e->shared->streams_max) {
-        refuse(e->answer, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 5\r\n"),
-               SPAN("As many pages as may be are open already.\n"));
+        answer_sentence(e->answer, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 5\r\n"),
+                        SPAN("As many pages as may be are open already.\n"));
         return;
     }
     e->answer->close = true;
@@ -249,8 +258,8 @@ static void answer_events(const struct exchange *e)
         page_numbers_known(&e->shared->numbers, field_of(e, HTTP_FIELD_LAST_EVENT_ID));
     e->answer->body = SPAN("retry: 1000\n\n");
     struct buf head = begin_head(e->answer, HTTP_OK);
-    add_field(&head, SPAN("Cache-Control"), SPAN("no-store"));
-    add_field(&head, SPAN("Content-Type"), SPAN(EVENT_STREAM));
+    http_head_add_field(&head, SPAN("Cache-Control"), SPAN("no-store"));
+    http_head_add_field(&head, SPAN("Content-Type"), SPAN(EVENT_STREAM));
     end_head(e->answer, &head);
 }
 
@@ -268,12 +277,32 @@ static void answer_health(const struct exchange *e)
 
 /* ---- who may ask ---- */
 
+bool page_answer_host_is_local(struct span host)
+{
+    char text[INET6_ADDRSTRLEN];
+    unsigned char bytes[sizeof(struct in6_addr)];
+    if (span_equal_nocase(host, SPAN("localhost")))
+        return true;
+    bool bracketed = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
+    if (bracketed)
+        host = span_of(host.at + 1, host.len - 2);
+    if (host.len >= sizeof(text))
+        return false;
+    memcpy(text, host.at, host.len);
+    text[host.len] = '\0';
+    if (!bracketed)
+        return inet_pton(AF_INET, text, bytes) == 1 && bytes[0] == 127;
+    return inet_pton(AF_INET6, text, bytes) == 1 &&
+           memcmp(bytes, &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
+}
+
 static bool may_ask(const struct exchange *e, const struct http_target *target)
 {
-    if (e->guarded && target->host.len > 0 && !page_host_is_local(target->host)) {
-        refuse(e->answer, HTTP_MISDIRECTED_REQUEST, SPAN(""),
-               SPAN("The statistics are for this machine: ask for them by localhost, 127.0.0.1 or "
-                    "[::1].\nFor other names and machines, weir needs a stats-password.\n"));
+    if (e->guarded && target->host.len > 0 && !page_answer_host_is_local(target->host)) {
+        answer_sentence(
+            e->answer, HTTP_MISDIRECTED_REQUEST, SPAN(""),
+            SPAN("The statistics are for this machine: ask for them by localhost, 127.0.0.1 or "
+                 "[::1].\nFor other names and machines, weir needs a stats-password.\n"));
         return false;
     }
     if (span_equal(target->path, SPAN("/healthz")))
@@ -283,16 +312,17 @@ static bool may_ask(const struct exchange *e, const struct http_target *target)
     case PAGE_PASSWORD_RIGHT:
         return true;
     case PAGE_PASSWORD_WRONG:
-        refuse(e->answer, HTTP_UNAUTHORIZED,
-               SPAN("Cache-Control: no-store\r\n"
-                    "WWW-Authenticate: Basic realm=\"weir statistics\", charset=\"UTF-8\"\r\n"),
-               http_status_sentence(HTTP_UNAUTHORIZED));
+        answer_sentence(
+            e->answer, HTTP_UNAUTHORIZED,
+            SPAN("Cache-Control: no-store\r\n"
+                 "WWW-Authenticate: Basic realm=\"weir statistics\", charset=\"UTF-8\"\r\n"),
+            http_status_sentence(HTTP_UNAUTHORIZED));
         return false;
     case PAGE_PASSWORD_LATER:
     default:
-        refuse(e->answer, HTTP_TOO_MANY_REQUESTS,
-               SPAN("Cache-Control: no-store\r\nRetry-After: 1\r\n"),
-               SPAN("Too many passwords were tried; try again in a second.\n"));
+        answer_sentence(e->answer, HTTP_TOO_MANY_REQUESTS,
+                        SPAN("Cache-Control: no-store\r\nRetry-After: 1\r\n"),
+                        SPAN("Too many passwords were tried; try again in a second.\n"));
         return false;
     }
 }
@@ -316,11 +346,11 @@ static void answer_path(const struct exchange *e, struct span path)
             return;
         }
     }
-    const struct page_asset *asset = page_asset_find(path);
+    const struct asset *asset = find_asset(path);
     if (asset)
         answer_asset(e, asset);
     else
-        refuse_as_usual(e->answer, HTTP_NOT_FOUND);
+        answer_error(e->answer, HTTP_NOT_FOUND);
 }
 
 /* Whether a body follows the head: none is read here. */
@@ -339,18 +369,20 @@ void page_answer_request(struct page_answer *answer, struct page_shared *shared,
     char storage[HTTP_TARGET_MAX];
     struct http_target target;
     const struct exchange e = { answer, shared, request, head, now_ns, guarded };
-    *answer =
-        (struct page_answer){ .close = !http_request_persists(request, head) || has_body(&e) };
+    *answer = (struct page_answer){
+        .close = !http_request_persists(request, head) || has_body(&e),
+        .wall_s = shared->wall_s,
+    };
     if (request->method != HTTP_GET && request->method != HTTP_HEAD) {
         answer->close = true;
-        refuse(answer, HTTP_METHOD_NOT_ALLOWED, SPAN("Allow: GET, HEAD\r\n"),
-               http_status_sentence(HTTP_METHOD_NOT_ALLOWED));
+        answer_sentence(answer, HTTP_METHOD_NOT_ALLOWED, SPAN("Allow: GET, HEAD\r\n"),
+                        http_status_sentence(HTTP_METHOD_NOT_ALLOWED));
         return;
     }
     int status = http_target_resolve(&target, request, head, storage, sizeof(storage));
     if (status != 0) {
         answer->close = answer->close || status != HTTP_NOT_FOUND;
-        refuse_as_usual(answer, status == HTTP_NOT_FOUND ? HTTP_NOT_FOUND : HTTP_BAD_REQUEST);
+        answer_error(answer, status == HTTP_NOT_FOUND ? HTTP_NOT_FOUND : HTTP_BAD_REQUEST);
     } else if (may_ask(&e, &target)) {
         answer_path(&e, target.path);
     }

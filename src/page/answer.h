@@ -24,6 +24,7 @@ struct page_shared {
     struct page_numbers numbers;
     struct page_password password;
     unsigned streams, streams_max; /* event streams that are open, and may be */
+    int64_t wall_s;                /* the time of day, for Date: seconds since 1970 */
 };
 
 struct page_answer {
@@ -34,6 +35,7 @@ struct page_answer {
     bool stream;            /* events follow for as long as there is somebody to get them */
     uint64_t known_ns;      /* up to which moment its client has had them; 0: none */
     bool close;             /* the connection ends behind it */
+    int64_t wall_s;         /* its Date */
 };
 
 /* Answers a parsed request that came to a listener on which only this machine may ask
@@ -44,9 +46,14 @@ void page_answer_request(struct page_answer *answer, struct page_shared *shared,
 
 /* Answers what is no request: with `status` and its sentence, unless HEAD asked as far as can be
  * told, and the connection ends. */
-void page_answer_status(struct page_answer *answer, enum http_status status, bool head_only);
+void page_answer_status(struct page_answer *answer, enum http_status status, bool head_only,
+                        int64_t wall_s);
 
 void page_answer_drop(struct page_answer *answer);
 
 /* Whether an Accept field prefers OpenMetrics to the older text. */
 bool page_answer_is_openmetrics(struct span accept);
+
+/* Whether a host names this machine and nothing else: localhost, 127.0.0.0/8 or [::1]. `host` is
+ * that of struct http_target, without the port. */
+bool page_answer_host_is_local(struct span host);

@@ -59,10 +59,10 @@ static bool find_request(struct page_connection *c, struct page_shared *shared, 
         if (c->in_len < sizeof(c->in))
             return false;
         page_answer_status(&c->answer, HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
-                           c->request.method == HTTP_HEAD);
+                           c->request.method == HTTP_HEAD, shared->wall_s);
         return true;
     case HTTP_PARSE_FAILED:
-        page_answer_status(&c->answer, status, c->request.method == HTTP_HEAD);
+        page_answer_status(&c->answer, status, c->request.method == HTTP_HEAD, shared->wall_s);
         return true;
     case HTTP_PARSED:
     default:

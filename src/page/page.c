@@ -183,6 +183,7 @@ static void serve(struct page *page, const struct pollfd *ends)
 {
     const struct page_plan *plan = page->plan;
     uint64_t now_ns = os_clock_now_ns();
+    page->shared.wall_s = os_clock_wall_s();
     if (ends[SIGNALS].revents)
         read_signals(page, now_ns);
     if (ends[END].revents)

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "http/accept.h"
-#include "http/precondition.h"
+#include "http/head.h"
 #include "session/head.h"
 #include "session/line.h"
 #include "session/tally.h"
@@ -12,10 +12,6 @@
 #include "site/errorpage.h"
 
 #include <stdlib.h>
-
-enum {
-    PART_HEAD_MAX = 512 /* its media type is at most 127 + 127 bytes (RFC 6838 section 4.2) */
-};
 
 static unsigned stats_site_of(const struct session_exchange *x)
 {
@@ -27,7 +23,7 @@ static void end_staged(struct session_exchange *x, unsigned status, uint64_t bod
 {
     unsigned site = stats_site_of(x);
     session_tally_staged(x, site);
-    session_tally_answer(&x->worker->stats, site, status, body_bytes);
+    session_tally_answer(&x->thread->stats, site, status, body_bytes);
     session_line_log(x, status, body_bytes);
 }
 
@@ -49,18 +45,17 @@ static struct session_buffer *open_body(struct session_exchange *x, unsigned sta
     out->status = status;
     out->site = stats_site_of(x);
     session_tally_staged(x, out->site);
-    out->ranges.count = 0;
-    out->next_range = 1;
+    out->parts.left = 0;
     return out;
 }
 
-void session_answer_end(struct session_thread *worker, struct session_buffer *out)
+void session_answer_end(struct session_thread *thread, struct session_buffer *out)
 {
     if (!out->open)
         return;
     out->open = false;
-    session_tally_answer(&worker->stats, out->site, out->status, out->body_sent);
-    session_line_end(worker, out->line, out->body_sent);
+    session_tally_answer(&thread->stats, out->site, out->status, out->body_sent);
+    session_line_end(thread, out->line, out->body_sent);
     free(out->owned);
     if (out->held)
         site_cache_release(&out->entry->cache);
@@ -124,110 +119,48 @@ static void answer_whole(struct session_exchange *x, struct site_entry *entry,
     answer_bytes(x, HTTP_OK, &head, entry, file, 0, file->size);
 }
 
-static void add_content_range(struct buf *head, const struct http_range *range, uint64_t size)
-{
-    buf_add(head, SPAN("Content-Range: bytes "));
-    buf_add_u64(head, range->first);
-    buf_add_char(head, '-');
-    buf_add_u64(head, range->first + range->len - 1);
-    buf_add_char(head, '/');
-    buf_add_u64(head, size);
-    buf_add(head, SPAN("\r\n"));
-}
-
-static void add_boundary(struct buf *text, uint64_t boundary)
-{
-    buf_add(text, SPAN("weir"));
-    buf_add_hex(text, boundary, 16);
-}
-
-static void add_part_head(struct buf *text, const struct session_buffer *out, unsigned part)
-{
-    buf_add(text, part == 0 ? SPAN("--") : SPAN("\r\n--"));
-    add_boundary(text, out->boundary);
-    buf_add(text, SPAN("\r\nContent-Type: "));
-    buf_add(text, out->entry->type);
-    buf_add(text, SPAN("\r\n"));
-    add_content_range(text, &out->ranges.range[part], out->file->size);
-    buf_add(text, SPAN("\r\n"));
-}
-
-static void add_last_boundary(struct buf *text, const struct session_buffer *out)
-{
-    buf_add(text, SPAN("\r\n--"));
-    add_boundary(text, out->boundary);
-    buf_add(text, SPAN("--\r\n"));
-}
-
 bool session_answer_next_part(struct session_buffer *out)
 {
-    if (out->next_range > out->ranges.count)
-        return false;
-    out->at = 0;
     struct buf text = buf_over(out->bytes, sizeof(out->bytes));
-    unsigned part = out->next_range++;
-    if (part == out->ranges.count) {
-        add_last_boundary(&text, out);
-    } else {
-        const struct http_range *range = &out->ranges.range[part];
-        add_part_head(&text, out, part);
-        if (out->file->body) {
-            out->memory = span_of(out->file->body + range->first, (size_t)range->len);
-        } else {
-            out->file_at = range->first;
-            out->file_end = range->first + range->len;
-        }
-    }
+    struct http_range range;
+    if (!http_multipart_next(&out->parts, &text, &range))
+        return false;
     CHECK(!text.overflow);
+    out->at = 0;
     out->len = text.len;
-    return true;
-}
-
-static uint64_t multipart_length(const struct session_buffer *out)
-{
-    char scratch[PART_HEAD_MAX];
-    uint64_t total = 0;
-    for (unsigned part = 0; part < out->ranges.count; part++) {
-        struct buf text = buf_over(scratch, sizeof(scratch));
-        add_part_head(&text, out, part);
-        CHECK(!text.overflow);
-        total += text.len + out->ranges.range[part].len;
+    if (out->file->body) {
+        out->memory = span_of(out->file->body + range.first, (size_t)range.len);
+    } else {
+        out->file_at = range.first;
+        out->file_end = range.first + range.len;
     }
-    struct buf text = buf_over(scratch, sizeof(scratch));
-    add_last_boundary(&text, out);
-    return total + text.len;
+    return true;
 }
 
 static void answer_parts(struct session_exchange *x, struct site_entry *entry,
                          const struct site_file *file, const struct http_ranges *ranges)
 {
-    struct session_buffer *out = x->out;
-    out->entry = entry;
-    out->file = file;
-    out->ranges = *ranges;
-    out->boundary = hash_bytes(span_of((const char *)&x->worker->now_ns, sizeof(x->worker->now_ns)),
-                               file->size);
+    uint64_t now_ns = x->thread->now_ns;
+    uint64_t boundary = hash_bytes(span_of((const char *)&now_ns, sizeof(now_ns)), file->size);
+    struct http_multipart parts = http_multipart_begin(ranges, entry->type, file->size, boundary);
     struct buf head = session_head_begin(x, HTTP_PARTIAL_CONTENT);
-    session_head_add_length(&head, multipart_length(out));
-    buf_add(&head, SPAN("Content-Type: multipart/byteranges; boundary="));
-    add_boundary(&head, out->boundary);
-    buf_add(&head, SPAN("\r\n"));
+    http_head_add_length(&head, http_multipart_length(&parts));
+    http_multipart_add_type(&parts, &head);
     buf_add(&head, session_head_from(file, SESSION_MARK_ENCODING));
     session_head_stage(x, &head);
 
-    open_body(x, HTTP_PARTIAL_CONTENT);
+    struct session_buffer *out = open_body(x, HTTP_PARTIAL_CONTENT);
     out->entry = entry;
     out->file = file;
-    out->ranges.count = ranges->count;
-    out->next_range = 0;
+    out->parts = parts;
 }
 
 static void answer_part(struct session_exchange *x, struct site_entry *entry,
                         const struct site_file *file, const struct http_range *range)
 {
     struct buf head = session_head_begin(x, HTTP_PARTIAL_CONTENT);
-    add_content_range(&head, range, file->size);
-    session_head_add_length(&head, range->len);
+    http_head_add_content_range(&head, *range, file->size);
+    http_head_add_length(&head, range->len);
     buf_add(&head, session_head_from(file, SESSION_MARK_TYPE));
     answer_bytes(x, HTTP_PARTIAL_CONTENT, &head, entry, file, range->first, range->len);
 }
@@ -246,9 +179,7 @@ static void answer_no_range(struct session_exchange *x, const struct site_file *
 {
     char field[64];
     struct buf extra = buf_over(field, sizeof(field));
-    buf_add(&extra, SPAN("Content-Range: bytes */"));
-    buf_add_u64(&extra, file->size);
-    buf_add(&extra, SPAN("\r\n"));
+    http_head_add_content_range(&extra, (struct http_range){ 0 }, file->size);
     answer_page(x, HTTP_RANGE_NOT_SATISFIABLE, buf_span(&extra));
 }
 
@@ -309,7 +240,7 @@ static void answer_conditional(struct session_exchange *x, struct site_entry *en
 {
     struct http_validators current = { file->etag, file->last_modified_s };
     enum http_precondition verdict =
-        http_precondition_evaluate(x->request, x->head, current, x->worker->wall_s);
+        http_precondition_evaluate(x->request, x->head, current, x->thread->wall_s);
     session_trace_note(x, conditional, true);
     session_trace_note(x, precondition, verdict);
     switch (verdict) {
@@ -351,9 +282,9 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
 void session_answer_text(struct session_exchange *x, struct span type, char *text, size_t len)
 {
     struct buf head = session_head_begin(x, HTTP_OK);
-    session_head_add_length(&head, len);
-    session_head_add_field(&head, SPAN("Content-Type: "), type);
-    buf_add(&head, SPAN("Vary: Accept\r\nX-Content-Type-Options: nosniff\r\n"));
+    http_head_add_length(&head, len);
+    http_head_add_field(&head, SPAN("Content-Type"), type);
+    http_head_add_field(&head, SPAN("Vary"), SPAN("Accept"));
     session_head_end(x, &head);
     session_head_stage(x, &head);
     if (session_head_only(x)) {
@@ -371,11 +302,11 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
                                         bool *ret_owned)
 {
     struct site_entry *entry;
-    if (!x->site || site_find_error_page(x->site->site, x->worker->reader, status,
-                                         x->worker->now_ns, &entry, ret_owned) != SITE_FILE)
+    if (!x->site || site_find_error_page(x->site->site, x->thread->reader, status,
+                                         x->thread->now_ns, &entry, ret_owned) != SITE_FILE)
         return NULL;
     if (*ret_owned && session_head_prepare(x, entry))
-        site_publish(x->worker->reader, entry);
+        site_publish(x->thread->reader, entry);
     if (entry->file[SITE_PLAIN].head.len > 0)
         return entry;
     if (*ret_owned)
@@ -392,8 +323,8 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
     buf_add(&head, extra);
     if (own) {
         const struct site_file *file = &own->file[SITE_PLAIN];
-        session_head_add_length(&head, file->size);
-        session_head_add_field(&head, SPAN("Content-Type: "), own->type);
+        http_head_add_length(&head, file->size);
+        http_head_add_field(&head, SPAN("Content-Type"), own->type);
         session_head_end(x, &head);
         answer_bytes(x, status, &head, own, file, 0, file->size);
         if (owned && x->out->open && x->out->entry == own)
@@ -410,8 +341,8 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
         .id = x->id,
     };
     size_t len = site_errorpage_render(page, sizeof(page), &content);
-    session_head_add_length(&head, len);
-    buf_add(&head, SPAN("Content-Type: text/html; charset=utf-8\r\n"));
+    http_head_add_length(&head, len);
+    http_head_add_field(&head, SPAN("Content-Type"), SPAN("text/html; charset=utf-8"));
     session_head_end(x, &head);
     if (!session_head_only(x))
         buf_add(&head, span_of(page, len));

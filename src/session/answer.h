@@ -19,7 +19,7 @@ enum { SESSION_LIST_MAX = 1024 };
 /* One request and its answer in the making. */
 struct session_exchange {
     struct session *session;
-    struct session_thread *worker;
+    struct session_thread *thread;
     struct session_buffer *out;         /* has SESSION_ANSWER_ROOM */
     const struct http_request *request; /* NULL when none could be read */
     const char *head;                   /* the bytes it was parsed from */
@@ -55,4 +55,4 @@ void session_answer_options(struct session_exchange *x);
 bool session_answer_next_part(struct session_buffer *out);
 
 /* The answer is out, or has failed: logs it and lets go of what it held. */
-void session_answer_end(struct session_thread *worker, struct session_buffer *out);
+void session_answer_end(struct session_thread *thread, struct session_buffer *out);

@@ -7,12 +7,12 @@
 
 enum { SPARE_MAX = 64 }; /* 2 MiB for each thread; a burst above it is given back */
 
-struct session_buffer *session_buffer_take(struct session_thread *worker)
+struct session_buffer *session_buffer_take(struct session_thread *thread)
 {
-    struct session_buffer *buffer = worker->spare;
+    struct session_buffer *buffer = thread->spare;
     if (__builtin_expect(buffer != NULL, 1)) {
-        worker->spare = buffer->next;
-        worker->spare_count--;
+        thread->spare = buffer->next;
+        thread->spare_count--;
     } else {
         buffer = malloc(sizeof(*buffer));
         if (!buffer)
@@ -20,21 +20,21 @@ struct session_buffer *session_buffer_take(struct session_thread *worker)
     }
     buffer->at = buffer->len = 0;
     buffer->open = false;
-    buffer->run_count = 0;
+    buffer->group_count = 0;
     buffer->delayed_ns = 0;
     return buffer;
 }
 
-void session_buffer_give(struct session_thread *worker, struct session_buffer *buffer)
+void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer)
 {
     CHECK(!buffer->open);
-    if (worker->spare_count >= SPARE_MAX) {
+    if (thread->spare_count >= SPARE_MAX) {
         free(buffer);
         return;
     }
-    buffer->next = worker->spare;
-    worker->spare = buffer;
-    worker->spare_count++;
+    buffer->next = thread->spare;
+    thread->spare = buffer;
+    thread->spare_count++;
 }
 
 void session_buffer_free(struct session_buffer *spare)

@@ -4,13 +4,13 @@
  * other in `bytes`; at most one that does not fit ends the batch, with its body
  * as memory or as a range of a file behind the staged bytes.
  *
- * Private to session/. A worker keeps the buffers that are not in use, newest
+ * Private to session/. A thread keeps the buffers that are not in use, newest
  * first, so that a busy thread goes through the same warm one all the time.
  */
 #pragma once
 
 #include "base/check.h"
-#include "http/range.h"
+#include "http/multipart.h"
 #include "site/site.h"
 
 struct session_line;
@@ -35,15 +35,15 @@ enum {
 };
 
 /* Answers of one site to requests that began at the same moment. */
-struct session_run {
+struct session_group {
     uint64_t began_ns;
     unsigned site; /* its place in the statistics */
     unsigned count;
 };
-enum { SESSION_RUNS_MAX = 8 };
+enum { SESSION_GROUPS_MAX = 8 };
 
 struct session_buffer {
-    struct session_buffer *next; /* among a worker's spare ones */
+    struct session_buffer *next; /* among a thread's spare ones */
     size_t at, len;              /* staged and unsent: bytes[at .. len) */
 
     /* The answer that ends the batch; the rest is unset while `open` is false. */
@@ -60,23 +60,21 @@ struct session_buffer {
     unsigned status;
     unsigned site; /* its place in the statistics */
 
-    struct http_ranges ranges; /* multipart/byteranges: the parts (0: it is not one) */
-    unsigned next_range;       /* the part to stage next; `count`: the end; above: all staged */
-    uint64_t boundary;
+    struct http_multipart parts; /* what is left of a multipart body; ended for any other */
 
     /* All answers that go through the buffer, for the statistics. */
-    unsigned run_count;
-    struct session_run run[SESSION_RUNS_MAX];
+    unsigned group_count;
+    struct session_group group[SESSION_GROUPS_MAX];
     uint64_t delayed_ns; /* a send did not finish them, at this moment; 0: that has not happened */
 
     char bytes[SESSION_BUFFER_BYTES];
 };
 
-/* One from the worker's spare ones, or a new one; empty. NULL without memory. */
-struct session_buffer *session_buffer_take(struct session_thread *worker);
+/* One from the thread's spare ones, or a new one; empty. NULL without memory. */
+struct session_buffer *session_buffer_take(struct session_thread *thread);
 
 /* Gives it back. Nothing may be open in it. */
-void session_buffer_give(struct session_thread *worker, struct session_buffer *buffer);
+void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer);
 
 /* Frees a chain of spare ones. */
 void session_buffer_free(struct session_buffer *spare);

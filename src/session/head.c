@@ -2,6 +2,7 @@
 #include "session/head.h"
 
 #include "http/accept.h"
+#include "http/head.h"
 
 bool session_head_only(const struct session_exchange *x)
 {
@@ -23,33 +24,18 @@ struct buf session_head_begin(const struct session_exchange *x, enum http_status
     struct session_buffer *out = x->out;
     struct buf head = buf_over(out->bytes + out->len, SESSION_BUFFER_BYTES - out->len);
     if (status == HTTP_OK) {
-        buf_add(&head, span_of(x->worker->ok_prefix, x->worker->ok_prefix_len));
+        buf_add(&head, span_of(x->thread->ok_prefix, x->thread->ok_prefix_len));
     } else {
-        buf_add(&head, http_status_line(status));
-        buf_add(&head, x->worker->date_field);
+        http_head_add_status(&head, status);
+        buf_add(&head, x->thread->date_field);
     }
     add_connection(x, &head);
     return head;
 }
 
-void session_head_add_length(struct buf *head, uint64_t len)
-{
-    buf_add(head, SPAN("Content-Length: "));
-    buf_add_u64(head, len);
-    buf_add(head, SPAN("\r\n"));
-}
-
-void session_head_add_field(struct buf *head, struct span name, struct span value)
-{
-    buf_add(head, name);
-    buf_add(head, value);
-    buf_add(head, SPAN("\r\n"));
-}
-
 void session_head_end(const struct session_exchange *x, struct buf *head)
 {
-    buf_add(head, x->worker->shared->server_field);
-    buf_add(head, SPAN("\r\n"));
+    http_head_end(head, x->thread->shared->server_field);
 }
 
 void session_head_stage(struct session_exchange *x, const struct buf *head)
@@ -68,25 +54,19 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
         struct site_file *file = &entry->file[v];
         char bytes[SITE_HEAD_ROOM];
         struct buf head = buf_over(bytes, sizeof(bytes));
-        session_head_add_length(&head, file->size);
+        http_head_add_length(&head, file->size);
         file->marks[SESSION_MARK_TYPE] = (uint16_t)head.len;
-        session_head_add_field(&head, SPAN("Content-Type: "), entry->type);
+        http_head_add_field(&head, SPAN("Content-Type"), entry->type);
         file->marks[SESSION_MARK_ENCODING] = (uint16_t)head.len;
         if (v != SITE_PLAIN)
-            session_head_add_field(&head, SPAN("Content-Encoding: "),
-                                   http_coding_name((enum http_coding)v));
-        buf_add(&head, SPAN("Accept-Ranges: bytes\r\n"));
+            http_head_add_field(&head, SPAN("Content-Encoding"),
+                                http_coding_name((enum http_coding)v));
+        http_head_add_field(&head, SPAN("Accept-Ranges"), SPAN("bytes"));
         file->marks[SESSION_MARK_VALIDATORS] = (uint16_t)head.len;
-        if (file->etag.len > 0)
-            session_head_add_field(&head, SPAN("ETag: "), file->etag);
-        if (file->last_modified_s >= 0) {
-            char date[HTTP_DATE_LEN];
-            http_date_format(date, file->last_modified_s);
-            session_head_add_field(&head, SPAN("Last-Modified: "), span_of(date, HTTP_DATE_LEN));
-        }
+        http_head_add_validators(&head,
+                                 (struct http_validators){ file->etag, file->last_modified_s });
         if (entry->negotiable)
-            buf_add(&head, SPAN("Vary: Accept-Encoding\r\n"));
-        buf_add(&head, SPAN("X-Content-Type-Options: nosniff\r\n"));
+            http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding"));
         session_head_end(x, &head);
         if (head.overflow || !site_set_head(entry, (enum site_variant)v, buf_span(&head))) {
             file->head = span_of(NULL, 0);

@@ -34,11 +34,6 @@ bool session_head_only(const struct session_exchange *x);
  * output buffer. Nothing is staged until session_head_stage. */
 struct buf session_head_begin(const struct session_exchange *x, enum http_status status);
 
-void session_head_add_length(struct buf *head, uint64_t len);
-
-/* `name` with its colon and space. */
-void session_head_add_field(struct buf *head, struct span name, struct span value);
-
 /* Server, and the empty line. */
 void session_head_end(const struct session_exchange *x, struct buf *head);
 

@@ -54,13 +54,13 @@ static struct log_access_line line_of(const struct session_exchange *x, unsigned
 
 void session_line_log(struct session_exchange *x, unsigned status, uint64_t body_bytes)
 {
-    struct log_access *log = x->worker->log;
+    struct log_access *log = x->thread->log;
     if (!log->bytes)
         return;
     char peer[PEER_MAX];
     struct log_access_line line = line_of(x, status, body_bytes);
     line.peer = span_of(peer, format_peer(peer, &x->session->peer));
-    log_access_add(log, &line, x->worker->wall_s);
+    log_access_add(log, &line, x->thread->wall_s);
 }
 
 static struct span move_text(struct buf *to, struct span text)
@@ -72,7 +72,7 @@ static struct span move_text(struct buf *to, struct span text)
 
 struct session_line *session_line_defer(struct session_exchange *x, unsigned status)
 {
-    if (!x->worker->log->bytes)
+    if (!x->thread->log->bytes)
         return NULL;
     struct log_access_line line = line_of(x, status, 0);
     char peer[PEER_MAX];
@@ -81,7 +81,7 @@ struct session_line *session_line_defer(struct session_exchange *x, unsigned sta
                  line.user_agent.len;
     struct session_line *deferred = malloc(sizeof(*deferred) + len);
     if (!deferred) {
-        log_access_add(x->worker->log, &line, x->worker->wall_s);
+        log_access_add(x->thread->log, &line, x->thread->wall_s);
         return NULL;
     }
     struct buf text = buf_over(deferred->text, len);
@@ -94,11 +94,11 @@ struct session_line *session_line_defer(struct session_exchange *x, unsigned sta
     return deferred;
 }
 
-void session_line_end(struct session_thread *worker, struct session_line *line, uint64_t body_bytes)
+void session_line_end(struct session_thread *thread, struct session_line *line, uint64_t body_bytes)
 {
     if (!line)
         return;
     line->line.body_bytes = body_bytes;
-    log_access_add(worker->log, &line->line, worker->wall_s);
+    log_access_add(thread->log, &line->line, thread->wall_s);
     free(line);
 }

@@ -28,5 +28,5 @@ void session_line_log(struct session_exchange *x, unsigned status, uint64_t body
 struct session_line *session_line_defer(struct session_exchange *x, unsigned status);
 
 /* Logs a line that waited, and frees it. Accepts NULL. */
-void session_line_end(struct session_thread *worker, struct session_line *line,
+void session_line_end(struct session_thread *thread, struct session_line *line,
                       uint64_t body_bytes);

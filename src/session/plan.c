@@ -45,12 +45,12 @@ static void answer_found(struct session_exchange *x, struct site_entry *entry, b
 {
     bool whole = !fresh || session_head_prepare(x, entry);
     if (fresh && whole)
-        site_publish(x->worker->reader, entry);
-    if (session_trace_of(x->worker))
+        site_publish(x->thread->reader, entry);
+    if (session_trace_of(x->thread))
         session_trace_entry(x, entry, whole);
     if (fresh)
-        session_totals_publish(x->worker->shared);
-    stats_add(&x->worker->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
+        session_totals_publish(x->thread->shared);
+    stats_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     session_answer_entry(x, entry, fresh);
 }
 
@@ -61,7 +61,7 @@ static void answer_absent(struct session_exchange *x)
     bool fresh;
     bool wanted = site_options(site)->fallback && navigates(x);
     session_trace_note(x, navigates, wanted);
-    if (wanted && site_find_fallback(site, x->worker->reader, x->worker->now_ns, &entry, &fresh) ==
+    if (wanted && site_find_fallback(site, x->thread->reader, x->thread->now_ns, &entry, &fresh) ==
                       SITE_FILE) {
         session_trace_note(x, fallback, true);
         answer_found(x, entry, fresh);
@@ -100,8 +100,8 @@ static void answer_path(struct session_exchange *x)
 {
     struct site_entry *entry;
     bool fresh;
-    enum site_result result = site_find(x->site->site, x->worker->reader, x->target.path,
-                                        x->worker->now_ns, &entry, &fresh);
+    enum site_result result = site_find(x->site->site, x->thread->reader, x->target.path,
+                                        x->thread->now_ns, &entry, &fresh);
     session_trace_note(x, looked, true);
     session_trace_note(x, result, result);
     switch (result) {
@@ -169,19 +169,19 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     struct http_body body;
     int status = http_body_begin(&body, x->request, x->head);
     if (status != 0) {
-        session_tally_fault(x->worker, (enum http_fault)body.fault);
+        session_tally_fault(x->thread, (enum http_fault)body.fault);
         refuse(x, (enum http_status)status);
         return;
     }
     char storage[HTTP_TARGET_MAX];
     status = http_target_resolve(&x->target, x->request, x->head, storage, sizeof(storage));
-    session_tally_fault(x->worker, (enum http_fault)x->target.fault);
+    session_tally_fault(x->thread, (enum http_fault)x->target.fault);
     if (status == HTTP_BAD_REQUEST) {
         refuse(x, HTTP_BAD_REQUEST);
         return;
     }
     x->close = !http_request_persists(x->request, x->head);
-    if (!x->close && atomic_load_explicit(&x->worker->shared->draining, memory_order_relaxed))
+    if (!x->close && atomic_load_explicit(&x->thread->shared->draining, memory_order_relaxed))
         x->close = x->session->lingering = true; /* its next request may be on the way */
     bool unknown_expectation;
     if (expects_continue(x, &unknown_expectation) && body.kind != HTTP_BODY_NONE)
@@ -191,9 +191,9 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     else
         x->session->lingering = x->session->lingering || body.kind != HTTP_BODY_NONE;
 
-    x->site = session_hosts_find(x->worker->shared->hosts, x->target.host);
+    x->site = session_hosts_find(x->thread->shared->hosts, x->target.host);
     session_trace_note(x, unknown_expectation, unknown_expectation);
-    if (session_trace_of(x->worker))
+    if (session_trace_of(x->thread))
         session_trace_target(x);
     if (unknown_expectation)
         session_answer_status(x, HTTP_EXPECTATION_FAILED);

@@ -32,14 +32,14 @@ enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 
 /* ---- life ---- */
 
-void session_open(struct session *s, struct session_thread *worker, struct session_peer peer,
+void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
                   uint64_t now_ns)
 {
     *s = (struct session){
-        .worker = worker,
+        .thread = thread,
         .peer = peer,
         .phase = IDLE,
-        .deadline_ns = now_ns + worker->shared->header_timeout_ns,
+        .deadline_ns = now_ns + thread->shared->header_timeout_ns,
     };
 }
 
@@ -60,9 +60,9 @@ static void drop_output(struct session *s)
 {
     if (!s->output)
         return;
-    session_tally_cut(&s->worker->stats, s->output);
-    session_answer_end(s->worker, s->output);
-    session_buffer_give(s->worker, s->output);
+    session_tally_cut(&s->thread->stats, s->output);
+    session_answer_end(s->thread, s->output);
+    session_buffer_give(s->thread, s->output);
     s->output = NULL;
 }
 
@@ -71,7 +71,7 @@ static void set_active(struct session *s, bool active)
     if (s->active == active)
         return;
     s->active = active;
-    stats_add(&s->worker->stats, active ? STATS_activities_begun : STATS_activities_ended, 1);
+    stats_add(&s->thread->stats, active ? STATS_activities_begun : STATS_activities_ended, 1);
 }
 
 void session_close(struct session *s)
@@ -86,12 +86,12 @@ void session_failed(const struct session *s, int error)
 {
     if (error == ECONNRESET || error == EPIPE || error == ETIMEDOUT || error == EHOSTUNREACH ||
         error == ENETUNREACH)
-        stats_add(&s->worker->stats, STATS_connections_reset, 1);
+        stats_add(&s->thread->stats, STATS_connections_reset, 1);
 }
 
 void session_refuse(struct session *s)
 {
-    stats_add(&s->worker->stats, STATS_connections_refused, 1);
+    stats_add(&s->thread->stats, STATS_connections_refused, 1);
     s->refusing = true;
 }
 
@@ -115,19 +115,19 @@ size_t session_room(const struct session *s)
 static bool has_output_room(struct session *s)
 {
     if (__builtin_expect(!s->output, 1))
-        s->output = session_buffer_take(s->worker);
+        s->output = session_buffer_take(s->thread);
     struct session_buffer *out = s->output;
     return out && !out->open && out->len + SESSION_ANSWER_ROOM <= SESSION_BUFFER_BYTES &&
-           out->run_count < SESSION_RUNS_MAX;
+           out->group_count < SESSION_GROUPS_MAX;
 }
 
 static struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
 {
     return (struct session_exchange){
         .session = s,
-        .worker = s->worker,
+        .thread = s->thread,
         .out = s->output,
-        .id = session_thread_next_id(s->worker),
+        .id = session_thread_next_id(s->thread),
         .began_ns = began_ns,
     };
 }
@@ -167,7 +167,7 @@ static void answer_failure(struct session *s, enum http_status status, struct sp
 {
     struct session_exchange x = begin_exchange(s, began_ns);
     x.head_only = head_only;
-    stats_add(&s->worker->stats, STATS_UNREADABLE_FIRST + stats_status_place(status), 1);
+    stats_add(&s->thread->stats, STATS_UNREADABLE_FIRST + stats_status_place(status), 1);
     x.request_line = request_line;
     x.close = true;
     s->lingering = true;
@@ -221,7 +221,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         case HTTP_PARSE_MORE:
             return used;
         case HTTP_PARSE_FAILED:
-            session_tally_fault(s->worker, (enum http_fault)request->fault);
+            session_tally_fault(s->thread, (enum http_fault)request->fault);
             answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len),
                            request->method == HTTP_HEAD, arrival->first_ns);
             break;
@@ -260,7 +260,7 @@ static uint64_t idle_ns(const struct session_shared *shared)
 
 static enum session_want settle(struct session *s, uint64_t now_ns)
 {
-    const struct session_shared *shared = s->worker->shared;
+    const struct session_shared *shared = s->thread->shared;
     if (s->output && (s->output->at < s->output->len || s->output->open)) {
         s->progress_bytes = 0;
         return enter(s, SENDING, now_ns + shared->send_timeout_ns, WANT_WRITE);
@@ -314,7 +314,7 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
         s->ended = true;
         return WANT_CLOSE;
     }
-    stats_add(&s->worker->stats, STATS_received_bytes, in.len);
+    stats_add(&s->thread->stats, STATS_received_bytes, in.len);
     set_active(s, true);
     if (s->input) {
         if (!session_input_add(&s->input, in))
@@ -340,7 +340,7 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
 /* Whether the staged bytes and the memory behind them are all that is left. */
 static bool ends_in_memory(const struct session_buffer *out)
 {
-    return !out->open || (out->file_at == out->file_end && out->next_range > out->ranges.count);
+    return !out->open || (out->file_at == out->file_end && out->parts.left == 0);
 }
 
 struct session_out session_output(const struct session *s)
@@ -434,7 +434,7 @@ static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
     if (s->progress_bytes < SESSION_SEND_STEP)
         return;
     s->progress_bytes = 0;
-    s->deadline_ns = now_ns + s->worker->shared->send_timeout_ns;
+    s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
 }
 
 /* There is more to send. */
@@ -451,7 +451,7 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
 {
     struct session_buffer *out = s->output;
     CHECK(out);
-    stats_add(&s->worker->stats, STATS_sent_bytes, bytes);
+    stats_add(&s->thread->stats, STATS_sent_bytes, bytes);
     if (__builtin_expect(consume(out, bytes), 0))
         return send_on(s, bytes, now_ns);
     if (out->open) {
@@ -460,8 +460,8 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
         if (session_answer_next_part(out))
             return send_on(s, 0, now_ns);
     }
-    session_tally_sent(&s->worker->stats, out, now_ns);
-    out->run_count = 0;
+    session_tally_sent(&s->thread->stats, out, now_ns);
+    out->group_count = 0;
     drop_output(s);
     if (__builtin_expect(s->input != NULL, 0) && !s->closing)
         use_kept_input(s);
@@ -481,7 +481,7 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
         [SENDING] = STATS_timeouts_send,
     };
     if (s->phase != LINGERING)
-        stats_add(&s->worker->stats, timeouts[s->phase], 1);
+        stats_add(&s->thread->stats, timeouts[s->phase], 1);
     if (s->phase != HEAD || !has_output_room(s)) {
         s->closing = true;
         return WANT_CLOSE;

@@ -18,7 +18,7 @@
  * Requests that arrive together are answered together: feed parses as many as
  * the output buffer has room for before it asks to write.
  *
- * Threads: a session belongs to one worker (session/thread.h) at a time.
+ * Threads: a session belongs to one thread (session/thread.h) at a time.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ struct session_peer {
 /* One connection. The caller's storage; session_open fills it. An idle one is
  * this struct and no buffer. */
 struct session {
-    struct session_thread *worker;
+    struct session_thread *thread;
     struct session_input *input;   /* held only while bytes wait: an unfinished head, or requests
                                       behind a full output */
     struct session_buffer *output; /* held only while there is something to send */
@@ -74,7 +74,7 @@ struct session_out {
 enum { SESSION_READ_MAX = 32 * 1024 };
 
 /* A connection begins: sets the deadline for its first request. */
-void session_open(struct session *s, struct session_thread *worker, struct session_peer peer,
+void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
                   uint64_t now_ns);
 
 /* The connection is gone, for whatever reason: logs what was cut short, gives
@@ -96,7 +96,7 @@ struct session_out session_output(const struct session *s);
  * shorter is told by session_cut. */
 enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns);
 
-/* What session_output lends stays valid past this turn of the worker's loop, until the session
+/* What session_output lends stays valid past this turn of the thread's loop, until the session
  * moves on: for a send that is submitted now and finishes later. session_sent does the same after
  * a partial send. */
 void session_hold(struct session *s);
@@ -107,9 +107,9 @@ void session_refuse(struct session *s);
 
 /* Another thread goes on with the session, which neither is in the middle of a call nor has lent
  * anything that is not held. */
-static inline void session_move(struct session *s, struct session_thread *worker)
+static inline void session_move(struct session *s, struct session_thread *thread)
 {
-    s->worker = worker;
+    s->thread = thread;
 }
 
 /* The file ended before its announced range did: the connection cannot be saved. */

@@ -58,16 +58,16 @@ void session_totals_publish(struct session_shared *shared)
     CHECK(pthread_mutex_unlock(&totals->lock) == 0);
 }
 
-void session_totals_inherit(struct session_thread *worker)
+void session_totals_inherit(struct session_thread *thread)
 {
-    struct session_totals *totals = worker->shared->totals;
+    struct session_totals *totals = thread->shared->totals;
     if (!totals)
         return;
-    totals->stats = worker->stats;
-    struct site_cache_totals cache = site_cache_totals(worker->shared->cache);
+    totals->stats = thread->stats;
+    struct site_cache_totals cache = site_cache_totals(thread->shared->cache);
     totals->evictions = cache.evicted;
     memcpy(totals->misses, cache.misses, sizeof(totals->misses));
-    totals->dropped = atomic_load_explicit(&worker->shared->log->dropped, memory_order_relaxed);
+    totals->dropped = atomic_load_explicit(&thread->shared->log->dropped, memory_order_relaxed);
 }
 
 /* ---- of answers ---- */
@@ -76,15 +76,15 @@ void session_tally_staged(struct session_exchange *x, unsigned site)
 {
     struct session_buffer *out = x->out;
     if (x->session->answered)
-        stats_add(&x->worker->stats, STATS_requests_reusing, 1);
+        stats_add(&x->thread->stats, STATS_requests_reusing, 1);
     x->session->answered = true;
-    struct session_run *last = out->run_count > 0 ? &out->run[out->run_count - 1] : NULL;
+    struct session_group *last = out->group_count > 0 ? &out->group[out->group_count - 1] : NULL;
     if (last && last->began_ns == x->began_ns && last->site == site) {
         last->count++;
         return;
     }
-    CHECK(out->run_count < SESSION_RUNS_MAX);
-    out->run[out->run_count++] = (struct session_run){ x->began_ns, site, 1 };
+    CHECK(out->group_count < SESSION_GROUPS_MAX);
+    out->group[out->group_count++] = (struct session_group){ x->began_ns, site, 1 };
 }
 
 void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
@@ -103,13 +103,14 @@ void session_tally_answer(const struct stats_writer *stats, unsigned site, unsig
     stats_cell_add(&row->body_bytes, body_bytes);
 }
 
-static void record(const struct stats_writer *stats, const struct session_run *run, uint64_t now_ns)
+static void record(const struct stats_writer *stats, const struct session_group *group,
+                   uint64_t now_ns)
 {
-    struct stats_row *row = stats_writer_row(stats, run->site);
+    struct stats_row *row = stats_writer_row(stats, group->site);
     if (row)
-        stats_record(stats, &row->latency, now_ns - run->began_ns, run->count);
+        stats_record(stats, &row->latency, now_ns - group->began_ns, group->count);
     else
-        stats_add(stats, STATS_durations_unrecorded, run->count);
+        stats_add(stats, STATS_durations_unrecorded, group->count);
 }
 
 void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
@@ -117,14 +118,14 @@ void session_tally_sent(const struct stats_writer *stats, const struct session_b
 {
     if (!stats_writer_visible(stats))
         return;
-    for (unsigned i = 0; i < out->run_count; i++)
-        record(stats, &out->run[i], now_ns);
+    for (unsigned i = 0; i < out->group_count; i++)
+        record(stats, &out->group[i], now_ns);
     if (__builtin_expect(out->delayed_ns != 0, 0))
         stats_record(stats, &stats->block->sending, now_ns - out->delayed_ns, 1);
 }
 
 void session_tally_cut(const struct stats_writer *stats, const struct session_buffer *out)
 {
-    for (unsigned i = 0; i < out->run_count; i++)
-        stats_add(stats, STATS_answers_cut, out->run[i].count);
+    for (unsigned i = 0; i < out->group_count; i++)
+        stats_add(stats, STATS_answers_cut, out->group[i].count);
 }

@@ -36,8 +36,8 @@ void session_totals_done(struct session_totals *totals);
 /* Tells what the cache and the log have counted since it was last told. Any thread. */
 void session_totals_publish(struct session_shared *shared);
 
-/* In a process that was forked off: the worker's block is for the totals too. */
-void session_totals_inherit(struct session_thread *worker);
+/* In a process that was forked off: the thread's block is for the totals too. */
+void session_totals_inherit(struct session_thread *thread);
 
 /* ---- of answers ---- */
 
@@ -49,13 +49,13 @@ void session_tally_answer(const struct stats_writer *stats, unsigned site, unsig
                           uint64_t body_bytes);
 
 /* A request was refused as such; HTTP_FAULT_NONE: it was not. Who traces it is told. */
-static inline void session_tally_fault(const struct session_thread *worker, enum http_fault fault)
+static inline void session_tally_fault(const struct session_thread *thread, enum http_fault fault)
 {
     if (__builtin_expect(fault == HTTP_FAULT_NONE, 1))
         return;
-    stats_add(&worker->stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
-    if (worker->trace)
-        worker->trace->fault = fault;
+    stats_add(&thread->stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
+    if (thread->trace)
+        thread->trace->fault = fault;
 }
 
 /* All answers in `out` have been sent. */

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "base/check.h"
-#include "http/date.h"
 #include "log/access.h"
 #include "session/session.h"
 #include "site/site.h"
@@ -53,7 +52,7 @@ struct session_trace;
 struct session_thread {
     struct session_shared *shared;
     struct site_cache_reader *reader;
-    struct log_access *log; /* `own_log`, or that of another worker */
+    struct log_access *log; /* `own_log`, or that of another thread */
     struct log_access own_log;
     struct stats_writer stats;
     uint64_t now_ns;
@@ -71,45 +70,45 @@ struct session_thread {
 };
 
 /* Binds thread number `index` (0 ..) to what is shared. 0 or -ENOMEM. */
-MUST_USE int session_thread_start(struct session_thread *worker, struct session_shared *shared,
+MUST_USE int session_thread_start(struct session_thread *thread, struct session_shared *shared,
                                   unsigned index);
-void session_thread_stop(struct session_thread *worker);
+void session_thread_stop(struct session_thread *thread);
 
 /* For a process that forks, and its children: gets what the first request would get, so that no
  * child has to; before each fork, lets the child be another one than its siblings; and makes the
- * worker that was copied with the process the child's own. */
-void session_thread_prepare(struct session_thread *worker);
-void session_thread_divide(struct session_thread *worker);
-void session_thread_inherit(struct session_thread *worker);
+ * thread that was copied with the process the child's own. */
+void session_thread_prepare(struct session_thread *thread);
+void session_thread_divide(struct session_thread *thread);
+void session_thread_inherit(struct session_thread *thread);
 
 /* Like session_thread_start, by the owner's thread, but its lines go into the buffer of `owner`,
  * which writes them when they are due: for threads that wait long, and many. Before the first of
  * them starts, the owner's thread calls session_thread_share_log; it ticks while they have
- * sessions, and stops after them. The worker begins at rest. */
-void session_thread_start_beside(struct session_thread *worker, struct session_thread *owner,
+ * sessions, and stops after them. The thread begins at rest. */
+void session_thread_start_beside(struct session_thread *thread, struct session_thread *owner,
                                  unsigned index);
 void session_thread_share_log(struct session_thread *owner);
 
 /* Once for each wake-up, before any session call: takes the time, lets go of
  * what the last turn found in the cache, and writes the log when it is due. */
-void session_thread_tick(struct session_thread *worker, uint64_t now_ns, int64_t wall_s);
+void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t wall_s);
 
 /* When the next tick has to come at the latest, for the log's sake; UINT64_MAX: no matter. */
-uint64_t session_thread_due_ns(struct session_thread *worker);
+uint64_t session_thread_due_ns(struct session_thread *thread);
 
 /* The id of a new request. No two have the same, of whatever thread, process or start of the
- * server: a worker begins anywhere, and so far from the others (2^64 is large) that the steps of
+ * server: a thread begins anywhere, and so far from the others (2^64 is large) that the steps of
  * none come to where another one's are. Each loop begins at random; where a connection has a
  * thread or a process of its own, that begins at a hash, with a secret key, of the next step of
- * its loop, which takes no system call. The step is odd, so that a worker's ids do not repeat, and
+ * its loop, which takes no system call. The step is odd, so that a thread's ids do not repeat, and
  * large, so that those of neighbours look different from the first digit on. Ids are for finding a
  * line in a log, and no secrets: from one, others can be told. */
 #define SESSION_ID_STEP UINT64_C(0x9e3779b97f4a7c15)
-static inline uint64_t session_thread_next_id(struct session_thread *worker)
+static inline uint64_t session_thread_next_id(struct session_thread *thread)
 {
-    return worker->id += SESSION_ID_STEP;
+    return thread->id += SESSION_ID_STEP;
 }
 
 /* Before waiting, and after, where other threads share the cache. */
-void session_thread_rest(struct session_thread *worker);
-void session_thread_resume(struct session_thread *worker);
+void session_thread_rest(struct session_thread *thread);
+void session_thread_resume(struct session_thread *thread);

@@ -5,10 +5,10 @@
 #include "session/answer.h"
 #include "session/hosts.h"
 
-void session_trace_begin(struct session_thread *worker, struct session_trace *trace)
+void session_trace_begin(struct session_thread *thread, struct session_trace *trace)
 {
-    const struct session_shared *shared = worker->shared;
-    worker->trace = trace;
+    const struct session_shared *shared = thread->shared;
+    thread->trace = trace;
     for (size_t i = 0; i < shared->site_count; i++)
         site_trace_begin(shared->sites[i].site, trace ? &trace->steps : NULL);
 }
@@ -29,7 +29,7 @@ static struct span keep(struct buf *text, struct span from)
 
 void session_trace_target(const struct session_exchange *x)
 {
-    struct session_trace *trace = x->worker->trace;
+    struct session_trace *trace = x->thread->trace;
     struct buf text = buf_over(trace->text, sizeof(trace->text));
     trace->request = *x->request;
     trace->target = x->target;
@@ -39,15 +39,15 @@ void session_trace_target(const struct session_exchange *x)
     trace->resolved = true;
     trace->site = x->site;
     if (x->site)
-        trace->rule = session_hosts_rule(x->worker->shared->hosts, x->target.host);
+        trace->rule = session_hosts_rule(x->thread->shared->hosts, x->target.host);
 }
 
 void session_trace_entry(const struct session_exchange *x, struct site_entry *entry, bool whole)
 {
-    struct session_trace *trace = x->worker->trace;
+    struct session_trace *trace = x->thread->trace;
     session_trace_done(trace);
     site_cache_hold(&entry->cache);
     trace->entry = entry;
     trace->headless = !whole;
-    trace->cache = site_cache_judge(x->worker->shared->cache, &entry->cache);
+    trace->cache = site_cache_judge(x->thread->shared->cache, &entry->cache);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a request came to its answer, written down by the code that answers it, for
- * somebody who asks why (`weir trace`). A worker that nobody traces has a NULL
+ * somebody who asks why (`weir trace`). A thread that nobody traces has a NULL
  * pointer in its place, which is all that its requests look at.
  */
 #pragma once
@@ -50,9 +50,9 @@ struct session_trace {
     char text[2 * HTTP_TARGET_MAX + 512];
 };
 
-/* The worker's requests are written to `trace` from now on, one at a time; NULL: no more. The
- * sites of the worker too; it is the only one that uses them. Borrows the trace until then. */
-void session_trace_begin(struct session_thread *worker, struct session_trace *trace);
+/* The thread's requests are written to `trace` from now on, one at a time; NULL: no more. The
+ * sites of the thread too; it is the only one that uses them. Borrows the trace until then. */
+void session_trace_begin(struct session_thread *thread, struct session_trace *trace);
 
 /* Lets go of what it holds. */
 void session_trace_done(struct session_trace *trace);
@@ -60,16 +60,16 @@ void session_trace_done(struct session_trace *trace);
 /* ---- for the session itself ---- */
 
 /* NULL, mostly. */
-static inline struct session_trace *session_trace_of(const struct session_thread *worker)
+static inline struct session_trace *session_trace_of(const struct session_thread *thread)
 {
-    return __builtin_expect(worker->trace != NULL, 0) ? worker->trace : NULL;
+    return __builtin_expect(thread->trace != NULL, 0) ? thread->trace : NULL;
 }
 
 /* Notes what was decided: session_trace_note(x, ranged, true). */
 #define session_trace_note(x, member, value) \
     do { \
-        if (__builtin_expect((x)->worker->trace != NULL, 0)) \
-            (x)->worker->trace->member = (value); \
+        if (__builtin_expect((x)->thread->trace != NULL, 0)) \
+            (x)->thread->trace->member = (value); \
     } while (0)
 
 /* The target is resolved, and the site is known. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which of the two text formats an Accept field asks for, and how the server is. The rest
- * of the answers is tested from outside, in tests/e2e/test_page.py.
+ * The statistics page's answers: the metrics format that Accept prefers, the hosts that mean this
+ * machine, and /healthz. tests/e2e/test_page.py tests the other answers from outside.
  */
 #include "page/answer.h"
 
@@ -51,6 +51,56 @@ static void gives_openmetrics_to_who_prefers_it(void **state)
     }
 }
 
+static void assert_local(const char *const *hosts, bool expected)
+{
+    for (; *hosts; hosts++) {
+        struct guard guard;
+        bool local = page_answer_host_is_local(guard_text(&guard, *hosts));
+        guard_done(&guard);
+        if (local != expected)
+            fail_msg("`%s`", *hosts);
+    }
+}
+
+static void knows_the_names_of_this_machine(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {
+        "localhost", "LocalHost", "127.0.0.1", "127.255.255.255", "[::1]", "[0:0:0:0:0:0:0:1]", NULL
+    };
+    assert_local(hosts, true);
+}
+
+static void takes_nothing_else_for_one(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {
+        "",
+        "localhost.",
+        "localhost.example",
+        "example",
+        "126.0.0.1",
+        "127.0.0",
+        "127.0.0.1.example",
+        "127.1",
+        "0.0.0.0",
+        "::1",
+        "[127.0.0.1]",
+        "[::ffff:127.0.0.1]",
+        "[::]",
+        "[::1",
+        "::1]",
+        "[]",
+        "[",
+        "[::1%lo]",
+        "10.0.0.1",
+        "0127.0.0.1",
+        "[0000:0000:0000:0000:0000:0000:0000:0000:0001]",
+        NULL,
+    };
+    assert_local(hosts, false);
+}
+
 static void assert_health(struct page_shared *shared, enum stats_state state, const char *line,
                           const char *body)
 {
@@ -88,6 +138,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_openmetrics_to_who_prefers_it),
+        cmocka_unit_test(knows_the_names_of_this_machine),
+        cmocka_unit_test(takes_nothing_else_for_one),
         cmocka_unit_test(says_whether_the_server_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
