@@ -33,7 +33,7 @@ uint64_t http_multipart_length(const struct http_multipart *body);
 /* Appends the Content-Type line of the answer, which names the boundary. */
 void http_multipart_add_type(const struct http_multipart *body, struct buf *head);
 
-/* Appends the next piece of framing, and sets *ret_range to the bytes to send behind it: none (`len`
- * 0) behind the closing delimiter. False, with nothing appended, when the body has ended. */
+/* Appends the next piece of framing. Sets *ret_range to the bytes to send behind it, which are none
+ * (`len` 0) behind the closing delimiter. False, with nothing appended, when the body has ended. */
 bool http_multipart_next(struct http_multipart *body, struct buf *text,
                          struct http_range *ret_range);
