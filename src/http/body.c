@@ -157,8 +157,8 @@ static enum http_fault check_codings(const struct http_request *request, const c
     return chunked ? HTTP_FAULT_NONE : HTTP_FAULT_CODING_FORM;
 }
 
-static enum http_fault begin(struct http_body *ret_body, const struct http_request *request,
-                             const char *head)
+static enum http_fault read_framing(struct http_body *ret_body, const struct http_request *request,
+                                    const char *head)
 {
     bool has_length = http_request_has(request, HTTP_FIELD_CONTENT_LENGTH);
 
@@ -189,7 +189,7 @@ static enum http_fault begin(struct http_body *ret_body, const struct http_reque
 int http_body_begin(struct http_body *ret_body, const struct http_request *request,
                     const char *head)
 {
-    enum http_fault fault = begin(ret_body, request, head);
+    enum http_fault fault = read_framing(ret_body, request, head);
     ret_body->fault = (uint8_t)fault;
     return http_fault_status(fault);
 }
@@ -205,7 +205,7 @@ static size_t skip_data(struct http_body *body, size_t available)
 }
 
 /* What a body may grow to. A size that is below it can be shifted by a digit. */
-static uint64_t most_of(const struct http_body *body)
+static uint64_t body_limit(const struct http_body *body)
 {
     return body->unbounded ? UINT64_C(1) << 59 : HTTP_BODY_MAX;
 }
@@ -220,7 +220,7 @@ static int take_framing(struct http_body *body, char c)
         return HTTP_BAD_REQUEST;
     if (state == CHUNK_SIZE) {
         body->remaining = body->remaining << 4 | (uint64_t)num_hex_digit(c);
-        if (body->remaining > most_of(body) - body->total)
+        if (body->remaining > body_limit(body) - body->total)
             return HTTP_CONTENT_TOO_LARGE;
     }
     if (state == CHUNK_DATA) { /* the size line has ended */

@@ -41,7 +41,7 @@ void http_date_format(char out[HTTP_DATE_LEN], int64_t seconds)
 /* The take_* functions read from the front of `text`; on false it is wherever
  * reading stopped, and the date is none. */
 
-static bool take(struct span *text, struct span literal)
+static bool take_literal(struct span *text, struct span literal)
 {
     if (!span_starts(*text, literal))
         return false;
@@ -67,7 +67,7 @@ static bool take_digits(struct span *text, size_t digits, int *ret_value)
 /* The day of asctime: two digits, or a space and one. */
 static bool take_padded_day(struct span *text, int *ret_day)
 {
-    if (take(text, SPAN(" ")))
+    if (take_literal(text, SPAN(" ")))
         return take_digits(text, 1, ret_day);
     return take_digits(text, 2, ret_day);
 }
@@ -77,7 +77,7 @@ static bool take_padded_day(struct span *text, int *ret_day)
 static bool take_weekday(struct span *text, int *ret_weekday)
 {
     for (int i = 0; i < 7; i++) {
-        if (!take(text, span_of(weekdays + i * NAME_LEN, NAME_LEN)))
+        if (!take_literal(text, span_of(weekdays + i * NAME_LEN, NAME_LEN)))
             continue;
         *ret_weekday = i;
         return true;
@@ -88,7 +88,7 @@ static bool take_weekday(struct span *text, int *ret_weekday)
 static bool take_month(struct span *text, int *ret_month)
 {
     for (int month = 1; month <= 12; month++) {
-        if (!take(text, span_of(calendar_month(month), NAME_LEN)))
+        if (!take_literal(text, span_of(calendar_month(month), NAME_LEN)))
             continue;
         *ret_month = month;
         return true;
@@ -98,8 +98,8 @@ static bool take_month(struct span *text, int *ret_month)
 
 static bool take_time(struct span *text, struct calendar *when)
 {
-    return take_digits(text, 2, &when->hour) && take(text, SPAN(":")) &&
-           take_digits(text, 2, &when->minute) && take(text, SPAN(":")) &&
+    return take_digits(text, 2, &when->hour) && take_literal(text, SPAN(":")) &&
+           take_digits(text, 2, &when->minute) && take_literal(text, SPAN(":")) &&
            take_digits(text, 2, &when->second);
 }
 
@@ -107,17 +107,19 @@ static bool take_time(struct span *text, struct calendar *when)
 
 static bool read_imf_fixdate(struct span text, struct calendar *when)
 {
-    return take(&text, SPAN(", ")) && take_digits(&text, 2, &when->day) && take(&text, SPAN(" ")) &&
-           take_month(&text, &when->month) && take(&text, SPAN(" ")) &&
-           take_digits(&text, 4, &when->year) && take(&text, SPAN(" ")) && take_time(&text, when) &&
-           take(&text, SPAN(" GMT")) && text.len == 0;
+    return take_literal(&text, SPAN(", ")) && take_digits(&text, 2, &when->day) &&
+           take_literal(&text, SPAN(" ")) && take_month(&text, &when->month) &&
+           take_literal(&text, SPAN(" ")) && take_digits(&text, 4, &when->year) &&
+           take_literal(&text, SPAN(" ")) && take_time(&text, when) &&
+           take_literal(&text, SPAN(" GMT")) && text.len == 0;
 }
 
 static bool read_asctime(struct span text, struct calendar *when)
 {
-    return take(&text, SPAN(" ")) && take_month(&text, &when->month) && take(&text, SPAN(" ")) &&
-           take_padded_day(&text, &when->day) && take(&text, SPAN(" ")) && take_time(&text, when) &&
-           take(&text, SPAN(" ")) && take_digits(&text, 4, &when->year) && text.len == 0;
+    return take_literal(&text, SPAN(" ")) && take_month(&text, &when->month) &&
+           take_literal(&text, SPAN(" ")) && take_padded_day(&text, &when->day) &&
+           take_literal(&text, SPAN(" ")) && take_time(&text, when) &&
+           take_literal(&text, SPAN(" ")) && take_digits(&text, 4, &when->year) && text.len == 0;
 }
 
 static bool read_rfc850(struct span text, int weekday, struct calendar *when)
@@ -126,11 +128,11 @@ static bool read_rfc850(struct span text, int weekday, struct calendar *when)
         { "day", 3 },   { "day", 3 }, { "sday", 4 },  { "nesday", 6 },
         { "rsday", 5 }, { "day", 3 }, { "urday", 5 },
     };
-    return take(&text, day_name_rest[weekday]) && take(&text, SPAN(", ")) &&
-           take_digits(&text, 2, &when->day) && take(&text, SPAN("-")) &&
-           take_month(&text, &when->month) && take(&text, SPAN("-")) &&
-           take_digits(&text, 2, &when->year) && take(&text, SPAN(" ")) && take_time(&text, when) &&
-           take(&text, SPAN(" GMT")) && text.len == 0;
+    return take_literal(&text, day_name_rest[weekday]) && take_literal(&text, SPAN(", ")) &&
+           take_digits(&text, 2, &when->day) && take_literal(&text, SPAN("-")) &&
+           take_month(&text, &when->month) && take_literal(&text, SPAN("-")) &&
+           take_digits(&text, 2, &when->year) && take_literal(&text, SPAN(" ")) &&
+           take_time(&text, when) && take_literal(&text, SPAN(" GMT")) && text.len == 0;
 }
 
 /* Gives a year of two digits its century: the latest that does not put the date

@@ -14,8 +14,8 @@
 #include "http/list.h"
 #include "http/token.h"
 
-static enum http_parse fail(struct http_request *request, enum http_fault fault,
-                            enum http_status *ret_status)
+static enum http_parse fail_request(struct http_request *request, enum http_fault fault,
+                                    enum http_status *ret_status)
 {
     request->fault = (uint8_t)fault;
     *ret_status = (enum http_status)http_fault_status(fault);
@@ -23,13 +23,13 @@ static enum http_parse fail(struct http_request *request, enum http_fault fault,
 }
 
 /* Fails inside the request line: `end` is just behind the byte that was wrong. */
-static enum http_parse fail_line(struct http_request *request, size_t end, enum http_fault fault,
-                                 enum http_status *ret_status)
+static enum http_parse fail_request_line(struct http_request *request, size_t end,
+                                         enum http_fault fault, enum http_status *ret_status)
 {
     size_t start = request->next_line;
 
     request->line = (struct http_slice){ (uint16_t)start, (uint16_t)(end - start) };
-    return fail(request, fault, ret_status);
+    return fail_request(request, fault, ret_status);
 }
 
 /* Methods that are registered with IANA, or about to be, and not served here. */
@@ -74,11 +74,11 @@ static enum http_parse skip_empty_lines(struct http_request *request, struct spa
         if (head.at[pos] != '\r')
             return HTTP_PARSED;
         if (request->line_count == HTTP_LEADING_EMPTY_LINES_MAX)
-            return fail_line(request, pos + 1, HTTP_FAULT_LINES_BEFORE, ret_status);
+            return fail_request_line(request, pos + 1, HTTP_FAULT_LINES_BEFORE, ret_status);
         if (pos + 1 == head.len)
             return HTTP_PARSE_MORE;
         if (head.at[pos + 1] != '\n')
-            return fail_line(request, pos + 2, HTTP_FAULT_METHOD, ret_status);
+            return fail_request_line(request, pos + 2, HTTP_FAULT_METHOD, ret_status);
         request->line_count++;
     }
 }
@@ -98,11 +98,11 @@ static enum http_parse parse_method(struct http_request *request, struct span he
         while (len < window.len && http_token_byte(window.at[len]))
             len++;
         if (len > HTTP_METHOD_MAX)
-            return fail_line(request, start + len, HTTP_FAULT_METHOD_LENGTH, ret_status);
+            return fail_request_line(request, start + len, HTTP_FAULT_METHOD_LENGTH, ret_status);
         if (len == window.len)
             return HTTP_PARSE_MORE;
         if (len == 0 || window.at[len] != ' ')
-            return fail_line(request, start + len + 1, HTTP_FAULT_METHOD, ret_status);
+            return fail_request_line(request, start + len + 1, HTTP_FAULT_METHOD, ret_status);
         request->method = (uint8_t)method_named(span_first(window, len));
     }
     request->method_text = (struct http_slice){ (uint16_t)start, (uint16_t)len };
@@ -118,12 +118,12 @@ static enum http_parse parse_target(struct http_request *request, struct span he
     size_t len = scan_target_end(head.at + start, head.len - start);
 
     if (len > HTTP_TARGET_MAX)
-        return fail_line(request, start + HTTP_TARGET_MAX + 1, HTTP_FAULT_TARGET_LENGTH,
-                         ret_status);
+        return fail_request_line(request, start + HTTP_TARGET_MAX + 1, HTTP_FAULT_TARGET_LENGTH,
+                                 ret_status);
     if (start + len == head.len)
         return HTTP_PARSE_MORE;
     if (len == 0 || head.at[start + len] != ' ')
-        return fail_line(request, start + len + 1, HTTP_FAULT_TARGET_BYTES, ret_status);
+        return fail_request_line(request, start + len + 1, HTTP_FAULT_TARGET_BYTES, ret_status);
     request->target = (struct http_slice){ (uint16_t)start, (uint16_t)len };
     *pos = start + len + 1;
     return HTTP_PARSED;
@@ -148,17 +148,18 @@ static enum http_parse parse_version(struct http_request *request, struct span h
             return HTTP_PARSE_MORE;
         bool fits = form[i] == '0' ? at[i] >= '0' && at[i] <= '9' : at[i] == form[i];
         if (!fits)
-            return fail_line(request, start + i + 1, HTTP_FAULT_VERSION_FORM, ret_status);
+            return fail_request_line(request, start + i + 1, HTTP_FAULT_VERSION_FORM, ret_status);
     }
     if (at[MAJOR_AT] != '1')
-        return fail_line(request, start + FORM_LEN - LINE_END_LEN, HTTP_FAULT_VERSION, ret_status);
+        return fail_request_line(request, start + FORM_LEN - LINE_END_LEN, HTTP_FAULT_VERSION,
+                                 ret_status);
     request->minor = at[MINOR_AT] > '0';
     *pos = start + FORM_LEN;
     return HTTP_PARSED;
 }
 
-static enum http_parse parse_line(struct http_request *request, struct span head,
-                                  enum http_status *ret_status)
+static enum http_parse parse_request_line(struct http_request *request, struct span head,
+                                          enum http_status *ret_status)
 {
     enum http_parse result = skip_empty_lines(request, head, ret_status);
     size_t pos = request->next_line;
@@ -287,30 +288,30 @@ static inline enum http_parse parse_field(struct http_request *request, struct s
     while (colon < head.len && http_token_byte(at[colon]))
         colon++;
     if (colon - start > HTTP_FIELD_NAME_MAX)
-        return fail(request, HTTP_FAULT_FIELD_NAME_LENGTH, ret_status);
+        return fail_request(request, HTTP_FAULT_FIELD_NAME_LENGTH, ret_status);
     if (colon == head.len)
         return HTTP_PARSE_MORE;
     if (at[colon] != ':' || colon == start)
-        return fail(request, HTTP_FAULT_FIELD_NAME, ret_status);
+        return fail_request(request, HTTP_FAULT_FIELD_NAME, ret_status);
 
     size_t value = colon + 1;
     size_t end = value + scan_field_value_end(at + value, head.len - value);
     if (end == head.len)
         return HTTP_PARSE_MORE;
     if (at[end] != '\r')
-        return fail(request, HTTP_FAULT_FIELD_VALUE, ret_status);
+        return fail_request(request, HTTP_FAULT_FIELD_VALUE, ret_status);
     if (end + 1 == head.len)
         return HTTP_PARSE_MORE;
     if (at[end + 1] != '\n')
-        return fail(request, HTTP_FAULT_FIELD_VALUE, ret_status);
+        return fail_request(request, HTTP_FAULT_FIELD_VALUE, ret_status);
 
     note_field(request, at, span_of(at + start, colon - start), value, end);
     *pos = end + 2;
     return HTTP_PARSED;
 }
 
-static enum http_parse parse_fields(struct http_request *request, struct span head,
-                                    enum http_status *ret_status)
+static enum http_parse parse_request_fields(struct http_request *request, struct span head,
+                                            enum http_status *ret_status)
 {
     size_t pos = request->next_line;
     unsigned count = request->line_count;
@@ -322,12 +323,12 @@ static enum http_parse parse_fields(struct http_request *request, struct span he
             if (pos + 1 == head.len)
                 return HTTP_PARSE_MORE;
             if (head.at[pos + 1] != '\n')
-                return fail(request, HTTP_FAULT_HEAD_END, ret_status);
+                return fail_request(request, HTTP_FAULT_HEAD_END, ret_status);
             request->head_len = (uint16_t)(pos + 2);
             return HTTP_PARSED;
         }
         if (count == HTTP_FIELDS_MAX)
-            return fail(request, HTTP_FAULT_FIELD_COUNT, ret_status);
+            return fail_request(request, HTTP_FAULT_FIELD_COUNT, ret_status);
         enum http_parse result = parse_field(request, head, &pos, ret_status);
         if (result != HTTP_PARSED)
             return result;
@@ -343,11 +344,11 @@ enum http_parse http_request_parse(struct http_request *request, struct span byt
     enum http_parse result = HTTP_PARSED;
 
     if (request->line.len == 0)
-        result = parse_line(request, head, ret_status);
+        result = parse_request_line(request, head, ret_status);
     if (result == HTTP_PARSED)
-        result = parse_fields(request, head, ret_status);
+        result = parse_request_fields(request, head, ret_status);
     if (result == HTTP_PARSE_MORE && head.len == HTTP_HEAD_MAX)
-        return fail(request, HTTP_FAULT_HEAD_LENGTH, ret_status);
+        return fail_request(request, HTTP_FAULT_HEAD_LENGTH, ret_status);
     return result;
 }
 

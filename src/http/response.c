@@ -20,7 +20,7 @@ enum mark {
     MARK_KEEP_ALIVE = 32
 };
 
-static enum http_parse fail(struct http_response *response, enum http_response_fault fault)
+static enum http_parse fail_response(struct http_response *response, enum http_response_fault fault)
 {
     response->fault = (uint8_t)fault;
     return HTTP_PARSE_FAILED;
@@ -34,16 +34,16 @@ static enum http_parse find_line(struct http_response *response, struct span hea
     if (end == head.len)
         return HTTP_PARSE_MORE;
     if (head.at[end] != '\r')
-        return fail(response, HTTP_RESPONSE_FORM);
+        return fail_response(response, HTTP_RESPONSE_FORM);
     if (end + 1 == head.len)
         return HTTP_PARSE_MORE;
     if (head.at[end + 1] != '\n')
-        return fail(response, HTTP_RESPONSE_FORM);
+        return fail_response(response, HTTP_RESPONSE_FORM);
     *ret_end = end;
     return HTTP_PARSED;
 }
 
-static bool is_digit(char c)
+static bool is_status_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -54,11 +54,11 @@ static bool take_status_line(struct http_response *response, struct span line)
 {
     enum { MINOR_AT = 7, STATUS_AT = 9, STATUS_END = 12 };
     const char *at = line.at;
-    if (line.len < STATUS_END || memcmp(at, "HTTP/1.", MINOR_AT) != 0 || !is_digit(at[MINOR_AT]) ||
-        at[MINOR_AT + 1] != ' ')
+    if (line.len < STATUS_END || memcmp(at, "HTTP/1.", MINOR_AT) != 0 ||
+        !is_status_digit(at[MINOR_AT]) || at[MINOR_AT + 1] != ' ')
         return false;
     for (size_t i = STATUS_AT; i < STATUS_END; i++)
-        if (!is_digit(at[i]))
+        if (!is_status_digit(at[i]))
             return false;
     if (at[STATUS_AT] < '1' || at[STATUS_AT] > '5')
         return false;
@@ -132,7 +132,7 @@ static size_t name_length(struct span line)
     return len < line.len && line.at[len] == ':' ? len : 0;
 }
 
-static enum http_parse parse_fields(struct http_response *response, struct span head)
+static enum http_parse parse_response_fields(struct http_response *response, struct span head)
 {
     for (;;) {
         size_t start = response->next_line, end = start;
@@ -145,14 +145,14 @@ static enum http_parse parse_fields(struct http_response *response, struct span 
         struct span line = span_of(head.at + start, end - start);
         size_t name_len = name_length(line);
         if (name_len == 0)
-            return fail(response, HTTP_RESPONSE_FORM);
+            return fail_response(response, HTTP_RESPONSE_FORM);
         if (!take_field(response, span_first(line, name_len), span_skip(line, name_len + 1)))
-            return fail(response, HTTP_RESPONSE_FRAMING);
+            return fail_response(response, HTTP_RESPONSE_FRAMING);
     }
 }
 
 /* RFC 9112 section 6.3. */
-static enum http_parse decide(struct http_response *response, bool head_method)
+static enum http_parse decide_framing(struct http_response *response, bool head_method)
 {
     unsigned marks = response->marks;
     struct http_body *body = &response->body;
@@ -160,7 +160,7 @@ static enum http_parse decide(struct http_response *response, bool head_method)
     response->head_len = response->next_line;
     bool coded = (marks & MARK_CODED) != 0;
     if (response->status == 101 || (coded && ((marks & MARK_LENGTH) != 0 || response->minor == 0)))
-        return fail(response, HTTP_RESPONSE_FRAMING);
+        return fail_response(response, HTTP_RESPONSE_FRAMING);
     bool none = head_method || response->status < 200 || response->status == 204 ||
                 response->status == 304;
     if (none) {
@@ -189,16 +189,16 @@ enum http_parse http_response_parse(struct http_response *response, struct span 
         static const char begins[] = "HTTP/1.";
         size_t known = head.len < sizeof(begins) - 1 ? head.len : sizeof(begins) - 1;
         if (known > 0 && memcmp(head.at, begins, known) != 0)
-            return fail(response, HTTP_RESPONSE_FORM);
+            return fail_response(response, HTTP_RESPONSE_FORM);
         size_t end = 0;
         result = find_line(response, head, 0, &end);
         if (result == HTTP_PARSED && !take_status_line(response, span_of(head.at, end)))
-            return fail(response, HTTP_RESPONSE_FORM);
+            return fail_response(response, HTTP_RESPONSE_FORM);
         response->next_line = (uint16_t)(end + 2);
     }
     if (result == HTTP_PARSED)
-        result = parse_fields(response, head);
+        result = parse_response_fields(response, head);
     if (result == HTTP_PARSE_MORE && head.len == HTTP_RESPONSE_HEAD_MAX)
-        return fail(response, HTTP_RESPONSE_FORM);
-    return result == HTTP_PARSED ? decide(response, head_method) : result;
+        return fail_response(response, HTTP_RESPONSE_FORM);
+    return result == HTTP_PARSED ? decide_framing(response, head_method) : result;
 }

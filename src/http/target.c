@@ -209,8 +209,8 @@ static enum http_fault resolve_path(struct http_target *out, struct span target,
     return fault;
 }
 
-static enum http_fault resolve(struct http_target *out, const struct http_request *request,
-                               const char *head, char *storage)
+static enum http_fault resolve_target(struct http_target *out, const struct http_request *request,
+                                      const char *head, char *storage)
 {
     struct span target = span_of(head + request->target.at, request->target.len);
     enum http_fault fault = host_field(request, head, &out->host);
@@ -235,7 +235,7 @@ int http_target_resolve(struct http_target *ret_target, const struct http_reques
     struct http_target out = { .form = HTTP_TARGET_ORIGIN };
 
     CHECK(storage_size >= HTTP_TARGET_MAX);
-    enum http_fault fault = resolve(&out, request, head, storage);
+    enum http_fault fault = resolve_target(&out, request, head, storage);
     int status = http_fault_status(fault);
     if (status != HTTP_BAD_REQUEST)
         *ret_target = out;

@@ -64,7 +64,7 @@ static void stamp_second(struct log_access *log, int64_t wall_s)
     log->stamp_s = wall_s;
 }
 
-static void measure(struct piece *piece)
+static void measure_piece(struct piece *piece)
 {
     piece->plain = scan_log_unsafe(piece->raw.at, piece->raw.len) == piece->raw.len;
     if (piece->how == ESCAPE_WORD && piece->raw.len > 0)
@@ -95,13 +95,13 @@ static void cut_longest(struct piece pieces[PIECES], size_t room)
     }
 }
 
-static char *put(char *out, struct span text)
+static char *put_text(char *out, struct span text)
 {
     memcpy(out, text.at, text.len);
     return out + text.len;
 }
 
-static char *put_number(char *out, uint64_t value)
+static char *put_decimal(char *out, uint64_t value)
 {
     return out + num_format_u64(out, value);
 }
@@ -116,52 +116,52 @@ static char *put_piece(char *out, const struct piece *piece)
 {
     if (piece->cut) {
         out += escape_text(out, piece->told - ellipsis.len, piece->raw, piece->how);
-        return put(out, ellipsis);
+        return put_text(out, ellipsis);
     }
     if (!piece->plain)
         return out + escape_text(out, piece->told, piece->raw, piece->how);
-    return piece->raw.len > 0 ? put(out, piece->raw) : out;
+    return piece->raw.len > 0 ? put_text(out, piece->raw) : out;
 }
 
 static char *put_combined(char *out, const struct piece pieces[PIECES], struct span stamp,
                           const struct log_access_line *line)
 {
     out = put_piece(out, &pieces[PEER]);
-    out = put(out, stamp);
+    out = put_text(out, stamp);
     out = put_piece(out, &pieces[REQUEST]);
-    out = put(out, SPAN("\" "));
-    out = put_number(out, line->status);
-    out = put(out, SPAN(" "));
-    out = line->body_bytes > 0 ? put_number(out, line->body_bytes) : put(out, SPAN("-"));
-    out = put(out, SPAN(" \""));
+    out = put_text(out, SPAN("\" "));
+    out = put_decimal(out, line->status);
+    out = put_text(out, SPAN(" "));
+    out = line->body_bytes > 0 ? put_decimal(out, line->body_bytes) : put_text(out, SPAN("-"));
+    out = put_text(out, SPAN(" \""));
     out = put_piece(out, &pieces[REFERER]);
-    out = put(out, SPAN("\" \""));
+    out = put_text(out, SPAN("\" \""));
     out = put_piece(out, &pieces[AGENT]);
-    out = put(out, SPAN("\" "));
+    out = put_text(out, SPAN("\" "));
     out = put_id(out, line->id);
-    return put(out, SPAN("\n"));
+    return put_text(out, SPAN("\n"));
 }
 
 static char *put_json(char *out, const struct piece pieces[PIECES], struct span stamp,
                       const struct log_access_line *line)
 {
-    out = put(out, stamp);
+    out = put_text(out, stamp);
     out = put_piece(out, &pieces[PEER]);
-    out = put(out, SPAN("\",\"request\":\""));
+    out = put_text(out, SPAN("\",\"request\":\""));
     out = put_piece(out, &pieces[REQUEST]);
-    out = put(out, SPAN("\",\"host\":\""));
+    out = put_text(out, SPAN("\",\"host\":\""));
     out = put_piece(out, &pieces[HOST]);
-    out = put(out, SPAN("\",\"status\":"));
-    out = put_number(out, line->status);
-    out = put(out, SPAN(",\"bytes\":"));
-    out = put_number(out, line->body_bytes);
-    out = put(out, SPAN(",\"referer\":\""));
+    out = put_text(out, SPAN("\",\"status\":"));
+    out = put_decimal(out, line->status);
+    out = put_text(out, SPAN(",\"bytes\":"));
+    out = put_decimal(out, line->body_bytes);
+    out = put_text(out, SPAN(",\"referer\":\""));
     out = put_piece(out, &pieces[REFERER]);
-    out = put(out, SPAN("\",\"agent\":\""));
+    out = put_text(out, SPAN("\",\"agent\":\""));
     out = put_piece(out, &pieces[AGENT]);
-    out = put(out, SPAN("\",\"id\":\""));
+    out = put_text(out, SPAN("\",\"id\":\""));
     out = put_id(out, line->id);
-    return put(out, SPAN("\"}\n"));
+    return put_text(out, SPAN("\"}\n"));
 }
 
 static struct span or_dash(struct span text)
@@ -171,8 +171,8 @@ static struct span or_dash(struct span text)
 
 /* The line's texts, measured, and cut when they are too long together. Returns how
  * long the line is at most. */
-static size_t prepare(struct piece pieces[PIECES], const struct log_access_sink *sink,
-                      const struct log_access_line *line)
+static size_t measure_line(struct piece pieces[PIECES], const struct log_access_sink *sink,
+                           const struct log_access_line *line)
 {
     if (sink->format == LOG_JSON) {
         pieces[PEER] = (struct piece){ .raw = line->peer, .how = ESCAPE_JSON };
@@ -189,7 +189,7 @@ static size_t prepare(struct piece pieces[PIECES], const struct log_access_sink 
     }
     size_t told = 0;
     for (unsigned i = 0; i < PIECES; i++) {
-        measure(&pieces[i]);
+        measure_piece(&pieces[i]);
         told += pieces[i].told;
     }
     const size_t line_max = log_sink_line_max(sink);
@@ -216,7 +216,7 @@ static void unlock_shared(struct log_access *log)
         CHECK(pthread_mutex_unlock(log->lock) == 0);
 }
 
-static void flush(struct log_access *log)
+static void write_pending(struct log_access *log)
 {
     if (log->len > 0)
         log_sink_write(log, 0);
@@ -227,9 +227,9 @@ static void add_line(struct log_access *log, const struct log_access_line *line,
     if (log->stamp_len == 0 || wall_s != log->stamp_s)
         stamp_second(log, wall_s);
     struct piece pieces[PIECES];
-    const size_t len_max = prepare(pieces, log->sink, line);
+    const size_t len_max = measure_line(pieces, log->sink, line);
     if (len_max > LOG_ACCESS_BUFFER - log->len)
-        flush(log);
+        write_pending(log);
     if (len_max > LOG_ACCESS_BUFFER - log->len) {
         (void)atomic_fetch_add_explicit(&log->sink->dropped, 1, memory_order_relaxed);
         return;
@@ -255,7 +255,7 @@ void log_access_add(struct log_access *log, const struct log_access_line *line, 
 void log_access_flush(struct log_access *log)
 {
     lock_shared(log);
-    flush(log);
+    write_pending(log);
     unlock_shared(log);
 }
 

@@ -41,7 +41,7 @@ static const char *const level_names[] = {
     [LOG_ERROR] = "error",
 };
 
-static int open_path(const char *path)
+static int open_error_log(const char *path)
 {
     const int fd =
         open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
@@ -54,7 +54,7 @@ int log_error_open(const char *path)
         return STDERR_FILENO;
     if (strlen(path) >= sizeof(error_path))
         return -ENAMETOOLONG;
-    return open_path(path);
+    return open_error_log(path);
 }
 
 void log_error_drop(int fd)
@@ -82,7 +82,7 @@ int log_error_reopen(void)
 {
     if (error_path[0] == '\0')
         return 0;
-    const int fd = open_path(error_path);
+    const int fd = open_error_log(error_path);
     if (fd < 0)
         return fd;
     int result;
@@ -172,14 +172,14 @@ write_formatted(enum log_level level, unsigned long held_back, const char *forma
     errno = saved_errno;
 }
 
-static bool is_wanted(enum log_level level)
+static bool is_level_wanted(enum log_level level)
 {
     return (int)level >= atomic_load_explicit(&threshold, memory_order_relaxed);
 }
 
 void log_error(enum log_level level, const char *format, ...)
 {
-    if (!is_wanted(level))
+    if (!is_level_wanted(level))
         return;
     va_list arguments;
     va_start(arguments, format);
@@ -190,7 +190,7 @@ void log_error(enum log_level level, const char *format, ...)
 void log_error_limited(struct log_error_limit *limit, int interval_s, enum log_level level,
                        const char *format, ...)
 {
-    if (!is_wanted(level))
+    if (!is_level_wanted(level))
         return;
     const long now_s = 1 + (long)(os_clock_now_ns() / DURATION_SECOND); /* 0 means never */
     long last_s = atomic_load(&limit->last_s);

@@ -27,7 +27,7 @@ enum { FILE_MODE = 0640 };
 static_assert(LOG_ACCESS_BUFFER >= 2 * LOG_LINE_MAX, "a line fits into an empty buffer");
 static_assert(PIPE_BUF <= LOG_LINE_MAX, "what goes into a pipe is no longer than other lines");
 
-static int open_path(const char *path)
+static int open_access_log(const char *path)
 {
     const int fd = open(path, APPEND_FLAGS | O_CREAT, FILE_MODE);
     return fd >= 0 ? fd : -errno;
@@ -67,7 +67,7 @@ int log_access_open(struct log_access_sink *sink, const char *path, enum log_for
         return 0;
     if (strcmp(path, "-") != 0)
         sink->path = path;
-    const int fd = sink->path != NULL ? open_path(path) : open_standard_output();
+    const int fd = sink->path != NULL ? open_access_log(path) : open_standard_output();
     if (fd < 0)
         return fd;
     atomic_store(&sink->kind, kind_of(fd));
@@ -80,7 +80,7 @@ int log_access_reopen(struct log_access_sink *sink)
     const int old = atomic_load(&sink->fd);
     if (sink->path == NULL || old < 0)
         return 0;
-    const int fd = open_path(sink->path);
+    const int fd = open_access_log(sink->path);
     if (fd < 0)
         return fd;
     int result;

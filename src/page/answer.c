@@ -52,8 +52,8 @@ static void end_head(struct page_answer *answer, struct buf *head)
     answer->head_len = head->len;
 }
 
-static void answer_bytes(struct page_answer *answer, enum http_status status, struct span type,
-                         struct span fields, struct span body)
+static void answer_body(struct page_answer *answer, enum http_status status, struct span type,
+                        struct span fields, struct span body)
 {
     struct buf head = begin_head(answer, status);
     buf_add(&head, fields);
@@ -69,7 +69,7 @@ static void answer_bytes(struct page_answer *answer, enum http_status status, st
 static void answer_sentence(struct page_answer *answer, enum http_status status, struct span fields,
                             struct span sentence)
 {
-    answer_bytes(answer, status, SPAN(PLAIN_TEXT), fields, sentence);
+    answer_body(answer, status, SPAN(PLAIN_TEXT), fields, sentence);
 }
 
 static void answer_error(struct page_answer *answer, enum http_status status)
@@ -168,7 +168,7 @@ static void answer_asset(const struct exchange *e, const struct asset *asset)
 /* ---- numbers ---- */
 
 /* Takes a text of the moment for the answer; false: there is none, and that is answered. */
-static bool take_text(const struct exchange *e, enum page_form form)
+static bool take_numbers(const struct exchange *e, enum page_form form)
 {
     struct page_text *text = page_numbers_get(&e->shared->numbers, form, e->now_ns);
     if (text)
@@ -181,9 +181,9 @@ static bool take_text(const struct exchange *e, enum page_form form)
 static void answer_numbers(const struct exchange *e, enum page_form form, struct span type,
                            struct span fields)
 {
-    if (take_text(e, form))
-        answer_bytes(e->answer, HTTP_OK, type, fields,
-                     span_of(e->answer->text->bytes, e->answer->text->len));
+    if (take_numbers(e, form))
+        answer_body(e->answer, HTTP_OK, type, fields,
+                    span_of(e->answer->text->bytes, e->answer->text->len));
 }
 
 static void answer_json(const struct exchange *e)
@@ -193,7 +193,7 @@ static void answer_json(const struct exchange *e)
 
 /* Weight (0 to 1000) that an element of Accept gives a media type of that version. What else it
  * says, of charsets and of how names are to be written, is of no matter. */
-static int weight_of(struct span element, struct span type, struct span version)
+static int weight_of_version(struct span element, struct span type, struct span version)
 {
     char storage[128];
     struct buf bare = buf_over(storage, sizeof(storage));
@@ -223,8 +223,9 @@ bool page_answer_is_openmetrics(struct span accept)
     while (http_list_next(&accept, &element)) {
         bool named = span_equal_nocase(span_first(element, sizeof("application") - 1),
                                        SPAN("application")); /* and not any type */
-        int its_open = weight_of(element, SPAN("application/openmetrics-text"), SPAN("1.0.0"));
-        int its_plain = weight_of(element, SPAN("text/plain"), SPAN("0.0.4"));
+        int its_open =
+            weight_of_version(element, SPAN("application/openmetrics-text"), SPAN("1.0.0"));
+        int its_plain = weight_of_version(element, SPAN("text/plain"), SPAN("0.0.4"));
         open = named && its_open > open ? its_open : open;
         plain = its_plain > plain ? its_plain : plain;
     }
@@ -271,8 +272,8 @@ static void answer_health(const struct exchange *e)
         [STATS_STOPPING] = { "stopping\n", 9 },
     };
     enum stats_state state = stats_segment_state(e->shared->segment);
-    answer_bytes(e->answer, state == STATS_SERVING ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE,
-                 SPAN(PLAIN_TEXT), SPAN(""), bodies[state]);
+    answer_body(e->answer, state == STATS_SERVING ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE,
+                SPAN(PLAIN_TEXT), SPAN(""), bodies[state]);
 }
 
 /* ---- who may ask ---- */
@@ -296,7 +297,7 @@ bool page_answer_host_is_local(struct span host)
            memcmp(bytes, &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
 }
 
-static bool may_ask(const struct exchange *e, const struct http_target *target)
+static bool is_allowed(const struct exchange *e, const struct http_target *target)
 {
     if (e->guarded && target->host.len > 0 && !page_answer_host_is_local(target->host)) {
         answer_sentence(
@@ -329,7 +330,7 @@ static bool may_ask(const struct exchange *e, const struct http_target *target)
 
 /* ---- all ---- */
 
-static void answer_path(const struct exchange *e, struct span path)
+static void answer_page_path(const struct exchange *e, struct span path)
 {
     static const struct {
         const char *path;
@@ -383,8 +384,8 @@ void page_answer_request(struct page_answer *answer, struct page_shared *shared,
     if (status != 0) {
         answer->close = answer->close || status != HTTP_NOT_FOUND;
         answer_error(answer, status == HTTP_NOT_FOUND ? HTTP_NOT_FOUND : HTTP_BAD_REQUEST);
-    } else if (may_ask(&e, &target)) {
-        answer_path(&e, target.path);
+    } else if (is_allowed(&e, &target)) {
+        answer_page_path(&e, target.path);
     }
     if (request->method != HTTP_HEAD)
         return;

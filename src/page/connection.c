@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-static void wait_until(struct page_connection *c, enum page_phase phase, uint64_t now_ns,
-                       unsigned wait_ms)
+static void set_deadline(struct page_connection *c, enum page_phase phase, uint64_t now_ns,
+                         unsigned wait_ms)
 {
     c->phase = phase;
     c->due_ns = now_ns + wait_ms * DURATION_MS;
@@ -23,7 +23,7 @@ void page_connection_open(struct page_connection *c, int fd, bool guarded, uint6
     c->request = (struct http_request){ 0 };
     c->answer = (struct page_answer){ 0 };
     c->in_len = c->sent = 0;
-    wait_until(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
+    set_deadline(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
 }
 
 void page_connection_close(struct page_connection *c, struct page_shared *shared)
@@ -77,13 +77,13 @@ static bool find_request(struct page_connection *c, struct page_shared *shared, 
     return true;
 }
 
-static void begin_answer(struct page_connection *c, uint64_t now_ns)
+static void begin_page_answer(struct page_connection *c, uint64_t now_ns)
 {
     c->sent = 0;
-    wait_until(c, PAGE_SENDING, now_ns, PAGE_SEND_MS);
+    set_deadline(c, PAGE_SENDING, now_ns, PAGE_SEND_MS);
 }
 
-static void end_answer(struct page_connection *c, uint64_t now_ns)
+static void end_page_answer(struct page_connection *c, uint64_t now_ns)
 {
     page_answer_drop(&c->answer);
     c->answer.head_len = 0;
@@ -92,16 +92,16 @@ static void end_answer(struct page_connection *c, uint64_t now_ns)
         c->due_ns = UINT64_MAX;
     } else if (c->answer.close) {
         (void)shutdown(c->fd, SHUT_WR); /* a client that is gone is as good */
-        wait_until(c, PAGE_LINGERING, now_ns, PAGE_LINGER_MS);
+        set_deadline(c, PAGE_LINGERING, now_ns, PAGE_LINGER_MS);
     } else {
-        wait_until(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
+        set_deadline(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
     }
 }
 
 /* ---- bytes ---- */
 
 /* Whether the connection goes on. */
-static bool receive(struct page_connection *c)
+static bool receive_client(struct page_connection *c)
 {
     bool throw_away = c->phase != PAGE_READING;
     char *into = throw_away ? c->in : c->in + c->in_len;
@@ -115,7 +115,7 @@ static bool receive(struct page_connection *c)
 }
 
 /* Sends what there is. Whether the connection goes on. */
-static bool transmit(struct page_connection *c, uint64_t now_ns)
+static bool send_client(struct page_connection *c, uint64_t now_ns)
 {
     struct page_answer *a = &c->answer;
     size_t in_head = c->sent < a->head_len ? c->sent : a->head_len, in_body = c->sent - in_head;
@@ -129,7 +129,7 @@ static bool transmit(struct page_connection *c, uint64_t now_ns)
         return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
     c->sent += (size_t)sent;
     if (c->sent == a->head_len + a->body.len)
-        end_answer(c, now_ns);
+        end_page_answer(c, now_ns);
     return true;
 }
 
@@ -140,12 +140,12 @@ void page_connection_act(struct page_connection *c, struct page_shared *shared, 
 {
     bool goes_on = now_ns < c->due_ns && (events & (POLLERR | POLLNVAL)) == 0;
     if (goes_on && c->phase != PAGE_SENDING && (events & (POLLIN | POLLHUP)) != 0)
-        goes_on = receive(c);
+        goes_on = receive_client(c);
     if (goes_on && c->phase == PAGE_SENDING)
-        goes_on = transmit(c, now_ns);
+        goes_on = send_client(c, now_ns);
     while (goes_on && c->phase == PAGE_READING && find_request(c, shared, now_ns)) {
-        begin_answer(c, now_ns);
-        goes_on = transmit(c, now_ns);
+        begin_page_answer(c, now_ns);
+        goes_on = send_client(c, now_ns);
     }
     if (!goes_on)
         page_connection_close(c, shared);
@@ -161,7 +161,7 @@ void page_connection_tell(struct page_connection *c, struct page_shared *shared,
     c->answer.known_ns = event->upto_ns;
     c->answer.text = page_text_hold(event);
     c->answer.body = span_of(event->bytes, event->len);
-    begin_answer(c, now_ns);
-    if (!transmit(c, now_ns))
+    begin_page_answer(c, now_ns);
+    if (!send_client(c, now_ns))
         page_connection_close(c, shared);
 }

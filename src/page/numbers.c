@@ -53,7 +53,7 @@ static void print_event(const struct view *view, uint64_t after_ns, FILE *out)
     fputc('\n', out);
 }
 
-static struct page_text *copy(const char *bytes, size_t len, uint64_t upto_ns)
+static struct page_text *copy_text(const char *bytes, size_t len, uint64_t upto_ns)
 {
     struct page_text *text = malloc(sizeof(*text) + len);
     if (!text)
@@ -63,7 +63,7 @@ static struct page_text *copy(const char *bytes, size_t len, uint64_t upto_ns)
     return text;
 }
 
-static struct page_text *write_down(const struct page_numbers *numbers, enum page_form form)
+static struct page_text *write_text(const struct page_numbers *numbers, enum page_form form)
 {
     static void (*const print[PAGE_EVENT])(const struct view *, FILE *) = {
         [PAGE_JSON] = view_print_json,
@@ -80,12 +80,12 @@ static struct page_text *write_down(const struct page_numbers *numbers, enum pag
     else
         print[form](&numbers->view, out);
     uint64_t upto_ns = newest_ns(numbers->view.snapshot);
-    struct page_text *text = fclose(out) == 0 ? copy(bytes, len, upto_ns) : NULL;
+    struct page_text *text = fclose(out) == 0 ? copy_text(bytes, len, upto_ns) : NULL;
     free(bytes);
     return text;
 }
 
-static void forget(struct page_numbers *numbers)
+static void drop_texts(struct page_numbers *numbers)
 {
     for (unsigned i = 0; i < PAGE_FORMS; i++) {
         page_text_drop(numbers->text[i]);
@@ -94,7 +94,7 @@ static void forget(struct page_numbers *numbers)
 }
 
 /* Reads the segment. */
-static bool look(struct page_numbers *numbers, uint64_t now_ns, char why[STATS_WHY_MAX])
+static bool read_segment(struct page_numbers *numbers, uint64_t now_ns, char why[STATS_WHY_MAX])
 {
     struct stats_snapshot *snapshot = stats_snapshot_here(numbers->segment, why);
     if (!snapshot)
@@ -111,7 +111,7 @@ static bool look(struct page_numbers *numbers, uint64_t now_ns, char why[STATS_W
     numbers->read_ns = now_ns;
     bool comparable = numbers->before.snapshot && now_ns - numbers->before_ns < BYGONE_NS;
     numbers->view.before = comparable ? &numbers->before : NULL;
-    forget(numbers); /* one moment for all forms */
+    drop_texts(numbers); /* one moment for all forms */
     return true;
 }
 
@@ -123,10 +123,10 @@ struct page_text *page_numbers_get(struct page_numbers *numbers, enum page_form 
     if (fresh && numbers->text[form])
         return numbers->text[form];
     char why[STATS_WHY_MAX] = "cannot be written down: out of memory";
-    if (fresh || look(numbers, now_ns, why))
-        numbers->text[form] = write_down(numbers, form);
+    if (fresh || read_segment(numbers, now_ns, why))
+        numbers->text[form] = write_text(numbers, form);
     else
-        forget(numbers);
+        drop_texts(numbers);
     if (!numbers->text[form])
         log_error_limited(&limit, 60, LOG_ERROR, "the statistics %s", why);
     return numbers->text[form];
@@ -157,7 +157,7 @@ uint64_t page_numbers_known(const struct page_numbers *numbers, struct span id)
 
 void page_numbers_done(struct page_numbers *numbers)
 {
-    forget(numbers);
+    drop_texts(numbers);
     view_done(&numbers->view);
     view_done(&numbers->before);
 }

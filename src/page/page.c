@@ -93,7 +93,8 @@ static void tell_streams(struct page *page, uint64_t now_ns)
 }
 
 /* The first event goes out at once, the others each second, all at the same moments. */
-static void act(struct page *page, struct page_connection *c, short events, uint64_t now_ns)
+static void act_on_client(struct page *page, struct page_connection *c, short events,
+                          uint64_t now_ns)
 {
     bool streamed = c->answer.stream;
     page_connection_act(c, &page->shared, events, now_ns);
@@ -103,14 +104,14 @@ static void act(struct page *page, struct page_connection *c, short events, uint
 
 /* ---- time ---- */
 
-static void begin_end(struct page *page, uint64_t now_ns)
+static void begin_ending(struct page *page, uint64_t now_ns)
 {
     if (page->end_ns == 0)
         page->end_ns = now_ns + PAGE_ENDING_MS * DURATION_MS;
 }
 
 /* Whether something is left to be done. */
-static bool finish(struct page *page, uint64_t now_ns)
+static bool close_ended(struct page *page, uint64_t now_ns)
 {
     bool left = false;
     if (page->end_ns == 0)
@@ -127,7 +128,7 @@ static bool finish(struct page *page, uint64_t now_ns)
     return left;
 }
 
-static uint64_t due_ns(const struct page *page)
+static uint64_t next_wakeup_ns(const struct page *page)
 {
     uint64_t due = page->end_ns ? page->end_ns : UINT64_MAX;
     bool ticks = page->paused;
@@ -140,7 +141,7 @@ static uint64_t due_ns(const struct page *page)
     return ticks && page->tick_ns < due ? page->tick_ns : due;
 }
 
-static void tick(struct page *page, uint64_t now_ns)
+static void tick_second(struct page *page, uint64_t now_ns)
 {
     if (now_ns < page->tick_ns)
         return;
@@ -151,18 +152,18 @@ static void tick(struct page *page, uint64_t now_ns)
 
 /* ---- the loop ---- */
 
-static void read_signals(struct page *page, uint64_t now_ns)
+static void read_page_signals(struct page *page, uint64_t now_ns)
 {
     int signal;
     while ((signal = os_signal_read(page->plan->signal_fd)) > 0) {
         if (signal == SIGTERM || signal == SIGQUIT)
-            begin_end(page, now_ns);
+            begin_ending(page, now_ns);
         if (signal == SIGUSR1 && log_error_reopen() < 0)
             log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
     }
 }
 
-static void collect(struct page *page, struct pollfd *ends)
+static void collect_events(struct page *page, struct pollfd *ends)
 {
     const struct page_plan *plan = page->plan;
     bool room = has_room(page);
@@ -179,37 +180,37 @@ static void collect(struct page *page, struct pollfd *ends)
     }
 }
 
-static void serve(struct page *page, const struct pollfd *ends)
+static void handle_events(struct page *page, const struct pollfd *ends)
 {
     const struct page_plan *plan = page->plan;
     uint64_t now_ns = os_clock_now_ns();
     page->shared.wall_s = os_clock_wall_s();
     if (ends[SIGNALS].revents)
-        read_signals(page, now_ns);
+        read_page_signals(page, now_ns);
     if (ends[END].revents)
-        begin_end(page, now_ns);
+        begin_ending(page, now_ns);
     const struct pollfd *clients = ends + FIXED + plan->listener_count;
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++)
         if (page->connections[i].phase != PAGE_FREE &&
             (clients[i].revents || now_ns >= page->connections[i].due_ns))
-            act(page, &page->connections[i], clients[i].revents, now_ns);
-    tick(page, now_ns);
+            act_on_client(page, &page->connections[i], clients[i].revents, now_ns);
+    tick_second(page, now_ns);
     for (size_t i = 0; i < plan->listener_count; i++)
         if (ends[FIXED + i].revents && page->end_ns == 0)
             accept_clients(page, plan->listeners[i], now_ns);
 }
 
-static int run(struct page *page)
+static int run_page_loop(struct page *page)
 {
     size_t count = FIXED + page->plan->listener_count + PAGE_CONNECTIONS;
     struct pollfd *ends = calloc(count, sizeof(*ends));
     page->connections = calloc(PAGE_CONNECTIONS, sizeof(*page->connections));
     int rc = ends && page->connections ? 0 : -ENOMEM;
-    while (rc == 0 && finish(page, os_clock_now_ns())) {
-        collect(page, ends);
-        if (poll(ends, count, os_clock_wait_ms(due_ns(page))) < 0)
+    while (rc == 0 && close_ended(page, os_clock_now_ns())) {
+        collect_events(page, ends);
+        if (poll(ends, count, os_clock_wait_ms(next_wakeup_ns(page))) < 0)
             memset(ends, 0, count * sizeof(*ends)); /* interrupted: time may have passed */
-        serve(page, ends);
+        handle_events(page, ends);
     }
     free(page->connections);
     free(ends);
@@ -223,7 +224,7 @@ int page_run(const struct page_plan *plan)
     page.shared.streams_max = PAGE_STREAMS;
     int rc = page_password_init(&page.shared.password, plan->password);
     if (rc == 0)
-        rc = run(&page);
+        rc = run_page_loop(&page);
     page_numbers_done(&page.shared.numbers);
     if (rc < 0)
         log_error(LOG_ERROR, "the statistics page cannot be served: %s", strerror(-rc));

@@ -51,7 +51,7 @@ static bool is_known(const struct page_password_known *known, const uint64_t has
 }
 
 /* How long hashes are is no secret; where they differ is. */
-static bool is_same(const char *a, const char *b)
+static bool is_same_hash(const char *a, const char *b)
 {
     size_t len = strlen(a);
     unsigned different = 0;
@@ -62,11 +62,11 @@ static bool is_same(const char *a, const char *b)
     return different == 0;
 }
 
-static bool compare(const char *password, const char *hash)
+static bool matches_hash(const char *password, const char *hash)
 {
     struct crypt_data *data = calloc(1, sizeof(*data));
     const char *got = data ? crypt_r(password, hash, data) : NULL;
-    bool same = got && got[0] != '*' && is_same(got, hash);
+    bool same = got && got[0] != '*' && is_same_hash(got, hash);
     if (data)
         explicit_bzero(data, sizeof(*data));
     free(data);
@@ -89,7 +89,7 @@ static enum page_password_verdict judge(struct page_password *password, const ch
     if (password->checks == PAGE_PASSWORD_CHECKS)
         return PAGE_PASSWORD_LATER;
     password->checks++;
-    bool right = compare(text, password->hash);
+    bool right = matches_hash(text, password->hash);
     *(right ? &password->right : &password->wrong) = asked;
     return right ? PAGE_PASSWORD_RIGHT : PAGE_PASSWORD_WRONG;
 }

@@ -78,9 +78,9 @@ static bool stage_bytes(struct buf *head, const struct site_file *file, uint64_t
     return true;
 }
 
-static void answer_bytes(struct session_exchange *x, enum http_status status, struct buf *head,
-                         struct site_entry *entry, const struct site_file *file, uint64_t first,
-                         uint64_t len)
+static void answer_file_bytes(struct session_exchange *x, enum http_status status, struct buf *head,
+                              struct site_entry *entry, const struct site_file *file,
+                              uint64_t first, uint64_t len)
 {
     if (session_head_only(x)) {
         session_head_stage(x, head);
@@ -116,7 +116,7 @@ static void answer_whole(struct session_exchange *x, struct site_entry *entry,
         return;
     }
     buf_add(&head, file->head);
-    answer_bytes(x, HTTP_OK, &head, entry, file, 0, file->size);
+    answer_file_bytes(x, HTTP_OK, &head, entry, file, 0, file->size);
 }
 
 bool session_answer_next_part(struct session_buffer *out)
@@ -162,7 +162,7 @@ static void answer_part(struct session_exchange *x, struct site_entry *entry,
     http_head_add_content_range(&head, *range, file->size);
     http_head_add_length(&head, range->len);
     buf_add(&head, session_head_from(file, SESSION_MARK_TYPE));
-    answer_bytes(x, HTTP_PARTIAL_CONTENT, &head, entry, file, range->first, range->len);
+    answer_file_bytes(x, HTTP_PARTIAL_CONTENT, &head, entry, file, range->first, range->len);
 }
 
 static void answer_not_modified(struct session_exchange *x, const struct site_file *file)
@@ -326,7 +326,7 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
         http_head_add_length(&head, file->size);
         http_head_add_field(&head, SPAN("Content-Type"), own->type);
         session_head_end(x, &head);
-        answer_bytes(x, status, &head, own, file, 0, file->size);
+        answer_file_bytes(x, status, &head, own, file, 0, file->size);
         if (owned && x->out->open && x->out->entry == own)
             x->out->held = true;
         else if (owned)

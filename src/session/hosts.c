@@ -23,7 +23,7 @@ struct session_hosts {
 };
 
 /* Where the name is, or where it would be: a slot without a site. */
-static size_t find_slot(const struct session_hosts *hosts, struct span name)
+static size_t find_host_slot(const struct session_hosts *hosts, struct span name)
 {
     size_t i = (size_t)hash_bytes(name, 0) & hosts->mask;
     while (hosts->slot[i].site && !span_equal(hosts->slot[i].name, name))
@@ -33,10 +33,10 @@ static size_t find_slot(const struct session_hosts *hosts, struct span name)
 
 static const struct slot *find_exactly(const struct session_hosts *hosts, struct span name)
 {
-    return &hosts->slot[find_slot(hosts, name)];
+    return &hosts->slot[find_host_slot(hosts, name)];
 }
 
-static void add_site(struct session_hosts *hosts, const struct session_site *site)
+static void add_host_names(struct session_hosts *hosts, const struct session_site *site)
 {
     if (!site->hosts || !site->hosts[0]) {
         if (!hosts->everything.site)
@@ -49,7 +49,7 @@ static void add_site(struct session_hosts *hosts, const struct session_site *sit
             name = span_skip(name, 1);
             hosts->wildcards = true;
         }
-        struct slot *slot = &hosts->slot[find_slot(hosts, name)];
+        struct slot *slot = &hosts->slot[find_host_slot(hosts, name)];
         if (slot->site)
             continue; /* the first of two sites with one name keeps it */
         *slot = (struct slot){ name, site };
@@ -73,7 +73,7 @@ struct session_hosts *session_hosts_new(const struct session_site *sites, size_t
     hosts->mask = slots - 1;
     hosts->everything.name = SPAN("*");
     for (size_t i = 0; i < count; i++)
-        add_site(hosts, &sites[i]);
+        add_host_names(hosts, &sites[i]);
     return hosts;
 }
 

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 /* How much a media type is wanted, 0 to 1000. */
-static int weight_of(const struct session_exchange *x, struct span type)
+static int accept_weight(const struct session_exchange *x, struct span type)
 {
     char storage[SESSION_LIST_MAX];
     struct span accept =
@@ -19,7 +19,7 @@ static int weight_of(const struct session_exchange *x, struct span type)
     return http_accept_weight(http_request_has(x->request, HTTP_FIELD_ACCEPT), accept, type);
 }
 
-static void refuse(struct session_exchange *x, enum http_status status)
+static void answer_and_close(struct session_exchange *x, enum http_status status)
 {
     x->close = true;
     x->session->lingering = true;
@@ -38,7 +38,7 @@ static bool navigates(const struct session_exchange *x)
         at--;
     if (!memchr(path.at + at, '.', path.len - at))
         return true;
-    return weight_of(x, SPAN("text/html")) > weight_of(x, SPAN("application/octet-stream"));
+    return accept_weight(x, SPAN("text/html")) > accept_weight(x, SPAN("application/octet-stream"));
 }
 
 static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
@@ -72,7 +72,7 @@ static void answer_absent(struct session_exchange *x)
 
 static void answer_listing(struct session_exchange *x)
 {
-    bool json = weight_of(x, SPAN("application/json")) > weight_of(x, SPAN("text/html"));
+    bool json = accept_weight(x, SPAN("application/json")) > accept_weight(x, SPAN("text/html"));
     struct site_listing_request request = {
         .path = x->target.path,
         .query = x->target.query,
@@ -96,7 +96,7 @@ static void answer_listing(struct session_exchange *x)
         session_answer_status(x, HTTP_INTERNAL_SERVER_ERROR);
 }
 
-static void answer_path(struct session_exchange *x)
+static void plan_path(struct session_exchange *x)
 {
     struct site_entry *entry;
     bool fresh;
@@ -144,12 +144,12 @@ static bool expects_continue(const struct session_exchange *x, bool *ret_unknown
     return known;
 }
 
-static void answer_method(struct session_exchange *x)
+static void plan_method(struct session_exchange *x)
 {
     switch ((enum http_method)x->request->method) {
     case HTTP_GET:
     case HTTP_HEAD:
-        answer_path(x);
+        plan_path(x);
         return;
     case HTTP_OPTIONS:
         session_answer_options(x);
@@ -170,14 +170,14 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     int status = http_body_begin(&body, x->request, x->head);
     if (status != 0) {
         session_tally_fault(x->thread, (enum http_fault)body.fault);
-        refuse(x, (enum http_status)status);
+        answer_and_close(x, (enum http_status)status);
         return;
     }
     char storage[HTTP_TARGET_MAX];
     status = http_target_resolve(&x->target, x->request, x->head, storage, sizeof(storage));
     session_tally_fault(x->thread, (enum http_fault)x->target.fault);
     if (status == HTTP_BAD_REQUEST) {
-        refuse(x, HTTP_BAD_REQUEST);
+        answer_and_close(x, HTTP_BAD_REQUEST);
         return;
     }
     x->close = !http_request_persists(x->request, x->head);
@@ -202,5 +202,5 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     else if (status == HTTP_NOT_FOUND)
         session_answer_status(x, HTTP_NOT_FOUND);
     else
-        answer_method(x);
+        plan_method(x);
 }

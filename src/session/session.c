@@ -232,22 +232,22 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
 
 /* ---- what comes next ---- */
 
-static enum session_want enter(struct session *s, enum phase phase, uint64_t deadline_ns,
-                               enum session_want want)
+static enum session_want enter_phase(struct session *s, enum phase phase, uint64_t deadline_ns,
+                                     enum session_want want)
 {
     s->phase = (uint8_t)phase;
     s->deadline_ns = deadline_ns;
     return want;
 }
 
-static enum session_want finish(struct session *s, uint64_t now_ns)
+static enum session_want end_session(struct session *s, uint64_t now_ns)
 {
     drop_input(s);
     drop_body(s);
     set_active(s, false);
     if (!s->lingering || s->ended)
         return WANT_CLOSE;
-    return enter(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
+    return enter_phase(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
 }
 
 /* How long the next request is waited for. */
@@ -258,26 +258,27 @@ static uint64_t idle_ns(const struct session_shared *shared)
                                                                        : shared->idle_timeout_ns;
 }
 
-static enum session_want settle(struct session *s, uint64_t now_ns)
+static enum session_want enter_next_phase(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
     if (s->output && (s->output->at < s->output->len || s->output->open)) {
         s->progress_bytes = 0;
-        return enter(s, SENDING, now_ns + shared->send_timeout_ns, WANT_WRITE);
+        return enter_phase(s, SENDING, now_ns + shared->send_timeout_ns, WANT_WRITE);
     }
     drop_output(s);
     if (s->closing)
-        return finish(s, now_ns);
+        return end_session(s, now_ns);
     if (s->ended)
         return WANT_CLOSE;
     if (s->body)
         return s->phase == BODY ? WANT_READ
-                                : enter(s, BODY, now_ns + shared->body_timeout_ns, WANT_READ);
+                                : enter_phase(s, BODY, now_ns + shared->body_timeout_ns, WANT_READ);
     if (s->input)
-        return s->phase == HEAD ? WANT_READ
-                                : enter(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
+        return s->phase == HEAD
+                   ? WANT_READ
+                   : enter_phase(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
     set_active(s, false);
-    return enter(s, IDLE, now_ns + idle_ns(shared), WANT_READ);
+    return enter_phase(s, IDLE, now_ns + idle_ns(shared), WANT_READ);
 }
 
 /* Goes on with the bytes that wait. */
@@ -293,13 +294,13 @@ static void use_kept_input(struct session *s)
         drop_input(s);
 }
 
-static enum session_want linger(struct session *s, size_t bytes)
+static enum session_want drop_lingering_input(struct session *s, size_t bytes)
 {
     s->lingered_bytes += (uint32_t)bytes;
     return bytes == 0 || s->lingered_bytes > LINGER_BYTES_MAX ? WANT_CLOSE : WANT_READ;
 }
 
-static enum session_want give_up(struct session *s)
+static enum session_want close_without_memory(struct session *s)
 {
     s->closing = true;
     return WANT_CLOSE;
@@ -309,7 +310,7 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
 {
     CHECK(in.len <= session_room(s));
     if (s->phase == LINGERING)
-        return linger(s, in.len);
+        return drop_lingering_input(s, in.len);
     if (in.len == 0) {
         s->ended = true;
         return WANT_CLOSE;
@@ -318,10 +319,10 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
     set_active(s, true);
     if (s->input) {
         if (!session_input_add(&s->input, in))
-            return give_up(s);
+            return close_without_memory(s);
         s->input->arrival.rest_ns = now_ns;
         use_kept_input(s);
-        return settle(s, now_ns);
+        return enter_next_phase(s, now_ns);
     }
     struct http_request request = { 0 };
     struct session_arrival arrival = { now_ns, now_ns };
@@ -330,9 +331,9 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
         if (s->closing)
             s->lingering = true;
         else if (!session_input_begin(&s->input, span_skip(in, used), &request, arrival))
-            return give_up(s);
+            return close_without_memory(s);
     }
-    return settle(s, now_ns);
+    return enter_next_phase(s, now_ns);
 }
 
 /* ---- output ---- */
@@ -365,26 +366,26 @@ struct session_out session_output(const struct session *s)
     return next;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t smaller_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /* Takes `bytes` off the front of the output; whether any of it is left to send
  * as it stands. */
-static bool consume(struct session_buffer *out, size_t bytes)
+static bool take_sent(struct session_buffer *out, size_t bytes)
 {
-    size_t staged = smaller(bytes, out->len - out->at);
+    size_t staged = smaller_size(bytes, out->len - out->at);
     out->at += staged;
     bytes -= staged;
     if (__builtin_expect(!out->open, 1)) {
         CHECK(bytes == 0);
         return out->at < out->len;
     }
-    size_t head = smaller(staged, out->head_left);
+    size_t head = smaller_size(staged, out->head_left);
     out->head_left -= head;
     out->body_sent += staged - head + bytes;
-    size_t memory = smaller(bytes, out->memory.len);
+    size_t memory = smaller_size(bytes, out->memory.len);
     out->memory = span_skip(out->memory, memory);
     bytes -= memory;
     CHECK(bytes <= out->file_end - out->file_at);
@@ -430,7 +431,7 @@ void session_hold(struct session *s)
 
 static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
 {
-    s->progress_bytes += (uint32_t)smaller(bytes, SESSION_SEND_STEP);
+    s->progress_bytes += (uint32_t)smaller_size(bytes, SESSION_SEND_STEP);
     if (s->progress_bytes < SESSION_SEND_STEP)
         return;
     s->progress_bytes = 0;
@@ -452,7 +453,7 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     struct session_buffer *out = s->output;
     CHECK(out);
     stats_add(&s->thread->stats, STATS_sent_bytes, bytes);
-    if (__builtin_expect(consume(out, bytes), 0))
+    if (__builtin_expect(take_sent(out, bytes), 0))
         return send_on(s, bytes, now_ns);
     if (out->open) {
         if (out->file_at < out->file_end)
@@ -465,7 +466,7 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     drop_output(s);
     if (__builtin_expect(s->input != NULL, 0) && !s->closing)
         use_kept_input(s);
-    return settle(s, now_ns);
+    return enter_next_phase(s, now_ns);
 }
 
 /* ---- time ---- */
@@ -490,5 +491,5 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
     bool head_only = s->input && s->input->request.method == HTTP_HEAD;
     drop_input(s);
     answer_failure(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0), head_only, began_ns);
-    return settle(s, now_ns);
+    return enter_next_phase(s, now_ns);
 }

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void hear(void *context, const char *text)
+static void keep_first_error(void *context, const char *text)
 {
     struct trace_answer *t = context;
     if (!t->why[0])
         (void)snprintf(t->why, sizeof(t->why), "%s", text);
 }
 
-static int prepare(struct trace_answer *t, const struct config *config)
+static int open_traced(struct trace_answer *t, const struct config *config)
 {
     size_t files = os_process_raise_files();
     int rc = geteuid() == 0 ? server_resources_become(config->user) : 0;
@@ -31,7 +31,7 @@ static int prepare(struct trace_answer *t, const struct config *config)
 }
 
 /* Keeps the answer's head, which is whole in the first piece. */
-static void take_head(struct trace_answer *t, const struct session *s)
+static void keep_head(struct trace_answer *t, const struct session *s)
 {
     struct session_out out = session_output(s);
     const char *end = memmem(out.piece[0].at, out.piece[0].len, "\r\n\r\n", 4);
@@ -42,7 +42,7 @@ static void take_head(struct trace_answer *t, const struct session *s)
     t->head_len = len;
 }
 
-static void answer(struct trace_answer *t, struct span bytes)
+static void answer_traced(struct trace_answer *t, struct span bytes)
 {
     struct session s;
     uint64_t now_ns = os_clock_now_ns();
@@ -50,9 +50,10 @@ static void answer(struct trace_answer *t, struct span bytes)
     session_trace_begin(&t->worker, &t->trace);
     session_open(&s, &t->worker, (struct session_peer){ .family = 0 }, now_ns);
     if (session_feed(&s, bytes, now_ns) == WANT_WRITE)
-        take_head(t, &s);
+        keep_head(t, &s);
     else
-        hear(t, "the request is not whole, so the server would wait for the rest of it");
+        keep_first_error(t,
+                         "the request is not whole, so the server would wait for the rest of it");
     session_close(&s);
     session_trace_begin(&t->worker, NULL);
 }
@@ -63,13 +64,13 @@ struct trace_answer *trace_answer_new(const struct config *config, struct span b
     if (!t)
         return NULL;
     t->log.fd = -1;
-    log_error_divert(hear, t);
-    int rc = prepare(t, config);
+    log_error_divert(keep_first_error, t);
+    int rc = open_traced(t, config);
     log_error_divert(NULL, NULL);
     if (rc < 0)
-        hear(t, strerror(-rc));
+        keep_first_error(t, strerror(-rc));
     else
-        answer(t, bytes);
+        answer_traced(t, bytes);
     return t;
 }
 

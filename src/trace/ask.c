@@ -16,7 +16,7 @@
 enum { PATIENCE_MS = 10000 };
 
 /* "http://127.0.0.1:8080/" or "unix:/path". */
-static int connect_to(const char *url)
+static int connect_to_server(const char *url)
 {
     struct os_socket_address address;
     char text[256];
@@ -37,7 +37,7 @@ static int connect_to(const char *url)
     return fd;
 }
 
-static bool send_all(int fd, struct span bytes)
+static bool send_request(int fd, struct span bytes)
 {
     while (bytes.len > 0) {
         ssize_t len = send(fd, bytes.at, bytes.len, MSG_NOSIGNAL);
@@ -51,7 +51,7 @@ static bool send_all(int fd, struct span bytes)
 }
 
 /* Up to the end of the head. 0 or -errno. */
-static int read_head(int fd, struct trace_live *live)
+static int receive_head(int fd, struct trace_live *live)
 {
     uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
     size_t len = 0;
@@ -77,12 +77,12 @@ static int read_head(int fd, struct trace_live *live)
 
 int trace_ask(struct trace_live *live, struct span request)
 {
-    int fd = connect_to(live->url);
+    int fd = connect_to_server(live->url);
     int rc = fd < 0 ? fd : 0;
     if (rc == 0)
-        (void)send_all(fd, request);
+        (void)send_request(fd, request);
     if (rc == 0)
-        rc = read_head(fd, live);
+        rc = receive_head(fd, live);
     if (fd >= 0)
         close(fd);
     live->asked = rc == 0;

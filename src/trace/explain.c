@@ -132,7 +132,7 @@ static void describe_nothing(char *out, size_t size, const struct site_step *ste
 }
 
 /* What the look came to, with the part of the path that decided. */
-static void describe(char *out, size_t size, const struct site_step *step, const char *root)
+static void describe_step(char *out, size_t size, const struct site_step *step, const char *root)
 {
     struct span part = span_first(span_text(step->path), step->end), name;
     if (span_ends(part, SPAN("/")))
@@ -192,7 +192,7 @@ static void explain_steps(struct trace *t)
         const struct site_step *step = &steps->step[i];
         if (step->purpose != SITE_LOOK_SIBLING) /* which lies where its file does */
             root = step->purpose == SITE_LOOK_ERROR_PAGE ? t->site->error_pages : t->site->root;
-        describe(text, sizeof(text), step, root);
+        describe_step(text, sizeof(text), step, root);
         trace_add(t, about[step->purpose], "%s", text);
     }
     if (steps->more > 0)
@@ -200,7 +200,7 @@ static void explain_steps(struct trace *t)
 }
 
 /* The look at the path itself that decided. */
-static const struct site_step *decisive(const struct site_trace *steps)
+static const struct site_step *deciding_step(const struct site_trace *steps)
 {
     const struct site_step *last = NULL;
     for (unsigned i = 0; i < steps->count; i++) {
@@ -215,9 +215,9 @@ static const struct site_step *decisive(const struct site_trace *steps)
 static void explain_absence(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
-    const struct site_step *step = decisive(&trace->steps);
+    const struct site_step *step = deciding_step(&trace->steps);
     if (step)
-        describe(t->cause, sizeof(t->cause), step, t->site->root);
+        describe_step(t->cause, sizeof(t->cause), step, t->site->root);
     else
         trace_set_cause(t, "the path is longer than any file's");
     if (trace->result != SITE_ABSENT || !t->site->fallback)

@@ -10,7 +10,7 @@ static const struct site_file *file_of(const struct trace *t)
     return &t->answer->trace.entry->file[t->answer->trace.coding];
 }
 
-static bool has(const struct trace *t, enum http_field field)
+static bool has_field(const struct trace *t, enum http_field field)
 {
     return http_request_has(&t->answer->trace.request, field);
 }
@@ -28,7 +28,7 @@ static void explain_encoding(struct trace *t)
         trace_add(t, "encoding", "none: no stored form of the file can stand for it");
         return;
     }
-    if (!has(t, HTTP_FIELD_ACCEPT_ENCODING))
+    if (!has_field(t, HTTP_FIELD_ACCEPT_ENCODING))
         trace_add(t, "encoding", "none: the request has no Accept-Encoding");
     else if (trace->coding == HTTP_CODING_IDENTITY)
         trace_add(t, "encoding", "none: Accept-Encoding `%.*s` prefers it so", (int)accepted.len,
@@ -58,9 +58,10 @@ static void explain_validators(struct trace *t)
 static enum http_field condition_of(const struct trace *t, bool failed)
 {
     if (failed)
-        return has(t, HTTP_FIELD_IF_MATCH) ? HTTP_FIELD_IF_MATCH : HTTP_FIELD_IF_UNMODIFIED_SINCE;
-    return has(t, HTTP_FIELD_IF_NONE_MATCH) ? HTTP_FIELD_IF_NONE_MATCH
-                                            : HTTP_FIELD_IF_MODIFIED_SINCE;
+        return has_field(t, HTTP_FIELD_IF_MATCH) ? HTTP_FIELD_IF_MATCH
+                                                 : HTTP_FIELD_IF_UNMODIFIED_SINCE;
+    return has_field(t, HTTP_FIELD_IF_NONE_MATCH) ? HTTP_FIELD_IF_NONE_MATCH
+                                                  : HTTP_FIELD_IF_MODIFIED_SINCE;
 }
 
 static void explain_conditions(struct trace *t)
@@ -71,8 +72,9 @@ static void explain_conditions(struct trace *t)
     struct span value = trace_field(t, field);
     switch (trace->precondition) {
     case HTTP_PROCEED:
-        if (has(t, HTTP_FIELD_IF_MATCH) || has(t, HTTP_FIELD_IF_NONE_MATCH) ||
-            has(t, HTTP_FIELD_IF_MODIFIED_SINCE) || has(t, HTTP_FIELD_IF_UNMODIFIED_SINCE))
+        if (has_field(t, HTTP_FIELD_IF_MATCH) || has_field(t, HTTP_FIELD_IF_NONE_MATCH) ||
+            has_field(t, HTTP_FIELD_IF_MODIFIED_SINCE) ||
+            has_field(t, HTTP_FIELD_IF_UNMODIFIED_SINCE))
             trace_add(t, "conditions", "they let the answer be");
         break;
     case HTTP_IGNORE_RANGE:

@@ -17,7 +17,7 @@ static void add_or_null(struct json_writer *list, const char *name, struct span 
         json_writer_add_null(list, name);
 }
 
-static void add_request(struct json_writer *list, const struct trace *t)
+static void add_request_object(struct json_writer *list, const struct trace *t)
 {
     struct json_writer object = json_writer_begin(list, "request", '{');
     json_writer_add_text(&object, "method", t->method);
@@ -26,7 +26,7 @@ static void add_request(struct json_writer *list, const struct trace *t)
     json_writer_end(&object, '}');
 }
 
-static void add_site(struct json_writer *list, const struct trace *t)
+static void add_site_object(struct json_writer *list, const struct trace *t)
 {
     if (!t->site) {
         json_writer_add_null(list, "site");
@@ -43,7 +43,7 @@ static void add_site(struct json_writer *list, const struct trace *t)
     json_writer_end(&object, '}');
 }
 
-static void add_file(struct json_writer *list, const struct trace *t)
+static void add_file_object(struct json_writer *list, const struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     if (!trace->entry) {
@@ -114,11 +114,11 @@ void trace_print_json(const struct trace *t, FILE *out)
     bool has_path = target->fault == HTTP_FAULT_NONE;
     struct json_writer top = json_writer_open(out, '{');
     json_writer_add_number(&top, "schema", SCHEMA);
-    add_request(&top, t);
+    add_request_object(&top, t);
     add_or_null(&top, "path", has_path ? target->path : span_of(NULL, 0));
-    add_site(&top, t);
+    add_site_object(&top, t);
     add_steps(&top, t);
-    add_file(&top, t);
+    add_file_object(&top, t);
     add_answer(&top, span_of(t->answer->head, t->answer->head_len));
     add_or_null(&top, "cause", span_text(t->cause));
     add_live(&top, t);

@@ -62,7 +62,7 @@ bool trace_same(struct span a, struct span b)
 }
 
 /* The lines of one head, with `mark` those that the other has not. */
-static void print_head(FILE *out, struct span head, struct span other, char mark)
+static void print_marked_head(FILE *out, struct span head, struct span other, char mark)
 {
     struct span line;
     while (trace_next_field(&head, &line)) {
@@ -109,13 +109,13 @@ void trace_print_text(const struct trace *t, FILE *out)
         print_line(out, "because", span_text(t->cause));
     fputs(bold ? "\033[0m\n" : "\n", out);
     if (!t->live.asked) {
-        print_head(out, head, head, ' ');
+        print_marked_head(out, head, head, ' ');
         return;
     }
     struct span live = span_of(t->live.head, t->live.head_len);
     bool same = trace_same(head, live);
     fprintf(out, "Process %d at %s answers %s:\n", t->live.pid, t->live.url,
             same ? "the same" : "otherwise (+ only it, - only expected)");
-    print_head(out, live, head, '+');
+    print_marked_head(out, live, head, '+');
     print_missing(out, head, live);
 }
