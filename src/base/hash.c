@@ -13,7 +13,7 @@
 #define HASH_START 0xbb67ae8584caa73bu
 #define HASH_END   0x3c6ef372fe94f82bu
 
-static inline uint64_t fold(uint64_t a, uint64_t b)
+static inline uint64_t fold_product(uint64_t a, uint64_t b)
 {
     __extension__ unsigned __int128 product = (unsigned __int128)a * b;
 
@@ -45,19 +45,19 @@ static inline uint64_t load_short(const char *at, size_t len)
 
 uint64_t hash_bytes(struct span bytes, uint64_t seed)
 {
-    uint64_t state = fold(seed ^ HASH_START, HASH_STEP) ^ seed;
+    uint64_t state = fold_product(seed ^ HASH_START, HASH_STEP) ^ seed;
     const char *at = bytes.at;
     size_t left = bytes.len;
 
     while (left > 8) {
         /* The added word keeps two states that fold alike from staying alike. */
         uint64_t word = load_8(at);
-        state = fold(state ^ word, HASH_STEP) + word;
+        state = fold_product(state ^ word, HASH_STEP) + word;
         at += 8;
         left -= 8;
     }
     uint64_t tail = left == 8 ? load_8(at) : load_short(at, left);
-    state = fold(state ^ tail, HASH_STEP) + tail;
+    state = fold_product(state ^ tail, HASH_STEP) + tail;
     state ^= (uint64_t)bytes.len * HASH_END;
-    return fold(state ^ HASH_END, HASH_START) ^ state >> 29;
+    return fold_product(state ^ HASH_END, HASH_START) ^ state >> 29;
 }

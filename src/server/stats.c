@@ -102,7 +102,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     if (stats->borrowed)
         stats_segment_own(&stats->segment);
     stats->borrowed = false;
-    stats_segment_tell(&stats->segment, STATS_SERVING);
+    stats_segment_set_state(&stats->segment, STATS_SERVING);
     struct stats_generation generation = {
         .configuration = hash_of(g),
         .cache_bytes = g->config->cache_size_bytes,
@@ -118,7 +118,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
 
 void server_stats_stopping(const struct server_stats *stats)
 {
-    stats_segment_tell(&stats->segment, STATS_STOPPING);
+    stats_segment_set_state(&stats->segment, STATS_STOPPING);
 }
 
 void server_stats_reloaded(const struct server_stats *stats, const char *error)
@@ -151,7 +151,7 @@ uint64_t server_stats_tick(struct server_stats *stats, const struct server_addre
         return due_ns;
     uint64_t now_ns = os_clock_now_ns();
     if (now_ns >= stats->beat_due_ns) {
-        stats_segment_beat(&stats->segment, now_ns);
+        stats_segment_heartbeat(&stats->segment, now_ns);
         count_overflows(stats, addresses);
         stats_moments_take(&stats->moments, &stats->segment, now_ns);
         stats->beat_due_ns = now_ns + DURATION_SECOND;

@@ -69,14 +69,14 @@ static int init_lock(pthread_rwlock_t *lock)
 }
 
 /* The ghost has forgotten something of this key. */
-static void watch_again(void *cache_, uint64_t hash)
+static void on_ghost_forget(void *cache_, uint64_t hash)
 {
     struct site_cache *cache = cache_;
     struct site_cache_entry *entry =
         atomic_load_explicit(&cache->buckets[hash & cache->bucket_mask], memory_order_relaxed);
     for (; entry != NULL; entry = atomic_load_explicit(&entry->chain, memory_order_relaxed))
         if (entry->hash == hash)
-            atomic_store_explicit(&entry->untold, 1, memory_order_relaxed);
+            atomic_store_explicit(&entry->ghost_pending, 1, memory_order_relaxed);
 }
 
 struct site_cache *site_cache_new(struct site_cache_limits limits, unsigned readers)
@@ -103,7 +103,7 @@ struct site_cache *site_cache_new(struct site_cache_limits limits, unsigned read
         return NULL;
     }
     site_reclaim_init(&cache->reclaim, cache->readers);
-    cache->ghost = site_ghost_new(limits, watch_again, cache);
+    cache->ghost = site_ghost_new(limits, on_ghost_forget, cache);
     return cache;
 }
 
@@ -117,7 +117,7 @@ static void lock_for_writing(struct site_cache *cache)
     CHECK(pthread_rwlock_wrlock(&cache->lock) == 0);
 }
 
-static void unlock(struct site_cache *cache)
+static void unlock_cache(struct site_cache *cache)
 {
     CHECK(pthread_rwlock_unlock(&cache->lock) == 0);
 }
@@ -127,14 +127,15 @@ struct site_cache_reader *site_cache_reader(struct site_cache *cache, unsigned i
     CHECK(index < cache->reader_count);
     lock_for_writing(cache);
     site_reclaim_admit(&cache->reclaim, index + 1, cache);
-    unlock(cache);
+    unlock_cache(cache);
     site_cache_online(&cache->readers[index]);
     return &cache->readers[index];
 }
 
 /* Finding */
 
-static struct site_cache_entry *walk(const struct site_cache *cache, uint64_t hash, struct span key)
+static struct site_cache_entry *walk_chain(const struct site_cache *cache, uint64_t hash,
+                                           struct span key)
 {
     /* Acquire: an entry's fields were written before it was linked. */
     struct site_cache_entry *entry =
@@ -145,22 +146,22 @@ static struct site_cache_entry *walk(const struct site_cache *cache, uint64_t ha
 }
 
 /* Under the lock. */
-static void tell_ghost(struct site_cache *cache, struct site_cache_entry *entry)
+static void report_to_ghost(struct site_cache *cache, struct site_cache_entry *entry)
 {
-    uint8_t untold = 0;
+    uint8_t ghost_pending = 0;
     if (site_ghost_watches(cache->ghost, entry))
-        untold = !site_ghost_lookup(cache->ghost, entry, cache->totals.misses);
-    atomic_store_explicit(&entry->untold, untold, memory_order_relaxed);
+        ghost_pending = !site_ghost_lookup(cache->ghost, entry, cache->totals.misses);
+    atomic_store_explicit(&entry->ghost_pending, ghost_pending, memory_order_relaxed);
 }
 
 /* Of an entry that was found: it may be out of the cache by now, which is no matter here. */
-static __attribute__((noinline)) void tell_ghost_of_hit(struct site_cache *cache,
-                                                        struct site_cache_entry *entry)
+static __attribute__((noinline)) void report_hit_to_ghost(struct site_cache *cache,
+                                                          struct site_cache_entry *entry)
 {
     lock_for_writing(cache);
-    if (atomic_load_explicit(&entry->untold, memory_order_relaxed))
-        tell_ghost(cache, entry);
-    unlock(cache);
+    if (atomic_load_explicit(&entry->ghost_pending, memory_order_relaxed))
+        report_to_ghost(cache, entry);
+    unlock_cache(cache);
 }
 
 /* Between the two locks the entry may be taken out, but not freed: the reader
@@ -168,16 +169,16 @@ static __attribute__((noinline)) void tell_ghost_of_hit(struct site_cache *cache
 static struct site_cache_entry *find_lru(struct site_cache *cache, uint64_t hash, struct span key)
 {
     CHECK(pthread_rwlock_rdlock(&cache->lock) == 0);
-    struct site_cache_entry *entry = walk(cache, hash, key);
+    struct site_cache_entry *entry = walk_chain(cache, hash, key);
     const bool newest = entry == cache->eviction.queue[SITE_EVICTION_ALL].newest;
-    unlock(cache);
+    unlock_cache(cache);
     if (entry == NULL || newest)
         return entry;
     lock_for_writing(cache);
     if (entry->resident)
         site_eviction_touch(&cache->eviction, entry);
-    tell_ghost(cache, entry);
-    unlock(cache);
+    report_to_ghost(cache, entry);
+    unlock_cache(cache);
     return entry;
 }
 
@@ -188,13 +189,13 @@ struct site_cache_entry *site_cache_find(struct site_cache_reader *reader, uint6
     CHECK(atomic_load_explicit(&reader->seen, memory_order_relaxed) != SITE_RECLAIM_OFFLINE);
     if (cache->limits.policy == SITE_CACHE_LRU)
         return find_lru(cache, hash, key);
-    struct site_cache_entry *entry = walk(cache, hash, key);
+    struct site_cache_entry *entry = walk_chain(cache, hash, key);
     /* A store only when it says something new keeps the line shared between cores. */
     if (entry != NULL && atomic_load_explicit(&entry->visited, memory_order_relaxed) == 0)
         atomic_store_explicit(&entry->visited, 1, memory_order_relaxed);
     if (entry != NULL &&
-        __builtin_expect(atomic_load_explicit(&entry->untold, memory_order_relaxed), 0))
-        tell_ghost_of_hit(cache, entry);
+        __builtin_expect(atomic_load_explicit(&entry->ghost_pending, memory_order_relaxed), 0))
+        report_hit_to_ghost(cache, entry);
     return entry;
 }
 
@@ -227,7 +228,7 @@ static void take_out(struct site_cache *cache, struct site_cache_entry *entry, c
     site_reclaim_retire(&cache->reclaim, entry);
 }
 
-static void drop(struct site_cache *cache, struct site_cache_entry *entry)
+static void evict_entry(struct site_cache *cache, struct site_cache_entry *entry)
 {
     take_out(cache, entry, link_to(cache, entry),
              atomic_load_explicit(&entry->chain, memory_order_relaxed));
@@ -235,7 +236,7 @@ static void drop(struct site_cache *cache, struct site_cache_entry *entry)
 
 /* Evicts until `entry` fits. `*old`, the one it is to replace, counts as gone; it
  * becomes NULL when it is evicted itself. False when too much is retired. */
-static bool make_room(struct site_cache *cache, const struct site_cache_entry *entry,
+static bool evict_for(struct site_cache *cache, const struct site_cache_entry *entry,
                       struct site_cache_entry **old)
 {
     const struct site_cache_limits *limits = &cache->limits;
@@ -255,7 +256,7 @@ static bool make_room(struct site_cache *cache, const struct site_cache_entry *e
         CHECK(victim != NULL);
         if (victim == *old)
             *old = NULL;
-        drop(cache, victim);
+        evict_entry(cache, victim);
         cache->totals.evicted++;
     }
     return false;
@@ -272,14 +273,14 @@ enum site_cache_verdict site_cache_judge(const struct site_cache *cache,
     return entry->descriptors > limits->descriptors ? SITE_CACHE_TOO_MANY_FILES : SITE_CACHE_FITS;
 }
 
-static bool admit(struct site_cache *cache, struct site_cache_entry *entry)
+static bool admit_entry(struct site_cache *cache, struct site_cache_entry *entry)
 {
     if (site_cache_judge(cache, entry) != SITE_CACHE_FITS)
         return false;
     if (entry->resident || entry->retired_at != 0)
         return false;
-    struct site_cache_entry *old = walk(cache, entry->hash, entry->key);
-    if (!make_room(cache, entry, &old))
+    struct site_cache_entry *old = walk_chain(cache, entry->hash, entry->key);
+    if (!evict_for(cache, entry, &old))
         return false;
 
     site_cache_hold(entry);
@@ -312,11 +313,11 @@ bool site_cache_insert(struct site_cache_reader *reader, struct site_cache_entry
     CHECK(atomic_load_explicit(&entry->references, memory_order_relaxed) > 0);
     lock_for_writing(cache);
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
-    const bool admitted = admit(cache, entry);
+    const bool admitted = admit_entry(cache, entry);
     if (!admitted)
         cache->totals.refused++;
-    tell_ghost(cache, entry);
-    unlock(cache);
+    report_to_ghost(cache, entry);
+    unlock_cache(cache);
     site_reclaim_free(collected);
     return admitted;
 }
@@ -327,8 +328,8 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
     lock_for_writing(cache);
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
     if (entry->resident)
-        drop(cache, entry);
-    unlock(cache);
+        evict_entry(cache, entry);
+    unlock_cache(cache);
     site_reclaim_free(collected);
 }
 
@@ -340,7 +341,7 @@ static void try_to_collect(struct site_cache *cache)
     if (pthread_rwlock_trywrlock(&cache->lock) != 0)
         return;
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
-    unlock(cache);
+    unlock_cache(cache);
     site_reclaim_free(collected);
 }
 
@@ -384,7 +385,7 @@ void site_cache_free(struct site_cache *cache)
         return;
     struct site_cache_entry *entry;
     while ((entry = cache->eviction.queue[SITE_EVICTION_ALL].newest) != NULL)
-        drop(cache, entry);
+        evict_entry(cache, entry);
     site_reclaim_free(site_reclaim_collect_all(&cache->reclaim));
     CHECK(pthread_rwlock_destroy(&cache->lock) == 0);
     site_ghost_free(cache->ghost);
@@ -398,6 +399,6 @@ struct site_cache_totals site_cache_totals(struct site_cache *cache)
     CHECK(pthread_rwlock_rdlock(&cache->lock) == 0);
     struct site_cache_totals totals = cache->totals;
     totals.retired_bytes = cache->reclaim.bytes;
-    unlock(cache);
+    unlock_cache(cache);
     return totals;
 }

@@ -40,7 +40,7 @@ struct site_cache_entry {
 
     _Atomic uint32_t references;
     _Atomic uint8_t visited;                  /* sieve: written by readers */
-    _Atomic uint8_t untold;                   /* sieve: site/ghost.h is to hear of its next use */
+    _Atomic uint8_t ghost_pending;            /* sieve: site/ghost.h is to hear of its next use */
     bool resident;                            /* the rest: written under the cache's lock */
     _Atomic(struct site_cache_entry *) chain; /* next in the bucket; kept when taken out */
     struct site_cache_link {

@@ -9,7 +9,8 @@
  */
 #include "site/eviction.h"
 
-static void push(struct site_eviction *eviction, struct site_cache_entry *entry, unsigned which)
+static void queue_push(struct site_eviction *eviction, struct site_cache_entry *entry,
+                       unsigned which)
 {
     entry->queue[which].newer = NULL;
     entry->queue[which].older = eviction->queue[which].newest;
@@ -21,8 +22,8 @@ static void push(struct site_eviction *eviction, struct site_cache_entry *entry,
     eviction->queue[which].count++;
 }
 
-static void unlink_from(struct site_eviction *eviction, struct site_cache_entry *entry,
-                        unsigned which)
+static void queue_unlink(struct site_eviction *eviction, struct site_cache_entry *entry,
+                         unsigned which)
 {
     struct site_cache_entry *const newer = entry->queue[which].newer;
     struct site_cache_entry *const older = entry->queue[which].older;
@@ -49,13 +50,13 @@ static unsigned queues_of(const struct site_cache_entry *entry)
 void site_eviction_enter(struct site_eviction *eviction, struct site_cache_entry *entry)
 {
     for (unsigned i = 0; i < queues_of(entry); i++)
-        push(eviction, entry, i);
+        queue_push(eviction, entry, i);
 }
 
 void site_eviction_leave(struct site_eviction *eviction, struct site_cache_entry *entry)
 {
     for (unsigned i = 0; i < queues_of(entry); i++)
-        unlink_from(eviction, entry, i);
+        queue_unlink(eviction, entry, i);
 }
 
 void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry *entry)
@@ -63,14 +64,14 @@ void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry
     for (unsigned i = 0; i < queues_of(entry); i++) {
         if (eviction->queue[i].newest == entry)
             continue;
-        unlink_from(eviction, entry, i);
-        push(eviction, entry, i);
+        queue_unlink(eviction, entry, i);
+        queue_push(eviction, entry, i);
     }
 }
 
 /* One round clears every mark, so a second one would find a victim; but readers
  * may be setting marks meanwhile, so whatever stands there after a round goes. */
-static struct site_cache_entry *sieve(struct site_eviction *eviction, unsigned which)
+static struct site_cache_entry *sieve_victim(struct site_eviction *eviction, unsigned which)
 {
     struct site_cache_entry *hand = eviction->queue[which].hand;
     for (size_t steps = eviction->queue[which].count; steps > 0; steps--) {
@@ -91,5 +92,5 @@ struct site_cache_entry *site_eviction_victim(struct site_eviction *eviction,
                                               enum site_eviction_queue which)
 {
     return eviction->policy == SITE_CACHE_LRU ? eviction->queue[which].oldest
-                                              : sieve(eviction, which);
+                                              : sieve_victim(eviction, which);
 }

@@ -32,7 +32,7 @@ struct reading {
     struct site_text names; /* each name, then its key */
 };
 
-static bool is_digit(char c)
+static bool is_ascii_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -42,14 +42,14 @@ static size_t make_key(struct span name, char out[KEY_MAX])
     size_t len = 0;
 
     for (size_t i = 0; i < name.len;) {
-        if (!is_digit(name.at[i])) {
+        if (!is_ascii_digit(name.at[i])) {
             out[len++] = ascii_lower(name.at[i++]);
             continue;
         }
         while (i < name.len && name.at[i] == '0')
             i++;
         const size_t start = i;
-        while (i < name.len && i - start < DIGITS_MAX && is_digit(name.at[i]))
+        while (i < name.len && i - start < DIGITS_MAX && is_ascii_digit(name.at[i]))
             i++;
         out[len++] = '0';
         out[len++] = (char)(i - start);
@@ -98,7 +98,7 @@ static bool may_be_named(const struct site *site, struct span name)
     return true;
 }
 
-static bool add_row(struct reading *reading, struct span name, const struct stat *status)
+static bool append_row(struct reading *reading, struct span name, const struct stat *status)
 {
     struct site_folder *folder = &reading->folder;
     char key[KEY_MAX];
@@ -149,7 +149,7 @@ static int add_name(struct reading *reading, const char *text)
         reading->folder.cut = true;
         return 0;
     }
-    return add_row(reading, name, &status) ? 0 : -ENOMEM;
+    return append_row(reading, name, &status) ? 0 : -ENOMEM;
 }
 
 int site_folder_read(const struct site *site, struct span path, struct site_folder *ret_folder)

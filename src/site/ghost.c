@@ -39,7 +39,7 @@ struct site_ghost {
 
 /* ---- the queue ---- */
 
-static void push(struct mini *m, uint32_t at)
+static void mini_push(struct mini *m, uint32_t at)
 {
     struct node *node = &m->nodes[at];
     node->newer = 0;
@@ -51,7 +51,7 @@ static void push(struct mini *m, uint32_t at)
     m->newest = at;
 }
 
-static void unlink_from(struct mini *m, uint32_t at)
+static void mini_unlink(struct mini *m, uint32_t at)
 {
     const struct node *node = &m->nodes[at];
     if (m->hand == at)
@@ -67,7 +67,7 @@ static void unlink_from(struct mini *m, uint32_t at)
 }
 
 /* As site/eviction.c does it. */
-static uint32_t sieve(struct site_ghost *ghost, struct mini *m)
+static uint32_t mini_sieve(struct site_ghost *ghost, struct mini *m)
 {
     uint32_t hand = m->hand ? m->hand : m->oldest;
     while (m->nodes[hand].visited) {
@@ -81,28 +81,28 @@ static uint32_t sieve(struct site_ghost *ghost, struct mini *m)
 
 /* ---- the table ---- */
 
-static uint32_t *bucket_of(const struct site_ghost *ghost, struct mini *m, uint64_t hash)
+static uint32_t *mini_bucket(const struct site_ghost *ghost, struct mini *m, uint64_t hash)
 {
     return &m->buckets[hash & ghost->bucket_mask];
 }
 
-static uint32_t find(const struct site_ghost *ghost, struct mini *m, uint64_t hash)
+static uint32_t mini_find(const struct site_ghost *ghost, struct mini *m, uint64_t hash)
 {
-    uint32_t at = *bucket_of(ghost, m, hash);
+    uint32_t at = *mini_bucket(ghost, m, hash);
     while (at && m->nodes[at].hash != hash)
         at = m->nodes[at].chain;
     return at;
 }
 
-static void evict(struct site_ghost *ghost, struct mini *m)
+static void mini_evict(struct site_ghost *ghost, struct mini *m)
 {
-    uint32_t at = ghost->policy == SITE_CACHE_LRU ? m->oldest : sieve(ghost, m);
+    uint32_t at = ghost->policy == SITE_CACHE_LRU ? m->oldest : mini_sieve(ghost, m);
     struct node *node = &m->nodes[at];
-    uint32_t *link = bucket_of(ghost, m, node->hash);
+    uint32_t *link = mini_bucket(ghost, m, node->hash);
     while (*link != at)
         link = &m->nodes[*link].chain;
     *link = node->chain;
-    unlink_from(m, at);
+    mini_unlink(m, at);
     m->bytes -= node->size_bytes;
     m->count--;
     ghost->forget(ghost->context, node->hash);
@@ -110,34 +110,34 @@ static void evict(struct site_ghost *ghost, struct mini *m)
     m->free = at;
 }
 
-static void insert(struct site_ghost *ghost, struct mini *m, uint64_t hash, size_t size_bytes)
+static void mini_insert(struct site_ghost *ghost, struct mini *m, uint64_t hash, size_t size_bytes)
 {
     while (m->count > 0 && (m->bytes + size_bytes > m->bytes_max || m->count == m->count_max))
-        evict(ghost, m);
+        mini_evict(ghost, m);
     uint32_t at = m->free ? m->free : ++m->made;
     if (at == m->free)
         m->free = m->nodes[at].chain;
-    uint32_t *bucket = bucket_of(ghost, m, hash);
+    uint32_t *bucket = mini_bucket(ghost, m, hash);
     m->nodes[at] = (struct node){ .hash = hash, .size_bytes = size_bytes, .chain = *bucket };
     *bucket = at;
-    push(m, at);
+    mini_push(m, at);
     m->bytes += size_bytes;
     m->count++;
 }
 
-static void use(const struct site_ghost *ghost, struct mini *m, uint32_t at)
+static void mini_use(const struct site_ghost *ghost, struct mini *m, uint32_t at)
 {
     if (ghost->policy == SITE_CACHE_SIEVE) {
         m->nodes[at].visited = true;
     } else if (at != m->newest) {
-        unlink_from(m, at);
-        push(m, at);
+        mini_unlink(m, at);
+        mini_push(m, at);
     }
 }
 
 /* ---- all of them ---- */
 
-static bool make(struct site_ghost *ghost, struct site_cache_limits limits)
+static bool allocate_minis(struct site_ghost *ghost, struct site_cache_limits limits)
 {
     size_t keys = limits.entries >> ghost->shift;
     keys = keys < 1 ? 1 : keys > KEYS_MAX ? KEYS_MAX : keys;
@@ -173,7 +173,7 @@ struct site_ghost *site_ghost_new(struct site_cache_limits limits,
     while (keys >> ghost->shift > KEYS_WANTED)
         ghost->shift++;
     ghost->entry_max = ((limits.bytes / 2) >> ghost->shift) / ENTRY_SHARE;
-    if (make(ghost, limits))
+    if (allocate_minis(ghost, limits))
         return ghost;
     site_ghost_free(ghost);
     return NULL;
@@ -201,14 +201,14 @@ bool site_ghost_lookup(struct site_ghost *ghost, const struct site_cache_entry *
     bool told = true;
     for (unsigned i = 0; i < SITE_CACHE_SIZES; i++) {
         struct mini *m = &ghost->mini[i];
-        uint32_t at = find(ghost, m, entry->hash);
+        uint32_t at = mini_find(ghost, m, entry->hash);
         if (at) {
-            use(ghost, m, at);
+            mini_use(ghost, m, at);
             continue;
         }
         told = false;
         misses[i] += UINT64_C(1) << ghost->shift;
-        insert(ghost, m, entry->hash, entry->size_bytes);
+        mini_insert(ghost, m, entry->hash, entry->size_bytes);
     }
     return told;
 }

@@ -8,7 +8,7 @@
  *
  * Only misses are counted. What all four have, and would spare when they next make
  * room, needs not be told again, so that hardly any hit in the real cache is: an entry
- * that does is marked `untold`. Private to the cache, and under its lock.
+ * that does is marked `ghost_pending`. Private to the cache, and under its lock.
  */
 #pragma once
 

@@ -67,7 +67,7 @@ static void drop_variant(struct loaded *loaded, int v)
     loaded->entry.variants &= (uint8_t) ~(1u << v);
 }
 
-static void release(struct site_cache_entry *cached)
+static void release_entry(struct site_cache_entry *cached)
 {
     struct loaded *loaded = (struct loaded *)cached;
 
@@ -122,11 +122,11 @@ static int load_body(int fd, struct site_identity *identity, size_t body_max,
     }
 }
 
-/* Whether a change after `looked_ns` is sure to show in the file's times. */
-static bool is_settled(const struct site_identity *identity, int64_t looked_ns)
+/* Whether a change after `began_ns` is sure to show in the file's times. */
+static bool times_are_settled(const struct site_identity *identity, int64_t began_ns)
 {
     const int64_t tick_ns = identity->changed_ns % NS_PER_S == 0 ? COARSE_TICK_NS : TICK_NS;
-    const int64_t age_ns = looked_ns - identity->changed_ns;
+    const int64_t age_ns = began_ns - identity->changed_ns;
     return age_ns >= tick_ns || age_ns <= -tick_ns;
 }
 
@@ -171,13 +171,13 @@ int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash)
 
 /* Loads one variant into the entry; the descriptor is taken from *fd when it
  * stays open. 0 or -errno, and then there is nothing of it in the entry. */
-static int load_variant(struct loaded *loaded, int v, const struct site_lookup *sight, int *fd)
+static int load_variant(struct loaded *loaded, int v, const struct site_lookup *lookup, int *fd)
 {
     struct site_identity *identity = &loaded->identity[v];
     struct site_file *file = &loaded->entry.file[v];
     bool whole = true;
 
-    *identity = sight->identity[v];
+    *identity = lookup->identity[v];
     int error = load_body(*fd, identity, loaded->entry.site->options->body_max, file, &whole);
     if (error == 0 && file->body == NULL && site_hash_end(*fd, file->size, &file->end_hash) < 0)
         file->end_hash = 0; /* it has become shorter; whoever sends it will find out */
@@ -195,14 +195,14 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
 
     const int64_t modified_s = identity->modified_ns / NS_PER_S;
     const bool dated = modified_s > 1;
-    const bool settled = is_settled(identity, sight->looked_ns);
+    const bool settled = times_are_settled(identity, lookup->began_ns);
     file->modified_ns = identity->modified_ns;
     file->etag =
         make_etag(loaded->etag[v], file, v, whole && (file->body != NULL || (dated && settled)));
     file->last_modified_s = -1;
     if (whole && dated) {
-        const int64_t looked_s = sight->looked_ns / NS_PER_S;
-        file->last_modified_s = modified_s < looked_s ? modified_s : looked_s;
+        const int64_t began_s = lookup->began_ns / NS_PER_S;
+        file->last_modified_s = modified_s < began_s ? modified_s : began_s;
     }
     loaded->settled = loaded->settled && settled;
     loaded->whole = loaded->whole && whole;
@@ -210,7 +210,7 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
 }
 
 /* Tells the cache what the entry costs. */
-static void measure(struct loaded *loaded)
+static void measure_entry(struct loaded *loaded)
 {
     struct site_cache_entry *cached = &loaded->entry.cache;
 
@@ -239,61 +239,61 @@ static struct loaded *new_entry(const struct site *site, struct span key, uint64
     entry->site = site;
     entry->cache.key = span_of(loaded->key, key.len);
     entry->cache.hash = hash;
-    entry->cache.release = release;
+    entry->cache.release = release_entry;
     atomic_store_explicit(&entry->cache.references, 1, memory_order_relaxed);
     for (int v = 0; v < SITE_VARIANTS; v++)
         entry->file[v].fd = -1;
     return loaded;
 }
 
-enum site_result site_load(const struct site *site, struct site_lookup *sight, struct span key,
+enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
 {
     struct loaded *loaded = new_entry(site, key, hash);
     if (loaded == NULL)
         return SITE_BUSY;
     struct site_entry *entry = &loaded->entry;
-    entry->type = site_mime_type(site->mime, site_lookup_name(sight));
+    entry->type = site_mime_type(site->mime, site_lookup_name(lookup));
     atomic_store_explicit(&entry->checked_ns, now_ns, memory_order_relaxed);
 
-    int error = load_variant(loaded, SITE_PLAIN, sight, &sight->fd[SITE_PLAIN]);
+    int error = load_variant(loaded, SITE_PLAIN, lookup, &lookup->fd[SITE_PLAIN]);
     if (error < 0) {
-        release(&entry->cache);
+        release_entry(&entry->cache);
         return error == -ENOMEM || error == -ENODATA ? SITE_BUSY : SITE_BROKEN;
     }
     for (int v = 0; v < SITE_PLAIN && loaded->whole; v++) {
-        if (sight->fd[v] < 0 || load_variant(loaded, v, sight, &sight->fd[v]) < 0)
+        if (lookup->fd[v] < 0 || load_variant(loaded, v, lookup, &lookup->fd[v]) < 0)
             continue;
         /* Either of the two may have changed since they were sighted. */
         if (!site_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
             drop_variant(loaded, v);
     }
     entry->negotiable = entry->variants != 1u << SITE_PLAIN;
-    measure(loaded);
+    measure_entry(loaded);
     *ret_entry = entry;
     return SITE_FILE;
 }
 
-static uint8_t variants_of(const struct site_lookup *sight)
+static uint8_t variants_of(const struct site_lookup *lookup)
 {
     unsigned variants = 0;
     for (unsigned v = 0; v < SITE_VARIANTS; v++)
-        if (sight->fd[v] >= 0)
+        if (lookup->fd[v] >= 0)
             variants |= 1u << v;
     return (uint8_t)variants;
 }
 
-bool site_entry_matches(const struct site_entry *entry, const struct site_lookup *sight)
+bool site_entry_matches(const struct site_entry *entry, const struct site_lookup *lookup)
 {
     const struct loaded *loaded = loaded_of(entry);
-    const struct span type = site_mime_type(entry->site->mime, site_lookup_name(sight));
+    const struct span type = site_mime_type(entry->site->mime, site_lookup_name(lookup));
 
     if (!loaded->settled || type.at != entry->type.at)
         return false;
-    if (variants_of(sight) != entry->variants)
+    if (variants_of(lookup) != entry->variants)
         return false;
     for (int v = 0; v < SITE_VARIANTS; v++)
-        if (sight->fd[v] >= 0 && !site_identity_equal(&loaded->identity[v], &sight->identity[v]))
+        if (lookup->fd[v] >= 0 && !site_identity_equal(&loaded->identity[v], &lookup->identity[v]))
             return false;
     return true;
 }

@@ -22,9 +22,10 @@ static const struct span endings[SITE_VARIANTS] = {
     [SITE_PLAIN] = SPAN(""),
 };
 
-/* What was found under one name. */
+/* What stands under one name. */
 struct place {
-    int fd;    /* -1 unless it is a regular file */
+    int fd; /* -1 unless it is a regular file */
+    bool is_directory;
     int error; /* why it could not be opened, -errno; or 0 */
     struct site_identity identity;
 };
@@ -87,8 +88,8 @@ static enum site_result result_of_error(int error)
     }
 }
 
-/* SITE_FILE for a regular file, SITE_REDIRECT for a directory. */
-static enum site_result try_place(int root_fd, const char *path, struct place *ret_place)
+/* A directory is SITE_ABSENT, with `is_directory` set: there is no file of that name. */
+static enum site_result try_name(int root_fd, const char *path, struct place *ret_place)
 {
     struct stat status;
 
@@ -107,16 +108,19 @@ static enum site_result try_place(int root_fd, const char *path, struct place *r
     os_file_close(fd);
     if (error < 0)
         return SITE_BROKEN;
-    return S_ISDIR(status.st_mode) ? SITE_REDIRECT : SITE_FORBIDDEN;
+    ret_place->is_directory = S_ISDIR(status.st_mode);
+    return ret_place->is_directory ? SITE_ABSENT : SITE_FORBIDDEN;
 }
 
-static enum site_result open_place(const struct site *site, int root_fd, enum site_purpose purpose,
-                                   const char *path, struct place *ret_place)
+static enum site_result open_name(const struct site *site, int root_fd, enum site_purpose purpose,
+                                  const char *path, struct place *ret_place)
 {
-    enum site_result result = try_place(root_fd, path, ret_place);
+    enum site_result result = try_name(root_fd, path, ret_place);
     if (site->trace != NULL)
-        site_trace_look(site, root_fd, purpose, path, result, ret_place->error,
-                        &ret_place->identity);
+        site_trace_lookup(site, root_fd, purpose, path,
+                          ret_place->is_directory ? SITE_CAUSE_DIRECTORY
+                                                  : site_cause_of(result, ret_place->error),
+                          ret_place->error, &ret_place->identity);
     return result;
 }
 
@@ -128,7 +132,7 @@ static bool name_is_hidden(struct span name)
 /* Whether a request may ask for this path at all. What it may not is absent, so
  * that nobody learns whether it is there. Callers normalise paths; this does not
  * depend on it. */
-static bool path_is_askable(const struct site *site, struct span path)
+static bool path_may_be_served(const struct site *site, struct span path)
 {
     const struct span whole = path;
     if (path.len == 0 || path.at[0] != '/' || memchr(path.at, '\0', path.len) != NULL)
@@ -151,7 +155,7 @@ static bool path_is_askable(const struct site *site, struct span path)
 
 /* Puts `path` and `ending` together with a NUL; false when it is longer than any
  * path can be. */
-static bool join(char out[PATH_MAX], struct span path, struct span ending)
+static bool join_path(char out[PATH_MAX], struct span path, struct span ending)
 {
     if (path.len >= PATH_MAX || ending.len >= PATH_MAX - path.len)
         return false;
@@ -172,54 +176,55 @@ static bool is_compressed(struct span path)
 /* Opens what stands beside the plain file, as far as it can stand for it. Only
  * want of descriptors or memory is told; whatever else is wrong with a sibling,
  * the plain file is there to send. */
-static enum site_result look_for_siblings(const struct site *site, int root_fd,
-                                          struct site_lookup *sight)
+static enum site_result find_siblings(const struct site *site, int root_fd,
+                                      struct site_lookup *lookup)
 {
     char path[PATH_MAX];
     struct place place;
-    const struct span plain = span_of(sight->path, sight->path_len);
+    const struct span plain = span_of(lookup->path, lookup->path_len);
 
     if (is_compressed(plain))
         return SITE_FILE;
     for (int v = 0; v < SITE_PLAIN; v++) {
-        if (!join(path, plain, endings[v]))
+        if (!join_path(path, plain, endings[v]))
             continue;
-        enum site_result result = open_place(site, root_fd, SITE_LOOK_SIBLING, path, &place);
+        enum site_result result = open_name(site, root_fd, SITE_LOOKUP_SIBLING, path, &place);
         if (result == SITE_BUSY)
             return SITE_BUSY;
         if (result != SITE_FILE)
             continue;
-        if (!site_sibling_fits(&place.identity, &sight->identity[SITE_PLAIN])) {
+        if (!site_sibling_fits(&place.identity, &lookup->identity[SITE_PLAIN])) {
             if (site->trace != NULL)
                 site_trace_judge(site,
                                  place.identity.size > 0 ? SITE_CAUSE_OLDER : SITE_CAUSE_EMPTY);
             os_file_close(place.fd);
             continue;
         }
-        sight->fd[v] = place.fd;
-        sight->identity[v] = place.identity;
+        lookup->fd[v] = place.fd;
+        lookup->identity[v] = place.identity;
     }
     return SITE_FILE;
 }
 
-/* Looks at the file whose path the sight holds. */
-static enum site_result look(const struct site *site, int root_fd, enum site_purpose purpose,
-                             struct site_lookup *sight)
+/* Looks at the file whose path the lookup holds. */
+static enum site_result find_variants(const struct site *site, int root_fd,
+                                      enum site_purpose purpose, struct site_lookup *lookup)
 {
     struct place place;
 
     for (int v = 0; v < SITE_VARIANTS; v++)
-        sight->fd[v] = -1;
-    sight->looked_ns = os_clock_wall_ms() * 1000000;
-    enum site_result result = open_place(site, root_fd, purpose, sight->path, &place);
+        lookup->fd[v] = -1;
+    lookup->began_ns = os_clock_wall_ms() * 1000000;
+    enum site_result result = open_name(site, root_fd, purpose, lookup->path, &place);
+    lookup->is_directory = place.is_directory;
     if (result != SITE_FILE)
         return result;
-    sight->fd[SITE_PLAIN] = place.fd;
-    sight->identity[SITE_PLAIN] = place.identity;
+    lookup->fd[SITE_PLAIN] = place.fd;
+    lookup->identity[SITE_PLAIN] = place.identity;
     if (site->options->precompressed)
-        result = look_for_siblings(site, root_fd, sight);
+        result = find_siblings(site, root_fd, lookup);
     if (result != SITE_FILE)
-        site_lookup_close(sight);
+        site_lookup_close(lookup);
     return result;
 }
 
@@ -231,26 +236,26 @@ static struct span below_root(struct span path)
     return path.len > 0 ? path : SPAN(".");
 }
 
-static enum site_result look_in_directory(const struct site *site, struct span path,
-                                          struct site_lookup *sight)
+static enum site_result find_index(const struct site *site, struct span path,
+                                   struct site_lookup *lookup)
 {
     const struct span directory = span_skip(path, 1);
 
     for (const char *const *index = site->options->index; index != NULL && *index != NULL;
          index++) {
-        if (!join(sight->path, directory, span_text(*index)))
+        if (!join_path(lookup->path, directory, span_text(*index)))
             continue;
-        sight->path_len = directory.len + strlen(*index);
-        enum site_result result = look(site, site->root_fd, SITE_LOOK_INDEX, sight);
-        if (result != SITE_ABSENT && result != SITE_REDIRECT)
+        lookup->path_len = directory.len + strlen(*index);
+        enum site_result result = find_variants(site, site->root_fd, SITE_LOOKUP_INDEX, lookup);
+        if (result != SITE_ABSENT)
             return result;
     }
     int fd = site_open_directory(site, path);
     enum site_result result = fd < 0 ? result_of_error(fd) : SITE_LISTING;
     os_file_close(fd);
-    if (site->trace != NULL && join(sight->path, below_root(path), SPAN("")))
-        site_trace_look(site, site->root_fd, SITE_LOOK_DIRECTORY, sight->path, result,
-                        fd < 0 ? fd : 0, NULL);
+    if (site->trace != NULL && join_path(lookup->path, below_root(path), SPAN("")))
+        site_trace_lookup(site, site->root_fd, SITE_LOOKUP_DIRECTORY, lookup->path,
+                          site_cause_of(result, fd), fd < 0 ? fd : 0, NULL);
     if (fd < 0)
         return result;
     if (site->trace != NULL)
@@ -258,57 +263,58 @@ static enum site_result look_in_directory(const struct site *site, struct span p
     return site->options->listing ? SITE_LISTING : SITE_FORBIDDEN;
 }
 
-static enum site_result look_at_file(const struct site *site, int root_fd,
-                                     enum site_purpose purpose, struct span path,
-                                     struct site_lookup *sight)
+static enum site_result find_file(const struct site *site, int root_fd, enum site_purpose purpose,
+                                  struct span path, struct site_lookup *lookup)
 {
     path = below_root(path);
-    if (!join(sight->path, path, SPAN("")))
+    lookup->is_directory = false;
+    if (!join_path(lookup->path, path, SPAN("")))
         return SITE_ABSENT;
-    sight->path_len = path.len;
-    return look(site, root_fd, purpose, sight);
+    lookup->path_len = path.len;
+    return find_variants(site, root_fd, purpose, lookup);
 }
 
 enum site_result site_lookup(const struct site *site, struct span path,
-                             struct site_lookup *ret_sight)
+                             struct site_lookup *ret_lookup)
 {
-    if (!path_is_askable(site, path))
+    if (!path_may_be_served(site, path))
         return SITE_ABSENT;
     if (path.at[path.len - 1] == '/')
-        return look_in_directory(site, path, ret_sight);
-    return look_at_file(site, site->root_fd, SITE_LOOK_PATH, path, ret_sight);
+        return find_index(site, path, ret_lookup);
+    enum site_result result = find_file(site, site->root_fd, SITE_LOOKUP_PATH, path, ret_lookup);
+    return ret_lookup->is_directory ? SITE_REDIRECT : result;
 }
 
 enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
-                                  struct site_lookup *ret_sight)
+                                  struct site_lookup *ret_lookup)
 {
-    enum site_purpose purpose = root_fd == site->root_fd ? SITE_LOOK_FALLBACK
-                                                         : SITE_LOOK_ERROR_PAGE;
-    return look_at_file(site, root_fd, purpose, path, ret_sight);
+    enum site_purpose purpose = root_fd == site->root_fd ? SITE_LOOKUP_FALLBACK
+                                                         : SITE_LOOKUP_ERROR_PAGE;
+    return find_file(site, root_fd, purpose, path, ret_lookup);
 }
 
-void site_lookup_close(struct site_lookup *sight)
+void site_lookup_close(struct site_lookup *lookup)
 {
     for (int v = 0; v < SITE_VARIANTS; v++) {
-        os_file_close(sight->fd[v]);
-        sight->fd[v] = -1;
+        os_file_close(lookup->fd[v]);
+        lookup->fd[v] = -1;
     }
 }
 
-struct span site_lookup_name(const struct site_lookup *sight)
+struct span site_lookup_name(const struct site_lookup *lookup)
 {
-    const char *slash = memrchr(sight->path, '/', sight->path_len);
-    const char *name = slash != NULL ? slash + 1 : sight->path;
-    return span_of(name, (size_t)(sight->path + sight->path_len - name));
+    const char *slash = memrchr(lookup->path, '/', lookup->path_len);
+    const char *name = slash != NULL ? slash + 1 : lookup->path;
+    return span_of(name, (size_t)(lookup->path + lookup->path_len - name));
 }
 
 int site_open_directory(const struct site *site, struct span path)
 {
     char below[PATH_MAX];
 
-    if (!path_is_askable(site, path) || path.at[path.len - 1] != '/')
+    if (!path_may_be_served(site, path) || path.at[path.len - 1] != '/')
         return -ENOENT;
-    if (!join(below, below_root(path), SPAN("")))
+    if (!join_path(below, below_root(path), SPAN("")))
         return -ENAMETOOLONG;
     return os_file_open_beneath(site->root_fd, below);
 }

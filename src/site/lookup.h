@@ -32,24 +32,25 @@ struct site_lookup {
     struct site_identity identity[SITE_VARIANTS];
     char path[PATH_MAX]; /* of the plain file, below the root, NUL at the end */
     size_t path_len;
-    int64_t looked_ns; /* by the wall clock, before anything was opened */
+    bool is_directory; /* a directory stands under `path`; nothing is open */
+    int64_t began_ns;  /* by the wall clock, before anything was opened */
 };
 
 /* Looks at `path` as a request has it: decoded, beginning with '/'. Index files
- * are tried for one that ends with '/'. On SITE_FILE *ret_sight holds open
+ * are tried for one that ends with '/'. On SITE_FILE *ret_lookup holds open
  * descriptors (site_lookup_close); on anything else it means nothing. */
 enum site_result site_lookup(const struct site *site, struct span path,
-                             struct site_lookup *ret_sight);
+                             struct site_lookup *ret_lookup);
 
 /* Looks at one file whose name the configuration gives, below `root_fd`. */
 enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
-                                  struct site_lookup *ret_sight);
+                                  struct site_lookup *ret_lookup);
 
-/* Closes what the sight still holds. */
-void site_lookup_close(struct site_lookup *sight);
+/* Closes what the lookup still holds. */
+void site_lookup_close(struct site_lookup *lookup);
 
-/* The last component of the plain file's path; lives as long as the sight. */
-struct span site_lookup_name(const struct site_lookup *sight);
+/* The last component of the plain file's path; lives as long as the lookup. */
+struct span site_lookup_name(const struct site_lookup *lookup);
 
 /* Opens the directory `path` (as site_lookup has it, ending with '/') for reading.
  * A descriptor or -errno; -ENOENT too when it may not be known of. */

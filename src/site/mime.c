@@ -63,7 +63,7 @@ static bool carries_charset(struct span type)
 }
 
 /* The slot where `ending` (lower case) is, or where it would be put. */
-static struct slot *find_slot(const struct site_mime *mime, struct span ending)
+static struct slot *find_type(const struct site_mime *mime, struct span ending)
 {
     size_t at = (size_t)hash_bytes(ending, 0) & (mime->slot_count - 1);
     for (;;) {
@@ -74,7 +74,7 @@ static struct slot *find_slot(const struct site_mime *mime, struct span ending)
     }
 }
 
-static bool grow(struct site_mime *mime)
+static bool grow_table(struct site_mime *mime)
 {
     struct site_mime larger = { .slot_count = mime->slot_count * 2, .used = mime->used };
 
@@ -84,7 +84,7 @@ static bool grow(struct site_mime *mime)
     for (size_t i = 0; i < mime->slot_count; i++) {
         const struct slot *slot = &mime->slots[i];
         if (slot->type != NULL)
-            *find_slot(&larger, span_of(slot->ending, slot->ending_len)) = *slot;
+            *find_type(&larger, span_of(slot->ending, slot->ending_len)) = *slot;
     }
     free(mime->slots);
     *mime = larger;
@@ -92,7 +92,7 @@ static bool grow(struct site_mime *mime)
 }
 
 /* False without memory. What does not fit a slot is left out. */
-static bool add(struct site_mime *mime, struct span ending, struct span type)
+static bool add_type(struct site_mime *mime, struct span ending, struct span type)
 {
     char lower[ENDING_MAX];
 
@@ -100,7 +100,7 @@ static bool add(struct site_mime *mime, struct span ending, struct span type)
         return true;
     for (size_t i = 0; i < ending.len; i++)
         lower[i] = ascii_lower(ending.at[i]);
-    struct slot *slot = find_slot(mime, span_of(lower, ending.len));
+    struct slot *slot = find_type(mime, span_of(lower, ending.len));
     if (slot->type != NULL)
         return true;
 
@@ -117,19 +117,19 @@ static bool add(struct site_mime *mime, struct span ending, struct span type)
     };
     memcpy(slot->ending, lower, ending.len);
     mime->used++;
-    return mime->used < mime->slot_count / 4 * 3 || grow(mime);
+    return mime->used < mime->slot_count / 4 * 3 || grow_table(mime);
 }
 
 static bool add_built_in(struct site_mime *mime, enum trust trust)
 {
     for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
-        if (built_in[i].trust == trust && !add(mime, built_in[i].ending, built_in[i].type))
+        if (built_in[i].trust == trust && !add_type(mime, built_in[i].ending, built_in[i].type))
             return false;
     return true;
 }
 
 /* Takes the next run of anything but blanks from *line; empty at the end. */
-static struct span take_word(struct span *line)
+static struct span next_word(struct span *line)
 {
     static const char blanks[] = " \t\r\n";
 
@@ -177,12 +177,12 @@ static bool add_system(struct site_mime *mime, const char *path)
         const char *comment = memchr(line.at, '#', line.len);
         if (comment != NULL)
             line.len = (size_t)(comment - line.at);
-        const struct span type = take_word(&line);
+        const struct span type = next_word(&line);
         if (!is_type(type))
             continue;
         struct span ending;
-        while (added && (ending = take_word(&line)).len > 0)
-            added = add(mime, ending, type);
+        while (added && (ending = next_word(&line)).len > 0)
+            added = add_type(mime, ending, type);
     }
     free(text);
     (void)fclose(file); /* only read */
@@ -231,6 +231,6 @@ struct span site_mime_type(const struct site_mime *mime, struct span file_name)
         return unknown;
     for (size_t i = 0; i < len; i++)
         lower[i] = ascii_lower(file_name.at[file_name.len - len + i]);
-    const struct slot *slot = find_slot(mime, span_of(lower, len));
+    const struct slot *slot = find_type(mime, span_of(lower, len));
     return slot->type != NULL ? span_of(slot->type, slot->type_len) : unknown;
 }

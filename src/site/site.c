@@ -2,7 +2,7 @@
  *
  * Answers for paths: from the cache while they are fresh, else from the disk.
  * A hit is a hash, a look into the table and a comparison of two times; all the
- * rest is for what is not there, or not fresh, and happens in ask_disk.
+ * rest is for what is not there, or not fresh, and happens in load_from_disk.
  *
  * It does not open or read files itself (look.c, load.c), and keeps no list of
  * what is not there: an absent path asks the disk each time.
@@ -20,30 +20,32 @@
 #include <sys/stat.h>
 
 /* What is asked for. Keys of paths begin with '/', the others do not. */
-struct question {
-    enum { ASK_PATH, ASK_FALLBACK, ASK_ERROR_PAGE } kind;
+struct query {
+    enum { QUERY_PATH, QUERY_FALLBACK, QUERY_ERROR_PAGE } kind;
     struct span path;
     struct span key;
     uint64_t hash;
 };
 
-static enum site_result look_for(const struct site *site, const struct question *question,
-                                 struct site_lookup *ret_sight)
+static enum site_result look_up(const struct site *site, const struct query *query,
+                                struct site_lookup *ret_lookup)
 {
-    switch (question->kind) {
-    case ASK_PATH:
-        return site_lookup(site, question->path, ret_sight);
-    case ASK_FALLBACK:
-        return site_lookup_file(site, site->root_fd, question->path, ret_sight);
-    case ASK_ERROR_PAGE:
-        return site_lookup_file(site, site->error_pages_fd, question->path, ret_sight);
+    switch (query->kind) {
+    case QUERY_PATH:
+        return site_lookup(site, query->path, ret_lookup);
+    case QUERY_FALLBACK: {
+        enum site_result result = site_lookup_file(site, site->root_fd, query->path, ret_lookup);
+        return ret_lookup->is_directory ? SITE_FORBIDDEN : result;
+    }
+    case QUERY_ERROR_PAGE:
+        return site_lookup_file(site, site->error_pages_fd, query->path, ret_lookup);
     default:
         return SITE_ABSENT;
     }
 }
 
 /* Signed, because another thread's time may be a little ahead of ours. */
-static inline bool is_fresh(uint64_t checked_ns, uint64_t now_ns)
+static inline bool entry_is_fresh(uint64_t checked_ns, uint64_t now_ns)
 {
     return (int64_t)(now_ns - checked_ns) < (int64_t)SITE_FRESH_NS;
 }
@@ -61,15 +63,15 @@ static inline struct site_entry *find_entry(const struct site *site,
 
 /* Makes the caller the one who asks the disk about a stale entry; the others go
  * on with it meanwhile. False when somebody else was first. */
-static bool claim_check(struct site_entry *entry, uint64_t *checked_ns, uint64_t now_ns)
+static bool claim_recheck(struct site_entry *entry, uint64_t *checked_ns, uint64_t now_ns)
 {
-    return !is_fresh(*checked_ns, now_ns) &&
+    return !entry_is_fresh(*checked_ns, now_ns) &&
            atomic_compare_exchange_strong_explicit(&entry->checked_ns, checked_ns, now_ns,
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
-/* The disk gave no answer: the next one to come shall ask again. */
-static void return_check(struct site_entry *entry, uint64_t checked_ns, uint64_t now_ns)
+/* The disk gave no answer, so the next request looks again. */
+static void return_recheck(struct site_entry *entry, uint64_t checked_ns, uint64_t now_ns)
 {
     (void)atomic_compare_exchange_strong_explicit(&entry->checked_ns, &now_ns, checked_ns,
                                                   memory_order_relaxed, memory_order_relaxed);
@@ -77,29 +79,29 @@ static void return_check(struct site_entry *entry, uint64_t checked_ns, uint64_t
 
 /* Asks the disk, about `old` if that is not NULL. An old entry that is no longer
  * right leaves the cache at once, whatever becomes of the new one. */
-static __attribute__((noinline)) enum site_result ask_disk(
-    const struct site *site, struct site_cache_reader *reader, const struct question *question,
+static __attribute__((noinline)) enum site_result load_from_disk(
+    const struct site *site, struct site_cache_reader *reader, const struct query *query,
     struct site_entry *old, uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
 {
-    struct site_lookup sight;
+    struct site_lookup lookup;
     uint64_t checked_ns = 0;
 
     if (old != NULL) {
         checked_ns = atomic_load_explicit(&old->checked_ns, memory_order_relaxed);
-        if (!claim_check(old, &checked_ns, now_ns)) {
+        if (!claim_recheck(old, &checked_ns, now_ns)) {
             *ret_entry = old;
             *ret_new = false;
             return SITE_FILE;
         }
     }
-    enum site_result result = look_for(site, question, &sight);
+    enum site_result result = look_up(site, query, &lookup);
     if (result == SITE_BUSY || result == SITE_BROKEN) {
         if (old != NULL)
-            return_check(old, checked_ns, now_ns);
+            return_recheck(old, checked_ns, now_ns);
         return result;
     }
-    if (old != NULL && result == SITE_FILE && site_entry_matches(old, &sight)) {
-        site_lookup_close(&sight);
+    if (old != NULL && result == SITE_FILE && site_entry_matches(old, &lookup)) {
+        site_lookup_close(&lookup);
         *ret_entry = old;
         *ret_new = false;
         return SITE_FILE;
@@ -108,8 +110,8 @@ static __attribute__((noinline)) enum site_result ask_disk(
         site_cache_remove(reader, &old->cache);
     if (result != SITE_FILE)
         return result;
-    result = site_load(site, &sight, question->key, question->hash, now_ns, ret_entry);
-    site_lookup_close(&sight);
+    result = site_load(site, &lookup, query->key, query->hash, now_ns, ret_entry);
+    site_lookup_close(&lookup);
     if (result == SITE_FILE)
         *ret_new = true;
     return result;
@@ -142,20 +144,20 @@ static bool open_files_are_current(const struct site_entry *entry)
     return true;
 }
 
-/* Makes the next question about an entry go to the disk. */
+/* Makes the next query about an entry go to the disk. */
 static void make_stale(struct site_entry *entry, uint64_t now_ns)
 {
     atomic_store_explicit(&entry->checked_ns, now_ns - SITE_FRESH_NS, memory_order_relaxed);
 }
 
-static enum site_result answer(const struct site *site, struct site_cache_reader *reader,
-                               struct question *question, uint64_t now_ns,
-                               struct site_entry **ret_entry, bool *ret_new)
+static enum site_result find_or_load(const struct site *site, struct site_cache_reader *reader,
+                                     struct query *query, uint64_t now_ns,
+                                     struct site_entry **ret_entry, bool *ret_new)
 {
-    question->hash = hash_bytes(question->key, site->seed);
-    struct site_entry *entry = find_entry(site, reader, question->key, question->hash);
+    query->hash = hash_bytes(query->key, site->seed);
+    struct site_entry *entry = find_entry(site, reader, query->key, query->hash);
     if (entry != NULL &&
-        is_fresh(atomic_load_explicit(&entry->checked_ns, memory_order_relaxed), now_ns)) {
+        entry_is_fresh(atomic_load_explicit(&entry->checked_ns, memory_order_relaxed), now_ns)) {
         if (entry->cache.descriptors == 0 || open_files_are_current(entry)) {
             *ret_entry = entry;
             *ret_new = false;
@@ -163,31 +165,30 @@ static enum site_result answer(const struct site *site, struct site_cache_reader
         }
         make_stale(entry, now_ns);
     }
-    return ask_disk(site, reader, question, entry, now_ns, ret_entry, ret_new);
+    return load_from_disk(site, reader, query, entry, now_ns, ret_entry, ret_new);
 }
 
 enum site_result site_find(const struct site *site, struct site_cache_reader *reader,
                            struct span path, uint64_t now_ns, struct site_entry **ret_entry,
                            bool *ret_new)
 {
-    struct question question = { .kind = ASK_PATH, .path = path, .key = path };
+    struct query query = { .kind = QUERY_PATH, .path = path, .key = path };
     if (path.len == 0 || path.at[0] != '/')
         return SITE_ABSENT;
-    return answer(site, reader, &question, now_ns, ret_entry, ret_new);
+    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
 
 enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
                                     uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
 {
-    struct question question = {
-        .kind = ASK_FALLBACK,
+    struct query query = {
+        .kind = QUERY_FALLBACK,
         .path = site->fallback,
         .key = SPAN("fallback"),
     };
     if (site->fallback.len == 0)
         return SITE_ABSENT;
-    enum site_result result = answer(site, reader, &question, now_ns, ret_entry, ret_new);
-    return result == SITE_REDIRECT ? SITE_FORBIDDEN : result; /* it has become a directory */
+    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
 
 enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,
@@ -203,13 +204,12 @@ enum site_result site_find_error_page(const struct site *site, struct site_cache
     buf_add(&text, prefix);
     buf_add_u64(&text, status);
     buf_add(&text, SPAN(".html"));
-    struct question question = {
-        .kind = ASK_ERROR_PAGE,
+    struct query query = {
+        .kind = QUERY_ERROR_PAGE,
         .path = span_skip(buf_span(&text), prefix.len),
         .key = buf_span(&text),
     };
-    enum site_result result = answer(site, reader, &question, now_ns, ret_entry, ret_new);
-    return result == SITE_REDIRECT ? SITE_ABSENT : result;
+    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
 
 void site_publish(struct site_cache_reader *reader, struct site_entry *entry)
@@ -241,7 +241,7 @@ bool site_file_unchanged(const struct site_file *file)
 }
 
 /* The fallback has to be there at the start; later it may come and go. */
-static int check_fallback(const struct site *site)
+static int fallback_is_file(const struct site *site)
 {
     struct stat status;
     char path[PATH_MAX];
@@ -280,7 +280,7 @@ static int open_paths(struct site *site, const char **ret_what)
     }
     if (options->fallback != NULL) {
         site->fallback = span_text(options->fallback + strspn(options->fallback, "/"));
-        error = check_fallback(site);
+        error = fallback_is_file(site);
         if (error < 0)
             *ret_what = options->fallback;
     }

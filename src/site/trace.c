@@ -41,7 +41,7 @@ static enum site_cause cause_of_error(int error)
     }
 }
 
-static enum site_cause cause_of(enum site_result result, int error)
+enum site_cause site_cause_of(enum site_result result, int error)
 {
     switch (result) {
     case SITE_FILE:
@@ -79,7 +79,7 @@ static void read_link(int root_fd, struct site_step *step, size_t start, size_t 
 }
 
 /* Goes along the path to where it ends, or up to the last link on the way. */
-static void follow(int root_fd, struct site_step *step)
+static void follow_path(int root_fd, struct site_step *step)
 {
     char prefix[PATH_MAX];
     const size_t len = strlen(step->path);
@@ -103,8 +103,8 @@ static void follow(int root_fd, struct site_step *step)
     }
 }
 
-static struct site_step *add(struct site_trace *trace, enum site_purpose purpose,
-                             enum site_cause cause)
+static struct site_step *add_step(struct site_trace *trace, enum site_purpose purpose,
+                                  enum site_cause cause)
 {
     if (trace->count == SITE_STEPS_MAX) {
         trace->more++;
@@ -120,20 +120,20 @@ static struct site_step *add(struct site_trace *trace, enum site_purpose purpose
     return step;
 }
 
-void site_trace_look(const struct site *site, int root_fd, enum site_purpose purpose,
-                     const char *path, enum site_result result, int error,
-                     const struct site_identity *identity)
+void site_trace_lookup(const struct site *site, int root_fd, enum site_purpose purpose,
+                       const char *path, enum site_cause cause, int error,
+                       const struct site_identity *identity)
 {
-    struct site_step *step = add(site->trace, purpose, cause_of(result, error));
+    struct site_step *step = add_step(site->trace, purpose, cause);
     if (step == NULL)
         return;
     (void)snprintf(step->path, sizeof(step->path), "%s", path);
     step->error = error;
-    if (result == SITE_FILE) {
+    if (cause == SITE_CAUSE_FILE) {
         step->size = identity->size;
         step->modified_ns = identity->modified_ns;
     }
-    follow(root_fd, step);
+    follow_path(root_fd, step);
 }
 
 void site_trace_judge(const struct site *site, enum site_cause cause)
@@ -146,7 +146,7 @@ void site_trace_judge(const struct site *site, enum site_cause cause)
 void site_trace_refuse(const struct site *site, struct span path, struct span name,
                        enum site_cause cause)
 {
-    struct site_step *step = add(site->trace, SITE_LOOK_PATH, cause);
+    struct site_step *step = add_step(site->trace, SITE_LOOKUP_PATH, cause);
     if (step == NULL)
         return;
     (void)snprintf(step->path, sizeof(step->path), "%.*s", (int)path.len - 1, path.at + 1);

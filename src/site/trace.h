@@ -23,12 +23,12 @@ struct span site_cause_sentence(enum site_cause cause);
 
 /* What a look was for. */
 enum site_purpose {
-    SITE_LOOK_PATH,      /* what was asked for */
-    SITE_LOOK_INDEX,     /* an index file of a directory that was asked for */
-    SITE_LOOK_SIBLING,   /* a stored form of the file before it */
-    SITE_LOOK_DIRECTORY, /* that no index file stands for */
-    SITE_LOOK_FALLBACK,
-    SITE_LOOK_ERROR_PAGE
+    SITE_LOOKUP_PATH,      /* what was asked for */
+    SITE_LOOKUP_INDEX,     /* an index file of a directory that was asked for */
+    SITE_LOOKUP_SIBLING,   /* a stored form of the file before it */
+    SITE_LOOKUP_DIRECTORY, /* that no index file stands for */
+    SITE_LOOKUP_FALLBACK,
+    SITE_LOOKUP_ERROR_PAGE
 };
 
 struct site_step {
@@ -58,10 +58,13 @@ void site_trace_begin(struct site *site, struct site_trace *trace);
 
 struct site_identity;
 
-/* A name was looked at: `result` and `error` as it was opened, `identity` of a file. */
-void site_trace_look(const struct site *site, int root_fd, enum site_purpose purpose,
-                     const char *path, enum site_result result, int error,
-                     const struct site_identity *identity);
+/* What the result of opening a name means; `error` is -errno, or 0. */
+enum site_cause site_cause_of(enum site_result result, int error);
+
+/* A name was opened, with this `cause` and `error`; `identity` is that of a file, else NULL. */
+void site_trace_lookup(const struct site *site, int root_fd, enum site_purpose purpose,
+                       const char *path, enum site_cause cause, int error,
+                       const struct site_identity *identity);
 
 /* The last look came to this. */
 void site_trace_judge(const struct site *site, enum site_cause cause);

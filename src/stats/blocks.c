@@ -55,7 +55,7 @@ void stats_blocks_put(const struct stats_segment *segment, struct stats_block *b
 }
 
 /* A new one, put where readers find it. */
-static struct stats_block *add_block(const struct stats_segment *segment)
+static struct stats_block *make_block(const struct stats_segment *segment)
 {
     struct stats_header *header = stats_segment_header(segment);
     uint32_t place = stats_segment_take(segment, sizeof(struct stats_block));
@@ -75,7 +75,7 @@ struct stats_block *stats_blocks_get(const struct stats_segment *segment)
 {
     struct stats_block *block = pop_free(segment);
     if (!block)
-        block = add_block(segment);
+        block = make_block(segment);
     if (!block)
         return NULL;
     for (unsigned i = 0; i < STATS_PAIRS; i++)

@@ -27,7 +27,8 @@ const struct stats_counter_about stats_histograms[STATS_HISTOGRAMS] = {
 };
 
 const char *const stats_sections[STATS_SECTIONS] = {
-    "Requests", "Connections", "Queue", "Cache", "Server", "Latency",
+#define STATS_SECTION(name) #name,
+#include "stats/counters.def"
 };
 
 const uint16_t stats_statuses[STATS_STATUSES] = {

@@ -52,12 +52,8 @@ enum stats_histogram {
 enum stats_kind { STATS_KIND_COUNTER, STATS_KIND_GAUGE };
 
 enum stats_section {
-    STATS_SECTION_Requests,
-    STATS_SECTION_Connections,
-    STATS_SECTION_Queue,
-    STATS_SECTION_Cache,
-    STATS_SECTION_Server,
-    STATS_SECTION_Latency,
+#define STATS_SECTION(name) STATS_SECTION_##name,
+#include "stats/counters.def"
     STATS_SECTIONS
 };
 

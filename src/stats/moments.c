@@ -10,7 +10,7 @@ enum { BUCKETS = STATS_RUNS * STATS_RUN_BUCKETS };
 
 static const double quantiles[STATS_MOMENT_QUANTILES] = { 0.5, 0.9, 0.99, 0.999 };
 
-static uint64_t value(const stats_cell *cell)
+static uint64_t cell_value(const stats_cell *cell)
 {
     return atomic_load_explicit(cell, memory_order_relaxed);
 }
@@ -27,19 +27,19 @@ static void add_latency(const struct stats_segment *segment, const struct stats_
     for (unsigned run = 0; run < STATS_RUNS; run++) {
         const stats_cell *cells = at(segment, &row->latency.run[run]);
         for (unsigned i = 0; cells && i < STATS_RUN_BUCKETS; i++)
-            latency[run * STATS_RUN_BUCKETS + i] += value(&cells[i]);
+            latency[run * STATS_RUN_BUCKETS + i] += cell_value(&cells[i]);
     }
 }
 
-static void add_block(const struct stats_segment *segment, const struct stats_block *block,
+static void sum_block(const struct stats_segment *segment, const struct stats_block *block,
                       struct stats_moment *moment, uint64_t latency[BUCKETS])
 {
     for (unsigned i = 0; i < STATS_NAMED; i++)
-        moment->counter[i] += value(&block->counter[i]);
+        moment->counter[i] += cell_value(&block->counter[i]);
     for (unsigned i = 0; i < STATS_STATUSES; i++)
         moment->by_class[stats_statuses[i] / 100 - 1] +=
-            value(&block->counter[STATS_STATUS_FIRST + i]);
-    if (value(&block->counter[STATS_requests]) == 0)
+            cell_value(&block->counter[STATS_STATUS_FIRST + i]);
+    if (cell_value(&block->counter[STATS_requests]) == 0)
         return;
     for (unsigned i = 0; i < STATS_SITES_MAX; i++) {
         const struct stats_row *row = at(segment, &block->row[i]);
@@ -49,7 +49,8 @@ static void add_block(const struct stats_segment *segment, const struct stats_bl
 }
 
 /* Quantiles of what came in between; `before` becomes `now`. */
-static void measure(struct stats_moment *moment, uint64_t before[BUCKETS], uint64_t now[BUCKETS])
+static void measure_latency(struct stats_moment *moment, uint64_t before[BUCKETS],
+                            uint64_t now[BUCKETS])
 {
     for (unsigned i = 0; i < BUCKETS; i++) {
         uint64_t was = before[i];
@@ -73,11 +74,11 @@ void stats_moments_take(struct stats_moments *moments, const struct stats_segmen
     uint64_t latency[BUCKETS] = { 0 };
     const struct stats_block *block = at(segment, &header->first_block);
     for (; block; block = at(segment, &block->next))
-        add_block(segment, block, &moment, latency);
+        sum_block(segment, block, &moment, latency);
     if (moments->begun)
-        measure(&moment, moments->latency, latency);
+        measure_latency(&moment, moments->latency, latency);
     else
         memcpy(moments->latency, latency, sizeof(latency));
     moments->begun = true;
-    stats_segment_remember(segment, &moment);
+    stats_segment_add_moment(segment, &moment);
 }

@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { STORY_TRIES = 1000 };
+enum { SEQUENCE_TRIES = 1000 };
 
 /* ---- checking ---- */
 
@@ -33,7 +33,7 @@ struct copy {
     unsigned rows; /* of sites that a block has, or that have a name */
 };
 
-static bool refuse(char why[STATS_WHY_MAX], const char *text)
+static bool reject(char why[STATS_WHY_MAX], const char *text)
 {
     snprintf(why, STATS_WHY_MAX, "%s", text);
     return false;
@@ -42,7 +42,7 @@ static bool refuse(char why[STATS_WHY_MAX], const char *text)
 static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
 {
     if (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0)
-        return refuse(why, "is no statistics segment");
+        return reject(why, "is no statistics segment");
     if (header->version == STATS_VERSION && header->layout == stats_layout() &&
         header->header_bytes == sizeof(*header) &&
         header->block_bytes == sizeof(struct stats_block))
@@ -55,7 +55,7 @@ static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
 
 /* What is at a place. NULL where there is none, or it was taken after the copy was begun; or no
  * segment has such a place, and then the copy is damaged. */
-static const void *find(struct copy *copy, uint32_t place, size_t size)
+static const void *find_place(struct copy *copy, uint32_t place, size_t size)
 {
     if (place == 0)
         return NULL;
@@ -69,25 +69,25 @@ static const void *find(struct copy *copy, uint32_t place, size_t size)
 
 /* ---- adding up ---- */
 
-static uint64_t value(const stats_cell *cell)
+static uint64_t cell_of_copy(const stats_cell *cell)
 {
     return atomic_load_explicit(cell, memory_order_relaxed);
 }
 
-static void add_durations(struct copy *copy, const struct stats_durations *from,
-                          struct stats_counts *to)
+static void read_durations(struct copy *copy, const struct stats_durations *from,
+                           struct stats_counts *to)
 {
     for (unsigned run = 0; run < STATS_RUNS; run++) {
         uint32_t place = atomic_load_explicit(&from->run[run], memory_order_relaxed);
-        const stats_cell *cells = find(copy, place, STATS_RUN_BUCKETS * sizeof(*cells));
+        const stats_cell *cells = find_place(copy, place, STATS_RUN_BUCKETS * sizeof(*cells));
         uint64_t *buckets = &to->bucket[(size_t)run * STATS_RUN_BUCKETS];
         for (unsigned i = 0; cells && i < STATS_RUN_BUCKETS; i++) {
-            uint64_t count = value(&cells[i]);
+            uint64_t count = cell_of_copy(&cells[i]);
             buckets[i] += count;
             to->count += count;
         }
     }
-    to->sum_ns += value(&from->sum_ns);
+    to->sum_ns += cell_of_copy(&from->sum_ns);
 }
 
 static void add_counts(const struct stats_counts *from, struct stats_counts *to)
@@ -98,31 +98,31 @@ static void add_counts(const struct stats_counts *from, struct stats_counts *to)
     to->sum_ns += from->sum_ns;
 }
 
-static void add_row(struct copy *copy, uint32_t place, struct stats_site *to)
+static void read_row(struct copy *copy, uint32_t place, struct stats_site *to)
 {
-    const struct stats_row *row = find(copy, place, sizeof(*row));
+    const struct stats_row *row = find_place(copy, place, sizeof(*row));
     if (!row)
         return;
-    to->requests += value(&row->requests);
-    to->body_bytes += value(&row->body_bytes);
+    to->requests += cell_of_copy(&row->requests);
+    to->body_bytes += cell_of_copy(&row->body_bytes);
     for (unsigned i = 0; i < 5; i++)
-        to->by_class[i] += value(&row->by_class[i]);
-    add_durations(copy, &row->latency, &to->latency);
+        to->by_class[i] += cell_of_copy(&row->by_class[i]);
+    read_durations(copy, &row->latency, &to->latency);
 }
 
-static void add_block(struct copy *copy, uint32_t place, const struct stats_block *block,
-                      struct stats_snapshot *to)
+static void read_block(struct copy *copy, uint32_t place, const struct stats_block *block,
+                       struct stats_snapshot *to)
 {
     for (unsigned i = 0; i < STATS_COUNTERS; i++)
-        to->counter[i] += value(&block->counter[i]);
-    add_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
-    add_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
+        to->counter[i] += cell_of_copy(&block->counter[i]);
+    read_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
+    read_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
     for (unsigned i = 0; i < copy->rows; i++)
-        add_row(copy, atomic_load_explicit(&block->row[i], memory_order_relaxed), &to->site[i]);
+        read_row(copy, atomic_load_explicit(&block->row[i], memory_order_relaxed), &to->site[i]);
     to->parts[to->part_count++] = (struct stats_part){
         .owner = atomic_load_explicit(&block->owner, memory_order_relaxed),
         .block = place,
-        .requests = value(&block->counter[STATS_requests]),
+        .requests = cell_of_copy(&block->counter[STATS_requests]),
     };
 }
 
@@ -137,9 +137,9 @@ static bool survey(struct copy *copy, char why[STATS_WHY_MAX])
     size_t most = copy->taken / sizeof(struct stats_block);
     uint32_t place = atomic_load_explicit(&header_of(copy)->first_block, memory_order_relaxed);
     for (; place != 0 && !copy->damaged; copy->blocks++) {
-        const struct stats_block *block = find(copy, place, sizeof(*block));
+        const struct stats_block *block = find_place(copy, place, sizeof(*block));
         if (!block || copy->blocks == most)
-            return refuse(why, "is damaged: its blocks do not end");
+            return reject(why, "is damaged: its blocks do not end");
         for (unsigned i = copy->rows; i < STATS_SITES_MAX; i++)
             if (atomic_load_explicit(&block->row[i], memory_order_relaxed) != 0)
                 copy->rows = i + 1;
@@ -152,11 +152,11 @@ static bool add_blocks(struct copy *copy, struct stats_snapshot *to, char why[ST
 {
     uint32_t place = atomic_load_explicit(&header_of(copy)->first_block, memory_order_relaxed);
     for (size_t i = 0; i < copy->blocks && !copy->damaged; i++) {
-        const struct stats_block *block = find(copy, place, sizeof(*block));
-        add_block(copy, place, block, to);
+        const struct stats_block *block = find_place(copy, place, sizeof(*block));
+        read_block(copy, place, block, to);
         place = atomic_load_explicit(&block->next, memory_order_relaxed);
     }
-    return !copy->damaged || refuse(why, "is damaged: it points outside of itself");
+    return !copy->damaged || reject(why, "is damaged: it points outside of itself");
 }
 
 /* ---- a snapshot ---- */
@@ -190,8 +190,8 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
     to->state = state < STATS_STATES ? (enum stats_state)state : STATS_STARTING;
     to->started_s = from->started_s;
-    to->beat_ns = atomic_load_explicit(&from->beat_ns, memory_order_relaxed);
-    to->unseen = value(&from->unseen);
+    to->heartbeat_ns = atomic_load_explicit(&from->heartbeat_ns, memory_order_relaxed);
+    to->unseen = cell_of_copy(&from->unseen);
     to->generation = from->generation;
     for (unsigned i = 0; i < STATS_GENERATIONS_MAX; i++) {
         to->generations[i] = from->generations[i];
@@ -207,18 +207,19 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     copy_moments(from, to);
     to->site_count = atomic_load_explicit(&from->site_count, memory_order_relaxed);
     if (to->site_count < 1 || to->site_count > STATS_SITES_MAX)
-        return refuse(why, "is damaged: it has an impossible number of sites");
+        return reject(why, "is damaged: it has an impossible number of sites");
     return true;
 }
 
 /* Room for as much as there is: 64 sites with their buckets are a megabyte, most servers have
  * one, and who reads ten times a second need not clear and add up what nobody counts in. */
-static bool make_room(const struct copy *copy, struct stats_snapshot *to, char why[STATS_WHY_MAX])
+static bool allocate_snapshot(const struct copy *copy, struct stats_snapshot *to,
+                              char why[STATS_WHY_MAX])
 {
     to->parts = calloc(copy->blocks + 1, sizeof(*to->parts));
     to->site = calloc(copy->rows, sizeof(*to->site));
     if (!to->parts || !to->site)
-        return refuse(why, "cannot be read: out of memory");
+        return reject(why, "cannot be read: out of memory");
     for (unsigned i = 0; i < copy->rows; i++)
         copy_text(to->site[i].name, header_of(copy)->site[i], sizeof(to->site[i].name));
     return true;
@@ -237,7 +238,7 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
 {
     const struct stats_header *header = (const struct stats_header *)(const void *)bytes;
     if (len < sizeof(*header)) {
-        refuse(why, "is no statistics segment, or cut short");
+        reject(why, "is no statistics segment, or cut short");
         return NULL;
     }
     struct copy copy = { .bytes = bytes };
@@ -245,18 +246,18 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
         return NULL;
     copy.taken = atomic_load_explicit(&header->taken, memory_order_relaxed);
     if (copy.taken > len || copy.taken < sizeof(*header)) {
-        refuse(why, "is cut short");
+        reject(why, "is cut short");
         return NULL;
     }
     struct stats_snapshot *snapshot = calloc(1, sizeof(*snapshot));
     if (!snapshot) {
-        refuse(why, "cannot be read: out of memory");
+        reject(why, "cannot be read: out of memory");
         return NULL;
     }
     snapshot->taken_bytes = copy.taken;
     bool good = copy_header(header, snapshot, why);
     copy.rows = snapshot->site_count;
-    if (!good || !survey(&copy, why) || !make_room(&copy, snapshot, why) ||
+    if (!good || !survey(&copy, why) || !allocate_snapshot(&copy, snapshot, why) ||
         !add_blocks(&copy, snapshot, why)) {
         stats_snapshot_free(snapshot);
         return NULL;
@@ -301,11 +302,11 @@ static ssize_t read_header(int fd, struct stats_header *header)
         ssize_t len = read_all(fd, (char *)header, 0, sizeof(*header));
         if (len < (ssize_t)sizeof(*header))
             return len;
-        before = atomic_load_explicit(&header->story, memory_order_relaxed);
-        if (pread(fd, &after, sizeof(after), offsetof(struct stats_header, story)) !=
+        before = atomic_load_explicit(&header->sequence, memory_order_relaxed);
+        if (pread(fd, &after, sizeof(after), offsetof(struct stats_header, sequence)) !=
             (ssize_t)sizeof(after))
             return -EIO;
-        if ((before % 2 == 0 && before == after) || tries == STORY_TRIES)
+        if ((before % 2 == 0 && before == after) || tries == SEQUENCE_TRIES)
             return len;
         (void)sched_yield(); /* some copying of texts away */
     }
@@ -321,19 +322,19 @@ static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
         return NULL;
     }
     if ((size_t)len < sizeof(header)) {
-        refuse(why, "is no statistics segment, or cut short");
+        reject(why, "is no statistics segment, or cut short");
         return NULL;
     }
     if (!is_ours(&header, why))
         return NULL;
     uint64_t taken = atomic_load_explicit(&header.taken, memory_order_relaxed);
     if (taken < sizeof(header) || taken > STATS_SEGMENT_BYTES) {
-        refuse(why, "is damaged: it is larger than it can be");
+        reject(why, "is damaged: it is larger than it can be");
         return NULL;
     }
     char *bytes = aligned_alloc(CACHE_LINE, (taken + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     if (!bytes) {
-        refuse(why, "cannot be read: out of memory");
+        reject(why, "cannot be read: out of memory");
         return NULL;
     }
     memcpy(bytes, &header, sizeof(header)); /* a header that is whole; what lies behind is newer */
@@ -356,10 +357,11 @@ static void copy_cells(char *to, const char *from, size_t len)
 static void copy_header_here(const struct stats_segment *segment, char *bytes)
 {
     const struct stats_header *from = stats_segment_header(segment);
-    for (unsigned tries = 0; tries <= STORY_TRIES; tries++) {
-        uint32_t before = atomic_load(&from->story);
+    for (unsigned tries = 0; tries <= SEQUENCE_TRIES; tries++) {
+        uint32_t before = atomic_load(&from->sequence);
         copy_cells(bytes, segment->base, sizeof(*from));
-        if (before % 2 == 0 && before == atomic_load_explicit(&from->story, memory_order_relaxed))
+        if (before % 2 == 0 &&
+            before == atomic_load_explicit(&from->sequence, memory_order_relaxed))
             return;
         (void)sched_yield();
     }
@@ -372,7 +374,7 @@ static char *copy_here(const struct stats_segment *segment, size_t *ret_len,
     size_t len = atomic_load(&header->taken); /* a multiple of CACHE_LINE */
     char *bytes = aligned_alloc(CACHE_LINE, len);
     if (!bytes) {
-        refuse(why, "cannot be read: out of memory");
+        reject(why, "cannot be read: out of memory");
         return NULL;
     }
     copy_header_here(segment, bytes);
@@ -384,7 +386,7 @@ static char *copy_here(const struct stats_segment *segment, size_t *ret_len,
 
 /* ---- either ---- */
 
-static struct stats_snapshot *sum_up(char *bytes, size_t len, char why[STATS_WHY_MAX])
+static struct stats_snapshot *snapshot_of_copy(char *bytes, size_t len, char why[STATS_WHY_MAX])
 {
     struct stats_snapshot *snapshot = bytes ? stats_snapshot_of(bytes, len, why) : NULL;
     free(bytes);
@@ -401,7 +403,7 @@ struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_
     size_t len = 0;
     char *bytes = read_segment(fd, &len, why);
     os_file_close(fd);
-    return sum_up(bytes, len, why);
+    return snapshot_of_copy(bytes, len, why);
 }
 
 /* What has a descriptor is read by it: what could not be allocated is then zeros and no fault. */
@@ -411,7 +413,7 @@ struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
     size_t len = 0;
     char *bytes = segment->fd >= 0 ? read_segment(segment->fd, &len, why)
                                    : copy_here(segment, &len, why);
-    return sum_up(bytes, len, why);
+    return snapshot_of_copy(bytes, len, why);
 }
 
 /* ---- durations ---- */
@@ -430,7 +432,7 @@ uint64_t stats_counts_at_most(const struct stats_counts *counts, uint64_t ns)
 /* ---- which there are ---- */
 
 /* "weir-UID-PID" and nothing else. */
-static bool parse_name(const char *text, uint64_t *ret_uid, uint64_t *ret_pid)
+static bool parse_segment_name(const char *text, uint64_t *ret_uid, uint64_t *ret_pid)
 {
     struct span name = span_text(text);
     if (!span_starts(name, SPAN("weir-")))
@@ -457,7 +459,7 @@ size_t stats_instances_find(uid_t uid, pid_t pid,
     const struct dirent *each;
     while (folder && count < STATS_INSTANCES_MAX && (each = readdir(folder))) {
         uint64_t its_uid, its_pid;
-        if (!parse_name(each->d_name, &its_uid, &its_pid) ||
+        if (!parse_segment_name(each->d_name, &its_uid, &its_pid) ||
             (pid != 0 ? its_pid != (uint64_t)pid : its_uid != uid))
             continue;
         instances[count++] = instance_of(each, its_uid, its_pid);
@@ -474,7 +476,8 @@ bool stats_instances_follow(struct stats_instance *instance)
     const struct dirent *each;
     while (folder && !found && (each = readdir(folder))) {
         uint64_t its_uid, its_pid;
-        found = each->d_ino == instance->file && parse_name(each->d_name, &its_uid, &its_pid);
+        found = each->d_ino == instance->file &&
+                parse_segment_name(each->d_name, &its_uid, &its_pid);
         if (found)
             *instance = instance_of(each, its_uid, its_pid);
     }

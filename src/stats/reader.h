@@ -39,7 +39,7 @@ struct stats_snapshot {
     bool running;
     enum stats_state state; /* what the master said last */
     int64_t started_s;
-    uint64_t beat_ns, taken_bytes, unseen;
+    uint64_t heartbeat_ns, taken_bytes, unseen;
     uint64_t generation; /* the number of the one that serves; 0: none yet */
     struct stats_generation generations[STATS_GENERATIONS_MAX];
     int64_t reloaded_s;

@@ -32,7 +32,7 @@ static bool is_alive(pid_t pid)
     return kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-static void reclaim(void)
+static void remove_dead_segments(void)
 {
     char prefix[STATS_NAME_MAX];
     int len = snprintf(prefix, sizeof(prefix), "weir-%u-", (unsigned)geteuid());
@@ -65,7 +65,7 @@ static int allocate(int fd, uint64_t offset, size_t bytes)
     return -rc;
 }
 
-static int map(struct stats_segment *segment)
+static int map_segment(struct stats_segment *segment)
 {
     int flags = segment->fd >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
     void *base = mmap(NULL, STATS_SEGMENT_BYTES, PROT_READ | PROT_WRITE, flags, segment->fd, 0);
@@ -75,8 +75,8 @@ static int map(struct stats_segment *segment)
     return 0;
 }
 
-static void describe(struct stats_header *header, unsigned index, const char *kind,
-                     const char *unit, const char *name, const char *sentence)
+static void describe_entry(struct stats_header *header, unsigned index, const char *kind,
+                           const char *unit, const char *name, const char *sentence)
 {
     struct stats_entry *entry = &header->entry[index];
     snprintf(entry->name, sizeof(entry->name), "%s", name);
@@ -89,26 +89,26 @@ static void describe(struct stats_header *header, unsigned index, const char *ki
 static void describe_all(struct stats_header *header)
 {
     for (unsigned i = 0; i < STATS_NAMED; i++)
-        describe(header, i, stats_counters[i].kind == STATS_KIND_GAUGE ? "gauge" : "counter",
-                 stats_counters[i].unit, stats_counters[i].name, stats_counters[i].sentence);
+        describe_entry(header, i, stats_counters[i].kind == STATS_KIND_GAUGE ? "gauge" : "counter",
+                       stats_counters[i].unit, stats_counters[i].name, stats_counters[i].sentence);
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
         char name[32];
         snprintf(name, sizeof(name), "status_%u", stats_statuses[i]);
-        describe(header, STATS_STATUS_FIRST + i, "counter", "answers", name,
-                 "Answers with this status.");
+        describe_entry(header, STATS_STATUS_FIRST + i, "counter", "answers", name,
+                       "Answers with this status.");
         snprintf(name, sizeof(name), "unreadable_%u", stats_statuses[i]);
-        describe(header, STATS_UNREADABLE_FIRST + i, "counter", "requests", name,
-                 "Answers with this status to what could not be read as a request.");
+        describe_entry(header, STATS_UNREADABLE_FIRST + i, "counter", "requests", name,
+                       "Answers with this status to what could not be read as a request.");
     }
     for (unsigned i = 0; i < STATS_FAULTS; i++) {
         char name[40];
         snprintf(name, sizeof(name), "fault_%s", stats_faults[i].name);
-        describe(header, STATS_FAULT_FIRST + i, "counter", "requests", name,
-                 stats_faults[i].sentence);
+        describe_entry(header, STATS_FAULT_FIRST + i, "counter", "requests", name,
+                       stats_faults[i].sentence);
     }
 }
 
-static void fill(struct stats_header *header)
+static void fill_header(struct stats_header *header)
 {
     memcpy(header->magic, STATS_MAGIC, sizeof(header->magic));
     header->version = STATS_VERSION;
@@ -135,7 +135,7 @@ static void belong_to_this_process(const struct stats_segment *segment)
     struct stats_header *header = stats_segment_header(segment);
     atomic_store(&header->master, (int32_t)getpid());
     atomic_store(&header->master_started, os_usage_started(getpid()));
-    stats_segment_beat(segment, os_clock_now_ns());
+    stats_segment_heartbeat(segment, os_clock_now_ns());
 }
 
 /* A file of this name that is there is of a process that had this number. */
@@ -149,21 +149,21 @@ static int open_named(struct stats_segment *segment)
     int rc = ftruncate(segment->fd, STATS_SEGMENT_BYTES) < 0 ? -errno : 0;
     if (rc == 0)
         rc = allocate(segment->fd, 0, sizeof(struct stats_header));
-    return rc == 0 ? map(segment) : rc;
+    return rc == 0 ? map_segment(segment) : rc;
 }
 
 int stats_segment_create(struct stats_segment *segment, int *ret_why)
 {
-    reclaim();
+    remove_dead_segments();
     *segment = (struct stats_segment){ .fd = -1 };
     int rc = *ret_why = open_named(segment);
     if (rc < 0) {
         stats_segment_remove(segment);
-        rc = map(segment);
+        rc = map_segment(segment);
     }
     if (rc < 0)
         return rc;
-    fill(stats_segment_header(segment));
+    fill_header(stats_segment_header(segment));
     belong_to_this_process(segment);
     return 0;
 }
@@ -178,7 +178,7 @@ int stats_segment_borrow(struct stats_segment *segment, const char *name)
     if (rc == 0 && (info.st_uid != geteuid() || info.st_size != STATS_SEGMENT_BYTES))
         rc = -EPROTO;
     if (rc == 0)
-        rc = map(segment);
+        rc = map_segment(segment);
     const struct stats_header *header = stats_segment_header(segment);
     if (rc == 0 && (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0 ||
                     header->version != STATS_VERSION || header->layout != stats_layout() ||
@@ -232,14 +232,14 @@ uint32_t stats_segment_take(const struct stats_segment *segment, size_t bytes)
 
 /* ---- the master's words ---- */
 
-void stats_segment_beat(const struct stats_segment *segment, uint64_t now_ns)
+void stats_segment_heartbeat(const struct stats_segment *segment, uint64_t now_ns)
 {
     if (segment->base)
-        atomic_store_explicit(&stats_segment_header(segment)->beat_ns, now_ns,
+        atomic_store_explicit(&stats_segment_header(segment)->heartbeat_ns, now_ns,
                               memory_order_relaxed);
 }
 
-void stats_segment_tell(const struct stats_segment *segment, enum stats_state state)
+void stats_segment_set_state(const struct stats_segment *segment, enum stats_state state)
 {
     struct stats_header *header = stats_segment_header(segment);
     if (header && header->master == (int32_t)getpid())
@@ -264,14 +264,14 @@ int stats_segment_only_read(struct stats_segment *segment)
     return mprotect(segment->base, STATS_SEGMENT_BYTES, PROT_READ) < 0 ? -errno : 0;
 }
 
-static void begin_story(struct stats_header *header)
+static void begin_write(struct stats_header *header)
 {
-    atomic_fetch_add(&header->story, 1); /* nothing that follows is stored before */
+    atomic_fetch_add(&header->sequence, 1); /* nothing that follows is stored before */
 }
 
-static void end_story(struct stats_header *header)
+static void end_write(struct stats_header *header)
 {
-    atomic_fetch_add_explicit(&header->story, 1, memory_order_release);
+    atomic_fetch_add_explicit(&header->sequence, 1, memory_order_release);
 }
 
 unsigned stats_segment_site(const struct stats_segment *segment, const char *name)
@@ -289,10 +289,10 @@ unsigned stats_segment_site(const struct stats_segment *segment, const char *nam
         snprintf(text, sizeof(text), "(others)");
     if (count == STATS_SITES_MAX)
         return count - 1;
-    begin_story(header);
+    begin_write(header);
     memcpy(header->site[count], text, sizeof(text));
     atomic_store(&header->site_count, count + 1);
-    end_story(header);
+    end_write(header);
     return count;
 }
 
@@ -302,19 +302,20 @@ void stats_segment_generation(const struct stats_segment *segment,
     if (!segment->base)
         return;
     struct stats_header *header = stats_segment_header(segment);
-    begin_story(header);
+    begin_write(header);
     uint64_t number = ++header->generation;
     header->generations[number % STATS_GENERATIONS_MAX] = *generation;
     header->generations[number % STATS_GENERATIONS_MAX].number = number;
-    end_story(header);
+    end_write(header);
 }
 
-void stats_segment_remember(const struct stats_segment *segment, const struct stats_moment *moment)
+void stats_segment_add_moment(const struct stats_segment *segment,
+                              const struct stats_moment *moment)
 {
     struct stats_header *header = stats_segment_header(segment);
-    begin_story(header);
+    begin_write(header);
     header->moment[header->moments++ % STATS_MOMENTS] = *moment;
-    end_story(header);
+    end_write(header);
 }
 
 void stats_segment_reloaded(const struct stats_segment *segment, const char *error, int64_t now_s)
@@ -322,9 +323,9 @@ void stats_segment_reloaded(const struct stats_segment *segment, const char *err
     if (!segment->base)
         return;
     struct stats_header *header = stats_segment_header(segment);
-    begin_story(header);
+    begin_write(header);
     header->reloaded_s = now_s;
     header->reload_failed = error != NULL;
     snprintf(header->reload_error, sizeof(header->reload_error), "%s", error ? error : "");
-    end_story(header);
+    end_write(header);
 }

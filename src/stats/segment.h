@@ -134,11 +134,11 @@ struct stats_header {
     _Atomic int32_t master;
     _Atomic uint64_t master_started; /* in ticks since boot, as /proc has it */
     int64_t started_s;
-    _Atomic uint64_t beat_ns; /* the master was there, CLOCK_MONOTONIC */
-    _Atomic uint32_t state;   /* enum stats_state */
+    _Atomic uint64_t heartbeat_ns; /* the master was there, CLOCK_MONOTONIC */
+    _Atomic uint32_t state;        /* enum stats_state */
 
     /* Odd while the master writes what is below, up to the moments. */
-    _Atomic uint32_t story;
+    _Atomic uint32_t sequence;
     _Atomic uint32_t site_count;
     uint64_t generation;                                        /* the one that serves */
     struct stats_generation generations[STATS_GENERATIONS_MAX]; /* number n at n % MAX */
@@ -201,10 +201,10 @@ uint32_t stats_segment_take(const struct stats_segment *segment, size_t bytes);
 /* ---- the master's words ---- */
 
 /* It is still there. */
-void stats_segment_beat(const struct stats_segment *segment, uint64_t now_ns);
+void stats_segment_heartbeat(const struct stats_segment *segment, uint64_t now_ns);
 
 /* The server starts, serves or stops. Of no effect where the segment is another master's. */
-void stats_segment_tell(const struct stats_segment *segment, enum stats_state state);
+void stats_segment_set_state(const struct stats_segment *segment, enum stats_state state);
 
 /* What was told last. Any process. */
 enum stats_state stats_segment_state(const struct stats_segment *segment);
@@ -220,7 +220,8 @@ void stats_segment_generation(const struct stats_segment *segment,
                               const struct stats_generation *generation);
 
 /* How things stand; copied. */
-void stats_segment_remember(const struct stats_segment *segment, const struct stats_moment *moment);
+void stats_segment_add_moment(const struct stats_segment *segment,
+                              const struct stats_moment *moment);
 
 /* A reload has ended, at `now_s`; `error` is NULL when it took effect. */
 void stats_segment_reloaded(const struct stats_segment *segment, const char *error, int64_t now_s);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum top_style {
@@ -68,3 +69,14 @@ unsigned top_canvas_wrap(struct top_canvas *canvas, unsigned row, unsigned rows,
 
 /* A style for what stands in a row. */
 void top_canvas_paint(struct top_canvas *canvas, unsigned row, enum top_style style);
+
+/* ---- charts: eighths of blocks where the terminal has them, else ASCII ---- */
+
+/* One column for each value from `column` on, `height` rows up from `row`, which is the lowest.
+ * NAN: nothing. The highest fills it; returns that. */
+float top_canvas_spark(struct top_canvas *canvas, unsigned row, unsigned column, unsigned height,
+                       const float *values, size_t count, enum top_style style);
+
+/* A bar of `part` (0 to 1) of so many columns. */
+void top_canvas_bar(struct top_canvas *canvas, unsigned row, unsigned column, unsigned width,
+                    double part, enum top_style style);

@@ -4,7 +4,6 @@
  */
 #include "top/screens.h"
 
-#include "top/chart.h"
 #include "top/format.h"
 
 #include <math.h>
@@ -27,7 +26,7 @@ struct list {
     struct item item[LINES_MAX];
 };
 
-static struct item *add(struct list *list, const char *name)
+static struct item *add_item(struct list *list, const char *name)
 {
     struct item *item = &list->item[list->count++];
     snprintf(item->name, sizeof(item->name), "%s", name);
@@ -47,7 +46,7 @@ static void add_section(struct list *list, const struct top_frame *frame,
     for (unsigned i = 0; i < STATS_PAIRS; i++) {
         if (stats_pairs[i].about.section != section)
             continue;
-        struct item *item = add(list, stats_pairs[i].about.name);
+        struct item *item = add_item(list, stats_pairs[i].about.name);
         item->about = &stats_pairs[i].about;
         item->value = s->pair[i];
         item->series = TOP_SERIES_PAIRS + (int)i;
@@ -55,7 +54,7 @@ static void add_section(struct list *list, const struct top_frame *frame,
     for (unsigned i = 0; i < STATS_NAMED; i++) {
         if (stats_counters[i].section != section)
             continue;
-        struct item *item = add(list, stats_counters[i].name);
+        struct item *item = add_item(list, stats_counters[i].name);
         item->about = &stats_counters[i];
         item->value = s->counter[i];
         item->rate = frame->rates.counter[i];
@@ -73,13 +72,13 @@ static void add_statuses(struct list *list, const struct top_frame *frame, unsig
             continue;
         char name[40];
         snprintf(name, sizeof(name), "%s %u", word, stats_statuses[i]);
-        struct item *item = add(list, name);
+        struct item *item = add_item(list, name);
         item->value = value;
         item->rate = frame->rates.counter[first + i];
     }
 }
 
-static void fill(struct list *list, const struct top_frame *frame)
+static void fill_list(struct list *list, const struct top_frame *frame)
 {
     list->count = 0;
     for (unsigned i = 0; i < STATS_SECTION_Latency; i++) {
@@ -121,16 +120,16 @@ static void draw_item(struct top_canvas *canvas, unsigned row, const struct item
         top_canvas_paint(canvas, row, TOP_SELECTED);
 }
 
-static void draw_chart(const struct top_frame *frame, struct top_canvas *canvas, unsigned row,
-                       const struct item *item)
+static void draw_item_chart(const struct top_frame *frame, struct top_canvas *canvas, unsigned row,
+                            const struct item *item)
 {
-    float values[TOP_CHART_MAX];
+    float values[TOP_COLUMNS_MAX];
     unsigned width = canvas->columns - 2;
     if (item->series < 0)
         return;
     top_history_chart(&frame->history, (enum top_series)item->series, frame->now->read_ns,
                       frame->state.interval_ns, values, width);
-    top_chart_spark(canvas, row, 1, CHART_ROWS, values, width, TOP_ACCENT);
+    top_canvas_spark(canvas, row, 1, CHART_ROWS, values, width, TOP_ACCENT);
 }
 
 const char *top_counters_draw(struct top_frame *frame, struct top_canvas *canvas,
@@ -140,14 +139,14 @@ const char *top_counters_draw(struct top_frame *frame, struct top_canvas *canvas
     struct top_choice *choice = &frame->state.choice[TOP_COUNTERS];
     bool charted = area.rows >= CHART_FROM_ROWS;
     unsigned page = area.rows - (charted ? CHART_ROWS + 1 : 0);
-    fill(&list, frame);
+    fill_list(&list, frame);
     top_state_settle(choice, list.count, page);
     for (unsigned i = 0; i < page && choice->first + i < list.count; i++)
         draw_item(canvas, area.row + i, &list.item[choice->first + i],
                   choice->first + i == choice->line);
     const struct item *chosen = &list.item[choice->line];
     if (charted)
-        draw_chart(frame, canvas, area.row + area.rows - 1, chosen);
+        draw_item_chart(frame, canvas, area.row + area.rows - 1, chosen);
     if (chosen->about)
         return chosen->about->sentence;
     return strncmp(chosen->name, "unread", 6) == 0

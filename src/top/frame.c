@@ -22,16 +22,16 @@ static draw_screen *const screens[TOP_SCREENS] = {
     [TOP_LATENCY] = top_latency_draw,
 };
 
-static uint64_t beat_age_ns(const struct top_frame *frame)
+static uint64_t heartbeat_age_ns(const struct top_frame *frame)
 {
-    uint64_t beat_ns = frame->now->snapshot->beat_ns;
-    return frame->clock_ns > beat_ns ? frame->clock_ns - beat_ns : 0;
+    uint64_t heartbeat_ns = frame->now->snapshot->heartbeat_ns;
+    return frame->clock_ns > heartbeat_ns ? frame->clock_ns - heartbeat_ns : 0;
 }
 
 static bool hangs(const struct top_frame *frame)
 {
     return frame->health == TOP_HEALTH_RUNS && !frame->state.paused &&
-           beat_age_ns(frame) > HANGS_NS;
+           heartbeat_age_ns(frame) > HANGS_NS;
 }
 
 static void draw_title(const struct top_frame *frame, struct top_canvas *canvas)
@@ -83,7 +83,7 @@ static bool news(const struct top_frame *frame, char *text, size_t size, enum to
                  (int)s->master, then);
     else if (hangs(frame))
         snprintf(text, size, "HANGS: the master was last seen at work %s ago.",
-                 top_format_span(beat_age_ns(frame)).text);
+                 top_format_span(heartbeat_age_ns(frame)).text);
     else if (frame->state.paused)
         snprintf(text, size, "PAUSED %s ago; space goes on.",
                  top_format_span(frame->clock_ns - frame->now->read_ns).text);
@@ -116,6 +116,37 @@ static void draw_keys(struct top_canvas *canvas)
     }
 }
 
+/* ---- the help ---- */
+
+static const struct {
+    const char *key, *what;
+} help[] = {
+    { "1 to 5", "Overview, Counters, Sites, Workers, Latency" },
+    { "Tab, left, right", "the next screen, or the one before" },
+    { "up, down, k, j", "choose a line; what it means is told below" },
+    { "PgUp, PgDn, g, G", "a page further, the beginning, the end" },
+    { "+, -", "read less often, more often" },
+    { "space", "pause, and go on" },
+    { "?, h", "this help, and back" },
+    { "q, Ctrl-C", "quit" },
+    { "Ctrl-Z", "leave it standing, until fg" },
+};
+enum { HELP_LINES = sizeof(help) / sizeof(help[0]), KEY_AT = 1, WHAT_AT = 19 };
+
+static const char *draw_help(struct top_frame *frame, struct top_canvas *canvas,
+                             struct top_area area)
+{
+    (void)frame;
+    for (unsigned i = 0; i < HELP_LINES && i < area.rows; i++) {
+        top_canvas_text(canvas, area.row + i, KEY_AT, WHAT_AT, TOP_BOLD, help[i].key);
+        top_canvas_text(canvas, area.row + i, WHAT_AT, canvas->columns, TOP_PLAIN, help[i].what);
+    }
+    return "Rates and percentiles are of the time between two readings; charts have a column for "
+           "each interval. weir-top(1) tells more.";
+}
+
+/* ---- all of it ---- */
+
 static void draw_too_small(struct top_canvas *canvas)
 {
     char text[96];
@@ -145,7 +176,7 @@ void top_frame_draw(struct top_frame *frame, struct top_canvas *canvas)
         area.row++;
         area.rows--;
     }
-    draw_screen *draw = frame->state.help ? top_help_draw : screens[frame->state.screen];
+    draw_screen *draw = frame->state.help ? draw_help : screens[frame->state.screen];
     const char *meaning = draw(frame, canvas, area);
     top_canvas_wrap(canvas, canvas->rows - 1 - explained, explained, 1, TOP_DIM, meaning);
     draw_keys(canvas);

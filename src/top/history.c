@@ -31,13 +31,13 @@ static bool follows(const struct top_totals *a, const struct top_totals *b)
            b->counter[STATS_requests] >= a->counter[STATS_requests];
 }
 
-static float rate_of(uint64_t from, uint64_t to, double seconds)
+static float rate_between(uint64_t from, uint64_t to, double seconds)
 {
     return to > from ? (float)((double)(to - from) / seconds) : 0;
 }
 
-static void add(struct top_history *history, const struct top_totals *to,
-                const uint64_t latency_ns[STATS_MOMENT_QUANTILES])
+static void add_stretch(struct top_history *history, const struct top_totals *to,
+                        const uint64_t latency_ns[STATS_MOMENT_QUANTILES])
 {
     const struct top_totals *from = &history->last;
     if (follows(from, to)) {
@@ -50,11 +50,12 @@ static void add(struct top_history *history, const struct top_totals *to,
             value[TOP_SERIES_COUNTERS + i] =
                 stats_counters[i].kind == STATS_KIND_GAUGE
                     ? (float)to->counter[i]
-                    : rate_of(from->counter[i], to->counter[i], seconds);
+                    : rate_between(from->counter[i], to->counter[i], seconds);
         for (unsigned i = 0; i < STATS_PAIRS; i++)
             value[TOP_SERIES_PAIRS + i] = (float)stats_pair_value(i, to->counter);
         for (unsigned i = 0; i < 5; i++)
-            value[TOP_SERIES_CLASSES + i] = rate_of(from->by_class[i], to->by_class[i], seconds);
+            value[TOP_SERIES_CLASSES + i] =
+                rate_between(from->by_class[i], to->by_class[i], seconds);
         for (unsigned i = 0; i < STATS_MOMENT_QUANTILES; i++)
             value[TOP_SERIES_LATENCY + i] = (float)latency_ns[i];
         history->next = (history->next + 1) % TOP_STRETCHES;
@@ -74,11 +75,11 @@ void top_history_go_on(struct top_history *history, const struct view *now,
         if (moment->at_ns <= history->last.at_ns || moment->at_ns > now->read_ns)
             continue;
         top_totals_of_moment(&totals, moment);
-        add(history, &totals, moment->latency_ns);
+        add_stretch(history, &totals, moment->latency_ns);
     }
     top_totals_of(&totals, now);
     if (totals.at_ns > history->last.at_ns)
-        add(history, &totals, latency_ns);
+        add_stretch(history, &totals, latency_ns);
 }
 
 void top_history_break(struct top_history *history)

@@ -4,7 +4,6 @@
  */
 #include "top/screens.h"
 
-#include "top/chart.h"
 #include "top/format.h"
 
 #include <stdio.h>
@@ -25,8 +24,8 @@ struct steps {
     unsigned first, last; /* that have anything, of all time */
 };
 
-static void fill(struct steps *steps, const struct stats_counts *recent,
-                 const struct stats_counts *all)
+static void fill_steps(struct steps *steps, const struct stats_counts *recent,
+                       const struct stats_counts *all)
 {
     uint64_t below = 0, all_below = 0, ns = 1000;
     *steps = (struct steps){ .first = STEPS, .total = recent->count };
@@ -80,8 +79,8 @@ static void draw_step(struct top_canvas *canvas, unsigned row, const struct step
         end -= MARKS;
     }
     if (end > BAR)
-        top_chart_bar(canvas, row, BAR, end - BAR, most > 0 ? (double)count / (double)most : 0,
-                      TOP_ACCENT);
+        top_canvas_bar(canvas, row, BAR, end - BAR, most > 0 ? (double)count / (double)most : 0,
+                       TOP_ACCENT);
 }
 
 static void draw_steps(struct top_canvas *canvas, struct top_area area, const struct steps *steps,
@@ -113,7 +112,7 @@ const char *top_latency_draw(struct top_frame *frame, struct top_canvas *canvas,
     const struct stats_counts *recent = &frame->rates.histogram[choice->line];
     const struct stats_counts *all = &frame->now->snapshot->histogram[choice->line];
     struct steps steps;
-    fill(&steps, recent, all);
+    fill_steps(&steps, recent, all);
     if (all->count == 0)
         top_canvas_print(canvas, area.row + 1, NAME_AT, TOP_DIM, "nothing has been measured yet");
     else

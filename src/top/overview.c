@@ -4,7 +4,6 @@
  */
 #include "top/screens.h"
 
-#include "top/chart.h"
 #include "top/format.h"
 
 #include <math.h>
@@ -42,10 +41,10 @@ static struct top_text format_whole(double number)
     return top_format_count((uint64_t)(number + 0.5));
 }
 
-static void draw_chart(const struct place *place, enum top_series series, enum top_style style,
-                       const char *detail, format_number *format)
+static void draw_line_chart(const struct place *place, enum top_series series, enum top_style style,
+                            const char *detail, format_number *format)
 {
-    float values[TOP_CHART_MAX];
+    float values[TOP_COLUMNS_MAX];
     struct top_canvas *canvas = place->canvas;
     const struct top_frame *frame = place->frame;
     unsigned end = canvas->columns - 1;
@@ -57,7 +56,7 @@ static void draw_chart(const struct place *place, enum top_series series, enum t
     top_history_chart(&frame->history, series, frame->now->read_ns, frame->state.interval_ns,
                       values, width);
     double most =
-        (double)top_chart_spark(canvas, place->row, CHART, place->height, values, width, style);
+        (double)top_canvas_spark(canvas, place->row, CHART, place->height, values, width, style);
     if (place->height == 1 || !(most > 0))
         return;
     char scale[64];
@@ -81,16 +80,17 @@ static void draw_requests(const struct place *place)
     snprintf(detail, sizeof(detail), "%s",
              top_format_count(frame->now->snapshot->counter[STATS_requests]).text);
     draw_number(place, top_format_rate(frame->rates.counter[STATS_requests]).text, "/s");
-    draw_chart(place, TOP_SERIES_COUNTERS + STATS_requests, TOP_ACCENT, detail, top_format_rate);
+    draw_line_chart(place, TOP_SERIES_COUNTERS + STATS_requests, TOP_ACCENT, detail,
+                    top_format_rate);
 }
 
 static void draw_sent(const struct place *place)
 {
     const struct top_frame *frame = place->frame;
     draw_number(place, top_format_bytes(frame->rates.counter[STATS_sent_bytes]).text, "/s");
-    draw_chart(place, TOP_SERIES_COUNTERS + STATS_sent_bytes, TOP_ACCENT,
-               top_format_bytes((double)frame->now->snapshot->counter[STATS_sent_bytes]).text,
-               top_format_bytes);
+    draw_line_chart(place, TOP_SERIES_COUNTERS + STATS_sent_bytes, TOP_ACCENT,
+                    top_format_bytes((double)frame->now->snapshot->counter[STATS_sent_bytes]).text,
+                    top_format_bytes);
 }
 
 static void draw_slowest(const struct place *place)
@@ -99,7 +99,8 @@ static void draw_slowest(const struct place *place)
     char detail[64];
     snprintf(detail, sizeof(detail), "p99.9 %s", top_format_duration(rates->latency_ns[3]).text);
     draw_number(place, top_format_duration(rates->latency_ns[2]).text, "  ");
-    draw_chart(place, (enum top_series)(TOP_SERIES_LATENCY + 2), TOP_NOTICE, detail, format_ns);
+    draw_line_chart(place, (enum top_series)(TOP_SERIES_LATENCY + 2), TOP_NOTICE, detail,
+                    format_ns);
 }
 
 static void draw_open(const struct place *place)
@@ -109,8 +110,8 @@ static void draw_open(const struct place *place)
     snprintf(detail, sizeof(detail), "%s active",
              top_format_count(s->pair[STATS_PAIR_connections_active]).text);
     draw_number(place, top_format_count(s->pair[STATS_PAIR_connections_open]).text, "  ");
-    draw_chart(place, TOP_SERIES_PAIRS + STATS_PAIR_connections_open, TOP_ACCENT, detail,
-               format_whole);
+    draw_line_chart(place, TOP_SERIES_PAIRS + STATS_PAIR_connections_open, TOP_ACCENT, detail,
+                    format_whole);
 }
 
 /* ---- with words ---- */
@@ -300,8 +301,8 @@ static void draw_bar(const struct top_workers *workers, const struct top_worker 
         top_canvas_print(canvas, row, LABEL + 1, TOP_DIM, "thread %u", worker->thread);
     snprintf(text, sizeof(text), "%s /s", top_format_rate(worker->rate).text);
     top_canvas_right(canvas, row, NUMBER_END, TOP_PLAIN, text);
-    top_chart_bar(canvas, row, CHART, canvas->columns - 1 - CHART,
-                  most > 0 ? worker->rate / most : 0, TOP_ACCENT);
+    top_canvas_bar(canvas, row, CHART, canvas->columns - 1 - CHART,
+                   most > 0 ? worker->rate / most : 0, TOP_ACCENT);
 }
 
 static void draw_bars(const struct top_frame *frame, struct top_canvas *canvas,

@@ -17,4 +17,3 @@ const char *top_workers_draw(struct top_frame *frame, struct top_canvas *canvas,
                              struct top_area area);
 const char *top_latency_draw(struct top_frame *frame, struct top_canvas *canvas,
                              struct top_area area);
-const char *top_help_draw(struct top_frame *frame, struct top_canvas *canvas, struct top_area area);

@@ -41,7 +41,7 @@ static void move(struct top_state *state, int by)
         choice->line += distance; /* too far is settled when it is drawn */
 }
 
-static void show(struct top_state *state, unsigned screen)
+static void show_screen(struct top_state *state, unsigned screen)
 {
     state->screen = (enum top_screen)(screen % TOP_SCREENS);
     state->help = false;
@@ -75,11 +75,11 @@ void top_state_key(struct top_state *state, unsigned key)
         break;
     case '\t':
     case TOP_KEY_RIGHT:
-        show(state, (unsigned)state->screen + 1);
+        show_screen(state, (unsigned)state->screen + 1);
         break;
     case TOP_KEY_TAB_BACK:
     case TOP_KEY_LEFT:
-        show(state, (unsigned)state->screen + TOP_SCREENS - 1);
+        show_screen(state, (unsigned)state->screen + TOP_SCREENS - 1);
         break;
     case 'k':
     case TOP_KEY_UP:
@@ -105,7 +105,7 @@ void top_state_key(struct top_state *state, unsigned key)
         break;
     default:
         if (key >= '1' && key < '1' + TOP_SCREENS)
-            show(state, key - '1');
+            show_screen(state, key - '1');
         break;
     }
 }

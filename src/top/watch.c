@@ -36,13 +36,13 @@ struct watch {
     uint64_t due_ns;
 };
 
-static struct reading *use(struct reading *reading)
+static struct reading *use_reading(struct reading *reading)
 {
     reading->uses++;
     return reading;
 }
 
-static void let_go(struct reading **reading)
+static void release_reading(struct reading **reading)
 {
     if (*reading && --(*reading)->uses == 0)
         view_done(&(*reading)->view);
@@ -51,13 +51,13 @@ static void let_go(struct reading **reading)
 
 static void replace(struct reading **place, struct reading *reading)
 {
-    let_go(place);
-    *place = use(reading);
+    release_reading(place);
+    *place = use_reading(reading);
 }
 
 /* ---- reading ---- */
 
-static double share(uint64_t before_ns, uint64_t now_ns, double taken_ns)
+static double cpu_share(uint64_t before_ns, uint64_t now_ns, double taken_ns)
 {
     return now_ns > before_ns ? (double)(now_ns - before_ns) / taken_ns : 0;
 }
@@ -68,8 +68,8 @@ static void compare_machine(struct top_machine *machine, const struct view *befo
 {
     double taken_ns = (double)(now->used_ns - before->used_ns);
     size_t at = 0;
-    machine->cpu = share(before->usage.user_ns + before->usage.system_ns,
-                         now->usage.user_ns + now->usage.system_ns, taken_ns);
+    machine->cpu = cpu_share(before->usage.user_ns + before->usage.system_ns,
+                             now->usage.user_ns + now->usage.system_ns, taken_ns);
     machine->count = 0;
     for (size_t i = 0; i < now->process_count && machine->count < TOP_WORKERS_MAX; i++) {
         const struct view_process *process = &now->process[i];
@@ -78,12 +78,12 @@ static void compare_machine(struct top_machine *machine, const struct view *befo
         bool same = at < before->process_count && before->process[at].pid == process->pid;
         machine->process[machine->count++] = (struct top_load){
             .pid = process->pid,
-            .cpu = same ? share(before->process[at].cpu_ns, process->cpu_ns, taken_ns) : NAN,
+            .cpu = same ? cpu_share(before->process[at].cpu_ns, process->cpu_ns, taken_ns) : NAN,
         };
     }
 }
 
-static void look_at_machine(struct watch *watch)
+static void measure_cpu(struct watch *watch)
 {
     const struct view *now = &watch->now->view;
     if (watch->looked && watch->looked->view.used_ns == now->used_ns)
@@ -96,7 +96,7 @@ static void look_at_machine(struct watch *watch)
     replace(&watch->looked, watch->now);
 }
 
-static void compare(struct watch *watch)
+static void compare_readings(struct watch *watch)
 {
     struct top_frame *frame = watch->frame;
     frame->now = &watch->now->view;
@@ -104,7 +104,7 @@ static void compare(struct watch *watch)
     top_rates_between(&frame->rates, frame->before, frame->now);
     top_rates_workers(&frame->workers, frame->before, frame->now);
     top_history_go_on(&frame->history, frame->now, frame->rates.latency_ns);
-    look_at_machine(watch);
+    measure_cpu(watch);
 }
 
 static struct reading *unused(struct watch *watch)
@@ -127,21 +127,21 @@ static void note_successor(struct top_frame *frame, const struct view *before,
 }
 
 /* Takes `snapshot`. */
-static void adopt(struct watch *watch, struct stats_snapshot *snapshot)
+static void adopt_reading(struct watch *watch, struct stats_snapshot *snapshot)
 {
     struct reading *reading = unused(watch);
     view_init_next(&reading->view, snapshot, watch->now ? &watch->now->view : NULL);
-    let_go(&watch->before);
+    release_reading(&watch->before);
     if (watch->now && top_rates_comparable(&watch->now->view, &reading->view)) {
-        watch->before = use(watch->now);
+        watch->before = use_reading(watch->now);
         note_successor(watch->frame, &watch->now->view, &reading->view);
     } else {
-        let_go(&watch->looked);
+        release_reading(&watch->looked);
         top_history_break(&watch->frame->history);
         watch->frame->machine = (struct top_machine){ .cpu = NAN };
     }
     replace(&watch->now, reading);
-    compare(watch);
+    compare_readings(watch);
 }
 
 static void read_server(struct watch *watch)
@@ -153,7 +153,7 @@ static void read_server(struct watch *watch)
                                          : TOP_HEALTH_RUNS;
     /* Of a dead one the last rates are better than none. */
     if (snapshot && snapshot->running)
-        adopt(watch, snapshot);
+        adopt_reading(watch, snapshot);
     else
         stats_snapshot_free(snapshot);
 }
@@ -162,7 +162,7 @@ static void read_server(struct watch *watch)
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
 
-static int measure(struct watch *watch)
+static int measure_screen(struct watch *watch)
 {
     unsigned rows, columns;
     top_terminal_measure(&rows, &columns);
@@ -196,14 +196,14 @@ static int heed_signals(struct watch *watch)
         switch (number) {
         case SIGTSTP:
             stand_still();
-            rc = measure(watch);
+            rc = measure_screen(watch);
             break;
         case SIGCONT: /* after a SIGSTOP, which nobody is told of */
             top_terminal_return();
-            rc = measure(watch);
+            rc = measure_screen(watch);
             break;
         case SIGWINCH:
-            rc = measure(watch);
+            rc = measure_screen(watch);
             break;
         default:
             watch->ended_by = number;
@@ -244,10 +244,10 @@ static int wait_for_something(struct watch *watch)
     return heed_signals(watch);
 }
 
-static int go_on(struct watch *watch)
+static int read_again(struct watch *watch)
 {
     const struct top_state *state = &watch->frame->state;
-    int rc = measure(watch);
+    int rc = measure_screen(watch);
     draw(watch);
     while (rc == 0 && !state->quit && watch->ended_by == 0) {
         rc = wait_for_something(watch);
@@ -275,19 +275,19 @@ int top_watch(const struct top_source *source, struct stats_snapshot *first, uin
     watch.frame->waits = source->waits;
     watch.frame->health = first->running ? TOP_HEALTH_RUNS : TOP_HEALTH_DIED;
     watch.frame->state.interval_ns = interval_ns;
-    adopt(&watch, first);
+    adopt_reading(&watch, first);
     watch.due_ns = os_clock_now_ns() + interval_ns;
     watch.canvas.unicode = top_terminal_unicode();
     int rc = top_terminal_open();
     if (rc == 0)
         rc = watch.signals = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
     if (rc >= 0)
-        rc = go_on(&watch);
+        rc = read_again(&watch);
     top_terminal_close();
     os_file_close(watch.signals);
-    let_go(&watch.looked);
-    let_go(&watch.before);
-    let_go(&watch.now);
+    release_reading(&watch.looked);
+    release_reading(&watch.before);
+    release_reading(&watch.now);
     top_canvas_done(&watch.canvas);
     free(watch.frame);
     return rc < 0 ? rc : watch.ended_by;

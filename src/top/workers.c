@@ -4,7 +4,6 @@
  */
 #include "top/screens.h"
 
-#include "top/chart.h"
 #include "top/format.h"
 
 #include <math.h>
@@ -37,8 +36,8 @@ static void draw_worker(const struct top_frame *frame, struct top_canvas *canvas
     if (process || canvas->columns <= BAR + 1)
         return;
     double most = frame->workers.most;
-    top_chart_bar(canvas, row, BAR, canvas->columns - 1 - BAR, most > 0 ? worker->rate / most : 0,
-                  TOP_ACCENT);
+    top_canvas_bar(canvas, row, BAR, canvas->columns - 1 - BAR, most > 0 ? worker->rate / most : 0,
+                   TOP_ACCENT);
 }
 
 const char *top_workers_draw(struct top_frame *frame, struct top_canvas *canvas,

@@ -181,17 +181,17 @@ static void describe_step(char *out, size_t size, const struct site_step *step, 
 static void explain_steps(struct trace *t)
 {
     static const char *const about[] = {
-        [SITE_LOOK_PATH] = "look",         [SITE_LOOK_INDEX] = "index",
-        [SITE_LOOK_SIBLING] = "stored",    [SITE_LOOK_DIRECTORY] = "folder",
-        [SITE_LOOK_FALLBACK] = "fallback", [SITE_LOOK_ERROR_PAGE] = "error page",
+        [SITE_LOOKUP_PATH] = "look",         [SITE_LOOKUP_INDEX] = "index",
+        [SITE_LOOKUP_SIBLING] = "stored",    [SITE_LOOKUP_DIRECTORY] = "folder",
+        [SITE_LOOKUP_FALLBACK] = "fallback", [SITE_LOOKUP_ERROR_PAGE] = "error page",
     };
     const struct site_trace *steps = &t->answer->trace.steps;
     const char *root = t->site->root;
     char text[TRACE_LINE_MAX];
     for (unsigned i = 0; i < steps->count; i++) {
         const struct site_step *step = &steps->step[i];
-        if (step->purpose != SITE_LOOK_SIBLING) /* which lies where its file does */
-            root = step->purpose == SITE_LOOK_ERROR_PAGE ? t->site->error_pages : t->site->root;
+        if (step->purpose != SITE_LOOKUP_SIBLING) /* which lies where its file does */
+            root = step->purpose == SITE_LOOKUP_ERROR_PAGE ? t->site->error_pages : t->site->root;
         describe_step(text, sizeof(text), step, root);
         trace_add(t, about[step->purpose], "%s", text);
     }
@@ -205,8 +205,8 @@ static const struct site_step *deciding_step(const struct site_trace *steps)
     const struct site_step *last = NULL;
     for (unsigned i = 0; i < steps->count; i++) {
         enum site_purpose purpose = steps->step[i].purpose;
-        if (purpose == SITE_LOOK_PATH || purpose == SITE_LOOK_INDEX ||
-            purpose == SITE_LOOK_DIRECTORY)
+        if (purpose == SITE_LOOKUP_PATH || purpose == SITE_LOOKUP_INDEX ||
+            purpose == SITE_LOOKUP_DIRECTORY)
             last = &steps->step[i];
     }
     return last;

@@ -29,7 +29,7 @@ struct view_advice view_advice_of(const struct view *view)
 }
 
 /* A size as it would be configured. */
-static void say_size(uint64_t bytes, char out[24])
+static void print_cache_size(uint64_t bytes, char out[24])
 {
     static const struct {
         uint64_t bytes;
@@ -58,9 +58,9 @@ void view_advice_say(const struct view *view, char out[VIEW_ADVICE_MAX])
         snprintf(out, VIEW_ADVICE_MAX, "nothing is known of it yet");
     } else {
         char half[24], twice[24], quadruple[24];
-        say_size(advice.cache_bytes[VIEW_HALF], half);
-        say_size(advice.cache_bytes[VIEW_DOUBLE], twice);
-        say_size(advice.cache_bytes[VIEW_QUADRUPLE], quadruple);
+        print_cache_size(advice.cache_bytes[VIEW_HALF], half);
+        print_cache_size(advice.cache_bytes[VIEW_DOUBLE], twice);
+        print_cache_size(advice.cache_bytes[VIEW_QUADRUPLE], quadruple);
         snprintf(out, VIEW_ADVICE_MAX,
                  "hit ratio now %.1f %%; about %.1f %% with %s, %.1f %% with %s, %.1f %% with %s",
                  100 * advice.hit_ratio[VIEW_SAME], 100 * advice.hit_ratio[VIEW_HALF], half,

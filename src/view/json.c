@@ -13,8 +13,8 @@
 
 enum { SCHEMA = 1 };
 
-static void add_durations(struct json_writer *list, const char *name,
-                          const struct stats_counts *counts)
+static void write_durations(struct json_writer *list, const char *name,
+                            const struct stats_counts *counts)
 {
     static const struct {
         const char *name;
@@ -32,8 +32,8 @@ static void add_durations(struct json_writer *list, const char *name,
     json_writer_end(&object, '}');
 }
 
-static void add_by_status(struct json_writer *list, const char *name,
-                          const struct stats_snapshot *s, unsigned first)
+static void write_by_status(struct json_writer *list, const char *name,
+                            const struct stats_snapshot *s, unsigned first)
 {
     struct json_writer object = json_writer_begin(list, name, '{');
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
@@ -44,7 +44,7 @@ static void add_by_status(struct json_writer *list, const char *name,
     json_writer_end(&object, '}');
 }
 
-static void add_by_cause(struct json_writer *list, const struct stats_snapshot *s)
+static void write_by_cause(struct json_writer *list, const struct stats_snapshot *s)
 {
     struct json_writer object = json_writer_begin(list, "refused_by_cause", '{');
     for (unsigned i = 0; i < STATS_FAULTS; i++)
@@ -52,7 +52,7 @@ static void add_by_cause(struct json_writer *list, const struct stats_snapshot *
     json_writer_end(&object, '}');
 }
 
-static void add_counters(struct json_writer *list, const uint64_t counter[STATS_NAMED])
+static void write_counters(struct json_writer *list, const uint64_t counter[STATS_NAMED])
 {
     struct json_writer counters = json_writer_begin(list, "counters", '{');
     for (unsigned i = 0; i < STATS_NAMED; i++)
@@ -68,25 +68,25 @@ static void add_counters(struct json_writer *list, const uint64_t counter[STATS_
     json_writer_end(&gauges, '}');
 }
 
-static void add_classes(struct json_writer *list, const uint64_t by_class[5])
+static void write_classes(struct json_writer *list, const uint64_t by_class[5])
 {
     static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
     for (unsigned i = 0; i < 5; i++)
         json_writer_add_number(list, classes[i], by_class[i]);
 }
 
-static void add_site(struct json_writer *sites, const struct stats_site *site)
+static void write_site(struct json_writer *sites, const struct stats_site *site)
 {
     struct json_writer object = json_writer_begin(sites, NULL, '{');
     json_writer_add_text(&object, "name", site->name);
     json_writer_add_number(&object, "requests", site->requests);
-    add_classes(&object, site->by_class);
+    write_classes(&object, site->by_class);
     json_writer_add_number(&object, "body_bytes", site->body_bytes);
-    add_durations(&object, "latency", &site->latency);
+    write_durations(&object, "latency", &site->latency);
     json_writer_end(&object, '}');
 }
 
-static void add_generation(struct json_writer *list, const struct view *view)
+static void write_generation(struct json_writer *list, const struct view *view)
 {
     static const char *const accepts[] = { "master", "one", "each" };
     static const char *const serves[] = { "loop", "pool", "thread", "process" };
@@ -105,7 +105,7 @@ static void add_generation(struct json_writer *list, const struct view *view)
     json_writer_end(&object, '}');
 }
 
-static void add_reload(struct json_writer *list, const struct stats_snapshot *s)
+static void write_reload(struct json_writer *list, const struct stats_snapshot *s)
 {
     if (s->reloaded_s <= 0)
         return;
@@ -116,7 +116,7 @@ static void add_reload(struct json_writer *list, const struct stats_snapshot *s)
     json_writer_end(&object, '}');
 }
 
-static void add_about(struct json_writer *about, const struct stats_counter_about *of)
+static void write_about(struct json_writer *about, const struct stats_counter_about *of)
 {
     struct json_writer object = json_writer_begin(about, of->name, '{');
     json_writer_add_text(&object, "section", stats_sections[of->section]);
@@ -126,24 +126,24 @@ static void add_about(struct json_writer *about, const struct stats_counter_abou
 }
 
 /* Section by section, what there is now before what there has been. */
-static void add_abouts(struct json_writer *list)
+static void write_abouts(struct json_writer *list)
 {
     struct json_writer about = json_writer_begin(list, "about", '{');
     for (unsigned section = 0; section < STATS_SECTIONS; section++) {
         for (unsigned i = 0; i < STATS_PAIRS; i++)
             if (stats_pairs[i].about.section == section)
-                add_about(&about, &stats_pairs[i].about);
+                write_about(&about, &stats_pairs[i].about);
         for (unsigned i = 0; i < STATS_NAMED; i++)
             if (stats_counters[i].section == section)
-                add_about(&about, &stats_counters[i]);
+                write_about(&about, &stats_counters[i]);
         for (unsigned i = 0; i < STATS_HISTOGRAMS; i++)
             if (stats_histograms[i].section == section)
-                add_about(&about, &stats_histograms[i]);
+                write_about(&about, &stats_histograms[i]);
     }
     json_writer_end(&about, '}');
 }
 
-static void add_usage(struct json_writer *list, const struct view_usage *usage)
+static void write_usage(struct json_writer *list, const struct view_usage *usage)
 {
     struct json_writer object = json_writer_begin(list, "machine", '{');
     json_writer_add_number(&object, "processes", usage->processes);
@@ -157,7 +157,7 @@ static void add_usage(struct json_writer *list, const struct view_usage *usage)
     json_writer_end(&object, '}');
 }
 
-static void add_verdicts(struct json_writer *list, const struct view *view)
+static void write_verdicts(struct json_writer *list, const struct view *view)
 {
     struct view_verdict found[VIEW_VERDICTS_MAX];
     size_t count = view_verdicts(view, view->before, found);
@@ -174,7 +174,7 @@ static void add_verdicts(struct json_writer *list, const struct view *view)
     json_writer_end(&verdicts, ']');
 }
 
-static void add_advice(struct json_writer *list, const struct view *view)
+static void write_advice(struct json_writer *list, const struct view *view)
 {
     static const char *const names[VIEW_SIZES] = { "half", "same", "double", "quadruple" };
     struct view_advice advice = view_advice_of(view);
@@ -192,7 +192,7 @@ static void add_advice(struct json_writer *list, const struct view *view)
     json_writer_end(&object, '}');
 }
 
-static void add_processes(struct json_writer *list, const struct view *view)
+static void write_processes(struct json_writer *list, const struct view *view)
 {
     struct json_writer processes = json_writer_begin(list, "processes", '[');
     for (size_t i = 0; i < view->process_count; i++) {
@@ -208,16 +208,16 @@ static void add_processes(struct json_writer *list, const struct view *view)
     json_writer_end(&processes, ']');
 }
 
-static void add_moment(struct json_writer *moments, const struct stats_moment *moment,
-                       uint64_t read_ns)
+static void write_moment(struct json_writer *moments, const struct stats_moment *moment,
+                         uint64_t read_ns)
 {
     static const char *const quantiles[STATS_MOMENT_QUANTILES] = { "p50_seconds", "p90_seconds",
                                                                    "p99_seconds", "p999_seconds" };
     struct json_writer object = json_writer_begin(moments, NULL, '{');
     json_writer_add_seconds(&object, "seconds_ago",
                             read_ns > moment->at_ns ? read_ns - moment->at_ns : 0);
-    add_counters(&object, moment->counter);
-    add_classes(&object, moment->by_class);
+    write_counters(&object, moment->counter);
+    write_classes(&object, moment->by_class);
     struct json_writer latency = json_writer_begin(&object, "latency", '{');
     json_writer_add_number(&latency, "count", moment->latency_count);
     for (unsigned i = 0; i < STATS_MOMENT_QUANTILES; i++)
@@ -226,18 +226,18 @@ static void add_moment(struct json_writer *moments, const struct stats_moment *m
     json_writer_end(&object, '}');
 }
 
-static void add_moments(struct json_writer *list, const struct view *view, uint64_t after_ns)
+static void write_moments(struct json_writer *list, const struct view *view, uint64_t after_ns)
 {
     const struct stats_snapshot *s = view->snapshot;
     struct json_writer moments = json_writer_begin(list, "moments", '[');
     for (unsigned i = 0; i < s->moment_count; i++)
         if (s->moment[i].at_ns > after_ns)
-            add_moment(&moments, &s->moment[i], view->read_ns);
+            write_moment(&moments, &s->moment[i], view->read_ns);
     json_writer_end(&moments, ']');
 }
 
 /* What moves: all but its end. */
-static struct json_writer begin(const struct view *view, uint64_t after_ns, FILE *out)
+static struct json_writer begin_numbers(const struct view *view, uint64_t after_ns, FILE *out)
 {
     const struct stats_snapshot *s = view->snapshot;
     struct json_writer top = json_writer_open(out, '{');
@@ -249,40 +249,40 @@ static struct json_writer begin(const struct view *view, uint64_t after_ns, FILE
     json_writer_add_number(&top, "started_unix_seconds", (uint64_t)s->started_s);
     json_writer_add_number(&top, "read_unix_seconds", (uint64_t)view->read_s);
     json_writer_add_seconds(&top, "read_monotonic_seconds", view->read_ns);
-    json_writer_add_seconds(&top, "master_seen_seconds_ago", view->beat_age_ns);
+    json_writer_add_seconds(&top, "master_seen_seconds_ago", view->heartbeat_age_ns);
     json_writer_add_number(&top, "unseen_writers", s->unseen);
-    add_verdicts(&top, view);
-    add_generation(&top, view);
-    add_reload(&top, s);
-    add_counters(&top, s->counter);
-    add_advice(&top, view);
-    add_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);
-    add_by_status(&top, "unreadable_by_status", s, STATS_UNREADABLE_FIRST);
-    add_by_cause(&top, s);
+    write_verdicts(&top, view);
+    write_generation(&top, view);
+    write_reload(&top, s);
+    write_counters(&top, s->counter);
+    write_advice(&top, view);
+    write_by_status(&top, "answers_by_status", s, STATS_STATUS_FIRST);
+    write_by_status(&top, "unreadable_by_status", s, STATS_UNREADABLE_FIRST);
+    write_by_cause(&top, s);
     struct json_writer durations = json_writer_begin(&top, "durations", '{');
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++)
-        add_durations(&durations, stats_histograms[i].name, &s->histogram[i]);
+        write_durations(&durations, stats_histograms[i].name, &s->histogram[i]);
     json_writer_end(&durations, '}');
     struct json_writer sites = json_writer_begin(&top, "sites", '[');
     for (unsigned i = 0; i < s->site_count; i++)
-        add_site(&sites, &s->site[i]);
+        write_site(&sites, &s->site[i]);
     json_writer_end(&sites, ']');
     if (s->running)
-        add_usage(&top, &view->usage);
-    add_processes(&top, view);
-    add_moments(&top, view, after_ns);
+        write_usage(&top, &view->usage);
+    write_processes(&top, view);
+    write_moments(&top, view, after_ns);
     return top;
 }
 
 void view_print_json(const struct view *view, FILE *out)
 {
-    struct json_writer top = begin(view, 0, out);
-    add_abouts(&top);
+    struct json_writer top = begin_numbers(view, 0, out);
+    write_abouts(&top);
     fputs("}\n", out);
 }
 
 void view_print_json_after(const struct view *view, uint64_t after_ns, FILE *out)
 {
-    (void)begin(view, after_ns, out);
+    (void)begin_numbers(view, after_ns, out);
     fputs("}\n", out);
 }

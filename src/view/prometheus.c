@@ -45,8 +45,8 @@ static void print_help(const struct exposition *to, const char *name, const char
         fprintf(to->out, "# UNIT %s %s\n", family, unit);
 }
 
-static void print_number(const struct exposition *to, const struct stats_counter_about *about,
-                         uint64_t value)
+static void expose_number(const struct exposition *to, const struct stats_counter_about *about,
+                          uint64_t value)
 {
     FILE *out = to->out;
     bool gauge = about->kind == STATS_KIND_GAUGE;
@@ -132,7 +132,7 @@ static void print_counts(FILE *out, const char *name, const char *site,
     }
 }
 
-static void print_durations(const struct exposition *to, const struct stats_snapshot *s)
+static void expose_durations(const struct exposition *to, const struct stats_snapshot *s)
 {
     FILE *out = to->out;
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++) {
@@ -145,7 +145,7 @@ static void print_durations(const struct exposition *to, const struct stats_snap
         print_counts(out, "site_latency", s->site[i].name, &s->site[i].latency);
 }
 
-static void print_sites(const struct exposition *to, const struct stats_snapshot *s)
+static void expose_sites(const struct exposition *to, const struct stats_snapshot *s)
 {
     FILE *out = to->out;
     print_help(to, "site_requests", "_total", "counter",
@@ -164,7 +164,7 @@ static void print_sites(const struct exposition *to, const struct stats_snapshot
     }
 }
 
-static void print_advice(const struct exposition *to, const struct view *view)
+static void expose_advice(const struct exposition *to, const struct view *view)
 {
     static const char *const sizes[VIEW_SIZES] = { "0.5", "1", "2", "4" };
     struct view_advice advice = view_advice_of(view);
@@ -176,7 +176,7 @@ static void print_advice(const struct exposition *to, const struct view *view)
         fprintf(to->out, "weir_cache_hit_ratio{size=\"%s\"} %.4f\n", sizes[i], advice.hit_ratio[i]);
 }
 
-static void print_usage(const struct exposition *to, const struct view_usage *usage)
+static void expose_usage(const struct exposition *to, const struct view_usage *usage)
 {
     FILE *out = to->out;
     print_help(to, "processes", "", "gauge", "Processes of the server, the master included.");
@@ -210,18 +210,18 @@ static void print_all(const struct exposition *to, const struct view *view)
     print_help(to, "started_seconds", "", "gauge", "When counting began, since 1970.");
     fprintf(out, "weir_started_seconds %" PRId64 "\n", s->started_s);
     for (unsigned i = 0; i < STATS_PAIRS; i++)
-        print_number(to, &stats_pairs[i].about, s->pair[i]);
+        expose_number(to, &stats_pairs[i].about, s->pair[i]);
     for (unsigned i = 0; i < STATS_NAMED; i++)
-        print_number(to, &stats_counters[i], s->counter[i]);
+        expose_number(to, &stats_counters[i], s->counter[i]);
     print_by_status(to, s, "answers", "Answers by status.", STATS_STATUS_FIRST);
     print_by_status(to, s, "unreadable", "What could not be read as a request, by status.",
                     STATS_UNREADABLE_FIRST);
     print_by_cause(to, s);
-    print_advice(to, view);
-    print_sites(to, s);
-    print_durations(to, s);
+    expose_advice(to, view);
+    expose_sites(to, s);
+    expose_durations(to, s);
     if (s->running)
-        print_usage(to, &view->usage);
+        expose_usage(to, &view->usage);
 }
 
 void view_print_prometheus(const struct view *view, FILE *out)

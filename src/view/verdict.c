@@ -1,9 +1,434 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * When a number is worth a sentence. Each rule is a function of the last minute (window.h). It
+ * returns true when the verdict is given, and fills its texts, which were empty. A threshold
+ * has its reason beside it, or is where an operator would begin to ask.
+ */
 #include "view/verdict.h"
 
-#include "view/rules.h"
+#include "base/duration.h"
+#include "view/advice.h"
+#include "view/window.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { SAYING = 256 };
+
+#define BUSY        0.9                   /* of what a worker could use of the CPUs */
+#define MASTER_LATE UINT64_C(5000000000)  /* it beats once a second */
+#define MASTER_LOST UINT64_C(15000000000) /* and is no more than slow for so long */
+
+__attribute__((format(printf, 2, 3))) static void say(char out[SAYING], const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(out, SAYING, format, arguments);
+    va_end(arguments);
+}
+
+static uint64_t rise(const struct view_window *w, enum stats_counter counter)
+{
+    return w->counter[counter];
+}
+
+static double part(uint64_t some, uint64_t all)
+{
+    return all > 0 ? (double)some / (double)all : 0;
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* ---- how busy the workers are ---- */
+
+static size_t busy_ones(const struct view_window *w)
+{
+    size_t count = 0;
+    while (count < w->worker_count && w->worker[count].busy >= BUSY)
+        count++;
+    return count;
+}
+
+static double mean_busy(const struct view_window *w, size_t from)
+{
+    double sum = 0;
+    for (size_t i = from; i < w->worker_count; i++)
+        sum += w->worker[i].busy;
+    return w->worker_count > from ? sum / (double)(w->worker_count - from) : 0;
+}
+
+/* "1 of 8 workers is busy 98 %, the others 12 %" */
+static void say_busy(const struct view_window *w, char out[SAYING])
+{
+    size_t busy = busy_ones(w), all = w->worker_count;
+    if (!w->has_shares)
+        return;
+    if (busy == 0)
+        say(out, "%zu worker%s %s no more than %.0f %% busy: connections came all at once", all,
+            plural(all), all == 1 ? "is" : "are", 100 * w->worker[0].busy);
+    else if (busy == all)
+        say(out, "%s busy %.0f %%", all == 1 ? "the only worker is" : "all workers are",
+            100 * mean_busy(w, 0));
+    else
+        say(out, "%zu of %zu workers %s busy %.0f %%, the others %.0f %%", busy, all,
+            busy == 1 ? "is" : "are", 100 * w->worker[0].busy, 100 * mean_busy(w, busy));
+}
+
+/* What lets more CPUs take part, if any are left. */
+static void say_more_workers(const struct view_window *w, char out[SAYING])
+{
+    bool left = w->view->usage.cpus > 1 && w->busy * (double)w->worker_count < 1.5;
+    if (w->has_shares && w->busy >= BUSY && !left)
+        say(out, "there is no more in these CPUs: add some, or another machine");
+    else if (view_works_in_threads(w->serving))
+        say(out, "set `threads` to the number of CPUs (%u here), or add CPUs", w->view->usage.cpus);
+    else if (w->serving->serves == STATS_SERVES_POOL)
+        say(out, "raise `threads`%s, or set `model = percore`",
+            w->serving->accepts == STATS_ACCEPTS_MASTER ? " or `workers`" : "");
+    else
+        say(out, "set `model = percore`, which accepts with every CPU (%u here)",
+            w->view->usage.cpus);
+}
+
+/* ---- the server ---- */
+
+static bool not_running(const struct view_window *w, struct view_verdict *out)
+{
+    if (w->view->snapshot->running)
+        return false;
+    out->gravity = VIEW_WRONG;
+    say(out->text, "the server has died: these are the last numbers of process %d",
+        (int)w->view->snapshot->master);
+    say(out->why, "a server that stops takes its numbers along, so this one was killed or crashed");
+    say(out->cure, "start it again, best under a supervisor; `error-log` and `dmesg` may say why");
+    return true;
+}
+
+static bool master_hangs(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t age_ns = w->view->heartbeat_age_ns;
+    if (!w->view->snapshot->running || age_ns < MASTER_LATE)
+        return false;
+    out->gravity = age_ns < MASTER_LOST ? VIEW_WARNING : VIEW_WRONG;
+    say(out->text, "the master, process %d, was last at work %.0f s ago",
+        (int)w->view->snapshot->master, (double)age_ns / 1e9);
+    say(out->why, "it is stopped, waits for a disk, or the machine has no time for it; workers "
+                  "serve, but none is replaced and no reload is done");
+    say(out->cure, "see what it waits for: /proc/%d/stack, /proc/%d/status",
+        (int)w->view->snapshot->master, (int)w->view->snapshot->master);
+    return true;
+}
+
+static bool workers_die(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t deaths = rise(w, STATS_worker_deaths);
+    if (deaths == 0)
+        return false;
+    out->gravity = deaths > 2 ? VIEW_WRONG : VIEW_WARNING;
+    say(out->text, "%" PRIu64 " worker%s died in %.0f s; %" PRIu64 " connection%s ended with it",
+        deaths, plural(deaths), w->seconds, rise(w, STATS_connections_lost),
+        plural(rise(w, STATS_connections_lost)));
+    say(out->why, "killed (by hand, or for want of memory: `dmesg`), or a fault of weir");
+    say(out->cure, "`error-log` has the signal of each; a fault is worth a report");
+    return true;
+}
+
+static bool reload_failed(const struct view_window *w, struct view_verdict *out)
+{
+    if (!w->view->snapshot->reload_failed)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text, "the last reload failed: configuration number %" PRIu64 " goes on",
+        w->view->snapshot->generation);
+    say(out->why, "%s", w->view->snapshot->reload_error);
+    say(out->cure, "try the file with `weir check -c FILE`, then `weir reload`");
+    return true;
+}
+
+static bool log_lines_dropped(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t dropped = rise(w, STATS_log_lines_dropped);
+    if (dropped == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    say(out->text, "%" PRIu64 " line%s of the access log could not be written in %.0f s", dropped,
+        plural(dropped), w->seconds);
+    say(out->why, "its disk is full or too slow, or who reads the pipe does not keep up");
+    say(out->cure, "make room where `access-log` is, or put it on another disk");
+    return true;
+}
+
+static bool numbers_incomplete(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t unseen = w->view->snapshot->unseen;
+    uint64_t unrecorded = w->view->snapshot->counter[STATS_durations_unrecorded];
+    if (unseen == 0 && unrecorded == 0)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text,
+        "these numbers are incomplete: %" PRIu64 " thread%s or process%s and %" PRIu64
+        " duration%s are missing",
+        unseen, plural(unseen), unseen == 1 ? "" : "es", unrecorded, plural(unrecorded));
+    say(out->why, "there was no more shared memory in " STATS_FOLDER);
+    say(out->cure, "give " STATS_FOLDER " more room (docker: --shm-size), and start again");
+    return true;
+}
+
+/* ---- connections ---- */
+
+static bool accept_queue_overflow(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t overflows = rise(w, STATS_accept_overflows);
+    if (overflows == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    say(out->text,
+        "the accept queue overflowed %" PRIu64 " time%s in %.0f s: these clients wait a second "
+        "or more, and try again",
+        overflows, plural(overflows), w->seconds);
+    say_busy(w, out->why);
+    if (w->has_shares && busy_ones(w) == 0)
+        say(out->cure, "raise net.core.somaxconn to 4096, which is what weir asks for");
+    else
+        say_more_workers(w, out->cure);
+    return true;
+}
+
+static bool files_near_limit(const struct view_window *w, struct view_verdict *out)
+{
+    const struct view_usage *usage = &w->view->usage;
+    double full = part(usage->files_most, usage->files_limit);
+    if (full < 0.8)
+        return false;
+    out->gravity = full < 0.95 ? VIEW_WARNING : VIEW_WRONG;
+    say(out->text,
+        "open files of a process are at %.0f %% of its limit (%" PRIu64 " of %" PRIu64 ")",
+        100 * full, usage->files_most, usage->files_limit);
+    say(out->why, "each connection is one, each large file in the cache another; without room "
+                  "for more, connections wait to be accepted");
+    say(out->cure, "raise the limit: `ulimit -n`, LimitNOFILE= of a service; or shorten "
+                   "`idle-timeout`");
+    return true;
+}
+
+static bool connections_refused(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t refused = rise(w, STATS_connections_refused);
+    if (refused == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    say(out->text, "%" PRIu64 " connection%s told 503 in %.0f s: nobody was there to serve them",
+        refused, refused == 1 ? " was" : "s were", w->seconds);
+    if (w->serving->serves != STATS_SERVES_POOL) {
+        say(out->why, "the system allows no more %s",
+            view_works_in_processes(w->serving) ? "processes"
+                                                : "threads or memory for their stacks");
+        say(out->cure,
+            "raise the limit (`ulimit -u`, TasksMax= of a service), lower `connections`, "
+            "or set `model = percore`, which needs none for each connection");
+    } else {
+        say(out->why, "the queue for a thread was full");
+        say(out->cure, "raise `threads`, or `pool-queue` where such crowds are short");
+    }
+    return true;
+}
+
+static bool queue_waits_long(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 20 };
+    uint64_t wait_ns = stats_counts_quantile_ns(&w->queue_wait, 0.9);
+    uint64_t latency_ns =
+        stats_counts_quantile_ns(&w->view->snapshot->histogram[STATS_HISTOGRAM_latency], 0.9);
+    if (w->queue_wait.count < ENOUGH || wait_ns <= latency_ns || wait_ns < 1000000)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text,
+        "connections wait longer for a thread than for their answer: 90 %% within %.1f ms",
+        (double)wait_ns / 1e6);
+    say(out->why, "all %u threads of a worker are taken; 90 %% of answers take up to %.1f ms",
+        w->serving->threads, (double)latency_ns / 1e6);
+    say_more_workers(w, out->cure);
+    return true;
+}
+
+static bool many_resets(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 50 };
+    uint64_t reset = rise(w, STATS_connections_reset);
+    double some = part(reset, rise(w, STATS_connections_closed));
+    if (reset < ENOUGH || some < 0.2)
+        return false;
+    out->gravity = VIEW_NOTE;
+    say(out->text, "%.0f %% of connections were broken off (%" PRIu64 " in %.0f s)", 100 * some,
+        reset, w->seconds);
+    say(out->why, "clients that give up or are closed at once, a balancer's health checks, or a "
+                  "network that loses connections");
+    say(out->cure, "see in the access log whose they are");
+    return true;
+}
+
+static bool slow_heads(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 10 };
+    uint64_t slow = rise(w, STATS_timeouts_head);
+    if (slow < ENOUGH)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text, "%" PRIu64 " requests did not come to the end of their head in %.0f s", slow,
+        w->seconds);
+    say(out->why, "hardly any honest client is so slow: this is how slow-request attacks look");
+    say(out->cure, "shorten `header-timeout`; block the addresses that the access log has with "
+                   "status 408");
+    return true;
+}
+
+static bool slow_clients(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 10 };
+    uint64_t bodies = rise(w, STATS_timeouts_body), sends = rise(w, STATS_timeouts_send);
+    if (bodies < ENOUGH && sends < ENOUGH)
+        return false;
+    out->gravity = VIEW_NOTE;
+    say(out->text,
+        "%" PRIu64 " clients took nothing of their answer, and %" PRIu64
+        " sent no body to the end, until their time was over, in %.0f s",
+        sends, bodies, w->seconds);
+    say(out->why, "bad networks, or clients that hold connections on purpose");
+    say(out->cure, "longer for bad networks, shorter against the others: `send-timeout`, "
+                   "`body-timeout`");
+    return true;
+}
+
+static bool keep_alive_unused(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 1000 };
+    uint64_t requests = rise(w, STATS_requests);
+    double reusing = part(rise(w, STATS_requests_reusing), requests);
+    if (requests < ENOUGH || reusing >= 0.2)
+        return false;
+    out->gravity = VIEW_NOTE;
+    say(out->text, "only %.0f %% of requests came on a connection that was there before",
+        100 * reusing);
+    say(out->why, "clients, or the proxy before this server, close after each answer; a connection "
+                  "costs several times what a request does");
+    say(out->cure, "turn keep-alive on in the proxy, or raise `idle-timeout`");
+    return true;
+}
+
+/* ---- work ---- */
+
+/* All that these CPUs have is used. */
+static bool saturated(const struct view_window *w, struct view_verdict *out)
+{
+    if (!w->has_shares || w->busy < BUSY)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text, "the workers are saturated: %.0f %% of the CPU time that they can use",
+        100 * w->busy);
+    say_busy(w, out->why);
+    say_more_workers(w, out->cure);
+    return true;
+}
+
+/* Jain's index: 1 when all do as much, 1/n when one does everything. */
+static double fairness(const struct view_window *w)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < w->worker_count; i++) {
+        sum += w->worker[i].busy;
+        squares += w->worker[i].busy * w->worker[i].busy;
+    }
+    return squares > 0 ? sum * sum / ((double)w->worker_count * squares) : 1;
+}
+
+static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
+{
+    if (!w->has_shares || w->worker_count < 2 || view_works_in_processes(w->serving))
+        return false;
+    double index = fairness(w), others = mean_busy(w, 1);
+    if (index >= 0.8 || w->worker[0].busy < 0.5 || others > w->worker[0].busy / 2)
+        return false;
+    out->gravity = w->worker[0].busy >= BUSY ? VIEW_WARNING : VIEW_NOTE;
+    say(out->text, "one worker is busy %.0f %%, the others %.0f %% (fairness index %.2f of 1)",
+        100 * w->worker[0].busy, 100 * others, index);
+    say(out->why, "few connections do most of the work, and a connection stays with its worker");
+    say(out->cure, "none for few clients; else let them, or the proxy before this server, use more "
+                   "connections");
+    return true;
+}
+
+static bool answers_5xx(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t failed = w->by_class[4], refused = rise(w, STATS_connections_refused);
+    failed = failed > refused ? failed - refused : 0; /* these have a verdict of their own */
+    uint64_t answers = rise(w, STATS_requests);
+    if (failed == 0)
+        return false;
+    out->gravity = part(failed, answers) < 0.01 ? VIEW_WARNING : VIEW_WRONG;
+    say(out->text, "%" PRIu64 " answer%s with a status of 5xx in %.0f s (%.2g %% of all)", failed,
+        plural(failed), w->seconds, 100 * part(failed, answers));
+    say(out->why, "files that could not be read, or no memory or descriptors for them");
+    say(out->cure, "`error-log` and the access log have each");
+    return true;
+}
+
+static bool many_4xx(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 100 };
+    uint64_t answers = rise(w, STATS_requests);
+    double some = part(w->by_class[3], answers);
+    if (answers < ENOUGH || some < 0.2)
+        return false;
+    out->gravity = VIEW_NOTE;
+    say(out->text, "%.0f %% of answers have a status of 4xx (%" PRIu64 " in %.0f s)", 100 * some,
+        w->by_class[3], w->seconds);
+    say(out->why, "somebody who tries out names (a scanner), or links that lead nowhere");
+    say(out->cure, "the access log has the paths, and where they were linked");
+    return true;
+}
+
+static bool cache_too_small(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 100 };
+    uint64_t hits = rise(w, STATS_cache_hits), lookups = hits + rise(w, STATS_cache_misses);
+    uint64_t evictions = rise(w, STATS_cache_evictions);
+    if (evictions == 0 || lookups < ENOUGH || part(hits, lookups) >= 0.9)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text,
+        "the cache answers %.0f %% of lookups, and gave up %" PRIu64 " entries in %.0f s",
+        100 * part(hits, lookups), evictions, w->seconds);
+    char advice[VIEW_ADVICE_MAX];
+    view_advice_say(w->view, advice);
+    if (view_works_in_processes(w->serving)) {
+        say(out->why, "single connections ask for more than fits into theirs, and another begins "
+                      "with nothing");
+        say(out->cure, "set `model = percore`, which has one cache for all; or `prefork`, which "
+                       "walls off faults too");
+        return true;
+    }
+    say(out->why, "what is asked for does not fit into it");
+    say(out->cure, "raise `cache-size` if that pays (%s); or `cache-entries`, if there are as many",
+        advice);
+    return true;
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+    const char *name;
+    bool (*judge)(const struct view_window *window, struct view_verdict *verdict);
+} rules[] = {
+#define VERDICT(name, function) { name, function },
+#include "view/verdicts.def"
+#undef VERDICT
+};
+static_assert(sizeof(rules) / sizeof(rules[0]) <= VIEW_VERDICTS_MAX, "all of them fit");
 
 const char *view_gravity_name(enum view_gravity gravity)
 {
@@ -12,8 +437,8 @@ const char *view_gravity_name(enum view_gravity gravity)
 }
 
 /* Behind those that are as grave. */
-static void insert(struct view_verdict out[VIEW_VERDICTS_MAX], size_t count,
-                   const struct view_verdict *verdict)
+static void insert_by_gravity(struct view_verdict out[VIEW_VERDICTS_MAX], size_t count,
+                              const struct view_verdict *verdict)
 {
     size_t at = count;
     while (at > 0 && out[at - 1].gravity < verdict->gravity)
@@ -28,10 +453,10 @@ size_t view_verdicts(const struct view *view, const struct view *before,
     struct view_window window;
     size_t count = 0;
     view_window_open(&window, view, before);
-    for (const struct view_rule *rule = view_rules; rule->name; rule++) {
-        struct view_verdict verdict = { .rule = rule->name };
-        if (count < VIEW_VERDICTS_MAX && rule->judge(&window, &verdict))
-            insert(out, count++, &verdict);
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        struct view_verdict verdict = { .rule = rules[i].name };
+        if (rules[i].judge(&window, &verdict))
+            insert_by_gravity(out, count++, &verdict);
     }
     return count;
 }

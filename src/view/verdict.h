@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is wrong with a server, why, and what to change: numbers turned into sentences.
- * The rules are in rules.c, one function each.
+ * verdicts.def lists them; each is a function in verdict.c.
  */
 #pragma once
 

@@ -81,7 +81,7 @@ static void find_threads(struct view *view)
     }
 }
 
-static void look_at_machine(struct view *view)
+static void read_machine(struct view *view)
 {
     const struct stats_snapshot *s = view->snapshot;
     view->used_ns = view->read_ns;
@@ -98,7 +98,7 @@ static void look_at_machine(struct view *view)
 }
 
 /* Both have their processes in the order of their ids. */
-static void take_over_machine(struct view *view, const struct view *before)
+static void copy_machine(struct view *view, const struct view *before)
 {
     size_t at = 0;
     view->used_ns = before->used_ns;
@@ -112,7 +112,7 @@ static void take_over_machine(struct view *view, const struct view *before)
     }
 }
 
-static bool is_fresh(const struct view *view, const struct view *before)
+static bool machine_is_fresh(const struct view *view, const struct view *before)
 {
     return before && before->snapshot->master == view->snapshot->master &&
            view->snapshot->running && before->used_ns + FRESH_NS > view->read_ns;
@@ -123,15 +123,15 @@ void view_init_next(struct view *view, struct stats_snapshot *snapshot, const st
     uint64_t now_ns = os_clock_now_ns();
     *view = (struct view){
         .snapshot = snapshot,
-        .beat_age_ns = now_ns > snapshot->beat_ns ? now_ns - snapshot->beat_ns : 0,
+        .heartbeat_age_ns = now_ns > snapshot->heartbeat_ns ? now_ns - snapshot->heartbeat_ns : 0,
         .read_ns = now_ns,
         .read_s = os_clock_wall_s(),
     };
     find_processes(view);
-    if (is_fresh(view, before))
-        take_over_machine(view, before);
+    if (machine_is_fresh(view, before))
+        copy_machine(view, before);
     else
-        look_at_machine(view);
+        read_machine(view);
 }
 
 void view_init(struct view *view, struct stats_snapshot *snapshot)

@@ -41,10 +41,10 @@ struct view {
     struct view_process *process; /* by their ids */
     size_t thread_count;
     struct view_thread *thread;
-    struct view_usage usage; /* zero when it does not run */
-    uint64_t used_ns;        /* when the machine was looked at, CLOCK_MONOTONIC */
-    uint64_t beat_age_ns;    /* since the master was last seen at work */
-    uint64_t read_ns;        /* CLOCK_MONOTONIC */
+    struct view_usage usage;   /* zero when it does not run */
+    uint64_t used_ns;          /* when the machine was looked at, CLOCK_MONOTONIC */
+    uint64_t heartbeat_age_ns; /* since the master was last seen at work */
+    uint64_t read_ns;          /* CLOCK_MONOTONIC */
     int64_t read_s;
     const struct view *before; /* an earlier look at this server, borrowed; NULL: none */
 };

@@ -6,7 +6,7 @@
 /* A moment that is older is of another minute: the master was away. */
 #define REACH_NS UINT64_C(66000000000)
 
-static uint64_t rise(uint64_t from, uint64_t to)
+static uint64_t increase(uint64_t from, uint64_t to)
 {
     return to > from ? to - from : 0;
 }
@@ -17,31 +17,31 @@ static uint64_t rise(uint64_t from, uint64_t to)
 static const struct stats_moment *first_moment(const struct view *view)
 {
     const struct stats_snapshot *s = view->snapshot;
-    uint64_t now_ns = s->running ? view->read_ns : s->beat_ns;
+    uint64_t now_ns = s->running ? view->read_ns : s->heartbeat_ns;
     if (s->moment_count == 0)
         return NULL;
     for (unsigned i = 0; i < s->moment_count; i++)
-        if (rise(s->moment[i].at_ns, now_ns) <= REACH_NS)
+        if (increase(s->moment[i].at_ns, now_ns) <= REACH_NS)
             return i == 0 && s->moment_count < STATS_MOMENTS ? NULL : &s->moment[i];
     return &s->moment[s->moment_count - 1];
 }
 
-static void count(struct view_window *w)
+static void count_window(struct view_window *w)
 {
     static const struct stats_moment nothing;
     const struct stats_snapshot *s = w->view->snapshot;
     const struct stats_moment *first = first_moment(w->view);
-    uint64_t now_ns = s->running ? w->view->read_ns : s->beat_ns;
-    w->seconds = first ? (double)rise(first->at_ns, now_ns) / 1e9
-                       : (double)rise((uint64_t)s->started_s, (uint64_t)w->view->read_s);
+    uint64_t now_ns = s->running ? w->view->read_ns : s->heartbeat_ns;
+    w->seconds = first ? (double)increase(first->at_ns, now_ns) / 1e9
+                       : (double)increase((uint64_t)s->started_s, (uint64_t)w->view->read_s);
     first = first ? first : &nothing;
     for (unsigned i = 0; i < STATS_NAMED; i++)
-        w->counter[i] = rise(first->counter[i], s->counter[i]);
+        w->counter[i] = increase(first->counter[i], s->counter[i]);
     uint64_t now[5] = { 0 };
     for (unsigned i = 0; i < STATS_STATUSES; i++)
         now[stats_statuses[i] / 100 - 1] += s->counter[STATS_STATUS_FIRST + i];
     for (unsigned i = 0; i < 5; i++)
-        w->by_class[i] = rise(first->by_class[i], now[i]);
+        w->by_class[i] = increase(first->by_class[i], now[i]);
 }
 
 static void measure_queue(struct view_window *w, const struct view *before)
@@ -52,7 +52,7 @@ static void measure_queue(struct view_window *w, const struct view *before)
     const struct stats_counts *was = &before->snapshot->histogram[STATS_HISTOGRAM_queue_wait];
     w->queue_wait.count = 0;
     for (size_t i = 0; i < STATS_BUCKETS; i++) {
-        w->queue_wait.bucket[i] = rise(was->bucket[i], w->queue_wait.bucket[i]);
+        w->queue_wait.bucket[i] = increase(was->bucket[i], w->queue_wait.bucket[i]);
         w->queue_wait.count += w->queue_wait.bucket[i];
     }
 }
@@ -75,7 +75,7 @@ static const struct view_thread *find_thread(const struct view *view, pid_t id)
     return NULL;
 }
 
-static void add_worker(struct view_window *w, pid_t pid, double busy)
+static void add_window_worker(struct view_window *w, pid_t pid, double busy)
 {
     if (w->worker_count < VIEW_WORKERS_MAX)
         w->worker[w->worker_count++] = (struct view_worker){ pid, busy < 1 ? busy : 1 };
@@ -89,8 +89,8 @@ static unsigned capacity(const struct view_process *process, unsigned cpus)
     return threads < cpus ? threads : cpus;
 }
 
-static double add_processes(struct view_window *w, const struct view *before, double elapsed_ns,
-                            uint64_t *ret_capacity)
+static double measure_processes(struct view_window *w, const struct view *before, double elapsed_ns,
+                                uint64_t *ret_capacity)
 {
     const struct view *view = w->view;
     double total_ns = 0;
@@ -102,14 +102,14 @@ static double add_processes(struct view_window *w, const struct view *before, do
         *ret_capacity += most;
         if (before && !was)
             continue;
-        double used_ns = (double)rise(was ? was->cpu_ns : 0, now->cpu_ns);
+        double used_ns = (double)increase(was ? was->cpu_ns : 0, now->cpu_ns);
         total_ns += used_ns;
-        add_worker(w, now->pid, used_ns / elapsed_ns / most);
+        add_window_worker(w, now->pid, used_ns / elapsed_ns / most);
     }
     return total_ns;
 }
 
-static double add_threads(struct view_window *w, const struct view *before, double elapsed_ns)
+static double measure_threads(struct view_window *w, const struct view *before, double elapsed_ns)
 {
     const struct view *view = w->view;
     double total_ns = 0;
@@ -117,9 +117,9 @@ static double add_threads(struct view_window *w, const struct view *before, doub
         const struct view_thread *now = &view->thread[i], *was = find_thread(before, now->id);
         if (before && !was)
             continue;
-        double used_ns = (double)rise(was ? was->cpu_ns : 0, now->cpu_ns);
+        double used_ns = (double)increase(was ? was->cpu_ns : 0, now->cpu_ns);
         total_ns += used_ns;
-        add_worker(w, now->pid, used_ns / elapsed_ns);
+        add_window_worker(w, now->pid, used_ns / elapsed_ns);
     }
     return total_ns;
 }
@@ -131,18 +131,18 @@ static int compare_busy(const void *a, const void *b)
     return left > right ? -1 : left < right;
 }
 
-static void share(struct view_window *w, const struct view *before)
+static void measure_shares(struct view_window *w, const struct view *before)
 {
     const struct view *view = w->view;
     double elapsed_ns =
-        before ? (double)rise(before->used_ns, view->used_ns)
-               : (double)rise((uint64_t)w->serving->started_s, (uint64_t)view->read_s) * 1e9;
+        before ? (double)increase(before->used_ns, view->used_ns)
+               : (double)increase((uint64_t)w->serving->started_s, (uint64_t)view->read_s) * 1e9;
     if (!view->snapshot->running || elapsed_ns <= 0 || view->usage.cpus == 0)
         return;
     bool threads = view->thread_count > 0;
     uint64_t most = threads ? (uint64_t)w->serving->threads * w->serving->workers : 0;
-    double used_ns = threads ? add_threads(w, before, elapsed_ns)
-                             : add_processes(w, before, elapsed_ns, &most);
+    double used_ns = threads ? measure_threads(w, before, elapsed_ns)
+                             : measure_processes(w, before, elapsed_ns, &most);
     if (w->worker_count == 0 || most == 0)
         return;
     qsort(w->worker, w->worker_count, sizeof(w->worker[0]), compare_busy);
@@ -157,7 +157,7 @@ void view_window_open(struct view_window *window, const struct view *view,
                       const struct view *before)
 {
     *window = (struct view_window){ .view = view, .serving = view_serving(view) };
-    count(window);
+    count_window(window);
     measure_queue(window, before);
-    share(window, before);
+    measure_shares(window, before);
 }

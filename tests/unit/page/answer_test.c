@@ -110,7 +110,7 @@ static void assert_health(struct page_shared *shared, enum stats_state state, co
     enum http_status status;
     struct guard guard;
     struct span bytes = guard_text(&guard, request);
-    stats_segment_tell(shared->segment, state);
+    stats_segment_set_state(shared->segment, state);
     assert_int_equal(http_request_parse(&parsed, bytes, &status), HTTP_PARSED);
     page_answer_request(&answer, shared, &parsed, bytes.at, true, 1);
     assert_true(span_starts(span_of(answer.head, answer.head_len), span_text(line)));

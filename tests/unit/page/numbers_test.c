@@ -17,7 +17,7 @@ static void remember(const struct stats_segment *segment, uint64_t first, uint64
 {
     for (uint64_t second = first; second <= last; second++) {
         struct stats_moment moment = { .at_ns = second * SECOND_NS };
-        stats_segment_remember(segment, &moment);
+        stats_segment_add_moment(segment, &moment);
     }
 }
 

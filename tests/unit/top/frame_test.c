@@ -2,7 +2,6 @@
  *
  * What is drawn, without a terminal: at any size, with any text, by any key.
  */
-#include "top/chart.h"
 #include "top/format.h"
 #include "top/frame.h"
 
@@ -267,10 +266,10 @@ static void a_chart_fills_its_height(void **state)
     (void)state;
     const float values[] = { 0, 1, 4, 8, NAN };
     assert_int_equal(top_canvas_resize(&canvas, 2, 6), 0);
-    assert_true(top_chart_spark(&canvas, 1, 0, 1, values, 5, TOP_ACCENT) == 8);
+    assert_true(top_canvas_spark(&canvas, 1, 0, 1, values, 5, TOP_ACCENT) == 8);
     assert_string_equal(row_text(1), "__-#  ");
     canvas.unicode = true;
-    (void)top_chart_spark(&canvas, 1, 0, 2, values, 5, TOP_ACCENT);
+    (void)top_canvas_spark(&canvas, 1, 0, 2, values, 5, TOP_ACCENT);
     assert_int_equal(canvas.cells[3].code, 0x2588);
     assert_int_equal(canvas.cells[6 + 3].code, 0x2588);
     assert_int_equal(canvas.cells[6 + 2].code, 0x2588);
@@ -282,16 +281,16 @@ static void a_bar_is_as_long_as_its_part(void **state)
 {
     (void)state;
     assert_int_equal(top_canvas_resize(&canvas, 1, 10), 0);
-    top_chart_bar(&canvas, 0, 1, 8, 0.5, TOP_ACCENT);
+    top_canvas_bar(&canvas, 0, 1, 8, 0.5, TOP_ACCENT);
     assert_string_equal(row_text(0), " ####     ");
     top_canvas_clear(&canvas);
-    top_chart_bar(&canvas, 0, 1, 8, 0.001, TOP_ACCENT);
+    top_canvas_bar(&canvas, 0, 1, 8, 0.001, TOP_ACCENT);
     assert_string_equal(row_text(0), " #        ");
     top_canvas_clear(&canvas);
-    top_chart_bar(&canvas, 0, 1, 8, 7, TOP_ACCENT);
+    top_canvas_bar(&canvas, 0, 1, 8, 7, TOP_ACCENT);
     assert_string_equal(row_text(0), " ######## ");
     top_canvas_clear(&canvas);
-    top_chart_bar(&canvas, 0, 1, 8, NAN, TOP_ACCENT);
+    top_canvas_bar(&canvas, 0, 1, 8, NAN, TOP_ACCENT);
     assert_string_equal(row_text(0), "          ");
 }
 

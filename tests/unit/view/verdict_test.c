@@ -47,7 +47,7 @@ static void begin(const char *model, unsigned workers, unsigned threads_each)
     now.running = true;
     now.master = MASTER;
     now.started_s = 1000;
-    now.beat_ns = 200 * SECOND;
+    now.heartbeat_ns = 200 * SECOND;
     now.generation = 1;
     struct stats_generation *serving = &now.generations[1];
     unsigned of = 0;
@@ -191,11 +191,11 @@ static void a_master_that_hangs_is_told(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
-    view.beat_age_ns = 5 * SECOND - 1;
+    view.heartbeat_age_ns = 5 * SECOND - 1;
     assert_null(verdict("master-hangs"));
-    view.beat_age_ns++;
+    view.heartbeat_age_ns++;
     assert_int_equal(verdict("master-hangs")->gravity, VIEW_WARNING);
-    view.beat_age_ns = 15 * SECOND;
+    view.heartbeat_age_ns = 15 * SECOND;
     assert_int_equal(verdict("master-hangs")->gravity, VIEW_WRONG);
 }
 
