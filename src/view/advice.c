@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Misses of each size come from one sample, so that only their differences are near the
- * truth: it may lack the file that everybody asks for. */
+/* The misses of all sizes are estimated from one sample of the files. The sample may lack the
+ * most requested file, so only differences between the estimates are accurate. */
 struct view_advice view_advice_of(const struct view *view)
 {
     const uint64_t *counter = view->snapshot->counter;
@@ -50,12 +50,12 @@ void view_advice_say(const struct view *view, char out[VIEW_ADVICE_MAX])
         snprintf(out, VIEW_ADVICE_MAX, "there is no cache");
     } else if (view_works_in_processes(view_serving(view))) {
         snprintf(out, VIEW_ADVICE_MAX,
-                 "not estimated: each connection begins with an empty cache of its own; a model "
-                 "other than fork keeps one for all");
+                 "not estimated: each connection begins with an empty cache of its own. Models "
+                 "other than fork share one");
     } else if (counter[STATS_cache_evictions] == 0) {
-        snprintf(out, VIEW_ADVICE_MAX, "nothing was ever given up: it is large enough");
+        snprintf(out, VIEW_ADVICE_MAX, "no entry was ever evicted, so the size is enough");
     } else if (!advice.known) {
-        snprintf(out, VIEW_ADVICE_MAX, "nothing is known of it yet");
+        snprintf(out, VIEW_ADVICE_MAX, "nothing is known yet");
     } else {
         char half[24], twice[24], quadruple[24];
         print_cache_size(advice.cache_bytes[VIEW_HALF], half);

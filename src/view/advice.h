@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether another cache-size would pay, from what the workers' caches say of other sizes.
+ * What another cache-size would do, from the estimates of the workers' caches (site/ghost.h).
  */
 #pragma once
 
@@ -9,16 +9,15 @@
 enum view_advice_size { VIEW_HALF, VIEW_SAME, VIEW_DOUBLE, VIEW_QUADRUPLE, VIEW_SIZES };
 
 struct view_advice {
-    /* There were lookups, and entries were given up; else there is no need to ask. Where each
-     * connection has a cache that begins empty, nothing is: what misses is what it
-     * asks for first, whatever the size. */
+    /* There were lookups, and entries were evicted. Never with a cache for each connection: there
+     * the first request for a file on each connection misses, whatever the size. */
     bool known;
     double
-        hit_ratio[VIEW_SIZES]; /* of the lookups; that of VIEW_SAME is counted, others estimated */
+        hit_ratio[VIEW_SIZES]; /* of all lookups: VIEW_SAME is counted, the others are estimated */
     uint64_t cache_bytes[VIEW_SIZES]; /* of each worker */
 };
 
-/* Since the start. */
+/* Since the server started. */
 struct view_advice view_advice_of(const struct view *view);
 
 enum { VIEW_ADVICE_MAX = 192 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * When a number is worth a sentence. Each rule is a function of the last minute (window.h). It
- * returns true when the verdict is given, and fills its texts, which were empty. A threshold
- * has its reason beside it, or is where an operator would begin to ask.
+ * When a number is worth a sentence. Each verdict is a function of the last minute (window.h).
+ * The function returns true when the verdict holds, and then has filled the texts, which were
+ * empty. A threshold has its reason beside it, or is the value at which an operator would ask.
  */
 #include "view/verdict.h"
 
@@ -17,9 +17,9 @@
 
 enum { SAYING = 256 };
 
-#define BUSY        0.9                   /* of what a worker could use of the CPUs */
-#define MASTER_LATE UINT64_C(5000000000)  /* it beats once a second */
-#define MASTER_LOST UINT64_C(15000000000) /* and is no more than slow for so long */
+#define BUSY        0.9                   /* of the CPU time that a worker could use */
+#define MASTER_LATE (5 * DURATION_SECOND) /* a heartbeat comes once a second */
+#define MASTER_LOST (15 * DURATION_SECOND)
 
 __attribute__((format(printf, 2, 3))) static void say(char out[SAYING], const char *format, ...)
 {
@@ -69,7 +69,7 @@ static void say_busy(const struct view_window *w, char out[SAYING])
     if (!w->has_shares)
         return;
     if (busy == 0)
-        say(out, "%zu worker%s %s no more than %.0f %% busy: connections came all at once", all,
+        say(out, "%zu worker%s %s at most %.0f %% busy, so the connections came all at once", all,
             plural(all), all == 1 ? "is" : "are", 100 * w->worker[0].busy);
     else if (busy == all)
         say(out, "%s busy %.0f %%", all == 1 ? "the only worker is" : "all workers are",
@@ -79,19 +79,19 @@ static void say_busy(const struct view_window *w, char out[SAYING])
             busy == 1 ? "is" : "are", 100 * w->worker[0].busy, 100 * mean_busy(w, busy));
 }
 
-/* What lets more CPUs take part, if any are left. */
+/* Names the setting that brings more CPUs into use, if any are idle. */
 static void say_more_workers(const struct view_window *w, char out[SAYING])
 {
     bool left = w->view->usage.cpus > 1 && w->busy * (double)w->worker_count < 1.5;
     if (w->has_shares && w->busy >= BUSY && !left)
-        say(out, "there is no more in these CPUs: add some, or another machine");
+        say(out, "these CPUs are used up: add some, or another machine");
     else if (view_works_in_threads(w->serving))
         say(out, "set `threads` to the number of CPUs (%u here), or add CPUs", w->view->usage.cpus);
     else if (w->serving->serves == STATS_SERVES_POOL)
         say(out, "raise `threads`%s, or set `model = percore`",
             w->serving->accepts == STATS_ACCEPTS_MASTER ? " or `workers`" : "");
     else
-        say(out, "set `model = percore`, which accepts with every CPU (%u here)",
+        say(out, "set `model = percore`, which accepts on every CPU (%u here)",
             w->view->usage.cpus);
 }
 
@@ -104,8 +104,9 @@ static bool not_running(const struct view_window *w, struct view_verdict *out)
     out->gravity = VIEW_WRONG;
     say(out->text, "the server has died: these are the last numbers of process %d",
         (int)w->view->snapshot->master);
-    say(out->why, "a server that stops takes its numbers along, so this one was killed or crashed");
-    say(out->cure, "start it again, best under a supervisor; `error-log` and `dmesg` may say why");
+    say(out->why, "a server that stops removes its numbers, so this one crashed or was killed");
+    say(out->cure, "start it again, if possible under a supervisor. `error-log` and `dmesg` may "
+                   "show the reason");
     return true;
 }
 
@@ -115,11 +116,11 @@ static bool master_hangs(const struct view_window *w, struct view_verdict *out)
     if (!w->view->snapshot->running || age_ns < MASTER_LATE)
         return false;
     out->gravity = age_ns < MASTER_LOST ? VIEW_WARNING : VIEW_WRONG;
-    say(out->text, "the master, process %d, was last at work %.0f s ago",
+    say(out->text, "the last heartbeat of the master, process %d, was %.0f s ago",
         (int)w->view->snapshot->master, (double)age_ns / 1e9);
-    say(out->why, "it is stopped, waits for a disk, or the machine has no time for it; workers "
-                  "serve, but none is replaced and no reload is done");
-    say(out->cure, "see what it waits for: /proc/%d/stack, /proc/%d/status",
+    say(out->why, "it is stopped, waits for a disk, or gets no CPU time. Workers still serve, but "
+                  "dead ones are not replaced and no reload is done");
+    say(out->cure, "see what it waits for in /proc/%d/stack and /proc/%d/status",
         (int)w->view->snapshot->master, (int)w->view->snapshot->master);
     return true;
 }
@@ -130,11 +131,13 @@ static bool workers_die(const struct view_window *w, struct view_verdict *out)
     if (deaths == 0)
         return false;
     out->gravity = deaths > 2 ? VIEW_WRONG : VIEW_WARNING;
-    say(out->text, "%" PRIu64 " worker%s died in %.0f s; %" PRIu64 " connection%s ended with it",
-        deaths, plural(deaths), w->seconds, rise(w, STATS_connections_lost),
-        plural(rise(w, STATS_connections_lost)));
-    say(out->why, "killed (by hand, or for want of memory: `dmesg`), or a fault of weir");
-    say(out->cure, "`error-log` has the signal of each; a fault is worth a report");
+    say(out->text,
+        "%" PRIu64 " worker%s died in %.0f s, and %" PRIu64 " connection%s ended with %s", deaths,
+        plural(deaths), w->seconds, rise(w, STATS_connections_lost),
+        plural(rise(w, STATS_connections_lost)), deaths == 1 ? "it" : "them");
+    say(out->why, "a worker was killed (by hand, or because memory ran out, see `dmesg`), or weir "
+                  "has a fault");
+    say(out->cure, "`error-log` has the signal of each death. Please report a fault of weir");
     return true;
 }
 
@@ -143,10 +146,10 @@ static bool reload_failed(const struct view_window *w, struct view_verdict *out)
     if (!w->view->snapshot->reload_failed)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text, "the last reload failed: configuration number %" PRIu64 " goes on",
+    say(out->text, "the last reload failed, and configuration number %" PRIu64 " stays in force",
         w->view->snapshot->generation);
     say(out->why, "%s", w->view->snapshot->reload_error);
-    say(out->cure, "try the file with `weir check -c FILE`, then `weir reload`");
+    say(out->cure, "check the file with `weir check -c FILE`, then run `weir reload`");
     return true;
 }
 
@@ -158,8 +161,8 @@ static bool log_lines_dropped(const struct view_window *w, struct view_verdict *
     out->gravity = VIEW_WRONG;
     say(out->text, "%" PRIu64 " line%s of the access log could not be written in %.0f s", dropped,
         plural(dropped), w->seconds);
-    say(out->why, "its disk is full or too slow, or who reads the pipe does not keep up");
-    say(out->cure, "make room where `access-log` is, or put it on another disk");
+    say(out->why, "the disk is full or too slow, or the reader of the pipe does not keep up");
+    say(out->cure, "free space where `access-log` is, or move it to another disk");
     return true;
 }
 
@@ -174,8 +177,8 @@ static bool numbers_incomplete(const struct view_window *w, struct view_verdict 
         "these numbers are incomplete: %" PRIu64 " thread%s or process%s and %" PRIu64
         " duration%s are missing",
         unseen, plural(unseen), unseen == 1 ? "" : "es", unrecorded, plural(unrecorded));
-    say(out->why, "there was no more shared memory in " STATS_FOLDER);
-    say(out->cure, "give " STATS_FOLDER " more room (docker: --shm-size), and start again");
+    say(out->why, "no shared memory was left in " STATS_FOLDER);
+    say(out->cure, "give " STATS_FOLDER " more space (docker: --shm-size), and restart the server");
     return true;
 }
 
@@ -188,12 +191,12 @@ static bool accept_queue_overflow(const struct view_window *w, struct view_verdi
         return false;
     out->gravity = VIEW_WRONG;
     say(out->text,
-        "the accept queue overflowed %" PRIu64 " time%s in %.0f s: these clients wait a second "
-        "or more, and try again",
+        "the accept queue overflowed %" PRIu64 " time%s in %.0f s. These clients wait a second "
+        "or more and try again",
         overflows, plural(overflows), w->seconds);
     say_busy(w, out->why);
     if (w->has_shares && busy_ones(w) == 0)
-        say(out->cure, "raise net.core.somaxconn to 4096, which is what weir asks for");
+        say(out->cure, "raise net.core.somaxconn to 4096, the backlog that weir requests");
     else
         say_more_workers(w, out->cure);
     return true;
@@ -209,9 +212,9 @@ static bool files_near_limit(const struct view_window *w, struct view_verdict *o
     say(out->text,
         "open files of a process are at %.0f %% of its limit (%" PRIu64 " of %" PRIu64 ")",
         100 * full, usage->files_most, usage->files_limit);
-    say(out->why, "each connection is one, each large file in the cache another; without room "
-                  "for more, connections wait to be accepted");
-    say(out->cure, "raise the limit: `ulimit -n`, LimitNOFILE= of a service; or shorten "
+    say(out->why, "each connection and each large file in the cache is an open file. At the limit, "
+                  "new connections wait to be accepted");
+    say(out->cure, "raise the limit (`ulimit -n`, or LimitNOFILE= of a service), or shorten "
                    "`idle-timeout`");
     return true;
 }
@@ -222,18 +225,20 @@ static bool connections_refused(const struct view_window *w, struct view_verdict
     if (refused == 0)
         return false;
     out->gravity = VIEW_WRONG;
-    say(out->text, "%" PRIu64 " connection%s told 503 in %.0f s: nobody was there to serve them",
-        refused, refused == 1 ? " was" : "s were", w->seconds);
+    say(out->text, "%" PRIu64 " connection%s answered 503 in %.0f s, for lack of a %s to serve %s",
+        refused, refused == 1 ? " was" : "s were", w->seconds,
+        view_works_in_processes(w->serving) ? "process" : "thread", refused == 1 ? "it" : "them");
     if (w->serving->serves != STATS_SERVES_POOL) {
         say(out->why, "the system allows no more %s",
             view_works_in_processes(w->serving) ? "processes"
                                                 : "threads or memory for their stacks");
         say(out->cure,
-            "raise the limit (`ulimit -u`, TasksMax= of a service), lower `connections`, "
-            "or set `model = percore`, which needs none for each connection");
+            "raise the limit (`ulimit -u`, or TasksMax= of a service), lower `connections`, or "
+            "set `model = percore`, which needs no %s for each connection",
+            view_works_in_processes(w->serving) ? "process" : "thread");
     } else {
         say(out->why, "the queue for a thread was full");
-        say(out->cure, "raise `threads`, or `pool-queue` where such crowds are short");
+        say(out->cure, "raise `threads`, or raise `pool-queue` if such peaks are short");
     }
     return true;
 }
@@ -244,13 +249,13 @@ static bool queue_waits_long(const struct view_window *w, struct view_verdict *o
     uint64_t wait_ns = stats_counts_quantile_ns(&w->queue_wait, 0.9);
     uint64_t latency_ns =
         stats_counts_quantile_ns(&w->view->snapshot->histogram[STATS_HISTOGRAM_latency], 0.9);
-    if (w->queue_wait.count < ENOUGH || wait_ns <= latency_ns || wait_ns < 1000000)
+    if (w->queue_wait.count < ENOUGH || wait_ns <= latency_ns || wait_ns < DURATION_MS)
         return false;
     out->gravity = VIEW_WARNING;
     say(out->text,
-        "connections wait longer for a thread than for their answer: 90 %% within %.1f ms",
+        "connections wait longer for a thread than for their answer: 90 %% wait up to %.1f ms",
         (double)wait_ns / 1e6);
-    say(out->why, "all %u threads of a worker are taken; 90 %% of answers take up to %.1f ms",
+    say(out->why, "all %u threads of a worker are busy, and 90 %% of answers take up to %.1f ms",
         w->serving->threads, (double)latency_ns / 1e6);
     say_more_workers(w, out->cure);
     return true;
@@ -266,9 +271,9 @@ static bool many_resets(const struct view_window *w, struct view_verdict *out)
     out->gravity = VIEW_NOTE;
     say(out->text, "%.0f %% of connections were broken off (%" PRIu64 " in %.0f s)", 100 * some,
         reset, w->seconds);
-    say(out->why, "clients that give up or are closed at once, a balancer's health checks, or a "
-                  "network that loses connections");
-    say(out->cure, "see in the access log whose they are");
+    say(out->why, "clients give up or are closed, a balancer checks health this way, or a network "
+                  "loses connections");
+    say(out->cure, "see in the access log which clients they are");
     return true;
 }
 
@@ -279,11 +284,11 @@ static bool slow_heads(const struct view_window *w, struct view_verdict *out)
     if (slow < ENOUGH)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text, "%" PRIu64 " requests did not come to the end of their head in %.0f s", slow,
+    say(out->text, "the heads of %" PRIu64 " requests did not arrive in time, in %.0f s", slow,
         w->seconds);
-    say(out->why, "hardly any honest client is so slow: this is how slow-request attacks look");
-    say(out->cure, "shorten `header-timeout`; block the addresses that the access log has with "
-                   "status 408");
+    say(out->why, "honest clients are hardly ever so slow. Slow-request attacks look like this");
+    say(out->cure, "shorten `header-timeout`, and block the addresses that the access log lists "
+                   "with status 408");
     return true;
 }
 
@@ -295,12 +300,12 @@ static bool slow_clients(const struct view_window *w, struct view_verdict *out)
         return false;
     out->gravity = VIEW_NOTE;
     say(out->text,
-        "%" PRIu64 " clients took nothing of their answer, and %" PRIu64
-        " sent no body to the end, until their time was over, in %.0f s",
-        sends, bodies, w->seconds);
-    say(out->why, "bad networks, or clients that hold connections on purpose");
-    say(out->cure, "longer for bad networks, shorter against the others: `send-timeout`, "
-                   "`body-timeout`");
+        "in %.0f s, %" PRIu64 " clients stopped taking their answer, and %" PRIu64
+        " did not send a body in time",
+        w->seconds, sends, bodies);
+    say(out->why, "their networks are bad, or they hold connections on purpose");
+    say(out->cure, "lengthen `send-timeout` and `body-timeout` for bad networks, or shorten them "
+                   "against attackers");
     return true;
 }
 
@@ -312,23 +317,22 @@ static bool keep_alive_unused(const struct view_window *w, struct view_verdict *
     if (requests < ENOUGH || reusing >= 0.2)
         return false;
     out->gravity = VIEW_NOTE;
-    say(out->text, "only %.0f %% of requests came on a connection that was there before",
-        100 * reusing);
-    say(out->why, "clients, or the proxy before this server, close after each answer; a connection "
-                  "costs several times what a request does");
+    say(out->text, "only %.0f %% of requests reused a connection", 100 * reusing);
+    say(out->why, "clients, or the proxy in front of this server, close after each answer. A "
+                  "connection costs several times what a request does");
     say(out->cure, "turn keep-alive on in the proxy, or raise `idle-timeout`");
     return true;
 }
 
 /* ---- work ---- */
 
-/* All that these CPUs have is used. */
+/* The workers use all the CPU time that they can. */
 static bool saturated(const struct view_window *w, struct view_verdict *out)
 {
     if (!w->has_shares || w->busy < BUSY)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text, "the workers are saturated: %.0f %% of the CPU time that they can use",
+    say(out->text, "the workers are saturated: they use %.0f %% of the CPU time that they can",
         100 * w->busy);
     say_busy(w, out->why);
     say_more_workers(w, out->cure);
@@ -356,24 +360,25 @@ static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
     out->gravity = w->worker[0].busy >= BUSY ? VIEW_WARNING : VIEW_NOTE;
     say(out->text, "one worker is busy %.0f %%, the others %.0f %% (fairness index %.2f of 1)",
         100 * w->worker[0].busy, 100 * others, index);
-    say(out->why, "few connections do most of the work, and a connection stays with its worker");
-    say(out->cure, "none for few clients; else let them, or the proxy before this server, use more "
-                   "connections");
+    say(out->why, "a few connections carry most of the work, and a connection stays with its "
+                  "worker");
+    say(out->cure, "none if there are few clients. Otherwise let the clients, or the proxy in "
+                   "front of this server, use more connections");
     return true;
 }
 
 static bool answers_5xx(const struct view_window *w, struct view_verdict *out)
 {
     uint64_t failed = w->by_class[4], refused = rise(w, STATS_connections_refused);
-    failed = failed > refused ? failed - refused : 0; /* these have a verdict of their own */
+    failed = failed > refused ? failed - refused : 0; /* connections_refused covers those */
     uint64_t answers = rise(w, STATS_requests);
     if (failed == 0)
         return false;
     out->gravity = part(failed, answers) < 0.01 ? VIEW_WARNING : VIEW_WRONG;
     say(out->text, "%" PRIu64 " answer%s with a status of 5xx in %.0f s (%.2g %% of all)", failed,
         plural(failed), w->seconds, 100 * part(failed, answers));
-    say(out->why, "files that could not be read, or no memory or descriptors for them");
-    say(out->cure, "`error-log` and the access log have each");
+    say(out->why, "files could not be read, or memory or descriptors ran out");
+    say(out->cure, "`error-log` and the access log have each case");
     return true;
 }
 
@@ -387,8 +392,8 @@ static bool many_4xx(const struct view_window *w, struct view_verdict *out)
     out->gravity = VIEW_NOTE;
     say(out->text, "%.0f %% of answers have a status of 4xx (%" PRIu64 " in %.0f s)", 100 * some,
         w->by_class[3], w->seconds);
-    say(out->why, "somebody who tries out names (a scanner), or links that lead nowhere");
-    say(out->cure, "the access log has the paths, and where they were linked");
+    say(out->why, "a scanner tries out names, or links lead nowhere");
+    say(out->cure, "the access log has the paths, and the pages that link to them");
     return true;
 }
 
@@ -401,19 +406,21 @@ static bool cache_too_small(const struct view_window *w, struct view_verdict *ou
         return false;
     out->gravity = VIEW_WARNING;
     say(out->text,
-        "the cache answers %.0f %% of lookups, and gave up %" PRIu64 " entries in %.0f s",
+        "the cache answers %.0f %% of lookups, and evicted %" PRIu64 " entries in %.0f s",
         100 * part(hits, lookups), evictions, w->seconds);
     char advice[VIEW_ADVICE_MAX];
     view_advice_say(w->view, advice);
     if (view_works_in_processes(w->serving)) {
-        say(out->why, "single connections ask for more than fits into theirs, and another begins "
-                      "with nothing");
-        say(out->cure, "set `model = percore`, which has one cache for all; or `prefork`, which "
-                       "walls off faults too");
+        say(out->why, "single connections request more than fits into their cache, which begins "
+                      "empty for each connection");
+        say(out->cure, "set `model = percore`, which has one cache for all, or `prefork`, which "
+                       "also isolates faults");
         return true;
     }
-    say(out->why, "what is asked for does not fit into it");
-    say(out->cure, "raise `cache-size` if that pays (%s); or `cache-entries`, if there are as many",
+    say(out->why, "the files that clients request do not fit into it");
+    say(out->cure,
+        "raise `cache-size` if that pays (%s), or `cache-entries` if that limit is "
+        "reached",
         advice);
     return true;
 }
@@ -436,7 +443,7 @@ const char *view_gravity_name(enum view_gravity gravity)
     return names[gravity];
 }
 
-/* Behind those that are as grave. */
+/* Behind verdicts of the same gravity. */
 static void insert_by_gravity(struct view_verdict out[VIEW_VERDICTS_MAX], size_t count,
                               const struct view_verdict *verdict)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is wrong with a server, why, and what to change: numbers turned into sentences.
- * verdicts.def lists them; each is a function in verdict.c.
+ * Verdicts: sentences that say what is wrong with a server, why, and what to change.
+ * verdicts.def lists them. Each is a function in verdict.c.
  */
 #pragma once
 
@@ -13,15 +13,15 @@ struct view_verdict {
     enum view_gravity gravity;
     const char *rule; /* its name: "accept-queue-overflow" */
     char text[256];   /* what is wrong now, with numbers */
-    char why[256];    /* why, as far as that can be known */
+    char why[256];    /* why, as far as the numbers show */
     char cure[256];   /* what to change */
 };
 
 enum { VIEW_VERDICTS_MAX = 32 };
 
-/* What is wrong now or was within the last minute, the gravest first. `before` is an earlier view
- * of the same server (for shares of CPU time); NULL: what needs it is judged by the time since the
- * start. Returns how many. */
+/* Writes what is wrong now, or was within the last minute, the gravest first, and returns how
+ * many. `before` is an earlier view of the same server, from which shares of CPU time are
+ * measured. Without it (NULL) they are those since the server started. */
 size_t view_verdicts(const struct view *view, const struct view *before,
                      struct view_verdict out[VIEW_VERDICTS_MAX]);
 

@@ -366,7 +366,7 @@ def test_other_sizes_of_the_cache_do_what_is_said_of_them(
         assert lookups == 6000
         if size == 4096:
             assert counters["cache_evictions"] == 0
-            assert advice == {"text": "nothing was ever given up: it is large enough"}
+            assert advice == {"text": "no entry was ever evicted, so the size is enough"}
             continue
         assert advice["same"]["hit_ratio"] == pytest.approx(
             counters["cache_hits"] / lookups, abs=1e-4

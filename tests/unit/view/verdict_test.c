@@ -217,7 +217,7 @@ static void a_failed_reload_is_told_with_its_reason(void **state)
     now.reload_failed = true;
     snprintf(now.reload_error, sizeof(now.reload_error), "weir.conf:3: listne");
     assert_says(verdict("reload-failed")->why, "listne");
-    assert_says(verdict("reload-failed")->text, "number 1 goes on");
+    assert_says(verdict("reload-failed")->text, "number 1 stays in force");
 }
 
 static void lost_log_lines_are_told(void **state)
