@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Free blocks are a stack. Its top is a place and a number, changed together and
- * compared together, so that a block which was taken and given back meanwhile is not
- * mistaken for one that never left. A process that is killed between two steps here
- * loses at most a block, whose counts stay.
+ * Free blocks form a stack. Its top is a place and a number, which are compared and changed
+ * together. A block that was taken and given back in between therefore has another number
+ * (no ABA problem). A process that is killed between two steps loses at most a block, and the
+ * counts in that block stay.
  *
- * A pair may rise in one block and fall in another, when a connection goes from thread
- * to thread: it is the blocks of a process together that come out even. `settled`
- * remembers where each began.
+ * A pair may rise in one block and fall in another, when a connection moves between threads.
+ * Only the sum over the blocks of a process is even. `settled` holds the difference that each
+ * block had when its writer got it.
  */
 #include "stats/blocks.h"
 
@@ -25,7 +25,7 @@ static uint64_t counted(const struct stats_block *block, enum stats_counter coun
     return atomic_load_explicit(&block->counter[counter], memory_order_relaxed);
 }
 
-/* ---- free ones ---- */
+/* ---- the free list ---- */
 
 static struct stats_block *pop_free(const struct stats_segment *segment)
 {
@@ -54,7 +54,7 @@ void stats_blocks_put(const struct stats_segment *segment, struct stats_block *b
         !atomic_compare_exchange_weak(&header->free_blocks, &top, ((top >> 32) + 1) << 32 | place));
 }
 
-/* A new one, put where readers find it. */
+/* Creates a block and links it where readers find it. */
 static struct stats_block *make_block(const struct stats_segment *segment)
 {
     struct stats_header *header = stats_segment_header(segment);
@@ -85,9 +85,9 @@ struct stats_block *stats_blocks_get(const struct stats_segment *segment)
     return block;
 }
 
-/* ---- of the dead ---- */
+/* ---- dead processes ---- */
 
-/* What the process had up and not yet down, settled on one of its blocks. */
+/* Raises `down` by what the process had open, in one of its blocks. Returns that number. */
 static uint64_t settle_pair(const struct stats_segment *segment, pid_t pid, unsigned pair)
 {
     struct stats_block *last = NULL;

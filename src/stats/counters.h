@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is counted, as numbers and as words. The table is counters.def.
+ * Counters as indices and as words. The table is counters.def.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Indices into a block's counters: the named ones, then answers by status, then what could
- * not be read as a request, by the status that it was answered with, and then by its cause. */
+/* Indices into the counters of a block. The named ones come first, then answers by status, then
+ * requests that could not be read, by the status of their answer, and then by their cause. */
 enum stats_counter {
 #define STATS_COUNTER(name, kind, unit, section, sentence) STATS_##name,
 #include "stats/counters.def"
@@ -68,13 +68,13 @@ struct stats_pair_about {
     enum stats_counter up, down;
 };
 
-/* By enum stats_counter, the named ones only; and so on. */
+/* Indexed by enum stats_counter (the named ones), enum stats_pair and so on. */
 extern const struct stats_counter_about stats_counters[STATS_NAMED];
 extern const struct stats_pair_about stats_pairs[STATS_PAIRS];
 extern const struct stats_counter_about stats_histograms[STATS_HISTOGRAMS];
 extern const char *const stats_sections[STATS_SECTIONS];
 
-/* What of a pair there is; 0 where its counters were not read at once, and disagree. */
+/* The value of a pair. 0 when `down` is above `up`: the two were read at different times. */
 static inline uint64_t stats_pair_value(unsigned pair, const uint64_t counter[STATS_NAMED])
 {
     uint64_t up = counter[stats_pairs[pair].up], down = counter[stats_pairs[pair].down];
@@ -84,14 +84,14 @@ static inline uint64_t stats_pair_value(unsigned pair, const uint64_t counter[ST
 /* The status codes, in the order of the counters. */
 extern const uint16_t stats_statuses[STATS_STATUSES];
 
-/* Why a request was refused as such: "host_missing", and a sentence without its full stop; in the
- * order of the counters. */
+/* The cause for which a request was refused: its name ("host_missing") and a sentence without its
+ * full stop. In the order of the counters. */
 struct stats_fault_about {
     const char *name, *sentence;
 };
 extern const struct stats_fault_about stats_faults[STATS_FAULTS];
 
-/* The place of a code (100 to 599) among them; that of 100 when it is not there. */
+/* The index of a code (100 to 599) in stats_statuses; that of 100 for a code that is not there. */
 enum { STATS_STATUS_LEAST = 100, STATS_STATUS_MOST = 599 };
 extern const uint8_t stats_status_places[STATS_STATUS_MOST - STATS_STATUS_LEAST + 1];
 
@@ -100,5 +100,5 @@ static inline unsigned stats_status_place(unsigned code)
     return stats_status_places[code - STATS_STATUS_LEAST];
 }
 
-/* Names all that is in the table, and its order: segments with another layout are others'. */
+/* A hash of the table and its order. A segment with another hash belongs to another version. */
 uint64_t stats_layout(void);

@@ -48,7 +48,7 @@ static void sum_block(const struct stats_segment *segment, const struct stats_bl
     }
 }
 
-/* Quantiles of what came in between; `before` becomes `now`. */
+/* Computes the quantiles of the difference, and stores `now` in `before`. */
 static void measure_latency(struct stats_moment *moment, uint64_t before[BUCKETS],
                             uint64_t now[BUCKETS])
 {

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The last minute: how the totals stood at each second, for readers that come later, also
- * of a server that hangs or has died. The master takes a moment at each beat.
+ * The last minute: the totals at each second, for readers that come later, even when the server
+ * hangs or has died. The master adds a moment with each heartbeat.
  *
- * A moment costs a walk over all blocks; how long requests have taken since the one
- * before is the difference of what all of them have recorded, which only the master
- * remembers.
+ * A moment costs a walk over all blocks. The latency of one second is the difference between
+ * two sums over all histograms; the master remembers the earlier sum.
  */
 #pragma once
 
 #include "stats/segment.h"
 
-/* Zeroed: none has been taken yet. The master's; one thread. */
+/* Zeroed: no moment has been taken. The master's; one thread. */
 struct stats_moments {
     bool begun;
-    uint64_t latency[STATS_RUNS * STATS_RUN_BUCKETS]; /* of all blocks, at the moment before */
+    uint64_t latency[STATS_RUNS * STATS_RUN_BUCKETS]; /* of all blocks, at the previous moment */
 };
 
-/* Takes one, at `now_ns` (CLOCK_MONOTONIC); nothing where another master has the segment. */
+/* Takes a moment at `now_ns` (CLOCK_MONOTONIC). Has no effect on a segment of another master. */
 void stats_moments_take(struct stats_moments *moments, const struct stats_segment *segment,
                         uint64_t now_ns);

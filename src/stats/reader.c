@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The copy is made with read(2), not by mapping: what is not there yields fewer
- * bytes and not a fault, and nobody changes what has been checked.
+ * The copy is made with read(2), not by mapping. A file that was truncated then gives fewer
+ * bytes instead of a fault, and nothing changes after it was checked.
  */
 #include "stats/reader.h"
 
@@ -30,7 +30,7 @@ struct copy {
     uint64_t taken;
     bool damaged;
     size_t blocks;
-    unsigned rows; /* of sites that a block has, or that have a name */
+    unsigned rows; /* sites: the greatest number that a block has, or that have a name */
 };
 
 static bool reject(char why[STATS_WHY_MAX], const char *text)
@@ -42,7 +42,7 @@ static bool reject(char why[STATS_WHY_MAX], const char *text)
 static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
 {
     if (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0)
-        return reject(why, "is no statistics segment");
+        return reject(why, "is not a statistics segment");
     if (header->version == STATS_VERSION && header->layout == stats_layout() &&
         header->header_bytes == sizeof(*header) &&
         header->block_bytes == sizeof(struct stats_block))
@@ -53,8 +53,8 @@ static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
     return false;
 }
 
-/* What is at a place. NULL where there is none, or it was taken after the copy was begun; or no
- * segment has such a place, and then the copy is damaged. */
+/* The bytes at a place. NULL for place 0, and for memory that was taken after the copy began. NULL
+ * as well for a place that no segment has; the copy is then marked as damaged. */
 static const void *find_place(struct copy *copy, uint32_t place, size_t size)
 {
     if (place == 0)
@@ -67,7 +67,7 @@ static const void *find_place(struct copy *copy, uint32_t place, size_t size)
     return place + size <= copy->taken ? copy->bytes + place : NULL;
 }
 
-/* ---- adding up ---- */
+/* ---- summing up ---- */
 
 static uint64_t cell_of_copy(const stats_cell *cell)
 {
@@ -131,7 +131,7 @@ static const struct stats_header *header_of(const struct copy *copy)
     return (const struct stats_header *)(const void *)copy->bytes;
 }
 
-/* How many blocks there are, and rows in them: a snapshot has room for no more. */
+/* Counts the blocks and their rows, for which the snapshot is allocated. */
 static bool survey(struct copy *copy, char why[STATS_WHY_MAX])
 {
     size_t most = copy->taken / sizeof(struct stats_block);
@@ -167,7 +167,7 @@ static void copy_text(char *to, const char *from, size_t size)
     to[size - 1] = '\0';
 }
 
-/* Those that can follow each other in time: a segment may say anything. */
+/* Copies only moments whose times rise, because the segment is not trusted. */
 static void copy_moments(const struct stats_header *from, struct stats_snapshot *to)
 {
     uint64_t last_ns = 0;
@@ -211,8 +211,8 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     return true;
 }
 
-/* Room for as much as there is: 64 sites with their buckets are a megabyte, most servers have
- * one, and who reads ten times a second need not clear and add up what nobody counts in. */
+/* Allocates only what is in use. All 64 sites with their buckets would be a megabyte, and most
+ * servers have one site. A reader may read ten times a second. */
 static bool allocate_snapshot(const struct copy *copy, struct stats_snapshot *to,
                               char why[STATS_WHY_MAX])
 {
@@ -238,7 +238,7 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
 {
     const struct stats_header *header = (const struct stats_header *)(const void *)bytes;
     if (len < sizeof(*header)) {
-        reject(why, "is no statistics segment, or cut short");
+        reject(why, "is not a statistics segment, or is truncated");
         return NULL;
     }
     struct copy copy = { .bytes = bytes };
@@ -246,7 +246,7 @@ struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why
         return NULL;
     copy.taken = atomic_load_explicit(&header->taken, memory_order_relaxed);
     if (copy.taken > len || copy.taken < sizeof(*header)) {
-        reject(why, "is cut short");
+        reject(why, "is truncated");
         return NULL;
     }
     struct stats_snapshot *snapshot = calloc(1, sizeof(*snapshot));
@@ -275,9 +275,10 @@ void stats_snapshot_free(struct stats_snapshot *snapshot)
     free(snapshot);
 }
 
-/* ---- from the kernel ---- */
+/* ---- from the file ---- */
 
-/* Reads from the beginning, of which `got` bytes are there; how much there was, or -errno. */
+/* Reads up to `len` bytes, of which the first `got` are there already. Returns how many are there
+ * then, or -errno. */
 static ssize_t read_all(int fd, char *bytes, size_t got, size_t len)
 {
     while (got < len) {
@@ -293,8 +294,8 @@ static ssize_t read_all(int fd, char *bytes, size_t got, size_t len)
     return (ssize_t)got;
 }
 
-/* The header, at a moment when the master is not writing its words; it may have died in the
- * midst. */
+/* Reads the header while the master is not writing it (a seqlock). After SEQUENCE_TRIES the copy is
+ * taken as it is, because the master may have died while it wrote. */
 static ssize_t read_header(int fd, struct stats_header *header)
 {
     for (unsigned tries = 0;; tries++) {
@@ -308,11 +309,11 @@ static ssize_t read_header(int fd, struct stats_header *header)
             return -EIO;
         if ((before % 2 == 0 && before == after) || tries == SEQUENCE_TRIES)
             return len;
-        (void)sched_yield(); /* some copying of texts away */
+        (void)sched_yield(); /* the master copies a few texts */
     }
 }
 
-/* Gives the bytes that are taken; NULL with a sentence. */
+/* Gives a copy of all that is taken into use; NULL with a sentence in `why`. */
 static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
 {
     struct stats_header header;
@@ -322,7 +323,7 @@ static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
         return NULL;
     }
     if ((size_t)len < sizeof(header)) {
-        reject(why, "is no statistics segment, or cut short");
+        reject(why, "is not a statistics segment, or is truncated");
         return NULL;
     }
     if (!is_ours(&header, why))
@@ -337,7 +338,7 @@ static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
         reject(why, "cannot be read: out of memory");
         return NULL;
     }
-    memcpy(bytes, &header, sizeof(header)); /* a header that is whole; what lies behind is newer */
+    memcpy(bytes, &header, sizeof(header)); /* a consistent header; the blocks are newer */
     len = read_all(fd, bytes, sizeof(header), taken);
     *ret_len = len < 0 ? 0 : (size_t)len;
     return bytes;
@@ -345,7 +346,7 @@ static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
 
 /* ---- from this process's memory ---- */
 
-/* Atomic loads, for the master may be writing; what is loaded later is newer. */
+/* Atomic loads, because writers store meanwhile. What is loaded later is newer. */
 static void copy_cells(char *to, const char *from, size_t len)
 {
     uint64_t *into = (uint64_t *)(void *)to;
@@ -406,7 +407,8 @@ struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_
     return snapshot_of_copy(bytes, len, why);
 }
 
-/* What has a descriptor is read by it: what could not be allocated is then zeros and no fault. */
+/* A segment with a descriptor is read through it. Memory that could not be allocated then reads as
+ * zeros, without a fault. */
 struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
                                            char why[STATS_WHY_MAX])
 {
@@ -429,7 +431,7 @@ uint64_t stats_counts_at_most(const struct stats_counts *counts, uint64_t ns)
     return histogram_at_most(counts->bucket, STATS_BUCKETS, ns >> STATS_UNIT_BITS, STATS_BITS);
 }
 
-/* ---- which there are ---- */
+/* ---- finding segments ---- */
 
 /* "weir-UID-PID" and nothing else. */
 static bool parse_segment_name(const char *text, uint64_t *ret_uid, uint64_t *ret_pid)

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static_assert(STATS_SEGMENT_BYTES % CACHE_LINE == 0, "its end is a place");
+static_assert(STATS_SEGMENT_BYTES % CACHE_LINE == 0, "the end is a place");
 static_assert(sizeof(struct stats_row) % sizeof(uint64_t) == 0, "cells of rows are aligned");
 
 void stats_segment_name(char out[STATS_NAME_MAX], uid_t uid, pid_t pid)
@@ -25,7 +25,7 @@ void stats_segment_name(char out[STATS_NAME_MAX], uid_t uid, pid_t pid)
     snprintf(out, STATS_NAME_MAX, "/weir-%u-%d", (unsigned)uid, (int)pid);
 }
 
-/* ---- what dead servers have left ---- */
+/* ---- segments of dead servers ---- */
 
 static bool is_alive(pid_t pid)
 {
@@ -49,12 +49,12 @@ static void remove_dead_segments(void)
             is_alive((pid_t)pid))
             continue;
         stats_segment_name(name, geteuid(), (pid_t)pid);
-        (void)shm_unlink(name); /* somebody else's, or gone already, is as good */
+        (void)shm_unlink(name); /* fails if it is another user's, or gone */
     }
     closedir(folder);
 }
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 static int allocate(int fd, uint64_t offset, size_t bytes)
 {
@@ -98,7 +98,7 @@ static void describe_all(struct stats_header *header)
                        "Answers with this status.");
         snprintf(name, sizeof(name), "unreadable_%u", stats_statuses[i]);
         describe_entry(header, STATS_UNREADABLE_FIRST + i, "counter", "requests", name,
-                       "Answers with this status to what could not be read as a request.");
+                       "Answers with this status to requests that could not be read.");
     }
     for (unsigned i = 0; i < STATS_FAULTS; i++) {
         char name[40];
@@ -138,7 +138,7 @@ static void belong_to_this_process(const struct stats_segment *segment)
     stats_segment_heartbeat(segment, os_clock_now_ns());
 }
 
-/* A file of this name that is there is of a process that had this number. */
+/* An existing file of this name was left by a dead process with the same id. */
 static int open_named(struct stats_segment *segment)
 {
     stats_segment_name(segment->name, geteuid(), getpid());
@@ -230,7 +230,7 @@ uint32_t stats_segment_take(const struct stats_segment *segment, size_t bytes)
     return (uint32_t)place;
 }
 
-/* ---- the master's words ---- */
+/* ---- written by the master ---- */
 
 void stats_segment_heartbeat(const struct stats_segment *segment, uint64_t now_ns)
 {
@@ -266,7 +266,7 @@ int stats_segment_only_read(struct stats_segment *segment)
 
 static void begin_write(struct stats_header *header)
 {
-    atomic_fetch_add(&header->sequence, 1); /* nothing that follows is stored before */
+    atomic_fetch_add(&header->sequence, 1); /* no later store moves before this one */
 }
 
 static void end_write(struct stats_header *header)

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shared memory that a running server counts in, and that `weir stats` reads:
- * one segment for each instance, in /dev/shm, named after the user and the master.
- * It outlives workers, reloads and, until the next server starts, the server itself.
+ * The shared memory that a running server counts in, and that `weir stats` reads. Each instance
+ * has one segment in /dev/shm, named after the user and the master. It outlives workers and
+ * reloads, and the server itself until this user starts another.
  *
- * Where things are. The header, which describes the rest, stands first. Behind it lies
- * what was taken into use since, in the order of taking: blocks, rows of sites, and
- * runs of histogram buckets. All that is taken has been allocated before, so that
- * a full /dev/shm is told by a return code and no store ever faults. Places are
- * offsets from the segment's beginning; 0 is none.
+ * Layout. The header stands first and describes the rest. Behind it lies all that was taken into
+ * use, in the order of taking: blocks, rows of sites, and runs of histogram buckets. Memory is
+ * allocated before it is taken into use. A full /dev/shm therefore gives a return code, and no
+ * store ever faults. A place is an offset from the beginning of the segment; 0 means none.
  *
- * A block has one writer at a time, a thread or a process, which alone stores in
- * it: loads and stores, no locked instruction. It is not the writer's but adds up
- * what all its writers have counted. Nothing is ever subtracted, merged or moved, so
- * totals never go back. A block without a writer waits in a free list.
+ * A block has one writer at a time, a thread or a process, and only the writer stores in it.
+ * Adding is a load and a store, without a locked instruction. A block keeps the totals of all
+ * its writers, one after the other. Nothing is ever subtracted, merged or moved, so totals never
+ * fall. A block without a writer waits in a free list.
  *
- * Pairs and gauges are the exception: when a process dies, what it had open is settled
- * (stats_blocks_settle) before another writer gets its blocks.
+ * Pairs and gauges are the exception. When a process dies, what it had open is settled
+ * (stats_blocks_settle) before its blocks get another writer.
  */
 #pragma once
 
@@ -32,17 +31,17 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 3,                       /* of the layout, counters.def apart */
-    STATS_SEGMENT_BYTES = 256 * 1024 * 1024, /* room in it; memory is what was taken */
-    STATS_SITES_MAX = 64,                    /* told apart; the last place is for all others */
+    STATS_VERSION = 3,                       /* of the layout, without counters.def */
+    STATS_SEGMENT_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
+    STATS_SITES_MAX = 64,                    /* the last place is for all further sites */
     STATS_SITE_NAME_MAX = 64,
     STATS_GENERATIONS_MAX = 8, /* remembered */
-    STATS_MOMENTS = 64,        /* seconds remembered */
+    STATS_MOMENTS = 64,        /* remembered, one a second */
     STATS_MOMENT_QUANTILES = 4,
     STATS_TEXT_MAX = 256,
 
-    /* Durations are counted in units of 16 ns, with 64 buckets to each power of two:
-     * within 0.8 % from 1 us to 1 h. Longer ones count as the longest. */
+    /* Durations are counted in units of 16 ns, with 64 buckets for each power of two. That is
+     * within 0.8 % from 1 us to 1 h. A longer duration counts as the longest. */
     STATS_UNIT_BITS = 4,
     STATS_BITS = 6,
     STATS_RUN_BUCKETS = 1 << STATS_BITS,
@@ -50,19 +49,19 @@ enum {
 };
 #define STATS_UNITS_MOST ((UINT64_C(1) << 38) - 1)
 
-/* What the master says of the server. */
+/* The state of the server, set by the master. */
 enum stats_state { STATS_STARTING, STATS_SERVING, STATS_STOPPING, STATS_STATES };
 
 typedef _Atomic uint64_t stats_cell;
 
-/* Buckets come in runs, one for each power of two, which are taken when first needed. */
+/* A run holds the buckets of one power of two. It is taken when it is first needed. */
 struct stats_durations {
     stats_cell sum_ns;
     _Atomic uint32_t run[STATS_RUNS]; /* places of STATS_RUN_BUCKETS cells */
     uint32_t unused;
 };
 
-/* What one writer counts for one site, or for what no site answered. */
+/* The part of a block for one site, or for answers that belong to no site. */
 struct stats_row {
     stats_cell requests;
     stats_cell by_class[5]; /* 1xx to 5xx */
@@ -71,7 +70,7 @@ struct stats_row {
 };
 
 struct stats_block {
-    _Alignas(CACHE_LINE) _Atomic uint32_t next; /* block; never changes once it is reachable */
+    _Alignas(CACHE_LINE) _Atomic uint32_t next; /* block; constant once it is reachable */
     _Atomic uint32_t next_free;
     _Atomic int32_t owner;        /* process of its writer; 0: none */
     int64_t settled[STATS_PAIRS]; /* up - down when the owner got it */
@@ -80,11 +79,11 @@ struct stats_block {
     _Atomic uint32_t row[STATS_SITES_MAX]; /* by site */
 };
 
-/* What a concurrency model means; src/model/models.def says it for each. */
+/* The meaning of a concurrency model; src/model/models.def has it for each model. */
 enum stats_accepts {
-    STATS_ACCEPTS_MASTER, /* and passes each connection to a worker */
-    STATS_ACCEPTS_ONE,    /* thread of each worker */
-    STATS_ACCEPTS_EACH    /* thread of each worker, and serves what it accepts */
+    STATS_ACCEPTS_MASTER, /* the master, which passes each connection to a worker */
+    STATS_ACCEPTS_ONE,    /* one thread of each worker */
+    STATS_ACCEPTS_EACH    /* each thread of a worker, which serves what it accepts */
 };
 enum stats_serves {
     STATS_SERVES_LOOP,   /* an event loop serves many connections */
@@ -94,16 +93,16 @@ enum stats_serves {
 };
 
 struct stats_generation {
-    uint64_t number; /* 1: the first; 0: none here */
+    uint64_t number; /* from 1; 0: this place is empty */
     uint64_t configuration;
-    uint64_t cache_bytes; /* room in the cache of each worker; 0: there is none */
+    uint64_t cache_bytes; /* limit of the cache of each worker; 0: no cache */
     int64_t started_s;
     uint32_t workers, threads;
     uint32_t accepts, serves; /* enum stats_accepts, enum stats_serves */
     char model[16];
 };
 
-/* How things stood at one second, kept by the master. */
+/* The totals at one second, kept by the master. */
 struct stats_moment {
     uint64_t at_ns;                              /* CLOCK_MONOTONIC; 0: none yet */
     uint64_t counter[STATS_NAMED];               /* totals, as in counters.def */
@@ -112,7 +111,7 @@ struct stats_moment {
     uint64_t latency_ns[STATS_MOMENT_QUANTILES]; /* their p50, p90, p99, p99.9; 0: none */
 };
 
-/* The segment in its own words, for readers that do not know counters.def. */
+/* The description of a counter, for readers that do not know counters.def. */
 struct stats_entry {
     char name[40];
     char kind[12]; /* counter, gauge */
@@ -132,12 +131,12 @@ struct stats_header {
     char weir[16]; /* its version */
 
     _Atomic int32_t master;
-    _Atomic uint64_t master_started; /* in ticks since boot, as /proc has it */
+    _Atomic uint64_t master_started; /* in ticks since boot, as in /proc */
     int64_t started_s;
-    _Atomic uint64_t heartbeat_ns; /* the master was there, CLOCK_MONOTONIC */
+    _Atomic uint64_t heartbeat_ns; /* the last heartbeat, CLOCK_MONOTONIC */
     _Atomic uint32_t state;        /* enum stats_state */
 
-    /* Odd while the master writes what is below, up to the moments. */
+    /* A seqlock: odd while the master writes the fields below, up to `moment`. */
     _Atomic uint32_t sequence;
     _Atomic uint32_t site_count;
     uint64_t generation;                                        /* the one that serves */
@@ -146,29 +145,29 @@ struct stats_header {
     uint32_t reload_failed, unused;
     char reload_error[STATS_TEXT_MAX];
     char site[STATS_SITES_MAX][STATS_SITE_NAME_MAX]; /* the first: no site */
-    uint64_t moments;                                /* taken */
+    uint64_t moments;                                /* taken so far */
     struct stats_moment moment[STATS_MOMENTS];       /* number n, from 0, at n % STATS_MOMENTS */
 
     _Alignas(CACHE_LINE) _Atomic uint64_t taken; /* bytes, from the beginning */
-    _Atomic bool full;                           /* there is no more to be had */
+    _Atomic bool full;                           /* memory ran out: nothing more can be taken */
     _Atomic uint32_t first_block;
-    _Atomic uint64_t free_blocks; /* a place, below a number that each change raises */
-    stats_cell unseen;            /* writers that got no block; what they count is lost */
+    _Atomic uint64_t free_blocks; /* a place in the low half; each change raises the high half */
+    stats_cell unseen;            /* writers that got no block, so that their counts are lost */
 
     struct stats_entry entry[STATS_COUNTERS];
 };
 
 /* ---- use ---- */
 
-/* Where segments have their names, as shm_open(3) has it on Linux. */
+/* The folder of shm_open(3) on Linux. */
 #define STATS_FOLDER "/dev/shm"
 enum { STATS_NAME_MAX = 48, STATS_PATH_MAX = STATS_NAME_MAX + sizeof(STATS_FOLDER) };
 
-/* One process's view of it. */
+/* A segment as one process has it. */
 struct stats_segment {
     char *base;                /* NULL: nothing is counted */
-    int fd;                    /* -1: memory without a name, which nobody else can read */
-    char name[STATS_NAME_MAX]; /* for shm_open; empty: none, or another's */
+    int fd;                    /* -1: memory without a name, which no reader can open */
+    char name[STATS_NAME_MAX]; /* for shm_open; empty: none */
 };
 
 static inline struct stats_header *stats_segment_header(const struct stats_segment *segment)
@@ -179,49 +178,50 @@ static inline struct stats_header *stats_segment_header(const struct stats_segme
 /* "/weir-UID-PID". */
 void stats_segment_name(char out[STATS_NAME_MAX], uid_t uid, pid_t pid);
 
-/* Makes the segment of this process, the master, after removing what dead servers of this user
- * have left. Where it cannot be named and allocated, *ret_why is why (-errno; else 0) and it is
- * private: counted, and invisible. 0, or -errno when there is no memory at all. */
+/* Creates the segment of this process, the master, after removing the segments of dead servers of
+ * this user. If it cannot be named or allocated, it is private memory that no reader can open, and
+ * *ret_why is the reason (-errno; else 0). Returns 0, or -errno without any memory. */
 MUST_USE int stats_segment_create(struct stats_segment *segment, int *ret_why);
 
-/* For a master that replaces another: opens the segment `name` of that one, to go on with what it
- * has counted. Both may count in it. 0 or -errno; -EPROTO: it is none, or has another layout. */
+/* For a master that replaces another: opens the segment `name` of the earlier one, and continues
+ * its totals. Both may count in it. Returns 0 or -errno; -EPROTO: not a segment, or one of
+ * another layout. */
 MUST_USE int stats_segment_borrow(struct stats_segment *segment, const char *name);
 
-/* From now on it is this process's, and has its name: the other one is about to go. */
+/* Makes a borrowed segment this process's own, under its own name. */
 void stats_segment_own(struct stats_segment *segment);
 
-/* Unmaps it, and removes its name if it is this process's. Idempotent. */
+/* Unmaps the segment, and removes its name if this process owns it. Idempotent. */
 void stats_segment_remove(struct stats_segment *segment);
 
-/* Takes `bytes` into use, zeroed, at a place that is a multiple of CACHE_LINE; 0: there is no more.
- * Any thread, any process. */
+/* Takes `bytes` zeroed bytes into use and returns their place, a multiple of CACHE_LINE. Returns 0
+ * when no memory is left. Any thread, any process. */
 uint32_t stats_segment_take(const struct stats_segment *segment, size_t bytes);
 
-/* ---- the master's words ---- */
+/* ---- written by the master ---- */
 
-/* It is still there. */
+/* Stores the time of a heartbeat. */
 void stats_segment_heartbeat(const struct stats_segment *segment, uint64_t now_ns);
 
-/* The server starts, serves or stops. Of no effect where the segment is another master's. */
+/* Has no effect on a segment of another master. */
 void stats_segment_set_state(const struct stats_segment *segment, enum stats_state state);
 
-/* What was told last. Any process. */
+/* The state that was set last. Any process. */
 enum stats_state stats_segment_state(const struct stats_segment *segment);
 
-/* From now on this process can read it and no more. 0 or -errno. */
+/* Takes from this process the right to write the segment. 0 or -errno. */
 MUST_USE int stats_segment_only_read(struct stats_segment *segment);
 
-/* The place of a site by its name, given one if it has none. */
+/* The index of a site, which gets one if it has none. */
 unsigned stats_segment_site(const struct stats_segment *segment, const char *name);
 
-/* Another configuration serves; `generation` is copied, but for its number. */
+/* Records that another configuration serves. `generation` is copied, with a new number. */
 void stats_segment_generation(const struct stats_segment *segment,
                               const struct stats_generation *generation);
 
-/* How things stand; copied. */
+/* Copies a moment into the ring. */
 void stats_segment_add_moment(const struct stats_segment *segment,
                               const struct stats_moment *moment);
 
-/* A reload has ended, at `now_s`; `error` is NULL when it took effect. */
+/* Records the end of a reload at `now_s`. `error` is NULL when it took effect. */
 void stats_segment_reloaded(const struct stats_segment *segment, const char *error, int64_t now_s);

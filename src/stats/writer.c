@@ -8,13 +8,13 @@
 
 static struct stats_block *private_block(void)
 {
-    /* Where there is no memory either: whatever is stored here, in whatever order. */
+    /* Used without memory, by several threads at once: its contents mean nothing. */
     static struct stats_block last_resort;
     struct stats_block *block = aligned_alloc(CACHE_LINE, sizeof(*block));
     if (!block)
         return &last_resort;
     memset(block, 0, sizeof(*block));
-    atomic_store_explicit(&block->owner, 1, memory_order_relaxed); /* it is to be freed */
+    atomic_store_explicit(&block->owner, 1, memory_order_relaxed); /* marks memory from malloc */
     return block;
 }
 

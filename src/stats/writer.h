@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counting. A writer is one thread's, or one process's, hold on a block of the
- * segment; adding to a counter is a load, an addition and a store.
+ * Counting. A writer is the hold of one thread or process on a block of the segment. Adding to
+ * a counter is a load, an addition and a store.
  *
- * Where nothing is counted, or no block can be had, the block is private memory that
- * nobody reads, so that whoever counts need not ask.
+ * Without statistics, or without a free block, the block is private memory that no reader sees.
+ * The code that counts is the same in all cases.
  */
 #pragma once
 
@@ -16,13 +16,13 @@ struct stats_writer {
     const struct stats_segment *segment; /* NULL: `block` is private */
 };
 
-/* Gets a block; `segment` may be NULL, and is borrowed until stats_writer_close. */
+/* Takes a block. `segment` may be NULL; it is borrowed until stats_writer_close. */
 void stats_writer_open(struct stats_writer *writer, const struct stats_segment *segment);
 
-/* Gives it back. Accepts a zeroed writer. */
+/* Gives the block back. Accepts a zeroed writer. */
 void stats_writer_close(struct stats_writer *writer);
 
-/* Whether what is counted can be seen: else there is no need to measure. */
+/* Whether readers can see the counts. If not, nothing needs to be measured. */
 static inline bool stats_writer_visible(const struct stats_writer *writer)
 {
 #ifdef WEIR_WITHOUT_STATS
@@ -56,7 +56,7 @@ static inline void stats_set(const struct stats_writer *writer, enum stats_count
     atomic_store_explicit(&writer->block->counter[counter], value, memory_order_relaxed);
 }
 
-/* The row of a site (0: none). NULL: it cannot be had, or nobody would see it. */
+/* The row of a site (0: no site). NULL: no memory for it, or no reader would see it. */
 struct stats_row *stats_writer_new_row(const struct stats_writer *writer, unsigned site);
 
 static inline struct stats_row *stats_writer_row(const struct stats_writer *writer, unsigned site)
@@ -67,11 +67,11 @@ static inline struct stats_row *stats_writer_row(const struct stats_writer *writ
     return (struct stats_row *)(void *)(writer->segment->base + place);
 }
 
-/* The run of buckets of durations of a size, taken into use; 0: it cannot be had. */
+/* Takes a run of buckets into use and returns its place; 0: no memory for it. */
 uint32_t stats_writer_new_run(const struct stats_writer *writer, struct stats_durations *durations,
                               unsigned run);
 
-/* Counts a duration `times` times. The writer is visible. */
+/* Counts a duration `times` times. The writer is visible (stats_writer_visible). */
 static inline void stats_record(const struct stats_writer *writer,
                                 struct stats_durations *durations, uint64_t ns, uint64_t times)
 {

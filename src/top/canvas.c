@@ -40,14 +40,14 @@ void top_canvas_clear(struct top_canvas *canvas)
         canvas->cells[i] = (struct top_cell){ ' ', TOP_PLAIN };
 }
 
-void top_canvas_put(struct top_canvas *canvas, unsigned row, unsigned column, uint32_t code,
-                    enum top_style style)
+static void put_cell(struct top_canvas *canvas, unsigned row, unsigned column, uint32_t code,
+                     enum top_style style)
 {
     if (row < canvas->rows && column < canvas->columns)
         canvas->cells[(size_t)row * canvas->columns + column] = (struct top_cell){ code, style };
 }
 
-/* Columns that a character takes; it becomes one that can be shown. */
+/* Returns the columns that a character needs. A character that cannot be shown becomes `?`. */
 static int width_of(const struct top_canvas *canvas, uint32_t *code)
 {
     if (*code >= ' ' && *code < 0x7f)
@@ -68,12 +68,12 @@ unsigned top_canvas_text(struct top_canvas *canvas, unsigned row, unsigned colum
         text += len > 0 ? len : 1;
         unsigned width = (unsigned)width_of(canvas, &code);
         if (width == 0)
-            continue; /* it would join what stands before */
+            continue; /* a combining character would change the one before */
         if (column + width > most)
             break;
-        top_canvas_put(canvas, row, column, code, style);
+        put_cell(canvas, row, column, code, style);
         if (width == 2)
-            top_canvas_put(canvas, row, column + 1, 0, style);
+            put_cell(canvas, row, column + 1, 0, style);
         column += width;
     }
     return column;
@@ -142,7 +142,7 @@ static uint32_t growing(const struct top_canvas *canvas, unsigned eighths)
     return eighths == 0 ? ' ' : FULL + EIGHTHS - eighths;
 }
 
-/* Whatever is known is at least an eighth high, so that nothing and unknown differ. */
+/* A known value is at least an eighth high, so that zero and unknown differ. */
 static unsigned eighths_of(double part, unsigned columns)
 {
     if (!(part > 0))
@@ -163,8 +163,8 @@ float top_canvas_spark(struct top_canvas *canvas, unsigned row, unsigned column,
         unsigned left = eighths_of(most > 0 ? values[i] / most : 0, height);
         for (unsigned up = 0; up < height && up <= row && left > 0; up++) {
             unsigned here = left < EIGHTHS ? left : EIGHTHS;
-            top_canvas_put(canvas, row - up, column + (unsigned)i, rising(canvas, here),
-                           values[i] > 0 ? style : TOP_DIM);
+            put_cell(canvas, row - up, column + (unsigned)i, rising(canvas, here),
+                     values[i] > 0 ? style : TOP_DIM);
             left -= here;
         }
     }
@@ -178,10 +178,10 @@ void top_canvas_bar(struct top_canvas *canvas, unsigned row, unsigned column, un
         return;
     unsigned left = eighths_of(part < 1 ? part : 1, width);
     if (!canvas->unicode && left < EIGHTHS)
-        left = EIGHTHS; /* little is not nothing */
+        left = EIGHTHS; /* a small value is visible */
     for (unsigned i = 0; i < width && left > 0; i++) {
         unsigned here = left < EIGHTHS ? left : EIGHTHS;
-        top_canvas_put(canvas, row, column + i, growing(canvas, here), style);
+        put_cell(canvas, row, column + i, growing(canvas, here), style);
         left -= here;
     }
 }

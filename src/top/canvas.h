@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A picture of the terminal in memory: cells of a character and a style. Screens are drawn
- * on it, and terminal.h brings what has changed to the real one. Whatever is drawn
- * beyond its edges is not there, so that no screen need ask how large it is to be safe.
+ * A picture of the terminal in memory: cells, each with a character and a style. Screens are
+ * drawn on it, and terminal.h sends the changes to the real terminal. Whatever is drawn beyond
+ * the edges is ignored, so that a screen is safe at any size.
  *
- * A cell holds what a terminal shows and never what it obeys: controls, and what the locale
- * cannot write, become `?`.
+ * A cell never holds a control character. Controls, and characters that the locale cannot
+ * write, become `?`.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ enum top_style {
     TOP_PLAIN,
     TOP_DIM,
     TOP_BOLD,
-    TOP_TITLE,    /* the first line */
-    TOP_SELECTED, /* a line that is chosen */
+    TOP_TITLE,    /* of the first line */
+    TOP_SELECTED, /* of the selected line */
     TOP_ACCENT,   /* charts */
     TOP_GOOD,
     TOP_NOTICE,
@@ -35,48 +35,46 @@ enum { TOP_ROWS_MAX = 400, TOP_COLUMNS_MAX = 1000 };
 
 struct top_canvas {
     unsigned rows, columns;
-    bool unicode; /* more than ASCII may be drawn */
+    bool unicode; /* characters beyond ASCII may be drawn */
     struct top_cell *cells;
 };
 
-/* Gives it another size, at most TOP_ROWS_MAX by TOP_COLUMNS_MAX; empty. A zeroed canvas has none.
- * 0 or -ENOMEM, and then it has no cells. */
+/* Resizes and clears the canvas; the limit is TOP_ROWS_MAX by TOP_COLUMNS_MAX. A zeroed canvas is
+ * valid and has no cells. Returns 0 or -ENOMEM; then it has no cells either. */
 int top_canvas_resize(struct top_canvas *canvas, unsigned rows, unsigned columns);
 void top_canvas_done(struct top_canvas *canvas);
 
-/* Spaces everywhere. */
+/* Fills the canvas with spaces. */
 void top_canvas_clear(struct top_canvas *canvas);
 
-void top_canvas_put(struct top_canvas *canvas, unsigned row, unsigned column, uint32_t code,
-                    enum top_style style);
-
-/* Writes UTF-8 up to the column `end`, and returns the column behind it. */
+/* Writes UTF-8 up to the column `end`, and returns the column after the text. */
 unsigned top_canvas_text(struct top_canvas *canvas, unsigned row, unsigned column, unsigned end,
                          enum top_style style, const char *text);
 
-/* The same, formatted; up to the edge. */
+/* The same with a format, up to the edge. */
 unsigned top_canvas_print(struct top_canvas *canvas, unsigned row, unsigned column,
                           enum top_style style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* ASCII that ends before the column `end`. */
+/* Writes ASCII that ends before the column `end`. */
 void top_canvas_right(struct top_canvas *canvas, unsigned row, unsigned end, enum top_style style,
                       const char *text);
 
-/* Words, wrapped, in at most `rows` rows from column 1 to the edge. Returns how many it took. */
+/* Writes words, wrapped, in at most `rows` rows from `column` to the edge. Returns how many rows
+ * were used. */
 unsigned top_canvas_wrap(struct top_canvas *canvas, unsigned row, unsigned rows, unsigned column,
                          enum top_style style, const char *text);
 
-/* A style for what stands in a row. */
+/* Gives a whole row a style. */
 void top_canvas_paint(struct top_canvas *canvas, unsigned row, enum top_style style);
 
-/* ---- charts: eighths of blocks where the terminal has them, else ASCII ---- */
+/* ---- charts: of block characters in eighths, or of ASCII ---- */
 
-/* One column for each value from `column` on, `height` rows up from `row`, which is the lowest.
- * NAN: nothing. The highest fills it; returns that. */
+/* Draws one column for each value, from `column` on, in `height` rows above and with `row`. A NAN
+ * draws nothing. The greatest value fills the height, and is returned. */
 float top_canvas_spark(struct top_canvas *canvas, unsigned row, unsigned column, unsigned height,
                        const float *values, size_t count, enum top_style style);
 
-/* A bar of `part` (0 to 1) of so many columns. */
+/* Draws a bar: `part` (0 to 1) of `width` columns. */
 void top_canvas_bar(struct top_canvas *canvas, unsigned row, unsigned column, unsigned width,
                     double part, enum top_style style);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything that is counted, line by line, and over time what is chosen.
+ * All counters, one in each line, with a chart of the selected one.
  */
 #include "top/screens.h"
 
@@ -12,7 +12,7 @@
 
 enum { LINES_MAX = STATS_PAIRS + STATS_COUNTERS, CHART_ROWS = 2, CHART_FROM_ROWS = 12 };
 
-/* What is in a line. */
+/* The content of a line. */
 struct item {
     char name[48];
     const struct stats_counter_about *about; /* NULL: answers by status */
@@ -62,7 +62,7 @@ static void add_section(struct list *list, const struct top_frame *frame,
     }
 }
 
-/* Those that there were. */
+/* Statuses that no answer has had are left out. */
 static void add_statuses(struct list *list, const struct top_frame *frame, unsigned first,
                          const char *word)
 {
@@ -150,6 +150,6 @@ const char *top_counters_draw(struct top_frame *frame, struct top_canvas *canvas
     if (chosen->about)
         return chosen->about->sentence;
     return strncmp(chosen->name, "unread", 6) == 0
-               ? "Answers with this status to what could not be read as a request."
+               ? "Answers with this status to requests that could not be read."
                : "Answers with this status.";
 }

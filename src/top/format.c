@@ -24,7 +24,7 @@ struct top_text top_format_count(uint64_t count)
     return out;
 }
 
-/* Three figures, of a number below 1000. */
+/* Decimals that leave three digits, for a number below 1000. */
 static int decimals(double value)
 {
     return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers as people read them, in few columns: 12,345 and 1.23 ms and 45.6 MiB.
+ * Numbers for people, in few columns: 12,345 and 1.23 ms and 45.6 MiB.
  */
 #pragma once
 
@@ -13,17 +13,17 @@ struct top_text {
 /* 12,345,678 */
 struct top_text top_format_count(uint64_t count);
 
-/* A count or what is counted in a second: 0, 0.25, 12.3, 12,345. Not a number: -. */
+/* A rate per second: 0, 0.25, 12.3, 12,345. NAN: -. */
 struct top_text top_format_rate(double rate);
 
-/* 0 B, 12.3 KiB, 456 MiB. */
+/* 0 B, 12.3 KiB, 456 MiB. NAN: -. */
 struct top_text top_format_bytes(double bytes);
 
-/* 12.3 us, 1.23 ms, 45.6 s; 0 is none: -. */
+/* 12.3 us, 1.23 ms, 45.6 s. 0 means no duration: -. */
 struct top_text top_format_duration(uint64_t ns);
 
-/* How long ago, or how often: 0.1 s, 59 s, 12 min, 3 h 05 min, 12 d 4 h. */
+/* An age or an interval: 0.1 s, 59 s, 12 min, 3 h 05 min, 12 d 4 h. */
 struct top_text top_format_span(uint64_t ns);
 
-/* `part` of `whole`: 99.8 %; of nothing: -. */
+/* `part` of `whole`: 99.8 %. A `whole` of 0: -. */
 struct top_text top_format_share(double part, double whole);

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The master beats once a second. */
-#define HANGS_NS UINT64_C(5000000000)
+/* A heartbeat comes once a second. */
+#define HANGS_NS (5 * DURATION_SECOND)
 
-/* So long is it told that another process goes on. */
-#define TAKEN_NS UINT64_C(30000000000)
+/* How long the news of a successor is shown. */
+#define TAKEN_NS (30 * DURATION_SECOND)
 
 typedef const char *draw_screen(struct top_frame *, struct top_canvas *, struct top_area);
 
@@ -60,17 +60,17 @@ static void draw_names(const struct top_frame *frame, struct top_canvas *canvas)
     unsigned at = 1;
     for (unsigned i = 0; i < TOP_SCREENS; i++) {
         bool shown = i == frame->state.screen && !frame->state.help;
-        /* On a narrow terminal only the chosen one has its name. */
+        /* A narrow terminal has room for the name of the selected screen only. */
         bool named = canvas->columns >= 64 || i == frame->state.screen;
         at = top_canvas_print(canvas, 1, at, shown ? TOP_SELECTED : TOP_PLAIN, " %u%s%s ", i + 1,
                               named ? " " : "", named ? top_screen_names[i] : "");
     }
 }
 
-/* Whether there is something to say about the server, and how it looks. */
+/* Writes the news about the server, if there is any, and its style. */
 static bool news(const struct top_frame *frame, char *text, size_t size, enum top_style *ret_style)
 {
-    bool overview = frame->state.screen == TOP_OVERVIEW; /* has all that is wrong */
+    bool overview = frame->state.screen == TOP_OVERVIEW; /* shows all verdicts itself */
     const struct stats_snapshot *s = frame->now->snapshot;
     const char *then = frame->waits ? "; waiting for another" : "";
     bool follows = frame->predecessor != 0 && frame->clock_ns - frame->taken_ns < TAKEN_NS;
@@ -82,10 +82,10 @@ static bool news(const struct top_frame *frame, char *text, size_t size, enum to
         snprintf(text, size, "DIED: process %d was killed%s. These are its last numbers.",
                  (int)s->master, then);
     else if (hangs(frame))
-        snprintf(text, size, "HANGS: the master was last seen at work %s ago.",
+        snprintf(text, size, "HANGS: the last heartbeat of the master was %s ago.",
                  top_format_span(heartbeat_age_ns(frame)).text);
     else if (frame->state.paused)
-        snprintf(text, size, "PAUSED %s ago; space goes on.",
+        snprintf(text, size, "PAUSED %s ago. Press space to continue.",
                  top_format_span(frame->clock_ns - frame->now->read_ns).text);
     else if (follows)
         snprintf(text, size, "FOLLOWED: process %d has taken the place of %d.", (int)s->master,
@@ -121,15 +121,15 @@ static void draw_keys(struct top_canvas *canvas)
 static const struct {
     const char *key, *what;
 } help[] = {
-    { "1 to 5", "Overview, Counters, Sites, Workers, Latency" },
-    { "Tab, left, right", "the next screen, or the one before" },
-    { "up, down, k, j", "choose a line; what it means is told below" },
-    { "PgUp, PgDn, g, G", "a page further, the beginning, the end" },
-    { "+, -", "read less often, more often" },
-    { "space", "pause, and go on" },
-    { "?, h", "this help, and back" },
+    { "1 to 5", "the screens: Overview, Counters, Sites, Workers, Latency" },
+    { "Tab, left, right", "the next or the previous screen" },
+    { "up, down, k, j", "select a line; its meaning is shown below" },
+    { "PgUp, PgDn, g, G", "a page up or down, the first or the last line" },
+    { "+, -", "read less often, or more often" },
+    { "space", "pause, or continue" },
+    { "?, h", "show or hide this help" },
     { "q, Ctrl-C", "quit" },
-    { "Ctrl-Z", "leave it standing, until fg" },
+    { "Ctrl-Z", "suspend, until fg" },
 };
 enum { HELP_LINES = sizeof(help) / sizeof(help[0]), KEY_AT = 1, WHAT_AT = 19 };
 
@@ -141,8 +141,8 @@ static const char *draw_help(struct top_frame *frame, struct top_canvas *canvas,
         top_canvas_text(canvas, area.row + i, KEY_AT, WHAT_AT, TOP_BOLD, help[i].key);
         top_canvas_text(canvas, area.row + i, WHAT_AT, canvas->columns, TOP_PLAIN, help[i].what);
     }
-    return "Rates and percentiles are of the time between two readings; charts have a column for "
-           "each interval. weir-top(1) tells more.";
+    return "Rates and percentiles cover the time between two readings. Charts have one column for "
+           "each interval. See weir-top(1).";
 }
 
 /* ---- all of it ---- */

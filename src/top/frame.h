@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything that is on the screen at one time, and drawing it: a title, the screens' names, a
- * line when something is not as usual, the screen that was chosen, what its chosen line means,
- * and the keys.
+ * The whole content of the terminal at one time, and drawing it. From top to bottom: a title,
+ * the names of the screens, a line for news, the selected screen, the meaning of its selected
+ * line, and the keys.
  */
 #pragma once
 
@@ -16,40 +16,40 @@ enum { TOP_ROWS_LEAST = 10, TOP_COLUMNS_LEAST = 40 };
 
 enum top_health {
     TOP_HEALTH_RUNS,
-    TOP_HEALTH_DIED, /* its numbers are there, and nobody counts */
-    TOP_HEALTH_GONE  /* it has stopped, and taken them with it; shown is what was read last */
+    TOP_HEALTH_DIED, /* the segment exists, but its master is dead */
+    TOP_HEALTH_GONE  /* it has stopped and removed the segment; the last reading is shown */
 };
 
-/* What processes take of the machine, as parts of a CPU; NAN: not known. */
+/* The CPU time of a process, as a share of one CPU; NAN: unknown. */
 struct top_load {
     pid_t pid;
     double cpu;
 };
 
 struct top_machine {
-    double cpu; /* of all */
+    double cpu; /* of all processes */
     size_t count;
-    struct top_load process[TOP_WORKERS_MAX]; /* by their ids */
+    struct top_load process[TOP_WORKERS_MAX]; /* in the order of their ids */
 };
 
 struct top_frame {
-    const struct view *now, *before; /* before: comparable, or NULL */
+    const struct view *now, *before; /* `before` is comparable, or NULL */
     enum top_health health;
-    pid_t predecessor; /* whose place the server has taken; 0: it was watched from the beginning */
-    uint64_t taken_ns; /* when that was seen */
-    bool waits;        /* another server is taken when there is one */
-    uint64_t clock_ns; /* when it is drawn */
+    pid_t predecessor; /* the master that this one replaced while it was watched; 0: none */
+    uint64_t taken_ns; /* when the replacement was seen */
+    bool waits;        /* waits for another server after the end of this one */
+    uint64_t clock_ns; /* when the frame is drawn */
     struct top_rates rates;
     struct top_workers workers;
     struct top_machine machine;
     struct top_history history;
     size_t verdict_count;
     struct view_verdict verdict[VIEW_VERDICTS_MAX]; /* the gravest first */
-    char meaning[sizeof(struct view_verdict)];      /* storage for what a screen says of its line */
+    char meaning[sizeof(struct view_verdict)];      /* storage for the meaning of a line */
     struct top_state state;
 };
 
-/* The rows that a screen has. */
+/* The rows of a screen. */
 struct top_area {
     unsigned row, rows;
 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/history.h"
 
+#include "base/duration.h"
+
 #include <math.h>
 #include <string.h>
 
-/* Longer than so without a reading, it is a hole, and the server's memory may fill it. */
-#define HOLE_NS UINT64_C(2500000000)
+/* A longer time without a reading is a gap, which the server's moments may fill. */
+#define GAP_NS (5 * DURATION_SECOND / 2)
 
 void top_totals_of(struct top_totals *totals, const struct view *view)
 {
@@ -24,7 +26,7 @@ void top_totals_of_moment(struct top_totals *totals, const struct stats_moment *
     memcpy(totals->by_class, moment->by_class, sizeof(totals->by_class));
 }
 
-/* Whether `b` can be what `a` has become. */
+/* Whether `b` can be later totals of the same server as `a`. */
 static bool follows(const struct top_totals *a, const struct top_totals *b)
 {
     return a->at_ns > 0 && b->at_ns > a->at_ns &&
@@ -69,8 +71,8 @@ void top_history_go_on(struct top_history *history, const struct view *now,
 {
     const struct stats_snapshot *s = now->snapshot;
     struct top_totals totals;
-    bool hole = now->read_ns > history->last.at_ns + HOLE_NS;
-    for (unsigned i = 0; hole && i < s->moment_count; i++) {
+    bool gap = now->read_ns > history->last.at_ns + GAP_NS;
+    for (unsigned i = 0; gap && i < s->moment_count; i++) {
         const struct stats_moment *moment = &s->moment[i];
         if (moment->at_ns <= history->last.at_ns || moment->at_ns > now->read_ns)
             continue;
@@ -94,8 +96,7 @@ static const struct top_stretch *stretch_at(const struct top_history *history, u
     return &history->stretch[(history->next + TOP_STRETCHES - 1 - age) % TOP_STRETCHES];
 }
 
-/* What one step has of the stretches: those from the age `first` on reach into it, or lie
- * before it. */
+/* The value of one step. Stretches from the age `first` on reach into the step or lie before it. */
 static float step_value(const struct top_history *history, enum top_series series, uint64_t from_ns,
                         uint64_t to_ns, unsigned first)
 {

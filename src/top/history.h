@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * What has been, for charts: stretches of time, each with the rates that held in it. It begins
- * with the moments that the server itself remembers, and goes on with what is read.
+ * The past, for charts: stretches of time, each with the rates that held in it. The history
+ * begins with the moments that the server remembers, and continues with what is read.
  *
- * Stretches of two servers, and such with a hole between them, are not joined: a chart
- * has a gap there. Pure.
+ * Two stretches are not joined across a gap, or when the server changes: the chart has a gap
+ * there. Pure.
  */
 #pragma once
 
 #include "view/view.h"
 
-/* How things stood. */
+/* Totals at one time. */
 struct top_totals {
-    uint64_t at_ns; /* 0: nothing known */
+    uint64_t at_ns; /* 0: unknown */
     uint64_t counter[STATS_NAMED];
     uint64_t by_class[5];
 };
 
-/* What there are charts of: rates of counters, gauges and pairs as they stand, durations. */
+/* The series of the charts: rates of counters, values of gauges and pairs, and durations. */
 enum top_series {
     TOP_SERIES_COUNTERS = 0,
     TOP_SERIES_PAIRS = TOP_SERIES_COUNTERS + STATS_NAMED,
@@ -42,15 +42,15 @@ struct top_history {
 void top_totals_of(struct top_totals *totals, const struct view *view);
 void top_totals_of_moment(struct top_totals *totals, const struct stats_moment *moment);
 
-/* Goes on to `now`, with the percentiles of the time since. The first time, and after a
- * hole, from what the server remembers of it. */
+/* Continues the history to `now`, with the percentiles of the time since. The first time, and after
+ * a gap, the moments that the server remembers fill it. */
 void top_history_go_on(struct top_history *history, const struct view *now,
                        const uint64_t latency_ns[STATS_MOMENT_QUANTILES]);
 
-/* Another server, whose totals are its own. What was, stays. */
+/* Another server begins, with other totals. The stretches stay. */
 void top_history_break(struct top_history *history);
 
-/* The last `count` steps of `step_ns` before `end_ns`, the oldest first: of rates the mean,
- * of durations the longest. NAN where nothing is known. */
+/* Writes the last `count` steps of `step_ns` before `end_ns`, the oldest first. A step has the mean
+ * of a rate, and the longest of durations; NAN where nothing is known. */
 void top_history_chart(const struct top_history *history, enum top_series series, uint64_t end_ns,
                        uint64_t step_ns, float *out, size_t count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long things take: a histogram, in steps of 1, 2 and 5 of each power of ten.
+ * Durations as a histogram, in steps of 1, 2 and 5 of each power of ten.
  */
 #include "top/screens.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    STEPS = 31, /* up to 1 us, to 2 us, and so on to 5,000 s; and all above */
+    STEPS = 31, /* up to 1 us, up to 2 us, and so on to 5,000 s; and everything longer */
     NAME_AT = 1,
     TO_END = 10,
     SHARE_END = 19,
@@ -21,7 +21,7 @@ enum {
 
 struct steps {
     uint64_t upto_ns[STEPS], count[STEPS], total;
-    unsigned first, last; /* that have anything, of all time */
+    unsigned first, last; /* steps that have ever counted anything */
 };
 
 static void fill_steps(struct steps *steps, const struct stats_counts *recent,
@@ -45,7 +45,7 @@ static void fill_steps(struct steps *steps, const struct stats_counts *recent,
     }
 }
 
-/* "p50 p90", of those that lie in the step. */
+/* Writes the names of the percentiles in a step, such as "p50 p90". */
 static void read_marks(char *text, size_t size, const struct steps *steps, unsigned step,
                        const uint64_t quantile_ns[STATS_MOMENT_QUANTILES])
 {

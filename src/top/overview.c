@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The first screen: how much, how fast, how well, and who does it.
+ * The first screen: how much, how fast, how well, and by which workers.
  */
 #include "top/screens.h"
 
@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Columns: a label, a number that ends before CHART, and what is left. */
+/* Columns: a label, a number that ends before CHART, and the chart. */
 enum { LABEL = 1, NUMBER_END = 24, CHART = 25, DETAIL = 20, WIDE = 76 };
 
 struct place {
     const struct top_frame *frame;
     struct top_canvas *canvas;
-    unsigned row, height; /* the lowest; of a chart */
+    unsigned row, height; /* `row` is the lowest row; `height` is that of a chart */
 };
 
 typedef void draw_line(const struct place *place);
@@ -27,7 +27,7 @@ struct line {
     draw_line *draw;
 };
 
-/* ---- with a chart ---- */
+/* ---- lines with a chart ---- */
 
 typedef struct top_text format_number(double number);
 
@@ -114,11 +114,12 @@ static void draw_open(const struct place *place)
                     format_whole);
 }
 
-/* ---- with words ---- */
+/* ---- lines of fields ---- */
 
 enum { FIELD = 16, FIELDS_AT = 12 };
 
-/* A name and a value, from left to right; what does not fit is left out. */
+/* Draws a name and a value, and returns the column of the next field. A field that does not fit is
+ * left out. */
 static unsigned draw_field(const struct place *place, unsigned at, const char *name,
                            enum top_style style, const char *value)
 {
@@ -181,7 +182,7 @@ static void draw_queue(const struct place *place)
     const struct stats_snapshot *s = frame->now->snapshot;
     const struct stats_counts *waits = &frame->rates.histogram[STATS_HISTOGRAM_queue_wait];
     if (s->counter[STATS_queue_entered] == 0) {
-        top_canvas_print(place->canvas, place->row, FIELDS_AT, TOP_DIM, "nothing has waited");
+        top_canvas_print(place->canvas, place->row, FIELDS_AT, TOP_DIM, "no connection has waited");
         return;
     }
     uint64_t length = s->pair[STATS_PAIR_queue_length];
@@ -225,36 +226,36 @@ static void draw_fairness(const struct place *place)
 }
 
 static const struct line lines[] = {
-    { "Requests", "Requests answered in a second, whatever the answer, and in all.",
-      draw_requests },
-    { "Sent", "Bytes of answers handed to the kernel, heads and bodies: in a second, and in all.",
+    { "Requests", "Requests answered, with any status: in a second, and in total.", draw_requests },
+    { "Sent", "Bytes of answers handed to the kernel, heads and bodies: in a second, and in total.",
       draw_sent },
     { "p99",
-      "99 of 100 requests took at most so long, from their first byte to the last byte of "
-      "their answer handed to the kernel.",
+      "99 of 100 requests took at most this long, from their first byte until the last byte of "
+      "their answer was handed to the kernel.",
       draw_slowest },
-    { "Open", "Connections open now; those that are not active are idle.", draw_open },
+    { "Open", "Connections open now. Those that are not active are idle.", draw_open },
     { "Latency",
-      "How long requests took that were answered in the last interval: half of them at "
-      "most p50, 999 of 1,000 at most p99.9.",
+      "How long the requests of the last interval took: half of them at most p50, 999 of 1,000 "
+      "at most p99.9.",
       draw_percentiles },
     { "Answers", "Answers in a second by the class of their status.", draw_answers },
-    { "Cache", "Lookups that found their file ready, and what lies in the caches of all workers.",
+    { "Cache",
+      "Lookups that found the file in the cache, and the contents of the caches of all workers.",
       draw_cache },
-    { "Queue", "Connections that wait for a thread (pool, prefork), and how long they waited.",
+    { "Queue", "Connections waiting for a thread (pool, prefork), and how long they waited.",
       draw_queue },
     { "Machine",
-      "CPU time as a part of one CPU, memory, and open descriptors of the process that "
-      "is nearest to its limit.",
+      "CPU time as a share of one CPU, memory, and open descriptors of the process nearest to "
+      "its limit.",
       draw_machine },
     { "Workers",
-      "Jain's index of fairness of what threads or processes answer: 1 when all do the "
-      "same, 1/n when one of n does it all.",
+      "Jain's index of fairness: 1 when all threads or processes answer equally many requests, "
+      "1/n when one of n answers all.",
       draw_fairness },
 };
 enum { LINES = sizeof(lines) / sizeof(lines[0]), CHARTS = 4, CHART_ROWS_MAX = 4, BARS_MAX = 8 };
 
-/* ---- what is wrong ---- */
+/* ---- verdicts ---- */
 
 static void draw_verdict(const struct top_frame *frame, struct top_canvas *canvas, unsigned row,
                          unsigned index, bool chosen)
@@ -276,7 +277,7 @@ static void draw_verdict(const struct top_frame *frame, struct top_canvas *canva
 
 /* ---- bars ---- */
 
-/* Of several processes each has one; of one, its threads. */
+/* Several processes have a bar each. A single process has one for each thread. */
 static bool has_bar(const struct top_workers *workers, const struct top_worker *worker)
 {
     return (worker->thread == 0) == (workers->processes > 1);
@@ -327,14 +328,14 @@ static const char *meaning_of(struct top_frame *frame, unsigned line)
     return frame->meaning;
 }
 
-/* Rows for each chart, when all else has its own. */
+/* Rows for each chart, after `taken` rows for everything else. */
 static unsigned chart_rows(unsigned rows, unsigned taken)
 {
     unsigned spare = rows > taken ? (rows - taken) / CHARTS : 0;
     return spare < CHART_ROWS_MAX ? 1 + spare : CHART_ROWS_MAX;
 }
 
-/* The row behind it, where there may be a gap. */
+/* Returns the row after the line. */
 static unsigned draw_line_at(const struct top_frame *frame, struct top_canvas *canvas, unsigned row,
                              unsigned height, unsigned index, bool chosen)
 {

@@ -101,8 +101,7 @@ double top_rates_fairness(unsigned count, double sum, double squares)
     return squares > 0 ? sum * sum / (count * squares) : NAN;
 }
 
-/* Parts are in the order of their owners, and of their blocks: `*at` goes forward in those of
- * before. */
+/* Parts are in the order of owners, then of blocks. `*at` moves forward in those of `before`. */
 static const struct stats_part *find_before(const struct view *before, size_t *at,
                                             const struct stats_part *part)
 {

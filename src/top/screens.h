@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The screens. Each draws itself into rows of a canvas, settles which line is chosen, and
- * returns what that line means, which may be empty and is lent until it is drawn again.
+ * The screens. Each draws itself into rows of a canvas, keeps its selected line within range,
+ * and returns the meaning of that line. The text may be empty, and is valid until the screen is
+ * drawn again.
  */
 #pragma once
 

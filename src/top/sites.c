@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each site does.
+ * The sites: the rate, latency and answers of each.
  */
 #include "top/screens.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Columns behind the name, which are left out from the right where they do not fit. */
+/* Columns after the name. Those that do not fit are left out, from the right. */
 enum { NAME_AT = 1, NAME_LEAST = 14, NAME_MOST = 40, RIGHT = 1 };
 static const struct {
     const char *title;
@@ -30,7 +30,7 @@ static unsigned shown_columns(const struct top_canvas *canvas, unsigned *ret_wid
     return shown;
 }
 
-/* Where the name's column ends, and the numbers begin. */
+/* The column where the name ends and the numbers begin. */
 static unsigned name_end(const struct top_canvas *canvas, unsigned width)
 {
     unsigned end = canvas->columns - width - RIGHT;
@@ -105,8 +105,8 @@ const char *top_sites_draw(struct top_frame *frame, struct top_canvas *canvas, s
         if (index == choice->line)
             top_canvas_paint(canvas, row, TOP_SELECTED);
     }
-    return choice->line == 0 ? "Answers that are of no site: to requests that could not be read, "
-                               "or for a host that no site has."
-                             : "A site of the configuration. req/s, p99 and sent/s are of the last "
-                               "interval, the others of all time.";
+    return choice->line == 0 ? "Answers that belong to no site: to requests that could not be "
+                               "read, or for a host that no site has."
+                             : "A site of the configuration. req/s, p99 and sent/s cover the last "
+                               "interval, the other columns the time since the start.";
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "top/state.h"
 
-#include "base/duration.h"
-
 #include <stddef.h>
 
 const char *const top_screen_names[TOP_SCREENS] = { "Overview", "Counters", "Sites", "Workers",
@@ -34,11 +32,11 @@ static void move(struct top_state *state, int by)
     struct top_choice *choice = &state->choice[state->screen];
     unsigned distance = (unsigned)(by < 0 ? -by : by);
     if (state->help)
-        return; /* what would be chosen cannot be seen */
+        return; /* the help hides the lines */
     if (by < 0)
         choice->line = choice->line > distance ? choice->line - distance : 0;
     else
-        choice->line += distance; /* too far is settled when it is drawn */
+        choice->line += distance; /* drawing brings it back into range */
 }
 
 static void show_screen(struct top_state *state, unsigned screen)

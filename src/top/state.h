@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What whoever looks has chosen, and how keys change it. Pure.
+ * The state of the user interface (screen, selected lines, interval), and how keys change it.
+ * Pure.
  */
 #pragma once
+
+#include "base/duration.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +14,7 @@ enum top_screen { TOP_OVERVIEW, TOP_COUNTERS, TOP_SITES, TOP_WORKERS, TOP_LATENC
 
 extern const char *const top_screen_names[TOP_SCREENS];
 
-/* Keys that are no characters; those that are, are themselves. */
+/* Keys that are not characters. A character is its own code. */
 enum top_key {
     TOP_KEY_UP = 0x110000,
     TOP_KEY_DOWN,
@@ -25,14 +28,14 @@ enum top_key {
     TOP_KEY_OTHER
 };
 
-#define TOP_INTERVAL_LEAST_NS UINT64_C(100000000)
-#define TOP_INTERVAL_MOST_NS  UINT64_C(60000000000)
+#define TOP_INTERVAL_LEAST_NS (100 * DURATION_MS)
+#define TOP_INTERVAL_MOST_NS  (60 * DURATION_SECOND)
 
-/* The line that is chosen on a screen, and the first that is shown. The screen, when it is drawn,
- * keeps both within what there is. */
+/* The selected line of a screen, and the first line that is shown. Drawing the screen keeps both
+ * within range. */
 struct top_choice {
     unsigned line, first;
-    unsigned page; /* lines that were shown last */
+    unsigned page; /* how many lines the screen shows */
 };
 
 struct top_state {
@@ -44,5 +47,5 @@ struct top_state {
 
 void top_state_key(struct top_state *state, unsigned key);
 
-/* Keeps a choice within `count` lines, of which `page` are shown. */
+/* Keeps a choice within `count` lines, of which the screen shows `page`. */
 void top_state_settle(struct top_choice *choice, unsigned count, unsigned page);

@@ -24,13 +24,13 @@ static struct {
     bool open;
     SCREEN *screen;
     FILE *out;  /* where ncurses writes */
-    int memory; /* where that goes while it draws; -1: nowhere else */
+    int memory; /* collects the output while it draws; -1: not used */
     struct top_canvas shown;
 } terminal;
 
-/* ---- when this process dies of a fault ---- */
+/* ---- restoring after a fault of this process ---- */
 
-/* All that a handler needs, for it may call next to nothing. */
+/* Prepared before, because a signal handler can call almost nothing. */
 static struct {
     volatile sig_atomic_t armed;
     struct termios modes;
@@ -48,10 +48,10 @@ static void on_fault(int number)
         (void)ignored;
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &leave.modes);
     }
-    (void)raise(number); /* the handler is gone (SA_RESETHAND): it dies of this */
+    (void)raise(number); /* the handler is removed (SA_RESETHAND), so the process dies */
 }
 
-/* A capability without its marks of padding ("$<5>"), which no terminal needs any more. */
+/* Adds a capability without padding marks ("$<5>"), which no terminal needs today. */
 static void add_capability(const char *name)
 {
     const char *text = tigetstr(name);
@@ -82,30 +82,30 @@ static void prepare_for_faults(void)
     leave.armed = true;
 }
 
-/* ---- drawing at once ---- */
+/* ---- drawing in one write ---- */
 
 static void write_all(const char *text, size_t len)
 {
     while (len > 0) {
         ssize_t sent = write(STDOUT_FILENO, text, len);
         if (sent < 0 && errno != EINTR)
-            return; /* the terminal is gone, and will be told of by poll */
+            return; /* the terminal is gone; poll will report it */
         text += sent > 0 ? sent : 0;
         len -= sent > 0 ? (size_t)sent : 0;
     }
 }
 
-/* ncurses writes after each movement of the cursor, some thirty times for a picture, and each may
- * be a packet to somewhere far away. What it writes is gathered, and goes in one piece. */
+/* ncurses writes after each movement of the cursor, about thirty times for one picture. Over ssh
+ * each write may be a packet. The output is therefore collected and written in one piece. */
 static void draw_at_once(void)
 {
     char text[16384];
     int out = fileno(terminal.out);
     ssize_t got;
-    bool gathers = terminal.memory >= 0 && lseek(terminal.memory, 0, SEEK_SET) == 0 &&
-                   dup2(terminal.memory, out) == out;
+    bool collects = terminal.memory >= 0 && lseek(terminal.memory, 0, SEEK_SET) == 0 &&
+                    dup2(terminal.memory, out) == out;
     refresh();
-    if (!gathers)
+    if (!collects)
         return;
     off_t len = lseek(terminal.memory, 0, SEEK_CUR);
     (void)dup2(STDOUT_FILENO, out);
@@ -117,7 +117,7 @@ static void draw_at_once(void)
     }
 }
 
-/* ---- taking it over ---- */
+/* ---- taking the terminal over ---- */
 
 static const struct {
     short colour;
@@ -135,7 +135,7 @@ static const struct {
 };
 static attr_t attributes[TOP_STYLES];
 
-/* See https://no-color.org: any value but an empty one. */
+/* See https://no-color.org: any value that is not empty. */
 static bool may_have_colours(void)
 {
     const char *no = getenv("NO_COLOR");
@@ -173,8 +173,8 @@ int top_terminal_open(void)
         top_terminal_close();
         return -ENOENT;
     }
-    /* Signals are the caller's, who has them blocked; but one that is let through stops or ends
-     * this process, whatever newterm has arranged. */
+    /* newterm installed handlers. The caller blocks these signals, and their default action must
+     * work when it unblocks them. */
     static const int own[] = { SIGINT, SIGTERM, SIGTSTP };
     struct sigaction usual = { .sa_handler = SIG_DFL };
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -192,7 +192,7 @@ int top_terminal_open(void)
     return 0;
 }
 
-/* Where there is no other screen to go back to, what is shown stays, with the last line for the
+/* A terminal without an alternate screen keeps the picture. Its last line is cleared for the
  * shell. */
 static void end_drawing(void)
 {
@@ -250,7 +250,7 @@ void top_terminal_measure(unsigned *ret_rows, unsigned *ret_columns)
     clearok(stdscr, TRUE);
 }
 
-/* Cells of one style from `column` on; returns the column behind them. */
+/* Draws the cells of one style from `column` on; returns the column after them. */
 static unsigned show_run(const struct top_cell *cells, unsigned row, unsigned column,
                          unsigned columns)
 {
@@ -280,7 +280,7 @@ void top_terminal_show(const struct top_canvas *canvas)
         for (unsigned column = 0; column < canvas->columns;)
             column = show_run(cells, row, column, canvas->columns);
     }
-    move(LINES - 1, 0); /* what a shell says of a SIGSTOP begins there */
+    move(LINES - 1, 0); /* a shell prints its message about a SIGSTOP here */
     draw_at_once();
 }
 

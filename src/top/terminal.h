@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * The terminal: taken over, shown a canvas, asked for keys, and given back as it was. There is one
- * for a process, on standard input and output; ncurses does the talking.
+ * The terminal on standard input and output, of which a process has one. It is taken over, shows
+ * a canvas, gives keys, and is restored as it was. ncurses does the work.
  *
- * While it is taken over, a process that dies of a fault of its own gives it back, too. What
- * nobody can catch, SIGKILL, leaves it to reset(1).
+ * A process that dies of a fault of its own restores the terminal, too. After SIGKILL, which no
+ * process can catch, reset(1) helps.
  */
 #pragma once
 
 #include "base/check.h"
 #include "top/canvas.h"
 
-/* Takes it over. 0, or -ENOTTY: this is no terminal; -ENOENT: one of a kind that is unknown, or
- * that cannot move its cursor. */
+/* Takes the terminal over. Returns 0; -ENOTTY: not a terminal; -ENOENT: its type is unknown, or it
+ * cannot move its cursor. */
 MUST_USE int top_terminal_open(void);
 
-/* Gives it back. Idempotent. */
+/* Restores the terminal. Idempotent. */
 void top_terminal_close(void);
 
-/* Gives it back for a while, and takes it over once more, with nothing on it. */
+/* Restores the terminal for a while (SIGTSTP), and takes it over again, empty. */
 void top_terminal_leave(void);
 void top_terminal_return(void);
 
-/* Whether it writes more than ASCII, by the locale. */
+/* Whether the locale has characters beyond ASCII. */
 bool top_terminal_unicode(void);
 
-/* Its size now, which also becomes that of what is drawn: everything is shown anew. */
+/* Reads the present size of the terminal. The next canvas is drawn completely. */
 void top_terminal_measure(unsigned *ret_rows, unsigned *ret_columns);
 
-/* Brings to it what is different from what it shows. */
+/* Draws the cells that differ from what the terminal shows. */
 void top_terminal_show(const struct top_canvas *canvas);
 
-/* The next key (state.h); 0: none waits. */
+/* The next key (state.h); 0: no key waits. */
 unsigned top_terminal_key(void);

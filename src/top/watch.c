@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One look at a server; who compares with it uses it. */
+/* One reading of a server, with a count of the pointers to it. */
 struct reading {
     struct view view;
     unsigned uses;
@@ -28,11 +28,11 @@ struct watch {
     const struct top_source *source;
     struct reading readings[READINGS];
     struct reading *now, *before;
-    struct reading *looked; /* when the machine was last looked at, for shares of its time */
+    struct reading *measured; /* the last one that measured resources, for shares of CPU time */
     struct top_frame *frame;
     struct top_canvas canvas;
     int signals;
-    int ended_by; /* a signal; 0: none */
+    int ended_by; /* a signal number; 0: none */
     uint64_t due_ns;
 };
 
@@ -62,7 +62,7 @@ static double cpu_share(uint64_t before_ns, uint64_t now_ns, double taken_ns)
     return now_ns > before_ns ? (double)(now_ns - before_ns) / taken_ns : 0;
 }
 
-/* Both lists are in the order of ids. */
+/* Both lists are in the order of process ids. */
 static void compare_machine(struct top_machine *machine, const struct view *before,
                             const struct view *now)
 {
@@ -86,14 +86,14 @@ static void compare_machine(struct top_machine *machine, const struct view *befo
 static void measure_cpu(struct watch *watch)
 {
     const struct view *now = &watch->now->view;
-    if (watch->looked && watch->looked->view.used_ns == now->used_ns)
+    if (watch->measured && watch->measured->view.used_ns == now->used_ns)
         return;
     struct top_frame *frame = watch->frame;
-    const struct view *before = watch->looked ? &watch->looked->view : NULL;
+    const struct view *before = watch->measured ? &watch->measured->view : NULL;
     if (before)
         compare_machine(&frame->machine, before, now);
     frame->verdict_count = view_verdicts(now, before, frame->verdict);
-    replace(&watch->looked, watch->now);
+    replace(&watch->measured, watch->now);
 }
 
 static void compare_readings(struct watch *watch)
@@ -116,7 +116,7 @@ static struct reading *unused(struct watch *watch)
     return &watch->readings[i];
 }
 
-/* The counts go on, and it is another process that counts. */
+/* Notes that another master continues the same totals. */
 static void note_successor(struct top_frame *frame, const struct view *before,
                            const struct view *now)
 {
@@ -136,7 +136,7 @@ static void adopt_reading(struct watch *watch, struct stats_snapshot *snapshot)
         watch->before = use_reading(watch->now);
         note_successor(watch->frame, &watch->now->view, &reading->view);
     } else {
-        release_reading(&watch->looked);
+        release_reading(&watch->measured);
         top_history_break(&watch->frame->history);
         watch->frame->machine = (struct top_machine){ .cpu = NAN };
     }
@@ -151,7 +151,7 @@ static void read_server(struct watch *watch)
     frame->health = !snapshot            ? TOP_HEALTH_GONE
                     : !snapshot->running ? TOP_HEALTH_DIED
                                          : TOP_HEALTH_RUNS;
-    /* Of a dead one the last rates are better than none. */
+    /* For a dead server, the rates before its end stay on the screen. */
     if (snapshot && snapshot->running)
         adopt_reading(watch, snapshot);
     else
@@ -176,8 +176,8 @@ static void draw(struct watch *watch)
     top_terminal_show(&watch->canvas);
 }
 
-/* Stands still until SIGCONT. Where nobody could send that, the kernel lets it go on at once. */
-static void stand_still(void)
+/* Stops until SIGCONT. If no process could send it, the kernel continues this one at once. */
+static void suspend(void)
 {
     sigset_t stop;
     sigemptyset(&stop);
@@ -189,16 +189,16 @@ static void stand_still(void)
     top_terminal_return();
 }
 
-static int heed_signals(struct watch *watch)
+static int handle_signals(struct watch *watch)
 {
     int number, rc = 0;
     while (rc == 0 && (number = os_signal_read(watch->signals)) > 0) {
         switch (number) {
         case SIGTSTP:
-            stand_still();
+            suspend();
             rc = measure_screen(watch);
             break;
-        case SIGCONT: /* after a SIGSTOP, which nobody is told of */
+        case SIGCONT: /* after a SIGSTOP, which cannot be caught */
             top_terminal_return();
             rc = measure_screen(watch);
             break;
@@ -213,7 +213,7 @@ static int heed_signals(struct watch *watch)
     return rc;
 }
 
-static void heed_keys(struct watch *watch)
+static void handle_keys(struct watch *watch)
 {
     struct top_state *state = &watch->frame->state;
     struct top_state before = *state;
@@ -226,8 +226,8 @@ static void heed_keys(struct watch *watch)
         watch->due_ns = 0;
 }
 
-/* Until the next reading, a key or a signal. */
-static int wait_for_something(struct watch *watch)
+/* Waits until the next reading, a key or a signal. */
+static int wait_for_event(struct watch *watch)
 {
     struct pollfd from[] = {
         { .fd = STDIN_FILENO, .events = POLLIN },
@@ -240,8 +240,8 @@ static int wait_for_something(struct watch *watch)
         return -errno;
     if (from[0].revents & (POLLHUP | POLLERR | POLLNVAL))
         watch->ended_by = SIGHUP;
-    heed_keys(watch);
-    return heed_signals(watch);
+    handle_keys(watch);
+    return handle_signals(watch);
 }
 
 static int read_again(struct watch *watch)
@@ -250,11 +250,11 @@ static int read_again(struct watch *watch)
     int rc = measure_screen(watch);
     draw(watch);
     while (rc == 0 && !state->quit && watch->ended_by == 0) {
-        rc = wait_for_something(watch);
+        rc = wait_for_event(watch);
         uint64_t now_ns = os_clock_now_ns();
         if (!state->paused && now_ns >= watch->due_ns) {
             read_server(watch);
-            /* Steps of equal length; after a pause, from now on. */
+            /* Equal steps; after a pause they begin now. */
             watch->due_ns += state->interval_ns;
             if (watch->due_ns <= now_ns)
                 watch->due_ns = now_ns + state->interval_ns;
@@ -285,7 +285,7 @@ int top_watch(const struct top_source *source, struct stats_snapshot *first, uin
         rc = read_again(&watch);
     top_terminal_close();
     os_file_close(watch.signals);
-    release_reading(&watch.looked);
+    release_reading(&watch.measured);
     release_reading(&watch.before);
     release_reading(&watch.now);
     top_canvas_done(&watch.canvas);

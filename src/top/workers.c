@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who does the work: each process, each of its threads, and how evenly.
+ * The workers: the rate of each process and each of its threads, and how even the rates are.
  */
 #include "top/screens.h"
 
@@ -61,7 +61,8 @@ const char *top_workers_draw(struct top_frame *frame, struct top_canvas *canvas,
             top_canvas_paint(canvas, row, TOP_SELECTED);
     }
     if (workers->count == 0)
-        top_canvas_print(canvas, area.row + 1, NAME_AT, TOP_DIM, "none has answered anything yet");
+        top_canvas_print(canvas, area.row + 1, NAME_AT, TOP_DIM,
+                         "no worker has answered anything yet");
     return "Threads and processes that have answered something. Fairness is Jain's index of their "
-           "rates: 1 when all do the same, 1/n when one of n does it all.";
+           "rates: 1 when all are equal, 1/n when one of n answers everything.";
 }

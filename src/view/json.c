@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir stats --json`: one object. Names and meanings are those of
- * docs/stats-json.md; `schema` changes when one of them goes.
+ * `weir stats --json`: one object. docs/stats-json.md defines the names. `schema` changes when a
+ * name is removed.
  */
 #include "view/view.h"
 
@@ -125,7 +125,7 @@ static void write_about(struct json_writer *about, const struct stats_counter_ab
     json_writer_end(&object, '}');
 }
 
-/* Section by section, what there is now before what there has been. */
+/* By section; pairs come before counters. */
 static void write_abouts(struct json_writer *list)
 {
     struct json_writer about = json_writer_begin(list, "about", '{');
@@ -236,7 +236,7 @@ static void write_moments(struct json_writer *list, const struct view *view, uin
     json_writer_end(&moments, ']');
 }
 
-/* What moves: all but its end. */
+/* Writes all that changes, and leaves the object open. */
 static struct json_writer begin_numbers(const struct view *view, uint64_t after_ns, FILE *out)
 {
     const struct stats_snapshot *s = view->snapshot;

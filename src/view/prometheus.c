@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir stats --prometheus` and --openmetrics: the text format 0.0.4, and OpenMetrics 1.0,
- * which differ in what is said about a family before its samples and in the end. Names
- * are those of counters.def, with weir_ before and, for counters, _total behind.
+ * `weir stats --prometheus` (text format 0.0.4) and --openmetrics (OpenMetrics 1.0). The two
+ * differ in the lines before the samples of a family, and in the end. Names are those of
+ * counters.def, with weir_ in front and, for counters, _total behind.
  */
 #include "base/duration.h"
 #include "view/advice.h"
@@ -12,19 +12,19 @@
 
 #include <inttypes.h>
 
-/* Microseconds; each bucket holds what the one before does. */
+/* Microseconds. A bucket counts all durations up to its bound. */
 static const uint64_t bounds_us[] = {
     10,    25,    50,     100,    250,    500,     1000,    2500,    5000,     10000,
     25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 60000000,
 };
 
-/* Where it goes, and in which of the two formats. */
+/* The output and its format. */
 struct exposition {
     FILE *out;
     bool open;
 };
 
-/* OpenMetrics names a unit where the family's name ends in it. */
+/* OpenMetrics has a UNIT line where the name of the family ends in the unit. */
 static const char *unit_of(struct span family)
 {
     return span_ends(family, SPAN("_seconds")) ? "seconds"
@@ -32,7 +32,7 @@ static const char *unit_of(struct span family)
                                                : NULL;
 }
 
-/* In the older format the family of a counter has the name of its samples. */
+/* In the older format the family of a counter is named as its samples are, with _total. */
 static void print_help(const struct exposition *to, const char *name, const char *suffix,
                        const char *type, const char *sentence)
 {
@@ -67,13 +67,13 @@ static void print_by_status(const struct exposition *to, const struct stats_snap
 
 static void print_by_cause(const struct exposition *to, const struct stats_snapshot *s)
 {
-    print_help(to, "refused", "_total", "counter", "Requests refused as such, by cause.");
+    print_help(to, "refused", "_total", "counter", "Requests refused, by cause.");
     for (unsigned i = 0; i < STATS_FAULTS; i++)
         fprintf(to->out, "weir_refused_total{cause=\"%s\"} %" PRIu64 "\n", stats_faults[i].name,
                 s->counter[STATS_FAULT_FIRST + i]);
 }
 
-/* A label's value, with its quotes (backslash, quote and newline are escaped). */
+/* Writes the value of a label in quotes, with backslash, quote and newline escaped. */
 static void print_label(FILE *out, const char *text)
 {
     fputc('"', out);
@@ -90,13 +90,13 @@ static void print_seconds(FILE *out, uint64_t ns)
     fprintf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / DURATION_SECOND, ns % DURATION_SECOND);
 }
 
-/* As OpenMetrics wants it: 0.5, 1.0 and not 1. */
+/* OpenMetrics requires a decimal point: 0.5, 1.0. */
 static void print_bound(FILE *out, uint64_t us)
 {
     fprintf(out, us % 1000000 == 0 ? "%.1f" : "%g", (double)us / 1e6);
 }
 
-/* `site`: NULL for the whole. */
+/* `site` is NULL for the whole server. */
 static void print_counts(FILE *out, const char *name, const char *site,
                          const struct stats_counts *counts)
 {
@@ -149,7 +149,7 @@ static void expose_sites(const struct exposition *to, const struct stats_snapsho
 {
     FILE *out = to->out;
     print_help(to, "site_requests", "_total", "counter",
-               "Answers of each site, by class of status; of none, where the site is empty.");
+               "Answers of each site, by class of status. An empty site means none.");
     for (unsigned i = 0; i < s->site_count; i++)
         for (unsigned class = 0; class < 5; class ++) {
             fputs("weir_site_requests_total{site=", out);
@@ -171,7 +171,7 @@ static void expose_advice(const struct exposition *to, const struct view *view)
     if (!advice.known)
         return;
     print_help(to, "cache_hit_ratio", "", "gauge",
-               "Since the start; estimated for other sizes, which are multiples of cache-size.");
+               "Since the start. Sizes are multiples of cache-size; all but 1 are estimated.");
     for (unsigned i = 0; i < VIEW_SIZES; i++)
         fprintf(to->out, "weir_cache_hit_ratio{size=\"%s\"} %.4f\n", sizes[i], advice.hit_ratio[i]);
 }
@@ -187,15 +187,15 @@ static void expose_usage(const struct exposition *to, const struct view_usage *u
     fputs("weir_cpu_seconds_total{mode=\"system\"} ", out);
     print_seconds(out, usage->system_ns);
     print_help(to, "cpus", "", "gauge",
-               "CPUs that it may use, by its affinity and the quota of its control groups.");
+               "CPUs that the server may use, by affinity and the quota of its control groups.");
     fprintf(out, "weir_cpus %u\n", usage->cpus);
     print_help(to, "resident_bytes", "", "gauge",
-               "Resident memory of all processes; what they share counts in each.");
+               "Resident memory of all processes. Shared memory counts in each.");
     fprintf(out, "weir_resident_bytes %" PRIu64 "\n", usage->resident_bytes);
     print_help(to, "descriptors", "", "gauge", "Open descriptors of all processes.");
     fprintf(out, "weir_descriptors %" PRIu64 "\n", usage->files);
     print_help(to, "descriptors_fullest", "", "gauge",
-               "Open descriptors of the process that is nearest to its limit.");
+               "Open descriptors of the process nearest to its limit.");
     fprintf(out, "weir_descriptors_fullest %" PRIu64 "\n", usage->files_most);
     print_help(to, "descriptors_fullest_limit", "", "gauge", "The limit of that process.");
     fprintf(out, "weir_descriptors_fullest_limit %" PRIu64 "\n", usage->files_limit);
@@ -214,7 +214,7 @@ static void print_all(const struct exposition *to, const struct view *view)
     for (unsigned i = 0; i < STATS_NAMED; i++)
         expose_number(to, &stats_counters[i], s->counter[i]);
     print_by_status(to, s, "answers", "Answers by status.", STATS_STATUS_FIRST);
-    print_by_status(to, s, "unreadable", "What could not be read as a request, by status.",
+    print_by_status(to, s, "unreadable", "Answers to requests that could not be read, by status.",
                     STATS_UNREADABLE_FIRST);
     print_by_cause(to, s);
     expose_advice(to, view);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir stats` for people: sections of numbers, asked to with what each one is.
+ * `weir stats` for people: sections of numbers, and with --explain the meaning of each.
  */
 #include "view/view.h"
 
@@ -44,7 +44,6 @@ static void print_number(const struct printer *p, const struct stats_counter_abo
     print_sentence(p, about->sentence);
 }
 
-/* Without what is zero and would only fill the screen; with --explain, everything. */
 static void print_section(const struct printer *p, const struct stats_snapshot *s,
                           enum stats_section section)
 {
@@ -68,7 +67,7 @@ static void print_statuses(const struct printer *p, const struct stats_snapshot 
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
         uint64_t count = s->counter[STATS_UNREADABLE_FIRST + i];
         if (count > 0 && !any)
-            fprintf(p->out, "  of which could not be read as a request:\n");
+            fprintf(p->out, "  of these, to requests that could not be read:\n");
         any = any || count > 0;
         if (count > 0)
             fprintf(p->out, "    %-*u %*" PRIu64 "\n", NAME_WIDTH - 2, stats_statuses[i],
@@ -84,7 +83,7 @@ static void print_faults(const struct printer *p, const struct stats_snapshot *s
         if (count == 0)
             continue;
         if (!any)
-            fprintf(p->out, "\nRequests refused as such\n");
+            fprintf(p->out, "\nRequests refused, by cause\n");
         any = true;
         print_name(p, stats_faults[i].name);
         fprintf(p->out, "%*" PRIu64, NUMBER_WIDTH, count);
@@ -92,7 +91,7 @@ static void print_faults(const struct printer *p, const struct stats_snapshot *s
     }
 }
 
-/* The figures and the units below each other. */
+/* Aligns figures and units in columns. */
 static void print_duration(FILE *out, uint64_t ns)
 {
     struct duration_text duration = duration_format(ns);
@@ -186,7 +185,7 @@ static void print_advice(const struct printer *p, const struct view *view)
     view_advice_say(view, text);
     print_name(p, "cache-size");
     fprintf(p->out, " %s", text);
-    print_sentence(p, "What another cache-size would do, estimated from a sample of the files.");
+    print_sentence(p, "The effect of another cache-size, estimated from a sample of the files.");
 }
 
 static void print_part(const struct printer *p, const char *label, const char *text)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Processes, their descriptors and limits are files to be read, as many as there are. */
+/* Each process has several files in /proc to read, so measurements are used this long. */
 #define FRESH_NS UINT64_C(900000000)
 
 static void add_usage(struct view_usage *to, const struct os_usage *from)
@@ -45,7 +45,7 @@ static void add_part(struct view *view, const struct stats_part *part)
     last->threads++;
 }
 
-/* Every process that counts, once. Without memory there is none. */
+/* Lists each process that has a block, once. Without memory the list is empty. */
 static void find_processes(struct view *view)
 {
     struct stats_snapshot *s = view->snapshot;
@@ -97,7 +97,7 @@ static void read_machine(struct view *view)
         find_threads(view);
 }
 
-/* Both have their processes in the order of their ids. */
+/* Both lists are in the order of process ids. */
 static void copy_machine(struct view *view, const struct view *before)
 {
     size_t at = 0;

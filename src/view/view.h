@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What of a server's statistics people and machines are shown: a snapshot of its
- * segment, with what its processes have taken of the machine; and the ways to
- * write that down. Whoever shows statistics, in whatever form, takes them from here.
+ * A view: a snapshot of the statistics with the resources that the server's processes use, and
+ * the formats in which it is written. `weir stats`, `weir top` and the statistics page all show
+ * views.
  */
 #pragma once
 
@@ -10,25 +10,25 @@
 
 #include <stdio.h>
 
-/* What the processes of the instance have taken of the machine. */
+/* The resources that all processes of the server use. */
 struct view_usage {
     unsigned processes;
-    uint64_t user_ns, system_ns; /* with those that have ended */
+    uint64_t user_ns, system_ns; /* with those of processes that have ended */
     uint64_t resident_bytes;
-    uint64_t files;                   /* open descriptors, of all */
-    uint64_t files_most, files_limit; /* of the process that is nearest to its limit */
-    unsigned cpus;                    /* that the master may use */
+    uint64_t files;                   /* open descriptors of all processes */
+    uint64_t files_most, files_limit; /* of the process nearest to its limit */
+    unsigned cpus;                    /* CPUs that the master may use */
 };
 
-/* A process that counts; the master does, too. */
+/* A process that has a block, such as the master. */
 struct view_process {
     pid_t pid;
-    uint64_t cpu_ns;   /* its own; 0 when it is gone */
-    uint64_t requests; /* of its blocks, with those who had them before: it is for differences */
-    unsigned threads;  /* that count */
+    uint64_t cpu_ns;   /* its own; 0 when it has ended */
+    uint64_t requests; /* of its blocks, with earlier writers: only differences mean something */
+    unsigned threads;  /* that have a block */
 };
 
-/* A thread of a worker, where threads are what does the work of a model. */
+/* A serving thread, in models whose threads accept for themselves. */
 struct view_thread {
     pid_t pid, id;
     uint64_t cpu_ns;
@@ -38,21 +38,21 @@ enum { VIEW_THREADS_MAX = 256 };
 struct view {
     struct stats_snapshot *snapshot;
     size_t process_count;
-    struct view_process *process; /* by their ids */
+    struct view_process *process; /* in the order of their ids */
     size_t thread_count;
     struct view_thread *thread;
-    struct view_usage usage;   /* zero when it does not run */
-    uint64_t used_ns;          /* when the machine was looked at, CLOCK_MONOTONIC */
-    uint64_t heartbeat_age_ns; /* since the master was last seen at work */
+    struct view_usage usage;   /* zero when the server does not run */
+    uint64_t used_ns;          /* when `usage` was measured, CLOCK_MONOTONIC */
+    uint64_t heartbeat_age_ns; /* since the last heartbeat of the master */
     uint64_t read_ns;          /* CLOCK_MONOTONIC */
     int64_t read_s;
-    const struct view *before; /* an earlier look at this server, borrowed; NULL: none */
+    const struct view *before; /* an earlier view of this server, borrowed; NULL: none */
 };
 
-/* Whether each thread of a worker is a worker of its own, that accepts and serves. */
+/* Whether each thread of a worker accepts and serves for itself. */
 bool view_works_in_threads(const struct stats_generation *serving);
 
-/* Whether each connection has a process of its own, and with it a cache that begins empty. */
+/* Whether each connection has its own process, whose cache begins empty. */
 bool view_works_in_processes(const struct stats_generation *serving);
 
 /* The generation that serves. */
@@ -62,26 +62,26 @@ static inline const struct stats_generation *view_serving(const struct view *vie
     return &s->generations[s->generation % STATS_GENERATIONS_MAX];
 }
 
-/* Looks at the machine, too; takes `snapshot`. */
+/* Takes `snapshot`, and measures the resources from /proc. */
 void view_init(struct view *view, struct stats_snapshot *snapshot);
 
-/* The same for those who look often: what the machine says, which costs most, is taken from an
- * earlier view of the same server while that is still fresh, but for threads, which there are
- * none of then. `before` may be NULL. */
+/* The same for frequent views. Measuring resources costs most, so they are copied from `before`, an
+ * earlier view of the same server, while that is less than a second old. The view then has no
+ * threads. `before` may be NULL. */
 void view_init_next(struct view *view, struct stats_snapshot *snapshot, const struct view *before);
 void view_done(struct view *view);
 
-/* "starting", "serving" or "stopping": what the master said last. */
+/* "starting", "serving" or "stopping", as the master set it last. */
 const char *view_state(const struct view *view);
 
-/* A table. With `explain`, a sentence for each number. */
+/* A table; with `explain`, a sentence for each number. */
 void view_print_text(const struct view *view, bool explain, FILE *out);
 
-/* As docs/stats-json.md says. */
+/* The format of docs/stats-json.md. */
 void view_print_json(const struct view *view, FILE *out);
 
-/* The same for who has had it before, with the moments up to `after_ns`: those that came behind it,
- * and nothing that stays as it is (`about`). */
+/* The same for a client that has had it before: only moments after `after_ns`, and without `about`,
+ * which never changes. */
 void view_print_json_after(const struct view *view, uint64_t after_ns, FILE *out);
 
 /* Prometheus's text format 0.0.4, and OpenMetrics 1.0. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "view/window.h"
 
+#include "base/duration.h"
+
 #include <stdlib.h>
 
-/* A moment that is older is of another minute: the master was away. */
-#define REACH_NS UINT64_C(66000000000)
+/* An older moment is not of the last minute: the master had stopped meanwhile. */
+#define REACH_NS (66 * DURATION_SECOND)
 
 static uint64_t increase(uint64_t from, uint64_t to)
 {
@@ -13,7 +15,7 @@ static uint64_t increase(uint64_t from, uint64_t to)
 
 /* ---- counters ---- */
 
-/* The totals that the window begins with; NULL: it begins with the server. */
+/* The moment at which the window begins; NULL: it begins with the server. */
 static const struct stats_moment *first_moment(const struct view *view)
 {
     const struct stats_snapshot *s = view->snapshot;
@@ -57,7 +59,7 @@ static void measure_queue(struct view_window *w, const struct view *before)
     }
 }
 
-/* ---- shares of the CPUs ---- */
+/* ---- shares of CPU time ---- */
 
 static const struct view_process *find_process(const struct view *view, pid_t pid)
 {
@@ -81,8 +83,8 @@ static void add_window_worker(struct view_window *w, pid_t pid, double busy)
         w->worker[w->worker_count++] = (struct view_worker){ pid, busy < 1 ? busy : 1 };
 }
 
-/* CPUs that it can use at once: as many as it has threads that count, beside the block in which
- * the process counts for all of them. */
+/* The CPUs that a process can use at once: one for each thread. One block of the process is shared
+ * by all its threads. */
 static unsigned capacity(const struct view_process *process, unsigned cpus)
 {
     unsigned threads = process->threads > 1 ? process->threads - 1 : 1;
@@ -146,7 +148,7 @@ static void measure_shares(struct view_window *w, const struct view *before)
     if (w->worker_count == 0 || most == 0)
         return;
     qsort(w->worker, w->worker_count, sizeof(w->worker[0]), compare_busy);
-    if (threads && w->worker_count > most) /* who only waits to end a process is no worker */
+    if (threads && w->worker_count > most) /* the others only wait for the end of a process */
         w->worker_count = (size_t)most;
     most = most < view->usage.cpus ? most : view->usage.cpus;
     w->has_shares = true;

@@ -145,9 +145,9 @@ def test_every_key_does_what_the_help_says(terminal: Terminal, epoll: Server) ->
 def check_choosing(terminal: Terminal) -> None:
     """What is chosen on the screen of counters is explained."""
     terminal.keys("2")
-    first = "Requests answered, whatever the answer"
-    second = "Requests on a connection that had been answered before"
-    last = "Durations missing below"
+    first = "Requests answered, with any status"
+    second = "Requests on a connection that had carried one before"
+    last = "Durations missing from the histograms below"
     terminal.wait_for(first)
     for key, sentence in (
         ("Down", second),
@@ -232,7 +232,7 @@ def test_a_server_that_hangs_is_told(terminal: Terminal, epoll: Server) -> None:
     top(terminal, epoll)
     os.kill(epoll.master.pid, signal.SIGSTOP)
     try:
-        terminal.wait_for(r"^ HANGS: the master was last seen at work \d+ s ago\.")
+        terminal.wait_for(r"^ HANGS: the last heartbeat of the master was \d+ s ago\.")
     finally:
         os.kill(epoll.master.pid, signal.SIGCONT)
     terminal.wait_until_gone(r"HANGS")

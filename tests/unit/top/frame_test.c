@@ -204,7 +204,7 @@ static void how_the_server_is_is_told(void **state)
     assert_false(shows("HANGS"));
     frame.clock_ns += UINT64_C(12000000000);
     draw(24, 80);
-    assert_true(shows("HANGS: the master was last seen at work 13 s ago."));
+    assert_true(shows("HANGS: the last heartbeat of the master was 13 s ago."));
     frame.clock_ns -= UINT64_C(12000000000);
     frame.predecessor = 4700;
     frame.taken_ns = frame.clock_ns;
