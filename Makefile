@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# The face of the build. Meson does the work, tools/run_tests.py runs the tests;
-# this file only names the verbs. `make` alone lists them.
+# The commands of the project. Meson builds and tools/run_tests.py runs the tests.
+# This file only names the targets. `make` alone lists them.
 
 MAKEFLAGS += --no-print-directory
 STAGES := python3 tools/run_tests.py
@@ -16,11 +16,14 @@ LAB := tour
 # Seconds for each target of `make fuzz`.
 T := 60
 
+# How often `make under-load` runs the tests.
+TIMES := 10
+
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
-.PHONY: help run build test check unit property conformance concurrency e2e lab-test faults bench \
-        lab asan tsan valgrind fuzz format diagram install clean hooks ready-to-run \
-        ready-to-test ready-to-bench ready-to-lab
+.PHONY: help run build test test-all check analysis unit property conformance concurrency e2e \
+        lab-test faults bench lab asan tsan valgrind coverage under-load fuzz format diagram \
+        install clean hooks ready-to-run ready-to-test ready-to-bench ready-to-lab
 
 help: ## list the targets
 	@echo 'weir: make TARGET'
@@ -35,11 +38,17 @@ build: ready-to-run ## build the server: build/weir
 	@CC=gcc scripts/configure build -Db_lto=true
 	@ninja -C build
 
-test: ready-to-test ## everything below down to valgrind, quick ones first (some minutes)
-	@$(STAGES) unit conformance property corpus check concurrency e2e lab faults asan tsan valgrind
+test: ready-to-test ## build, tests and quick checks, on every model (5 minutes)
+	@$(STAGES) test
 
-check: ready-to-test ## never writes: format, tidy, lint, -Werror with gcc and clang, purity
+test-all: ready-to-test ## and sanitizers, Valgrind, faults, lab, clang-tidy (20 minutes)
+	@$(STAGES) test rest
+
+check: ready-to-test ## never writes: format, tidy, lint, types, warnings of clang, purity
 	@$(STAGES) check
+
+analysis: ready-to-test ## clang-tidy and cppcheck
+	@$(STAGES) analysis
 
 unit: ready-to-test ## unit tests of every layer
 	@$(STAGES) unit
@@ -47,7 +56,7 @@ unit: ready-to-test ## unit tests of every layer
 property: ready-to-test ## property tests (SEED=n replays one)
 	@$(STAGES) property
 
-conformance: ready-to-test ## the cases of tests/conformance, in-process
+conformance: ready-to-test ## the cases of tests/conformance, in memory
 	@$(STAGES) conformance
 
 concurrency: ready-to-test ## tests of what threads share
@@ -59,7 +68,7 @@ e2e: ready-to-test ## the built server from outside (K=name picks tests)
 lab-test: ready-to-test ## the tests of weir-lab (K=name picks tests)
 	@$(STAGES) lab
 
-faults: ready-to-test ## every call of a server's life failing once (FAULTS=recv:7:EINTR picks one)
+faults: ready-to-test ## every call of a server's life fails once (FAULTS=recv:7:EINTR picks one)
 	@FAULTS=$(or $(FAULTS),all) $(STAGES) faults
 
 asan: ready-to-test ## unit, property, conformance, corpus and e2e under ASan and UBSan
@@ -70,6 +79,12 @@ tsan: ready-to-test ## unit and concurrency tests, and models with threads end t
 
 valgrind: ready-to-test ## every model under memcheck, and those with threads under helgrind
 	@$(STAGES) valgrind
+
+coverage: ready-to-test ## which lines of src/ the tests of `make test` run
+	@python3 tools/coverage.py
+
+under-load: ready-to-test ## `make test` TIMES=10 times, with two busy loops on each core
+	@tools/test-under-load $(TIMES)
 
 fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 	@$(STAGES) --seconds $(T) fuzz

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Runs steps, one after the other or side by side, and says what came of each and what it took."""
+"""Runs steps in lanes, and reports what each step did, how long it took, and its usual time.
+
+A step's output goes to a file in .cache/steps. It is printed when the step has failed, and always
+in continuous integration. A step that runs alone prints as it goes.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +23,9 @@ from typing import IO, TypeVar
 from tally import ONE_FAILED, ONE_PASSED, Tally
 
 TOP = Path(__file__).resolve().parent.parent
+OUTPUTS = TOP / ".cache/steps"
+USUAL_FILE = TOP / "tools/usual-seconds"
+CONTINUOUS = os.environ.get("CI") == "true"
 NICE_MAX = 19
 
 Steps = list[tuple[str, Callable[[], Tally]]]
@@ -28,28 +35,37 @@ U = TypeVar("U")
 
 
 class Spent:
-    """What the commands of one step have used of the processors, with all that they waited for."""
+    """The processor time of one step's commands and of the processes that they waited for."""
 
     def __init__(self) -> None:
         self.cpu_s = 0.0
-        self._lock = threading.Lock()  # a step may run commands side by side
+        self._lock = threading.Lock()  # one step may run commands in several threads
 
     def add(self, cpu_s: float) -> None:
         with self._lock:
             self.cpu_s += cpu_s
 
 
-# Where the present step's output goes, when not to ours; and what it has used.
+# The file for the current step's output (None is our own output), and what the step has used.
 _output: ContextVar[IO[str] | None] = ContextVar("output", default=None)
 _spent: ContextVar[Spent | None] = ContextVar("spent", default=None)
+_printing = threading.Lock()
+_interrupted = threading.Event()
 
 
 def say(*words: str, sep: str = " ") -> None:
+    """Prints to the output of the current step."""
     print(*words, sep=sep, file=_output.get() or sys.stdout, flush=True)
 
 
+def announce(line: str) -> None:
+    """Prints a whole line to our own output, from whichever lane."""
+    with _printing:
+        print(line, flush=True)
+
+
 def finish(process: subprocess.Popen[str]) -> int:
-    """Waits for a command, and charges the step with what it used."""
+    """Waits for a command, and adds its processor time to the step's."""
     if process.returncode is None:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -59,16 +75,17 @@ def finish(process: subprocess.Popen[str]) -> int:
 
 
 def run(command: list[str], **environment: str) -> int:
-    """Runs a command from the top of the tree, with its output going to the step's."""
+    """Runs a command from the top of the tree, and returns its exit status."""
     sys.stdout.flush()
+    output = _output.get()
     return finish(
         subprocess.Popen(
             command,
             cwd=TOP,
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
-            stdout=_output.get(),
-            stderr=subprocess.STDOUT if _output.get() else None,
+            stdout=output,
+            stderr=subprocess.STDOUT if output else None,
             text=True,
         )
     )
@@ -79,19 +96,24 @@ def outcome(status: int) -> Tally:
 
 
 class BuildError(Exception):
-    """Nothing that needs this build can run."""
+    """A build failed. No step that needs the build can run."""
 
 
 def on_all_processors(work: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-    """Like map; it runs in threads, which charge the caller's step, with the caller's priority."""
-    spent = _spent.get()
-    with ThreadPoolExecutor(os.cpu_count(), initializer=lambda: _spent.set(spent)) as pool:
+    """Like map, in one thread for each processor. The threads charge the caller's step."""
+    spent, output = _spent.get(), _output.get()
+
+    def begin() -> None:
+        _spent.set(spent)
+        _output.set(output)
+
+    with ThreadPoolExecutor(os.cpu_count(), initializer=begin) as pool:
         yield from pool.map(work, items)
 
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a step, and what it took."""
+    """The result of a step and what it took."""
 
     title: str
     tally: Tally
@@ -99,49 +121,66 @@ class Done:
     cpu_s: float
 
 
-def counted(title: str, step: Callable[[], Tally]) -> Done:
-    """Runs one step and tells what came of it."""
-    say(f"== {title}")
+def read_usual(file: Path = USUAL_FILE) -> dict[str, int]:
+    """The measured time of each step, in seconds: lines of a number, a space and the title."""
+    lines = file.read_text().splitlines() if file.is_file() else []
+    rows = (line.split(" ", 1) for line in lines if line and not line.startswith("#"))
+    return {title: int(seconds) for seconds, title in rows}
+
+
+def write_usual(done: list[Done], file: Path = USUAL_FILE) -> None:
+    """Replaces the lines of these steps, adds those that are new, and keeps all others."""
+    usual = read_usual(file) | {each.title: max(1, round(each.wall_s)) for each in done}
+    head = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    file.write_text("\n".join([*head, *(f"{s} {title}" for title, s in usual.items()), ""]))
+
+
+def counted(title: str, step: Callable[[], Tally], *, alone: bool = True) -> Done:
+    """Runs one step, and prints a line before it and a line after it."""
+    usual = read_usual().get(title)
+    announce(f"{title} ... usually {usual} s" if usual else f"{title} ...")
     spent = Spent()
     _spent.set(spent)
-    began = time.monotonic()
-    try:
-        tally = step()
-    except (BuildError, OSError, subprocess.CalledProcessError) as failure:
-        say(str(failure))
-        tally = ONE_FAILED
-    done = Done(title, tally, time.monotonic() - began, spent.cpu_s)
+    OUTPUTS.mkdir(parents=True, exist_ok=True)
+    with (OUTPUTS / re.sub(r"\W+", "-", title)).open("w+", errors="replace") as output:
+        _output.set(None if alone else output)
+        began = time.monotonic()
+        try:
+            tally = step()
+        except (BuildError, OSError, subprocess.CalledProcessError) as failure:
+            say(str(failure))
+            tally = ONE_FAILED
+        done = Done(title, tally, time.monotonic() - began, spent.cpu_s)
+        _output.set(None)
+        output.seek(0)
+        text = output.read() if tally.failed or CONTINUOUS else ""
     words = f"{tally.passed} passed, {tally.failed} failed"
     if tally.skipped:
         words += f", {tally.skipped} skipped"
-    say(f"-- {title}: {words} ({done.wall_s:.1f} s)")
+    announce(f"{text}{title}: {words} ({done.wall_s:.0f} s)")
     return done
 
 
-def together(lanes: list[Steps], computing: tuple[str, ...] = ()) -> list[Done]:
-    """Runs lanes side by side; the output of the first is seen, that of others when they end.
+def together(lanes: list[Steps], computing: frozenset[str] = frozenset()) -> list[Done]:
+    """Runs lanes side by side, and the steps of one lane one after the other.
 
-    A lane behind the first that has only steps that compute gets the lowest priority.
+    A lane that has only steps that compute gets the lowest priority, so that it delays no test.
     """
+    alone = sum(len(lane) for lane in lanes) == 1
 
-    def hidden(lane: Steps) -> tuple[list[Done], str]:
-        if all(title in computing for title, _ in lane):
-            # Of this thread, and of what it starts.
+    def work(lane: Steps) -> list[Done]:
+        if computing.issuperset(title for title, _ in lane) and len(lanes) > 1:
+            # Linux sets the priority of this thread only. Its commands inherit the priority.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE_MAX)
-        with tempfile.TemporaryFile("w+") as output:
-            _output.set(output)
-            done = [counted(*step) for step in lane]
-            output.seek(0)
-            return done, output.read()
+        return [counted(*step, alone=alone) for step in lane if not _interrupted.is_set()]
 
     with ThreadPoolExecutor(max_workers=len(lanes)) as pool:
-        others = [pool.submit(hidden, lane) for lane in lanes[1:]]
-        done = [counted(*step) for step in lanes[0]]
-        for other in others:
-            more, text = other.result()
-            done += more
-            print(text, end="", flush=True)
-    return done
+        running = [pool.submit(work, lane) for lane in lanes]
+        try:
+            return [done for lane in running for done in lane.result()]
+        except KeyboardInterrupt:
+            _interrupted.set()  # commands end by the same signal, and no step follows
+            raise
 
 
 def table(steps: list[Done]) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Counts the tests that ran: from Meson's log, and from the report of pytest."""
+"""Counts the tests that ran, from Meson's log and from pytest's report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Tally:
-    """What a step ran."""
+    """How many tests of a step passed, failed and were skipped."""
 
     passed: int = 0
     failed: int = 0
@@ -51,7 +51,7 @@ def count_program(record: dict[str, str]) -> Tally:
         counted = Tally(passed, failed, skipped)
     if record["result"] == "OK":
         return counted if counted.passed + counted.failed > 0 else ONE_PASSED + counted
-    # A program that died or ran out of time may have counted no failure itself.
+    # A program that died or reached its time limit may not have counted a failure.
     return counted if counted.failed > 0 else counted + ONE_FAILED
 
 
@@ -63,10 +63,3 @@ def count_report(path: Path) -> Tally:
         skipped = int(suite.get("skipped", 0))
         tally += Tally(int(suite.get("tests", 0)) - failed - skipped, failed, skipped)
     return tally
-
-
-def failing(report: Path) -> list[str]:
-    """The tests that a JUnit report has as failed."""
-    cases = ElementTree.parse(report).getroot().iter("testcase")
-    failed = (c for c in cases if c.find("failure") is not None or c.find("error") is not None)
-    return [f"{case.get('classname')}::{case.get('name')}" for case in failed]

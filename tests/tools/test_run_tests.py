@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ran is counted as it was reported."""
+"""The runner counts what the tests report, and runs steps side by side."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import clang_warnings
 import pytest
 import run_tests
 import steps
@@ -55,53 +56,67 @@ def test_counts_a_report_of_pytest(tmp_path: Path) -> None:
     assert tally.count_report(report) == Tally(4, 3, 3)
 
 
-def test_steps_that_two_stages_share_run_once() -> None:
+def test_each_stage_is_in_one_lane_at_most_and_each_title_in_one_stage() -> None:
     stages = run_tests.every_stage(1)
-    groups = run_tests.chosen_steps(["corpus", "check"], stages)
-    titles = [title for lanes in groups for lane in lanes for title, _ in lane]
-    assert titles[0] == "saved fuzz inputs"
-    assert titles.count("saved fuzz inputs") == 1
-
-
-def test_every_step_runs_once_whatever_runs_beside_it() -> None:
-    stages = run_tests.every_stage(1)
-    groups = run_tests.chosen_steps(list(stages), stages)
-    titles = [title for lanes in groups for lane in lanes for title, _ in lane]
+    laned = [stage for lanes in run_tests.LANES.values() for lane in lanes for stage in lane]
+    assert len(laned) == len(set(laned))
+    # Fuzzing goes on for as long as its caller wants, and finds rather than tests.
+    assert set(laned) == set(stages) - {"fuzz"}
+    titles = [title for steps_of in stages.values() for title, _ in steps_of]
     assert len(titles) == len(set(titles))
-    assert set(titles) == {title for stage in stages.values() for title, _ in stage}
 
 
-def test_what_runs_side_by_side_is_there() -> None:
-    titles = {title for stage in run_tests.every_stage(1).values() for title, _ in stage}
-    named = [title for group in run_tests.SIDE_BY_SIDE for lane in group for title in lane]
-    assert set(named) <= titles
-    assert len(named) == len(set(named))
+def test_a_stage_by_itself_is_one_lane() -> None:
+    stages = run_tests.every_stage(1)
+    assert run_tests.lanes_of("asan", stages) == [stages["asan"]]
 
 
-def test_what_waits_together_is_told_one_after_the_other(
-    capsys: pytest.CaptureFixture[str],
+def test_lanes_run_side_by_side_and_each_step_has_two_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    inside = threading.Barrier(2, timeout=10)
+    monkeypatch.setattr(steps, "CONTINUOUS", False)
+    monkeypatch.setattr(steps, "OUTPUTS", tmp_path)
+    monkeypatch.setattr(steps, "read_usual", lambda: {"first": 20})
+    inside = threading.Barrier(2, timeout=60)
 
     def step() -> Tally:
         inside.wait()
-        steps.say("within")
+        steps.say("output of a step that passes")
         return Tally(1)
 
     def last() -> Tally:
+        steps.say("output of a step that fails")
         return Tally(0, 1)
 
     done = steps.together([[("first", step)], [("second", step), ("third", last)]])
     assert [each.title for each in done] == ["first", "second", "third"]
     assert [each.tally for each in done] == [Tally(1), Tally(1), Tally(0, 1)]
-    lines = [line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()]
-    first, second = (
-        [f"== {name}", "within", f"-- {name}: 1 passed, 0 failed"] for name in ("first", "second")
-    )
-    assert lines == [*first, *second, "== third", "-- third: 0 passed, 1 failed"]
+    text = capsys.readouterr().out
+    assert "step that passes" not in text
+    lines = [line.partition(" (")[0] for line in text.splitlines()]
+    assert sorted(lines[:2]) == ["first ... usually 20 s", "second ..."]
+    assert "first: 1 passed, 0 failed" in lines
+    assert lines.index("second: 1 passed, 0 failed") < lines.index("third ...")
+    third = lines.index("output of a step that fails")
+    assert lines[third + 1] == "third: 0 passed, 1 failed"
 
 
-def test_what_only_computes_stands_back() -> None:
+def test_usual_times_are_remembered_and_others_stay(tmp_path: Path) -> None:
+    file = tmp_path / "usual"
+    file.write_text("# head\n7 one step\n9 another\n")
+    steps.write_usual([steps.Done("one step", Tally(1), 12.4, 3.0)], file)
+    assert file.read_text() == "# head\n12 one step\n9 another\n"
+    assert steps.read_usual(file) == {"one step": 12, "another": 9}
+
+
+def test_clang_only_parses_what_gcc_compiles() -> None:
+    command = "ccache gcc -I../src -Werror -MD -MQ a.o -MF a.o.d -o a.o -c ../src/base/buf.c"
+    expected = "clang -I../src -Werror ../src/base/buf.c -fsyntax-only"
+    assert clang_warnings.parsing(command) == expected.split()
+    assert clang_warnings.parsing(command.removeprefix("ccache ")) == expected.split()
+
+
+def test_a_lane_that_only_computes_has_the_lowest_priority() -> None:
     found = {}
 
     def step(name: str) -> Callable[[], Tally]:
@@ -115,7 +130,8 @@ def test_what_only_computes_stands_back() -> None:
 
     ours = os.nice(0)
     steps.together(
-        [[("a test", step("a test"))], [("clang-tidy", step("clang-tidy"))]], ("clang-tidy",)
+        [[("a test", step("a test"))], [("clang-tidy", step("clang-tidy"))]],
+        frozenset(["clang-tidy"]),
     )
     assert found["a test"] == (tally.ONE_PASSED if ours == 0 else tally.ONE_FAILED)
     assert found["clang-tidy"] == tally.ONE_FAILED

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""The builds that the tests need: which compiler, which Meson options, and where.
+
+A build is made when the first step needs it, once in a run. No build knows another: objects are
+not shared, since the options differ.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from steps import TOP, BuildError, run
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build directory."""
+
+    directory: str
+    compiler: str
+    options: tuple[str, ...]
+
+
+_SANITIZED = ("-Dtests=true", "-Dhardening=false", "-Db_lundef=false")
+_ADDRESS = "-Db_sanitize=address,undefined"
+BUILDS = {
+    "release": Build("build", "gcc", ("-Db_lto=true",)),
+    "gcc": Build("build-gcc", "gcc", ("-Dtests=true",)),
+    "clang": Build("build-clang", "clang", ("-Dtests=true",)),
+    "asan": Build("build-asan", "gcc", (*_SANITIZED, _ADDRESS)),
+    "tsan": Build("build-tsan", "gcc", (*_SANITIZED, "-Db_sanitize=thread")),
+    "fuzz": Build("build-fuzz", "clang", ("-Dfuzz=true", *_SANITIZED[1:], _ADDRESS)),
+    # -O0: each line is counted where it stands, and no function is inlined into another.
+    "coverage": Build(
+        "build-coverage",
+        "gcc",
+        ("-Dtests=true", "-Dhardening=false", "-Db_coverage=true", "-Dbuildtype=debug"),
+    ),
+}
+
+# What a sanitizer does when it finds something: it ends the process, so that the test fails.
+SANITIZER_ENVIRONMENT = {
+    "ASAN_OPTIONS": "halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+_tried: dict[str, bool] = {}
+_building = {name: threading.Lock() for name in BUILDS}
+
+
+def build(name: str) -> Path:
+    """Configures and compiles, once for each name in one run. Returns the directory."""
+    made = BUILDS[name]
+    with _building[name]:  # steps of two lanes may need the same build
+        if name not in _tried:
+            configure = ["scripts/configure", made.directory, *made.options]
+            compile_all = ["ninja", "--quiet", "-C", made.directory]
+            _tried[name] = run(configure, CC=made.compiler) == 0 and run(compile_all) == 0
+    if not _tried[name]:
+        raise BuildError(f"the {name} build failed")
+    return TOP / made.directory
