@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library to preload (LD_PRELOAD), which fails one call of the server: the i-th of its kind, in
- * whichever process or thread makes it. It stands between the server and libc, counts the calls of
- * each kind of calls.def, and does what the plan says when the count is reached.
+ * A library to preload (LD_PRELOAD). It makes one call of the server fail: the i-th of its kind, in
+ * any process or thread. It stands between the server and libc, and counts the calls of each kind
+ * in calls.def.
  *
- * Plan and counts are in a file that all processes of a server map (FAIL_PLAN names it, struct plan
- * is its content); a test writes the plan before the start and reads the counts at any time. With
- * no call planned it only counts.
+ * The plan and the counts are in a file that all processes of a server map. FAIL_PLAN names the
+ * file, and struct plan is its content. A test writes the plan before the start, and reads the
+ * counts at any time. Without a planned call the library only counts.
  *
- * Arguments are passed on as they came, as machine words: no call here takes more than six, and
- * calling conventions of 64-bit machines put so many integers and pointers into registers.
+ * The library forwards arguments as machine words. No call here has more than six, and 64-bit
+ * calling conventions put six integers and pointers into registers.
  *
- * What it cannot see is what libc calls by itself, and io_uring's operations behind the ring.
+ * It does not see the calls that libc makes by itself, nor the operations of an io_uring ring.
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -43,17 +43,17 @@ enum kind {
 enum { FEW = -1, FEW_BYTES = 7 };
 
 struct plan {
-    uint64_t kind; /* 1: the first of calls.def, and so on; 0: none is to fail */
-    uint64_t call; /* which one of its kind, from 1 */
+    uint64_t kind; /* 1: the first of calls.def, and so on; 0: no call fails */
+    uint64_t call; /* the number of the call within its kind, from 1 */
     int64_t error; /* an errno, or FEW */
     _Atomic uint64_t failed;
-    _Atomic uint64_t killed; /* children that died by a signal, as seen by who waited for them */
+    _Atomic uint64_t killed; /* children that died by a signal, as wait reports */
     _Atomic uint64_t count[KINDS];
 };
 
 static struct plan *plan;
 
-/* What is called in its place; resolved where it is first needed, the same by every thread. */
+/* The function of libc. The first call of any thread finds it. */
 typedef long (*next_function)(long, long, long, long, long, long);
 
 static next_function next_of(_Atomic(next_function) *known, const char *name)
@@ -68,7 +68,7 @@ static next_function next_of(_Atomic(next_function) *known, const char *name)
     return next;
 }
 
-/* Counts a call. 0, or the error that it has to end with. */
+/* Counts a call. Returns 0, or the error with which the call ends. */
 static int failure_of(enum kind kind)
 {
     if (!plan)
@@ -86,8 +86,8 @@ static long fail(int error)
     return -1;
 }
 
-/* Defines libc's `name` anew. `calls` is the expression that is its value; `next` is the true one
- * and `error` what is to happen. */
+/* Defines a function in place of libc's `name`. `calls` is the expression that it returns. There
+ * `next` is libc's function, and `error` is 0 or the planned error. */
 #define INSTEAD_OF(name, kind, calls) \
     long fail_##name(long a, long b, long c, long d, long e, long f) __asm__(#name); \
     __attribute__((visibility("default"))) long fail_##name(long a, long b, long c, long d, \
@@ -209,10 +209,10 @@ PLAIN(statx, stat)
 CODE(pthread_create, thread)
 PLAIN(timerfd_create, timerfd)
 
-/* A descriptor is gone whatever close says. */
+/* close releases the descriptor also when it fails. */
 INSTEAD_OF(close, close, error ? (NEXT(c), fail(error)) : NEXT(c))
 
-/* Of what fcntl does here only a duplicate can fail. */
+/* Only F_DUPFD can fail here. */
 long fail_fcntl(int fd, int command, long argument) __asm__("fcntl");
 long fail_fcntl64(int fd, int command, long argument) __asm__("fcntl64");
 
@@ -228,7 +228,7 @@ __attribute__((visibility("default"))) long fail_fcntl(int fd, int command, long
     return fail_fcntl64(fd, command, argument);
 }
 
-/* What is in a set can be changed and taken out without fail. */
+/* Changing or removing a descriptor of a set never fails. */
 int fail_epoll_ctl(int set, int how, int fd, void *event) __asm__("epoll_ctl");
 __attribute__((visibility("default"))) int fail_epoll_ctl(int set, int how, int fd, void *event)
 {
@@ -236,7 +236,7 @@ __attribute__((visibility("default"))) int fail_epoll_ctl(int set, int how, int 
     return (int)(error ? fail(error) : syscall(SYS_epoll_ctl, set, how, fd, event));
 }
 
-/* ---- writing: not every descriptor can fail ---- */
+/* ---- writing: some kinds of descriptors never fail ---- */
 
 static int failure_of_write(int fd)
 {
@@ -247,7 +247,7 @@ static int failure_of_write(int fd)
         return failure_of(KIND_write);
     if (S_ISFIFO(st.st_mode))
         return failure_of(KIND_write_pipe);
-    return 0; /* an eventfd that has room takes what is written */
+    return 0; /* a write to an eventfd that is not full succeeds */
 }
 
 COUNTED(pwrite, write)
@@ -337,7 +337,7 @@ __attribute__((visibility("default"))) long fail_syscall(long number, long a, lo
     return error ? fail(error) : next(number, a, b, c, d, e, f);
 }
 
-/* ---- memory; libc's own names for it need no dlsym, which allocates ---- */
+/* ---- memory: dlsym allocates, so these call libc's other names for the functions ---- */
 
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -380,7 +380,7 @@ __attribute__((visibility("default"))) int posix_memalign(void **ret, size_t ali
     return memory ? 0 : ENOMEM;
 }
 
-/* ---- the rings, which liburing asks for by itself ---- */
+/* ---- the system calls of liburing ---- */
 
 RETURNED(io_uring_queue_init_params, uring_setup)
 RETURNED(io_uring_register, uring_register)
@@ -388,7 +388,7 @@ RETURNED(io_uring_register_buf_ring, uring_register)
 RETURNED(io_uring_submit, uring_enter)
 RETURNED(io_uring_submit_and_wait_timeout, uring_enter)
 
-/* ---- who dies ---- */
+/* ---- children that die by a signal ---- */
 
 pid_t fail_waitpid(pid_t pid, int *status, int options) __asm__("waitpid");
 __attribute__((visibility("default"))) pid_t fail_waitpid(pid_t pid, int *status, int options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is to fail, and what was called: the file that a server under fail.c maps."""
+"""The file that a server under fail.c maps: the call that is to fail, and the counts of calls."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Fault:
 
 
 class Plan:
-    """The mapped file; a context manager."""
+    """The mapped file. A context manager."""
 
     def __init__(self, path: Path, fault: Fault | None) -> None:
         self.path = path
@@ -74,7 +74,7 @@ class Plan:
 
     @property
     def failed(self) -> bool:
-        """The call has been made, and has failed."""
+        """Whether the planned call has failed."""
         return bool(HEAD.unpack_from(self.memory)[3])
 
     @property
@@ -83,7 +83,7 @@ class Plan:
         return int(HEAD.unpack_from(self.memory)[4])
 
     def counts(self) -> dict[str, int]:
-        """How many calls of each kind there have been."""
+        """How many calls of each kind the server has made."""
         counts = struct.unpack_from(f"<{len(KINDS)}Q", self.memory, HEAD.size)
         return dict(zip(KINDS, counts, strict=True))
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A short life of a server with one call failing, and what must hold all the same.
+"""A short life of a server in which one call fails, and the rules that hold all the same.
 
-Whatever fails: no process dies by a signal, nothing hangs or spins, an answer is the right one, or
-an error's, or it is cut short where the right one was right so far; one connection at most is cut,
-unless a worker ended, which is then replaced; who comes later is served as ever; and a stop is a
-stop. A server that cannot start says why, and ends with status 1 (2: where the fault hides in
-what the command line named).
+- No process dies by a signal. No process hangs or spins.
+- An answer is the right one or an error. A connection that is cut has carried a part of one.
+- One connection at most is cut, unless a worker ended. The master replaces that worker.
+- Later clients are served as before, and a stop ends the server.
+- A server that cannot start says why, and ends with status 1. The status is 2 where the fault
+  hides something that the command line names.
 """
 
 from __future__ import annotations
@@ -17,24 +18,20 @@ import select
 import signal
 import socket
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.e2e.running import RUNTIME, WEIR, Process
 from tests.e2e.wire import Answer, Connection, WireError, parse_head
 from tests.faults.plan import Fault, Plan
+from tests.waiting import LIMIT_S, wait_until
 
 LIBRARY = Path(os.environ.get("FAIL_LIBRARY", WEIR.parent / "tests/libfail.so"))
 
-ANSWER_S = 5.0  # an answer, or the end of a connection
-RECOVER_S = 3.0  # until everything is as ever again
-START_S = 10.0
-STOP_S = 10.0
 REQUEST_ID = re.compile(rb"Request [0-9a-f]{16}")
 DATE = re.compile(rb"\r\nDate: [^\r]{29}")
 PAGE = re.compile(r"^statistics: http://127\.0\.0\.1:(\d+)/$", re.MULTILINE)
-# What a request may be answered with when the server lacks something.
+# The statuses of a server that lacks a resource.
 ERRORS = {500, 503}
 
 BIG = b"".join(b"%07d\n" % at for at in range(0, 300_000, 8))
@@ -48,7 +45,7 @@ Answers = dict[tuple[str, ...], bytes]
 
 
 def make_site(folder: Path) -> Path:
-    """What the scenario asks for: a small file, one too large for memory, a folder."""
+    """The site of the scenario: a small file, one too large for the cache, and a folder."""
     (folder / "list").mkdir(parents=True)
     (folder / "small.txt").write_text("a small file\n")
     (folder / "big.bin").write_bytes(BIG)
@@ -58,21 +55,21 @@ def make_site(folder: Path) -> Path:
 
 
 class BrokenRuleError(AssertionError):
-    """The server has done what no fault excuses."""
+    """The server has broken a rule."""
 
 
 @dataclass
 class Life:
-    """What was seen of one server, from its start to its end."""
+    """Observations of one server, from its start to its end."""
 
     status: int = 0
     messages: str = ""
     served: bool = False
-    failed: bool = False  # the planned call was made
+    failed: bool = False  # the call that was to fail has failed
     cuts: int = 0
     errors: int = 0
     answers: Answers = field(default_factory=dict)
-    # Calls of each kind until it was ready, until it was told to stop, and until it was gone.
+    # Calls of each kind until the server was ready, until the stop began, and until the end.
     ready: dict[str, int] = field(default_factory=dict)
     stop: dict[str, int] = field(default_factory=dict)
     end: dict[str, int] = field(default_factory=dict)
@@ -83,7 +80,7 @@ def masked(raw: bytes) -> bytes:
 
 
 def is_beginning(part: bytes, whole: bytes) -> bool:
-    """`part` is how `whole` (masked) begins; what is masked may be cut anywhere, too."""
+    """Whether `whole`, which is masked, begins with `part`. A masked text may be cut anywhere."""
     for mark, length in ((b"\r\nDate: ", 29), (b"Request ", 16)):
         if mark + length * b"*" not in whole:
             continue
@@ -93,16 +90,13 @@ def is_beginning(part: bytes, whole: bytes) -> bool:
 
 
 def read_urls(fd: int) -> list[str]:
-    """What --ready-fd is given; nothing when the server ends without."""
+    """The addresses that the server reports to --ready-fd. None when it ends first."""
     text = b""
-    until = time.monotonic() + START_S
-    while (left := until - time.monotonic()) > 0:
-        if not select.select([fd], [], [], left)[0]:
-            break
+    while select.select([fd], [], [], LIMIT_S)[0]:
         if not (got := os.read(fd, 4096)):
             return text.decode().splitlines()
         text += got
-    raise BrokenRuleError(f"neither ready nor ended within {START_S} s")
+    raise BrokenRuleError(f"the server is neither ready nor ended after {LIMIT_S:.0f} s")
 
 
 class Scenario:
@@ -116,12 +110,12 @@ class Scenario:
         self.address = self.page = ("", 0)
         self.fault: Fault | None = None
         self.life = Life()
-        self.last = ""  # what was not right
+        self.last = ""  # the last answer that was not the right one
 
-    # ---- asking ----
+    # ---- requests ----
 
     def judge(self, request: tuple[str, ...], answer: Answer) -> bool:
-        """Whether it is the right answer; a wrong one ends everything."""
+        """Whether it is the right answer, and not an error. A wrong answer ends the life."""
         raw = masked(answer.raw)
         right = self.life.answers.setdefault(request, raw)
         if self.expected is not None:
@@ -142,12 +136,12 @@ class Scenario:
         fault = self.fault or Fault("", 0, "")
         if fault.failure == "EACCES":
             return answer.status == 403
-        # What cannot be read is not listed.
+        # A listing leaves out a file that cannot be read.
         rows = sum(f">{name}<".encode() in answer.body for name in NAMES)
         return fault.kind == "stat" and request[0] == "/list/" and rows == len(NAMES) - 1
 
     def judge_part(self, request: tuple[str, ...], part: bytes) -> None:
-        """What came before a connection was cut: a piece of the right answer, or of an error's."""
+        """Checks the bytes before a cut: the beginning of the right answer, or of an error."""
         right = (self.expected or {}).get(request, b"")
         if is_beginning(part, right) or any(
             part.startswith(b"HTTP/1.1 %d " % status) for status in ERRORS
@@ -156,7 +150,7 @@ class Scenario:
         raise BrokenRuleError(f"{request}: a wrong byte before the cut: {part[:300]!r}")
 
     def ask(self, connection: Connection, request: tuple[str, ...]) -> Answer | None:
-        """The answer; None when the connection was cut."""
+        """The answer. None when the connection was cut."""
         received: list[bytes] = []
         socket = connection.socket
         lines = [f"GET {request[0]} HTTP/1.1", "Host: a", *request[1:], "", ""]
@@ -172,32 +166,34 @@ class Scenario:
             self.judge_part(request, b"".join(received))
             return None
         except TimeoutError:
-            raise BrokenRuleError(f"{request}: no answer within {ANSWER_S} s") from None
+            raise BrokenRuleError(f"{request}: no answer after {LIMIT_S:.0f} s") from None
         return answer
 
     def visit(self, bystander: Connection) -> bool:
-        """Asks for everything over one connection, and others when it is closed, while another
-        client is there. Whether all answers were the right ones."""
+        """Makes every request while another client is connected. Whether all answers are right.
+
+        The requests share a connection. After a close the next one is made over another.
+        """
         right = True
-        connection = Connection.to(self.address, ANSWER_S)
+        connection = Connection.to(self.address, LIMIT_S)
         try:
             for request in REQUESTS:
                 answer = self.ask(connection, request)
                 right = bool(answer and self.judge(request, answer)) and right
                 if not answer or answer.closes:
                     connection.close()
-                    connection = Connection.to(self.address, ANSWER_S)
+                    connection = Connection.to(self.address, LIMIT_S)
         finally:
             connection.close()
         answer = self.ask(bystander, REQUESTS[0])
         right = bool(answer and self.judge(REQUESTS[0], answer)) and right
-        return self.look() and right
+        return self.page_answers() and right
 
-    def look(self) -> bool:
+    def page_answers(self) -> bool:
         """Whether the statistics page shows numbers."""
         received = b""
         try:
-            with socket.create_connection(self.page, ANSWER_S) as connection:
+            with socket.create_connection(self.page, LIMIT_S) as connection:
                 connection.sendall(b"GET /stats.json HTTP/1.1\r\nHost: localhost\r\n")
                 connection.sendall(b"Connection: close\r\n\r\n")
                 while got := connection.recv(256 * 1024):
@@ -211,11 +207,11 @@ class Scenario:
         return received.startswith(b"HTTP/1.1 200 ") and received.endswith(b"}\n")
 
     def attend(self, plan: Plan) -> None:
-        """Asks until an undisturbed visit went well."""
-        until = None
-        while True:
-            disturbed = plan.failed
-            bystander = Connection.to(self.address, ANSWER_S)
+        """Visits until a visit during which nothing failed has only right answers."""
+
+        def undisturbed() -> bool:
+            failed_before = plan.failed
+            bystander = Connection.to(self.address, LIMIT_S)
             try:
                 answer = self.ask(bystander, REQUESTS[0])
                 right = bool(answer and self.judge(REQUESTS[0], answer))
@@ -223,13 +219,11 @@ class Scenario:
                     right = self.visit(bystander) and right
             finally:
                 bystander.close()
-            if disturbed == plan.failed and right:
-                return
-            if not plan.failed:
-                raise BrokenRuleError("no answer was to fail yet, and one did")
-            until = until or time.monotonic() + RECOVER_S
-            if time.monotonic() > until:
-                raise BrokenRuleError(f"not as ever {RECOVER_S} s after the fault: {self.last}")
+            if not right and not plan.failed:
+                raise BrokenRuleError(f"wrong before any call failed: {self.last}")
+            return right and failed_before == plan.failed
+
+        wait_until(undisturbed, lambda: f"right answers after the fault: {self.last}")
 
     # ---- from start to end ----
 
@@ -262,12 +256,12 @@ class Scenario:
         return popen, ready
 
     def use(self, popen: subprocess.Popen[bytes], plan: Plan) -> None:
-        """Clients come and go; then it is told to stop."""
+        """Clients visit the server. Then the stop begins."""
         before = set(Process(popen.pid, "").children())
         self.attend(plan)
         after = Process(popen.pid, "").children()
         workers = [process for process in before if process in after]
-        # With a worker go all of its connections; otherwise there was one that failed.
+        # A worker that ends takes its connections with it. Otherwise one connection had the fault.
         most = 1 if len(workers) == len(before) else 2
         if self.life.cuts > most:
             raise BrokenRuleError(f"{self.life.cuts} connections were cut")
@@ -276,9 +270,9 @@ class Scenario:
 
     def end(self, popen: subprocess.Popen[bytes], seen: set[Process]) -> None:
         try:
-            self.life.status = popen.wait(STOP_S)
+            self.life.status = popen.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
-            raise BrokenRuleError(f"it did not stop within {STOP_S} s") from None
+            raise BrokenRuleError(f"the server did not stop in {LIMIT_S:.0f} s") from None
         if left := [process for process in seen if process.alive]:
             raise BrokenRuleError(f"still running: {left}")
 
@@ -301,7 +295,7 @@ class Scenario:
                     self.use(popen, plan)
                     seen.update(Process(popen.pid, "").descendants())
                 self.end(popen, seen)
-            except BrokenRuleError as broken:
+            except AssertionError as broken:
                 raise BrokenRuleError(f"{broken}\n{stderr.read_text()}") from None
             finally:
                 end_all(popen)
@@ -329,7 +323,7 @@ class Scenario:
 
 
 def whole_answer(data: bytes) -> Answer | None:
-    """The answer, when it is whole; nothing may come behind it."""
+    """The answer, when it is whole. No byte may follow it."""
     head, end, body = data.partition(b"\r\n\r\n")
     if not end:
         return None
@@ -348,7 +342,7 @@ def cause_of(fault: Fault) -> str:
 
 
 def end_all(popen: subprocess.Popen[bytes]) -> None:
-    """What is left of a server that failed the test."""
+    """Ends the processes of a server that failed the test."""
     if popen.poll() is None:
         for process in [*Process(popen.pid, "").descendants()]:
             with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Every model under Valgrind, in a short scenario: memcheck for each, helgrind for those that
-have threads. One error in any of a server's processes fails."""
+"""Every model under Valgrind, in a short scenario.
+
+memcheck watches every model, and helgrind the models that have threads. One error in any process of
+a server fails the test.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,27 @@ import re
 import shutil
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.running import Server, models, start
 from tests.e2e.wire import Connection, WireError, connect
+from tests.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) errors")
 
 SHORT_QUEUE = ("--pool-queue", "1000")
 
-# What Helgrind has no use for. Valgrind (3.19) lets no other thread run while one waits in
-# io_uring_enter, so that `uring` has to do with one.
+# The models without Helgrind. While one thread waits in io_uring_enter, Valgrind (3.19) runs no
+# other thread. So `uring` has a single thread here.
 WITHOUT_THREADS = {
     "epoll": "it has no threads",
     "fork": "it has no threads",
     "uring": "Valgrind stops the other rings while one waits",
 }
-# Nor does Helgrind know semaphores that count beyond 10,000.
+# Helgrind supports semaphores up to 10,000 only.
 ARGUMENTS = {"uring": ("--threads", "1"), "pool": SHORT_QUEUE, "prefork": SHORT_QUEUE}
 
 pytestmark = pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
@@ -50,7 +53,7 @@ def make_site(top: Path) -> Path:
     return site
 
 
-def ask_one_after_the_other(running: Server) -> None:
+def request_one_by_one(running: Server) -> None:
     with connect(running.address) as connection:
         small = connection.get("/hello.txt")
         assert small.body == b"hello\n"
@@ -68,8 +71,8 @@ def ask_one_after_the_other(running: Server) -> None:
         assert connection.get("/", "a", "Connection: close").closes
 
 
-def ask_together(running: Server) -> None:
-    """Pipelined requests, the last of which is none, a byte at a time and at once."""
+def pipeline(running: Server) -> None:
+    """Pipelined requests, at once and byte by byte. The last one is malformed."""
     requests = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n" * 5 + b"no request\r\n\r\n"
     with connect(running.address) as connection:
         connection.send(requests)
@@ -81,7 +84,7 @@ def ask_together(running: Server) -> None:
         assert [connection.read().status for _ in range(6)] == [200] * 5 + [400]
 
 
-def leave_early(running: Server) -> None:
+def disconnect_early(running: Server) -> None:
     with connect(running.address) as connection:
         connection.send(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n")
         assert connection.socket.recv(100)
@@ -90,7 +93,7 @@ def leave_early(running: Server) -> None:
         connection.send(b"GET /hello.txt HT")
 
 
-def keep_asking(address: tuple[str, int], count: int, wrong: list[str]) -> None:
+def request_repeatedly(address: tuple[str, int], count: int, wrong: list[str]) -> None:
     try:
         for path, body in (("/hello.txt", b"hello\n"), ("/large.bin", LARGE)) * count:
             with connect(address) as connection:
@@ -101,10 +104,11 @@ def keep_asking(address: tuple[str, int], count: int, wrong: list[str]) -> None:
         wrong.append(str(error))
 
 
-def ask_at_the_same_time(running: Server) -> None:
+def request_concurrently(running: Server) -> None:
     wrong: list[str] = []
     clients = [
-        threading.Thread(target=keep_asking, args=(running.address, 3, wrong)) for _ in range(4)
+        threading.Thread(target=request_repeatedly, args=(running.address, 3, wrong))
+        for _ in range(4)
     ]
     for client in clients:
         client.start()
@@ -116,18 +120,16 @@ def ask_at_the_same_time(running: Server) -> None:
 def reload(running: Server) -> None:
     running.signal(signal.SIGUSR1)
     running.signal(signal.SIGHUP)
-    deadline = time.monotonic() + 30
-    while "reload" not in running.messages():
-        assert time.monotonic() < deadline, running.messages()
+    wait_until(lambda: "reload" in running.messages(), running.messages)
     with connect(running.address) as connection:
         assert connection.get("/hello.txt").body == b"hello\n"
 
 
 def play(running: Server) -> None:
-    ask_one_after_the_other(running)
-    ask_together(running)
-    leave_early(running)
-    ask_at_the_same_time(running)
+    request_one_by_one(running)
+    pipeline(running)
+    disconnect_early(running)
+    request_concurrently(running)
     reload(running)
     idle = Connection.to(running.address)
     idle.get("/hello.txt")
@@ -136,12 +138,12 @@ def play(running: Server) -> None:
 
 
 def verify_logs(logs: Path) -> None:
-    """Every process has come to an end in which Valgrind could add up, and found nothing."""
+    """Valgrind has written its summary for every process, and each summary has no error."""
     texts = {log.name: log.read_text(errors="replace") for log in logs.iterdir()}
     assert len(texts) >= 3, "a master and workers before and after the reload"
     for name, text in texts.items():
         found = SUMMARY.search(text)
-        assert found, f"{name} was killed: {text}"
+        assert found, f"{name} ended before its summary: {text}"
         assert int(found[1]) == 0, text
 
 
@@ -150,7 +152,7 @@ TOOLS = [pytest.param(MEMCHECK, id="memcheck"), pytest.param(HELGRIND, id="helgr
 
 @pytest.mark.parametrize("model", models())
 @pytest.mark.parametrize("tool", TOOLS)
-def test_valgrind_finds_nothing(model: str, tool: tuple[str, ...], tmp_path: Path) -> None:
+def test_valgrind_finds_no_error(model: str, tool: tuple[str, ...], tmp_path: Path) -> None:
     if tool == HELGRIND and model in WITHOUT_THREADS:
         pytest.skip(f"{model}: {WITHOUT_THREADS[model]}")
     logs = tmp_path / "logs"
@@ -159,10 +161,10 @@ def test_valgrind_finds_nothing(model: str, tool: tuple[str, ...], tmp_path: Pat
     arguments = [str(make_site(tmp_path)), "--listen", "127.0.0.1:0", "--model", model]
     arguments += ["--access-log", str(tmp_path / "access.log"), *ARGUMENTS.get(model, ())]
     running = start(arguments, tmp_path / "stderr", wrapper=(*wrapper, *tool))
-    told = running.messages()
-    if f"model {model}," not in told:
+    messages = running.messages()
+    if f"model {model}," not in messages:
         running.stop()
-        pytest.skip(f"{model} cannot run here: {told}")
+        pytest.skip(f"{model} cannot run here: {messages}")
     try:
         play(running)
     finally:
