@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which files static analysis need not look at again: those that are as they were when clean.
+"""Finds the files that static analysis can skip: those that have not changed since they were clean.
 
-A file's key is the hash of all that its analysis depends on: the analyser, its configuration, how
-the file is compiled, and every file that is read for it, as the build has found out.
+The key of a file is a hash of all that its analysis reads: the version of the analyser, its
+configuration, the compile command, the file, and every header that the build has read for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Unit:
 
 
 def read_dependencies(listed: str) -> dict[str, list[str]]:
-    """What `ninja -t deps` lists: the files read for each object, of which none is out of date."""
+    """Reads the output of `ninja -t deps`: the files that each object depends on, where valid."""
     found: dict[str, list[str]] = {}
     for block in listed.split("\n\n"):
         head, *files = block.splitlines() or [""]
@@ -53,7 +53,7 @@ def units(top: Path, build: Path) -> list[Unit]:
         source = (build / entry["file"]).resolve()
         if not source.is_relative_to(top / "src"):
             continue
-        # Without a list of what is read for it, nothing is known of it.
+        # Without a list of its headers a file has no key, and is analysed.
         key = ""
         if files := read_for.get(entry["output"]):
             everything = hashlib.sha256(same + entry["command"].encode())
@@ -65,7 +65,7 @@ def units(top: Path, build: Path) -> list[Unit]:
 
 
 class Known:
-    """The keys of the files that were clean when last looked at, kept in a file."""
+    """A file with the keys of the sources that were clean at their last analysis."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -80,7 +80,7 @@ class Known:
         self._keys[unit.path] = unit.key
 
     def save(self, units: list[Unit]) -> None:
-        """Forgets what is no longer there."""
+        """Writes the keys, without those of files that no longer exist."""
         there = {unit.path for unit in units}
         keys = {path: key for path, key in sorted(self._keys.items()) if path in there and key}
         self._file.parent.mkdir(exist_ok=True)

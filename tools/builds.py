@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The builds that the tests need: which compiler, which Meson options, and where.
 
-A build is made when the first step needs it, once in a run. No build knows another: objects are
-not shared, since the options differ.
+A build is made when the first step needs it, once in a run. Builds share no objects, since their
+options differ.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BUILDS = {
     ),
 }
 
-# What a sanitizer does when it finds something: it ends the process, so that the test fails.
+# A sanitizer that finds an error ends the process, so that the test fails.
 SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",

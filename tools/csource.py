@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads C as far as the house rules need: no parser, only its outer form.
+"""Finds the includes, functions and calls of a C file by its outer form, without a parser.
 
-It leans on clang-format: a function's braces stand in column 0, and a
-statement is indented by four columns for each level it is nested.
+It relies on the layout of clang-format: the braces of a function are in column 0,
+and a statement is indented by four columns for each level of nesting.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _CONTROL = re.compile(r"(?:\} *)?(?:if|else|for|while|do|switch)\b")
 
 @functools.lru_cache(maxsize=4096)
 def blank(text: str) -> str:
-    """The text with comments and the insides of strings turned into spaces.
+    """The text with spaces in place of comments and of the content of strings.
 
-    Lines and columns stay where they are, so what is found in it has its place.
+    Every other character keeps its line and column.
     """
 
     def hide(match: re.Match[str]) -> str:
@@ -51,7 +51,7 @@ class Include:
 
 
 def includes(text: str) -> list[Include]:
-    """The #include lines, in order; those within comments do not count."""
+    """The #include lines, in order, without those in comments."""
     code = blank(text)
     found = []
     for match in _INCLUDE.finditer(text):
@@ -113,7 +113,7 @@ def _name_before(lines: list[str], opening: int) -> str:
 
 
 def calls(text: str, name: str) -> Iterator[int]:
-    """The lines on which `name(` is called (or declared), comments and strings left out."""
+    """The lines that call or declare `name`, without comments and strings."""
     code = blank(text)
     for match in re.finditer(rf"(?<![\w.>]){re.escape(name)}\s*\(", code):
         yield code.count("\n", 0, match.start()) + 1

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes files as C, for a program that carries them: plain, compressed, and with their tags.
+"""Writes files as C arrays for a program that embeds them: plain, compressed, and with tags.
 
     tools/embed.py OUTPUT NAME=FILE...
 
-Each becomes an element PAGE_ASSET(name, media type, tag, bytes, compressed bytes) of the output,
-which src/page/asset.c includes. The same files give the same output, whenever and wherever; it runs
-while the program is built, with the system's Python and nothing else.
+Each file becomes an element PAGE_ASSET(name, media type, tag, bytes, compressed bytes) of the
+output, which src/page/ includes. The same files always give the same output. The build runs this
+program, so it needs the system's Python and no package.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads src/LAYERS: which room may include which, and draws it.
+"""Reads src/LAYERS, which says which layer may include which, and draws it.
 
-The file is the only place where this is said. Meson links by it, tidy.py
-checks includes by it, and ARCHITECTURE.md shows the drawing made here.
+Meson links by the same file, tidy.py checks includes by it, and ARCHITECTURE.md
+shows the drawing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Layer:
-    """One room of src/."""
+    """One folder of src/."""
 
     name: str
     uses: tuple[str, ...]
@@ -21,11 +21,11 @@ class Layer:
 
 
 class LayersError(Exception):
-    """src/LAYERS cannot be understood."""
+    """src/LAYERS is malformed."""
 
 
 def parse(text: str) -> dict[str, Layer]:
-    """Reads the text of src/LAYERS, in its order, which is bottom up."""
+    """Reads the text of src/LAYERS. Its order, lowest layer first, is kept."""
     layers: dict[str, Layer] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -49,12 +49,12 @@ def may_include(layers: dict[str, Layer], layer: str, used: str) -> bool:
 
 
 def height(layers: dict[str, Layer], name: str) -> int:
-    """How many floors a layer stands above the ground."""
+    """How many floors are below a layer."""
     return max((1 + height(layers, use) for use in layers[name].uses), default=0)
 
 
 def draw(layers: dict[str, Layer]) -> str:
-    """The layers as floors, the highest first, and what each may include."""
+    """The layers as floors, the highest first, and the layers that each may include."""
     floors: dict[int, list[Layer]] = {}
     for layer in layers.values():
         floors.setdefault(height(layers, layer.name), []).append(layer)

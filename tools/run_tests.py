@@ -191,7 +191,7 @@ def clang_tidy() -> Tally:
     )
 
     def analyse(unit: analysis.Unit) -> str:
-        """What clang-tidy finds in one file. Empty when the file is clean."""
+        """The findings of clang-tidy in one file. Empty when the file is clean."""
         status, text = captured(["clang-tidy", "--quiet", "-p", str(directory), unit.path])
         return "" if status == 0 else text or f"{unit.path}: clang-tidy failed"
 

@@ -4,14 +4,14 @@
 
     tools/symbols.py BUILD_DIRECTORY
 
-- A layer marked `pure` in src/LAYERS needs nothing from outside the pure layers
-  but what tools/pure-symbols lists: that it makes no system call, allocates
-  nothing and reads no clock is a fact about its objects, not a promise.
-- An exported symbol begins with its layer's name (in base/ with its file's), so
-  that a call says which room it enters.
-- An exported symbol is used by another file, if only by a test; else it is static.
+- A layer marked `pure` in src/LAYERS uses only symbols of pure layers and those in
+  tools/pure-symbols. So its objects prove that it makes no system call, allocates
+  no memory and reads no clock.
+- An exported symbol begins with the name of its layer. In base/ it begins with the
+  name of its file. So a call shows which layer it enters.
+- Another file or a test uses each exported symbol. All other symbols are static.
 
-The build must be one without link-time optimisation, whose objects hold no code yet.
+The build must not use link-time optimisation, since its objects hold no code yet.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOP = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Object:
-    """One compiled file: what it defines for others and what it needs of them."""
+    """One compiled file: the symbols that it exports and those that it imports."""
 
     source: str
     defines: frozenset[str] = field(default_factory=frozenset)
@@ -54,7 +54,7 @@ def parse_nm(source: str, text: str) -> Object:
 
 
 def read_objects(build: Path) -> list[Object]:
-    """The objects that a build consists of now, as its compile commands list them."""
+    """The objects that the compile commands of a build list."""
     objects = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         directory = Path(entry["directory"])
@@ -73,7 +73,7 @@ def read_objects(build: Path) -> list[Object]:
 
 
 def read_pure_symbols(text: str) -> set[str]:
-    """One symbol a line; what follows a # is the reason."""
+    """One symbol in a line. A # begins a comment."""
     return {word for line in text.splitlines() if (word := line.partition("#")[0].strip())}
 
 
@@ -84,7 +84,7 @@ def impurities(
     defined = {name for obj in pure for name in obj.defines}
     for obj in pure:
         for name in sorted(obj.needs - defined - allowed):
-            yield f"{obj.source}: {obj.layer}/ is pure and may not need {name}"
+            yield f"{obj.source}: {obj.layer}/ is pure and must not use {name}"
 
 
 def prefixes(source: str, layer: str) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def unused(objects: list[Object]) -> Iterator[str]:
     for obj in objects:
         for name in sorted(obj.defines - needed - {"main"}):
             if obj.layer and not re.match(r"__(asan|odr_asan|ubsan)", name):
-                yield f"{obj.source}: {name} is used in no other file: static, or gone"
+                yield f"{obj.source}: {name} is used in no other file: make it static or delete it"
 
 
 def main() -> int:

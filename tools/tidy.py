@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks the house rules that no compiler knows; runs in a second, writes nothing.
+"""Checks the rules of the project that no compiler checks.
 
-    tools/tidy.py           check the tree; one line for each finding
+    tools/tidy.py           check the tree, and print a line for each finding
     tools/tidy.py --write   draw src/LAYERS into ARCHITECTURE.md, and settings.def into
                             docs/configuration.md
 
-The rules are the functions of RULES below. Each takes the tree and yields
-findings. Whitespace is clang-format's, symbols are symbols.py's.
+The rules are the functions in RULES below. Each takes the tree and yields its
+findings. Layout is checked by clang-format, and symbols by tools/symbols.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import settings
 LINE_MAX = 100
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 500
-TEST_LINES_MAX = 1000  # a test mirrors one file, and its tables are long
+TEST_LINES_MAX = 1000  # the tables of a test are long
 DEPTH_MAX = 3
 
 SPDX = "SPDX-License-Identifier: MIT"
@@ -60,7 +60,7 @@ class Tree:
             try:
                 files[path] = (top / path).read_bytes().decode()
             except (UnicodeDecodeError, FileNotFoundError):
-                continue  # a picture, or a file that was removed and not yet committed
+                continue  # a picture, or a removed file that git still lists
         return cls(files)
 
     @staticmethod
@@ -75,7 +75,7 @@ class Tree:
             )
             if listed.returncode == 0:
                 return [path for path in listed.stdout.split("\0") if path]
-        # An unpacked archive, or a machine without git: the places are known.
+        # In an unpacked archive, or without git, the list of folders is fixed.
         rooms = ("src", "tests", "fuzz", "bench", "tools", "scripts", "docs")
         found = [path for room in rooms for path in (top / room).rglob("*") if path.is_file()]
         found += [path for path in top.iterdir() if path.is_file()]
@@ -101,17 +101,17 @@ def includes_follow_layers(tree: Tree) -> Iterator[Finding]:
     for path, text in tree.under(".c", ".h", room="src/"):
         layer = layer_of(path)
         if layer not in tree.layers:
-            yield Finding(path, 1, "lies in no layer of src/LAYERS")
+            yield Finding(path, 1, "is in no layer of src/LAYERS")
             continue
         for include in csource.includes(text):
             if not include.ours:
                 continue
             used = include.path.split("/")[0]
             if f"src/{include.path}" not in tree.files:
-                message = f'"{include.path}" is no file below src/'
+                message = f'"{include.path}" does not exist below src/'
                 yield Finding(path, include.line, message)
             elif include.path.endswith(".def"):
-                continue  # a table is data; any room may read it
+                continue  # a table is data, and any layer may read it
             elif used not in tree.layers or not layering.may_include(tree.layers, layer, used):
                 message = f"{layer}/ may not include {used}/ (src/LAYERS)"
                 yield Finding(path, include.line, message)
@@ -129,7 +129,7 @@ def own_header_comes_first(tree: Tree) -> Iterator[Finding]:
 def headers_are_included_once(tree: Tree) -> Iterator[Finding]:
     for path, text in tree.under(".h"):
         if "#pragma once" not in text.splitlines():
-            yield Finding(path, 1, "a header says #pragma once")
+            yield Finding(path, 1, "a header needs #pragma once")
 
 
 def files_name_their_licence(tree: Tree) -> Iterator[Finding]:
@@ -143,7 +143,7 @@ def files_name_their_licence(tree: Tree) -> Iterator[Finding]:
             yield Finding(path, 1, f"begins with # {SPDX}")
 
 
-# In two pieces, so that this file does not find itself.
+# In two pieces, because the rule also reads this file.
 UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 LONG_LINES_ALLOWED = (".def", ".md")
 
@@ -161,7 +161,7 @@ def lines_are_clean(tree: Tree) -> Iterator[Finding]:
             if line != line.rstrip():
                 yield Finding(path, number, "space at the end of the line")
             if match := UNFINISHED.search(line):
-                yield Finding(path, number, f"{match.group()}: finish it, or leave it out")
+                yield Finding(path, number, f"{match.group()}: finish the work or remove the mark")
 
 
 def files_and_functions_are_short(tree: Tree) -> Iterator[Finding]:
@@ -181,12 +181,12 @@ def files_and_functions_are_short(tree: Tree) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Ban:
-    """Calls that have a better place or a better form."""
+    """Calls that have a better form, or belong into another layer."""
 
     names: str
     instead: str
-    layers: tuple[str, ...] = ()  # where banned; empty: in all of src/
-    allowed_in: tuple[str, ...] = ()  # files or folders below src/ that may
+    layers: tuple[str, ...] = ()  # where banned. Empty: in all of src/
+    allowed_in: tuple[str, ...] = ()  # files or folders below src/ that may call them
 
 
 KNOWS_NO_SYSTEM = ("base", "http")
@@ -196,8 +196,8 @@ BANS = (
     Ban("strcpy strcat stpcpy strncpy strncat", "memcpy with a length, or base/buf.h"),
     Ban("strtok gets alloca scanf sscanf fscanf", "base/span.h"),
     Ban("atoi atol atoll strtol strtoul strtoll strtoull strtod", "base/num.h"),
-    Ban("system popen tmpnam mktemp signal", "something with fewer surprises"),
-    Ban("sleep usleep nanosleep", "wait for what you are waiting for"),
+    Ban("system popen tmpnam mktemp signal", "a safer function"),
+    Ban("sleep usleep nanosleep", "wait for the event itself"),
     Ban("rand srand random srandom", "getrandom"),
     Ban("gmtime localtime ctime asctime", "the _r form, or http/date.h"),
     Ban("assert", "CHECK (base/check.h)"),
@@ -206,7 +206,7 @@ BANS = (
     Ban("exit _exit", "return an error", allowed_in=("program/", "server/", "model/fork.c")),
     Ban(
         "malloc calloc realloc reallocarray free strdup strndup aligned_alloc",
-        "storage of the caller's",
+        "use storage of the caller",
         KNOWS_NO_SYSTEM,
     ),
     Ban(
@@ -242,7 +242,7 @@ def banned_calls(tree: Tree) -> Iterator[Finding]:
                 continue
             for name in ban.names.split():
                 for line in csource.calls(text, name):
-                    yield Finding(path, line, f"{name}() has no place here: {ban.instead}")
+                    yield Finding(path, line, f"{name}() is not allowed here: {ban.instead}")
 
 
 EMPTY_NAMES = re.compile(r"(?:^|[_/.-])(util|helper|common|misc|manager)s?(?=$|[_/.-])")
@@ -262,7 +262,7 @@ SELF_STANDING = re.compile(
 
 
 def nothing_lies_idle(tree: Tree) -> Iterator[Finding]:
-    """A C file is built by its place; anything else is included by somebody."""
+    """A C file is built because of its folder. Another file includes all other files."""
     included = set()
     for path, text in tree.under(".c", ".h", ".def"):
         for include in csource.includes(text):
@@ -290,7 +290,7 @@ def links_lead_somewhere(tree: Tree) -> Iterator[Finding]:
                     continue
                 place = _normal(PurePosixPath(path).parent / target)
                 if place not in tree.files and place not in folders:
-                    yield Finding(path, number, f"{target} is not there")
+                    yield Finding(path, number, f"{target} does not exist")
 
 
 def _normal(path: PurePosixPath) -> str:
@@ -304,7 +304,7 @@ def _normal(path: PurePosixPath) -> str:
 
 
 def with_diagram(text: str, layers: dict[str, layering.Layer]) -> str:
-    """ARCHITECTURE.md with the drawing between its marks made anew."""
+    """ARCHITECTURE.md with a new drawing between the marks."""
     before, begin, rest = text.partition(DIAGRAM_BEGIN)
     _, end, after = rest.partition(DIAGRAM_END)
     if not begin or not end:
@@ -321,7 +321,7 @@ def diagram_is_true(tree: Tree) -> Iterator[Finding]:
         return
     if not current:
         line = text[: text.index(DIAGRAM_BEGIN)].count("\n") + 1
-        yield Finding("ARCHITECTURE.md", line, "not what src/LAYERS says: run `make diagram`")
+        yield Finding("ARCHITECTURE.md", line, "differs from src/LAYERS: run `make diagram`")
 
 
 SETTINGS_PAGE = "docs/configuration.md"
@@ -337,7 +337,7 @@ def settings_are_drawn(tree: Tree) -> Iterator[Finding]:
         yield Finding(SETTINGS_PAGE, 1, str(missing))
         return
     if not current:
-        yield Finding(SETTINGS_PAGE, 1, "not what settings.def says: run `make format`")
+        yield Finding(SETTINGS_PAGE, 1, "differs from settings.def: run `make format`")
 
 
 RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (

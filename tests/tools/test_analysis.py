@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A file is looked at again when anything that its analysis depends on has changed."""
+"""A file is analysed again when anything that its analysis reads has changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ build outside.o: cc ../outside.c
 """
 
 
-def test_reads_what_is_not_out_of_date() -> None:
+def test_reads_the_dependencies_that_are_valid() -> None:
     assert read_dependencies(TWO) == {"liba.p/a.c.o": ["../src/a.c", "../src/a.h"]}
     assert read_dependencies("") == {}
 
@@ -88,7 +88,7 @@ def test_a_key_changes_with_what_the_analysis_reads(tree: Path) -> None:
     assert not set(third.values()) & {*first.values(), *second.values()}
 
 
-def test_what_was_never_built_is_never_clean(tree: Path, tmp_path: Path) -> None:
+def test_a_file_that_was_never_built_is_never_clean(tree: Path, tmp_path: Path) -> None:
     found = units(tree, tree / "build")
     known = Known(tmp_path / "known.json")
     for unit in found:
@@ -98,7 +98,7 @@ def test_what_was_never_built_is_never_clean(tree: Path, tmp_path: Path) -> None
     assert not any(Known(tmp_path / "known.json").clean(unit) for unit in found)
 
 
-def test_remembers_what_was_clean_and_is_still_there(tmp_path: Path) -> None:
+def test_remembers_clean_files_that_still_exist(tmp_path: Path) -> None:
     file = tmp_path / "cache/known.json"
     one, two = Unit("src/a.c", 1, "k1"), Unit("src/b.c", 1, "k2")
     known = Known(file)

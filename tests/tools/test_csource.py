@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""C is read well enough for the house rules."""
+"""Includes, functions and calls of C files are found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
         ("/* it's */ b /* isn't */", " " * 10 + " b " + " " * 11),
     ],
 )
-def test_blanks_comments_and_strings_and_keeps_every_place(text: str, blanked: str) -> None:
+def test_blanks_comments_and_strings_and_keeps_lines_and_columns(text: str, blanked: str) -> None:
     assert csource.blank(text) == blanked
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""src/LAYERS is read as written, and drawn as read."""
+"""src/LAYERS is read, and drawn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ all:     *
 """
 
 
-def test_reads_what_each_layer_uses() -> None:
+def test_reads_the_layers_that_each_layer_uses() -> None:
     read = layers.parse(TEXT)
     assert list(read) == ["ground", "left", "right", "upper", "all"]
     assert read["upper"].uses == ("left", "right")
@@ -29,7 +29,7 @@ def test_reads_which_layers_are_pure() -> None:
     assert [name for name, layer in read.items() if layer.pure] == ["ground", "left"]
 
 
-def test_a_layer_may_include_itself_and_what_is_listed_but_not_what_that_uses() -> None:
+def test_a_layer_includes_itself_and_listed_layers_but_not_what_those_use() -> None:
     read = layers.parse(TEXT)
     assert layers.may_include(read, "upper", "upper")
     assert layers.may_include(read, "upper", "left")
@@ -46,7 +46,7 @@ def test_a_layer_may_include_itself_and_what_is_listed_but_not_what_that_uses() 
         ("a:\n", "line 1: expected"),
     ],
 )
-def test_refuses_what_it_cannot_understand(text: str, message: str) -> None:
+def test_refuses_malformed_lines(text: str, message: str) -> None:
     with pytest.raises(layers.LayersError, match=message):
         layers.parse(text)
 

@@ -43,7 +43,9 @@ CMOCKA_FAILURE = (
         ("OK", "0 passed, 0 failed, 4 skipped\n", "", Tally(1, 0, 4)),
     ],
 )
-def test_counts_what_a_program_says(result: str, stdout: str, stderr: str, expected: Tally) -> None:
+def test_counts_the_tests_of_a_program(
+    result: str, stdout: str, stderr: str, expected: Tally
+) -> None:
     record = {"result": result, "stdout": stdout, "stderr": stderr}
     assert tally.count_program(record) == expected
 
@@ -60,7 +62,7 @@ def test_each_stage_is_in_one_lane_at_most_and_each_title_in_one_stage() -> None
     stages = run_tests.every_stage(1)
     laned = [stage for lanes in run_tests.LANES.values() for lane in lanes for stage in lane]
     assert len(laned) == len(set(laned))
-    # Fuzzing goes on for as long as its caller wants, and finds rather than tests.
+    # `make fuzz` runs for as long as its caller wants.
     assert set(laned) == set(stages) - {"fuzz"}
     titles = [title for steps_of in stages.values() for title, _ in steps_of]
     assert len(titles) == len(set(titles))
@@ -138,7 +140,7 @@ def test_a_lane_that_only_computes_has_the_lowest_priority() -> None:
     assert os.nice(0) == ours
 
 
-def test_a_step_is_charged_with_what_its_commands_used() -> None:
+def test_a_step_is_charged_with_the_time_of_its_commands() -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     many = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     idle = run_tests.command(sys.executable, "-c", "")

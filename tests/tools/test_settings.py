@@ -31,7 +31,7 @@ def test_each_setting_is_a_row_with_its_default() -> None:
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (PAGE, "docs/configuration.md:1: not what settings.def says: run `make format`"),
+        (PAGE, "docs/configuration.md:1: differs from settings.def: run `make format`"),
         ("# Title\n", "docs/configuration.md:1: the marks of the server settings are missing"),
         (settings.with_tables(PAGE, DEF, KINDS), None),
     ],

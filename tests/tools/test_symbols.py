@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What objects export and need is judged by the layer they belong to."""
+"""The symbols of an object are checked by the rules of its layer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def object_of(source: str, defines: str = "", needs: str = "") -> symbols.Object
     return symbols.Object(source, frozenset(defines.split()), frozenset(needs.split()))
 
 
-def test_reads_what_nm_prints() -> None:
+def test_reads_the_output_of_nm() -> None:
     text = "num_parse T 0 1f\nnum_table R 10 4\nmemcpy U         \nmaybe w         \n"
     read = symbols.parse_nm("src/base/num.c", text)
     assert read == object_of("src/base/num.c", "num_parse num_table", "memcpy maybe")
     assert read.layer == "base"
 
 
-def test_reads_the_list_of_pure_symbols_without_its_remarks() -> None:
+def test_reads_the_list_of_pure_symbols_without_its_comments() -> None:
     assert symbols.read_pure_symbols("# why\nmemcpy\n\nabort # the end\n") == {"memcpy", "abort"}
 
 
@@ -31,11 +31,11 @@ def test_a_pure_layer_needs_only_pure_layers_and_the_list() -> None:
         object_of("src/os/clock.c", "os_clock", "time num_parse"),
     ]
     assert list(symbols.impurities(objects, LAYERS, {"memcpy"})) == [
-        "src/http/date.c: http/ is pure and may not need time"
+        "src/http/date.c: http/ is pure and must not use time"
     ]
 
 
-def test_a_pure_layer_may_not_reach_into_one_that_is_not() -> None:
+def test_a_pure_layer_uses_no_layer_that_is_not_pure() -> None:
     objects = [
         object_of("src/http/date.c", "http_date", "os_clock"),
         object_of("src/os/clock.c", "os_clock"),
@@ -56,19 +56,19 @@ def test_exported_names_begin_with_their_layer_and_in_base_with_their_file() -> 
     ]
 
 
-def test_exported_names_say_something() -> None:
+def test_exported_names_have_a_meaning() -> None:
     objects = [object_of("src/os/file.c", "os_file_helper")]
     assert list(symbols.misnamed(objects)) == [
         "src/os/file.c: os_file_helper: a name that says nothing: helper"
     ]
 
 
-def test_what_is_exported_is_used_by_another_file() -> None:
+def test_another_file_uses_each_exported_symbol() -> None:
     objects = [
         object_of("src/os/file.c", "os_file_open os_file_idle"),
         object_of("src/program/main.c", "main", "os_file_open"),
         object_of("tests/unit/os/file_test.c", "main idle_in_a_test"),
     ]
     assert list(symbols.unused(objects)) == [
-        "src/os/file.c: os_file_idle is used in no other file: static, or gone"
+        "src/os/file.c: os_file_idle is used in no other file: make it static or delete it"
     ]

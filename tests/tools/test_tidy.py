@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each house rule finds what breaks it, and only that."""
+"""Each rule finds the code that breaks it, and no other."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def test_a_layer_includes_what_src_layers_allows() -> None:
     ]
 
 
-def test_an_include_names_a_file_from_src() -> None:
+def test_an_include_names_a_file_below_src() -> None:
     files = {"src/base/a.h": HEAD, "src/base/b.c": '#include "a.h"\n'}
     assert found(tidy.includes_follow_layers, files) == [
-        'src/base/b.c:1: "a.h" is no file below src/'
+        'src/base/b.c:1: "a.h" does not exist below src/'
     ]
 
 
 def test_a_folder_of_src_is_a_layer() -> None:
     assert found(tidy.includes_follow_layers, {"src/new/a.c": ""}) == [
-        "src/new/a.c:1: lies in no layer of src/LAYERS"
+        "src/new/a.c:1: is in no layer of src/LAYERS"
     ]
 
 
@@ -59,10 +59,10 @@ def test_a_file_includes_its_own_header_first() -> None:
     ]
 
 
-def test_headers_say_pragma_once() -> None:
+def test_headers_have_pragma_once() -> None:
     files = {"src/base/a.h": HEAD + "#pragma once\n", "src/base/b.h": HEAD}
     assert found(tidy.headers_are_included_once, files) == [
-        "src/base/b.h:1: a header says #pragma once"
+        "src/base/b.h:1: a header needs #pragma once"
     ]
 
 
@@ -91,7 +91,7 @@ def test_every_file_of_code_names_the_licence() -> None:
         ("x" * 101, "101 columns; 100 at most"),
         ("a\tb", "a tab"),
         ("a ", "space at the end of the line"),
-        ("/* TO" + "DO later */", "TO" + "DO: finish it, or leave it out"),
+        ("/* TO" + "DO later */", "TO" + "DO: finish the work or remove the mark"),
         ('mkstemp("name-XXXXXX")', None),
     ],
 )
@@ -164,7 +164,7 @@ def test_statements_are_nested_at_most_three_deep() -> None:
         ("tests/unit/base/a_test.c", "sprintf(a);", False),
     ],
 )
-def test_calls_are_made_where_they_belong(path: str, call: str, banned: bool) -> None:
+def test_some_calls_are_allowed_in_some_layers_only(path: str, call: str, banned: bool) -> None:
     assert bool(found(tidy.banned_calls, {path: call})) == banned
 
 
@@ -178,7 +178,7 @@ def test_calls_are_made_where_they_belong(path: str, call: str, banned: bool) ->
         ("docs/manager.md", "manager"),
     ],
 )
-def test_names_say_something(path: str, message: str | None) -> None:
+def test_names_have_a_meaning(path: str, message: str | None) -> None:
     expected = [] if message is None else [f"{path}:1: a name that says nothing: {message}"]
     assert found(tidy.names_say_something, {path: ""}) == expected
 
@@ -201,18 +201,18 @@ def test_every_file_is_built_or_included() -> None:
     ]
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_name_existing_files() -> None:
     files = {
         "docs/a.md": "[up](../README.md) [out](https://a.example/) [here](#there)\n[gone](b.md)\n",
         "README.md": "[room](src) [part](docs/a.md#part)\n",
     }
-    assert found(tidy.links_lead_somewhere, files) == ["docs/a.md:2: b.md is not there"]
+    assert found(tidy.links_lead_somewhere, files) == ["docs/a.md:2: b.md does not exist"]
 
 
 PAGE = f"# Title\n{tidy.DIAGRAM_BEGIN}\nold\n{tidy.DIAGRAM_END}\nmore\n"
 
 
-def test_the_drawing_is_made_anew_between_its_marks() -> None:
+def test_the_drawing_is_replaced_between_its_marks() -> None:
     read = layers.parse(LAYERS)
     page = tidy.with_diagram(PAGE, read)
     assert layers.draw(read) in page
@@ -225,7 +225,7 @@ def test_the_drawing_is_made_anew_between_its_marks() -> None:
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (PAGE, "ARCHITECTURE.md:2: not what src/LAYERS says: run `make diagram`"),
+        (PAGE, "ARCHITECTURE.md:2: differs from src/LAYERS: run `make diagram`"),
         ("# Title\n", "ARCHITECTURE.md:1: the marks of the drawing are missing"),
         (tidy.with_diagram(PAGE, layers.parse(LAYERS)), None),
     ],
