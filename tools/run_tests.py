@@ -70,8 +70,6 @@ def meson_tests(build_name: str, suite: str, *, wrapper: str = "") -> Callable[[
             old.unlink()
         command = ["meson", "test", "-C", str(directory), "--no-rebuild", "--suite", suite]
         command += ["--logbase", suite, "--print-errorlogs", *(["-v"] if CONTINUOUS else [])]
-        # A busy machine makes a test slow. Only a test that hangs reaches its limit.
-        command += ["--timeout-multiplier", "10"]
         if wrapper:
             command += ["--wrapper", wrapper]
         environment = SANITIZER_ENVIRONMENT if build_name in ("asan", "tsan") else {}
