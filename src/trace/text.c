@@ -95,7 +95,8 @@ static bool is_colourful(FILE *out)
 
 void trace_print_text(const struct trace *t, FILE *out)
 {
-    struct span head = span_of(t->answer->head, t->answer->head_len), rest = head, status;
+    struct span head = span_of(t->answer->head, t->answer->head_len), rest = head,
+                status = { 0 }; /* gcc 14 does not see that there always is one */
     char asked[TRACE_LINE_MAX];
     bool bold = is_colourful(out);
     (void)snprintf(asked, sizeof(asked), "%s %s, host %s", t->method, t->target, t->host);

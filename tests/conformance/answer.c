@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge of answers; see answer.h.
+ * Compares answers with what a case expects (answer.h).
  */
 #include "answer.h"
 
@@ -22,17 +22,17 @@ struct answer {
     struct span body;
 };
 
-/* One comparison going on. */
+/* The state of one comparison. */
 struct judge {
     const struct cases_case *c;
     const struct fixture *fixture;
     const struct escape_tags *tags;
     struct span bytes; /* not yet read */
     enum answer_state state;
-    bool cut; /* the server may close without having said so */
+    bool cut; /* the server may close without announcing it */
     FILE *out;
     unsigned wrong;
-    unsigned number; /* of the answer at hand, from 1 */
+    unsigned number; /* of the current answer, from 1 */
 };
 
 static void blame(struct judge *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -74,7 +74,7 @@ static bool has(const struct answer *a, struct span name)
     return find_field(a, name) != NULL;
 }
 
-/* Takes one line ended by CRLF off the front; false when there is none. */
+/* Removes one line that ends with CRLF from the front. False when there is none. */
 static bool take_line(struct span *bytes, struct span *ret_line)
 {
     const char *end = memmem(bytes->at, bytes->len, "\r\n", 2);
@@ -117,12 +117,12 @@ static bool read_field(struct span line, struct field *ret_field)
     return true;
 }
 
-/* Reads status line and fields off the front of j->bytes. */
+/* Removes the status line and the fields from the front of j->bytes. */
 static bool read_head(struct judge *j, struct answer *a)
 {
     struct span line;
     if (!take_line(&j->bytes, &line) || !read_status_line(line, &a->status)) {
-        blame(j, "no status line where one must begin");
+        blame(j, "no status line at the beginning");
         return false;
     }
     while (take_line(&j->bytes, &line)) {
@@ -137,7 +137,7 @@ static bool read_head(struct judge *j, struct answer *a)
             blame(j, "%.*s twice", (int)field.name.len, field.name.at);
         a->field[a->fields++] = field;
     }
-    blame(j, "its head does not end");
+    blame(j, "the head has no end");
     return false;
 }
 
@@ -162,12 +162,12 @@ static bool read_body(struct judge *j, struct answer *a, bool bodiless)
     return true;
 }
 
-/* What every answer must be. */
+/* Checks the rules for every answer. */
 static void check_manners(struct judge *j, const struct answer *a, bool last)
 {
     const struct field *date = find_field(a, SPAN("Date"));
     if (!date || date->value.len != 29 || !span_ends(date->value, SPAN(" GMT")))
-        blame(j, "no good Date");
+        blame(j, "no valid Date");
     if (has(a, SPAN("Transfer-Encoding")))
         blame(j, "has a Transfer-Encoding");
     if (a->status == 405 && !has(a, SPAN("Allow")))
@@ -187,9 +187,9 @@ static void check_manners(struct judge *j, const struct answer *a, bool last)
     bool own_close = last && j->state == ANSWER_CLOSED && j->c->end != CASES_END_HALF_CLOSE &&
                      !j->cut;
     if (own_close && !close)
-        blame(j, "closed without having said `Connection: close`");
+        blame(j, "the server closed without `Connection: close`");
     if (close && !(last && j->state == ANSWER_CLOSED))
-        blame(j, "said `Connection: close` and went on");
+        blame(j, "the connection stayed open after `Connection: close`");
 }
 
 static void show_difference(struct judge *j, const char *what, struct span got,
@@ -216,7 +216,7 @@ static void check_page(struct judge *j, const struct answer *a)
         blame(j, "the page does not name its request");
 }
 
-/* Reads `A-B` off the front of the text. */
+/* Removes `A-B` from the front of the text. */
 static bool take_range(struct span *text, uint64_t *ret_first, uint64_t *ret_last)
 {
     *text = span_trim(*text);
@@ -229,7 +229,7 @@ static bool take_range(struct span *text, uint64_t *ret_first, uint64_t *ret_las
            num_parse_u64(span_skip(word, first_len + 1), ret_last) && *ret_first <= *ret_last;
 }
 
-/* Takes the name of a file off the front of the text and reads the file. */
+/* Removes the name of a file from the front of the text, and reads the file. */
 static char *take_file(struct judge *j, struct span *text, size_t *ret_len)
 {
     const char *space = memchr(text->at, ' ', text->len);
@@ -237,7 +237,7 @@ static char *take_file(struct judge *j, struct span *text, size_t *ret_len)
     *text = span_skip(*text, name.len);
     char *bytes = fixture_read(j->fixture, name, ret_len);
     if (!bytes)
-        blame(j, "the case speaks of a file that is not there: %.*s", (int)name.len, name.at);
+        blame(j, "the case names a file that does not exist: %.*s", (int)name.len, name.at);
     return bytes;
 }
 
@@ -257,11 +257,11 @@ static void check_file(struct judge *j, const struct answer *a, struct span text
             expected = span_of(bytes + first, last - first + 1);
     }
     if (!span_equal(a->body, expected))
-        show_difference(j, "another body than the file's", a->body, expected);
+        show_difference(j, "the body differs from the file", a->body, expected);
     free(bytes);
 }
 
-/* One part at the front of *body; false when it is not the one expected. */
+/* Removes one part from the front of *body. False when it is not the expected one. */
 static bool take_part(struct span *body, struct span boundary, struct span data, uint64_t first,
                       size_t size)
 {
@@ -320,7 +320,7 @@ static void check_parts(struct judge *j, const struct answer *a, struct span tex
     if (boundary.len > 0 &&
         (!take_line(&body, &line) || body.len > 0 || line.len != boundary.len + 4 ||
          memcmp(line.at + 2, boundary.at, boundary.len) != 0 || !span_ends(line, SPAN("--"))))
-        blame(j, "the closing boundary is not where it belongs");
+        blame(j, "the closing boundary does not follow the last part");
     free(bytes);
 }
 
@@ -338,9 +338,9 @@ static void check_text(struct judge *j, const struct answer *a, struct span rule
     if (span_equal(rule, SPAN("is")) && !span_equal(a->body, span_of(bytes, len)))
         show_difference(j, "another body", a->body, span_of(bytes, len));
     else if (span_equal(rule, SPAN("has")) && !inside)
-        show_difference(j, "this is missing in the body", a->body, span_of(bytes, len));
+        show_difference(j, "the body lacks this text", a->body, span_of(bytes, len));
     else if (span_equal(rule, SPAN("lacks")) && inside)
-        show_difference(j, "this must not be in the body", a->body, span_of(bytes, len));
+        show_difference(j, "the body has this forbidden text", a->body, span_of(bytes, len));
     free(bytes);
 }
 
@@ -367,7 +367,7 @@ static void check_body(struct judge *j, const struct answer *a, struct span line
         if (a->body.len != wanted)
             blame(j, "a body of %zu bytes, not %llu", a->body.len, (unsigned long long)wanted);
     } else if (!span_equal(rule, SPAN("none"))) {
-        blame(j, "in the case: `body %.*s` means nothing", (int)line.len, line.at);
+        blame(j, "in the case: `body %.*s` has no meaning", (int)line.len, line.at);
     }
 }
 
@@ -375,7 +375,7 @@ static void check_field(struct judge *j, const struct answer *a, struct span lin
 {
     const char *colon = memchr(line.at, ':', line.len);
     if (!colon || colon + 2 > line.at + line.len || colon[1] != ' ') {
-        blame(j, "in the case: `%.*s` means nothing", (int)line.len, line.at);
+        blame(j, "in the case: `%.*s` has no meaning", (int)line.len, line.at);
         return;
     }
     struct span name = span_first(line, (size_t)(colon - line.at));
@@ -440,7 +440,7 @@ static bool check_answer(struct judge *j, size_t from, size_t to, bool last)
     return true;
 }
 
-/* How many answers the lines expect[from .. to) stand for. */
+/* The number of answers that the lines expect[from .. to) describe. */
 static uint64_t count_answers(const struct cases_case *c, size_t from, size_t to)
 {
     uint64_t more = 0;
@@ -459,7 +459,7 @@ unsigned answer_check(const struct cases_case *c, const struct fixture *fixture,
     };
     const char *then = c->expect[c->expect_count - 1] + strlen("then ");
     j.cut = strcmp(then, "cut") == 0;
-    size_t lines = c->expect_count - 1; /* the last one tells the state */
+    size_t lines = c->expect_count - 1; /* the last line is the state of the connection */
     bool readable = true;
     for (size_t from = 0; from < lines && readable;) {
         size_t to = from + 1;
@@ -474,7 +474,7 @@ unsigned answer_check(const struct cases_case *c, const struct fixture *fixture,
     }
     if (readable && j.bytes.len > 0) {
         j.number++;
-        blame(&j, "was not expected");
+        blame(&j, "is not expected");
     }
     if (strcmp(j.cut ? "closed" : then, answer_state_name(state)) != 0) {
         j.wrong++;

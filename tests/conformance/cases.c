@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reader of case files: line by line, one state for where in a case it is.
- * A case with a table is kept as a template and expanded once for each row.
+ * Reads case files line by line. One state says which part of a case the line is in.
+ * A case with a table is a template, which is expanded once for each row.
  */
 #include "cases.h"
 
@@ -16,18 +16,18 @@ struct lines {
     size_t count;
 };
 
-/* One `## ` section as it is written. */
+/* One `## ` section of the file. */
 struct section {
     int line;
     struct span title;
-    bool cites; /* an RFC section was named */
+    bool cites; /* the section names an RFC section */
     bool has_request, has_response;
     struct lines request, response;
     struct span column[COLUMNS_MAX];
     size_t columns;
     struct span cell[ROWS_MAX][COLUMNS_MAX];
     size_t rows;
-    bool ruled; /* the |---| line of the table was there */
+    bool ruled; /* the |---| line of the table has been read */
 };
 
 struct reader {
@@ -65,7 +65,7 @@ static void *grow(void *array, size_t count, size_t size)
     return more;
 }
 
-/* Replaces `{column}` by the row's cells; the caller frees the text. */
+/* Replaces `{column}` by the cells of the row. The caller frees the text. */
 static char *fill_row(const struct section *s, size_t row, struct span line)
 {
     char *text = NULL;
@@ -204,7 +204,7 @@ static void keep_line(struct reader *r, struct lines *lines, struct span line)
     if (lines->count == LINES_MAX)
         complain(r, r->line, "too many lines in a block");
     else if (line.len > 0 && (line.at[line.len - 1] == ' ' || line.at[line.len - 1] == '\t'))
-        complain(r, r->line, "white space at the end of a line is not seen: write \\x20");
+        complain(r, r->line, "white space at the end of a line is invisible: write \\x20");
     else
         lines->at[lines->count++] = line;
 }

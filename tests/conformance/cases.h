@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the case files (tests/conformance/README.md) into a list: what to send
- * and what must come back. It checks the form of a file strictly, so that a
- * slip of the pen is an error and not a case that proves nothing. It does not
- * know what the answers mean; that is answer.h.
+ * Reads the case files (tests/conformance/README.md) into a list of requests and
+ * expected answers. It checks the form of a file strictly, so that a typing error
+ * does not become a case that proves nothing. answer.h interprets the expectation.
  */
 #pragma once
 
 #include "escape.h"
 
 enum cases_end {
-    CASES_END_NOTHING,    /* the bytes, and the client waits */
-    CASES_END_HALF_CLOSE, /* then the end of input */
-    CASES_END_EXPIRE      /* then the deadline passes */
+    CASES_END_NOTHING,    /* after the bytes the client waits */
+    CASES_END_HALF_CLOSE, /* after the bytes comes the end of input */
+    CASES_END_EXPIRE      /* after the bytes the deadline passes */
 };
 
 struct cases_case {
-    char *file; /* base name; shared by the cases of a file */
+    char *file; /* base name, shared by the cases of a file */
     int line;   /* of its title */
     char *title;
     char *request;

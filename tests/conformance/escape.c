@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads and writes the readable form of bytes; see escape.h.
+ * Reads and writes the readable form of bytes (escape.h).
  */
 #include "escape.h"
 
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* One backslash escape at the front of `text`. Returns its length in `text`, 0 when it is none. */
+/* One backslash escape at the front of `text`. Returns its length in `text`, or 0. */
 static size_t take_escape(struct span text, char *ret_byte)
 {
     static const char plain[][2] = {
@@ -51,7 +51,7 @@ static const char *expand_plain(FILE *out, struct span text)
     return NULL;
 }
 
-/* What stands between braces. */
+/* Expands the text between two braces. */
 static const char *expand_braces(FILE *out, struct span inner, const struct escape_tags *tags)
 {
     if (span_starts(inner, SPAN("etag "))) {
@@ -66,7 +66,7 @@ static const char *expand_braces(FILE *out, struct span inner, const struct esca
     const char *star = memchr(inner.at, '*', inner.len);
     uint64_t times = 0;
     if (!star || !num_parse_u64(span_of(inner.at, (size_t)(star - inner.at)), &times))
-        return "braces that are neither a repetition nor a name";
+        return "braces without a repetition or a name";
     struct span what = span_skip(inner, (size_t)(star - inner.at) + 1);
     for (uint64_t i = 0; i < times; i++) {
         const char *wrong = expand_plain(out, what);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The maker of the served folder; see fixture.h and fixture.txt.
+ * Makes the served folder (fixture.h) from the list in fixture.txt.
  */
 #include "fixture.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Who reads the files when the runner was started by root: "nobody" on Linux. */
+/* The user that reads the files when root starts the runner: "nobody" on Linux. */
 enum { UNPRIVILEGED_ID = 65534 };
 
 /* Sun, 06 Nov 1994 08:49:37 GMT */
@@ -69,7 +69,7 @@ static int set_time(const char *path, time_t seconds)
     return utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Does what one line says, at `path`. -1 with errno, or errno 0 for a malformed line. */
+/* Makes what one line describes, at `path`. -1 with errno, which is 0 for a malformed line. */
 static int make_thing(struct span verb, char *path, const char *rest, size_t rest_len)
 {
     errno = 0;
@@ -91,7 +91,7 @@ static int make_thing(struct span verb, char *path, const char *rest, size_t res
     return -1;
 }
 
-/* The word at the front of `line`, which is shortened by it and the space behind. */
+/* Removes the first word of `line` and the space after it, and returns the word. */
 static struct span take_word(struct span *line)
 {
     const char *space = memchr(line->at, ' ', line->len);
@@ -116,7 +116,7 @@ static int make_line(const struct fixture *fixture, struct span line)
     if (!wrong) {
         char *path = join(fixture->root, path_text);
         result = make_thing(verb, path, rest, rest_len);
-        wrong = errno ? strerror(errno) : "not understood";
+        wrong = errno ? strerror(errno) : "a malformed line";
         free(path);
     }
     if (result != 0)
@@ -157,7 +157,7 @@ void fixture_give_up_rights(struct fixture *fixture)
         fixture->unprivileged = setegid(UNPRIVILEGED_ID) == 0 && seteuid(UNPRIVILEGED_ID) == 0;
 }
 
-/* As root: hands the files over and takes the owner's rights. */
+/* As root: changes the owner of the files, and becomes that user. */
 static int drop_rights(struct fixture *fixture)
 {
     if (geteuid() != 0) {
@@ -170,8 +170,7 @@ static int drop_rights(struct fixture *fixture)
     return 0;
 }
 
-/* Runs the lines that are to happen before (`late` false) or after everything was
- * given its age. */
+/* Runs the lines that come before (`late` is false) or after all files get their age. */
 static int run_lines(const struct fixture *fixture, FILE *in, bool late)
 {
     char *line = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One connection without a socket; see play.h.
+ * Plays one connection without a socket (play.h).
  */
 #include "play.h"
 
@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* When all of it happens: monotonic nanoseconds, and Sat, 21 Nov 2026 08:00:00 GMT. */
+/* The time of every case: monotonic nanoseconds, and Sat, 21 Nov 2026 08:00:00 GMT. */
 #define PLAY_NOW_NS UINT64_C(1000000000000)
 #define PLAY_WALL_S 1795248000
 
-/* More turns than any case needs: a session that spins is stopped here. */
+/* More turns than any case needs. A session that spins ends here. */
 enum { TURNS_MAX = 10 * 1000 * 1000 };
 
 struct play {
@@ -22,7 +22,7 @@ struct play {
     struct play_input input;
     uint64_t random;
     uint64_t now_ns;
-    char *edge; /* input portions end here; the page behind is not readable */
+    char *edge; /* input portions end here, before a page that is not readable */
     FILE *sent;
     const char *broken;
     size_t turns;
@@ -60,7 +60,7 @@ static void keep_memory(struct play *p, struct span piece, uint64_t *left)
     *left -= len;
 }
 
-/* Copies from the file as sendfile would; false when it is too short. */
+/* Copies from the file as sendfile would. False when the file is too short. */
 static bool keep_file(struct play *p, const struct session_out *out, uint64_t left)
 {
     char bytes[16 * 1024];
@@ -86,7 +86,7 @@ static enum session_want send_some(struct play *p)
         return WANT_CLOSE;
     }
     if (out.piece[0].len == 0 && out.piece[1].len > 0)
-        p->broken = "an empty piece before one that is not";
+        p->broken = "an empty piece before a piece with bytes";
     uint64_t taken = total;
     if (p->input.style == PLAY_RANDOM)
         taken = next_random(p) % 8 == 0 ? 0 : pick_portion(p, (size_t)total);
@@ -97,7 +97,7 @@ static enum session_want send_some(struct play *p)
         return session_cut(&p->session);
     enum session_want want = session_sent(&p->session, (size_t)taken, p->now_ns);
     if (want == WANT_WRITE && taken < total)
-        tick(p); /* the kernel's buffer is full: the rest goes out in another turn */
+        tick(p); /* the kernel's buffer is full, and the rest leaves in another turn */
     return want;
 }
 
@@ -106,7 +106,7 @@ static enum session_want feed_some(struct play *p, size_t *at)
     size_t room = session_room(&p->session);
     size_t left = p->input.bytes.len - *at;
     if (room == 0 || room > SESSION_READ_MAX) {
-        p->broken = "wants to read, and has no room or too much";
+        p->broken = "wants to read, and its capacity is 0 or too large";
         return WANT_CLOSE;
     }
     size_t most = left < room ? left : room;
@@ -124,7 +124,7 @@ static enum session_want feed_some(struct play *p, size_t *at)
     return want;
 }
 
-/* Until everything is said and done on both sides. */
+/* Feeds and sends until both sides have ended. */
 static enum answer_state converse(struct play *p)
 {
     size_t at = 0;
@@ -133,7 +133,7 @@ static enum answer_state converse(struct play *p)
     enum session_want want = WANT_READ;
     while (want != WANT_CLOSE && !p->broken) {
         if (++p->turns > TURNS_MAX)
-            p->broken = "does not come to an end";
+            p->broken = "does not end";
         else if (want == WANT_WRITE && half_closed)
             p->broken = "writes after its half-close";
         else if (want == WANT_WRITE)
@@ -176,7 +176,7 @@ struct play_result play_connection(struct session_thread *worker, struct play_in
     p.sent = open_memstream(&result.bytes, &result.len);
     CHECK(p.sent);
 
-    worker->id = 0; /* every play of a case gives the same bytes */
+    worker->id = 0; /* so that every play of a case gives the same bytes */
     tick(&p);
     struct session_peer peer = { .family = 4, .address = { 127, 0, 0, 1 } };
     session_open(&p.session, worker, peer, p.now_ns);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Plays the part of a model: gives a session its bytes in any portions, takes
- * its output in any portions, and keeps what came out. The input lies against
- * a page that may not be touched and is overwritten after each call, so that
- * reading past it, or keeping it, is seen.
+ * Acts as a model: feeds a session in any portions, takes its output in any
+ * portions, and keeps the output. The input ends at a page without access, and is
+ * overwritten after each call. So a session that reads past its input, or keeps a
+ * pointer to it, fails.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 #include "session/thread.h"
 
 enum play_style {
-    PLAY_WHOLE, /* as much as the session takes at once, and all of its output */
-    PLAY_BYTES, /* one byte at a time, in; all of its output */
-    PLAY_RANDOM /* portions of random sizes, both ways */
+    PLAY_WHOLE, /* as much as the session accepts, and all of its output */
+    PLAY_BYTES, /* input byte by byte, and all of the output */
+    PLAY_RANDOM /* portions of random sizes in both directions */
 };
 
 struct play_input {
@@ -24,12 +24,12 @@ struct play_input {
 };
 
 struct play_result {
-    char *bytes; /* what was sent, ours to free */
+    char *bytes; /* the output, which the caller frees */
     size_t len;
     enum answer_state state;
     const char *broken; /* a breach of the session's contract, or NULL */
 };
 
-/* Plays one connection from beginning to end. The time stands still but for
+/* Plays one connection from beginning to end. The time changes only for
  * CASES_END_EXPIRE. */
 struct play_result play_connection(struct session_thread *worker, struct play_input input);

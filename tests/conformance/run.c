@@ -2,10 +2,10 @@
  *
  * Runs every case of cases/ against the session itself: no socket, no clock,
  * no server. Each case is played whole, byte by byte, and at random splits with
- * random short writes, with the cache and without; all must give the same
- * bytes, and those must be what the case expects. All of that is done twice:
- * with the files in memory, and with every file sent from its descriptor. Then
- * 100,000 paths are tried that want to leave the root (traversal.h).
+ * random short writes, with the cache and without. All must give the same bytes,
+ * and these must be what the case expects. A first pass has the files in memory.
+ * A second pass sends every file from its descriptor. Each pass ends with 50,000
+ * paths that try to leave the root (traversal.h).
  *
  *     conformance CASES [--only TEXT] [--seed N] [--splits N] [--list]
  */
@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Paths tried in each pass. */
+/* Paths that each pass tries. */
 enum { TRAVERSALS = 50 * 1000 };
 
-/* How the files are kept, for one pass over all cases. */
+/* Where the files are in one pass over all cases. */
 struct pass {
     const char *name;
     size_t body_max;
@@ -40,14 +40,14 @@ struct run {
     struct serve cached, plain;
     struct cases cases;
     struct escape_tags tags;
-    char tag[256]; /* what tags.etag answered last */
+    char tag[256]; /* the last answer of tags.etag */
     const char *only;
     uint64_t seed;
     uint64_t splits;
     unsigned passed, failed, skipped;
 };
 
-/* Asks the server itself what the tag of a file is. */
+/* Requests the entity tag of a file from the session. */
 static struct span ask_etag(void *context, struct span path)
 {
     struct run *run = context;
@@ -69,7 +69,7 @@ static void report(struct run *run, const struct cases_case *c, const char *text
     (void)printf("FAILED %s:%d: %s (%s)\n%s", c->file, c->line, c->title, run->pass->name, text);
 }
 
-/* Plays one variation and says how it differs from the first, whole one. */
+/* Plays one variation, and reports how its bytes differ from the first, whole one. */
 static bool agrees(struct session_thread *worker, const struct cases_case *c,
                    const struct play_result *first, enum play_style style, uint64_t seed, FILE *out)
 {
@@ -148,7 +148,7 @@ static void run_case(struct run *run, const struct cases_case *c)
     free(first.bytes);
 }
 
-/* Cases that ask for what this process must not be able to read. */
+/* Cases that request files which this process must not be able to read. */
 static bool needs_modes(const struct cases_case *c)
 {
     return memmem(c->request, c->request_len, "/noperm", strlen("/noperm")) != NULL;
@@ -170,7 +170,7 @@ static void run_cases(struct run *run)
     }
 }
 
-/* Each answer is one line of the access log, however it came about. */
+/* Every answer, of any kind, is one line of the access log. */
 static void check_log(struct run *run)
 {
     size_t before = serve_log_lines(&run->cached);
@@ -188,10 +188,10 @@ static void check_log(struct run *run)
         return;
     }
     run->failed++;
-    (void)printf("FAILED: %zu answers are %zu lines in the access log\n", answers, lines);
+    (void)printf("FAILED: %zu answers made %zu lines in the access log\n", answers, lines);
 }
 
-/* Nothing outside the root is found by any of very many paths. */
+/* Of very many paths none leads outside the root. */
 static void check_traversal(struct run *run)
 {
     if (run->only)
@@ -248,7 +248,7 @@ static int run_passes(struct run *run, const char *folder, bool list)
     return result != 0 || run->failed > 0 ? 1 : 0;
 }
 
-/* In a process of its own, so that a crash does not leave the folder behind. */
+/* In a child process, so that the parent removes the folder also after a crash. */
 static int run_apart(struct run *run, const char *folder, bool list)
 {
     (void)fflush(NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sites without a server; see serve.h.
+ * Opens the sites of the cases without a server (serve.h).
  */
 #include "serve.h"
 
@@ -13,7 +13,7 @@
 
 static const char *const index_names[] = { "index.html", NULL };
 
-/* What README.md says of each name; the first answers every other. */
+/* The sites that README.md lists. The first one answers all other names. */
 static const struct {
     const char *hosts[2];
     const char *folder; /* below the fixture's top */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random paths; see traversal.h.
+ * Makes and tries random paths (traversal.h).
  */
 #include "traversal.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Half of them lead somewhere, so that the others start from all kinds of places. */
+/* Half of the starts exist, so that the rest of a path continues from many folders. */
 static const char *const pieces[] = {
     "..",
     "..",
@@ -93,7 +93,7 @@ static const char *const pieces[] = {
 static const char *const starts[] = { "/", "/", "/", "/", "//", "http://a/", "http://a", "\\", "" };
 static const char *const hosts[] = { "a", "list.test", "open.test", "x.wild.test", "spa.test" };
 
-/* What only stands outside the root. */
+/* Texts that occur only outside the root. */
 static const char *const secrets[] = { "outside the root", "root:x:", "root:*:" };
 
 static const char *pick(const char *const *from, size_t count, uint64_t *random)
@@ -140,7 +140,7 @@ unsigned traversal_try(struct serve *serve, unsigned count, uint64_t seed)
         struct play_input input = { .bytes = span_of(request, len) };
         struct play_result result = play_connection(&serve->worker, input);
         if (!is_good(span_of(result.bytes, result.len)) && ++bad <= SHOWN_MAX) {
-            (void)printf("FAILED: got out of the root, or lost on the way, with\n    ");
+            (void)printf("FAILED: this request left the root, or had no valid answer:\n    ");
             escape_show(stdout, span_of(request, len), 400);
             (void)printf("    ");
             escape_show(stdout, span_of(result.bytes, result.len), 200);

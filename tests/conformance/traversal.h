@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tries to get out of the root: paths made at random of everything that has ever
- * helped somebody to do so.
+ * Tries to leave the root, with random paths of the pieces that known attacks use.
  */
 #pragma once
 
@@ -9,7 +8,6 @@
 
 #include <stdint.h>
 
-/* Asks for `count` paths; returns how many were answered with what lies outside
- * the root, or with a status that such a path must not have. The first few are
- * printed. */
+/* Requests `count` paths. Returns how many answers had content from outside the root, or
+ * a status that such a path must not have. Prints the first few of them. */
 MUST_USE unsigned traversal_try(struct serve *serve, unsigned count, uint64_t seed);
