@@ -96,7 +96,7 @@ lab: ready-to-lab build ## weir-lab: a tour of 5 minutes, or LAB="compare --help
 	@.venv-lab/bin/weir-lab $(LAB)
 
 format: ready-to-test ## format C and Python; writes
-	@clang-format -i $(C_FILES)
+	@tools/layout -i $(C_FILES) || [ $$? = 77 ]
 	@.venv/bin/ruff format --quiet
 	@.venv/bin/ruff check --quiet --fix
 
