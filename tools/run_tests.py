@@ -217,6 +217,7 @@ def fuzz(seconds: int) -> Callable[[], Tally]:
             words += ["-print_final_stats=1", f"-artifact_prefix={found}/", str(found)]
             words += [str(saved)] if saved.is_dir() else []
             words += [str(directory / "fuzz/seeds")] if name in ("request", "session") else []
+            words += [str(directory / "fuzz/seeds")] if name in ("request", "session") else []
             if (dictionary := TOP / "fuzz" / f"{name}.dict").is_file():
                 words.append(f"-dict={dictionary}")
             tally += outcome(run(words, **SANITIZER_ENVIRONMENT))
@@ -266,6 +267,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
         "check": [
             ("format", format_check),
             ("tidy", command(sys.executable, "tools/tidy.py")),
+            ("map of RFC sections", command(sys.executable, "tools/conformance_map.py")),
             ("ruff", command(str(PYTHON), "-m", "ruff", "check", "--quiet")),
             ("ruff format", command(str(PYTHON), "-m", "ruff", "format", "--quiet", "--check")),
             ("mypy", command(str(PYTHON), "-m", "mypy")),
