@@ -2,6 +2,7 @@
 """Fits, choice, score and answers, on sweeps whose truth is known."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,12 @@ def test_an_interval_has_a_width_however_few_the_repeats(repeats: int) -> None:
     found = answers.capacity(choice.choose(sweep(truth, TRAINING, seed=2, **known), draws=20))
     assert found.most_rate
     assert 0.002 < found.most_rate.width < 0.2
+
+
+def test_every_model_has_a_row_in_the_documentation() -> None:
+    page = Path(__file__).resolve().parent.parent.parent / "docs/capacity.md"
+    rows = [line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| ")]
+    assert [m.name for m in curves.MODELS if not any(m.name in row for row in rows)] == []
 
 
 def test_scores_of_known_cases() -> None:

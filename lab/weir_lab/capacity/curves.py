@@ -20,6 +20,7 @@ from weir_lab.capacity.queueing import FloatArray, Station
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
 
 BASELINE, BOUND, MECHANISM = "baseline", "bound", "mechanism"
+LINEAR, CONSTANT = "linear", "constant"  # the baselines that predictions are compared with
 USL_LEVELS_MIN = 6
 SLOPE_SIGNIFICANT = 0.01
 ERROR_USUAL = 0.03  # relative, of a run that nothing disturbed
@@ -36,7 +37,6 @@ class CannotFitError(Exception):
 class Fitted:
     """A candidate with its parameters."""
 
-    model: str
     parameters: Mapping[str, float]
     fitted: int  # how many of them were fitted to rates
     predict: Callable[[FloatArray], FloatArray]
@@ -106,13 +106,12 @@ def levelled(fitted: Fitted, sweep: Sweep) -> Fitted:
     )
 
 
-def _polynomial(sweep: Sweep, degree: int, name: str) -> Fitted:
+def _polynomial(sweep: Sweep, degree: int) -> Fitted:
     if len(sweep.levels) <= degree:
         raise CannotFitError(f"{degree + 1} levels of load are the least")
     line = np.polynomial.Polynomial.fit(sweep.users, sweep.rates, degree).convert()
     coefficients = {f"c{i}": float(c) for i, c in enumerate(line.coef)}
     return Fitted(
-        model=name,
         parameters=coefficients,
         fitted=degree + 1,
         predict=lambda users: np.asarray(line(users)),
@@ -123,12 +122,12 @@ def _polynomial(sweep: Sweep, degree: int, name: str) -> Fitted:
 
 def linear(sweep: Sweep) -> Fitted:
     """Ordinary least squares, as one of the source documents used it."""
-    return _polynomial(sweep, 1, "linear")
+    return _polynomial(sweep, 1)
 
 
 def quadratic(sweep: Sweep) -> Fitted:
     """A parabola."""
-    return _polynomial(sweep, 2, "quadratic")
+    return _polynomial(sweep, 2)
 
 
 def constant(sweep: Sweep) -> Fitted:
@@ -138,7 +137,6 @@ def constant(sweep: Sweep) -> Fitted:
     last = sweep.levels[-1]
     rate = float(np.mean([p.rate for p in sweep.points if p.users == last]))
     return Fitted(
-        model="constant",
         parameters={"rate": rate},
         fitted=1,
         predict=lambda users: np.full(len(users), rate),
@@ -163,7 +161,6 @@ def asymptotic(sweep: Sweep) -> Fitted:
     """min(N/(R0+Z), m/D): two numbers from low load, nothing fitted."""
     stations, delay_s = _bounds_stations(sweep)
     return Fitted(
-        model="asymptotic bounds",
         parameters={"demand_s": stations[0].demand_s, "delay_s": delay_s},
         fitted=0,
         predict=lambda users: queueing.asymptotic_rate(users, stations, delay_s),
@@ -181,7 +178,6 @@ def balanced(sweep: Sweep) -> Fitted:
         return np.asarray((low + high) / 2)
 
     return Fitted(
-        model="balanced-job bounds",
         parameters={"demand_s": stations[0].demand_s, "delay_s": delay_s},
         fitted=0,
         predict=predict,
@@ -257,7 +253,6 @@ def mean_value(sweep: Sweep) -> Fitted:
     found = _minimise(sweep, {"delay_s": _delay_start(sweep, total_s)}, predict)
     last = stations(float(far))
     return Fitted(
-        model="exact MVA",
         parameters={**found, **{f"demand_s of {s.name}": s.demand_s for s in last}},
         fitted=1,
         predict=lambda users: predict(users, found),
@@ -267,7 +262,7 @@ def mean_value(sweep: Sweep) -> Fitted:
 
 
 def _repair(
-    sweep: Sweep, name: str, demand: Demand | None, starts: dict[str, tuple[float, float, float]]
+    sweep: Sweep, demand: Demand | None, starts: dict[str, tuple[float, float, float]]
 ) -> Fitted:
     servers = sweep.servers.get(SERVER, 1)
 
@@ -279,7 +274,6 @@ def _repair(
     service_s = demand.limit_s if demand else found["service_s"]
     station = Station(name=SERVER, demand_s=service_s, servers=servers)
     return Fitted(
-        model=name,
         parameters={**found, "service_s": service_s},
         fitted=len(starts),
         predict=lambda users: predict(users, found),
@@ -292,7 +286,7 @@ def repair_measured(sweep: Sweep) -> Fitted:
     """M/M/m//N with the service demand as measured; a fixed delay is fitted."""
     demand = demand_of(sweep)
     starts = {"delay_s": _delay_start(sweep, demand.limit_s + demand.extra_s)}
-    return _repair(sweep, "M/M/m//N, measured demand", demand, starts)
+    return _repair(sweep, demand, starts)
 
 
 def repair_fitted(sweep: Sweep) -> Fitted:
@@ -304,7 +298,7 @@ def repair_fitted(sweep: Sweep) -> Fitted:
         "service_s": (service_s, service_s * 1e-3, service_s * 10),
         "delay_s": _delay_start(sweep, service_s),
     }
-    return _repair(sweep, "M/M/m//N, fitted", None, starts)
+    return _repair(sweep, None, starts)
 
 
 def usl_rate(users: FloatArray, gamma: float, alpha: float, beta: float) -> FloatArray:
@@ -334,7 +328,6 @@ def usl(sweep: Sweep) -> Fitted:
         peak = float("nan")
         most = found["gamma"] / found["alpha"] if found["alpha"] > 0 else float("inf")
     return Fitted(
-        model="USL",
         parameters=found,
         fitted=3,
         predict=lambda users: predict(users, found),
@@ -344,10 +337,16 @@ def usl(sweep: Sweep) -> Fitted:
     )
 
 
+# A new model takes three edits. Everything else reads this table: fit, choice, scores, pictures.
+#   1. a function here, from a Sweep to a Fitted, that raises CannotFitError where points are few;
+#   2. a line below. A model of kind MECHANISM competes for the choice; `anchored` says that the
+#      model uses measured service demand and may be chosen before the knee is seen;
+#   3. a row of the table in docs/capacity.md, which a test requires.
+# A server that only the new model describes belongs into lab/tests/population.py.
 MODELS = (
-    Model(name="linear", kind=BASELINE, fit=linear),
+    Model(name=LINEAR, kind=BASELINE, fit=linear),
     Model(name="quadratic", kind=BASELINE, fit=quadratic),
-    Model(name="constant", kind=BASELINE, fit=constant),
+    Model(name=CONSTANT, kind=BASELINE, fit=constant),
     Model(name="asymptotic bounds", kind=BOUND, fit=asymptotic),
     Model(name="balanced-job bounds", kind=BOUND, fit=balanced),
     Model(name="exact MVA", kind=MECHANISM, fit=mean_value, anchored=True),

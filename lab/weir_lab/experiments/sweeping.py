@@ -15,6 +15,7 @@ from scipy import stats
 from weir_lab.analysis import steady
 from weir_lab.capacity import answers, choice, records
 from weir_lab.capacity.choice import Choice
+from weir_lab.capacity.curves import CONSTANT, LINEAR
 from weir_lab.capacity.sweep import SERVER, Sweep
 from weir_lab.experiments.experiment import Step
 from weir_lab.report import sweeps
@@ -179,7 +180,7 @@ def figure(chosen: Choice, held_out: Sweep) -> list[str]:
         return []
     scored = choice.score_all(chosen, held_out)
     mine = scored[chosen.chosen.model.name].mape
-    linear, constant = scored["linear"].mape, scored["constant"].mape
+    linear, constant = scored[LINEAR].mape, scored[CONSTANT].mape
     fifth = "met" if mine <= linear / FIFTH else "missed"
     worse = "met" if mine <= constant else "missed"
     return [

@@ -11,7 +11,7 @@ from weir_lab.capacity import queueing
 from weir_lab.capacity.answers import Capacity, bottleneck_sentence, limits
 from weir_lab.capacity.bootstrap import Interval
 from weir_lab.capacity.choice import Choice, score_all
-from weir_lab.capacity.curves import CannotFitError, asymptotic
+from weir_lab.capacity.curves import BOUND, CONSTANT, LINEAR, CannotFitError, asymptotic
 from weir_lab.capacity.queueing import FloatArray, Station
 from weir_lab.capacity.score import Score, skill
 from weir_lab.capacity.sweep import SERVER, Point, Sweep, why_void
@@ -53,7 +53,7 @@ def throughput(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Pi
         found = choice.chosen.ensemble
         low, high = found.band(users)
         chart.band("95 % band", list(users), list(low), list(high), 1)
-        chart.line(found.fitted.model, list(users), list(found.fitted.predict(users)), 1)
+        chart.line(choice.chosen.model.name, list(users), list(found.fitted.predict(users)), 1)
     try:
         bound = asymptotic(choice.training)
         chart.bound("asymptotes", list(users), list(bound.predict(users)))
@@ -82,7 +82,7 @@ def response(name: str, sweep: Sweep, choice: Choice) -> Picture:
     if choice.chosen and choice.chosen.ensemble:
         fitted = choice.chosen.ensemble.fitted
         predicted = users / fitted.predict(users) - sweep.think_s
-        chart.line(f"mean, {fitted.model}", list(users), list(predicted * 1e3), 2)
+        chart.line(f"mean, {choice.chosen.model.name}", list(users), list(predicted * 1e3), 2)
     found = limits(choice.training)
     if found:
         stations = [Station(name=SERVER, demand_s=found[0].demand_s, servers=found[0].servers)]
@@ -162,7 +162,7 @@ def prediction(name: str, sweep: Sweep, choice: Choice) -> Picture:
     last = choice.training.levels[-1]
     _measured(chart, "measured, training", choice.training, 0)
     _measured(chart, "measured, held out", sweep.above(last), 0, hollow=True)
-    shown = [c for c in choice.candidates if c.ensemble and c.model.kind != "bound"]
+    shown = [c for c in choice.candidates if c.ensemble and c.model.kind != BOUND]
     style = 1
     for candidate in shown:
         assert candidate.ensemble
@@ -202,7 +202,7 @@ def scores(name: str, choice: Choice, held_out: Sweep) -> Table:
         if each is None:
             rows.append([candidate.model.name, mark, aicc, *["-"] * 5, candidate.why_not])
             continue
-        against = found.get("linear"), found.get("constant")
+        against = found.get(LINEAR), found.get(CONSTANT)
         skills = [f"{skill(each.crps, o.crps):.2f}" if o else "-" for o in against]
         rows.append(
             [
@@ -280,8 +280,8 @@ def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -
         loads = f"{held_out.levels[0]} to {held_out.levels[-1]} users"
         found.append(
             f"On {loads}, which it had not seen, {choice.chosen.model.name} was off by "
-            f"{mine.mape:.1%}; linear regression by {scored['linear'].mape:.1%}, "
-            f'"as the last step" by {scored["constant"].mape:.1%}.'
+            f"{mine.mape:.1%}; linear regression by {scored[LINEAR].mape:.1%}, "
+            f'"as the last step" by {scored[CONSTANT].mape:.1%}.'
         )
     _, void = _split(sweep)
     if void:
