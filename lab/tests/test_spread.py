@@ -10,8 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from waiting import wait_until
 from weir_lab.capacity import records as points
 from weir_lab.experiments.shared_step import INVALID
 from weir_lab.rim import runs
@@ -28,7 +28,6 @@ WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
 LAB = Path(sys.executable).with_name("weir-lab")
 DASK = Path(sys.executable).with_name("dask")
 NAMES = ("anna", "bert", "cleo")
-WAIT_S = 60
 
 needs_weir = pytest.mark.skipif(not WEIR.exists(), reason="weir is not built")
 pytestmark = pytest.mark.timeout(300)  # a dozen Python processes on a busy machine
@@ -66,6 +65,11 @@ class Lan:
             *("--no-dashboard", "--local-directory", self.folder),
         )
 
+    def has_workers(self) -> bool:
+        """Whether the scheduler knows all of them."""
+        logs = [(self.folder / f"{name}.log").read_text() for name in NAMES]
+        return all("Registered to" in log for log in logs)
+
     @property
     def scheduler(self) -> str:
         found: str = json.loads((self.folder / "scheduler.json").read_text())["address"]
@@ -81,13 +85,6 @@ class Lan:
         count = runs.counted(WEIR, self.server)
         assert count is not None
         return count.requests
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -158,9 +155,10 @@ def lan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lan]:
         with os.fdopen(read) as ready:
             made.url = f"{ready.readline().strip().rstrip('/')}/a.txt"
         made.server = weir.pid
-        wait_for((folder / "scheduler.json").exists, "a scheduler")
+        wait_until((folder / "scheduler.json").exists, "a scheduler")
         for name in NAMES:
             made.start_worker(name)
+        wait_until(made.has_workers, "worker at the scheduler")
         yield made
 
 
@@ -233,10 +231,10 @@ def test_a_worker_that_dies_voids_its_step_and_no_other(lan: Lan, tmp_path: Path
     mark = f"X-Mark: {tmp_path.name}"
     command = [*lan.command(tmp_path, *words), "--header", mark]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
-        wait_for(lambda: len(results(tmp_path)) == 1, "the first step")
-        wait_for(lambda: len(generators(mark)) == 3, "generators of the second step")
+        wait_until(lambda: len(results(tmp_path)) == 1, "the first step")
+        wait_until(lambda: len(generators(mark)) == 3, "generators of the second step")
         end(lan.workers["bert"])
-        wait_for(lambda: len(generators(mark)) == 0, "an end of all generators of the step")
+        wait_until(lambda: len(generators(mark)) == 0, "an end of all generators of the step")
         _, said = running.communicate()
     assert running.returncode == INVALID
     assert "bert is lost" in " ".join(said.split())
@@ -254,7 +252,7 @@ def test_a_worker_that_dies_voids_its_step_and_no_other(lan: Lan, tmp_path: Path
     words += ["--hosts", "3", "--wait", "60s"]
     again = [*lan.command(tmp_path, *words), "--header", mark]
     done = subprocess.run(again, capture_output=True, text=True, check=False)
-    assert "2 of 3 points are there already" in " ".join(done.stderr.split())
+    assert "2 of 3 points are measured already" in " ".join(done.stderr.split())
     assert results(tmp_path)[:1] == [first]
     last = results(tmp_path)[-1]
     assert (last["key"], len(last["hosts"])) == ("4 users/0", 3)
@@ -277,8 +275,8 @@ def test_ctrl_c_ends_the_generators_and_keeps_what_is_finished(lan: Lan, tmp_pat
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
-        wait_for(lambda: len(results(tmp_path)) == 1, "the first step")
-        wait_for(lambda: len(generators(mark)) == 2, "generators of the second step")
+        wait_until(lambda: len(results(tmp_path)) == 1, "the first step")
+        wait_until(lambda: len(generators(mark)) == 2, "generators of the second step")
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
         _, said = running.communicate()
     assert running.returncode == 130, said

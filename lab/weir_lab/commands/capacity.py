@@ -71,4 +71,4 @@ def capacity(
     report = sweeping.run(options, question)
     finish(report, options.out)
     if record:
-        experiment.record(report, record, "capacity")
+        experiment.record(report, record, "capacity", but=("-levels", "-precision"))

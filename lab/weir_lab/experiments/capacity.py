@@ -157,7 +157,9 @@ def confirmation(store: Store, question: Question, placement: Placement) -> str:
     if not question.halve:
         return ""
     if question.url:
-        return "The bottleneck was not confirmed by halving it: the server is not the lab's."
+        return (
+            "The bottleneck was not confirmed by halving its CPU: the lab did not start the server."
+        )
     tried = {k: r for k, r in store.records.items() if k.split("/")[0] in (HALVED, WHOLE)}
     if failed := [r["error"] for r in tried.values() if "error" in r]:
         return f"The bottleneck could not be confirmed by halving it: {failed[0]}."

@@ -102,7 +102,9 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
     """
     left = [step for step in steps if not store.has(step.key)]
     if len(left) < len(steps):
-        console.print(f"{what}: {len(steps) - len(left)} of {len(steps)} points are there already")
+        console.print(
+            f"{what}: {len(steps) - len(left)} of {len(steps)} points are measured already"
+        )
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -136,7 +138,9 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
 
 def _kept(store: Store, steps: Sequence[Step]) -> str:
     done = sum(store.has(step.key) for step in steps)
-    return f"{done} of {len(steps)} points are in {store.path}; the same command goes on from there"
+    return (
+        f"{done} of {len(steps)} points are in {store.path}; the same command continues from there"
+    )
 
 
 def record(report: Report, page: Path, command: str, *, but: tuple[str, ...] = ()) -> None:

@@ -152,7 +152,7 @@ def _kept(store: Store, total: int) -> Iterator[None]:
     except CannotGoOnError as error:
         text = str(error)
         if done := sum(store.has(key) for key in store.records):
-            text += f"; {done} of {total} steps are in {store.path}, the same command goes on"
+            text += f"; {done} of {total} steps are in {store.path}; the same command continues"
         raise LabError(text) from error
 
 

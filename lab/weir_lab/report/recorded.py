@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Results as a part of a page in docs/, between marks, so that prose and figures live apart."""
+"""Results as a part of a page in docs/, between marks, so that prose and figures stay apart."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,8 @@ def _short(fact: object) -> str:
 
 
 def as_part(report: Report, tables: Collection[str]) -> str:
-    """The machine, the findings, and the tables of these names."""
+    """The machine, the findings, and the tables of these names; a note is written once."""
+    noted: set[str] = set()
     facts = [f"{n}: {_short(report.environment[n])}" for n in FACTS if n in report.environment]
     parts = ["\n".join(f"- {fact}" for fact in facts)] if facts else []
     for section in report.sections:
@@ -28,12 +29,14 @@ def as_part(report: Report, tables: Collection[str]) -> str:
         parts.append("\n".join(f"- {finding}" for finding in section.verdict))
         for table in section.tables:
             if table.name in tables:
-                parts += [f"**{table.title}.** {table.note}".strip(), "\n".join(_rows(table))]
+                note = "" if table.note in noted else table.note
+                noted.add(table.note)
+                parts += [f"**{table.title}.** {note}".strip(), "\n".join(_rows(table))]
     return "\n\n".join(parts)
 
 
 def put(page: str, command: str, part: str) -> str | None:
-    """The page with the part in the place of what stands between its marks; None without marks."""
+    """The page with the part between its marks; None when a mark is missing."""
     mark = BEGIN.format(command=command)
     before, begin, rest = page.partition(mark)
     _, end, after = rest.partition(END)

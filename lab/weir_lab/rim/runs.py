@@ -280,9 +280,9 @@ def against(
     except LabError as error:
         if is_reachable(load.url):
             raise
-        raise GoneError(f"{load.url} does not answer any more") from error
+        raise GoneError(f"{load.url} no longer answers") from error
     if not is_reachable(load.url):
-        raise GoneError(f"{load.url} does not answer any more")
+        raise GoneError(f"{load.url} no longer answers")
     return {
         "server": load.url,
         "began_unix_s": round(began, 3),
