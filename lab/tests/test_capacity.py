@@ -165,7 +165,7 @@ def test_noise_two_levels_and_void_points_are_refused() -> None:
     void = choice.choose(
         Sweep(points=busy, think_s=0.005, servers={SERVER: 2, GENERATOR: 1}), draws=DRAWS
     )
-    assert "the generator was busy" in void.refusal
+    assert "the generator was the limit" in void.refusal
 
 
 def test_a_point_is_void_that_breaks_littles_law_or_failed() -> None:

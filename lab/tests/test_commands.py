@@ -151,17 +151,17 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
     ("words", "said"),
     [
         ("reproduce z", "no document z"),
-        ("compare epoll", "two servers are the least"),
+        ("compare epoll", "name two servers or more"),
         ("compare epoll nosuch", "weir has no model nosuch"),
         ("compare epoll pool --users 0", "--users is 1 or more"),
         ("compare epoll pool --generator ab --seconds 0.5", "ab measures whole seconds"),
         ("capacity --users 5,x", "is no number of users"),
-        ("capacity --generator wrk", "no generator called wrk"),
-        ("capacity --server-core 999", "core 999 is not among"),
+        ("capacity --generator wrk", "there is no generator wrk"),
+        ("capacity --server-core 999", "core 999 is not allowed"),
         ("capacity --url http://127.0.0.1:1/", "http://127.0.0.1:1/ does not answer"),
         ("capacity --url nonsense", "no URL that begins with http://"),
         ("capacity --pid 1", "--pid needs --url"),
-        ("capacity --think-ms 5 --generator ab", "ab cannot think"),
+        ("capacity --think-ms 5 --generator ab", "ab has no think time"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_a_report_of_nothing_is_none(lab_here: LabHere, tmp_path: Path) -> None:
     assert "has no results.jsonl" in lab_here("report", str(tmp_path))[1]
     (tmp_path / "results.jsonl").write_text('{"kind": "point"}\n')
-    assert "does not begin with what was measured" in lab_here("report", str(tmp_path))[1]
+    assert "does not begin with the plan" in lab_here("report", str(tmp_path))[1]
     head = {"schema": 1, "plan": {"command": "other"}, "machine": {}}
     (tmp_path / "results.jsonl").write_text(json.dumps(head) + "\n")
     status, said = lab_here("report", str(tmp_path))

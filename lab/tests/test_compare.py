@@ -242,7 +242,7 @@ def store_of(question: compare.Question, cpu: Callable[[int, str], float]) -> St
 
 @pytest.mark.parametrize(
     ("differing", "said"),
-    [(1, "as it should be"), (20, "more differences than chance explains")],
+    [(1, "as expected"), (20, "more differences than chance explains")],
 )
 def test_repeats_say_how_often_a_difference_was_found(differing: int, said: str) -> None:
     question = compare.Question(

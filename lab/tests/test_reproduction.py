@@ -119,11 +119,11 @@ def confirmed(whole: float, halved: float, demand_s: float = 1e-3) -> str:
 
 
 def test_halving_confirms_the_cpu_only_where_throughput_falls_as_its_demand_says() -> None:
-    assert "confirmed as what limits it" in confirmed(1000, 500)
-    assert "says 62%: the CPU is confirmed" in confirmed(800, 500)
-    assert "not what limits it" in confirmed(1000, 990)
+    assert "confirmed as the limit" in confirmed(1000, 500)
+    assert "predicts 62%: the CPU is confirmed" in confirmed(800, 500)
+    assert "not the limit" in confirmed(1000, 990)
     assert "more than its share" in confirmed(1000, 300)
-    assert "busy for 20%, is not what limits it" in confirmed(1000, 990, demand_s=2e-4)
+    assert "busy for 20%, is not the limit" in confirmed(1000, 990, demand_s=2e-4)
 
 
 def test_why_nothing_was_confirmed_is_said() -> None:

@@ -179,9 +179,9 @@ def test_a_host_is_told_its_part_by_its_own_clock() -> None:
 @pytest.mark.parametrize(
     ("words", "local", "said"),
     [
-        ("http://h/", 0, "say where the scheduler is"),
-        ("tcp://h:8786 http://h/", 2, "say where the scheduler is"),
-        ("tcp://h:8786 http://h/ --shard=0/2", 0, "--shard is not for here"),
+        ("http://h/", 0, "give the scheduler's address"),
+        ("tcp://h:8786 http://h/", 2, "give the scheduler's address"),
+        ("tcp://h:8786 http://h/ --shard=0/2", 0, "--shard cannot be used here"),
     ],
 )
 def test_words_that_make_no_sense(words: str, local: int, said: str) -> None:
@@ -241,8 +241,8 @@ def test_what_voids_a_step_is_said() -> None:
     )
     assert doubted(good, part("bert", 0, 9, set_ms=80)) == ["bert: a clock was set meanwhile"]
     late = doubted(part("anna", 300, 5), part("bert", 301, 9))
-    assert late == ["the common time had passed by 301.0 ms when the last began"]
-    assert "all hosts were at it for 74%" in doubted(good, part("bert", 150, 9))[2]
+    assert late == ["the last host began 301.0 ms after the common start"]
+    assert "all hosts measured together for only 74%" in doubted(good, part("bert", 150, 9))[2]
     lame = part("bert", 0, 9, doubt="generator_cpu")
     assert doubted(good, lame) == ["bert: About generator_cpu."]
     assert doubted(good, lame, said="generator_cpu") == []

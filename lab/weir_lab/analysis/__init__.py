@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What noisy measurements show, and what they do not. Pure."""
+"""Statistics of noisy measurements. Pure."""

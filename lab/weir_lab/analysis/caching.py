@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The experiment on caches: what is asked, and the figures that its records hold."""
+"""The experiment on caches: its plan, and the figures in its records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ Records = Mapping[str, Record]
 
 SCAN = "scan"
 SCAN_EXPONENT = 0.8
-SCAN_PART = 5  # one request of so many is the scan's
+SCAN_PART = 5  # one request of this many belongs to the scan
 BLOCKS = 10
 FILE_NS = 5000  # about what opening, reading and closing a small file takes
-CAPACITY_MIN = 8  # weir lets in nothing that takes more than an eighth of the cache
+CAPACITY_MIN = 8  # weir caches no object larger than an eighth of the cache
 
 # contestant of bench/cache.c -> what it is, and about how long an operation takes, in seconds
 CONTESTANTS = {
@@ -33,12 +33,12 @@ CONTESTANTS = {
     "stamps": ("time stamps below a reader-writer lock", 600e-9),
     "semaphore": ("list below a semaphore", 200e-9),
 }
-OURS = ("sieve", "lru")  # what weir has
+OURS = ("sieve", "lru")  # weir's own policies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How many of what."""
+    """The numbers of workers, objects, requests and repeats."""
 
     workers: tuple[int, ...]
     cores: int
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def warm(self) -> int:
-        """The requests that fill the cache before."""
+        """The requests before those, which fill the cache."""
         return self.requests - self.measured
 
     @property
@@ -93,7 +93,7 @@ class Plan:
 
 
 def why_not(plan: Plan) -> str:
-    """What is wrong with a plan; empty when nothing is."""
+    """The reason why a plan cannot be measured; empty when it can."""
     wanted = {*plan.sizes, *plan.timed_sizes}
     if not (plan.sizes and plan.timed_sizes and plan.workers):
         return "no cache sizes, or no numbers of workers"
@@ -110,12 +110,12 @@ def why_not(plan: Plan) -> str:
 
 
 def hits_key(name: str, percent: float) -> str:
-    """Of the record with the hits of each policy."""
+    """The key of the record with the hits of each policy."""
     return f"hits/{name}/{percent:g}"
 
 
 def time_key(name: str, percent: float, contestant: str, workers: int, repeat: int) -> str:
-    """Of the record of one timed run."""
+    """The key of the record of one timed run."""
     return f"time/{name}/{percent:g}/{contestant}/{workers}/{repeat}"
 
 
@@ -123,7 +123,7 @@ def time_key(name: str, percent: float, contestant: str, workers: int, repeat: i
 
 
 def play(plan: Plan, name: str, percent: float) -> Record:
-    """The hits of each policy, simulated: before, and by blocks in, what is measured."""
+    """The simulated hits of each policy: while the cache fills, then by blocks."""
     requests = plan.trace(name).tolist()
     found: Record = {"requests": plan.measured, "blocks": {}, "warm_hits": {}}
     for policy, simulate in POLICIES.items():
@@ -134,18 +134,18 @@ def play(plan: Plan, name: str, percent: float) -> Record:
 
 
 def by_block(hits: Hits) -> list[int]:
-    """Hits in each of equal parts."""
+    """Hits in each of the equal blocks."""
     return [int(count) for count in hits.reshape(BLOCKS, -1).sum(axis=1)]
 
 
 def hit_ratio(record: Record, policy: str) -> float:
-    """Of the requests that count."""
+    """The hit ratio over the measured requests."""
     return float(sum(record["blocks"][policy]) / record["requests"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Of two hit ratios on the same requests, with Student's interval over blocks of them."""
+    """The difference of two hit ratios on the same requests, with Student's interval."""
 
     value: float
     low: float
@@ -167,7 +167,7 @@ def advantage(record: Record, ours: str, theirs: str, confidence: float) -> Diff
 
 
 def counts_agree(record: Record) -> bool:
-    """Whether weir's caches and their simulation had the same hits, before and after."""
+    """Whether weir's caches and their simulation had the same hits, in both parts."""
     return all(
         record["weir"][policy]["hits"] == sum(record["blocks"][policy])
         and record["weir"][policy]["warm_hits"] == record["warm_hits"][policy]
@@ -189,7 +189,7 @@ def cpu_ns(record: Record) -> float:
 
 
 def with_file_ns(record: Record) -> float:
-    """The same, if who misses had to open, read and close a file."""
+    """The same, if each miss had to open, read and close a file."""
     return cpu_ns(record) + FILE_NS * (1 - float(record["hits"] / record["requests"]))
 
 
@@ -226,7 +226,7 @@ class Cell:
         return f"{np.median(found):,.0f}" if found else ""
 
     def hit_ratio(self, contestant: str) -> float:
-        """With threads; the median."""
+        """The median hit ratio of the runs."""
         return float(np.median([r["hits"] / r["requests"] for r in self._all(contestant)]))
 
     def refused(self, contestant: str) -> float:
@@ -237,14 +237,14 @@ class Cell:
     def times_as_long(
         self, contestant: str, than: str, figure: Figure, confidence: float
     ) -> Ratio | None:
-        """By rounds, in each of which both ran one soon after the other."""
+        """The ratio of two contestants, by rounds in which both ran."""
         ours = {n: figure.of(r) for n, r in self.runs.get(contestant, {}).items()}
         theirs = {n: figure.of(r) for n, r in self.runs.get(than, {}).items()}
         return ratio(ours, theirs, confidence=confidence)
 
 
 def misses(record: Record) -> int:
-    """Of a timed run, the filling before it included, as what was refused is."""
+    """The misses of a timed run and of its warm-up; refusals count both, too."""
     asked = record["requests"] + record["warm_requests"]
     return int(asked - record["hits"] - record["warm_hits"])
 
@@ -263,7 +263,7 @@ def cell(records: Records, plan: Plan, name: str, percent: float, workers: int) 
 def on_the_whole(
     cells: Sequence[Cell], contestant: str, than: str, figure: Figure, confidence: float
 ) -> Ratio | None:
-    """How many times the other's figure a contestant has, all cells alike (geometric mean)."""
+    """The ratio of two contestants over all cells (geometric mean)."""
     rounds: tuple[dict[int, list[float]], dict[int, list[float]]] = ({}, {})
     for each in cells:
         ours, theirs = each.runs.get(contestant, {}), each.runs.get(than, {})
@@ -283,7 +283,7 @@ def alone(records: Records, plan: Plan) -> list[Record]:
 def growth(
     records: Records, plan: Plan, name: str, percent: float, contestant: str, workers: int
 ) -> Ratio | None:
-    """How many times the operations per second of one worker this many have."""
+    """The operations per second of this many workers, as a multiple of one worker's."""
     one = cell(records, plan, name, percent, plan.workers[0]).runs.get(contestant, {})
     many = cell(records, plan, name, percent, workers).runs.get(contestant, {})
     return ratio(

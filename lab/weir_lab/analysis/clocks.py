@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clocks of several machines: how far apart they are, at most, and how well all began together.
+"""Clocks of several machines: bounds of their offsets, and of the skew between starts.
 
 All times are Unix times in nanoseconds, each by the clock named.
 """
@@ -7,8 +7,8 @@ All times are Unix times in nanoseconds, each by the clock named.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# By which a clock gains or loses: crystals do better, and the kernel slews no faster. A daemon that
-# corrects a clock by more is found out, as what was known before and after contradict each other.
+# The most that a clock gains or loses. Crystals do better, and the kernel slews no faster. A daemon
+# that corrects a clock by more is detected: the bounds before and after contradict each other.
 DRIFT_MAX = 500e-6
 
 
@@ -35,21 +35,21 @@ class Offset:
 
     @property
     def value_ns(self) -> int:
-        """The middle, which cannot be off by more than `error_ns`."""
+        """The middle of the bounds; its error is at most `error_ns`."""
         return (self.low_ns + self.high_ns) // 2
 
     @property
     def error_ns(self) -> int:
-        """Half of what is not known."""
+        """Half of the distance between the bounds."""
         return (self.high_ns - self.low_ns + 1) // 2
 
     def at(self, at_ns: int) -> "Offset":
-        """The same at another time, for which it is known less well."""
+        """The same at another time; drift makes the bounds wider."""
         drift_ns = round(DRIFT_MAX * abs(at_ns - self.at_ns))
         return Offset(low_ns=self.low_ns - drift_ns, high_ns=self.high_ns + drift_ns, at_ns=at_ns)
 
     def also(self, other: "Offset") -> "Offset":
-        """What both say of the same time.
+        """The offset that satisfies both bounds.
 
         Raises:
             ClockError: they contradict each other.
@@ -62,11 +62,11 @@ class Offset:
 
 
 def offset(exchanges: Sequence[Exchange]) -> Offset:
-    """What at least one exchange tells of the other clock, at the end of the last one.
+    """The offset that one or more exchanges allow, at the end of the last one.
 
-    The other clock was read somewhere between question and answer: this bounds the offset from
-    both sides, whatever the ways there and back took. Of many exchanges all bounds hold, so that
-    the fastest ones count, each for the direction in which it was fast.
+    The other clock was read between question and answer. This bounds the offset from both sides,
+    however long the ways there and back took. The bounds of all exchanges hold, so the fastest
+    exchange in each direction decides.
 
     Raises:
         ClockError: the bounds leave nothing.
@@ -86,7 +86,7 @@ def offset(exchanges: Sequence[Exchange]) -> Offset:
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning:
-    """When one of several began, by its own clock, and how long it went on."""
+    """The start of one host by its own clock, and how long it measured."""
 
     began_ns: int
     lasted_ns: int
@@ -94,20 +94,20 @@ class Beginning:
 
     @property
     def ours_ns(self) -> int:
-        """When it began by our clock, most likely."""
+        """The most likely start by our clock."""
         return self.began_ns - self.offset.value_ns
 
 
 @dataclass(frozen=True, kw_only=True)
 class Skew:
-    """From the first beginning to the last."""
+    """The time from the first start to the last."""
 
     likely_ns: int
     most_ns: int  # if all clocks were as far off as they can be
 
 
 def skew(beginnings: Sequence[Beginning]) -> Skew:
-    """How well several began together."""
+    """The skew between the starts of several hosts."""
     if len(beginnings) < 2:
         return Skew(likely_ns=0, most_ns=0)
     ours = [b.ours_ns for b in beginnings]
@@ -121,7 +121,7 @@ def skew(beginnings: Sequence[Beginning]) -> Skew:
 
 
 def overlap(beginnings: Sequence[Beginning]) -> float:
-    """The part of the whole time in which all were at it."""
+    """The part of the whole time in which all hosts measured."""
     ends = [b.ours_ns + b.lasted_ns for b in beginnings]
     begins = [b.ours_ns for b in beginnings]
     whole_ns = max(ends) - min(begins)

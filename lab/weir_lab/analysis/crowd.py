@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Whether others used the cores meanwhile, and which time is to be believed then.
+"""Whether other programs used the cores during a run, and which time is compared then.
 
-The programs of bench/ tell the time that has passed and the time that they had on cores. The first
-is what somebody waits; but where others take the cores it is theirs as well, and the second is
-hardly touched.
+The programs of bench/ report elapsed time and CPU time. Elapsed time is what a client waits, but it
+contains the time that other programs used the cores. CPU time hardly depends on other programs.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,37 +11,37 @@ from typing import Any
 
 import numpy as np
 
-QUIET = 0.95  # what a worker has of a core, if nothing else runs
+QUIET = 0.95  # the share of a core that a single worker has when nothing else runs
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """What is compared."""
+    """A figure that is compared."""
 
     name: str
     of: Callable[[Record], float]
 
 
 def share_of_core(alone: Iterable[Record]) -> float | None:
-    """What workers without companions had of a core: they wait for nothing else."""
+    """The share of a core that single workers had; they wait for nothing else."""
     shares = [float(run["cpu_ns"] / run["ns"]) for run in alone if run["ns"] > 0]
     return float(np.mean(shares)) if shares else None
 
 
 def believable(alone: Iterable[Record], wall: Figure, cpu: Figure) -> Figure:
-    """The time that passed on a quiet machine, else that on cores."""
+    """Elapsed time where the machine was quiet, else CPU time."""
     had = share_of_core(alone)
     return wall if had is None or had >= QUIET else cpu
 
 
 def warning(alone: Iterable[Record]) -> str | None:
-    """What a reader must know of a machine that was not quiet."""
+    """A warning where the machine was not quiet."""
     had = share_of_core(alone)
     if had is None or had >= QUIET:
         return None
     return (
         f"The machine was not quiet: workers that ran alone had a core for {had:.0%} of the time. "
-        "So CPU time is compared, which leaves out waiting."
+        "So CPU time is compared, which does not contain waiting."
     )

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Who leaves a full cache, played through request by request: objects of equal size, no threads.
+"""Policies of eviction, simulated request by request: objects of equal size, no threads.
 
-Each policy takes a trace and says for each request whether it is a hit. All of them let in whatever
-they have missed. `sieve` and `lru` are those of src/site/eviction.c, and bench/cache.c has to count
-the same hits; `fifo` is what both would be if they did not look at hits; `belady` knows the future
-and cannot be beaten by any that lets in what it misses.
+Each policy takes a trace and returns for each request whether it is a hit. Every miss is cached.
+`sieve` and `lru` are those of src/site/eviction.c, and bench/cache.c has to count the same hits.
+`fifo` ignores hits. `belady` knows the future: no policy that caches every miss has more hits.
 """
 
 import heapq
@@ -15,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Hits = NDArray[np.bool_]
-NOBODY = -1
+NO_OBJECT = -1
 
 
 def fifo(trace: Sequence[int], capacity: int) -> Hits:
-    """The one that came first leaves first."""
+    """Evicts the object that was cached first."""
     held: set[int] = set()
     queue: deque[int] = deque()
     hits = bytearray(len(trace))
@@ -35,7 +34,7 @@ def fifo(trace: Sequence[int], capacity: int) -> Hits:
 
 
 def lru(trace: Sequence[int], capacity: int) -> Hits:
-    """The one that was not asked for the longest leaves."""
+    """Evicts the object whose last request is the oldest."""
     held: OrderedDict[int, None] = OrderedDict()
     hits = bytearray(len(trace))
     for at, wanted in enumerate(trace):
@@ -50,14 +49,15 @@ def lru(trace: Sequence[int], capacity: int) -> Hits:
 
 
 def sieve(trace: Sequence[int], capacity: int) -> Hits:
-    """Newcomers queue up and never move; a hand spares, once, those that were asked for since.
+    """Objects stay in the order of insertion. A hand skips each object once that had a hit.
 
-    The hand walks from the oldest to the newest, and then begins again; it stays where it was.
+    The hand moves from the oldest to the newest object, then starts again at the oldest. It keeps
+    its position between evictions.
     """
     newer: dict[int, int] = {}
     older: dict[int, int] = {}
     visited: set[int] = set()
-    newest = oldest = hand = NOBODY
+    newest = oldest = hand = NO_OBJECT
     hits = bytearray(len(trace))
     for at, wanted in enumerate(trace):
         if wanted in newer:
@@ -65,23 +65,23 @@ def sieve(trace: Sequence[int], capacity: int) -> Hits:
             visited.add(wanted)
             continue
         if len(newer) == capacity:
-            if hand == NOBODY:
+            if hand == NO_OBJECT:
                 hand = oldest
             while hand in visited:
                 visited.remove(hand)
-                hand = newer[hand] if newer[hand] != NOBODY else oldest
+                hand = newer[hand] if newer[hand] != NO_OBJECT else oldest
             left, right = older.pop(hand), newer.pop(hand)
-            if right != NOBODY:
+            if right != NO_OBJECT:
                 older[right] = left
             else:
                 newest = left
-            if left != NOBODY:
+            if left != NO_OBJECT:
                 newer[left] = right
             else:
                 oldest = right
             hand = right
-        newer[wanted], older[wanted] = NOBODY, newest
-        if newest != NOBODY:
+        newer[wanted], older[wanted] = NO_OBJECT, newest
+        if newest != NO_OBJECT:
             newer[newest] = wanted
         else:
             oldest = wanted
@@ -90,7 +90,7 @@ def sieve(trace: Sequence[int], capacity: int) -> Hits:
 
 
 def next_uses(trace: Sequence[int]) -> list[int]:
-    """For each request where the same object is asked for next; past the end, where never."""
+    """For each request, the index of the object's next request; the trace's length if none."""
     following: dict[int, int] = {}
     uses = [0] * len(trace)
     for at in range(len(trace) - 1, -1, -1):
@@ -100,10 +100,10 @@ def next_uses(trace: Sequence[int]) -> list[int]:
 
 
 def belady(trace: Sequence[int], capacity: int) -> Hits:
-    """The one that is needed last, or never again, leaves (Belady's MIN)."""
+    """Evicts the object whose next request is the furthest (Belady's MIN)."""
     uses = next_uses(trace)
     held: dict[int, int] = {}  # object -> its next use
-    furthest: list[tuple[int, int]] = []  # (-next use, object); what is out of date is passed over
+    furthest: list[tuple[int, int]] = []  # (-next use, object); outdated pairs are skipped
     hits = bytearray(len(trace))
     for at, wanted in enumerate(trace):
         if wanted in held:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The middle of a few repeated measurements, and how well it is known."""
+"""The median of a few repeated measurements, with its interval."""
 
 import math
 from collections.abc import Sequence
@@ -23,8 +23,9 @@ class Middle:
 def middle(values: Sequence[float], *, confidence: float = 0.95, seed: int = 1) -> Middle:
     """The median and the percentile bootstrap's interval around it.
 
-    With fewer than six values that is nearly all of their range, and covers somewhat less than it
-    promises; it cannot be narrower by luck alone, as an interval from a standard deviation can.
+    With fewer than six values the interval is nearly their whole range, and its coverage is
+    somewhat below the confidence. Chance alone cannot make it narrow, as it can make an interval
+    from a standard deviation.
     """
     value = float(np.median(values))
     if len(values) < 2:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Whether two servers differ, from figures taken side by side in interleaved rounds.
 
-The unit is a round with a fresh start of each server, not a request: requests of one run are alike
-for reasons of that run. A ratio is the geometric mean of the ratios within the rounds. A difference
-is shown only where two intervals around it, by Student's t and by the BCa bootstrap, both leave out
-1; with few rounds the bootstrap alone finds differences too often. Where many ratios are looked at
-in one report, the confidence is raised (Bonferroni), so that the whole report claims a difference
-that is none in at most one of twenty.
+The unit is a round with a fresh start of each server, not a request, because requests of one run
+depend on that run. A ratio is the geometric mean of the ratios within the rounds. A difference is
+shown only where Student's interval and the BCa bootstrap interval both exclude 1. With few rounds
+the bootstrap alone finds differences too often. A report with many ratios needs a higher confidence
+for each (Bonferroni). At most one report in twenty then claims a difference that does not exist.
 """
 
 import math
@@ -22,7 +21,7 @@ DRAWS = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """How many times the other's figure a server has; the wider of the two intervals."""
+    """One server's figure as a multiple of the other's; the wider of the two intervals."""
 
     value: float
     low: float
@@ -32,7 +31,7 @@ class Ratio:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the interval leaves out 1."""
+        """Whether the interval excludes 1."""
         return self.low > 1 or self.high < 1
 
     def sentence(self, ours: str, theirs: str, figure: str) -> str:

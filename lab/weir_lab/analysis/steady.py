@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""When a run has become steady, and how well its mean is known then.
+"""The steady part of a run, and the precision of its mean.
 
-What comes in are answers by second. MSER-5 averages five observations before it looks for the cut;
-a second is the mean of thousands, so here it is MSER alone.
+The input is the number of answers in each second. MSER-5 averages five observations before it
+searches for the cut. A second is already the mean of thousands, so plain MSER is used.
 """
 
 import math
@@ -14,17 +14,17 @@ from scipy import stats
 
 BATCHES = 10
 CORRELATION_MAX = 0.5
-SAMPLES_MIN = 16  # fewer show no beginning that is unlike the rest
-CHANGE_MIN = 0.02  # of the mean: less is no beginning unlike the rest, and no drift
-WINDOW = 3  # samples that are looked at together
+SAMPLES_MIN = 16  # fewer cannot show that the beginning differs
+CHANGE_MIN = 0.02  # of the mean: smaller changes do not count as a warm-up or a drift
+WINDOW = 3  # samples that are averaged
 DRIFT_SIGNIFICANT = 0.01
 
 
 def mser(series: Sequence[float]) -> int | None:
-    """How many values to leave out at the beginning (White's MSER); None: it never was steady.
+    """How many values to leave out at the beginning (White's MSER); None: never steady.
 
-    The cut is where the standard error of the mean of what is left is least. A cut in the second
-    half says that there was no steady state to be found.
+    The cut minimises the standard error of the mean of the remaining values. A cut in the second
+    half means that there is no steady state.
     """
     values = np.asarray(series, dtype=np.float64)
     count = len(values)
@@ -32,17 +32,17 @@ def mser(series: Sequence[float]) -> int | None:
         return None
     errors = [
         float(((values[cut:] - values[cut:].mean()) ** 2).sum()) / (count - cut) ** 2
-        for cut in range(count - count // 4)  # what a few values share is chance
+        for cut in range(count - count // 4)  # few values may agree by chance
     ]
     cut = int(np.argmin(errors))
     return cut if cut <= count // 2 else None
 
 
 def beginning(series: Sequence[float]) -> int | None:
-    """How many samples of a whole run to leave out; None: it drifts to its end.
+    """How many samples to leave out at the beginning of a run; None: it drifts to its end.
 
-    Chance alone moves the cut about. So it is drawn forward to the first samples that are like
-    those after it, and a late one is believed only where the two halves differ beyond doubt.
+    Chance moves the cut of MSER. So the cut is moved forward to the first samples that resemble
+    those after it. A late cut counts only where the two halves differ significantly.
     """
     values = np.asarray(series, dtype=np.float64)
     cut = mser(series)
@@ -69,7 +69,7 @@ class Mean:
     value: float
     low: float
     high: float
-    correlated: bool  # the batches resemble their neighbours: the interval is too narrow
+    correlated: bool  # neighbouring batches are correlated: the interval is too narrow
 
 
 def batch_means(series: Sequence[float], batches: int = BATCHES) -> Mean:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Which objects are asked for, one after the other.
+"""Traces: the sequence of objects that are requested.
 
-Requests to web servers follow Zipf's law roughly: the object of rank r is asked for in proportion
-to r ** -exponent. The exponent says how much the popular ones stand out; figures between 0.6 and
-1.2 are usual. Objects are known by their rank, from 0.
+Requests to web servers roughly follow Zipf's law: the object of rank r has a share of the requests
+in proportion to r ** -exponent. A larger exponent concentrates requests on the popular objects;
+0.6 to 1.2 are usual. Objects are numbered by their rank, from 0.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def zipf_shares(objects: int, exponent: float) -> FloatArray:
 
 
 def zipf(objects: int, exponent: float, requests: int, seed: int) -> Trace:
-    """Requests that know nothing of each other (the independent reference model)."""
+    """Independent requests (the independent reference model)."""
     upto = np.cumsum(zipf_shares(objects, exponent))
     upto[-1] = 1.0
     drawn = np.random.default_rng(seed).random(requests)
@@ -30,10 +30,10 @@ def zipf(objects: int, exponent: float, requests: int, seed: int) -> Trace:
 
 
 def with_scans(trace: Trace, objects: int, scan: int, between: int) -> Trace:
-    """Someone walks through other objects: after every `between` requests, `scan` of them.
+    """Inserts a scan of other objects: `scan` requests after every `between` requests.
 
-    What is scanned has numbers from `objects` on, as many as there are objects, round and round.
-    The length of the trace stays, so that later requests of it fall away.
+    The scanned objects have numbers from `objects` on. There are as many of them as objects, and
+    the scan repeats them. The trace keeps its length, so its last requests are dropped.
     """
     places = np.arange(len(trace))
     scanned = places % (between + scan) >= between
@@ -46,8 +46,8 @@ def with_scans(trace: Trace, objects: int, scan: int, between: int) -> Trace:
 def lru_in_theory(shares: FloatArray, capacity: int) -> float:
     """The hit ratio of a least-recently-used cache in the long run (Che's approximation).
 
-    An object stays for a time that is about the same for all: the one in which as many different
-    objects are asked for as the cache holds.
+    Every object stays cached for about the same time. In that time as many different objects are
+    requested as the cache holds.
     """
     if capacity >= len(shares):
         return 1.0

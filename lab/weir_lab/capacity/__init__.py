@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""How much a server can carry: models, fits, choice, score. Pure."""
+"""Capacity of a server: models, fits, choice, score. Pure."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What one wants to know of a server: where it saturates, how much it carries, what limits it."""
+"""The answers about a server: where it saturates, how much it carries, what limits it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from weir_lab.capacity.queueing import Station
 from weir_lab.capacity.sweep import SERVER, Sweep
 
 USERS_SEARCHED_MAX = 100_000
-SATURATED = 0.95  # of a resource: the most that it can give, measured
+SATURATED = 0.95  # utilisation: above it a resource counts as saturated
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """The answers, each with its 95 % interval; None where the data do not carry one."""
+    """The answers, each with its 95 % interval; None where the data do not support one."""
 
     saturation_users: Interval | None
     most_rate: Interval | None
@@ -28,7 +28,7 @@ class Capacity:
 
 
 def capacity(choice: Choice, p99_limit_s: float | None = None) -> Capacity:
-    """The figures of the chosen model."""
+    """The answers of the chosen model."""
     if choice.refusal or choice.chosen is None or choice.chosen.ensemble is None:
         return Capacity(
             saturation_users=None, most_rate=None, users_within_p99=None, p99_limit_s=p99_limit_s
@@ -46,7 +46,7 @@ def capacity(choice: Choice, p99_limit_s: float | None = None) -> Capacity:
 
 
 def _p99_model(fitted: Fitted, sweep: Sweep, users: int) -> float:
-    """The 99th percentile that a queue with this throughput's demand and delay would have."""
+    """The 99th percentile of a queue with the fitted demand and delay."""
     servers = sweep.servers.get(SERVER, 1)
     service_s = servers / fitted.most
     delay_s = fitted.parameters.get("delay_s", 0.0)
@@ -56,11 +56,11 @@ def _p99_model(fitted: Fitted, sweep: Sweep, users: int) -> float:
 
 
 def users_within(choice: Choice, limit_s: float) -> Interval | None:
-    """The most users for whom 99 % of the requests are answered within the limit.
+    """The largest number of users whose 99th percentile is within the limit.
 
-    The queue's 99th percentile is scaled to those measured, since real service is not exponential;
-    the scatter of that scale is the interval. None when no percentile was measured, or the model
-    has no queue.
+    The queue's 99th percentile is scaled to the measured ones, since real service times are not
+    exponential. The interval comes from the scatter of that scale. None when no percentile was
+    measured, or the model has no queue.
     """
     sweep = choice.training
     found = choice.chosen.ensemble if choice.chosen else None
@@ -94,13 +94,13 @@ def _most_users(fits: Callable[[int], bool]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """A resource's part in a request."""
+    """The limit that a resource sets."""
 
     resource: str
     demand_s: float
     servers: int
     most_rate: float  # m/D
-    used: float  # of it, at the highest load measured
+    used: float  # utilisation at the highest load measured
 
 
 def limits(sweep: Sweep) -> list[Limit]:
@@ -126,7 +126,7 @@ def limits(sweep: Sweep) -> list[Limit]:
 
 
 def bottleneck_sentence(sweep: Sweep) -> str:
-    """Names what saturates first, and says whether it was seen to."""
+    """Names the resource that saturates first, and whether it was seen to saturate."""
     found = limits(sweep)
     if not found:
         return "No service demand was measured, so the bottleneck cannot be named."
@@ -137,5 +137,5 @@ def bottleneck_sentence(sweep: Sweep) -> str:
         f"request{of}, so at most {first.most_rate:,.0f} requests per second"
     )
     if first.used >= SATURATED:
-        return f"{text}; it was saturated ({first.used:.0%})."
-    return f"{text}; at the highest load measured it was busy for {first.used:.0%} of the time."
+        return f"{text}. It was saturated ({first.used:.0%})."
+    return f"{text}. At the highest load measured it was busy for {first.used:.0%} of the time."

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How far a fit could have come out otherwise: the same fit on resampled measurements.
+"""The uncertainty of a fit, by the bootstrap: the same fit on resampled measurements.
 
-With several repeats at each level, repeats are drawn again level by level; with one, the relative
-errors of the fit are. A prediction also carries the scatter of a single measurement, so that its
-band is for what will be measured and not only for the mean.
+Levels with several repeats have their repeats resampled. For other levels the relative errors of
+the fit are resampled. A prediction also contains the scatter of a single measurement, so its band
+covers future measurements and not only their mean.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Interval:
 
 
 def interval(value: float, draws: FloatArray) -> Interval:
-    """The percentiles of the draws that are numbers; infinitely wide when hardly any is."""
+    """The percentiles of the finite draws; infinitely wide when most are not finite."""
     known = draws[np.isfinite(draws)]
     if len(known) < max(2, len(draws) // 2):
         return Interval(value=value, low=-np.inf, high=np.inf)
@@ -45,7 +45,7 @@ def interval(value: float, draws: FloatArray) -> Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Ensemble:
-    """A fit and its resampled siblings."""
+    """A fit, and the same model fitted to resampled points (its siblings)."""
 
     fitted: Fitted
     siblings: tuple[Fitted, ...]
@@ -53,7 +53,7 @@ class Ensemble:
     seed: int
 
     def rate(self, users: FloatArray) -> FloatArray:
-        """Draws of what a measurement will show, in rows."""
+        """Draws of future measurements, one row each."""
         rng = np.random.default_rng(self.seed)
         each = max(1, ROWS_MIN // len(self.siblings))
         means = np.repeat([sibling.predict(users) for sibling in self.siblings], each, axis=0)
@@ -73,7 +73,7 @@ class Ensemble:
 def scatter_of(sweep: Sweep, fitted: Fitted) -> FloatArray:
     """Relative errors of single measurements: around their level's mean, or around the fit.
 
-    Deviations from a mean of n are too small by sqrt(1 - 1/n), which is put right.
+    Deviations from a mean of n are too small by sqrt(1 - 1/n); they are corrected.
     """
     errors = []
     for level in sweep.levels:
@@ -115,7 +115,7 @@ def ensemble(model: Model, sweep: Sweep, *, draws: int, seed: int) -> Ensemble:
     """Fits the model to the sweep and to `draws` resampled ones.
 
     Raises:
-        CannotFitError: the points do not carry the model.
+        CannotFitError: the points are too few for the model.
     """
     rng = np.random.default_rng(seed)
     fitted = model.fit(sweep)

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Which model to believe, and whether to believe any: decided on the training points alone.
+"""The choice of a model, or the refusal to predict, from the training points alone.
 
-The rule is fixed before anything is measured. Among the mechanisms the one with the least AICc on
-relative errors is chosen, but one that rests on measured service demands gives way only to one
-that is better beyond doubt (Burnham and Anderson: by more than 10), since what was measured is not
-led astray by a few bad points. When the training points end before the knee, curves fitted to them
-know nothing of it: only models anchored on measured service demands may be chosen then.
+The rule is fixed before anything is measured. Of the mechanisms, the one with the least AICc of
+relative errors is chosen. A model that uses measured service demand ("anchored") gives way only to
+a model whose AICc is better by more than 10 (Burnham and Anderson), because a few bad points do not
+mislead it. When the training points end before the knee, a curve fitted to them knows nothing of
+the knee. Then only anchored models can be chosen.
 
-What a mechanism predicts is moved towards what was measured at the highest training loads
-(curves.levelled); it is chosen, and held to its misfit, as it was fitted.
+A mechanism is chosen, and its misfit is judged, as it was fitted. Its prediction is moved towards
+the measurements at the highest training loads (curves.levelled).
 
-docs/decisions/017 has the figures of this rule on made-up servers of many kinds, by which it is
-judged: never by those of one server.
+docs/decisions/017 judges this rule on simulated servers of many kinds, never on a single server.
 """
 
 from dataclasses import dataclass, replace
@@ -51,13 +50,13 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The candidates, the one chosen, and what stands against extrapolating."""
+    """The candidates, the chosen one, and the reason against extrapolating, if any."""
 
     training: Sweep
     candidates: tuple[Candidate, ...]
     chosen: Candidate | None
     knee_seen: bool
-    refusal: str  # one sentence; empty when the data carry a prediction
+    refusal: str  # one sentence; empty when the data support a prediction
 
     def of(self, name: str) -> Candidate:
         """The candidate of that name."""
@@ -78,7 +77,7 @@ def aicc(sweep: Sweep, fitted: Fitted) -> float:
 
 
 def has_seen_the_knee(sweep: Sweep) -> bool:
-    """Whether throughput per user has clearly fallen by the last two levels: one may be chance."""
+    """Whether throughput per user has clearly fallen at both of the last two levels."""
     if len(sweep.levels) < 2:
         return False
     first, *others = [
@@ -89,7 +88,7 @@ def has_seen_the_knee(sweep: Sweep) -> bool:
 
 
 def without_void(sweep: Sweep) -> Sweep:
-    """The points that say something about the server."""
+    """The valid points."""
     kept = [p for p in sweep.points if not why_void(sweep, p)]
     return Sweep(points=kept, think_s=sweep.think_s, servers=sweep.servers)
 
@@ -97,7 +96,7 @@ def without_void(sweep: Sweep) -> Sweep:
 def choose(sweep: Sweep, *, draws: int = 200, seed: int = 1, doubt: str = "") -> Choice:
     """Fits every candidate to the training points and chooses.
 
-    `doubt` is what the caller knows against extrapolating, in one sentence.
+    `doubt` is a reason of the caller's against extrapolating, in one sentence, or empty.
     """
     training = without_void(sweep)
     seen = has_seen_the_knee(training)
@@ -126,10 +125,10 @@ def _candidate(model: Model, training: Sweep, draws: int, seed: int) -> Candidat
         if not training.points:
             raise CannotFitError("there is no valid point")
         plain = model.fit(training)
-        foretells = model
+        predicts = model
         if model.kind == MECHANISM:
-            foretells = replace(model, fit=lambda sweep: levelled(model.fit(sweep), sweep))
-        found = ensemble(foretells, training, draws=draws, seed=seed)
+            predicts = replace(model, fit=lambda sweep: levelled(model.fit(sweep), sweep))
+        found = ensemble(predicts, training, draws=draws, seed=seed)
     except CannotFitError as error:
         return Candidate(model=model, ensemble=None, aicc=float("inf"), why_not=str(error))
     misfit = float(np.median(np.abs(training.rates / plain.predict(training.users) - 1)))
@@ -142,31 +141,31 @@ def _refusal(sweep: Sweep, training: Sweep, chosen: Candidate | None, *, seen: b
         why = next(filter(None, (why_void(sweep, p) for p in sweep.points)))
         return f"{void} of {len(sweep.points)} training points are void: {why}."
     if len(training.levels) < LEVELS_MIN:
-        return f"{len(training.levels)} levels of load are too few: {LEVELS_MIN} are the least."
+        return f"{len(training.levels)} levels of load are too few; {LEVELS_MIN} are needed."
     if not seen and not training.has_demand():
         last = training.levels[-1]
         return (
-            f"Up to {last} users the throughput grows with them: the knee has not been seen, and "
-            "what a request takes of the server's CPU is not known, so nothing says where it is."
+            f"Throughput grows up to {last} users: the knee has not been seen. The server's CPU "
+            "per request is not known either, so the knee cannot be predicted."
         )
     if chosen is None or chosen.ensemble is None:
         return "No model could be fitted to the training points."
     spread = float(np.std(chosen.ensemble.scatter))
     if spread > SCATTER_MAX:
         return (
-            f"Repeated measurements of one level differ by {spread:.0%} (standard deviation): "
-            "the machine is too noisy to predict from."
+            f"Repeated measurements of one level differ by {spread:.0%} (standard deviation). "
+            "That is too noisy to predict from."
         )
     if chosen.misfit > max(MISFIT_MAX, 2 * spread):
         return (
-            f"The best of the models is off by {chosen.misfit:.0%} on the very points it was "
-            "fitted to: the server does something that none of them describes."
+            f"The best of the models is off by {chosen.misfit:.0%} on the points that it was "
+            "fitted to. No model describes this server."
         )
     return ""
 
 
 def score_all(choice: Choice, held_out: Sweep) -> dict[str, Score]:
-    """Scores every candidate on points that none of them has seen."""
+    """Scores every candidate on points that no candidate has seen."""
     users, measured = held_out.users, held_out.rates
     return {
         c.model.name: score(c.ensemble.fitted.predict(users), c.ensemble.rate(users), measured)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The candidates: curves of throughput against users, each fitted to the training points.
 
-Three kinds. A *baseline* is what must be beaten and is never chosen. A *bound* is what cannot be
-exceeded. A *mechanism* says why the curve bends; one of them is chosen (choice.py).
+There are three kinds. A *baseline* is for comparison and is never chosen. A *bound* limits the
+throughput. A *mechanism* explains why the curve bends; one mechanism is chosen (choice.py).
 
-Fits minimise relative errors, so that a step of one user counts as much as one of a thousand.
-Beyond ERROR_USUAL they count linearly: a run that something disturbed does not bend the curve.
+Fits minimise relative errors, so a level of one user counts as much as a level of a thousand.
+Beyond ERROR_USUAL errors count linearly, so that a disturbed run does not bend the curve.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ LINEAR, CONSTANT = "linear", "constant"  # the baselines that predictions are co
 USL_LEVELS_MIN = 6
 SLOPE_SIGNIFICANT = 0.01
 ERROR_USUAL = 0.03  # relative, of a run that nothing disturbed
-MEDIAN_ERROR = 1.25 * 1.4826  # from the median deviation to the standard error of a median
-LEVELLED_BY = 3  # the last third of the levels says how high a curve lies
-MVA_USERS_MAX = 500  # the recursion takes every number of users on its way
+MEDIAN_ERROR = 1.25 * 1.4826  # median absolute deviation -> standard error of the median
+LEVELLED_BY = 3  # the last third of the levels decides the height of the curve
+MVA_USERS_MAX = 500  # the recursion computes every smaller number of users, too
 
 
 class CannotFitError(Exception):
-    """The points do not carry this model; the message says why."""
+    """The points are too few for this model; the message gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +38,10 @@ class Fitted:
     """A candidate with its parameters."""
 
     parameters: Mapping[str, float]
-    fitted: int  # how many of them were fitted to rates
+    fitted: int  # the number of parameters fitted to rates
     predict: Callable[[FloatArray], FloatArray]
-    most: float  # the most throughput it predicts, ever
-    saturation: float  # N*, or where it has its maximum; NaN where it has none
+    most: float  # the highest throughput that it predicts
+    saturation: float  # N*, or the users at its maximum; NaN where it has neither
     has_peak: bool = False  # throughput falls beyond its saturation
 
 
@@ -52,29 +52,29 @@ class Model:
     name: str
     kind: str
     fit: Callable[[Sweep], Fitted]
-    anchored: bool = False  # on measured service demands: may look past a knee it has not seen
+    anchored: bool = False  # uses measured service demand: may be chosen before the knee is seen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What one request takes of a resource: a + b/N.
+    """The service demand of a resource: a + b/N.
 
-    A wake-up that serves several requests is paid once, so the cost falls towards `a` as users
-    grow; where threads get into each other's way it rises towards it.
+    One wake-up can serve several requests, so the demand falls towards `a` as users grow. Where
+    threads disturb each other, it rises towards `a`.
     """
 
     limit_s: float
     extra_s: float
 
     def at(self, users: FloatArray) -> FloatArray:
-        """Seconds for so many users."""
+        """Seconds for this many users."""
         return np.asarray(self.limit_s + self.extra_s / users)
 
 
 def demand_of(sweep: Sweep, resource: str = SERVER) -> Demand:
-    """The demand as measured; its dependence on users only where that is beyond doubt."""
+    """The measured demand; its dependence on users only where that is significant."""
     if not sweep.has_demand(resource):
-        raise CannotFitError(f"what a request takes of the {resource} was not measured")
+        raise CannotFitError(f"the service demand of the {resource} was not measured")
     users, demands = sweep.users, sweep.demands(resource)
     if len(set(users)) >= 3:
         line = stats.linregress(1 / users, demands)
@@ -84,11 +84,12 @@ def demand_of(sweep: Sweep, resource: str = SERVER) -> Demand:
 
 
 def levelled(fitted: Fitted, sweep: Sweep) -> Fitted:
-    """The same curve, moved towards what was measured at the highest loads seen.
+    """The same curve, moved towards the measurements at the highest training loads.
 
-    A mechanism says how throughput goes on from there; how high it is there was measured. What it
-    overlooks (interrupts, wake-ups shared by many) would else be carried along to all loads. How
-    far it is moved depends on how sure the difference is: one within its own error hardly counts.
+    A mechanism predicts the shape of the curve beyond these loads, and the measurements give its
+    height there. Otherwise costs that the mechanism ignores (interrupts, shared wake-ups) would
+    bias all predictions. The shift depends on the certainty of the difference: a difference within
+    its own standard error hardly moves the curve.
     """
     last = sweep.levels[len(sweep.levels) * (LEVELLED_BY - 1) // LEVELLED_BY :]
     seen = np.isin(sweep.users, last)
@@ -108,7 +109,7 @@ def levelled(fitted: Fitted, sweep: Sweep) -> Fitted:
 
 def _polynomial(sweep: Sweep, degree: int) -> Fitted:
     if len(sweep.levels) <= degree:
-        raise CannotFitError(f"{degree + 1} levels of load are the least")
+        raise CannotFitError(f"needs {degree + 1} levels of load")
     line = np.polynomial.Polynomial.fit(sweep.users, sweep.rates, degree).convert()
     coefficients = {f"c{i}": float(c) for i, c in enumerate(line.coef)}
     return Fitted(
@@ -131,7 +132,7 @@ def quadratic(sweep: Sweep) -> Fitted:
 
 
 def constant(sweep: Sweep) -> Fitted:
-    """What the last step gave, for ever."""
+    """The throughput of the last level, for all loads."""
     if not sweep.points:
         raise CannotFitError("there is no point")
     last = sweep.levels[-1]
@@ -151,7 +152,7 @@ def _first_response_s(sweep: Sweep) -> float:
 
 
 def _bounds_stations(sweep: Sweep) -> tuple[list[Station], float]:
-    """The server, and the rest of the first response as a delay."""
+    """The server as a station; the rest of the first response time as a delay."""
     demand_s = float(np.median(demand_of(sweep).at(sweep.users[-1:])))
     stations = [Station(name=SERVER, demand_s=demand_s, servers=sweep.servers.get(SERVER, 1))]
     return stations, sweep.think_s + max(0.0, _first_response_s(sweep) - demand_s)
@@ -214,7 +215,7 @@ def _minimise(
 
 
 def _delay_start(sweep: Sweep, demand_s: float) -> tuple[float, float, float]:
-    """Where the search for the delay begins: the part of the first cycle nobody accounts for."""
+    """The start of the search for the delay: the unexplained part of the first cycle."""
     first = sweep.levels[0]
     cycle_s = float(np.median([p.users / p.rate for p in sweep.points if p.users == first]))
     longest_s = max(cycle_s, 1e-9)
@@ -224,7 +225,7 @@ def _delay_start(sweep: Sweep, demand_s: float) -> tuple[float, float, float]:
 def mean_value(sweep: Sweep) -> Fitted:
     """Exact MVA over the server's and the generator's CPU as measured; a fixed delay is fitted."""
     if sweep.users.max() > MVA_USERS_MAX:
-        raise CannotFitError(f"more than {MVA_USERS_MAX} users take the recursion too long")
+        raise CannotFitError(f"the recursion takes too long for more than {MVA_USERS_MAX} users")
     demands = {SERVER: demand_of(sweep)}
     if sweep.has_demand(GENERATOR):
         demands[GENERATOR] = demand_of(sweep, GENERATOR)
@@ -292,7 +293,7 @@ def repair_measured(sweep: Sweep) -> Fitted:
 def repair_fitted(sweep: Sweep) -> Fitted:
     """M/M/m//N with service time and delay both fitted."""
     if len(sweep.levels) < 3:
-        raise CannotFitError("3 levels of load are the least")
+        raise CannotFitError("needs 3 levels of load")
     service_s = sweep.servers.get(SERVER, 1) / float(sweep.rates.max())
     starts = {
         "service_s": (service_s, service_s * 1e-3, service_s * 10),
@@ -307,9 +308,9 @@ def usl_rate(users: FloatArray, gamma: float, alpha: float, beta: float) -> Floa
 
 
 def usl(sweep: Sweep) -> Fitted:
-    """Contention and coherency: right where throughput falls as users grow; knows no think time."""
+    """Contention and coherency reduce throughput as users grow; there is no think time."""
     if len(sweep.levels) < USL_LEVELS_MIN:
-        raise CannotFitError(f"{USL_LEVELS_MIN} levels of load are the least")
+        raise CannotFitError(f"needs {USL_LEVELS_MIN} levels of load")
     gamma = float((sweep.rates / sweep.users).max())
     starts = {
         "gamma": (gamma, gamma * 1e-2, gamma * 1e2),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Closed queueing networks: users who think, then wait for stations that serve them.
 
-All times in seconds, all rates per second. Nothing here is fitted; see curves.py. The symbols of
-the field: N users, Z think time, D service demand (what one request takes of a station), m servers
-of a station, X throughput, R response time; N = X (R + Z) always holds (Little).
+All times are in seconds, all rates per second. Nothing is fitted here; see curves.py. The symbols
+are N users, Z think time, D service demand (the time that a request uses a station), m servers of a
+station, X throughput, R response time. N = X (R + Z) always holds (Little's law).
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Station:
 
     @property
     def share_s(self) -> float:
-        """The least time between two requests of it: D/m."""
+        """The least mean time between two requests: D/m."""
         return self.demand_s / self.servers
 
 
@@ -36,13 +36,13 @@ def bottleneck(stations: Sequence[Station]) -> Station:
 
 
 def saturation_users(stations: Sequence[Station], think_s: float) -> float:
-    """N*: where the asymptotes meet, the number of users that would just fill the bottleneck."""
+    """N*: the number of users where the asymptotes meet."""
     total_s = sum(station.demand_s for station in stations)
     return (total_s + think_s) / bottleneck(stations).share_s
 
 
 def asymptotic_rate(users: FloatArray, stations: Sequence[Station], think_s: float) -> FloatArray:
-    """The most that the throughput can be, whatever the distributions."""
+    """The upper bound of throughput, for any distributions."""
     total_s = sum(station.demand_s for station in stations)
     return np.minimum(users / (total_s + think_s), 1 / bottleneck(stations).share_s)
 
@@ -50,7 +50,7 @@ def asymptotic_rate(users: FloatArray, stations: Sequence[Station], think_s: flo
 def asymptotic_response(
     users: FloatArray, stations: Sequence[Station], think_s: float
 ) -> FloatArray:
-    """The least that the response time can be, whatever the distributions."""
+    """The lower bound of the response time, for any distributions."""
     total_s = sum(station.demand_s for station in stations)
     return np.maximum(total_s, users * bottleneck(stations).share_s - think_s)
 
@@ -58,7 +58,7 @@ def asymptotic_response(
 def balanced_rate(
     users: FloatArray, stations: Sequence[Station], think_s: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds from networks whose stations are all alike: tighter, for product-form networks.
+    """Bounds from networks with equal stations: tighter, for product-form networks.
 
     A station of m servers counts as a queue of D/m and a delay of D (m-1)/m (Seidmann).
     """
@@ -79,10 +79,9 @@ def mva_rate(users: FloatArray, stations: Sequence[Station], think_s: float) -> 
 
 
 def mva(users_max: int, stations: Sequence[Station], think_s: float) -> FloatArray:
-    """Throughput for 1, 2, ... users_max users, one after the other as the algorithm goes.
+    """Throughput for 1, 2, ... users_max users: the recursion needs all of them.
 
-    For a station of m servers the recursion carries the probabilities that 0 .. m-1 of its
-    customers are there.
+    For a station of m servers the recursion keeps the probabilities of 0 .. m-1 customers.
     """
     held = [0.0] * len(stations)
     idle = [np.concatenate(([1.0], np.zeros(s.servers - 1))) for s in stations]
@@ -107,7 +106,7 @@ def _idle_probabilities(station: Station, rate: float, before: FloatArray) -> Fl
     for j in range(1, m):
         now[j] = rate * station.demand_s / j * before[j - 1]
     spare = m - rate * station.demand_s - float(np.arange(m - 1, 0, -1) @ now[1:])
-    now[0] = max(0.0, spare / m)  # rounding makes it slightly negative where it is nothing
+    now[0] = max(0.0, spare / m)  # rounding can make zero slightly negative
     return now
 
 
@@ -116,12 +115,13 @@ def repair_rate(
 ) -> FloatArray:
     """Throughput of M/M/m//N, the machine repair model: exponential thinking and service.
 
-    Exactly "users who think, and a server with m cores". `service_s` may be given for each.
+    It describes users who think and a server with m cores. `service_s` can be an array with one
+    value for each number of users.
     """
     service = np.broadcast_to(np.asarray(service_s, dtype=np.float64), users.shape)
     if think_s <= 0:
         return np.minimum(users, servers) / service
-    found: dict[tuple[float, float], float] = {}  # repeats of a level have the same answer
+    found: dict[tuple[float, float], float] = {}  # repeats of a level have the same result
     for count, each_s in set(zip(users.tolist(), service.tolist(), strict=True)):
         weights = _state_weights(int(count), servers, each_s, think_s)
         busy = np.minimum(np.arange(len(weights)), servers)
@@ -142,10 +142,10 @@ def _state_weights(users: int, servers: int, service_s: float, think_s: float) -
 def repair_response_quantile(
     part: float, users: int, servers: int, service_s: float, think_s: float
 ) -> float:
-    """The response time of M/M/m//N that `part` of the requests stay below, served in order.
+    """The quantile `part` of the response time of M/M/m//N, served in order.
 
-    Whoever arrives finds the others as they are with one user fewer (the arrival theorem): a free
-    server, or an Erlang wait before its own service.
+    An arriving request finds the state of a system with one user fewer (the arrival theorem). It
+    meets a free server, or waits for an Erlang-distributed time before its own service.
     """
     if think_s <= 0:
         found = np.zeros(users)

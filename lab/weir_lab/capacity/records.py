@@ -9,7 +9,7 @@ from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
 
 
 def by_second(record: Mapping[str, Any]) -> list[float]:
-    """Answers in each whole second of a run, where the generator tells."""
+    """Answers in each whole second of a run, where the generator reports them."""
     return [each["rate"] for each in record["load"].get("series", []) if each["seconds"] >= 1]
 
 
@@ -21,7 +21,7 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
     doubt = load["doubts"][0].rstrip(".") if load["doubts"] else ""
     series = by_second(record)
     if not doubt and len(series) >= steady.SAMPLES_MIN and steady.beginning(series) is None:
-        doubt = f"no steady state in {len(series)} s: the rate drifted to the end"
+        doubt = f"no steady state: the rate drifted to the end of {len(series)} s"
     return Point(
         users=record["users"],
         rate=load["rate"],
@@ -38,7 +38,7 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
 def sweep(
     records: Iterable[Mapping[str, Any]], *, server_cores: int, generator_cores: int
 ) -> Sweep:
-    """Runs of one server under one work, whatever their order; those that failed are left out."""
+    """The runs of one server under one work, in any order, without the failed ones."""
     good = [r for r in records if "error" not in r and r["load"]["requests"] > 0]
     seen: dict[int, int] = {}
     points = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How good a prediction was, once the held-out points are known."""
+"""Scores of a prediction on held-out points."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from weir_lab.capacity.queueing import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Errors on held-out points. Smaller is better, but for coverage, which ought to be 0.95."""
+    """Errors on held-out points. Smaller is better; coverage should be 0.95."""
 
-    mape: float  # mean absolute error, relative to what was measured
+    mape: float  # mean absolute error, relative to the measurements
     rmse: float  # per second
     crps: float  # per second; the absolute error of a distribution
     coverage: float  # of the 95 % intervals
-    width: float  # of them, relative to what was measured
+    width: float  # of these intervals, relative to the measurements
 
 
 def mape(predicted: FloatArray, measured: FloatArray) -> float:
@@ -50,5 +50,5 @@ def score(predicted: FloatArray, draws: FloatArray, measured: FloatArray) -> Sco
 
 
 def skill(mine: float, theirs: float) -> float:
-    """1 is perfect, 0 no better than theirs, negative worse."""
+    """1 is perfect, 0 is as good as the other, negative is worse."""
     return 1 - mine / theirs if theirs > 0 else float("nan")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How much a server carries: a sweep of users, a model chosen on the smaller loads, and its score.
+"""Capacity of a server: a sweep of users, a model chosen on the smaller loads, and its score.
 
-The bottleneck is named by service demand, and confirmed by halving it: throughput has to fall to
-what the service demand says, which is a half where it was saturated.
+Service demand names the bottleneck. Halving the CPU confirms it: throughput has to fall as the
+service demand predicts, to a half where the CPU was saturated.
 """
 
 import random
@@ -37,13 +37,13 @@ from weir_lab.rim.store import Record, Store
 SIZE = 308
 HALVED, WHOLE = "halved", "whole"
 PAIRS = 3  # at most, of runs with half of the CPU and with all of it
-HALVED_OFF = 0.1  # of the throughput: how far the half may be from what the demand says
-IDLE_MAX = 0.6  # used of the CPU; with less, half of it takes hardly anything away
+HALVED_OFF = 0.1  # of the throughput: tolerance between prediction and measurement
+IDLE_MAX = 0.6  # utilisation of the CPU; below it, halving takes too little away
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is swept."""
+    """The server, the levels and the load of a sweep."""
 
     server: str
     users: tuple[int, ...]
@@ -54,10 +54,10 @@ class Question:
     keep_alive: bool = True
     generator: str = "load"
     server_options: str = ""
-    url: str = ""  # of a server that runs already
+    url: str = ""  # of a server that runs already; empty: the lab starts one
     pid: int | None = None
     halve: bool = True
-    pilot_s: float = 0.0  # of the run that decides how long points warm up
+    pilot_s: float = 0.0  # length of the pilot run; 0: no pilot
     p99_limit_s: float | None = None
 
 
@@ -74,7 +74,7 @@ def _step(
     warmup_s: float | None = None,
     seconds: float | None = None,
 ) -> Step:
-    """A level against a fresh server, or one that runs already and is left running."""
+    """A step at one level, against a fresh server or against the running one."""
     held_s = question.seconds if seconds is None else seconds
     if not question.url:
         return sweeping.step(
@@ -107,7 +107,7 @@ def _step(
 
 
 def pilot_steps(here: World, question: Question) -> list[Step]:
-    """A long run of the highest load that models see, from a fresh start."""
+    """A long run of the highest training load, from a fresh start."""
     if not question.pilot_s or question.generator == "ab":
         return []
     users = max(n for n in question.users if n <= question.train_to)
@@ -115,7 +115,7 @@ def pilot_steps(here: World, question: Question) -> list[Step]:
 
 
 def steps(here: World, question: Question, seed: int, warmup_s: float) -> list[Step]:
-    """Every level once in an order drawn by lot, then in its reverse, and so on."""
+    """Steps for every level, in random order, then in reverse, and so on."""
     order = interleave.rounds([str(n) for n in question.users], question.repeats, seed)
     return [
         _step(here, question, int(users), f"{users}/{repeat}", warmup_s=warmup_s)
@@ -153,7 +153,7 @@ def halving_steps(here: World, question: Question, warmup_s: float) -> list[Step
 
 
 def confirmation(store: Store, question: Question, placement: Placement) -> str:
-    """What halving the CPU did, beside what the service demand says it does."""
+    """The effect of halving the CPU, compared with the prediction of the service demand."""
     if not question.halve:
         return ""
     if question.url:
@@ -176,7 +176,7 @@ def confirmation(store: Store, question: Question, placement: Placement) -> str:
         generator_cores=placement.generator_cores,
     )
     if any(why_void(whole, p) for p in whole.points) or not whole.points:
-        return "Halving the CPU says nothing here: the highest load is void."
+        return "Halving the CPU shows nothing here: the highest load is void."
     used = fmean(whole.utilisation(p, SERVER) for p in whole.points)
     parts = [half["load"]["rate"] / all_of_it["load"]["rate"] for half, all_of_it in pairs]
     part = float(np.median(parts))
@@ -185,28 +185,28 @@ def confirmation(store: Store, question: Question, placement: Placement) -> str:
         f"({min(parts):.0%} to {max(parts):.0%} in {len(parts)} pairs)"
     )
     if used < IDLE_MAX:
-        return f"{text}: the CPU, busy for {used:.0%}, is not what limits it at this load."
+        return f"{text}. The CPU, busy for {used:.0%}, is not the limit at this load."
     expected = min(1.0, 0.5 / used)
-    said = f"its service demand says {expected:.0%}"
+    said = f"The service demand predicts {expected:.0%}"
     if abs(part - expected) <= HALVED_OFF:
-        return f"{text}, and {said}: the CPU is confirmed as what limits it."
+        return f"{text}. {said}: the CPU is confirmed as the limit."
     if part < expected:
-        return f"{text}, and {said}: what waits for the CPU waits for more than its share."
-    return f"{text}, and {said}: the CPU alone is not what limits it."
+        return f"{text}. {said}: requests that wait for the CPU lose more than its share."
+    return f"{text}. {said}: the CPU alone is not the limit."
 
 
 def check(question: Question) -> None:
-    """What can be known to be wrong before anything is measured.
+    """Rejects what can be known to be wrong before anything is measured.
 
     Raises:
         LabError: the question makes no sense.
     """
     if question.users[0] > question.train_to:
-        raise LabError(f"there is no level up to {question.train_to} to train on")
+        raise LabError(f"no level of --users is at most --train-to {question.train_to}")
     if question.pid is not None and not question.url:
-        raise LabError("--pid needs --url: where does it serve?")
+        raise LabError("--pid needs --url, the URL of that server")
     if question.think_s and question.generator == "ab":
-        raise LabError("ab cannot think; use --generator load")
+        raise LabError("ab has no think time; use --generator load")
     if question.url and urlsplit(question.url).scheme != "http":
         raise LabError(f"{question.url!r} is no URL that begins with http://")
     if question.url and not runs.is_reachable(question.url):
@@ -264,14 +264,14 @@ def section(store: Store, options: Options, question: Question) -> Section:
         doubt=settled.doubt,
     )
     confirmed = confirmation(store, question, options.placement)
-    how = "ab, without thinking" if question.generator == "ab" else "weir load"
+    how = "ab, without think time" if question.generator == "ab" else "weir load"
     return Section(
         title=f"Capacity of {question.server}",
         verdict=[*studied.verdict, *([confirmed] if confirmed else [])],
         text=[
-            f"A closed loop: every user asks, waits for the whole answer, thinks for "
-            f"{question.think_s * 1e3:g} ms on average, and asks again. Generator: {how}; "
-            f"{options.placement.sentence()}. Models saw up to {question.train_to} users.",
+            f"The load is a closed loop. Every user sends a request, waits for the whole answer, "
+            f"thinks for {question.think_s * 1e3:g} ms on average, and repeats. Generator: {how}; "
+            f"{options.placement.sentence()}. Training went up to {question.train_to} users.",
             *([settled.why] if question.generator == "load" else []),
         ],
         pictures=studied.pictures,

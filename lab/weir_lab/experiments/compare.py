@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Servers side by side on the same work: interleaved rounds, fresh starts, ratios."""
+"""Comparison of servers on the same work: interleaved rounds, fresh starts, ratios."""
 
 import math
 import random
@@ -31,14 +31,14 @@ from weir_lab.rim.store import Record, Store
 
 START_S = 0.8
 WARMUP_S = 0.3
-AGAIN = "#"  # `epoll#2` is epoll a second time: a server beside itself
-REACH_MAX = 2.5  # standard deviations; with more, only what is plain to see is shown
-CHANCE = 0.05  # that a comparison of equals shows a difference
+AGAIN = "#"  # `epoll#2` is epoll a second time, compared with itself
+REACH_MAX = 2.5  # standard deviations; wider intervals show only large differences
+CHANCE = 0.05  # the probability that a comparison of equals shows a difference
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is compared on what."""
+    """The servers and the works of a comparison."""
 
     servers: tuple[str, ...]  # the first is what the others are compared with
     sizes: tuple[int, ...] = (308,)
@@ -50,7 +50,7 @@ class Question:
     repeats: int = 1  # of the whole comparison
 
     def works(self) -> dict[str, Work]:
-        """Every load, by a name."""
+        """Every work, by its name."""
         return {
             f"{'keep-alive' if kept else 'close'} {size} B x {users}": Work(
                 path=f"/{size}.bin", users=users, keep_alive=kept
@@ -61,18 +61,18 @@ class Question:
         }
 
     def key(self, repeat: int, work: str, number: int, server: str) -> str:
-        """Of a record."""
+        """The key of a record."""
         again = f"again {repeat + 1}/" if self.repeats > 1 else ""
         return f"{again}{work}/{number}/{server}"
 
     @property
     def kinds(self) -> list[str]:
-        """The servers, without how often each is named."""
+        """The servers, each once."""
         return list(dict.fromkeys(s.partition(AGAIN)[0] for s in self.servers))
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """A server named twice is one beside itself: epoll and epoll#2."""
+    """Names each server uniquely: a repeated epoll becomes epoll#2."""
     found: list[str] = []
     for name in names:
         number = 2
@@ -85,13 +85,13 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_model(name: str) -> bool:
-    """Whether it is weir that is meant."""
+    """Whether the name is a model of weir."""
     name = name.partition(AGAIN)[0]
     return name not in servers.PEERS and not name.startswith("apache-")
 
 
 def steps(here: World, question: Question, seed: int) -> list[Step]:
-    """All rounds of one work, then the next work; then all of it again, where that is asked."""
+    """All rounds of one work, then of the next work; all of it again for each repeat."""
     generate = runs.generator(question.generator, here.weir)
     load: dict[str, object] = {"seconds": question.seconds}
     if question.generator == "load":
@@ -117,7 +117,7 @@ def steps(here: World, question: Question, seed: int) -> list[Step]:
 
 
 def comparison(store: Store, question: Question, seed: int, repeat: int = 0) -> Comparison:
-    """What was measured, of one of the repeats."""
+    """The measurements of one repeat."""
     works = list(question.works())
     found = [
         Run(work=work, server=server, round=number, record=record)
@@ -131,13 +131,13 @@ def comparison(store: Store, question: Question, seed: int, repeat: int = 0) -> 
 
 
 def where(store: Store) -> str:
-    """On what the advice rests, in a few words."""
+    """The machine of the measurement, in a few words."""
     facts = store.head["machine"]
     return f"{facts.get('processor', 'this processor')}; {facts.get('placement', '')}"
 
 
 def advice(store: Store, found: Comparison) -> tuple[list[str], list[Table]]:
-    """Which model suits, where there are several."""
+    """The model that suits, where several were measured."""
     models = [s for s in found.servers if is_model(s) and AGAIN not in s]
     if len(models) < 2:
         return [], []
@@ -148,14 +148,14 @@ def advice(store: Store, found: Comparison) -> tuple[list[str], list[Table]]:
     said = suitability.sentences(advised, words, where(store))
     if "on core" in str(store.head["machine"].get("placement")):
         said.append(
-            "The server had one core. Where it may use more, what the model does with them "
-            "counts too: compare again with --shared."
+            "The server had one core. If it will have more, compare again with --shared: how the "
+            "model uses them counts, too."
         )
     return said, [suitability.table(advised, words)]
 
 
 def section(store: Store, question: Question, seed: int) -> Section:
-    """The findings, which model suits, the ratios, the figures."""
+    """The findings, the model that suits, the ratios, the figures."""
     found = comparison(store, question, seed)
     verdict, tables = advice(store, found)
     for name in COMPARED:
@@ -191,7 +191,7 @@ def section(store: Store, question: Question, seed: int) -> Section:
 
 
 def repeated_section(store: Store, question: Question, seed: int) -> Section:
-    """How often the same comparison shows a difference."""
+    """The number of repeats that show a difference."""
     rows, worst = [], []
     shown_in = 0
     done = 0
@@ -223,7 +223,7 @@ def repeated_section(store: Store, question: Question, seed: int) -> Section:
     verdict = [_repeated_verdict(question, done, shown_in)]
     picture = _repeated_picture(question, worst)
     return Section(
-        title="The same comparison, again and again",
+        title="The same comparison, repeated",
         verdict=verdict,
         text=[
             f"{question.repeats} comparisons of {question.rounds} rounds of "
@@ -244,17 +244,17 @@ def repeated_section(store: Store, question: Question, seed: int) -> Section:
 
 def _repeated_verdict(question: Question, done: int, shown_in: int) -> str:
     if not done:
-        return "No comparison has rounds enough to be judged."
+        return "No comparison has enough rounds to be judged."
     text = f"{done - shown_in} of {done} comparisons show no difference"
     if len(question.kinds) > 1:
         return f"{text}."
     chance = float(stats.binom.sf(shown_in - 1, done, CHANCE)) if shown_in else 1.0
     if chance < CHANCE:
         return (
-            f"{text} between {question.kinds[0]} and itself: more differences than chance explains "
-            f"(p = {chance:.3f}). Trust no difference found on this machine as it is now."
+            f"{text} between {question.kinds[0]} and itself. There are more differences than "
+            f"chance explains (p = {chance:.3f}). Trust no difference found on this machine now."
         )
-    return f"{text} between {question.kinds[0]} and itself, as it should be."
+    return f"{text} between {question.kinds[0]} and itself, as expected."
 
 
 def _repeated_picture(
@@ -292,17 +292,17 @@ def _repeated_picture(
         for end in (r.low, r.high)
     ]
     chart.around(1.0, min(ends), max(ends))
-    return chart.finish("An interval that leaves out 1 is a difference shown.", from_zero=False)
+    return chart.finish("An interval that excludes 1 shows a difference.", from_zero=False)
 
 
 def files(question: Question) -> dict[str, bytes]:
-    """A file of each size, of bytes that do not compress."""
+    """A file of each size, of incompressible bytes."""
     return {f"{size}.bin": random.Random(size).randbytes(size) for size in question.sizes}
 
 
-def _check(question: Question) -> None:
+def _check_question(question: Question) -> None:
     if len(question.servers) < 2:
-        raise LabError("two servers are the least that can be compared; epoll epoll is one twice")
+        raise LabError("name two servers or more; `epoll epoll` compares one with itself")
     for name, values in (("--size", question.sizes), ("--users", question.users)):
         if min(values) < 1:
             raise LabError(f"{name} is 1 or more")
@@ -316,10 +316,10 @@ def _check(question: Question) -> None:
 
 
 def _try_all(here: World, question: Question) -> None:
-    """Starts every server once and asks it: one that cannot serve is said before anything else.
+    """Starts every server once and checks an answer, so that errors come first.
 
     Raises:
-        LabError: it did not come up, or sent something else than the file.
+        LabError: a server did not start, or its answer is not the file.
     """
     for name in question.kinds:
         for work in question.works().values():
@@ -328,13 +328,13 @@ def _try_all(here: World, question: Question) -> None:
 
 
 def measured(options: Options, question: Question) -> Store:
-    """Does all rounds, or what is left of them."""
-    _check(question)
+    """Measures the unfinished rounds."""
+    _check_question(question)
     machine.raise_descriptor_limit(max(question.users) * 2)
     plan = {"command": "compare", **question.__dict__, "placement": options.placement.sentence()}
     with world(options, files(question)) as here:
         for server in question.kinds:
-            runs.product(here, server)  # what is missing is said now
+            runs.product(here, server)  # raises for a missing server
         todo = steps(here, question, options.seed)
         store = store_for(options, plan, question.generator)
         if not all(store.has(step.key) for step in todo):
@@ -344,7 +344,7 @@ def measured(options: Options, question: Question) -> Store:
 
 
 def report(store: Store, question: Question) -> Report:
-    """What the results say; nothing is measured."""
+    """The report of the results; nothing is measured."""
     seed = int(store.head["plan"]["seed"])
     parts = repeated_section if question.repeats > 1 else section
     return Report(
@@ -361,51 +361,52 @@ def report(store: Store, question: Question) -> Report:
 
 
 def versions(store: Store) -> dict[str, object]:
-    """Of every server that ran."""
+    """The version of every server."""
     found = {r["server"]: r["version"] for r in store.records.values() if "version" in r}
     return {"servers": ", ".join(f"{name} {number}" for name, number in found.items())}
 
 
 def reach(rounds: int, looks: int) -> float:
-    """How far an interval reaches to each side, in standard deviations between rounds."""
+    """The half-width of an interval, in standard deviations between rounds."""
     return float(stats.t.ppf((1 + confidence_for(looks)) / 2, rounds - 1)) / math.sqrt(rounds)
 
 
 def few_rounds(question: Question) -> list[str]:
-    """A warning where only huge differences could be shown."""
+    """A warning where only large differences can be shown."""
     looks = len(question.works()) * (len(question.servers) - 1) * len(COMPARED)
     here = reach(question.rounds, looks)
     if here <= REACH_MAX:
         return []
     enough = next(n for n in range(question.rounds, 1000) if reach(n, looks) <= REACH_MAX)
     return [
-        f"Few rounds for {looks} ratios: each interval reaches {here:.1f} times as far as rounds "
-        f"differ (standard deviation). With --rounds {enough} that is {reach(enough, looks):.1f}."
+        f"There are few rounds for {looks} ratios. The half-width of each interval is {here:.1f} "
+        f"standard deviations between rounds. With --rounds {enough} it is "
+        f"{reach(enough, looks):.1f}."
     ]
 
 
 def lost_runs(store: Store) -> list[str]:
-    """What could not be measured, a sentence for each server."""
+    """A sentence for each server with failed runs."""
     errors: dict[str, list[str]] = {}
     for key, record in store.records.items():
         if "error" in record:
             errors.setdefault(key.rpartition("/")[2], []).append(record["error"])
     return [
         f"{server} could not be measured in {len(found)} "
-        f"{'run' if len(found) == 1 else 'runs'}; the last time: {found[-1]}"
+        f"{'run' if len(found) == 1 else 'runs'}; the last error: {found[-1]}"
         for server, found in errors.items()
     ]
 
 
 def busy_machine(store: Store) -> list[str]:
-    """A warning where somebody else was at work."""
+    """A warning where other programs used the machine."""
     facts = store.head["machine"]
     load, cores = float(facts.get("load_average_at_start", 0)), int(facts.get("cores", 1))
     if load < max(0.5, cores / 4):
         return []
     return [
-        f"The machine was busy with something else at the start (load average {load:.1f} on "
-        f"{cores} cores): intervals are wide, and rates low."
+        f"Other programs used the machine at the start (load average {load:.1f} on {cores} cores). "
+        "Intervals are wide, and rates are low."
     ]
 
 

@@ -40,7 +40,7 @@ def _a_key(keep_alive: bool, users: int) -> str:
 
 
 def a_steps(here: World, scale: Scale) -> list[Step]:
-    """The two ways alternate, so that the machine's mood is the same for both."""
+    """Both ways in turn, so that drift of the machine is the same for both."""
     machine.raise_descriptor_limit(max(published.CONCURRENCY_A) * 2)
     return [
         one_run(
@@ -59,7 +59,7 @@ def a_steps(here: World, scale: Scale) -> list[Step]:
 
 
 def a_section(store: Store, _options: Options) -> Section:
-    """Throughput and latency, both tables in one."""
+    """Throughput and response time, both tables in one."""
     rows, ours = [], {}
     for keep_alive, theirs in ((False, published.A_CLOSE), (True, published.A_KEEP_ALIVE)):
         base = middle(kept(store, _a_key(keep_alive, 10)), rate_of)
@@ -96,8 +96,8 @@ def a_section(store: Store, _options: Options) -> Section:
         title="a: prefork with 4 processes of 10 threads",
         verdict=verdict,
         text=[
-            "The document found keep-alive slower and blamed head-of-line blocking: a thread there "
-            "belongs to its connection. Here a thread leaves an idle connection."
+            "The document found keep-alive slower and blamed head-of-line blocking, because each "
+            "of its threads belongs to a connection. Here a thread leaves an idle connection."
         ],
         pictures=[_shape("a", store, ("close", "keep-alive"))],
         tables=[Table(name="a", title="Throughput and latency", head=head, rows=rows), table],
@@ -150,7 +150,7 @@ def _shape(name: str, store: Store, ways: Sequence[str]) -> Picture:
 
 
 def b_steps(here: World, scale: Scale) -> list[Step]:
-    """The four levels of the document, there and back; then what it says did not work."""
+    """The document's four levels in order and in reverse; then its reported problems."""
     machine.raise_descriptor_limit(max(published.B_RESETS) * 2)
     levels = [row.users for row in published.B]
     tried = [(n, False) for n in published.B_RESETS] + [(published.B_KEEP_ALIVE, True)]
@@ -228,7 +228,7 @@ def b_section(store: Store, _options: Options) -> Section:
     if worst is not None:
         verdict.append(
             f"The longest connection took {worst:,.0f} ms here; 4,377 ms in the document, where "
-            "the kernel dropped connections that nobody accepted in time."
+            "the kernel dropped connections that were not accepted in time."
         )
     best = {row.users: middle(kept(store, _b_key(row.users)), rate_of) for row in published.B}
     if all(best.values()):
@@ -272,7 +272,7 @@ def c_steps(here: World, scale: Scale) -> list[Step]:
 
 
 def c_section(store: Store, _options: Options) -> Section:
-    """The table, and what keep-alive is worth."""
+    """The table, and the gain by keep-alive."""
     rows = []
     for theirs in published.C:
         found_all = kept(store, f"c/{theirs.label}/keep-alive/")

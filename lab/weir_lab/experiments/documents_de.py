@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Documents d and e: how throughput grows with connections and users, and where it ends."""
+"""Documents d and e: throughput against connections and users, up to saturation."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ from weir_lab.rim.errors import LabError
 from weir_lab.rim.runs import Work, World
 from weir_lab.rim.store import Record, Store
 
-# ---- d: processes against threads, and what comes after 20 ----
+# ---- d: processes against threads, and predictions beyond 20 connections ----
 
 D_SEED = 1  # of the order of levels
 
@@ -62,7 +62,7 @@ def d_steps(here: World, scale: Scale) -> list[Step]:
 
 
 def d_section(store: Store, options: Options) -> Section:
-    """The table, standard deviations, and predictions beside what was then measured."""
+    """The table, standard deviations, and predictions beside measurements."""
     rows = []
     for (model, size), theirs in published.D.items():
         found = kept(store, f"d/{model}/{size}/20/")
@@ -155,9 +155,9 @@ def _deviation(values: Sequence[float]) -> float:
 
 # ---- e: users who think ----
 
-# A file in its cache costs this server a quarter of what the document's paid for one, and less than
-# it costs a generator on the only other core to ask for it. The page of a folder is made for each
-# request, for about as much as the document's server took.
+# A cached file costs this server a quarter of what it cost the document's server, and less than the
+# request costs a generator on the only other core. The page of a folder is made for each request.
+# Its cost is about that of the document's server.
 E_FOLDER = "folder"
 E_FILES = tuple(f"{E_FOLDER}/page-{n}.html" for n in range(1, 17))
 E_PATH = f"/{E_FOLDER}/"
@@ -240,9 +240,9 @@ def e_section(store: Store, options: Options) -> Section:
         ],
         text=[
             "The server had one core, the generator another, as in the document. Users asked for "
-            f"the page of a folder of {len(E_FILES)} files, which is made for each of them: a file "
-            "in the cache costs the server less than it costs the generator to ask for it, and the "
-            "generator would be what was measured.",
+            f"the page of a folder of {len(E_FILES)} files, which is made for each request. A "
+            "cached file costs the server less than the request costs the generator, so the "
+            "generator would be the limit.",
             settled.why,
         ],
         pictures=studied.pictures,
@@ -251,7 +251,7 @@ def e_section(store: Store, options: Options) -> Section:
 
 
 def _e_table(found: Sequence[Record]) -> Table:
-    """The document's one point beside every level here, by what machines may be compared in."""
+    """The document's one point beside every level here, in ratios that machines share."""
     think_s = published.E_THINK_S
     by_users = {n: [r for r in found if r["users"] == n] for n in {r["users"] for r in found}}
     most = max((middle(here, rate_of) or 0.0) for here in by_users.values())
@@ -281,5 +281,5 @@ def _e_table(found: Sequence[Record]) -> Table:
         head=["", "users", "req/s", "mean ms", "of think time", "of the most", "X (R + Z) / N"],
         rows=rows,
         note="The document gives one point, where its curve becomes flat. The last column is 1 by "
-        "Little's law wherever it was measured rightly, there and here.",
+        "Little's law wherever the measurement is right, there and here.",
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Doing an experiment: its points one after the other, with the time that is left.
+"""Runs the steps of an experiment, and shows the remaining time.
 
-What is finished stays finished: Ctrl-C, a server that dies, a generator that fails cost the point
-they hit and no other.
+Finished points are kept. Ctrl-C, a server that dies or a generator that fails costs only the point
+that is being measured.
 """
 
 import shutil
@@ -27,12 +27,12 @@ from weir_lab.rim.machine import Placement
 from weir_lab.rim.runs import World
 from weir_lab.rim.store import Record, Store, open_store
 
-FAILURES_MAX = 3  # in a row: what fails so often will fail again
+FAILURES_MAX = 3  # in a row; then the experiment ends
 
 console = Console(stderr=True)
 out = Console()
 
-# Set by Ctrl-C as well as raising: what is raised in a destructor is lost.
+# Ctrl-C sets this and raises. An exception inside a destructor would be lost.
 stop_asked = threading.Event()
 
 
@@ -41,17 +41,17 @@ class Step:
     """One point to be measured."""
 
     key: str
-    seconds: float  # that it is expected to take
+    seconds: float  # its expected duration
     measure: Callable[[], Record]
 
 
 class InterruptedExperimentError(LabError):
-    """Ctrl-C; the message says what is kept."""
+    """Ctrl-C; the message says how many points are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What all commands have in common."""
+    """The options that all experiments share."""
 
     build: Path
     out: Path
@@ -62,7 +62,7 @@ class Options:
 
 @contextmanager
 def world(options: Options, files: dict[str, bytes]) -> Iterator[World]:
-    """A folder with the files to serve, which goes when it is over."""
+    """A folder with the files to serve, removed at the end of the block."""
     if not (options.build / "weir").exists():
         raise LabError(f"{options.build / 'weir'} is not built; run `make build` first")
     options.out.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def world(options: Options, files: dict[str, bytes]) -> Iterator[World]:
 
 
 def store_for(options: Options, plan: dict[str, Any], generator: str) -> Store:
-    """Where the results of the plan go, or have gone so far."""
+    """The store for the results of the plan, with earlier results of the same plan."""
     options.out.mkdir(parents=True, exist_ok=True)
     facts = machine.facts(options.out, (options.build / "weir").resolve(), generator)
     facts["placement"] = options.placement.sentence()
@@ -93,12 +93,12 @@ def store_for(options: Options, plan: dict[str, Any], generator: str) -> Store:
 
 
 def perform(store: Store, steps: Sequence[Step], what: str) -> None:
-    """Measures what is not finished yet.
+    """Measures the unfinished steps.
 
     Raises:
         InterruptedExperimentError: Ctrl-C.
-        LabError: one point after the other failed, or what they need is gone. What was finished is
-            kept in any case.
+        LabError: several points failed in a row, or a running server is gone. Finished points
+            are kept in any case.
     """
     left = [step for step in steps if not store.has(step.key)]
     if len(left) < len(steps):
@@ -164,7 +164,7 @@ def record(report: Report, page: Path, command: str, *, but: tuple[str, ...] = (
 
 
 def environment(store: Store) -> dict[str, object]:
-    """The machine's facts as a report shows them."""
+    """The facts of the machine, as shown in a report."""
     shown: dict[str, object] = {}
     for name, value in store.head["machine"].items():
         if isinstance(value, dict):
@@ -176,7 +176,7 @@ def environment(store: Store) -> dict[str, object]:
 
 
 def failures(store: Store) -> list[str]:
-    """What could not be measured."""
+    """A sentence for each point that could not be measured."""
     return [
         f"{key} could not be measured: {record['error']}"
         for key, record in store.records.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a user types for levels, times and lists, as numbers."""
+"""Levels, times and lists that a user types, as numbers."""
 
 import re
 
@@ -9,10 +9,10 @@ UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def levels(text: str) -> tuple[int, ...]:
-    """`1,2,5,10..60:10` as numbers.
+    """`1,2,5,10..60:10` as numbers in order.
 
     Raises:
-        LabError: it is something else.
+        LabError: the text is something else.
     """
     found: set[int] = set()
     for part in text.split(","):
@@ -34,7 +34,7 @@ def seconds(option: str, text: str) -> float:
     """`500ms` as 0.5.
 
     Raises:
-        LabError: it is no time.
+        LabError: the text is no time.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|m|h)", text)
     if found is None and text != "0":
@@ -46,7 +46,7 @@ def numbers(text: str) -> tuple[float, ...]:
     """`0.6,0.8,1` as numbers, in order.
 
     Raises:
-        LabError: it is something else.
+        LabError: the text is something else.
     """
     try:
         return tuple(sorted({float(part) for part in text.split(",")})) if text else ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the source documents have published: tables as they stand there, and how they were made."""
+"""The figures that the source documents published, and how they were measured."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ LITTLE_OFF = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of a table: so many at once, a rate, a mean time."""
+    """One line of a table: concurrency, rate, mean response time."""
 
     label: str
     users: int
@@ -17,12 +17,12 @@ class Row:
 
     @property
     def little_users(self) -> float | None:
-        """How many were at work at once, by Little's law: rate times mean time."""
+        """The concurrency by Little's law: rate times mean time."""
         return None if self.mean_ms is None else self.rate * self.mean_ms / 1e3
 
     @property
     def contradiction(self) -> str:
-        """What Little's law says of the row, where it says something else than the row."""
+        """How the row contradicts Little's law; empty where it does not."""
         there = self.little_users
         if there is None or abs(there / self.users - 1) <= LITTLE_OFF:
             return ""
@@ -53,8 +53,8 @@ A_KEEP_ALIVE = tuple(
 )
 
 B_REQUESTS = 100_000
-B_RESETS = (500, 1000)  # "500 or more": where connections were reset, sometimes
-B_KEEP_ALIVE = 100  # connections, for what it says is not supported
+B_RESETS = (500, 1000)  # the document: sometimes reset with "500 or more"
+B_KEEP_ALIVE = 100  # connections; the document says that keep-alive is not supported
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The report of results that are there already. Nothing is measured, no server is needed."""
+"""The report of existing results. Nothing is measured, and no server is needed."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ def asked(question: type[Question], plan: dict[str, Any], **others: object) -> Q
     """The question that the plan was made from.
 
     Raises:
-        LabError: the plan is of another weir-lab's.
+        LabError: the plan belongs to another version of weir-lab.
     """
     known = {f.name for f in fields(question)}  # type: ignore[arg-type]
     kept = {k: tuple(v) if isinstance(v, list) else v for k, v in plan.items() if k in known}
@@ -34,19 +34,19 @@ def asked(question: type[Question], plan: dict[str, Any], **others: object) -> Q
 
 
 def option(store: Store, name: str, default: str) -> str:
-    """What an option was when the results were made; it need not be in the plan."""
+    """The value of an option in the command that measured, if it is not in the plan."""
     command = str(store.head["machine"].get("command", ""))
     found = re.search(rf"{name}[ =](\S+)", command)
     return found[1] if found else default
 
 
 def of_compare(store: Store, _options: Options) -> Report:
-    """As compare makes it."""
+    """The report of `compare`."""
     return compare.report(store, asked(compare.Question, store.head["plan"]))
 
 
 def of_capacity(store: Store, options: Options) -> Report:
-    """As capacity makes it, with what was asked of the models then."""
+    """The report of `capacity`, with the training levels and limit of that command."""
     limit_ms = option(store, "--p99-ms", "")
     question = asked(
         capacity.Question,
@@ -60,7 +60,7 @@ def of_capacity(store: Store, options: Options) -> Report:
 
 
 def of_reproduce(store: Store, options: Options) -> Report:
-    """As reproduce makes it."""
+    """The report of `reproduce`."""
     documents = [
         d
         for d in reproduce.DOCUMENTS
@@ -76,7 +76,7 @@ def of_reproduce(store: Store, options: Options) -> Report:
 
 
 def of_sync(store: Store, options: Options) -> Report:
-    """As sync makes it."""
+    """The report of `sync`."""
     try:
         return sync.report(store, sync.asked(store.head["plan"]), options.seed)
     except (KeyError, TypeError) as error:
@@ -84,7 +84,7 @@ def of_sync(store: Store, options: Options) -> Report:
 
 
 def of_spread(store: Store, options: Options) -> Report:
-    """As spread makes it, with what was asked of the models then."""
+    """The report of `spread`, with the training levels of that command."""
     train_to = option(store, "--train-to", "")
     return spread.report(
         store,
@@ -97,7 +97,7 @@ def of_spread(store: Store, options: Options) -> Report:
 def whole(
     store: Store, title: str, sections: Sequence[Section], notes: Sequence[str] = ()
 ) -> Report:
-    """What reports have in common."""
+    """The parts that all reports share."""
     return Report(
         title=title,
         sections=sections,
@@ -117,10 +117,10 @@ REMAKE: dict[str, Remake] = {
 
 
 def placement(store: Store) -> Placement:
-    """Who ran where, from the plan.
+    """The cores of server and generator, from the plan.
 
     Raises:
-        LabError: on more cores than can be told here.
+        LabError: the plan names shared cores of a different machine.
     """
     said = str(store.head["plan"].get("placement", ""))
     if found := re.fullmatch(r"server on core (\d+), generator on core (\d+)", said):
@@ -137,7 +137,7 @@ def one(folder: Path) -> Report:
     command = str(store.head["plan"].get("command"))
     if command not in REMAKE:
         raise LabError(
-            f"{folder}: there is no report of {command!r} results; there is of {', '.join(REMAKE)}"
+            f"{folder}: there is no report of {command!r} results, only of {', '.join(REMAKE)}"
         )
     options = Options(
         build=Path("build"),
@@ -149,10 +149,10 @@ def one(folder: Path) -> Report:
 
 
 def run(folder: Path) -> Report:
-    """The report of a folder: of a command, or of a tour's several.
+    """The report of a folder: of one command, or of all commands of a tour.
 
     Raises:
-        LabError: there are no results that can be read.
+        LabError: the folder has no results that can be read.
     """
     if (folder / stored.FILE).exists():
         return one(folder)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The source documents' experiments: done again with the tool they used, beside what they printed.
+"""The source documents' experiments, repeated with their own tool, beside their tables.
 
-Rates are of other machines and are not compared; what is compared are shapes and ratios within a
-document.
+Rates of different machines are not compared. Shapes and ratios within a document are.
 """
 
 import random
@@ -66,15 +65,15 @@ DOCUMENTS = (
 
 
 def files() -> dict[str, bytes]:
-    """The files served: bytes that do not compress, the same in every run."""
+    """The served files: incompressible bytes, the same in every run."""
     return {name: random.Random(name).randbytes(size) for name, size in FILES.items()}
 
 
 def run(options: Options, letters: Sequence[str], scale: Scale) -> Report:
-    """Does the documents of these letters, and reports.
+    """Repeats the documents of these letters, and reports.
 
     Raises:
-        LabError: something that they need is missing.
+        LabError: a program that they need is missing.
     """
     chosen = [d for d in DOCUMENTS if d.letter in letters]
     if unknown := set(letters) - {d.letter for d in DOCUMENTS}:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the repeated documents have in common: how much is done, one run, plain figures of it."""
+"""Common parts of the repeated documents: their scale, one run, plain figures, checks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from weir_lab.rim import runs
 from weir_lab.rim.runs import Work, World
 from weir_lab.rim.store import Record, Store
 
-START_S = 0.6  # a start, the checks and a stop
+START_S = 0.6  # expected time of a start, the checks and a stop
 SECONDS_MIN = 2.0  # of a step of document e
 PREFORK = "--workers 4 --threads 10"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much is done: all that the documents did, or less."""
+    """The scale of a repetition: all that the documents did, or a part."""
 
     requests: float  # part of the documents' numbers of requests
     repeats: int
@@ -28,12 +28,12 @@ class Scale:
     pilot_s: float  # of the run that decides how long its steps warm up; 0: none
 
     def part(self, part: float) -> "Scale":
-        """The same levels and repeats with so much of the requests and of the time."""
+        """The same levels and repeats, with this part of the requests and of the time."""
         seconds = max(SECONDS_MIN, self.seconds * part)
         return replace(self, requests=self.requests * part, seconds=seconds)
 
     def of(self, requests: int, users: int) -> int:
-        """So many requests, for so many users."""
+        """This part of the requests, for this many users."""
         return max(users * 2, round(requests * self.requests))
 
 
@@ -42,7 +42,7 @@ QUICK = Scale(requests=0.1, repeats=3, every=2, seconds=2, pilot_s=0)
 TINY = Scale(requests=0.02, repeats=1, every=5, seconds=1, pilot_s=0)
 
 
-Perform = Callable[[Sequence[Step]], None]  # measures what is not finished yet
+Perform = Callable[[Sequence[Step]], None]  # measures the unfinished steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Document:
 def all_at_once(
     steps: Callable[[World, Scale], list[Step]],
 ) -> Callable[[World, Scale, Store, Perform], None]:
-    """A document none of whose points depends on another's result."""
+    """The measurement of a document whose steps do not depend on earlier results."""
     return lambda here, scale, _store, do: do(steps(here, scale))
 
 
@@ -85,7 +85,7 @@ def one_run(
 
 
 def kept(store: Store, prefix: str) -> list[Record]:
-    """The finished records whose key begins so."""
+    """The finished records whose key begins with the prefix."""
     return [r for k, r in store.records.items() if k.startswith(prefix) and "error" not in r]
 
 
@@ -110,7 +110,7 @@ def times(value: float | None, base: float | None) -> str:
 
 
 def failed_at(store: Store, prefix: str) -> list[str]:
-    """Why runs whose key begins so have no figures."""
+    """The errors of the runs whose key begins with the prefix."""
     return [
         str(r["error"]) for k, r in store.records.items() if k.startswith(prefix) and "error" in r
     ]
@@ -118,20 +118,20 @@ def failed_at(store: Store, prefix: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """Something that a document reported as broken, and what the same experiment shows here."""
+    """A problem that a document reported, and the result of the same experiment here."""
 
     reported: str
-    holds: bool | None  # whether it works here; None: nothing was measured that could tell
+    holds: bool | None  # whether it works here; None: not measured
     seen: str
 
     @property
     def word(self) -> str:
-        """Its verdict."""
+        """Its verdict for the table."""
         return {True: "works", False: "BROKEN", None: "not checked"}[self.holds]
 
 
 def counts(records: Sequence[Record], reported: str) -> Check:
-    """Whether the server counted as many requests, and answers of status 200, as were answered."""
+    """Whether the server counted exactly the answered requests, all with status 200."""
     answered = sum(r["load"]["requests"] for r in records)
     known = [r for r in records if r["counted"] is not None]
     if not known or len(known) < len(records):
@@ -149,7 +149,7 @@ def counts(records: Sequence[Record], reported: str) -> Check:
 
 
 def stays_open(records: Sequence[Record], reported: str) -> Check:
-    """Whether every answer left its connection open, as the generator saw it."""
+    """Whether every answer kept its connection, by the generator's count."""
     answered = sum(r["load"]["requests"] for r in records)
     kept_alive = sum(r["load"]["kept_alive"] for r in records)
     return Check(
@@ -160,7 +160,7 @@ def stays_open(records: Sequence[Record], reported: str) -> Check:
 
 
 def survives(store: Store, prefixes: Sequence[str], reported: str) -> Check:
-    """Whether no connection was reset and no request failed; ab gives up at the first reset."""
+    """Whether no connection was reset and no request failed; ab ends at the first reset."""
     records = [r for prefix in prefixes for r in kept(store, prefix)]
     ended = [why for prefix in prefixes for why in failed_at(store, prefix)]
     answered = sum(r["load"]["requests"] for r in records)
@@ -175,7 +175,7 @@ def survives(store: Store, prefixes: Sequence[str], reported: str) -> Check:
 
 
 def checked(name: str, checks: Sequence[Check]) -> tuple[str, Table]:
-    """The sentence for the verdict, and the table with each statement."""
+    """The sentence for the verdict, and the table of the checks."""
     works = sum(c.holds is True for c in checks)
     broken = [c.reported for c in checks if c.holds is False]
     text = f"What the document reported as broken or hard: {works} of {len(checks)} work here"
@@ -190,7 +190,7 @@ def checked(name: str, checks: Sequence[Check]) -> tuple[str, Table]:
 
 
 def health(records: Sequence[Record], what: str) -> str:
-    """Whether all was answered, and counted."""
+    """A sentence: whether all requests were answered, and counted."""
     answered = sum(r["load"]["requests"] for r in records)
     failed = sum(r["load"]["failed"] for r in records)
     if not answered:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One step of a load that several hosts share: what each is told, and what all together did.
+"""One step of a load that several hosts share: a command for each host, and the merged result.
 
-Their clocks are compared, they begin together, and the results are merged by `weir load merge`.
+The lab compares the clocks of the hosts and gives them a common start. `weir load merge` merges
+their results.
 """
 
 import json
@@ -22,25 +23,25 @@ from weir_lab.rim.errors import LabError
 from weir_lab.rim.fleet import Fleet, Host, Wish
 from weir_lab.rim.store import Record
 
-LEAD_S = 1.0  # from telling the hosts to the common start; longer where one was late
+LEAD_S = 1.0  # from the call to the common start; longer after a late start
 LEAD_MOST_S = 8.0
-LEAD_HOST_S = 0.02  # and for each of them
+LEAD_HOST_S = 0.02  # added for each host
 LATE_S = 0.001
-AROUND_S = 0.5  # of a step: comparing clocks, merging
-SLACK_S = 60.0  # that a generator may take longer than it should
+AROUND_S = 0.5  # expected time for comparing clocks and merging
+SLACK_S = 60.0  # a generator that runs longer than this over its time has failed
 OVERLAP_LEAST = 0.9
-SHARDS = "shards"  # the folder of the hosts' own results
-BEGIN, END = "the server, at the beginning", "the server, at the end"
-MISSED, INVALID = 3, 4  # as `weir load` ends
+SHARDS = "shards"  # the folder with the result of each host
+BEGIN, END = "the server, at the start", "the server, at the end"
+MISSED, INVALID = 3, 4  # exit status, as of `weir load`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked of whom."""
+    """The load, and the hosts that generate it."""
 
     scheduler: str = ""
-    local: int = 0  # or so many workers on this machine
-    words: tuple[str, ...] = ()  # for weir load as they are: URLs and its other options
+    local: int = 0  # or this many Dask workers on this machine
+    words: tuple[str, ...] = ()  # passed to weir load unchanged: URLs and its other options
     users: int | None = None
     steps: str = ""
     rates: str = ""
@@ -57,37 +58,37 @@ class Question:
 
     @property
     def is_open(self) -> bool:
-        """Whether its steps are rates and not users."""
+        """Whether the load is open: steps are rates and not users."""
         return bool(self.rates)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Users of each step, or requests a second.
+        """The users of each step, or its requests per second.
 
         Raises:
-            LabError: they are no numbers.
+            LabError: they are not numbers.
         """
         if not self.is_open:
             steps = parse.levels(self.steps) if self.steps else (self.users or 10,)
             return tuple(str(n) for n in steps)
         for rate in self.rates.split(","):
             if not re.fullmatch(r"\d+(\.\d+)?", rate) or float(rate) <= 0:
-                raise LabError(f"{rate!r} is no number of requests a second")
+                raise LabError(f"{rate!r} is no rate; write requests per second, like 500,1000")
         return tuple(self.rates.split(","))
 
     @property
     def warmup_s(self) -> float:
-        """Before what is measured."""
+        """The time before the measurement."""
         default = 0.0 if self.requests else 1.0
         return parse.seconds("--warmup", self.warmup) if self.warmup else default
 
     @property
     def duration_s(self) -> float | None:
-        """Of what is measured; None: until all requests are done."""
+        """The time of the measurement; None: until all requests are done."""
         return None if self.requests else parse.seconds("--duration", self.duration or "10s")
 
     def command(self, level: str, shard: int, shards: int, start_ns: int) -> list[str]:
-        """What a host runs."""
+        """The command of a host."""
         argv = [self.wish.weir, "load", *self.words]
         if self.is_open:
             argv += ["--rate", level]
@@ -102,7 +103,7 @@ class Question:
         return [*argv, "--shard", f"{shard}/{shards}", "--start-at", str(start_ns), "--json"]
 
     def plan(self) -> dict[str, Any]:
-        """What makes it the same experiment, whoever generates the load."""
+        """The plan of the experiment. The hosts are not part of it and can change."""
         return {
             "command": "spread",
             "words": list(self.words),
@@ -120,7 +121,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What a host did of a step."""
+    """The part of one host in a step."""
 
     host: Host
     command: Sequence[str]
@@ -130,12 +131,12 @@ class Part:
 
     @property
     def measured(self) -> Record:
-        """Its only step."""
+        """The only step of the result."""
         found: Record = self.result["steps"][0]
         return found
 
     def offset(self) -> Offset:
-        """That of its clock when it began; both looks at the clocks have to agree.
+        """The offset of the host's clock at its start; both comparisons have to agree.
 
         Raises:
             ClockError: a clock was set in between.
@@ -145,7 +146,7 @@ class Part:
 
     @property
     def beginning(self) -> Beginning:
-        """When it began to measure, and for how long."""
+        """The start of its measurement, and the duration."""
         try:
             known = self.offset()
         except ClockError:
@@ -157,7 +158,7 @@ class Part:
         )
 
     def by_our_clock(self) -> Record:
-        """Its result as it would be if its clock were ours."""
+        """Its result, with times by our clock."""
         step = {**self.measured, "began_unix_ns": self.beginning.ours_ns}
         return {**self.result, "steps": [step]}
 
@@ -165,7 +166,7 @@ class Part:
 def doubts(
     parts: Sequence[Part], whole: Record, start_ns: int, limit_s: float, *, timed: bool
 ) -> list[str]:
-    """What speaks against a step, besides what the merged result `whole` says itself."""
+    """The reasons why a step is void, without those that the merged result `whole` has."""
     found = []
     said = {doubt["name"] for doubt in whole["doubts"] if doubt["makes_invalid"]}
     for part in parts:
@@ -177,14 +178,14 @@ def doubts(
     if apart.most_ns > limit_s * 1e9:
         found.append(
             f"the hosts may have begun {apart.most_ns / 1e6:.1f} ms apart; "
-            f"{limit_s * 1e3:g} ms may be"
+            f"the limit is {limit_s * 1e3:g} ms"
         )
     late_ns = max(p.beginning.ours_ns for p in parts) - start_ns
     if late_ns > limit_s * 1e9:
-        found.append(f"the common time had passed by {late_ns / 1e6:.1f} ms when the last began")
+        found.append(f"the last host began {late_ns / 1e6:.1f} ms after the common start")
     together = overlap([p.beginning for p in parts])
     if timed and together < OVERLAP_LEAST:
-        found.append(f"all hosts were at it for {together:.0%} of the time only")
+        found.append(f"all hosts measured together for only {together:.0%} of the time")
     for part in parts:
         found += [
             f"{part.host.label}: {doubt['reason']}"
@@ -195,7 +196,7 @@ def doubts(
 
 
 def of_host(part: Part, whole: Mapping[str, Any], start_ns: int) -> Record:
-    """A host's share of a step."""
+    """The record of one host in a step."""
     step = part.measured
     response = step["response"]
     answers = max(1, whole["answers"])
@@ -224,16 +225,16 @@ def of_host(part: Part, whole: Mapping[str, Any], start_ns: int) -> Record:
 
 @dataclass(kw_only=True)
 class Command:
-    """What all steps have in common."""
+    """The parameters that all steps share."""
 
     question: Question
-    weir: Path  # here, to merge
+    weir: Path  # on this machine, for merging
     folder: Path
     fleet: Fleet
     lead_s: float = LEAD_S
 
     def step(self, level: str, repeat: int) -> Step:
-        """One level, held by all hosts together."""
+        """One level of load, generated by all hosts together."""
         asked = self.question
         known_s = asked.warmup_s + (asked.duration_s or 5.0)
         key = f"{level} {'per second' if asked.is_open else 'users'}/{repeat}"
@@ -260,7 +261,7 @@ class Command:
         limit_s = None
         if asked.duration_s is not None:
             limit_s = lead_s + asked.warmup_s + asked.duration_s + SLACK_S
-        told = self.fleet.generate(commands, hosts, limit_s, self._looks(at_ns))
+        told = self.fleet.generate(commands, hosts, limit_s, self._server_readings(at_ns))
         if asked.server_pid and END not in told:
             told[END] = self.fleet.used(asked.server_pid, 0)
         after = self.fleet.offsets(hosts)
@@ -268,7 +269,7 @@ class Command:
             Part(
                 host=host,
                 command=commands[host.label],
-                result=_read(host.label, told[host.label]),
+                result=_one_step(host.label, told[host.label]),
                 before=before[host.label],
                 after=after[host.label],
             )
@@ -280,24 +281,24 @@ class Command:
             self.lead_s = min(LEAD_MOST_S, 2 * self.lead_s)
         return record | {"level": float(level)}
 
-    def _looks(self, at_ns: int) -> dict[str, Callable[[], Any]]:
-        """What is read of the server meanwhile: where measuring begins, and where it ends."""
+    def _server_readings(self, at_ns: int) -> dict[str, Callable[[], Any]]:
+        """The readings of the server's CPU: at the start and at the end of the measurement."""
         asked = self.question
         if (pid := asked.server_pid) is None:
             return {}
         ahead_ns = self.fleet.offset(self.fleet.server).value_ns if self.fleet.server else 0
         begin_ns = at_ns + round(asked.warmup_s * 1e9) + ahead_ns
-        looks = {BEGIN: lambda: self.fleet.used(pid, begin_ns)}
+        readings = {BEGIN: lambda: self.fleet.used(pid, begin_ns)}
         if (lasts_s := asked.duration_s) is not None:
             end_ns = begin_ns + round(lasts_s * 1e9)
-            looks[END] = lambda: self.fleet.used(pid, end_ns)
-        return looks
+            readings[END] = lambda: self.fleet.used(pid, end_ns)
+        return readings
 
     def _merged(self, key: str, parts: Sequence[Part]) -> str:
-        """What `weir load merge` makes of them; the parts stay in the folder.
+        """The result of `weir load merge`; the parts stay in the folder.
 
         Raises:
-            LabError: it refuses them.
+            LabError: `weir load merge` refuses the parts.
         """
         folder = self.folder / SHARDS / key.replace("/", "-").replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)
@@ -325,11 +326,11 @@ class Command:
         start_ns: int,
     ) -> Record:
         asked = self.question
-        result = _read("weir load merge", merged)
+        result = _one_step("weir load merge", merged)
         step, plan = result["steps"][0], result["plan"]
         if step["answers"] == 0:
             errors = ", ".join(f"{n} {kind}" for kind, n in step["errors"].items() if n)
-            raise LabError(f"not one request was answered ({errors or 'none was sent'})")
+            raise LabError(f"no request was answered ({errors or 'none was sent'})")
         outcome = generators.parse_weir_load(merged, [str(self.weir), "load", "merge"], 0.0)
         cpu_s = (told[END]["cpu_ns"] - told[BEGIN]["cpu_ns"]) / 1e9 if asked.server_pid else 0.0
         limit_s = parse.seconds("--skew-limit", asked.skew_limit)
@@ -364,17 +365,17 @@ class Command:
         }
 
 
-def _read(who: str, text: str) -> Record:
+def _one_step(who: str, text: str) -> Record:
     """A result of weir load with one step.
 
     Raises:
-        LabError: it is something else.
+        LabError: the text is not such a result.
     """
     try:
         found: Record = json.loads(text)
         if found["interrupted"]:
-            raise LabError(f"{who}: somebody ended it")
+            raise LabError(f"{who}: the run was interrupted")
         found["steps"][0]["began_unix_ns"] + found["steps"][0]["measured_ns"]
     except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
-        raise LabError(f"{who}: what weir load printed cannot be read: {error!r}") from error
+        raise LabError(f"{who}: the output of weir load cannot be read: {error!r}") from error
     return found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The load from several machines: each host of a Dask cluster runs its part of `weir load`.
+"""Load from several machines: each host of a Dask cluster runs its part of `weir load`.
 
-Each step is a run of its own on all hosts, so that what goes wrong costs that step and no other.
+Each step is a run of its own on all hosts, so a failure costs only that step.
 """
 
 import contextlib
@@ -29,18 +29,18 @@ from weir_lab.report import spreads
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import cluster
 from weir_lab.rim.errors import LabError
-from weir_lab.rim.fleet import CannotGoOnError, Fleet, Host
+from weir_lab.rim.fleet import CannotContinueError, Fleet, Host
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.store import Record, Store
 
 SCHEDULER = re.compile(r"(tcp|tls|wss?|ucx)://")
-# What the lab says itself to each generator, or takes from it.
+# Options of `weir load` that the lab sets itself.
 OURS = {"--json", "--csv", "--hgrm", "--ndjson", "--start-at", "--shard", "--quiet", "-q"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere(Placement):
-    """Cores that are not this machine's."""
+    """Cores of other machines."""
 
     server: int | None = None
     generator: int | None = None
@@ -49,7 +49,7 @@ class Elsewhere(Placement):
 
     @property
     def server_cores(self) -> int:
-        """Those of the server's process."""
+        """The cores of the server's process."""
         return self.server_cpus
 
     @property
@@ -63,22 +63,22 @@ class Elsewhere(Placement):
 
 
 def split(words: Sequence[str], *, local: int) -> tuple[str, tuple[str, ...]]:
-    """The scheduler's address, and what is weir load's.
+    """Splits the words: the scheduler's address, and the words for weir load.
 
     Raises:
-        LabError: one of them is missing, or something is said that only the lab may say.
+        LabError: a part is missing, or an option is one that the lab sets itself.
     """
     scheduler, rest = "", list(words)
     if rest and SCHEDULER.match(rest[0]):
         scheduler = rest.pop(0)
     if bool(scheduler) == bool(local):
         raise LabError(
-            "say where the scheduler is, tcp://HOST:8786, before the URLs; or --local N for N "
-            "workers on this machine"
+            "give the scheduler's address, tcp://HOST:8786, before the URLs, or use --local N for "
+            "N Dask workers on this machine"
         )
     for word in rest:
         if word.partition("=")[0] in OURS:
-            raise LabError(f"{word.partition('=')[0]} is not for here: the lab says it itself")
+            raise LabError(f"{word.partition('=')[0]} cannot be used here; the lab sets it")
     return scheduler, tuple(rest)
 
 
@@ -88,7 +88,7 @@ def _version(weir: Path) -> str:
 
 
 def _check_slos(weir: Path, slos: Sequence[str]) -> None:
-    """Says what is wrong with an objective before anything is measured."""
+    """Rejects a wrong objective before anything is measured."""
     words = [w for slo in slos for w in ("--slo", slo)]
     argv = [str(weir), "load", "merge", *words, "/dev/null"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -103,21 +103,21 @@ def _cluster(question: Question) -> AbstractContextManager[Any]:
 
 
 def run(options: Options, question: Question) -> tuple[Report, int]:
-    """Measures what is left of the steps, from all hosts together; the report and the exit status.
+    """Measures the unfinished steps from all hosts; returns the report and the exit status.
 
     Raises:
         LabError: the question makes no sense, or the hosts cannot be used.
     """
     if question.users and question.steps:
-        raise LabError("--users and --steps both say how many users; choose one")
+        raise LabError("--users and --steps both set the users; use one of them")
     if question.rates and question.steps:
-        raise LabError("--steps and --rate both say what the steps are; choose one")
+        raise LabError("--steps and --rate both set the steps; use one of them")
     if question.rates and question.train_to is not None:
-        raise LabError("--train-to is about users, and --rate has steps of another kind")
+        raise LabError("--train-to needs steps of users, not --rate")
     if question.requests and question.duration:
-        raise LabError("--requests and --duration both say when it ends; choose one")
+        raise LabError("--requests and --duration both set the end of a step; use one of them")
     if question.wish.server_host and question.server_pid is None:
-        raise LabError("--server-host needs --server-pid, whose CPU is measured there")
+        raise LabError("--server-host needs --server-pid, the process whose CPU is measured")
     parse.seconds("--skew-limit", question.skew_limit)
     weir = options.build / "weir"
     if not weir.exists():
@@ -126,7 +126,7 @@ def run(options: Options, question: Question) -> tuple[Report, int]:
     total = len(question.levels) * question.repeats
     store = store_for(options, question.plan(), "load")
     notes: list[str] = []
-    with _kept(store, total), _cluster(question) as client:
+    with _with_kept_steps(store, total), _cluster(question) as client:
         fleet = Fleet(client, question.wish, _version(weir))
         hosts = fleet.hosts()
         notes = fleet.notes
@@ -145,11 +145,11 @@ def run(options: Options, question: Question) -> tuple[Report, int]:
 
 
 @contextlib.contextmanager
-def _kept(store: Store, total: int) -> Iterator[None]:
-    """Says what is kept when nothing further can be measured."""
+def _with_kept_steps(store: Store, total: int) -> Iterator[None]:
+    """Adds to an error how many steps are kept."""
     try:
         yield
-    except CannotGoOnError as error:
+    except CannotContinueError as error:
         text = str(error)
         if done := sum(store.has(key) for key in store.records):
             text += f"; {done} of {total} steps are in {store.path}; the same command continues"
@@ -157,7 +157,7 @@ def _kept(store: Store, total: int) -> Iterator[None]:
 
 
 def _steps(command: Command, seed: int) -> Iterator[Step]:
-    """All steps as they were asked for; with repeats in rounds, as a sweep is."""
+    """All steps in the given order; repeats are in rounds, as in a sweep."""
     asked = command.question
     rounds: Sequence[Sequence[str]] = [asked.levels]
     if asked.repeats > 1:
@@ -168,7 +168,7 @@ def _steps(command: Command, seed: int) -> Iterator[Step]:
 
 
 def _shared(hosts: Sequence[Host]) -> list[str]:
-    """Hosts that are one machine take each other's CPU."""
+    """Warnings about hosts that share one machine and its CPU."""
     by_boot: dict[str, list[Host]] = {}
     for host in hosts:
         by_boot.setdefault(host.facts["boot"], []).append(host)
@@ -183,7 +183,7 @@ def _shared(hosts: Sequence[Host]) -> list[str]:
 def report(
     store: Store, *, is_open: bool, train_to: int | None, seed: int, notes: Sequence[str] = ()
 ) -> tuple[Report, int]:
-    """What came out, and how `weir load` would have ended."""
+    """The report, and the exit status that `weir load` would have."""
     found = [r for r in store.records.values() if "error" not in r]
     sections = [spreads.section(found, "requests/s asked" if is_open else "users")]
     closed = [r for r in found if r["loop"] == "closed"]
@@ -210,7 +210,7 @@ def report(
 
 
 def _study(found: Sequence[Record], train_to: int, seed: int) -> Section:
-    """The sweep as `capacity` sees it."""
+    """The prediction from the sweep, as `capacity` makes it."""
     place = Elsewhere(
         server_cpus=max(1, *(r["server_cpus"] for r in found)),
         generator_cpus=max(r["threads"] for r in found),

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps of users: which levels, one level, and what the models make of all of them.
+"""Sweeps of users: the levels, the step for one level, and the models fitted to all of them.
 
-Before a sweep the highest load that the models will see is held for a while from a fresh start: by
-its answers in each second it is decided how long every point warms up, or that there is no steady
-state to be measured at all.
+A pilot run precedes a sweep. It holds the highest training load from a fresh start. Its answers in
+each second decide how long every point warms up, or that there is no steady state to measure.
 """
 
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ PROBES = 3
 SPREAD = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.15, 1.35, 1.6)  # parts of N*
 USERS_MAX = 20_000
 DRAWS = 100
-FIFTH = 5  # the chosen model's error is to be this many times smaller than linear regression's
+FIFTH = 5  # the goal: the chosen model's error is this many times below linear regression's
 
 
 def step(
@@ -50,7 +49,7 @@ def step(
     warmup_s: float | None = None,
     think: str = "exponential",
 ) -> Step:
-    """A level held for so many seconds against a fresh server."""
+    """A step at one level for this many seconds, against a fresh server."""
     generate = runs.generator(generator, here.weir)
     load: dict[str, object] = {"seconds": seconds}
     if generator == "load":
@@ -65,21 +64,21 @@ def step(
 
 
 def least_warmup_s(think_s: float) -> float:
-    """What connecting takes, and the first thought of every user."""
+    """The shortest warm-up: connecting, and the first think time of every user."""
     return WARMUP_S + think_s
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """How long points warm up, and why."""
+    """The warm-up of each point, with the reason."""
 
     warmup_s: float
     why: str
-    doubt: str = ""  # there is no steady state
+    doubt: str = ""  # a sentence where there is no steady state
 
 
 def settled(store: Store, think_s: float, key: str = PILOT) -> Settled:
-    """What the pilot run in the store says; without one, the least that makes sense."""
+    """The warm-up by the pilot run in the store; without one, the shortest warm-up."""
     least_s = least_warmup_s(think_s)
     pilot = store.records.get(key, {"error": ""})
     series = [] if "error" in pilot else records.by_second(pilot)
@@ -97,7 +96,7 @@ def settled(store: Store, think_s: float, key: str = PILOT) -> Settled:
     known = f"then {rest.value:,.0f} answers a second"
     if np.isfinite(rest.low):
         known += f" ({rest.low:,.0f} to {rest.high:,.0f} by batch means)"
-    began = f"took {cut} s to settle" if cut else "were steady from the first second on"
+    began = f"took {cut} s to settle" if cut else "were steady from the first second"
     return Settled(
         warmup_s=max(least_s, float(cut)),
         why=f"{where} {began} (MSER), {known}; each point warmed up for "
@@ -106,11 +105,11 @@ def settled(store: Store, think_s: float, key: str = PILOT) -> Settled:
 
 
 def knee_of(here: World, record: Record, think_s: float) -> int:
-    """N* = (R0 + Z) / D by a run's D; what it waited in queues is not R0, so R0 is D."""
+    """N* = (R0 + Z) / D by a run's D; R0 is taken as D, without the time in queues."""
     found = records.point(record, 0)
     demand_s = found.demand_s[SERVER] / here.placement.server_cores
     if demand_s <= 0:
-        raise LabError("the server used no CPU that could be measured under a low load")
+        raise LabError("the server's CPU under a low load is too small to measure")
     return rounded(min(USERS_MAX, 1 + think_s / demand_s))
 
 
@@ -134,7 +133,7 @@ def study(
     p99_limit_s: float | None = None,
     doubt: str = "",
 ) -> Section:
-    """Chooses a model by the levels up to `train_to`, scores it on the rest, draws all of it."""
+    """Chooses a model by the levels up to `train_to`, scores it on the rest, and reports."""
     swept = records.sweep(
         found,
         server_cores=placement.server_cores,
@@ -175,7 +174,7 @@ def study(
 
 
 def figure(chosen: Choice, held_out: Sweep) -> list[str]:
-    """Whether the prediction was as good as it has to be, on loads it had not seen."""
+    """A sentence: whether the prediction met its goal on loads that it had not seen."""
     if chosen.refusal or chosen.chosen is None or not held_out.points:
         return []
     scored = choice.score_all(chosen, held_out)
@@ -190,7 +189,7 @@ def figure(chosen: Choice, held_out: Sweep) -> list[str]:
 
 
 def precision(name: str, found: Sequence[Record]) -> Table:
-    """How well each level's throughput is known: between fresh starts, and within a run."""
+    """The precision of each level's throughput: between fresh starts, and within a run."""
     rows = []
     for users in sorted({r["users"] for r in found if "error" not in r}):
         here = [r for r in found if "error" not in r and r["users"] == users]
@@ -208,14 +207,14 @@ def precision(name: str, found: Sequence[Record]) -> Table:
         else:
             row += ["-", "-"]
         rows.append(row)
-    head = ["users", "runs", "requests/s", "± between runs", "± within a run", "seconds alike"]
+    head = ["users", "runs", "requests/s", "± between runs", "± within a run", "seconds correlated"]
     return Table(
         name=f"{name}-precision",
-        title="How well each level is known",
+        title="Precision of each level",
         head=head,
         rows=rows,
         note="Half-widths of 95 % intervals of the mean: between fresh starts by Student's t, "
         "within runs of 10 s and more by batch means. Where starts differ by more than a run "
-        "within itself, longer runs tell no more: repeat. Seconds alike: neighbours resemble each "
-        "other, and the interval within is too narrow.",
+        "varies, more repeats help and longer runs do not. Seconds correlated: the interval within "
+        "a run is too narrow.",
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What threads and processes share: counters that lose updates, and caches that make them wait.
+"""Sharing between threads or processes: counters that lose updates, caches that make them wait.
 
-The source documents counted requests in shared memory under a named semaphore, after they had found
-updates lost, and kept files in a cache in least-recently-used order below a lock. The programs that
-do the work are bench/sync.c and bench/cache.c, the latter with the cache of src/site/.
+The source documents first lost updates of counters in shared memory, then used a named semaphore.
+They kept files in a cache in least-recently-used order below a lock. The programs that measure this
+are bench/sync.c and bench/cache.c, the latter with the cache of src/site/.
 """
 
 import os
@@ -32,9 +32,9 @@ from weir_lab.rim.programs import answer, built
 from weir_lab.rim.store import Record, Store
 
 PARTS = ("counters", "caches")
-WORKERS_MAX = 64  # of both programs
+WORKERS_MAX = 64  # the limit of both programs
 
-# way -> about how long one addition takes, to say how long a run will
+# way -> approximate time of one addition, to choose the length of a run
 ADDITION_S = {
     "none": 0.7e-9,
     "semaphore": 400e-9,
@@ -47,17 +47,17 @@ SIMULATION_S = 1.5e-6  # for each request, all policies together
 
 @dataclass(frozen=True, kw_only=True)
 class Counters:
-    """How many, and how often."""
+    """The plan of the experiment on counters."""
 
     workers: tuple[int, ...]
     repeats: int = 6
-    additions: int = 0  # of each run; 0: as many as suit the way
-    run_s: float = 0.2  # how long a run should take then
+    additions: int = 0  # of each run; 0: as many as take about `run_s`
+    run_s: float = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked."""
+    """What is measured."""
 
     counters: Counters
     caches: Plan
@@ -65,7 +65,7 @@ class Question:
 
 
 def default_workers(times: int = 4) -> tuple[int, ...]:
-    """1, 2, 4 ... up to so many times the cores."""
+    """1, 2, 4 ... up to this many times the cores."""
     most = times * len(os.sched_getaffinity(0))
     return tuple(n for n in (1, 2, 4, 8, 16, 32, 64) if n <= most)
 
@@ -83,7 +83,7 @@ def question(
     sizes: tuple[float, ...] = (),
     seed: int = 1,
 ) -> Question:
-    """What is asked, where what is not said is as for figures, or as for a look."""
+    """The question, with defaults for precise figures or, if `quick`, for a first impression."""
     workers = workers or default_workers(2 if quick else 4)
     counted = Counters(
         workers=workers,
@@ -127,7 +127,7 @@ def _order(subjects: Sequence[str], repeats: int, seed: int) -> list[list[str]]:
 
 
 def counter_steps(program: Path, question: Counters, seed: int) -> list[Step]:
-    """Every way, kind and number of workers, by rounds."""
+    """Steps for every way, kind and number of workers, in rounds."""
     found = []
     for repeat, ways in enumerate(_order(list(ADDITION_S), question.repeats, seed)):
         for kind in counters.KINDS:
@@ -156,7 +156,7 @@ def counter_steps(program: Path, question: Counters, seed: int) -> list[Step]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """The program, and the folder for what it is to replay."""
+    """The program, and the folder for the traces that it replays."""
 
     program: Path
     folder: Path
@@ -177,14 +177,14 @@ class Bench:
         return answer(self.program, contestant, trace, self.plan.warm, capacity, workers, passes)
 
     def play(self, name: str, percent: float) -> Record:
-        """The simulation of all policies, and beside it what weir's own caches do."""
+        """The simulated hits of all policies, and the counted hits of weir's own caches."""
         weir = {policy: self.run(policy, name, percent) for policy in caching.OURS}
         return {**caching.play(self.plan, name, percent), "weir": weir}
 
 
 @contextmanager
 def bench(options: Options, program: Path, plan: Plan) -> Iterator[Bench]:
-    """A folder for the traces, which goes when it is over: they can be made again."""
+    """A folder for the traces, removed at the end of the block."""
     options.out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=options.out.resolve()))
     try:
@@ -194,7 +194,7 @@ def bench(options: Options, program: Path, plan: Plan) -> Iterator[Bench]:
 
 
 def cache_steps(bench: Bench) -> list[Step]:
-    """The hits first, then the times by rounds, in which contestants follow one another."""
+    """Steps for hits, then steps for times, in rounds over all contestants."""
     plan = bench.plan
     found = []
     for name in plan.names:
@@ -240,7 +240,7 @@ def _check(question: Question) -> None:
 
 
 def run(options: Options, question: Question) -> Report:
-    """Counts, replays and reports.
+    """Measures and reports.
 
     Raises:
         LabError: a program is not built, or the question makes no sense.
@@ -262,7 +262,7 @@ def run(options: Options, question: Question) -> Report:
 
 
 def asked(plan: Mapping[str, Any]) -> Question:
-    """The question that results answer, from what they say of it."""
+    """The question of existing results, from their plan."""
 
     def part(name: str, default: dict[str, Any]) -> dict[str, Any]:
         kept = plan.get(name, default)
@@ -276,7 +276,7 @@ def asked(plan: Mapping[str, Any]) -> Question:
 
 
 def report(store: Store, question: Question, seed: int) -> Report:
-    """What came out."""
+    """The report of the results."""
     sections: list[Section] = []
     if "counters" in question.parts:
         sections.append(counters.section(store.records, question.counters.workers, seed))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A bit of everything in five minutes, in one report."""
+"""All experiments briefly, in five minutes and one report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ TRAIN_TO = 20
 
 
 def _capacity(options: Options, *, tiny: bool) -> Report:
-    """What the figures are about: trained on up to 20 users, judged on 25 to 60."""
+    """A small sweep: trained on up to 20 users, judged on 25 to 60."""
     by_load = runs.has_load(options.build / "weir")
     question = capacity.Question(
         server="thread" if by_load else "fork",
@@ -43,7 +43,7 @@ def _compare(options: Options, *, tiny: bool) -> Report:
 
 
 def run(options: Options, *, tiny: bool = False) -> Report:
-    """All commands, briefly; what cannot be done is said and left out."""
+    """Runs all experiments briefly; one that fails is left out with a note."""
     scale = reproduce.TINY
     parts: dict[str, Callable[[Options], Report]] = {
         "reproduce": lambda o: reproduce.run(o, ["c"] if tiny else ["a", "b", "c"], scale),
@@ -64,14 +64,14 @@ def run(options: Options, *, tiny: bool = False) -> Report:
             console.print(f"{name} is left out: {error}", highlight=False)
             left_out.append(f"{name} is left out: {error}")
             continue
-        # Each has a report of its own beside its results, too.
+        # Each experiment has a report of its own beside its results, too.
         write(reports[name], options.out / name)
     return together(reports, left_out)
 
 
 def together(reports: Mapping[str, Report], left_out: Sequence[str]) -> Report:
     """The reports of several commands as one."""
-    notes = ["A look, not a measurement: each experiment has a command of its own.", *left_out]
+    notes = ["A first impression: for figures, run the command of each experiment.", *left_out]
     for report in reports.values():
         notes += [note for note in report.notes if note not in notes]
     environments = [dict(report.environment) for report in reports.values()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client of a Dask cluster: one whose scheduler runs somewhere, or one of this machine's own."""
+"""A client of a Dask cluster: with a scheduler that runs already, or on this machine."""
 
 import contextlib
 import importlib
@@ -15,12 +15,12 @@ from weir_lab.rim import on_host
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.fleet import STOP_S, Client, words
 
-Package = Any  # typed in parts
+Package = Any  # only partly typed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tls:
-    """Files in PEM, called as `dask worker` calls them."""
+    """Files in PEM, with the names of the options of `dask worker`."""
 
     ca_file: str = ""
     cert: str = ""
@@ -28,12 +28,12 @@ class Tls:
 
 
 def _dask() -> Package:
-    """Dask.distributed, which takes a while to load and which no other command needs."""
+    """Dask.distributed, loaded here because it is slow to load and only one command needs it."""
     return importlib.import_module("distributed")
 
 
 def _quiet() -> None:
-    """What goes wrong is told once, by the lab."""
+    """Silences Dask's own logs: the lab reports each error once."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -41,7 +41,7 @@ def _quiet() -> None:
 
 
 def _ship() -> None:
-    """Lets what runs on hosts go there whole."""
+    """Makes Dask send the code of these modules to the hosts, not only their names."""
     cloudpickle: Package = importlib.import_module("cloudpickle")
     for module in (on_host, process):
         cloudpickle.register_pickle_by_value(module)
@@ -49,10 +49,10 @@ def _ship() -> None:
 
 @contextmanager
 def connected(address: str, tls: Tls, wait_s: float) -> Iterator[Client]:
-    """A client of a scheduler that runs somewhere.
+    """A client of a scheduler that runs already.
 
     Raises:
-        LabError: it cannot be reached.
+        LabError: the scheduler cannot be reached.
     """
     distributed = _dask()
     _quiet()
@@ -81,7 +81,7 @@ def connected(address: str, tls: Tls, wait_s: float) -> Iterator[Client]:
 
 @contextmanager
 def local(count: int) -> Iterator[Client]:
-    """A client of a cluster of so many worker processes on loopback."""
+    """A client of a cluster of this many Dask workers on loopback."""
     distributed = _dask()
     _quiet()
     _ship()
@@ -106,6 +106,6 @@ def local(count: int) -> Iterator[Client]:
 
 
 def _close(client: Client) -> None:
-    """Says goodbye, if anybody is there to hear it."""
+    """Closes the client; a lost scheduler is no error here."""
     with contextlib.suppress(Exception):
         client.close(timeout=STOP_S)

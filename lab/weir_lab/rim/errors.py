@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What may go wrong out there."""
+"""Errors that the lab reports to the user."""
 
 
 class LabError(Exception):
-    """Something that an experiment needs did not work; the message is for the user."""
+    """A part of an experiment failed; the message is for the user."""
 
 
 class GoneError(LabError):
-    """What all further points need is no longer there."""
+    """The running server is gone, so no further point can be measured."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Several machines as Dask workers: which there are, what their clocks say, and all at once.
+"""The hosts of a Dask cluster: which ones are used, their clocks, and a run on all of them.
 
-What is sent to a worker goes past Dask's queue of tasks (`Client.run`): exactly once, at once, to
-that worker and no other. Calls are made from threads of their own, so that a host that does not
-answer delays nobody.
+A call to a host bypasses Dask's queue of tasks (`Client.run`): it runs exactly once, immediately,
+on that Dask worker. Each call has a thread of its own, so a host that does not answer delays no
+other host.
 """
 
 import asyncio
@@ -23,30 +23,30 @@ from weir_lab.analysis.clocks import ClockError, Exchange, Offset, offset
 from weir_lab.rim import on_host
 from weir_lab.rim.errors import LabError
 
-RESOURCE = "LOADGEN"  # of workers that are meant to generate load; where none has it, all are
+RESOURCE = "LOADGEN"  # marks Dask workers that generate load; without marks, all do
 PINGS_LEAST, PINGS_MOST = 4, 20
-CLOCK_GOOD_NS = 500_000  # an offset this well known needs no further look
-ANSWER_S = 10.0  # for what should take milliseconds
+CLOCK_GOOD_NS = 500_000  # an offset this precise needs no further exchange
+ANSWER_S = 10.0  # limit of a call that should take milliseconds
 STOP_S = 5.0
 LOOK_S = 0.1
 
 Answer = TypeVar("Answer")
 Client = Any  # of Dask, which is typed in parts
-Told = Any  # what a function on a host returned
+Told = Any  # the result of a function on a host
 
 
-class CannotGoOnError(Exception):
-    """No further step can be measured, either; the message is for the user."""
+class CannotContinueError(Exception):
+    """No further step can be measured; the message is for the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Which hosts are wanted."""
+    """The hosts that the user wants."""
 
     weir: str = "weir"  # on the hosts
-    hosts: int | None = None  # exactly so many; None: those that are there
+    hosts: int | None = None  # exactly this many; None: all that are connected
     per_host: int = 1
-    server_host: str = ""  # the worker there looks at the server and generates nothing
+    server_host: str = ""  # its Dask worker reads the server's CPU and generates no load
     wait_s: float = 10.0
 
 
@@ -61,20 +61,20 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A worker that has been looked at."""
+    """A Dask worker that has been examined."""
 
     place: Place
     facts: Mapping[str, Any]  # on_host.examine's
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Its name for the user."""
         return self.place.label
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """Who generates load, who looks at the server, and what is worth telling about it."""
+    """The Dask workers that generate load, the one beside the server, and notes."""
 
     places: Sequence[Place]
     server: Place | None
@@ -89,7 +89,7 @@ def _label(address: str, worker: Mapping[str, Any]) -> str:
 
 
 def choose(workers: Mapping[str, Mapping[str, Any]], wish: Wish) -> Chosen:
-    """Picks among the scheduler's workers, one for each host where no more are wanted."""
+    """Chooses among the scheduler's workers: one for each host, unless more are wanted."""
     notes = []
     known = [
         Place(address=a, host=str(w["host"]), label=_label(a, w))
@@ -120,14 +120,14 @@ def choose(workers: Mapping[str, Mapping[str, Any]], wish: Wish) -> Chosen:
 
 
 def unlike(label: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
-    """Why Dask would not understand that host; empty when it does."""
+    """The reason why Dask cannot talk to that host; empty when it can."""
 
     def what(of: Mapping[str, str]) -> str:
         return f"Python {of['python']} and Dask {of['dask']}"
 
     if theirs == ours:
         return ""
-    return f"{label} has {what(theirs)}, here are {what(ours)}: Dask wants the same everywhere"
+    return f"{label} has {what(theirs)}, here are {what(ours)}; Dask needs the same everywhere"
 
 
 def _packages(versions: Mapping[str, Any]) -> dict[str, str]:
@@ -139,9 +139,9 @@ def _packages(versions: Mapping[str, Any]) -> dict[str, str]:
 def as_done(
     tasks: Mapping[str, Callable[[], Answer]], within_s: float | None
 ) -> Iterator[tuple[str, Answer | BaseException]]:
-    """Does all tasks in threads of their own; each with what it returned or raised, as they end.
+    """Runs each task in a thread of its own, and yields what it returned or raised as it ends.
 
-    It ends with the last task, or when the time is up; those that go on are left to themselves.
+    The iteration ends with the last task, or when the time is up. Threads that still run continue.
     """
     done: queue.SimpleQueue[tuple[str, Answer | BaseException]] = queue.SimpleQueue()
 
@@ -157,7 +157,7 @@ def as_done(
     left = len(tasks)
     while left > 0 and (end is None or time.monotonic() < end):
         try:
-            answer = done.get(timeout=LOOK_S)  # never for long, so that Ctrl-C is heard
+            answer = done.get(timeout=LOOK_S)  # a short wait, so that Ctrl-C is handled
         except queue.Empty:
             continue
         left -= 1
@@ -165,9 +165,9 @@ def as_done(
 
 
 def at_once(tasks: Mapping[str, Callable[[], Answer]], within_s: float | None) -> dict[str, Answer]:
-    """What each of the tasks returned.
+    """The result of each task.
 
-    Raises the first exception that one of them raised, without waiting for the others.
+    The first exception of a task is raised without waiting for the other tasks.
 
     Raises:
         LabError: the time was up.
@@ -186,27 +186,27 @@ class Fleet:
     """The hosts of one scheduler."""
 
     def __init__(self, client: Client, wish: Wish, version: str) -> None:
-        """Borrows a connected Dask client; `version` is what weir has to say on all hosts."""
+        """Borrows a connected Dask client; all hosts need this version of weir."""
         self.notes: list[str] = []
         self.server: Host | None = None
         self._client = client
         self._wish = wish
         self._version = version
         self._known: dict[str, Host] = {}  # by address
-        self._team: list[str] = []  # labels of those that began
+        self._team: list[str] = []  # labels of the hosts of the first step
         self._gone: set[str] = set()
         self._runs = itertools.count()
 
-    # ---- who is there ----
+    # ---- the hosts that are connected ----
 
     def hosts(self) -> list[Host]:
-        """Those that generate load, looked at: as in the first call, but for those lost since.
+        """The hosts that generate load: those of the first call, without hosts lost since.
 
-        It waits for one that has just been lost, a while; one that comes back is used again.
+        The call waits for a host that has just been lost. A host that returns is used again.
 
         Raises:
-            CannotGoOnError: nobody is left, or fewer than wished for, or a host cannot be used.
-            LabError: a host was lost while it was looked at.
+            CannotContinueError: too few hosts are left, or a host cannot be used.
+            LabError: a host was lost while it was examined.
         """
         end = time.monotonic() + self._wish.wait_s
         while True:
@@ -231,32 +231,34 @@ class Fleet:
         return hosts
 
     def _answering(self, places: Sequence[Place]) -> list[Place]:
-        """Those of them that are not only on the scheduler's list."""
+        """The places that answer; the scheduler's list may be outdated."""
         tasks = {p.label: partial(self._run, p, time.time_ns) for p in places}
         told = dict(as_done(tasks, ANSWER_S))
         return [p for p in places if isinstance(told.get(p.label), int)]
 
     def _enough(self, there: Sequence[Place]) -> bool:
-        """Whether nobody has to be waited for."""
+        """Whether all expected hosts are connected."""
         labels = {p.label for p in there}
         if not self._team:
             return len(labels) >= (self._wish.hosts or 1)
         return labels >= set(self._team) - self._gone
 
     def _accept(self, chosen: Chosen, there: Sequence[Place]) -> None:
-        """Whether to go on with those that have come."""
+        """Continues with the hosts that are connected, or raises."""
         if self._wish.server_host and chosen.server is None:
-            raise CannotGoOnError(f"there is no Dask worker called {self._wish.server_host}")
+            raise CannotContinueError(f"there is no Dask worker called {self._wish.server_host}")
         team = [p.label for p in there if not self._team or p.label in self._team]
         if not team:
-            raise CannotGoOnError(
+            raise CannotContinueError(
                 "the scheduler has no workers that could generate load; on each host, start "
                 "`dask worker tcp://SCHEDULER:8786`"
             )
         if self._wish.hosts:
-            raise CannotGoOnError(f"there are {len(team)} of the {self._wish.hosts} hosts wanted")
+            raise CannotContinueError(
+                f"there are {len(team)} of the {self._wish.hosts} hosts wanted"
+            )
         lost = [label for label in self._team if label not in team]
-        self._note(f"{', '.join(lost)} was lost; steps after that are from {', '.join(team)}")
+        self._note(f"{', '.join(lost)} was lost; later steps use {', '.join(team)}")
 
     def _note(self, text: str) -> None:
         if text not in self.notes:
@@ -269,8 +271,8 @@ class Fleet:
 
         try:
             return at_once({"the scheduler": ask}, ANSWER_S)["the scheduler"]
-        except Exception as error:  # whatever Dask makes of a connection that is gone
-            raise CannotGoOnError("the scheduler is gone") from error
+        except Exception as error:  # Dask raises many kinds when the connection is lost
+            raise CannotContinueError("the connection to the scheduler is lost") from error
 
     def _examined(self, places: Sequence[Place]) -> list[Host]:
         new = [p for p in places if p.address not in self._known]
@@ -288,29 +290,29 @@ class Fleet:
 
     def _check(self, host: Host) -> None:
         if host.facts["why"]:
-            raise CannotGoOnError(
-                f"{host.label} {host.facts['why']}; install weir there, or say with --weir where "
-                "it is on the hosts"
+            raise CannotContinueError(
+                f"{host.label} {host.facts['why']}; install weir there, or give its path on the "
+                "hosts with --weir"
             )
         if host.facts["version"] != self._version:
-            raise CannotGoOnError(
+            raise CannotContinueError(
                 f"{host.label} has {host.facts['version']} ({host.facts['weir']}), here is "
-                f"{self._version}: results of different versions are not merged"
+                f"{self._version}; results of different versions are not merged"
             )
 
     def _check_packages(self, places: Sequence[Place]) -> None:
         try:
             told = at_once({"the workers": self._client.get_versions}, ANSWER_S)["the workers"]
         except Exception as error:
-            raise LabError(f"the workers did not tell their versions: {error}") from error
+            raise LabError(f"the Dask workers did not report their versions: {error}") from error
         ours = _packages(told["client"])
         for place in places:
             theirs = told["workers"].get(place.address)
             why = unlike(place.label, _packages(theirs), ours) if theirs else ""
             if why:
-                raise CannotGoOnError(why)
+                raise CannotContinueError(why)
 
-    # ---- one of them ----
+    # ---- one host ----
 
     def _run(self, place: Place, function: Callable[..., Any], *args: object) -> Told:
         try:
@@ -346,20 +348,20 @@ class Fleet:
                 return found
 
     def offsets(self, hosts: Iterable[Host]) -> dict[str, Offset]:
-        """That of each, one after the other: together they would be in each other's way."""
+        """The offset of each host, one after the other: together they would delay each other."""
         found: dict[str, Offset] = {}
         for host in hosts:
             found |= at_once({host.label: partial(self.offset, host)}, ANSWER_S)
         return found
 
     def used(self, pid: int, at_ns: int) -> dict[str, Any]:
-        """What the server has used, at a time of its host's clock (on_host.used).
+        """The CPU and memory of the server at a time of its host's clock (on_host.used).
 
-        Its host is this machine where no other was wished for.
+        Without --server-host the server's host is this machine.
 
         Raises:
-            LabError: its host is lost.
-            CannotGoOnError: there is no such process.
+            LabError: the server's host is lost.
+            CannotContinueError: there is no such process.
         """
         if self.server is None:
             told = asyncio.run(on_host.used(pid, at_ns))
@@ -367,10 +369,10 @@ class Fleet:
             told = self._run(self.server.place, on_host.used, pid, at_ns)
         if "why" in told:
             where = self.server.label if self.server else "this machine"
-            raise CannotGoOnError(f"{where} {told['why']}")
+            raise CannotContinueError(f"{where} {told['why']}")
         return told
 
-    # ---- all of them ----
+    # ---- all hosts ----
 
     def generate(
         self,
@@ -379,14 +381,14 @@ class Fleet:
         within_s: float | None,
         besides: Mapping[str, Callable[[], Any]],
     ) -> dict[str, Any]:
-        """Runs each host's command, to the end of all; label -> what it printed.
+        """Runs each host's command until all have ended; label -> its output.
 
-        `besides` is done at the same time; its answers are among the others. When one fails, or
-        Ctrl-C comes, the others are ended.
+        The tasks in `besides` run at the same time, and their results are in the answer, too. When
+        one task fails, or on Ctrl-C, the commands on all hosts are ended.
 
         Raises:
             LabError: a host was lost, or its generator failed.
-            CannotGoOnError: the command line is wrong.
+            CannotContinueError: the command line is wrong.
         """
         run = f"{os.getpid()}-{time.time_ns()}-{next(self._runs)}"
 
@@ -408,29 +410,29 @@ class Fleet:
         if "refused" in told:
             raise LabError(f"{host.label} {told['refused']}")
         status = told["status"]
-        # 3 and 4 judge the result (an objective missed, a measurement in doubt); it is printed.
+        # 3: an objective was missed. 4: the result is in doubt. In both cases it is printed.
         if status in (0, 3, 4):
             return str(told["out"])
         said = (str(told["err"]).strip() or str(told["out"]).strip() or "nothing").splitlines()[-1]
         if status == 2:
-            raise CannotGoOnError(said)
+            raise CannotContinueError(said)
         ended = f"was killed by signal {-status}" if status < 0 else f"ended with {status}"
         raise LabError(f"{host.label}: weir load {ended} and said: {said}")
 
     def _stop(self, run: str, hosts: Sequence[Host]) -> None:
-        """Ends a run on all hosts that can still be told."""
-        with contextlib.suppress(CannotGoOnError, LabError):
+        """Ends a run on all hosts that are still connected."""
+        with contextlib.suppress(CannotContinueError, LabError):
             there = self._workers()
             left = [h for h in hosts if h.place.address in there]
-            tasks = {h.label: partial(self._told_to_stop, h, run) for h in left}
+            tasks = {h.label: partial(self._stop_on, h, run) for h in left}
             at_once(tasks, STOP_S)
 
-    def _told_to_stop(self, host: Host, run: str) -> None:
-        with contextlib.suppress(LabError):  # another one is to be told in any case
+    def _stop_on(self, host: Host, run: str) -> None:
+        with contextlib.suppress(LabError):  # the other hosts are stopped in any case
             self._run(host.place, on_host.stop, run)
 
 
 def words(error: BaseException) -> str:
-    """An exception of Dask's in one line."""
+    """An exception of Dask in one line."""
     text = re.sub(r"^in <.*?>: ", "", str(error).strip()).splitlines()
     return text[0] if text else type(error).__name__

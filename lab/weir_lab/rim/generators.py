@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Load generators: what they are told, and what they say, in one form for all.
+"""Load generators: one form of load and one form of result for all.
 
-`ab` is what the source documents used. It asks in HTTP/1.0 over a fixed number of connections, in
-one thread, without thinking. `weir load` emulates users who think.
+The source documents used `ab`. It sends HTTP/1.0 requests over a fixed number of connections, in
+one thread, without think time. `weir load` emulates users who think.
 """
 
 import json
@@ -20,19 +20,19 @@ from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
 
 SLACK_S = 60.0
-SECOND_MIN_S = 0.05  # less of a second's rest has no rate worth telling
-AB_ENDLESS = 100_000_000  # requests, where the time ends a run
+SECOND_MIN_S = 0.05  # a shorter rest of a second has no meaningful rate
+AB_ENDLESS = 100_000_000  # requests, for a run that ends by time
 PERCENTILES = (50, 75, 90, 95, 99, 99.9)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What is asked for."""
+    """The load of a run."""
 
     url: str
     users: int
     keep_alive: bool = True
-    requests: int | None = None  # so many, or else for so many seconds
+    requests: int | None = None  # None: the run ends after `seconds`
     seconds: float | None = None
     think_s: float = 0.0
     think: str = "constant"
@@ -41,7 +41,7 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of it. Times in seconds."""
+    """The result of a run. Times are in seconds."""
 
     command: list[str]
     requests: int  # answered
@@ -54,22 +54,22 @@ class Outcome:
     total_ms: dict[str, float] = field(default_factory=dict)  # ab's: min mean sd median max
     generator_cpu_s: float = 0.0
     bytes: int = 0
-    server_demand_s: float = 0.0  # CPU per answer, where the generator measures it
+    server_demand_s: float = 0.0  # CPU per answer; 0 where the generator does not measure it
     histogram: str = ""  # HdrHistogram V2, nanoseconds
-    warmup_s: float = 0.0  # before what was measured
+    warmup_s: float = 0.0  # before the measurement
     series: list[dict[str, float]] = field(default_factory=list)  # second by second
-    judged: bool = False  # whether the generator says itself what it doubts
-    doubts: list[str] = field(default_factory=list)  # the generator's own
+    judged: bool = False  # whether the generator judges its own result
+    doubts: list[str] = field(default_factory=list)  # the generator's, in sentences
 
     def record(self) -> dict[str, Any]:
-        """For the results."""
+        """The result as JSON types."""
         return asdict(self)
 
 
 def _run(
     argv: list[str], core: int | None, seconds: float, expected: tuple[int, ...] = (0,)
 ) -> tuple[str, float]:
-    """Runs a generator; what it printed, and the CPU time it took.
+    """Runs a generator; returns its output and its CPU time.
 
     Raises:
         LabError: it failed, with its last words, or did not end.
@@ -103,7 +103,7 @@ def ab(load: Load, core: int | None) -> Outcome:
         LabError: it is missing or failed, or it cannot do what is asked.
     """
     if load.think_s > 0:
-        raise LabError("ab cannot think; use weir load")
+        raise LabError("ab has no think time; use weir load")
     amount = ["-n", str(load.requests)]
     if load.requests is None:
         # -t implies a number of requests, so -n must come after it.
@@ -119,7 +119,7 @@ def ab(load: Load, core: int | None) -> Outcome:
 
 
 def parse_ab(text: str, spread: str, argv: list[str], used_s: float) -> Outcome:
-    """What ApacheBench printed, and the table of percentiles that it wrote.
+    """Reads the output of ab, and the table of percentiles that ab wrote.
 
     Raises:
         LabError: it is not what ApacheBench prints.
@@ -171,13 +171,13 @@ def weir_load(weir: Path, load: Load, core: int | None, server_pid: int | None) 
     argv += [] if load.keep_alive else ["--no-keepalive"]
     argv += ["--server-pid", str(server_pid)] if server_pid else []
     limit_s = (load.seconds or 0) + load.warmup_s + SLACK_S
-    # 3 and 4 judge the result (an objective missed, a measurement in doubt); it is printed.
+    # 3: an objective was missed. 4: the result is in doubt. In both cases it is printed.
     text, used_s = _run(argv, core, limit_s, expected=(0, 3, 4))
     return replace(parse_weir_load(text, argv, used_s), warmup_s=load.warmup_s)
 
 
 def second_by_second(step: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Each second of a step: how long it was (the last is cut), rate, errors, percentiles."""
+    """Each second of a step: its length (the last is shorter), rate, errors, percentiles."""
     left_s = step["measured_ns"] / 1e9
     found = []
     for second in step.get("seconds", []):
@@ -194,7 +194,7 @@ def second_by_second(step: Mapping[str, Any]) -> list[dict[str, float]]:
 
 
 def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
-    """The only step of a result as docs/load-json.md has it.
+    """The only step of a result, in the format of docs/load-json.md.
 
     Raises:
         LabError: it is something else.
@@ -212,7 +212,7 @@ def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
             kept_alive=step["answers_reused"],
             seconds=step["measured_ns"] / 1e9,
             rate=step["answers_per_second"],
-            # A user without keep-alive waits for connections too, as ab has it.
+            # Without keep-alive a user also waits for the connection. ab counts this time, too.
             mean_s=(step["response_mean_ns"] + (step["little"]["connect_ns"] or 0)) / 1e9,
             percentiles_s={name: ns / 1e9 for name, ns in named.items() if ns},
             generator_cpu_s=cpu_ns / 1e9 if cpu_ns else used_s,
@@ -224,4 +224,4 @@ def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
             doubts=[doubt["reason"] for doubt in step["doubts"] if doubt["makes_invalid"]],
         )
     except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
-        raise LabError(f"what weir load printed cannot be read: {error!r}") from error
+        raise LabError(f"the output of weir load cannot be read: {error!r}") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The machine: what it is, what it allows, and who runs where."""
+"""The machine: its facts, its limits, and the cores of server and generator."""
 
 import os
 import resource
@@ -19,19 +19,19 @@ SPARE_DESCRIPTORS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """The cores of the server and of the generator; None: any of those allowed."""
+    """The cores of the server and of the generator; None: any allowed core."""
 
     server: int | None
     generator: int | None
 
     @property
     def server_cores(self) -> int:
-        """On how many cores the server may run at once."""
+        """The number of cores that the server can use."""
         return 1 if self.server is not None else len(os.sched_getaffinity(0))
 
     @property
     def generator_cores(self) -> int:
-        """On how many the generator may."""
+        """The number of cores that the generator can use."""
         return 1 if self.generator is not None else len(os.sched_getaffinity(0))
 
     def sentence(self) -> str:
@@ -42,14 +42,14 @@ class Placement:
 
 
 def pinned(server: int | None = None, generator: int | None = None) -> Placement:
-    """A core each; shared where there is only one.
+    """A core each, or shared cores where the machine has only one.
 
     Raises:
-        LabError: a core was asked for that this process may not use.
+        LabError: this process is not allowed to use the core.
     """
     allowed = sorted(os.sched_getaffinity(0))
     if asked := {server, generator} - {None} - set(allowed):
-        raise LabError(f"core {asked.pop()} is not among those this process may use: {allowed}")
+        raise LabError(f"core {asked.pop()} is not allowed for this process; use one of {allowed}")
     if len(allowed) < 2:
         return Placement(server=None, generator=None)
     ours = allowed[-1] if server is None else server
@@ -60,10 +60,10 @@ def pinned(server: int | None = None, generator: int | None = None) -> Placement
 
 
 def need(program: str) -> str:
-    """Where a program is.
+    """The path of a program.
 
     Raises:
-        LabError: it is not installed.
+        LabError: the program is not installed.
     """
     found = shutil.which(program) or shutil.which(program, path="/usr/local/sbin:/usr/sbin:/sbin")
     if found is None:
@@ -72,7 +72,7 @@ def need(program: str) -> str:
 
 
 def raise_descriptor_limit(connections: int) -> None:
-    """Lets this process and its children hold so many connections.
+    """Raises the limit of descriptors for this many connections, also for children.
 
     Raises:
         LabError: the hard limit is lower.
@@ -80,7 +80,7 @@ def raise_descriptor_limit(connections: int) -> None:
     needed = connections + SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < needed:
-        raise LabError(f"{needed} descriptors are needed and {hard} allowed (ulimit -Hn)")
+        raise LabError(f"needs {needed} descriptors, but {hard} are allowed; raise ulimit -Hn")
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
@@ -101,7 +101,7 @@ def _first_line(path: str) -> str:
 
 
 def facts(work: Path, weir: Path, generator: str) -> dict[str, object]:
-    """What a reader needs to repeat an experiment and to judge its figures."""
+    """Facts that a reader needs to repeat an experiment and to judge its figures."""
     command = " ".join(["weir-lab", *sys.argv[1:]])
     found = facts_of.facts(work, generator, command)
     source = Path(__file__).resolve().parent

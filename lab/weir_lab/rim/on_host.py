@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What runs on the host of a Dask worker: it finds weir, starts it, ends it, reads CPU.
+"""Code for the host of a Dask worker: it finds weir, starts it, ends it, reads CPU.
 
-It is sent there as it is (fleet.py), so that a host needs Dask and weir, and nothing of the lab:
-it uses the standard library and bench/process.py, which goes along, and answers in plain types.
-All of it runs in the worker's event loop, which goes on meanwhile.
+fleet.py sends this module to the host, which therefore needs Dask and weir but no lab. The module
+uses the standard library and bench/process.py, which is sent as well, and returns plain types. It
+runs in the Dask worker's event loop and does not block it.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from bench import process
 
 PR_SET_PDEATHSIG = 1
 EXAMINE_S = 10.0
-GRACE_S = 2.0  # from asking a generator to end to ending it
+GRACE_S = 2.0  # between SIGTERM and SIGKILL to a generator
 
-Worker = Any  # of Dask, which passes itself; what is to last from call to call is kept there
+Worker = Any  # Dask passes its worker; state between calls is kept there
 
 
 def examine(weir: str) -> dict[str, Any]:
-    """What this host is, and its weir: `why` says what is wrong with it."""
+    """Facts of this host and its weir; `why` is the reason why weir cannot be used."""
     found = shutil.which(weir)
     facts = {
         "hostname": socket.gethostname(),
@@ -56,12 +56,12 @@ def examine(weir: str) -> dict[str, Any]:
 
 
 def ignore_terminal() -> None:
-    """Ctrl-C at a terminal is for all processes there; the one that has started this ends it."""
+    """Ignores SIGINT: Ctrl-C reaches all processes of a terminal, and the lab ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _dies_with(parent: int) -> Callable[[], None]:
-    """What a new process does before exec, so that it does not outlive a worker that is killed."""
+    """Code to run before exec: the kernel kills the child when the Dask worker dies."""
     prctl = ctypes.CDLL(None).prctl
 
     def prepare() -> None:
@@ -73,14 +73,14 @@ def _dies_with(parent: int) -> Callable[[], None]:
 
 
 def _runs(worker: Worker) -> dict[str, Any]:
-    """Run -> its process; None: it has been stopped, perhaps before it began."""
+    """Run -> its process; None: the run was stopped, perhaps before its process started."""
     kept: dict[str, Any] = worker.__dict__
     found: dict[str, Any] = kept.setdefault("weir_runs", {})
     return found
 
 
 def _kill(started: asyncio.subprocess.Process) -> None:
-    """Ends a generator and whatever it has started; it leads a session."""
+    """Kills a generator and its children; the generator leads a session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(started.pid, signal.SIGKILL)
 
@@ -91,12 +91,12 @@ async def generate(
     within_s: float | None,
     dask_worker: Worker = None,
 ) -> dict[str, Any]:
-    """Runs a generator to its end: its `status`, `out` and `err`; or why it was `refused`."""
+    """Runs a generator to its end; returns `status`, `out` and `err`, or why it was `refused`."""
     runs = _runs(dask_worker)
     if run in runs:
         return {"refused": "was stopped"}
     if any(process is not None for process in runs.values()):
-        return {"refused": "generates load for somebody else already"}
+        return {"refused": "generates load for another run already"}
     try:
         started = await asyncio.create_subprocess_exec(
             *argv,
@@ -128,7 +128,7 @@ async def generate(
 
 
 async def stop(run: str, dask_worker: Worker = None) -> None:
-    """Ends the generator of a run, if there is one, and lets none begin for it later."""
+    """Ends the generator of a run, and refuses a later start for the same run."""
     runs = _runs(dask_worker)
     started = runs.get(run)
     runs.setdefault(run, None)
@@ -143,7 +143,7 @@ async def stop(run: str, dask_worker: Worker = None) -> None:
 
 
 async def used(pid: int, at_ns: int) -> dict[str, Any]:
-    """What a process and its children have used at a time of this host's clock, or now if past."""
+    """CPU and memory of a process tree at a time of this host's clock; now if past."""
     await asyncio.sleep(max(0.0, (at_ns - time.time_ns()) / 1e9))
     if not Path(f"/proc/{pid}").exists():
         return {"why": f"has no process {pid}"}

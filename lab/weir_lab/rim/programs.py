@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The programs of bench/ that do one experiment and print one line of JSON."""
+"""Programs of bench/ that run one experiment and print one line of JSON."""
 
 import json
 import subprocess
@@ -13,10 +13,10 @@ LIMIT_S = 120.0
 
 
 def built(build: Path, name: str) -> Path:
-    """Where the program is.
+    """The path of the program.
 
     Raises:
-        LabError: it is not built.
+        LabError: the program is not built.
     """
     program = (build / "bench" / name).resolve()
     if not program.exists():
@@ -25,10 +25,10 @@ def built(build: Path, name: str) -> Path:
 
 
 def answer(program: Path, *words: object, limit_s: float = LIMIT_S) -> Record:
-    """What it printed, and by which command.
+    """The record that the program printed, with the command.
 
     Raises:
-        LabError: it failed, did not end, or printed something else.
+        LabError: the program failed, did not end in time, or printed no JSON.
     """
     command: Sequence[str] = [str(program), *map(str, words)]
     shown = " ".join(command)

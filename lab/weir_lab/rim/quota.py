@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Half of a CPU: what confirms that it is the bottleneck, where control groups may be made.
+"""Limits a server's CPU by a control group, to confirm that CPU is the bottleneck.
 
-A group is made for the server alone and removed again. No setting of the machine changes.
+The group contains the server alone and is removed again. No setting of the machine changes.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ SECOND_VERSION = Path("/sys/fs/cgroup")
 
 
 def _group() -> tuple[Path, bool]:
-    """Where a group may be made, and whether it is of the second version."""
+    """The path of a new group, and whether it is of cgroup version 2."""
     name = f"weir-lab-{os.getpid()}-{time.monotonic_ns()}"
     if (FIRST_VERSION / "cpu.shares").exists():
         return FIRST_VERSION / name, False
@@ -39,10 +39,10 @@ def _words(path: Path) -> list[str]:
 
 @contextmanager
 def limited(root: int, cores: float) -> Iterator[None]:
-    """Keeps a process and its descendants to so many cores for the time of the block.
+    """Limits a process and its descendants to this many cores for the time of the block.
 
     Raises:
-        LabError: control groups may not be made here.
+        LabError: no control group can be made here.
     """
     group, is_second = _group()
     try:
@@ -65,13 +65,13 @@ def limited(root: int, cores: float) -> Iterator[None]:
 
 
 def _remove(group: Path) -> None:
-    """Back to where they were, and the group away."""
+    """Moves the processes back to the parent group, and removes the group."""
     end = time.monotonic() + REMOVE_WITHIN_S
     while group.exists() and time.monotonic() < end:
         for pid in _words(group / "cgroup.procs"):
-            with contextlib.suppress(OSError):  # it has ended, or is ending
+            with contextlib.suppress(OSError):  # the process has ended, or is ending
                 (group.parent / "cgroup.procs").write_text(pid)
         with contextlib.suppress(OSError):
             group.rmdir()
             return
-        time.sleep(0.01)  # children that were just being made or are ending
+        time.sleep(0.01)  # children may be starting or ending

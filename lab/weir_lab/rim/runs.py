@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One run: a fresh server, its answers checked, a load, and what both have used.
+"""One run: a fresh server, a check of its answer, a load, and the CPU that both used.
 
-Starting, checking and CPU accounting are bench/'s.
+bench/ starts and checks servers, and reads CPU.
 """
 
 import json
@@ -32,7 +32,7 @@ Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Where the experiments are done."""
+    """The files and the cores of an experiment."""
 
     build: Path  # has weir
     root: Path  # the files served
@@ -47,7 +47,7 @@ class World:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What a server is asked for."""
+    """The requests that a server gets."""
 
     path: str
     users: int
@@ -58,7 +58,7 @@ def generator(name: str, weir: Path) -> Generate:
     """The generator of that name.
 
     Raises:
-        LabError: there is none, or it is not installed.
+        LabError: the name is unknown, or the generator is not installed.
     """
     if name == "ab":
         need("ab")
@@ -67,7 +67,7 @@ def generator(name: str, weir: Path) -> Generate:
         if not has_load(weir):
             raise LabError(f"{weir} has no `load`; use --generator ab")
         return lambda load, core, pid: generators.weir_load(weir, load, core, pid)
-    raise LabError(f"no generator called {name}; there are ab and load")
+    raise LabError(f"there is no generator {name}; use ab or load")
 
 
 def has_load(weir: Path) -> bool:
@@ -86,7 +86,7 @@ def weir(world: World, model: str, options: str = "", name: str = "") -> Product
     """weir with one of its models.
 
     Raises:
-        LabError: it is not built, or has no such model.
+        LabError: weir is not built, or has no such model.
     """
     if not world.weir.exists():
         raise LabError(f"{world.weir} is not built; run `make build` first")
@@ -97,10 +97,10 @@ def weir(world: World, model: str, options: str = "", name: str = "") -> Product
 
 
 def product(world: World, name: str) -> Product:
-    """A server by its name: a model of weir, nginx, h2o, lighttpd, caddy, or Apache's ways.
+    """A server by its name: a model of weir, nginx, h2o, lighttpd, caddy, or Apache's MPMs.
 
     Raises:
-        LabError: it is not known or not installed.
+        LabError: the server is unknown or not installed.
     """
     theirs = {p.name: p for p in apache.products()}
     if name in theirs:
@@ -124,7 +124,7 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
     """A fresh server for the time of the block.
 
     Raises:
-        LabError: it did not come up, or sends something else than the file.
+        LabError: the server did not start, or its answer is not the file.
     """
     scenario = Scenario(
         name="lab",
@@ -154,13 +154,13 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """What a weir has counted since it began."""
+    """The requests that a weir has counted since its start."""
 
     requests: int
     found: int  # answered with 200
 
     def since(self, before: "Count") -> "Count":
-        """The same of the time from then on."""
+        """The difference to an earlier count."""
         return Count(requests=self.requests - before.requests, found=self.found - before.found)
 
 
@@ -188,13 +188,13 @@ def run(
     *,
     weigh: bool = False,
 ) -> dict[str, Any]:
-    """One run as a record: what was started, what was asked, what came, what it cost.
+    """One run as a record: the server, the load, the result, the CPU and memory used.
 
-    To `weigh` is to read the memory of all its processes amid the load, too. That takes a moment of
-    a core, and of the server's pages' locks.
+    With `weigh`, the memory of all its processes is also read during the load. Reading uses a core
+    for a moment, and takes the locks of the server's page tables.
 
     Raises:
-        LabError: it could not be done; nothing keeps running.
+        LabError: the run failed; no process is left.
     """
     with running(world, chosen, work) as server:
         asked = Load(
@@ -205,12 +205,12 @@ def run(
         )
         pid = server.process.pid
         began = time.time()
-        # A run that ends by time leaves requests under way, which nobody has counted as answered.
+        # A run that ends by time leaves requests under way, which are not counted as answered.
         exact = asked.requests is not None and not asked.warmup_s
         before = counted(world.weir, pid) if exact else None
         idle_kib = process.memory_kib(pid)
         used_ns = process.cpu_ns(pid)
-        with weighed(pid, asked if weigh else None) as amid_kib:
+        with weighed(pid, asked if weigh else None) as under_load_kib:
             outcome = generate(asked, world.placement.generator, pid)
         memory_kib = process.memory_kib(pid)
         process.settle(pid)
@@ -230,7 +230,7 @@ def run(
             "server_cpu_s": used_ns / 1e9,
             "memory_kib": memory_kib,
             "memory_idle_kib": idle_kib,
-            "memory_load_kib": amid_kib[0] if amid_kib else None,
+            "memory_load_kib": under_load_kib[0] if under_load_kib else None,
             "counted": after.requests if after else None,
             "counted_200": after.found if after else None,
         }
@@ -238,18 +238,18 @@ def run(
 
 @contextmanager
 def weighed(pid: int, load: Load | None) -> Iterator[list[float]]:
-    """The memory of a tree of processes half-way through a load that ends by time, if any."""
+    """The memory of a process tree half-way through a load that ends by time, in KiB."""
     found: list[float] = []
     if load is None:
         yield found
         return
-    amid_s = load.warmup_s + (load.seconds or 0) / 2
+    half_way_s = load.warmup_s + (load.seconds or 0) / 2
 
     def weigh() -> None:
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # the process has just ended
             found.append(process.memory_kib(pid))
 
-    timer = threading.Timer(amid_s, weigh)
+    timer = threading.Timer(half_way_s, weigh)
     timer.start()
     try:
         yield found
@@ -261,10 +261,10 @@ def weighed(pid: int, load: Load | None) -> Iterator[list[float]]:
 def against(
     load: Load, placement: Placement, pid: int | None, generate: Generate
 ) -> dict[str, Any]:
-    """A run against a server that is not ours: it is neither started, checked nor ended.
+    """A run against a server that runs already: it is neither started, checked nor ended.
 
     Raises:
-        GoneError: it does not answer, or its process has ended.
+        GoneError: the server does not answer, or its process has ended.
         LabError: the generator failed.
     """
     if not is_reachable(load.url):
@@ -276,7 +276,7 @@ def against(
         used_ns = process.cpu_ns(pid) - used_ns if pid else 0
         memory_kib = process.memory_kib(pid) if pid else 0.0
     except OSError as error:
-        raise GoneError(f"process {pid}, the server's, has ended") from error
+        raise GoneError(f"the server's process {pid} has ended") from error
     except LabError as error:
         if is_reachable(load.url):
             raise
@@ -297,7 +297,7 @@ def against(
 
 
 def is_reachable(url: str) -> bool:
-    """Whether somebody accepts connections there."""
+    """Whether a server accepts connections at the URL."""
     there = urlsplit(url)
     try:
         with socket.create_connection((there.hostname or "", there.port or 80), REACHED_WITHIN_S):
@@ -307,7 +307,7 @@ def is_reachable(url: str) -> bool:
 
 
 def settled_count(weir_binary: Path, pid: int, before: Count | None, answered: int) -> Count | None:
-    """What the server counted of the run; it may be a moment behind its last answer."""
+    """The server's count of the run; the count may lag its last answer for a moment."""
     if before is None:
         return None
     end = time.monotonic() + 2.0

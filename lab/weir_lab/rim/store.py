@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Results as JSON Lines: a head that says what is measured, then a record for each point.
+"""Results as JSON Lines: a head with the plan, then a record for each point.
 
-A record is on disk before the next point begins, so that what is interrupted can go on: the same
-command in the same folder skips what is there. A line cut short by a crash is dropped.
+A record is on disk before the next point starts. An interrupted experiment continues when the same
+command runs in the same folder: finished points are skipped. A truncated last line is dropped.
 """
 
 import json
@@ -33,7 +33,7 @@ class Store:
         return key in self.records and "error" not in self.records[key]
 
     def add(self, key: str, record: Mapping[str, Any]) -> None:
-        """Keeps a point, for good."""
+        """Stores a point on disk."""
         full = {"kind": "point", "key": key, **record}
         self.records[key] = full
         _append(self.path, full)
@@ -51,10 +51,10 @@ def _append(path: Path, record: Record) -> None:
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a file, without a last line that was cut short.
+    """The records of a file, without a truncated last line.
 
     Raises:
-        LabError: another line is no JSON.
+        LabError: another line is not JSON.
     """
     lines = path.read_text().split("\n")
     records: list[Record] = []
@@ -67,10 +67,10 @@ def read(path: Path) -> list[Record]:
 
 
 def load(folder: Path) -> Store:
-    """The results in a folder, to be read only.
+    """The results in a folder, for reading.
 
     Raises:
-        LabError: there are none, or none that this version reads.
+        LabError: there are no results, or this version cannot read them.
     """
     path = folder / FILE
     try:
@@ -78,16 +78,16 @@ def load(folder: Path) -> Store:
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
     if not known or "plan" not in known[0] or "machine" not in known[0]:
-        raise LabError(f"{path} does not begin with what was measured")
+        raise LabError(f"{path} does not begin with the plan of an experiment")
     if known[0].get("schema") != SCHEMA:
         raise LabError(
-            f"{path} is of schema {known[0].get('schema')}; this weir-lab reads {SCHEMA}"
+            f"{path} has schema {known[0].get('schema')}; this weir-lab reads schema {SCHEMA}"
         )
     return Store(path=path, head=known[0], records={r["key"]: r for r in known[1:] if "key" in r})
 
 
 def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Store:
-    """Begins an experiment, or goes on with the one in the folder.
+    """Starts an experiment, or continues the one in the folder.
 
     Raises:
         LabError: the folder has the results of another plan.
@@ -108,9 +108,9 @@ def open_store(folder: Path, plan: Record, facts: Record, *, fresh: bool) -> Sto
     if known[0].get("plan") != json.loads(json.dumps(plan)):
         raise LabError(
             f"{path} has the results of another experiment; "
-            "say --fresh to begin anew, or --out for another folder"
+            "use --fresh to replace them, or --out for another folder"
         )
-    # Without the line that was cut short, so that the next one begins on its own.
+    # Without a truncated line, so that the next record starts on a line of its own.
     path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in known))
     records = {r["key"]: r for r in known[1:] if "key" in r}
     return Store(path=path, head=known[0], records=records)

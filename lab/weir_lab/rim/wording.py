@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The words of docs/models.md, so that a report says of a model what the manual says."""
+"""What each model is good for, in the words of docs/models.md."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ PAGE = Path(__file__).resolve().parent.parent.parent.parent / "docs" / "models.m
 
 
 def good_for() -> dict[str, str]:
-    """Model -> what it is good for; empty where the manual is not beside the package."""
+    """Model -> what it is good for; empty where docs/ is not beside the package."""
     try:
         text = PAGE.read_text()
     except OSError:
