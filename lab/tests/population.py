@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Servers that are made up, with the noise of real ones: is the rule of choice a good one?
+"""Simulated servers with the noise of real ones, which judge the rule of choice.
 
-One server shows whether a rule suits that server. Here are kinds of servers, each with its
-parameters drawn by lot, measured with noise and outliers, and the rule is counted: how often its
-model is at most a fifth as far off as linear regression and no worse than "as the last step", and
-how often it declines to predict. Nobody has fitted the rule to any one of them.
+One server shows only whether a rule suits that server. This file draws servers of several kinds
+with random parameters, measures them with noise and outliers, and applies the rule. It counts how
+often the chosen model has at most a fifth of linear regression's error, how often it is no worse
+than "as the last step", and how often the rule refuses. The rule is not fitted to any of them.
 
-`python lab/tests/population.py 200` prints the table for so many servers of each kind.
+`python lab/tests/population.py 200` prints the table for 200 servers of each kind.
 """
 
 import sys
@@ -25,7 +25,7 @@ from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
 TRAINING = tuple(range(1, 21))
 HELD_OUT = tuple(range(25, 61, 5))
 FIFTH = 0.2
-TIE = 0.01  # of the throughput: two models this near to each other are equally good
+TIE = 0.01  # of the throughput: two models within this are equally good
 
 Curve = Callable[[FloatArray], FloatArray]
 Maker = Callable[[np.random.Generator], "Server"]
@@ -36,7 +36,7 @@ class Server:
     """A truth: throughput and CPU per request against users."""
 
     rate: Curve
-    demand_s: Curve | None  # of the server; None: nobody looked
+    demand_s: Curve | None  # of the server; None: not measured
     think_s: float = 0.0
     cores: int = 1
     generator_s: float = 0.0
@@ -177,10 +177,10 @@ def measured(
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What became of one server.
+    """The result for one server.
 
-    Errors are against the truth, which only a made-up server has: against measurements nobody can
-    be nearer than their noise. `seen` is against measurements.
+    Errors are against the truth, which is known for a simulated server. `seen` is the error against
+    measurements, which cannot be below their noise.
     """
 
     refused: bool

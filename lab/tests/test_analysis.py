@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What noisy measurements show."""
+"""Statistics of noisy measurements."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def figures(rng: np.random.Generator, rounds: int, mean: float, noise: float) ->
     return dict(enumerate(mean * np.exp(noise * rng.standard_normal(rounds))))
 
 
-def test_rounds_are_interleaved_and_begin_by_lot() -> None:
+def test_rounds_are_interleaved_in_a_random_order() -> None:
     planned = interleave.rounds(["a", "b", "c"], 4, seed=3)
     assert planned[0] == planned[1][::-1] == planned[2] == planned[3][::-1]
     assert sorted(planned[0]) == ["a", "b", "c"]
@@ -20,7 +20,7 @@ def test_rounds_are_interleaved_and_begin_by_lot() -> None:
     assert len(firsts) == 6
 
 
-def test_a_steady_drift_favours_nobody() -> None:
+def test_a_steady_drift_favours_no_server() -> None:
     taken: dict[str, list[int]] = {"a": [], "b": []}
     order = [name for each in interleave.rounds(["a", "b"], 4, seed=1) for name in each]
     for place, name in enumerate(order):
@@ -55,7 +55,7 @@ def test_a_difference_that_is_there_is_shown_with_its_size() -> None:
     assert "1.2" in found.sentence("a", "b", "CPU")
 
 
-def test_what_is_common_to_a_round_cancels() -> None:
+def test_a_factor_common_to_a_round_cancels() -> None:
     mood = np.exp(np.random.default_rng(2).standard_normal(6))
     found = ratio({n: 11 * m for n, m in enumerate(mood)}, {n: 10 * m for n, m in enumerate(mood)})
     assert found
@@ -71,7 +71,7 @@ def test_too_few_rounds_show_nothing() -> None:
     assert ratio({0: 1.0}, {1: 1.0}) is None
 
 
-def test_the_beginning_is_cut_where_it_is_unlike_the_rest() -> None:
+def test_a_beginning_that_differs_from_the_rest_is_cut() -> None:
     rng = np.random.default_rng(1)
     series = np.concatenate((np.linspace(0, 100, 30), np.full(170, 100))) + rng.normal(0, 1, 200)
     cut = steady.mser(list(series))
@@ -79,20 +79,20 @@ def test_the_beginning_is_cut_where_it_is_unlike_the_rest() -> None:
     assert 20 <= cut <= 40
 
 
-def test_what_never_settles_is_said_to() -> None:
+def test_a_series_that_never_settles_has_no_cut() -> None:
     assert steady.mser([float(n) for n in range(100)]) is None
     assert steady.mser([1.0] * 10) is None
 
 
 @pytest.mark.parametrize("count", [16, 20, 60])
-def test_a_run_that_was_steady_all_along_is_left_whole(count: int) -> None:
+def test_a_steady_run_is_not_cut(count: int) -> None:
     rng = np.random.default_rng(3)
     cuts = [steady.beginning(list(rng.normal(1000, 30, count))) for _ in range(300)]
     assert sum(cut is None for cut in cuts) <= 3
     assert sum(cut == 0 for cut in cuts) >= 270
 
 
-def test_a_slow_beginning_is_cut_and_a_drift_to_the_end_is_none() -> None:
+def test_a_slow_beginning_is_cut_and_a_drift_to_the_end_is_no_beginning() -> None:
     rng = np.random.default_rng(5)
     slow = [500.0, 700.0, 900.0, *rng.normal(1000, 20, 21)]
     assert steady.beginning(slow) == 3

@@ -42,7 +42,7 @@ def test_the_scalability_law_recovers_its_parameters(seed: int) -> None:
     assert found["beta"] == pytest.approx(0.002, abs=0.0007)
 
 
-def test_demand_that_falls_as_wake_ups_are_shared_is_seen() -> None:
+def test_demand_that_falls_as_wake_ups_are_shared_is_found() -> None:
     points = [
         Point(users=n, rate=100, response_s=0.01, demand_s={SERVER: 1e-3 + 1e-3 / n})
         for n in TRAINING
@@ -54,7 +54,7 @@ def test_demand_that_falls_as_wake_ups_are_shared_is_seen() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("think_s", [0.0, 0.005, 0.015])
-def test_the_chosen_model_predicts_what_it_has_not_seen(think_s: float, seed: int) -> None:
+def test_the_chosen_model_predicts_loads_that_it_has_not_seen(think_s: float, seed: int) -> None:
     truth = repair(2, 0.001, think_s)
     known: Any = {"think_s": think_s, "servers": 2, "service_s": 0.001}
     found = choice.choose(sweep(truth, TRAINING, seed=seed, **known), draws=DRAWS)
@@ -102,7 +102,7 @@ def test_where_throughput_falls_the_scalability_law_is_chosen() -> None:
     assert scores["USL"].mape < 0.05
 
 
-def test_measured_demand_is_believed_until_a_curve_is_better_beyond_doubt() -> None:
+def test_measured_demand_is_preferred_until_a_curve_is_clearly_better() -> None:
     truth = repair(1, 0.001, 0.0)
     training = sweep(truth, TRAINING, think_s=0, servers=1, service_s=0.001, seed=4)
     disturbed = [replace(p, rate=p.rate * 0.9) if p.users <= 4 else p for p in training.points]
@@ -115,7 +115,7 @@ def test_measured_demand_is_believed_until_a_curve_is_better_beyond_doubt() -> N
     assert not found.chosen.model.anchored
 
 
-def test_the_answers_have_the_truth_in_their_intervals() -> None:
+def test_the_intervals_of_the_answers_contain_the_truth() -> None:
     training = sweep(
         repair(2, 0.001, 0.005), TRAINING, think_s=0.005, servers=2, service_s=0.001, seed=5
     )
@@ -142,7 +142,7 @@ def test_users_within_a_limit_of_the_99th_percentile() -> None:
     assert found.users_within_p99.value == pytest.approx(15, abs=1)
 
 
-def test_a_knee_not_seen_is_not_guessed() -> None:
+def test_without_a_knee_nothing_is_predicted() -> None:
     truth = repair(2, 0.001, 0.1)
     found = choice.choose(sweep(truth, TRAINING, think_s=0.1, servers=2, seed=1), draws=DRAWS)
     assert "the knee has not been seen" in found.refusal
@@ -168,7 +168,7 @@ def test_noise_two_levels_and_void_points_are_refused() -> None:
     assert "the generator was the limit" in void.refusal
 
 
-def test_a_point_is_void_that_breaks_littles_law_or_failed() -> None:
+def test_a_point_that_breaks_littles_law_or_has_failures_is_void() -> None:
     kept = Point(users=10, rate=1000, response_s=0.005)
     known = Sweep(points=[kept], think_s=0.005, servers={SERVER: 1})
     assert why_void(known, kept) == ""
@@ -176,14 +176,14 @@ def test_a_point_is_void_that_breaks_littles_law_or_failed() -> None:
     assert "failed" in why_void(known, replace(kept, failed=3))
 
 
-def test_the_bottleneck_is_named_and_said_to_be_saturated_only_if_it_was() -> None:
+def test_the_bottleneck_is_called_saturated_only_if_it_was() -> None:
     points = [
         Point(users=n, rate=rate, response_s=n / rate, demand_s={SERVER: 1e-3, GENERATOR: 2e-4})
         for n, rate in ((1, 500.0), (4, 990.0))
     ]
     full = Sweep(points=points, think_s=0, servers={SERVER: 1, GENERATOR: 1})
     assert "bottleneck is the server CPU" in answers.bottleneck_sentence(full)
-    assert "it was saturated (99%)" in answers.bottleneck_sentence(full)
+    assert "It was saturated (99%)" in answers.bottleneck_sentence(full)
     half = Sweep(points=points[:1], think_s=0, servers={SERVER: 1, GENERATOR: 1})
     assert "busy for 50%" in answers.bottleneck_sentence(half)
 
@@ -198,7 +198,7 @@ def test_the_bands_are_as_wide_as_the_noise() -> None:
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 3])
-def test_an_interval_has_a_width_however_few_the_repeats(repeats: int) -> None:
+def test_an_interval_has_a_width_for_any_number_of_repeats(repeats: int) -> None:
     truth = repair(1, 0.001, 0.005)
     known: Any = {"think_s": 0.005, "servers": 1, "service_s": 0.001, "repeats": repeats}
     found = answers.capacity(choice.choose(sweep(truth, TRAINING, seed=2, **known), draws=20))

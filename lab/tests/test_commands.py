@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each command from outside: a tiny run, and what it says when something is missing."""
+"""Each command from outside: a small run, and its errors."""
 
 import csv
 import json
@@ -46,7 +46,7 @@ LabHere = Callable[..., tuple[int, str]]
 def lab_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[LabHere]:
-    """Runs it in this process: its exit status, and what it said on standard error."""
+    """Runs weir-lab in this process: its exit status and its standard error."""
     before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
 
     def run(*words: str) -> tuple[int, str]:
@@ -68,7 +68,7 @@ def records(folder: Path) -> list[dict[str, object]]:
 
 
 def check_whole(done: subprocess.CompletedProcess[str], folder: Path) -> str:
-    """The report is there, its path is the last line, and nothing else stays behind."""
+    """Checks the report: its path is the last line, and no temporary folder is left."""
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip().splitlines()[-1])
     assert page == (folder / "report.html").resolve()
@@ -164,15 +164,13 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
         ("capacity --think-ms 5 --generator ab", "ab has no think time"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(
-    lab_here: LabHere, tmp_path: Path, words: str, said: str
-) -> None:
+def test_an_error_is_one_line(lab_here: LabHere, tmp_path: Path, words: str, said: str) -> None:
     status, text = lab_here(*words.split(), "--out", str(tmp_path / "out"), *BUILD)
     assert status == 1
     assert said in text
 
 
-def test_a_report_of_nothing_is_none(lab_here: LabHere, tmp_path: Path) -> None:
+def test_a_folder_without_results_has_no_report(lab_here: LabHere, tmp_path: Path) -> None:
     assert "has no results.jsonl" in lab_here("report", str(tmp_path))[1]
     (tmp_path / "results.jsonl").write_text('{"kind": "point"}\n')
     assert "does not begin with the plan" in lab_here("report", str(tmp_path))[1]
@@ -183,7 +181,7 @@ def test_a_report_of_nothing_is_none(lab_here: LabHere, tmp_path: Path) -> None:
     assert "there is no report of 'other' results" in said
 
 
-def test_a_build_that_is_not_there_is_named(lab_here: LabHere, tmp_path: Path) -> None:
+def test_a_missing_build_is_named(lab_here: LabHere, tmp_path: Path) -> None:
     nowhere = ["--build", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
     status, text = lab_here("compare", "epoll", "percore", *nowhere)
     assert status == 1
@@ -208,14 +206,14 @@ def test_a_missing_tool_is_named_before_anything_is_measured(
 
 @contextmanager
 def weir_serving(root: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A server of somebody else's: its process and its port."""
-    told, tell = os.pipe()
-    command = [str(WEIR), "serve", str(root), "--quiet", "--ready-fd", str(tell)]
+    """A server that the lab did not start: its process and its port."""
+    ready, ready_end = os.pipe()
+    command = [str(WEIR), "serve", str(root), "--quiet", "--ready-fd", str(ready_end)]
     command += ["--listen", f"127.0.0.1:{port}", "--stats-listen", "off"]
-    with subprocess.Popen(command, pass_fds=[tell]) as serving:
-        os.close(tell)
+    with subprocess.Popen(command, pass_fds=[ready_end]) as serving:
+        os.close(ready_end)
         try:
-            with os.fdopen(told) as urls:
+            with os.fdopen(ready) as urls:
                 found = re.search(r":(\d+)", urls.read().removeprefix("http:"))
             assert found
             yield serving, int(found[1])
@@ -257,7 +255,7 @@ def test_a_running_server_that_dies_costs_one_message_and_the_sweep_continues_la
 
 
 @needs_ab
-def test_a_port_in_use_is_said_once_and_given_up_after_three_points(tmp_path: Path) -> None:
+def test_a_port_in_use_ends_the_sweep_after_three_points(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     words = "capacity epoll --close --generator ab --users 1..8 --train-to 4 --repeats 1"
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -110,7 +110,7 @@ def differs(found: Comparison, names: Sequence[str] = COMPARED) -> bool:
     return any(each.is_shown for name in names for each in found.judged(name).values())
 
 
-def test_a_server_beside_itself_differs_in_no_more_than_one_comparison_of_twenty(
+def test_a_server_differs_from_itself_in_at_most_one_comparison_of_twenty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ratio, "DRAWS", DRAWS)
@@ -118,13 +118,13 @@ def test_a_server_beside_itself_differs_in_no_more_than_one_comparison_of_twenty
     assert wrong <= COMPARISONS // 20
 
 
-def test_a_server_a_half_dearer_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_with_half_as_much_again_of_cpu_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ratio, "DRAWS", DRAWS)
     found = sum(differs(drawn_comparison(seed, 1.5), ["cpu"]) for seed in range(40))
     assert found >= 32
 
 
-def test_a_server_named_twice_is_beside_itself() -> None:
+def test_a_server_named_twice_is_compared_with_itself() -> None:
     assert compare.numbered(["epoll", "pool", "epoll"]) == ("epoll", "pool", "epoll#2")
     assert compare.numbered(["epoll", "epoll#2", "epoll"]) == ("epoll", "epoll#2", "epoll#3")
 
@@ -156,7 +156,7 @@ def rated(bound: Sequence[str], rates: Mapping[str, float]) -> compared.Judged:
     return found.judged("rate")[WORKS[0], "b"]
 
 
-def test_rates_that_were_the_generators_are_not_judged() -> None:
+def test_rates_that_the_generator_limited_are_not_judged() -> None:
     assert rated([], {"a": 100, "b": 90}).is_shown
     assert rated(["a", "b"], {"a": 100, "b": 90}).why_not.endswith("of both")
     assert rated(["b"], {"a": 100, "b": 90}).why_not.endswith("of b")
@@ -165,7 +165,7 @@ def test_rates_that_were_the_generators_are_not_judged() -> None:
     assert faster.at_least
 
 
-def test_what_the_generator_doubts_is_not_judged() -> None:
+def test_figures_that_the_generator_doubts_are_not_judged() -> None:
     doubts = {"doubts": ["Little's law: ..."]}
     found = comparison({"epoll": [10, 11, 12], "pool": [11, 12, 12]}, {"pool": doubts})
     assert found.judged("rate")[WORKS[0], "pool"].why_not == "weir load doubts its figures of pool"
@@ -173,7 +173,7 @@ def test_what_the_generator_doubts_is_not_judged() -> None:
     assert compared.memory_table(found).rows[1][-1] == "doubted"
 
 
-def test_what_is_not_judged_is_said() -> None:
+def test_figures_that_are_not_judged_are_named() -> None:
     busy = {"generator_cpu_s": 0.99}
     found = comparison({"epoll": [10, 11, 12], "pool": [11, 12, 12]}, {"epoll": busy, "pool": busy})
     assert "not judged for pool, as the generator was the limit of both" in " ".join(
@@ -191,7 +191,7 @@ def test_findings_have_one_sentence_for_each_work() -> None:
     assert "no difference shown between epoll and percore" in sentences[0]
 
 
-def test_the_cheapest_suits_and_among_equals_the_lightest() -> None:
+def test_the_least_cpu_suits_and_among_equals_the_least_memory() -> None:
     near = [10, 10.3, 9.9, 10.1, 9.8, 10]
     dear = [20, 20.2, 19.9, 20.1, 19.8, 20]
     runs = []
@@ -220,7 +220,7 @@ def test_the_manual_has_words_for_every_model() -> None:
 
 
 @pytest.mark.parametrize(("name", "flag"), [("nginx", "-v"), ("caddy", "version")])
-def test_no_peer_is_started_to_learn_its_version(tmp_path: Path, name: str, flag: str) -> None:
+def test_a_peers_version_is_read_without_a_start(tmp_path: Path, name: str, flag: str) -> None:
     program = tmp_path / name
     program.write_text('#!/bin/sh\n[ "$*" = ' + flag + " ] && echo 1.22.1 || echo serving 9.9.9\n")
     program.chmod(0o755)
@@ -244,7 +244,7 @@ def store_of(question: compare.Question, cpu: Callable[[int, str], float]) -> St
     ("differing", "said"),
     [(1, "as expected"), (20, "more differences than chance explains")],
 )
-def test_repeats_say_how_often_a_difference_was_found(differing: int, said: str) -> None:
+def test_repeats_count_the_differences_found(differing: int, said: str) -> None:
     question = compare.Question(
         servers=("epoll", "epoll#2"), keep_alive=(True,), rounds=4, repeats=20
     )
@@ -256,7 +256,7 @@ def test_repeats_say_how_often_a_difference_was_found(differing: int, said: str)
     assert len(section.pictures) == 1
 
 
-def test_few_rounds_for_many_ratios_are_said_to_be_few() -> None:
+def test_few_rounds_for_many_ratios_give_a_warning() -> None:
     many = compare.Question(servers=tuple("abcdefghij"), rounds=3)
     (said,) = compare.few_rounds(many)
     enough = int(re.findall(r"--rounds (\d+)", said)[0])

@@ -48,7 +48,7 @@ def test_mean_value_analysis_of_balanced_stations_is_its_closed_form() -> None:
     assert found == pytest.approx(USERS / (0.002 * (USERS + 2)), rel=1e-9)
 
 
-def test_without_thinking_a_server_is_full_as_soon_as_its_cores_are() -> None:
+def test_without_think_time_as_many_users_as_cores_saturate_a_server() -> None:
     found = queueing.repair_rate(np.array([1.0, 2.0, 3.0, 50.0]), 2, 0.001, 0.0)
     assert found == pytest.approx([1000, 2000, 2000, 2000])
 

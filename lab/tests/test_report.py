@@ -114,7 +114,7 @@ def asked(url: str, troubles: list[str]) -> None:
         troubles.append(f"asked for {url}")
 
 
-def test_the_verdict_comes_first_and_says_the_figures(report: pages.Report) -> None:
+def test_the_verdict_comes_first_with_its_figures(report: pages.Report) -> None:
     text = pages.render(report)
     verdict = text.index('class="verdict"')
     assert verdict < text.index("<svg") < text.index('id="environment"') < text.index('id="data"')
@@ -122,7 +122,7 @@ def test_the_verdict_comes_first_and_says_the_figures(report: pages.Report) -> N
     assert "The bottleneck is the server CPU" in text
 
 
-def test_a_table_and_a_csv_lie_beside_the_page(written: Path, measured: Sweep) -> None:
+def test_a_table_and_a_csv_are_beside_the_page(written: Path, measured: Sweep) -> None:
     beside = {path.name for path in written.parent.iterdir()}
     for name in ("throughput", "response", "load", "cpu", "prediction"):
         assert {f"epoll-{name}.{kind}" for kind in ("svg", "png", "csv")} <= beside
@@ -214,7 +214,7 @@ COMPLAINTS = """() => {
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]
 )
-def test_a_browser_shows_it_whole(
+def test_a_browser_shows_the_whole_page(
     browser: Browser, written: Path, width: int, scheme: str, tmp_path: Path
 ) -> None:
     page, troubles = opened(browser, written, width, scheme)
@@ -250,7 +250,7 @@ def colours_of(png: bytes) -> set[tuple[int, ...]]:
 
 @needs_browser
 @pytest.mark.parametrize("kind", ["none", "deuteranopia", "protanopia", "tritanopia"])
-def test_every_picture_is_drawn_and_its_colours_stay_apart(
+def test_every_picture_is_drawn_in_distinct_colours(
     browser: Browser, written: Path, kind: str
 ) -> None:
     page, _ = opened(browser, written, 1280, "light")
@@ -308,7 +308,7 @@ def test_a_table_can_be_sorted_and_everything_saved(browser: Browser, written: P
 
 
 @needs_browser
-def test_paper_has_it_in_ink(browser: Browser, written: Path, tmp_path: Path) -> None:
+def test_the_printed_page_is_dark_on_white(browser: Browser, written: Path, tmp_path: Path) -> None:
     page, _ = opened(browser, written, 1000, "dark")
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -348,7 +348,7 @@ def test_histograms_are_added_and_no_percentile_is_averaged() -> None:
     assert line[10] == pytest.approx(9, rel=2e-3)
 
 
-def test_a_picture_says_in_words_what_it_shows() -> None:
+def test_a_picture_has_a_description_in_words() -> None:
     chart = Chart(name="x", title="Throughput", x="users", y="requests/s")
     chart.line("epoll", [1, 20], [900, 12_000], 0)
     chart.mark("N*", 9)
@@ -357,11 +357,11 @@ def test_a_picture_says_in_words_what_it_shows() -> None:
 
 
 @pytest.mark.parametrize("ends", [(1.0, 1.02), (0.9, 9.0), (0.05, 20.0), (0.001, 5000.0)])
-def test_a_logarithmic_axis_has_numbers_enough_and_not_too_many(ends: tuple[float, float]) -> None:
+def test_a_logarithmic_axis_has_a_readable_number_of_ticks(ends: tuple[float, float]) -> None:
     assert 2 <= len(PlainLog().tick_values(*ends)) <= TICKS_MAX
 
 
-def test_sections_of_one_name_have_two_ids() -> None:
+def test_sections_of_the_same_name_have_different_ids() -> None:
     twice = [pages.Section(title="Verdict"), pages.Section(title="Data!"), pages.Section(title="A")]
     assert [name for name, _ in pages.named([*twice, twice[2]])] == [
         "verdict-2",

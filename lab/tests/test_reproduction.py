@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is made of results: statements checked, warm-up, halving, pages in docs/."""
+"""Conclusions from results: checks of statements, warm-up, halving, pages in docs/."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def test_keep_alive_works_only_if_every_answer_kept_its_connection() -> None:
     assert reproduction.stays_open([], "").holds is None
 
 
-def test_a_reset_that_ended_ab_is_seen_though_there_is_no_result() -> None:
+def test_a_reset_that_ended_ab_is_found_without_a_result() -> None:
     reset = {"error": "ab ended with 104 and said: Connection reset by peer (104)"}
     assert reproduction.survives(store(b_500_0=run(500)), ["b/500/"], "").holds is True
     failed = reproduction.survives(store(b_500_0=run(500, failed=1)), ["b/500/"], "")
@@ -75,7 +75,7 @@ def test_a_reset_that_ended_ab_is_seen_though_there_is_no_result() -> None:
     assert reproduction.survives(store(), ["b/500/"], "").holds is None
 
 
-def test_what_is_broken_is_in_the_verdict_and_the_table() -> None:
+def test_a_broken_statement_is_in_the_verdict_and_the_table() -> None:
     wrong = reproduction.Check(reported="it counts", holds=False, seen="1 of 2")
     right = reproduction.Check(reported="it runs", holds=True, seen="2 of 2")
     text, table = reproduction.checked("x", [wrong, right])
@@ -102,7 +102,7 @@ def test_the_warm_up_is_as_long_as_the_pilot_took_to_settle() -> None:
     assert sweeping.settled(store(), 0.04).warmup_s == pytest.approx(sweeping.WARMUP_S + 0.04)
 
 
-def test_a_point_that_drifts_to_its_end_is_doubted() -> None:
+def test_a_point_that_drifts_to_its_end_is_void() -> None:
     series = [{"seconds": 1.0, "rate": 1000.0 - 20 * n, "errors": 0} for n in range(20)]
     assert "no steady state" in records.point(run(series=series), 0).doubt
     assert records.point(run(series=series[:5]), 0).doubt == ""
@@ -118,7 +118,7 @@ def confirmed(whole: float, halved: float, demand_s: float = 1e-3) -> str:
     return capacity.confirmation(store(**pairs), question, PINNED)
 
 
-def test_halving_confirms_the_cpu_only_where_throughput_falls_as_its_demand_says() -> None:
+def test_halving_confirms_the_cpu_only_where_throughput_falls_as_predicted() -> None:
     assert "confirmed as the limit" in confirmed(1000, 500)
     assert "predicts 62%: the CPU is confirmed" in confirmed(800, 500)
     assert "not the limit" in confirmed(1000, 990)
@@ -126,7 +126,7 @@ def test_halving_confirms_the_cpu_only_where_throughput_falls_as_its_demand_says
     assert "busy for 20%, is not the limit" in confirmed(1000, 990, demand_s=2e-4)
 
 
-def test_why_nothing_was_confirmed_is_said() -> None:
+def test_a_halving_that_failed_gives_its_reason() -> None:
     question = capacity.Question(server="epoll", users=(1, 60), train_to=1)
     failed: Record = {"error": "no control group for CPU can be made here"}
     said = capacity.confirmation(store(halved_0=failed), question, PINNED)
@@ -134,7 +134,7 @@ def test_why_nothing_was_confirmed_is_said() -> None:
     assert "no control group" in said
 
 
-def test_findings_take_the_place_of_what_stood_between_the_marks(tmp_path: Path) -> None:
+def test_findings_replace_the_text_between_the_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A\n\n<!-- written by weir-lab x --record -->\nold\n<!-- end -->\n\nB\n")
     tables = [Table(name=name, title=name, head=["n"], rows=[[name]]) for name in ("d", "d-levels")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What generators print, and results that outlive what happens to the lab."""
+"""The output of generators, and stores that survive failures and interruptions."""
 
 import json
 import subprocess
@@ -58,7 +58,7 @@ def load_step(**changes: object) -> str:
     return json.dumps({"steps": [step | changes]})
 
 
-def test_what_ab_prints_is_read() -> None:
+def test_the_output_of_ab_is_read() -> None:
     found = generators.parse_ab(AB, AB_TABLE, ["ab"], 0.5)
     assert (found.requests, found.failed, found.kept_alive) == (2000, 5, 1990)
     assert found.rate == 61353.46
@@ -67,12 +67,12 @@ def test_what_ab_prints_is_read() -> None:
     assert found.total_ms == {"min": 0, "mean": 7, "sd": 0.2, "median": 6, "max": 20}
 
 
-def test_what_is_no_result_of_ab_is_said_to_be_none() -> None:
+def test_other_output_of_ab_is_an_error() -> None:
     with pytest.raises(LabError, match="ab printed no line"):
         generators.parse_ab("apr_socket_recv: Connection reset by peer (104)", "", ["ab"], 0)
 
 
-def test_what_weir_load_prints_is_read() -> None:
+def test_the_output_of_weir_load_is_read() -> None:
     found = generators.parse_weir_load(load_step(), ["weir", "load"], 0.5)
     assert found.failed == 12
     assert found.mean_s == pytest.approx(0.002)
@@ -84,12 +84,12 @@ def test_what_weir_load_prints_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"steps": []}', '{"steps": [{"answers": 1}]}'])
-def test_what_is_no_result_of_weir_load_is_said_to_be_none(text: str) -> None:
+def test_other_output_of_weir_load_is_an_error(text: str) -> None:
     with pytest.raises(LabError, match="cannot be read"):
         generators.parse_weir_load(text, [], 0)
 
 
-def test_a_program_that_is_missing_is_named_with_its_package(
+def test_a_missing_program_is_named_with_its_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
@@ -121,7 +121,7 @@ def steps(
     return [one(key) for key in keys]
 
 
-def test_an_interrupted_experiment_goes_on_from_there(tmp_path: Path) -> None:
+def test_an_interrupted_experiment_continues(tmp_path: Path) -> None:
     done: list[str] = []
     with pytest.raises(InterruptedExperimentError, match="2 of 4 points are in"):
         perform(new_store(tmp_path, a=1), steps(done, "abcd", stops="c"), "test")
@@ -137,7 +137,7 @@ def test_an_interrupted_experiment_goes_on_from_there(tmp_path: Path) -> None:
         (subprocess.TimeoutExpired("weir", 10), "timed out"),
     ],
 )
-def test_a_server_that_dies_costs_its_point_only(
+def test_a_server_that_dies_costs_only_its_point(
     error: Exception, told: str, tmp_path: Path
 ) -> None:
     done: list[str] = []
@@ -148,7 +148,7 @@ def test_a_server_that_dies_costs_its_point_only(
     assert done == ["a", "c", "b"]  # what failed is tried again
 
 
-def test_a_line_cut_short_is_dropped_and_the_point_measured_again(tmp_path: Path) -> None:
+def test_a_truncated_line_is_dropped_and_its_point_measured_again(tmp_path: Path) -> None:
     done: list[str] = []
     perform(new_store(tmp_path), steps(done, "ab"), "test")
     file = tmp_path / FILE

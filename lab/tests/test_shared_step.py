@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Load from several machines: clocks, who is chosen, what each is told, what voids a step."""
+"""Load from several machines: clocks, the choice of hosts, their commands, void steps."""
 
 import threading
 from typing import Any
@@ -74,9 +74,7 @@ def test_a_clock_that_drifts_stays_within_bounds(
 
 
 @given(conversations(), st.sampled_from([-1, 1]))
-def test_a_clock_that_was_set_is_found_out(
-    told: tuple[int, list[Exchange]], direction: int
-) -> None:
+def test_a_clock_that_was_set_is_detected(told: tuple[int, list[Exchange]], direction: int) -> None:
     before = clocks.offset(told[1])
     step_ns = direction * (2 * before.error_ns + 2 * MS)
     after = Offset(
@@ -90,7 +88,7 @@ offsets = st.integers(-(10**12), 10**12)
 
 
 @given(st.lists(st.tuples(offsets, st.integers(0, 20 * MS), st.integers(0, MS)), min_size=2))
-def test_hosts_that_begin_together_by_unlike_clocks_have_no_skew(
+def test_hosts_that_start_together_by_different_clocks_have_no_skew(
     hosts: list[tuple[int, int, int]],
 ) -> None:
     began = [
@@ -110,13 +108,13 @@ def test_hosts_that_begin_together_by_unlike_clocks_have_no_skew(
     assert clocks.overlap(began) == pytest.approx(2 * share - 1)
 
 
-def test_one_host_alone_is_together_with_itself() -> None:
+def test_a_single_host_has_no_skew() -> None:
     alone = Beginning(began_ns=NOW, lasted_ns=MS, offset=Offset(low_ns=-MS, high_ns=MS, at_ns=NOW))
     assert clocks.skew([alone]).most_ns == 0
     assert clocks.overlap([alone]) == 1
 
 
-# ---- who is chosen, and what they are told ----
+# ---- the choice of hosts, and their commands ----
 
 
 def workers(*hosts: str, **more: object) -> dict[str, dict[str, Any]]:
@@ -126,7 +124,7 @@ def workers(*hosts: str, **more: object) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_of_several_workers_on_a_host_one_is_used_and_it_is_said() -> None:
+def test_one_of_several_workers_on_a_host_is_used_with_a_note() -> None:
     chosen = choose(workers("10.0.0.2", "10.0.0.1", "10.0.0.2"), Wish())
     assert [p.label for p in chosen.places] == ["10.0.0.1", "10.0.0.2"]
     assert chosen.notes == ["10.0.0.2 has 2 workers; one of them is used (--workers-per-host)"]
@@ -135,12 +133,12 @@ def test_of_several_workers_on_a_host_one_is_used_and_it_is_said() -> None:
     assert both.notes == []
 
 
-def test_workers_that_are_marked_are_preferred() -> None:
+def test_marked_workers_are_preferred() -> None:
     all_of_them = workers("10.0.0.1") | workers("10.0.0.2", resources={"LOADGEN": 1})
     assert [p.host for p in choose(all_of_them, Wish()).places] == ["10.0.0.2"]
 
 
-def test_the_worker_beside_the_server_generates_nothing() -> None:
+def test_the_worker_on_the_servers_host_generates_no_load() -> None:
     all_of_them = workers("10.0.0.1") | workers("10.0.0.9", name="www")
     chosen = choose(all_of_them, Wish(server_host="www"))
     assert chosen.server is not None
@@ -148,14 +146,14 @@ def test_the_worker_beside_the_server_generates_nothing() -> None:
     assert [p.host for p in chosen.places] == ["10.0.0.1"]
 
 
-def test_another_python_is_named() -> None:
+def test_a_different_version_of_python_is_named() -> None:
     ours = {"python": "3.11", "dask": "2026.8.0"}
     assert unlike("anna", ours, dict(ours)) == ""
     said = unlike("anna", {"python": "3.12", "dask": "2026.8.0"}, ours)
     assert said.startswith("anna has Python 3.12 and Dask 2026.8.0, here are Python 3.11")
 
 
-def test_a_host_that_does_not_answer_holds_nobody_up() -> None:
+def test_a_host_that_does_not_answer_delays_no_other_host() -> None:
     released = threading.Event()
     try:
         with pytest.raises(LabError, match="slow did not answer"):
@@ -164,7 +162,7 @@ def test_a_host_that_does_not_answer_holds_nobody_up() -> None:
         released.set()
 
 
-def test_a_host_is_told_its_part_by_its_own_clock() -> None:
+def test_a_host_gets_its_part_and_the_start_by_its_own_clock() -> None:
     asked = shared_step.Question(words=("http://h/", "--think", "40ms"), duration="2s")
     argv = asked.command("30", 1, 3, NOW)
     assert argv[:5] == ["weir", "load", "http://h/", "--think", "40ms"]
@@ -184,12 +182,12 @@ def test_a_host_is_told_its_part_by_its_own_clock() -> None:
         ("tcp://h:8786 http://h/ --shard=0/2", 0, "--shard cannot be used here"),
     ],
 )
-def test_words_that_make_no_sense(words: str, local: int, said: str) -> None:
+def test_wrong_words_are_refused(words: str, local: int, said: str) -> None:
     with pytest.raises(LabError, match=said):
         spread.split(words.split(), local=local)
 
 
-def test_times_are_weirs() -> None:
+def test_times_are_written_as_for_weir() -> None:
     found = [parse.seconds("-", t) for t in ("0", "5us", "1.5s", "2m")]
     assert found == pytest.approx([0, 5e-6, 1.5, 120])
     with pytest.raises(LabError, match="is no time"):
@@ -199,7 +197,7 @@ def test_times_are_weirs() -> None:
 def part(
     label: str, began_ms: float, ahead_ms: float, *, set_ms: float = 0, doubt: str = ""
 ) -> Part:
-    """A host that began so late, its clock so far ahead, and perhaps set in between."""
+    """A host with this late start and clock offset; `set_ms`: its clock was set meanwhile."""
 
     def known(ms: float, at_ns: int) -> Offset:
         return Offset(
@@ -227,13 +225,13 @@ def doubted(*parts: Part, said: str = "") -> list[str]:
     return shared_step.doubts(parts, whole, NOW, 0.05, timed=True)
 
 
-def test_clocks_that_are_hours_apart_do_no_harm() -> None:
+def test_clocks_that_are_hours_apart_void_no_step() -> None:
     far = part("anna", 0, 7_200_000)
     assert doubted(far, part("bert", 2, -86_400_000)) == []
     assert abs(far.by_our_clock()["steps"][0]["began_unix_ns"] - NOW) < MS
 
 
-def test_what_voids_a_step_is_said() -> None:
+def test_the_reasons_of_a_void_step_are_listed() -> None:
     good = part("anna", 0, 5)
     assert (
         "may have begun 50.7 ms apart"

@@ -169,7 +169,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
 
 
 def generators(mark: str) -> list[int]:
-    """The processes of weir load that ask for it."""
+    """The processes of weir load with this mark."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -178,7 +178,7 @@ def generators(mark: str) -> list[int]:
     return found
 
 
-def test_what_hosts_counted_is_what_the_server_counted(lan: Lan, tmp_path: Path) -> None:
+def test_the_hosts_and_the_server_count_the_same_requests(lan: Lan, tmp_path: Path) -> None:
     before = lan.requests()
     words = "--steps 2,9 --requests 3001 --hosts 3 --wait 60s --repeats 1 --slo p50<10s".split()
     words += ["--server-pid", str(lan.server)]
@@ -216,7 +216,7 @@ def test_what_hosts_counted_is_what_the_server_counted(lan: Lan, tmp_path: Path)
 
 
 def check_that_parts_merge_again(folder: Path, record: Mapping[str, Any]) -> None:
-    """The hosts' own results, kept beside, give the same to whoever merges them."""
+    """Merging the stored results of the hosts again gives the same result."""
     parts = sorted(folder.glob("*.json"))
     assert len(parts) == len(record["hosts"])
     merged = subprocess.run(
@@ -243,10 +243,7 @@ def test_a_worker_that_dies_voids_its_step_and_no_other(lan: Lan, tmp_path: Path
     assert "bert is lost" in second["error"]
     assert [h["host"] for h in third["hosts"]] == ["anna", "cleo"]
     assert third["users"] == 5
-    assert (
-        "bert was lost; steps after that are from anna, cleo"
-        in (tmp_path / "report.html").read_text()
-    )
+    assert "bert was lost; later steps use anna, cleo" in (tmp_path / "report.html").read_text()
 
     lan.start_worker("bert")
     words += ["--hosts", "3", "--wait", "60s"]
@@ -267,7 +264,7 @@ def test_a_host_without_weir_is_named(lan: Lan, tmp_path: Path) -> None:
 
 
 @needs_weir
-def test_ctrl_c_ends_the_generators_and_keeps_what_is_finished(lan: Lan, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_generators_and_keeps_finished_steps(lan: Lan, tmp_path: Path) -> None:
     words = f"--local 2 {lan.url} --steps 2,3 --duration 1s --warmup 0".split()
     mark = f"X-Mark: {tmp_path.name}"
     command = [*lan.prefixes["server"], str(LAB), "spread", *words, "--header", mark]
@@ -287,7 +284,7 @@ def test_ctrl_c_ends_the_generators_and_keeps_what_is_finished(lan: Lan, tmp_pat
 
 
 @needs_weir
-def test_a_scheduler_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_scheduler_is_an_error_of_one_line(tmp_path: Path) -> None:
     command = [str(LAB), "spread", "tcp://127.0.0.1:1", "http://127.0.0.1:1/", "--wait", "500ms"]
     command += ["--build", str(WEIR.parent), "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

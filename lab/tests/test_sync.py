@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is computed about counters and caches: by theory, by hand, and by trying everything."""
+"""Computations about counters and caches, against theory, by hand, and by brute force."""
 
 import json
 import math
@@ -37,7 +37,7 @@ PLAN = Plan(
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 1.2])
-def test_requests_follow_the_law(exponent: float) -> None:
+def test_requests_follow_zipfs_law(exponent: float) -> None:
     requests, objects = 200_000, 50
     counts = np.bincount(trace.zipf(objects, exponent, requests, seed=3), minlength=objects)
     shares = trace.zipf_shares(objects, exponent)
@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_requests() -> None:
     assert (trace.zipf(100, 1.0, 500, seed=1) != trace.zipf(100, 1.0, 500, seed=2)).any()
 
 
-def test_a_scan_walks_through_objects_of_its_own_and_takes_nothing_from_the_others() -> None:
+def test_a_scan_requests_other_objects_and_leaves_the_trace_unchanged() -> None:
     before = np.arange(10, dtype=np.uint32) % 3
     after = trace.with_scans(before, 3, scan=2, between=3).tolist()
     assert after == [0, 1, 2, 3, 4, 0, 1, 2, 5, 3]
@@ -81,17 +81,17 @@ def hits_of(policy: str, requests: str, capacity: int) -> str:
         ("lru", "abcabc", "......"),
         # a is marked: c's coming spares it and takes b; then the hand stands at c.
         ("sieve", "abacab", "..x.x."),
-        # nobody is marked: c takes a, a takes b.
+        # no object is marked: c takes a, a takes b.
         ("sieve", "abca", "...."),
         ("belady", "abcab", "...x."),  # for c, b leaves: a is wanted sooner
         ("belady", "abab", "..xx"),
     ],
 )
-def test_by_hand(policy: str, requests: str, hits: str) -> None:
+def test_policies_agree_with_examples_worked_by_hand(policy: str, requests: str, hits: str) -> None:
     assert hits_of(policy, requests, 2) == hits
 
 
-def test_the_hand_of_sieve_goes_on_where_it_was() -> None:
+def test_the_hand_of_sieve_keeps_its_place() -> None:
     # Filled with a b c; a and b are asked for again. d: the hand spares a, spares b, takes c, and
     # has come to the end, so that it begins again at the oldest. e: a has no mark any more and
     # leaves; the hand stands at b. f takes b; d and e are there.
@@ -151,7 +151,7 @@ def most_hits(requests: tuple[int, ...], capacity: int) -> int:
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 3, 7])
-def test_policies_are_what_plain_ones_are(capacity: int) -> None:
+def test_policies_agree_with_plain_implementations(capacity: int) -> None:
     dice = random.Random(capacity)
     for _ in range(150):
         requests = [min(dice.randrange(9), dice.randrange(9)) for _ in range(60)]
@@ -159,7 +159,7 @@ def test_policies_are_what_plain_ones_are(capacity: int) -> None:
         assert eviction.lru(requests, capacity).tolist() == lru_by_stamps(requests, capacity)
 
 
-def test_belady_cannot_be_beaten_and_is_reached() -> None:
+def test_no_policy_beats_belady_and_brute_force_reaches_it() -> None:
     dice = random.Random(1)
     some = [tuple(dice.randrange(5) for _ in range(12)) for _ in range(200)]
     for requests in [*product(range(3), repeat=6), *some]:
@@ -171,14 +171,14 @@ def test_belady_cannot_be_beaten_and_is_reached() -> None:
 
 
 @pytest.mark.parametrize("policy", eviction.POLICIES)
-def test_what_fits_is_missed_once_each(policy: str) -> None:
+def test_objects_that_all_fit_are_missed_once_each(policy: str) -> None:
     requests = trace.zipf(30, 0.8, 2_000, seed=1).tolist()
     hits = eviction.POLICIES[policy](requests, 30)
     assert len(requests) - int(hits.sum()) == len(Counter(requests))
 
 
 @pytest.mark.parametrize("exponent", [0.6, 1.0, 1.2])
-def test_lru_hits_as_often_as_theory_says(exponent: float) -> None:
+def test_lru_has_the_hit_ratio_of_theory(exponent: float) -> None:
     objects, capacity = 1_000, 100
     requests = trace.zipf(objects, exponent, 120_000, seed=5).tolist()
     hits = eviction.lru(requests, capacity)[20_000:]
@@ -186,7 +186,7 @@ def test_lru_hits_as_often_as_theory_says(exponent: float) -> None:
     assert hits.mean() == pytest.approx(expected, abs=0.01)
 
 
-def test_theory_knows_the_ends() -> None:
+def test_theory_holds_at_both_ends() -> None:
     shares = trace.zipf_shares(100, 0.0)
     assert trace.lru_in_theory(shares, 100) == 1
     assert trace.lru_in_theory(shares, 25) == pytest.approx(0.25)  # all alike: its share
@@ -205,12 +205,12 @@ def test_a_median_lies_in_its_interval_which_covers_the_truth() -> None:
     assert covered >= 180
 
 
-def test_one_run_says_nothing_of_its_spread() -> None:
+def test_one_run_has_an_infinite_interval() -> None:
     alone = middle([3.0])
     assert (alone.value, alone.low, alone.high) == (3.0, -math.inf, math.inf)
 
 
-def test_blocks_are_the_requests_after_the_filling() -> None:
+def test_blocks_are_the_requests_after_the_warm_up() -> None:
     assert PLAN.warm + PLAN.measured == PLAN.requests
     record = caching.play(PLAN, caching.SCAN, 20)
     requests = PLAN.trace(caching.SCAN).tolist()
@@ -221,7 +221,7 @@ def test_blocks_are_the_requests_after_the_filling() -> None:
     assert caching.hit_ratio(record, "lru") == pytest.approx(float(hits[PLAN.warm :].mean()))
 
 
-def test_equal_policies_are_not_found_to_differ_and_unequal_ones_are() -> None:
+def test_only_unequal_policies_differ() -> None:
     rng = np.random.default_rng(1)
     claims = 0
     for _ in range(200):
@@ -244,7 +244,7 @@ def test_equal_policies_are_not_found_to_differ_and_unequal_ones_are() -> None:
         ({"sizes": ()}, "no cache sizes"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_refused(changed: dict[str, Any], said: str) -> None:
+def test_a_wrong_plan_is_refused(changed: dict[str, Any], said: str) -> None:
     whole = {**{name: getattr(PLAN, name) for name in Plan.__dataclass_fields__}, **changed}
     assert said in caching.why_not(Plan(**whole))
     assert caching.why_not(PLAN) == ""
@@ -284,14 +284,14 @@ def timed(each_ns: dict[str, float], noise: float, *, busy: float = 1.0) -> cach
 SAME = dict.fromkeys(caching.CONTESTANTS, 100.0)
 
 
-def test_caches_that_cost_the_same_are_not_told_apart() -> None:
+def test_caches_of_equal_cost_show_no_difference() -> None:
     said = " ".join(caches.time_findings(timed(SAME, 0.05), PLAN))
     assert said.count("no difference from sieve shown") == 8
     assert said.count("one by one, of 2: no difference shown in 2") == 4
     assert "not quiet" not in said
 
 
-def test_one_that_costs_more_is_found_with_its_ratio() -> None:
+def test_a_cache_that_costs_more_is_shown_with_its_ratio() -> None:
     said = caches.time_findings(timed({**SAME, "lru": 300.0, "semaphore": 50.0}, 0.001), PLAN)
     assert any("lru (weir's): 3.00 times that" in line and "more in 2." in line for line in said)
     assert any("semaphore: 0.50 times that" in line and "less in 2." in line for line in said)
@@ -299,7 +299,7 @@ def test_one_that_costs_more_is_found_with_its_ratio() -> None:
     assert any("µs" in line and "lru 1.18 times that of sieve" in line for line in said)
 
 
-def test_on_the_whole_each_condition_counts_alike() -> None:
+def test_each_condition_has_the_same_weight() -> None:
     records = timed({**SAME, "lru": 200.0}, 0.0)
     for key, record in records.items():
         if key.startswith("time/scan/20/lru/"):
@@ -311,13 +311,13 @@ def test_on_the_whole_each_condition_counts_alike() -> None:
     assert caching.on_the_whole(cells, "lru", "nosuch", caching.WALL, 0.95) is None
 
 
-def test_a_machine_that_others_use_is_judged_by_cpu_time() -> None:
+def test_cpu_time_is_compared_on_a_busy_machine() -> None:
     said = caches.time_findings(timed(SAME, 0.05, busy=2.0), PLAN)
     assert "had a core for 50% of the time" in said[0]
     assert all("CPU time of an operation" in line for line in said[1:5])
 
 
-def test_crowds_are_told_by_those_who_were_alone() -> None:
+def test_single_workers_show_whether_the_machine_is_busy() -> None:
     quiet, shared = {"ns": 100, "cpu_ns": 99}, {"ns": 100, "cpu_ns": 60}
     assert crowd.believable([quiet], caching.WALL, caching.CPU) is caching.WALL
     assert crowd.believable([shared], caching.WALL, caching.CPU) is caching.CPU
@@ -340,8 +340,8 @@ def played(*, agree: bool) -> caching.Records:
     return records
 
 
-def test_a_cache_that_counts_otherwise_than_its_simulation_has_a_bug() -> None:
-    assert "to the last one, in 4 of 4" in caches.hit_findings(played(agree=True), PLAN)[0]
+def test_a_cache_that_differs_from_its_simulation_has_a_bug() -> None:
+    assert "predict, in 4 of 4" in caches.hit_findings(played(agree=True), PLAN)[0]
     assert "one of them has a bug" in caches.hit_findings(played(agree=False), PLAN)[0]
 
 
@@ -351,7 +351,7 @@ def test_hits_are_compared_and_measured_against_the_optimum() -> None:
     assert "Of the hits of a cache that knows the future: sieve" in said
 
 
-def test_sections_stand_without_what_could_not_be_measured() -> None:
+def test_sections_leave_out_failed_points() -> None:
     assert caches.hit_section({}, PLAN).pictures == []
     assert caches.time_section({}, PLAN).verdict == []
     assert counters.section({}, (1, 2), 1).verdict == []
@@ -377,27 +377,27 @@ def counted(lost: int, each_ns: dict[str, float]) -> counters.Records:
 WAYS_NS = {"none": 1.0, "semaphore": 50.0, "mutex": 40.0, "atomic": 2.0, "block": 2.0}
 
 
-def test_lost_updates_are_told_and_so_is_care() -> None:
+def test_lost_updates_and_protection_are_reported() -> None:
     section = counters.section(counted(250, WAYS_NS), (1, 2), 1)
     said = " ".join(section.verdict)
-    assert "Without care 2 threads lose 25% of the updates" in said
-    assert "With care none is lost in 96 runs" in said
+    assert "Without protection 2 threads lose 25% of the updates" in said
+    assert "With protection none is lost in 96 runs" in said
     assert re.search(r"named semaphore 2[456]\.\d \(2[456]", said)
     assert "atomic addition no difference shown, 1.0 (" in said
     lost = next(picture for picture in section.pictures if picture.name == "sync-lost")
     assert "line,processes,2,25" in lost.csv
 
 
-def test_luck_is_called_luck() -> None:
+def test_runs_without_lost_updates_are_called_chance() -> None:
     said = " ".join(counters.findings(counted(0, WAYS_NS), (1, 2), 1))
-    assert "lost no update this time, by luck" in said
+    assert "lost no update in these runs, by chance" in said
     records = counted(0, WAYS_NS)
     records[counters.key("none", "threads", 2, 3)]["counted"] = 600
     said = " ".join(counters.findings(records, (1, 2), 1))
     assert "lose up to 40% of the updates of a shared counter; in 5 of 6 runs none" in said
 
 
-def test_a_careful_way_that_loses_is_a_bug() -> None:
+def test_protection_that_loses_updates_is_a_bug() -> None:
     records = counted(250, WAYS_NS)
     records[counters.key("atomic", "threads", 2, 0)]["counted"] = 999
     assert "lost in 1 of 96 runs: a bug" in " ".join(counters.findings(records, (1, 2), 1))
@@ -410,7 +410,7 @@ def test_a_plan_survives_as_json() -> None:
     assert json.loads(json.dumps(question.caches.__dict__))["workers"] == [1, 3]
 
 
-def test_what_a_step_is_called_names_its_conditions(tmp_path: Path) -> None:
+def test_the_key_of_a_step_names_its_conditions(tmp_path: Path) -> None:
     replayer = sync.Bench(program=tmp_path / "cache", folder=tmp_path, plan=PLAN)
     keys = [step.key for step in sync.cache_steps(replayer)]
     assert len(keys) == len(set(keys)) == 2 * 2 + 6 * 2 * 2 * 5
@@ -429,7 +429,7 @@ def test_a_page_gets_findings_between_its_marks() -> None:
     )
     part = recorded.as_part(report, ["sync-how"])
     assert part.startswith(
-        "- cores: 2\n- load average at start: 0.12\n\n### Counting together\n\n- Without care"
+        "- cores: 2\n- load average at start: 0.12\n\n### Shared counters\n\n- Without protection"
     )
     assert "| step | worker A |" in part
     assert "named semaphore | threads" not in part

@@ -35,7 +35,7 @@ STRICT = ("lru", "rwlock", "semaphore", "stamps")
 
 
 def replay(contestant: str, name: str, capacity: int, folder: Path, *words: object) -> Record:
-    """What bench/cache says of a trace of the plan."""
+    """The record of bench/cache for a trace of the plan."""
     path = folder / name
     PLAN.trace(name).tofile(path)
     workers, passes = words or (1, 1)
@@ -44,7 +44,7 @@ def replay(contestant: str, name: str, capacity: int, folder: Path, *words: obje
 
 @pytest.mark.parametrize("capacity", [8, 50, 250, 500])
 @pytest.mark.parametrize("name", PLAN.names)
-def test_weir_hits_when_its_simulation_does(name: str, capacity: int, tmp_path: Path) -> None:
+def test_weir_has_the_hits_of_its_simulation(name: str, capacity: int, tmp_path: Path) -> None:
     requests = PLAN.trace(name).tolist()
     for policy in caching.OURS:
         hits = eviction.POLICIES[policy](requests, capacity)
@@ -55,7 +55,7 @@ def test_weir_hits_when_its_simulation_does(name: str, capacity: int, tmp_path: 
 
 
 @pytest.mark.parametrize("contestant", STRICT)
-def test_all_that_are_strict_have_the_same_hits(contestant: str, tmp_path: Path) -> None:
+def test_all_strict_lru_caches_have_the_same_hits(contestant: str, tmp_path: Path) -> None:
     hits = eviction.lru(PLAN.trace(caching.SCAN).tolist(), 50)
     found = replay(contestant, caching.SCAN, 50, tmp_path)
     assert found["warm_hits"] + found["hits"] == int(hits.sum())
@@ -87,7 +87,7 @@ def test_several_workers_share_the_requests_and_the_cache(contestant: str, tmp_p
         ("sieve", "empty", 0, 50, 1, 1),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_line(
+def test_bench_cache_refuses_wrong_words(
     words: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -98,19 +98,19 @@ def test_what_makes_no_sense_is_refused_with_a_line(
 
 
 @pytest.mark.parametrize("words", [(), ("none", "thread", 2, 10), ("none", "threads", 65, 10)])
-def test_so_it_is_for_counters(words: tuple[object, ...]) -> None:
+def test_bench_sync_refuses_wrong_words(words: tuple[object, ...]) -> None:
     with pytest.raises(LabError, match="usage: sync"):
         programs.answer(SYNC, *words)
 
 
-def test_what_does_not_end_is_ended() -> None:
+def test_a_program_that_does_not_end_is_killed() -> None:
     with pytest.raises(LabError, match="did not end within 0 s"):
         programs.answer(SYNC, "semaphore", "processes", 4, 10**12, limit_s=0.3)
     mark = "\0".join(["semaphore", "processes", "4", str(10**12)])
     wait_until(lambda: not processes(mark), "end of the program and its processes")
 
 
-def test_what_prints_no_json_and_what_is_no_program_are_named(tmp_path: Path) -> None:
+def test_a_program_without_json_and_a_missing_program_are_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="printed no JSON"):
         programs.answer(Path("/bin/echo"), "hello")
     with pytest.raises(LabError, match="No such file"):
@@ -131,7 +131,7 @@ def points(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()][1:]
 
 
-def test_counting_loses_nothing_with_care(tmp_path: Path) -> None:
+def test_counting_with_protection_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     done = lab(*"counters --workers 1,4 --repeats 1 --additions 100000".split(), folder=folder)
     assert done.returncode == 0, done.stderr
@@ -139,10 +139,10 @@ def test_counting_loses_nothing_with_care(tmp_path: Path) -> None:
     assert len(found) == 5 * 2 * 2
     assert all(p["counted"] == p["expected"] for p in found if p["way"] != "none")
     assert all(p["counted"] == p["expected"] for p in found if p["workers"] == 1)
-    assert "With care none is lost in 16 runs" in " ".join(done.stdout.split())
+    assert "With protection none is lost in 16 runs" in " ".join(done.stdout.split())
 
 
-def test_caches_are_replayed_reported_and_taken_up_again(tmp_path: Path) -> None:
+def test_caches_are_replayed_and_reported_and_the_command_continues(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     words = "caches --quick --workers 2 --repeats 3 --objects 200 --requests 4000".split()
     words += "--exponents 1 --sizes 5,20".split()
@@ -154,7 +154,7 @@ def test_caches_are_replayed_reported_and_taken_up_again(tmp_path: Path) -> None
     found = points(folder)
     assert len(found) == 2 * 2 + 2 * 2 * 5 * 3
     said = " ".join(done.stdout.split())
-    assert "to the last one, in 4 of 4 cases" in said
+    assert "predict, in 4 of 4 cases" in said
     assert re.search(r"lru \(weir's\): .*(times that of|no difference from) sieve", said)
     for name in ("hits-zipf-1", "hits-scan", "time-zipf-1", "cpu-zipf-1", "time-scan", "ratio-lru"):
         assert {f"sync-{name}.{kind}" for kind in ("svg", "png", "csv")} <= {
@@ -174,16 +174,14 @@ def test_caches_are_replayed_reported_and_taken_up_again(tmp_path: Path) -> None
         ({"requests": 10}, "10 requests are too few"),
     ],
 )
-def test_a_question_that_makes_no_sense_starts_nothing(
-    asked: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_a_wrong_question_starts_nothing(asked: dict[str, Any], said: str, tmp_path: Path) -> None:
     options = Options(build=BUILD, out=tmp_path / "out", placement=machine.pinned())
     with pytest.raises(LabError, match=said):
         sync.run(options, sync.question(**asked))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_build_without_the_programs_is_named(tmp_path: Path) -> None:
+def test_a_build_without_the_programs_is_an_error(tmp_path: Path) -> None:
     options = Options(build=tmp_path, out=tmp_path / "out", placement=machine.pinned())
     with pytest.raises(LabError, match="run `make build` first"):
         sync.run(options, sync.question(quick=True))

@@ -14,7 +14,7 @@ from weir_lab.experiments.experiment import InterruptedExperimentError, console,
 from weir_lab.rim.errors import LabError
 
 app = typer.Typer(
-    help="Experiments with weir: repeated, compared, predicted, reported.",
+    help="Experiments with weir: repeat, compare, predict, report.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -34,7 +34,7 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Runs a command; what went wrong is one line."""
+    """Runs a command; an error is printed as one line."""
     stop_asked.clear()
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGINT, _terminated)

@@ -24,21 +24,24 @@ from weir_lab.experiments import experiment, parse
 def capacity(
     server: Annotated[str, typer.Argument(help="A model of weir, or nginx, h2o, ...")] = "epoll",
     users: Annotated[str, typer.Option(help="Levels to measure.")] = "1..20,25..60:5",
-    train_to: Annotated[int, typer.Option(help="Models see levels up to this one.")] = 20,
-    think_ms: Annotated[float, typer.Option(min=0, help="Mean think time (weir load).")] = 0,
-    seconds: Annotated[float, typer.Option(min=0.5, help="Of each level.")] = 2,
+    train_to: Annotated[int, typer.Option(help="Train models on levels up to this one.")] = 20,
+    think_ms: Annotated[float, typer.Option(min=0, help="Mean think time; needs weir load.")] = 0,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Length of each run.")] = 2,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each level.")] = 3,
     keep_alive: Annotated[bool, typer.Option("--keep-alive/--close")] = True,
     generator: Annotated[str, typer.Option(help="load or ab.")] = "load",
-    p99_ms: Annotated[float | None, typer.Option(help="Users that keep p99 below this.")] = None,
-    server_options: Annotated[str, typer.Option(help="Further options for weir.")] = "",
-    url: Annotated[str, typer.Option(help="A server that runs already.")] = "",
-    pid: Annotated[
-        int | None, typer.Option(help="Its process: without, its CPU is not known.")
+    p99_ms: Annotated[
+        float | None, typer.Option(help="Find the users that keep p99 below this.")
     ] = None,
-    halve: Annotated[bool, typer.Option(help="Confirm the bottleneck by halving it.")] = True,
+    server_options: Annotated[str, typer.Option(help="Further options for weir.")] = "",
+    url: Annotated[str, typer.Option(help="URL of a server that runs already.")] = "",
+    pid: Annotated[
+        int | None, typer.Option(help="Process of that server, to measure its CPU.")
+    ] = None,
+    halve: Annotated[bool, typer.Option(help="Confirm the bottleneck by halving the CPU.")] = True,
     pilot: Annotated[
-        float, typer.Option(min=0, help="Seconds of the run that decides the warm-up; 0: none.")
+        float,
+        typer.Option(min=0, help="Seconds of the pilot run that decides the warm-up; 0: none."),
     ] = 20,
     build: Build = Path("build"),
     folder: Out = None,
@@ -48,7 +51,7 @@ def capacity(
     server_core: ServerCore = None,
     record: RecordPage = None,
 ) -> None:
-    """Sweep users, fit models of capacity, say where the server saturates and why."""
+    """Sweep users, fit models of capacity, and report where the server saturates and why."""
     options = options_for(
         "capacity", build, folder, fresh=fresh, seed=seed, shared=shared, server_core=server_core
     )

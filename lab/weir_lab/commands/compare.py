@@ -24,19 +24,19 @@ def compare(
         list[str],
         typer.Argument(
             help="Models of weir, nginx, nginx-tuned, h2o, lighttpd, caddy, apache-prefork, "
-            "apache-worker, apache-event. The others are compared with the first; one named twice "
-            "is compared with itself."
+            "apache-worker, apache-event. The others are compared with the first. A server that is "
+            "named twice is compared with itself."
         ),
     ],
-    size: Annotated[list[int] | None, typer.Option(help="Bytes of the file.")] = None,
-    users: Annotated[list[int] | None, typer.Option(help="Connections.")] = None,
+    size: Annotated[list[int] | None, typer.Option(help="Size of the file in bytes.")] = None,
+    users: Annotated[list[int] | None, typer.Option(help="Number of connections.")] = None,
     keep_alive: Annotated[
-        bool | None, typer.Option("--keep-alive/--close", help="One of them. Default: both.")
+        bool | None, typer.Option("--keep-alive/--close", help="Use one of them. Default: both.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=3, help="Fresh starts of each server.")] = 6,
-    seconds: Annotated[float, typer.Option(min=0.2, help="Of each round.")] = 1,
+    rounds: Annotated[int, typer.Option(min=3, help="Number of fresh starts of each server.")] = 6,
+    seconds: Annotated[float, typer.Option(min=0.2, help="Length of each round.")] = 1,
     repeat: Annotated[
-        int, typer.Option(min=1, help="The whole comparison so often: how often does it differ?")
+        int, typer.Option(min=1, help="Repeat the whole comparison, and count the differences.")
     ] = 1,
     generator: Annotated[str, typer.Option(help="load or ab.")] = "load",
     build: Build = Path("build"),

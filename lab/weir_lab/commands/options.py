@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Options that several commands have, and how each command ends."""
+"""Options that several commands share, and the output at the end of each command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,16 +12,17 @@ from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
 from weir_lab.rim.machine import Placement
 
-Build = Annotated[Path, typer.Option(help="The build folder that has weir.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Where results and report go.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew; keep nothing.")]
-Seed = Annotated[int, typer.Option(help="Of orders and resampling.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Less of everything: a look, no figures.")]
+Build = Annotated[Path, typer.Option(help="The folder with the built weir.")]
+Out = Annotated[Path | None, typer.Option("--out", help="The folder for results and report.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start again; delete earlier results.")]
+Seed = Annotated[int, typer.Option(help="Seed of random orders and resampling.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A first impression: fewer and shorter runs.")]
 Shared = Annotated[
-    bool, typer.Option("--shared", help="Server and generator share all cores; else a core each.")
+    bool,
+    typer.Option("--shared", help="Server and generator share all cores. Default: a core each."),
 ]
 RecordPage = Annotated[
-    Path | None, typer.Option(help="A page with marks to put findings and tables into.")
+    Path | None, typer.Option(help="Write findings and tables into this page of docs/.")
 ]
 ServerCore = Annotated[int | None, typer.Option(help="The server's core. Default: the last.")]
 

@@ -11,10 +11,12 @@ from weir_lab.experiments import remake as remaking
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Where results.jsonl is, or a tour's folder.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder with results.jsonl, or a tour's folder.")
+    ],
     out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Where the report goes. Default: beside them.")
+        Path | None, typer.Option("--out", help="The folder for the report. Default: the same.")
     ] = None,
 ) -> None:
-    """Make the report again from the results; nothing is measured."""
+    """Write the report again from existing results; nothing is measured."""
     finish(remaking.run(folder), out_folder or folder)

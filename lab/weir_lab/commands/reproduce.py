@@ -24,7 +24,7 @@ from weir_lab.experiments import reproduce as reproducing
 
 def reproduce(
     documents: Annotated[
-        list[str] | None, typer.Argument(help="Which: a b c d e. Default: all.")
+        list[str] | None, typer.Argument(help="Any of a b c d e. Default: all.")
     ] = None,
     build: Build = Path("build"),
     folder: Out = None,
@@ -32,7 +32,7 @@ def reproduce(
     seed: Seed = 1,
     quick: Quick = False,
     part: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Of the documents' requests and seconds.")
+        float, typer.Option(min=0.01, max=1, help="Part of the documents' requests and seconds.")
     ] = 1,
     tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
     shared: Shared = False,

@@ -19,41 +19,59 @@ def spread(
         list[str],
         typer.Argument(
             metavar="SCHEDULER URL...",
-            help="Where the Dask scheduler is, tcp://HOST:8786; what is asked for. All options "
-            "of `weir load` that are not below go to it as they are: --think, --no-keepalive, ...",
+            help="Address of the Dask scheduler, tcp://HOST:8786, and the URLs. Options of `weir "
+            "load` that are not below are passed to it: --think, --no-keepalive, ...",
         ),
     ],
-    users: Annotated[int | None, typer.Option("--users", "-u", min=1, help="Of all hosts.")] = None,
-    steps: Annotated[str, typer.Option(help="Levels of users: 10,20,50..100:10.")] = "",
-    rate: Annotated[str, typer.Option("--rate", "-r", help="Or requests a second: a list.")] = "",
-    requests: Annotated[
-        int | None, typer.Option("--requests", "-n", min=1, help="Of each step, of all hosts.")
+    users: Annotated[
+        int | None, typer.Option("--users", "-u", min=1, help="Users of all hosts together.")
     ] = None,
-    duration: Annotated[str, typer.Option("--duration", "-d", help="Or: 10s.")] = "",
-    warmup: Annotated[str, typer.Option("--warmup", "-w", help="Before each step: 1s.")] = "",
+    steps: Annotated[str, typer.Option(help="Levels of users: 10,20,50..100:10.")] = "",
+    rate: Annotated[
+        str, typer.Option("--rate", "-r", help="Levels of requests per second: 500,1000.")
+    ] = "",
+    requests: Annotated[
+        int | None,
+        typer.Option("--requests", "-n", min=1, help="Requests of each step, of all hosts."),
+    ] = None,
+    duration: Annotated[
+        str, typer.Option("--duration", "-d", help="Length of each step: 10s.")
+    ] = "",
+    warmup: Annotated[
+        str, typer.Option("--warmup", "-w", help="Warm-up before each step: 1s.")
+    ] = "",
     slo: Annotated[list[str] | None, typer.Option(help="Objectives: 'p99<10ms'.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each step.")] = 1,
-    local: Annotated[int, typer.Option(min=0, help="So many workers here, no scheduler.")] = 0,
-    hosts: Annotated[int | None, typer.Option(min=1, help="So many, no fewer.")] = None,
-    workers_per_host: Annotated[int, typer.Option(min=1, help="That are used.")] = 1,
-    wait: Annotated[str, typer.Option(help="For the scheduler and for hosts.")] = "10s",
-    weir: Annotated[str, typer.Option(help="Where weir is on the hosts.")] = "",
-    server_pid: Annotated[int | None, typer.Option(help="The server: its CPU is measured.")] = None,
+    local: Annotated[
+        int, typer.Option(min=0, help="Use this many Dask workers here, without a scheduler.")
+    ] = 0,
+    hosts: Annotated[int | None, typer.Option(min=1, help="Use exactly this many hosts.")] = None,
+    workers_per_host: Annotated[
+        int, typer.Option(min=1, help="Dask workers to use on each host.")
+    ] = 1,
+    wait: Annotated[str, typer.Option(help="How long to wait for scheduler and hosts.")] = "10s",
+    weir: Annotated[str, typer.Option(help="Path of weir on the hosts.")] = "",
+    server_pid: Annotated[
+        int | None, typer.Option(help="Process of the server, to measure its CPU.")
+    ] = None,
     server_host: Annotated[
-        str, typer.Option(help="The worker beside it, which generates no load. Default: here.")
+        str,
+        typer.Option(help="Dask worker on the server's host; it generates no load. Default: here."),
     ] = "",
-    skew_limit: Annotated[str, typer.Option(help="A step is void beyond it.")] = "50ms",
+    skew_limit: Annotated[
+        str, typer.Option(help="A step with more skew between starts is void.")
+    ] = "50ms",
     train_to: Annotated[
         int | None, typer.Option(help="Fit models of capacity to levels up to this one.")
     ] = None,
-    tls_ca_file: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
-    tls_cert: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
-    tls_key: Annotated[str, typer.Option(help="As of `dask worker`.")] = "",
+    tls_ca_file: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
+    tls_cert: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
+    tls_key: Annotated[str, typer.Option(help="As for `dask worker`.")] = "",
     build: Build = Path("build"),
     folder: Out = None,
     fresh: Fresh = False,
 ) -> None:
-    """Put load on a server from several machines at once: a host of a Dask cluster each."""
+    """Generate load on several machines: each host of a Dask cluster runs a part."""
     scheduler, rest = spreading.split(words, local=local)
     question = shared_step.Question(
         scheduler=scheduler,

@@ -22,19 +22,21 @@ from weir_lab.experiments import sync as sharing
 
 def sync(
     parts: Annotated[
-        list[str] | None, typer.Argument(help="counters, caches. Default: both.")
+        list[str] | None, typer.Argument(help="counters or caches. Default: both.")
     ] = None,
-    workers: Annotated[str, typer.Option(help="How many. Default: 1 to 4 x cores.")] = "",
+    workers: Annotated[str, typer.Option(help="Numbers of workers. Default: 1 to 4 x cores.")] = "",
     repeats: Annotated[
         int | None, typer.Option(min=1, help="Runs of each. Default: 6, or 3 with --quick.")
     ] = None,
     additions: Annotated[
-        int, typer.Option(min=0, help="Of each run of counters. Default: what suits the way.")
+        int, typer.Option(min=0, help="Additions in each run of counters. Default: about 0.2 s.")
     ] = 0,
-    objects: Annotated[int | None, typer.Option(min=100, help="That caches are of.")] = None,
-    requests: Annotated[int | None, typer.Option(min=1, help="In each trace.")] = None,
-    exponents: Annotated[str, typer.Option(help="Of Zipf's law: 0.6,0.8,1,1.2.")] = "",
-    sizes: Annotated[str, typer.Option(help="Of caches, % of the objects: 1,10,50.")] = "",
+    objects: Annotated[
+        int | None, typer.Option(min=100, help="Number of different objects.")
+    ] = None,
+    requests: Annotated[int | None, typer.Option(min=1, help="Requests in each trace.")] = None,
+    exponents: Annotated[str, typer.Option(help="Exponents of Zipf's law: 0.6,0.8,1,1.2.")] = "",
+    sizes: Annotated[str, typer.Option(help="Sizes of caches in % of the objects: 1,10,50.")] = "",
     build: Build = Path("build"),
     folder: Out = None,
     fresh: Fresh = False,
@@ -42,7 +44,7 @@ def sync(
     quick: Quick = False,
     record: RecordPage = None,
 ) -> None:
-    """Share counters and caches: updates lost, hits, and what care costs."""
+    """Measure shared counters and caches: updates lost, hits, and the cost of sharing."""
     options = options_for("sync", build, folder, fresh=fresh, seed=seed, shared=True)
     question = sharing.question(
         workers=parse.levels(workers) if workers else (),

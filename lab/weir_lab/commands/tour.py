@@ -18,6 +18,6 @@ def tour(
     tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
     server_core: ServerCore = None,
 ) -> None:
-    """A bit of everything in five minutes, in one report."""
+    """Run all experiments briefly, in five minutes, with one report."""
     options = options_for("tour", build, folder, fresh=fresh, seed=seed, server_core=server_core)
     finish(touring.run(options, tiny=tiny), options.out)

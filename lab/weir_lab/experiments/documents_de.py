@@ -37,10 +37,10 @@ def _d_levels(scale: Scale) -> list[int]:
 
 
 def d_steps(here: World, scale: Scale) -> list[Step]:
-    """Every level for both servers and both sizes, in an order drawn by lot, then its reverse.
+    """Steps for every level, both servers and both sizes, in random order, then in reverse.
 
-    The loads that models are judged on are measured among those they learn from, so that the
-    machine's mood is the same for both; the two servers follow each other at once.
+    Held-out levels are measured among the training levels, so that drift of the machine is the
+    same for both. The two servers follow each other immediately.
     """
     levels = [str(n) for n in _d_levels(scale)]
     rounds = interleave.rounds(levels, max(2, scale.repeats), D_SEED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pictures of servers beside each other."""
+"""Pictures that compare servers."""
 
 import math
 from statistics import geometric_mean
@@ -11,7 +11,7 @@ from weir_lab.report.comparison import FIGURES, GENERATOR_BUSY_ITSELF, Compariso
 
 
 def ratio_picture(comparison: Comparison, name: str) -> Picture | None:
-    """Every ratio that is judged, with its interval."""
+    """Every judged ratio, with its interval."""
     found = {
         key: each.ratio
         for key, each in comparison.judged(name).items()
@@ -37,7 +37,7 @@ def ratio_picture(comparison: Comparison, name: str) -> Picture | None:
     )
     better = "left" if FIGURES[name].is_less_better else "right"
     return chart.finish(
-        f"Further to the {better} is better. Squares: a difference is shown. Circles: none is. "
+        f"Further to the {better} is better. A square shows a difference, a circle does not. "
         "All intervals of the report hold together with 95 % confidence.",
         legend=False,
         from_zero=False,
@@ -45,7 +45,7 @@ def ratio_picture(comparison: Comparison, name: str) -> Picture | None:
 
 
 def figure_picture(comparison: Comparison, name: str) -> Picture | None:
-    """The figure itself: every server, each work a mark with its interval."""
+    """The figure itself: a mark with its interval for each server and work."""
     figure = FIGURES[name]
     if not any(comparison.middle(w, s, name) for w in comparison.works for s in comparison.servers):
         return None
@@ -77,12 +77,14 @@ def figure_picture(comparison: Comparison, name: str) -> Picture | None:
             most = max(most, *values)
             highest = max(highest, *highs)
     chart.rows_named(comparison.servers)
-    chart.axes.set_xlim(right=1.05 * min(highest, 2 * most))  # one wide interval squeezes nothing
+    chart.axes.set_xlim(
+        right=1.05 * min(highest, 2 * most)
+    )  # one wide interval does not compress the rest
     better = "Less" if figure.is_less_better else "More"
     bounded = " Where the generator was the limit it is a bound: see the CPU's table."
     return chart.finish(
         f"{better} is better. Geometric means of the rounds, each with its own 95 % interval; "
-        f"to compare two servers look at their ratio.{bounded if figure.is_bounded else ''}"
+        f"to compare two servers, use their ratio.{bounded if figure.is_bounded else ''}"
     )
 
 
@@ -103,7 +105,7 @@ def percentile_pictures(comparison: Comparison) -> list[Picture]:
 
 
 def load_pictures(comparison: Comparison) -> list[Picture]:
-    """Response time against throughput, where works differ by nothing but their connections."""
+    """Response time against throughput, for works that differ in their connections only."""
     kinds: dict[tuple[bool, str], dict[int, str]] = {}
     for work in comparison.works:
         runs = [r for r in comparison.runs if r.work == work]
@@ -144,7 +146,7 @@ def load_pictures(comparison: Comparison) -> list[Picture]:
 
 
 def session_picture(comparison: Comparison) -> Picture | None:
-    """What a request cost in each round, by the clock: whether the machine had moods."""
+    """The CPU per request in each round, by time of day: shows drift of the machine."""
     began = [r.record["began_unix_s"] for r in comparison.runs]
     if not began:
         return None
@@ -169,13 +171,14 @@ def session_picture(comparison: Comparison) -> Picture | None:
             chart.points(server, minutes, times, style)
     return chart.finish(
         "Each mark is one run against a freshly started server, beside the median of the same "
-        "server and work. A level row: the machine was steady. What moves all servers at once is "
-        "the machine, and ratios within a round leave it out."
+        "server and work. A level row means a steady machine. A change of all servers at "
+        "once comes "
+        "from the machine, and ratios within a round exclude it."
     )
 
 
 def busy_picture(comparison: Comparison) -> Picture | None:
-    """How busy server and generator were."""
+    """The utilisation of server and generator."""
     chart = Chart(
         name="busy",
         title="CPU of server and generator",
@@ -197,6 +200,6 @@ def busy_picture(comparison: Comparison) -> Picture | None:
     chart.rows_named([f"{server}, {work}" for work, server in names])
     chart.mark("generator's limit", 100 * GENERATOR_BUSY_ITSELF)
     return chart.finish(
-        "Medians of the rounds. Where the generator is beyond its limit, rates are its own "
-        "rather than the server's."
+        "Medians of the rounds. Where the generator is above its limit, it sets the rate and not "
+        "the server."
     )

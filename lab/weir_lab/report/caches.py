@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Caches that threads share: how often they have it, and how long it takes."""
+"""Caches that threads share: hit ratios, and the time of an operation."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -48,19 +48,19 @@ def _agreement(played: Sequence[tuple[str, float, Record]]) -> str:
             f"{len(played)} cases ({different[0]}): one of them has a bug."
         )
     return (
-        f"weir's sieve and lru have the hits that their simulations foretell, to the last one, "
+        f"weir's sieve and lru have exactly the hits that their simulations predict, "
         f"in {len(played)} of {len(played)} cases."
     )
 
 
 def _points(found: Sequence[tuple[str, Difference]]) -> str:
-    """The greatest of the differences, in percentage points, and where it is."""
+    """The largest difference, in percentage points, and its case."""
     where, most = max(found, key=lambda each: abs(each[1].value))
     return f"by up to {100 * abs(most.value):.1f} points ({where})"
 
 
 def _sieve_or_lru(played: Sequence[tuple[str, float, Record]], what: str) -> str:
-    """Which has more hits, in how many cases."""
+    """A sentence: which policy has more hits, in how many cases."""
     confidence = confidence_for(len(played))
     found = [
         (_place(n, p), caching.advantage(record, "sieve", "lru", confidence))
@@ -92,7 +92,7 @@ def _of_optimum(played: Sequence[tuple[str, float, Record]]) -> str:
 
 
 def hit_findings(records: Records, plan: Plan) -> list[str]:
-    """What the hits show."""
+    """The findings about hits."""
     played = list(_played(records, plan))
     if not played:
         return []
@@ -134,8 +134,8 @@ def hit_picture(records: Records, plan: Plan, name: str) -> Picture | None:
     caption = f"{plan.measured:,} requests for {plan.objects:,} objects, after the cache was full."
     if name == SCAN:
         caption = (
-            f"{caption} One request of {caching.SCAN_PART} belongs to someone who walks through as "
-            f"many other objects, a good many in a row; the rest follow Zipf's law with exponent "
+            f"{caption} One request of {caching.SCAN_PART} belongs to a client that scans as many "
+            f"other objects, in long sequences. The rest follow Zipf's law with exponent "
             f"{caching.SCAN_EXPONENT:g}."
         )
     elif len(xs) > 1:
@@ -170,22 +170,22 @@ def _hit_table(records: Records, plan: Plan) -> Table:
 
 
 def hit_section(records: Records, plan: Plan) -> Section:
-    """Which objects stay."""
+    """The section about hits."""
     pictures = [hit_picture(records, plan, name) for name in plan.names]
     return Section(
         title="Which objects stay",
         verdict=hit_findings(records, plan),
         text=[
-            "A cache that is full has to guess which object will not be wanted soon. lru lets go "
-            "the one that was not asked for the longest: each request reorders the queue, also one "
-            "for an object that nobody will ask for again, and that one then has to travel through "
-            "the whole queue before it leaves. With sieve newcomers queue up and stay where they "
-            "are; a hand walks along and takes the first that nobody has asked for since it last "
-            "came by. What was asked for once is gone soon, what is asked for often stays.",
-            "Where requests know nothing of each other, as here, only how often something is asked "
-            "for says what comes next: the ground on which sieve is at its best. Real requests "
-            "have fashions as well, which lru follows sooner. Belady's optimum evicts what is "
-            "needed last: no policy that lets in what it misses can have more hits.",
+            "A full cache has to guess which object will not be requested soon. lru evicts the "
+            "object whose last request is the oldest. Each request moves its object to the front, "
+            "so an object that is requested only once passes through the whole queue. With sieve "
+            "objects keep their places. A hand moves along the queue and evicts the first object "
+            "without a request since its last pass. An object that is requested once leaves soon, "
+            "and an object that is requested often stays.",
+            "Requests are independent here, so only the popularity of an object predicts its next "
+            "request. That suits sieve best. Real requests also change over time, and lru follows "
+            "a change sooner. Belady's optimum evicts the object whose next request is the "
+            "furthest. No policy that caches every miss can have more hits.",
         ],
         pictures=[picture for picture in pictures if picture],
         tables=[_hit_table(records, plan)],
@@ -226,7 +226,7 @@ def _on_the_whole(cells: Sequence[Cell], rival: str, figure: Figure) -> str | No
 
 
 def _one_by_one(cells: Sequence[Cell], rival: str, figure: Figure) -> str:
-    """In how many of the cells a difference is shown."""
+    """The number of cells in which a difference is shown."""
     found = _compared(cells, rival, figure)
     parts = []
     if more := sum(r.low > 1 for _, r in found):
@@ -249,14 +249,14 @@ def _rival_findings(cells: Sequence[Cell], figure: Figure, together: str) -> lis
 
 
 def _file_finding(cells: Sequence[Cell]) -> str | None:
-    """What remains of it where a miss costs what it costs in a server."""
+    """A sentence: the ratios if a miss cost as much as in a server."""
     found = [(rival, _on_the_whole(cells, rival, caching.WITH_FILE)) for rival in RIVALS]
     said = [f"{rival} {whole}" for rival, whole in found if whole]
     if not said:
         return None
     return (
-        f"If each miss took {caching.FILE_NS / 1000:g} µs of CPU more, about what reading a file "
-        f"takes: {'; '.join(said)}."
+        f"If each miss used {caching.FILE_NS / 1000:g} µs of CPU more, about the cost of reading a "
+        f"file: {'; '.join(said)}."
     )
 
 
@@ -293,14 +293,14 @@ def _refused_finding(records: Records, plan: Plan) -> str | None:
         return None
     part, cell, contestant = most
     return (
-        f"weir declines to keep some of what it has missed, while a thread that the kernel has "
-        f"stopped holds up freeing: up to {part:.1%} of it ({contestant}, "
+        f"weir does not cache some of the misses while a thread that the kernel has stopped "
+        f"delays freeing: up to {part:.1%} of them ({contestant}, "
         f"{_place(cell.name, cell.percent)}, {_threads(cell.workers)})."
     )
 
 
 def time_findings(records: Records, plan: Plan) -> list[str]:
-    """What the times show."""
+    """The findings about times."""
     cells = _cells(records, plan, plan.side_by_side)
     together = _threads(plan.side_by_side)
     found: list[str | None] = [
@@ -345,11 +345,11 @@ def _time_picture(records: Records, plan: Plan, *, name: str, cpu: bool) -> Pict
     if plan.side_by_side < plan.workers[-1]:
         chart.mark("cores", plan.cores)
     how = (
-        "Time on all cores together, divided by the operations: level where threads do not "
-        "disturb each other. Waiting is not in it."
+        "CPU time of all cores together, divided by the operations. It is constant where threads "
+        "do not disturb each other. It does not contain waiting."
         if cpu
         else "From the first thread's start to the last one's end, divided by the operations of "
-        "all: half as long with two threads where they do not disturb each other."
+        "all. It is half as long with two threads that do not disturb each other."
     )
     return chart.finish(f"{how} The median, and its 95 % bootstrap interval.")
 
@@ -380,7 +380,7 @@ def ratio_picture(records: Records, plan: Plan, rival: str) -> Picture | None:
     chart.axes.set_xlim(max(low, RATIO_SHOWN[0]), min(high, RATIO_SHOWN[1]))
     return chart.finish(
         "Geometric mean of the ratios within rounds; the intervals of all such pictures hold "
-        "together with 95 %. Those that leave out 1 are marked.",
+        "together with 95 %. Intervals that exclude 1 are marked.",
         legend=False,
         from_zero=False,
     )
@@ -416,7 +416,7 @@ def _example_table(records: Records, plan: Plan) -> Table:
         head=["threads", "cache", *HEAD],
         rows=[[str(cell.workers), *_row(cell, c)] for cell in cells for c in cell.runs],
         note="ns: of all threads together. Percentiles are those of single operations, of which "
-        "one in 31 was timed; the clock's own cost is taken off. Refused: of what was missed. All "
+        "one in 31 was timed, without the cost of the clock. Refused is a share of the misses. All "
         "are medians of the runs.",
     )
 
@@ -433,7 +433,7 @@ def _time_table(records: Records, plan: Plan) -> Table:
 
 
 def time_section(records: Records, plan: Plan) -> Section:
-    """What an operation costs that several threads do at once."""
+    """The section about times."""
     pictures = [
         _time_picture(records, plan, name=plan.example[0], cpu=False),
         _time_picture(records, plan, name=plan.example[0], cpu=True),
@@ -444,19 +444,19 @@ def time_section(records: Records, plan: Plan) -> Section:
         title="What sharing a cache costs",
         verdict=time_findings(records, plan),
         text=[
-            "An operation looks an object up and brings it in when it is not there: an allocation "
-            "and 1,024 bytes copied, no disk. So a miss costs here much less than in a server, and "
-            "times are to be read together with hit ratios. At 100 % everything fits, and nearly "
-            "all operations are hits.",
+            "An operation looks an object up. A miss allocates memory and copies 1,024 bytes, "
+            "without a disk. So a miss costs much less than in a server, and times have to be read "
+            "together with hit ratios. At 100 % all objects fit, and nearly all operations are "
+            "hits.",
             "sieve and lru are weir's own, as a server uses them, with the estimates for other "
-            "cache sizes that weir keeps. A hit of sieve takes no lock and writes a mark at most. "
-            "A hit of lru finds its object under the reader-writer lock for reading and takes it "
-            "again for writing to move it, so that threads that only read still wait for each "
-            "other. The other three are the source documents' designs, built for this comparison "
-            "alone. rwlock: a list below a reader-writer lock. stamps: a hit writes the time, and "
-            "needs the reader-writer lock for reading only; whoever makes room looks through all "
-            "of the cache, and reads the file, while everybody waits. semaphore: a list below one "
-            "semaphore.",
+            "cache sizes that weir keeps. A hit of sieve takes no lock and at most writes a "
+            "mark. A "
+            "hit of lru takes the reader-writer lock for reading to find its object, and again for "
+            "writing to move it. So threads that only read still wait for each other. The other "
+            "three are the source documents' designs, built for this comparison. rwlock is a list "
+            "below a reader-writer lock. With stamps a hit writes the time and takes the lock for "
+            "reading only. An eviction searches the whole cache and reads the file while all other "
+            "threads wait. semaphore is a list below one semaphore.",
         ],
         pictures=[picture for picture in pictures if picture],
         tables=[_example_table(records, plan), _time_table(records, plan)],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A plot that remembers what it draws, so that the picture and its CSV cannot differ.
+"""A plot that records what it draws, so that the picture and its CSV cannot differ.
 
 Colours are Okabe and Ito's, which colour-blind people tell apart, and no series differs from
 another by colour alone. Ink is written as `currentColor` in the SVG: it is dark on a light page and
@@ -28,7 +28,7 @@ SIZE = (7.2, 4.0)
 PNG_DPI = 150
 ALT_SERIES_MAX = 12
 TICKS_MAX = 8
-RATIO_FAR = 20.0  # an interval beyond so many times is drawn as an arrow
+RATIO_FAR = 20.0  # an interval beyond this ratio ends in an arrow
 
 STYLE: Any = {
     "font.size": 10,
@@ -51,16 +51,16 @@ Numbers = Sequence[float]
 
 
 class PlainLog(ticker.Locator):
-    """Places on a logarithmic axis as people write them: 0.5, 1, 2, 5, 10; or 1, 100, 10,000."""
+    """Readable ticks of a logarithmic axis: 0.5, 1, 2, 5, 10; or 1, 100, 10,000."""
 
     def __call__(self) -> list[float]:
-        """The places within the view."""
+        """The ticks within the view."""
         assert self.axis is not None
         low, high = self.axis.get_view_interval()
         return self.tick_values(low, high)
 
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
-        """Few enough to be read, two at least."""
+        """At least two ticks, and few enough to be readable."""
         low, high = sorted((max(vmin, 1e-12), max(vmax, 1e-12)))
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for parts, each in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 4)):
@@ -78,7 +78,7 @@ GROUPED = ticker.FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
 def plain(axis: Axis) -> None:
-    """Numbers on a logarithmic axis as people write them."""
+    """Readable numbers on a logarithmic axis."""
     axis.set_major_locator(PlainLog())
     axis.set_major_formatter(GROUPED)
     axis.set_minor_locator(ticker.NullLocator())
@@ -86,7 +86,7 @@ def plain(axis: Axis) -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn. No two of the first 56 are alike, and none by colour alone."""
+    """The look of a series. The first 56 all differ, and not by colour alone."""
 
     colour: str
     marker: str
@@ -94,7 +94,7 @@ class Look:
 
 
 def look(style: int) -> Look:
-    """That of a style."""
+    """The look with this number."""
     turn = style // len(COLOURS)
     return Look(
         colour=COLOURS[style % len(COLOURS)],
@@ -105,7 +105,7 @@ def look(style: int) -> Look:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A finished figure in every form that it is written in."""
+    """A finished figure in every format."""
 
     name: str  # of the files
     title: str
@@ -113,7 +113,7 @@ class Picture:
     svg: str
     png: bytes
     csv: str
-    alt: str = ""  # what it shows, for who cannot see it
+    alt: str = ""  # a description for readers who cannot see it
 
 
 @dataclass(kw_only=True)
@@ -131,7 +131,7 @@ class Chart:
     canvas: Canvas = field(init=False)
     axes: Axes = field(init=False)
     _styled: int = 0
-    _left: float = 0.0  # where the x axis begins
+    _left: float = 0.0  # the start of the x axis
     _is_list: bool = False  # whether the y axis is names
 
     def __post_init__(self) -> None:
@@ -176,7 +176,7 @@ class Chart:
         self._note("points", label, xs, ys)
 
     def void(self, xs: Numbers, ys: Numbers) -> None:
-        """Measurements that do not count."""
+        """Void measurements."""
         if len(xs):
             self.axes.plot(
                 xs, ys, linestyle="none", marker="x", color=INK, alpha=MUTED + 0.2, label="void"
@@ -217,7 +217,7 @@ class Chart:
             self.rows.append(("mean", label, x, y, y - error, y + error))
 
     def band(self, label: str, xs: Numbers, lows: Numbers, highs: Numbers, style: int) -> None:
-        """Where measurements are expected."""
+        """The range in which measurements are expected."""
         self.axes.fill_between(
             xs, lows, highs, color=look(style).colour, alpha=0.18, linewidth=0, label=label
         )
@@ -225,14 +225,14 @@ class Chart:
             self.rows.append(("band", label, x, math.nan, low, high))
 
     def bound(self, label: str, xs: Numbers, ys: Numbers) -> None:
-        """What cannot be exceeded."""
+        """A bound."""
         self.axes.plot(
             xs, ys, color=INK, alpha=0.55, linewidth=1, linestyle=(0, (4, 3)), label=label
         )
         self._note("bound", label, xs, ys)
 
     def mark(self, label: str, x: float) -> None:
-        """A place on the x axis."""
+        """Marks a place on the x axis."""
         if not math.isfinite(x):
             return
         self.axes.axvline(x, color=INK, alpha=MUTED, linewidth=1, linestyle=":")
@@ -277,7 +277,7 @@ class Chart:
             self.around(at, max(least, min(lows)), min(most, max(highs)))
 
     def around(self, at: float, low: float, high: float) -> None:
-        """The x axis shows these, and is never so narrow that nothing stands at it."""
+        """Makes the x axis show these values, wide enough for a tick."""
         self.axes.set_xlim(min(0.8 * at, low) * 0.95, max(1.25 * at, high) * 1.05)
 
     def whiskers(
@@ -306,11 +306,11 @@ class Chart:
             self.rows.append(("interval", f"{label}, {name}", value, math.nan, low, high))
 
     def at(self, x: float) -> None:
-        """A line to see other things beside."""
+        """A vertical line for comparison."""
         self.axes.axvline(x, color=INK, alpha=MUTED, linewidth=1)
 
     def rows_named(self, names: Sequence[str]) -> None:
-        """The y axis is a list, first on top; `whiskers` counts its places from 0."""
+        """Makes the y axis a list, first on top; `whiskers` counts its places from 0."""
         self._is_list = True
         self.axes.set_yticks(range(len(names)), names)
         self.axes.set_ylim(len(names) - 0.4, -0.6)
@@ -324,7 +324,7 @@ class Chart:
         self.axes.xaxis.set_minor_locator(ticker.NullLocator())
 
     def shade(self, label: str, left: float, right: float) -> None:
-        """A stretch of the x axis that does not count."""
+        """Shades a part of the x axis that does not count."""
         self.axes.axvspan(
             left, right, facecolor=INK, alpha=0.08, linewidth=0, hatch="//", edgecolor=INK
         )
@@ -342,7 +342,7 @@ class Chart:
         )
 
     def finish(self, caption: str, *, legend: bool = True, from_zero: bool = True) -> Picture:
-        """The figure in all its forms."""
+        """The finished figure in all formats."""
         if from_zero and not self.log_y and not self._is_list:
             self.axes.set_ylim(bottom=0)
         if from_zero and not self.log_x:
@@ -371,7 +371,7 @@ class Chart:
         )
 
     def _alt(self) -> str:
-        """The picture in words: its axes, and where each series goes."""
+        """The picture in words: its axes, and the ends of each series."""
         by_series: dict[tuple[str, str], list[tuple[float, float, float, float]]] = {}
         for kind, label, *numbers in self.rows:
             x, y, low, high = numbers
@@ -392,7 +392,7 @@ class Chart:
 
 
 def _as_percentile(value: float, _position: int) -> str:
-    """`1000` as `99.9 %`; exact, however many nines."""
+    """`1000` as `99.9 %`; exact for any number of nines."""
     return f"{100 * (1 - 1 / value):.10g} %" if value >= 1 else ""
 
 
@@ -422,7 +422,7 @@ def _series_in_words(
 
 
 def inline(svg: str, name: str) -> str:
-    """An SVG as it may stand in a page: no prologue, ids of its own, ink in the text's colour."""
+    """An SVG for a page: no prologue, unique ids, ink in the text's colour."""
     body = svg[svg.index("<svg") :]
     for before in ('id="', "url(#", 'href="#'):
         body = body.replace(before, f"{before}{name}-")

@@ -19,7 +19,7 @@ from weir_lab.report.page import Table
 
 Record = Mapping[str, Any]
 
-GENERATOR_BUSY_ITSELF = 0.8  # above, weir load does not believe itself
+GENERATOR_BUSY_ITSELF = 0.8  # above it, weir load doubts its own result
 GENERATOR = "the generator was the limit"
 DOUBT = "weir load doubts its figures"
 
@@ -31,11 +31,11 @@ class Figure:
     title: str
     unit: str
     is_less_better: bool = True
-    is_bounded: bool = False  # by the generator, where that is the slower one
+    is_bounded: bool = False  # the generator can limit it
 
     @property
     def label(self) -> str:
-        """With its unit."""
+        """The title with the unit."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
 
@@ -65,7 +65,7 @@ class Run:
 
     @property
     def is_void(self) -> bool:
-        """Whether it says nothing at all."""
+        """Whether the run does not count."""
         return bool(self.record["load"]["failed"]) or not self.record["load"]["requests"]
 
     def figure(self, name: str) -> float:
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def limit(self) -> str:
-        """What keeps its rate and its response times from being the server's; empty: nothing."""
+        """The reason why rate and response times are not the server's; empty: they are."""
         load = self.record["load"]
         most = GENERATOR_BUSY_ITSELF if load["judged"] else GENERATOR_BUSY_MAX
         if self.figure("generator") > 100 * most:
@@ -102,11 +102,11 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A ratio, and what may be said of it."""
+    """A ratio, and how it is judged."""
 
     ratio: Ratio
-    why_not: str = ""  # it is not judged
-    at_least: bool = False  # the better one was held up by the generator: it is better still
+    why_not: str = ""  # the reason why it is not judged
+    at_least: bool = False  # the generator limited the better server: the ratio is a bound
 
     @property
     def is_shown(self) -> bool:
@@ -116,7 +116,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All runs of servers beside the first of them."""
+    """All runs of servers that are compared with the first one."""
 
     servers: Sequence[str]
     works: Sequence[str]
@@ -125,21 +125,21 @@ class Comparison:
 
     @property
     def first(self) -> str:
-        """The one that the others are compared with."""
+        """The server that the others are compared with."""
         return self.servers[0]
 
     @property
     def looks(self) -> int:
-        """How many ratios are judged together."""
+        """The number of ratios that are judged together."""
         return len(self.works) * (len(self.servers) - 1) * len(COMPARED)
 
     @property
     def confidence(self) -> float:
-        """Of each of them, so that all hold with 95 %."""
+        """The confidence of each ratio, so that all hold together with 95 %."""
         return confidence_for(self.looks)
 
     def of(self, work: str, server: str, *, void: bool = False) -> list[Run]:
-        """The runs of a server under a work: those that count, or those that do not."""
+        """The runs of a server under a work: the valid ones, or the void ones."""
         return [r for r in self.runs if r.work == work and r.server == server and r.is_void == void]
 
     def by_round(self, work: str, server: str, name: str) -> dict[int, float]:
@@ -147,12 +147,12 @@ class Comparison:
         return {r.round: r.figure(name) for r in self.of(work, server)}
 
     def middle(self, work: str, server: str, name: str) -> float | None:
-        """Its median; None where there is none."""
+        """The median of a figure; None without valid runs."""
         found = [v for v in self.by_round(work, server, name).values() if v > 0]
         return median(found) if found else None
 
     def limit(self, work: str, server: str) -> str:
-        """What held most of its runs up; empty where most were the server's own."""
+        """The reason that limited most of its runs; empty where the server was the limit."""
         found = [r.limit for r in self.of(work, server)]
         often = Counter(limit for limit in found if limit)
         if sum(often.values()) * 2 <= len(found):
@@ -191,27 +191,27 @@ def _both(names: Sequence[str]) -> str:
 
 
 def digits(value: float) -> int:
-    """How many decimals a figure of this size is told with."""
+    """The number of decimals for a figure of this size."""
     return 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
 
 
 def told(value: float | None) -> str:
-    """A figure as tables have it."""
+    """A figure as text for tables."""
     return "-" if value is None else f"{value:,.{digits(value)}f}"
 
 
 def times(value: float) -> str:
-    """A ratio; beyond a thousand its digits say nothing."""
+    """A ratio as text; beyond a thousand its digits have no meaning."""
     return f"{value:.2f}" if value < 1000 else "> 1,000"
 
 
 def capital(text: str) -> str:
-    """A title begins with a capital, and the rest of it stays as it is."""
+    """The title with a capital first letter; the rest is unchanged."""
     return text[0].upper() + text[1:]
 
 
 def ratio_table(comparison: Comparison) -> Table:
-    """Every ratio with what it shows."""
+    """Every ratio, and whether it shows a difference."""
     rows = []
     for name in COMPARED:
         for (work, server), each in comparison.judged(name).items():
@@ -239,30 +239,31 @@ def _table(comparison: Comparison, name: str, title: str, names: Sequence[str], 
 
 
 def figure_table(comparison: Comparison) -> Table:
-    """What a request costs and how long it takes."""
+    """The CPU and the response times of requests."""
     return _table(
         comparison,
         "compare",
         "Medians of the rounds",
         ("cpu", "rate", "p50", "p90", "p99", "p99.9"),
-        "Percentiles are of a closed loop: from sending a request to the last byte of its answer, "
-        "with every user waiting for the one before. With a connection for each request, making "
-        "it comes before that (`ab` counts it in).",
+        "The load is a closed loop: a user sends a request after the answer before. Response times "
+        "are from sending a request to the last byte of its answer. The time to connect is not "
+        "included, except by `ab`.",
     )
 
 
 def memory_table(comparison: Comparison) -> Table:
-    """What it weighs, and who was the limit."""
+    """The memory, the CPU, and what was the limit."""
     table = _table(
         comparison,
         "resources",
         "Memory and CPU",
         ("idle", "memory", "server", "generator"),
-        "Memory is the proportional set size of all processes: freshly started, and amid the load; "
-        "peers are set up for thousands of connections, and some take the room for them at once. "
-        "CPU is a share of one core. Void runs had requests that failed; they count for nothing. "
-        "Where the generator was the limit, or doubts what it measured, rates and response times "
-        "are not the server's.",
+        "Memory is the proportional set size of all processes, after the start and during "
+        "the load. "
+        "Peers are configured for thousands of connections, and some allocate memory for them at "
+        "the start. CPU is a share of one core. Void runs had failed requests and do not count. "
+        "Where the generator was the limit, or doubts its result, rates and response times are not "
+        "the server's.",
     )
     rows = [
         [*row, str(len(comparison.of(row[0], row[1], void=True))), _limit(comparison, row)]
@@ -284,12 +285,12 @@ def _limit(comparison: Comparison, row: Sequence[str]) -> str:
 
 
 def findings(comparison: Comparison, name: str) -> list[str]:
-    """A sentence for each work: who differs by how much, who is not shown to, who is not judged."""
+    """A sentence for each work: differences shown, not shown, and not judged."""
     title, first = capital(FIGURES[name].title), comparison.first
     found = comparison.judged(name)
     sentences: list[str] = []
     if len(found) > 1 and not any(e.why_not or e.ratio.is_shown for e in found.values()):
-        return [f"{title}: no difference from {first} shown for any, under any work."]
+        return [f"{title}: no difference from {first} is shown for any server under any work."]
     for work in comparison.works:
         here = {server: each for (its, server), each in found.items() if its == work}
         parts = []

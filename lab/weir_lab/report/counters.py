@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Counting together: how many updates are lost without care, and what care costs."""
+"""Shared counters: updates lost without protection, and the cost of protection."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ WAYS = {
     "block": "a block for each worker",
 }
 KINDS = ("threads", "processes")
-CAREFUL = ("semaphore", "mutex", "atomic")  # what a block is compared with
+CAREFUL = ("semaphore", "mutex", "atomic")  # compared with a block for each worker
 
 
 def key(way: str, kind: str, workers: int, repeat: int) -> str:
-    """Of the record of one run."""
+    """The key of the record of one run."""
     return f"count/{way}/{kind}/{workers}/{repeat}"
 
 
@@ -43,12 +43,12 @@ def runs(records: Records, way: str, kind: str, workers: int) -> dict[int, Recor
 
 
 def each_ns(record: Record) -> float:
-    """Nanoseconds for each addition of all workers together."""
+    """Elapsed nanoseconds for each addition of all workers together."""
     return float(record["ns"] / record["expected"])
 
 
 def cpu_ns(record: Record) -> float:
-    """The same on a core."""
+    """CPU nanoseconds for each addition."""
     return float(record["cpu_ns"] / record["expected"])
 
 
@@ -61,7 +61,7 @@ def _alone(records: Records) -> list[Record]:
 
 
 def lost(record: Record) -> float:
-    """The part of the updates that is missing."""
+    """The part of the updates that is lost."""
     return float(1 - record["counted"] / record["expected"])
 
 
@@ -75,18 +75,23 @@ def _loss_finding(records: Records, kind: str, most: int) -> str | None:
     if not found:
         return None
     if most == 1:
-        return f"One of the {kind} alone loses nothing, even without care."
+        return f"One of the {kind} alone loses no update, even without protection."
     if max(found) == 0:
-        return f"Without care {most} {kind} lost no update this time, by luck."
+        return f"Without protection {most} {kind} lost no update in these runs, by chance."
     if (hit := sum(part > 0 for part in found)) < len(found):
         return (
-            f"Without care {most} {kind} lose up to {max(found):.0%} of the updates of a shared "
-            f"counter; in {len(found) - hit} of {len(found)} runs none, by luck."
+            f"Without protection {most} {kind} lose up to {max(found):.0%} of the updates of "
+            "a shared "
+            f"counter; in {len(found) - hit} of {len(found)} runs none, by chance."
         )
     if len(found) == 1:
-        return f"Without care {most} {kind} lose {found[0]:.0%} of the updates of a shared counter."
+        return (
+            f"Without protection {most} {kind} lose {found[0]:.0%} of the updates of a shared "
+            "counter."
+        )
     return (
-        f"Without care {most} {kind} lose {middle(found).value:.0%} of the updates of a shared "
+        f"Without protection {most} {kind} lose {middle(found).value:.0%} of the updates of a "
+        "shared "
         f"counter ({min(found):.0%} to {max(found):.0%} in {len(found)} runs)."
     )
 
@@ -101,14 +106,14 @@ def _care_finding(records: Records) -> str | None:
         return None
     broken = sum(r["counted"] != r["expected"] for r in careful)
     if broken:
-        return f"With care updates are lost in {broken} of {len(careful)} runs: a bug."
-    return f"With care none is lost in {len(careful)} runs."
+        return f"With protection updates are lost in {broken} of {len(careful)} runs: a bug."
+    return f"With protection none is lost in {len(careful)} runs."
 
 
 def _cost_finding(
     records: Records, kind: str, workers: int, figure: Figure, seed: int
 ) -> str | None:
-    """What care costs, beside a block for each worker."""
+    """A sentence: the cost of protection, compared with a block for each worker."""
     confidence = confidence_for(len(KINDS) * len(CAREFUL))
     block = {n: figure.of(r) for n, r in runs(records, "block", kind, workers).items()}
     parts = []
@@ -119,7 +124,7 @@ def _cost_finding(
             continue
         size = f"{times.value:,.1f} ({times.low:,.1f} to {times.high:,.1f})"
         if math.isinf(times.high):
-            size = f"{times.value:,.1f}, from too few runs to say more"
+            size = f"{times.value:,.1f}, from too few runs for an interval"
         elif not times.is_shown:
             size = f"no difference shown, {size}"
         parts.append(f"{WAYS[way]} {size}")
@@ -132,7 +137,7 @@ def _cost_finding(
 
 
 def findings(records: Records, workers: Sequence[int], seed: int) -> list[str]:
-    """What it shows."""
+    """The findings about counters."""
     most = workers[-1]
     found = [_loss_finding(records, kind, most) for kind in KINDS]
     found.append(_care_finding(records))
@@ -143,7 +148,7 @@ def findings(records: Records, workers: Sequence[int], seed: int) -> list[str]:
 
 
 def loss_picture(records: Records, workers: Sequence[int]) -> Picture:
-    """The race: which part of the updates is gone."""
+    """The race: the part of the updates that is lost."""
     chart = Chart(
         name="sync-lost",
         title="Updates lost without care",
@@ -166,13 +171,14 @@ def loss_picture(records: Records, workers: Sequence[int]) -> Picture:
     chart.axes.set_xticks(list(workers))
     chart.axes.set_ylim(0, 100)
     return chart.finish(
-        "Each worker reads the counter, adds one, writes it back. What another wrote in between is "
-        "gone. The median of the runs, and the range of all of them."
+        "Each worker reads the counter, adds one, and writes it back. An update that another "
+        "worker "
+        "wrote in between is lost. The median of the runs, and the range of all runs."
     )
 
 
 def cost_picture(records: Records, workers: Sequence[int], kind: str) -> Picture:
-    """What an update costs."""
+    """The cost of an update."""
     chart = Chart(
         name=f"sync-{kind}",
         title=f"Cost of an update, {kind}",
@@ -192,7 +198,7 @@ def cost_picture(records: Records, workers: Sequence[int], kind: str) -> Picture
     chart.axes.set_xticks(list(workers))
     return chart.finish(
         "Time from the first worker's start to the last one's end, divided by the updates of all: "
-        "the median, and its 95 % bootstrap interval. Without care is quick, and wrong."
+        "the median, and its 95 % bootstrap interval. Without protection is fast, and wrong."
     )
 
 
@@ -248,14 +254,14 @@ def _how() -> Table:
 
 
 def section(records: Records, workers: Sequence[int], seed: int) -> Section:
-    """What is lost, what it costs."""
+    """The section about counters."""
     return Section(
-        title="Counting together",
+        title="Shared counters",
         verdict=findings(records, workers, seed),
         text=[
             "The documents found fewer requests counted than served, and put a named semaphore "
-            "around the counters. weir has a block of counters for each worker, each with one "
-            "writer, that readers sum: exact as well, and no worker waits for another."
+            "around the counters. weir has a block of counters for each worker. Each block has one "
+            "writer, and readers add the blocks up. That is exact, too, and no worker waits."
         ],
         pictures=[
             loss_picture(records, workers),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Response times whole: every percentile, and second by second.
+"""Whole distributions of response times: every percentile, and second by second.
 
 Histograms are added, which loses nothing; percentiles are never averaged.
 """
@@ -13,11 +13,11 @@ from hdrh.histogram import HdrHistogram
 from weir_lab.report.chart import Chart, Picture
 
 STEPS_A_DECADE = 24
-BEYOND_MIN = 10  # answers that lie beyond the last percentile shown
+BEYOND_MIN = 10  # answers beyond the last percentile that is shown
 
 
 def merged(blobs: Iterable[str]) -> HdrHistogram | None:
-    """One histogram of all, of those that there are."""
+    """One merged histogram of those that exist."""
     whole = None
     for blob in blobs:
         if not blob:
@@ -31,7 +31,7 @@ def merged(blobs: Iterable[str]) -> HdrHistogram | None:
 
 
 def spectrum(histogram: HdrHistogram) -> list[tuple[float, float]]:
-    """(1/(1-p), milliseconds), as far as there are answers enough to tell."""
+    """(1/(1-p), milliseconds), up to the last percentile with enough answers."""
     count = histogram.get_total_count()
     decades = math.log10(max(1.0, count / BEYOND_MIN))
     steps = int(decades * STEPS_A_DECADE)
@@ -42,7 +42,7 @@ def spectrum(histogram: HdrHistogram) -> list[tuple[float, float]]:
 
 
 def percentiles(name: str, title: str, blobs: Mapping[str, Iterable[str]]) -> Picture | None:
-    """A line for each series over 1/(1-p), so that each further nine has the same width."""
+    """A line for each series over 1/(1-p), so that each nine has the same width."""
     found = {label: whole for label, each in blobs.items() if (whole := merged(each))}
     found = {label: whole for label, whole in found.items() if whole.get_total_count()}
     if not found:
@@ -54,8 +54,8 @@ def percentiles(name: str, title: str, blobs: Mapping[str, Iterable[str]]) -> Pi
         chart.line(label, [x for x, _ in line], [y for _, y in line], chart.style())
     least = min(whole.get_total_count() for whole in found.values())
     return chart.finish(
-        "All runs of a series together. To the right is 1/(1-p), so every further nine takes the "
-        f"same width; a line ends where {BEYOND_MIN} answers are left beyond it "
+        "All runs of a series together. The x axis is 1/(1-p), so every nine has the same width. "
+        f"A line ends where {BEYOND_MIN} answers are left beyond it "
         f"(of {least:,} or more).",
         from_zero=False,
     )
@@ -64,7 +64,7 @@ def percentiles(name: str, title: str, blobs: Mapping[str, Iterable[str]]) -> Pi
 def timeline(
     name: str, title: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], warmup_s: float
 ) -> Picture | None:
-    """Throughput second by second of single runs; what came before it counted is shaded."""
+    """Throughput second by second of single runs; the warm-up is shaded."""
     if not any(series for series in runs.values()):
         return None
     chart = Chart(name=name, title=title, x="seconds", y="requests/s")
@@ -80,6 +80,6 @@ def timeline(
     if warmup_s > 0:
         chart.shade("warm-up", -warmup_s, 0)
     return chart.finish(
-        "Each mark is the mean of a second (the last one may be shorter). A level line was steady."
+        "Each mark is the mean of a second; the last can be shorter. A level line is steady."
         + (" The shaded warm-up is not measured." if warmup_s > 0 else ""),
     )

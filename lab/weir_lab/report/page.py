@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The report: one file that needs no other, and the same pictures and tables beside it."""
+"""The report: one self-contained file, and its pictures and tables beside it."""
 
 import csv
 import html
@@ -21,7 +21,7 @@ RESERVED = {"verdict", "contents", "environment", "data", "files"}
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of text; numbers stand to the right."""
+    """Rows of text; numbers are aligned to the right."""
 
     name: str  # of the CSV file
     title: str
@@ -31,7 +31,7 @@ class Table:
 
     @property
     def numeric(self) -> list[bool]:
-        """Of each column, whether it is numbers; a dash stands for one that is missing."""
+        """For each column, whether it has numbers; a dash is a missing number."""
         columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.head]
         return [
             any(map(is_number, cells)) and all(not c or is_number(c) for c in cells)
@@ -39,7 +39,7 @@ class Table:
         ]
 
     def csv(self) -> str:
-        """The same as a file, with numbers as programs read them."""
+        """The table as CSV, with plain numbers."""
         out = io.StringIO()
         plain = [[re.sub(r"(?<=\d),(?=\d{3})", "", cell) for cell in row] for row in self.rows]
         csv.writer(out, lineterminator="\n").writerows([self.head, *plain])
@@ -51,48 +51,48 @@ class Section:
     """A part of the report."""
 
     title: str
-    verdict: Sequence[str] = ()  # its findings, repeated at the top of the page
+    verdict: Sequence[str] = ()  # findings, also shown at the top of the page
     text: Sequence[str] = ()
-    lead: Sequence[Table] = ()  # what belongs to the verdict, before the pictures
+    lead: Sequence[Table] = ()  # tables that belong to the verdict, before the pictures
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
 
     @property
     def all_tables(self) -> list[Table]:
-        """In the order of the page."""
+        """All tables in the order of the page."""
         return [*self.lead, *self.tables]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """All of it."""
+    """A whole report."""
 
     title: str
     sections: Sequence[Section]
     environment: Mapping[str, object]
-    data: object = None  # what JSON can hold: every record of every run
-    notes: Sequence[str] = field(default=())  # what a reader must know before believing it
+    data: object = None  # JSON: every record of every run
+    notes: Sequence[str] = field(default=())  # warnings for the reader
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell reads better on the right."""
+    """Whether a cell is aligned to the right."""
     return bool(cell) and (cell[0].isdigit() or cell[0] in "-+<>±")
 
 
 def as_json(data: object) -> Markup:
-    """JSON that cannot end the element it stands in."""
+    """JSON that is safe inside a script element."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def prose(text: str) -> Markup:
-    """A sentence as HTML: what a reader types into a terminal stands out, and is not broken."""
+    """A sentence as HTML; text for a terminal is marked as code and not broken."""
     safe = html.escape(text, quote=False)
     return Markup(re.sub(r"(?<![\w-])(--[a-z][a-z-]*)", r"<code>\1</code>", safe))
 
 
 def themed(picture: Picture) -> Markup:
-    """The SVG for the page: said in words too, and of colours that the page may change."""
+    """The SVG for the page: with a description, and with colours that the page can change."""
     name, told = f"{picture.name}-title", html.escape(picture.alt or picture.title)
     svg = re.sub(r"<metadata>.*?</metadata>", "", picture.svg, flags=re.DOTALL)
     for number, colour in enumerate(COLOURS[:-1]):
@@ -104,7 +104,7 @@ def themed(picture: Picture) -> Markup:
 
 
 def named(sections: Sequence[Section]) -> list[tuple[str, Section]]:
-    """Each with an id of its own."""
+    """Each section with a unique id."""
     found: dict[str, Section] = {}
     for section in sections:
         stem = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
@@ -116,7 +116,7 @@ def named(sections: Sequence[Section]) -> list[tuple[str, Section]]:
 
 
 def size_of(text: str) -> str:
-    """How much there is to download."""
+    """The size of a download, as text."""
     return f"{len(text) / 1e6:.1f} MB" if len(text) >= 100_000 else f"{len(text) / 1e3:.1f} kB"
 
 

@@ -16,7 +16,7 @@ Record = Mapping[str, Any]
 
 
 def why_void(record: Record) -> str:
-    """Why a step says nothing about the server; empty when it does."""
+    """The reason why a step is void; empty when it is valid."""
     load = record["load"]
     if load["failed"]:
         return f"{load['failed']} requests failed"
@@ -24,7 +24,7 @@ def why_void(record: Record) -> str:
 
 
 def durations(record: Record) -> Record:
-    """What objectives are about: of a closed loop from sending, else from when it was due."""
+    """The times for objectives: from sending in a closed loop, else from the due time."""
     step = record["result"]["steps"][0]
     name = "response" if record["loop"] == "closed" else "intended"
     found: Record = step[name]
@@ -32,7 +32,7 @@ def durations(record: Record) -> Record:
 
 
 def percentile_title(name: str) -> str:
-    """`p99_9_ns` as people write it."""
+    """`p99_9_ns` as a readable title."""
     return name.removesuffix("_ns").replace("_", ".")
 
 
@@ -45,7 +45,7 @@ def _sorted(records: Sequence[Record]) -> list[Record]:
 
 
 def throughput(records: Sequence[Record], x: str) -> Picture:
-    """All hosts together, and each of them."""
+    """The throughput of all hosts together, and of each host."""
     chart = Chart(name="spread-throughput", title="Throughput", x=x, y="requests/s")
     valid = [r for r in records if not why_void(r)]
     void = [r for r in records if why_void(r)]
@@ -66,7 +66,7 @@ def throughput(records: Sequence[Record], x: str) -> Picture:
 
 
 def response(records: Sequence[Record], x: str) -> Picture:
-    """Percentiles of all answers, whoever asked."""
+    """Percentiles of all answers of all hosts."""
     chart = Chart(name="spread-response", title="Response time, all hosts", x=x, y="ms", log_y=True)
     valid = [r for r in records if not why_void(r)] or list(records)
     for name in PERCENTILES:
@@ -85,7 +85,7 @@ def response(records: Sequence[Record], x: str) -> Picture:
 
 
 def spectra(records: Sequence[Record], x: str) -> list[Picture]:
-    """Every percentile, of some of the levels from the lowest to the highest."""
+    """Every percentile, for some levels from the lowest to the highest."""
     levels = sorted({r["level"] for r in records})
     last = len(levels) - 1
     some = [levels[round(n * last / (SPECTRA_MOST - 1))] for n in range(SPECTRA_MOST)]
@@ -99,12 +99,12 @@ def spectra(records: Sequence[Record], x: str) -> list[Picture]:
 
 
 def hosts(records: Sequence[Record]) -> list[str]:
-    """All that took part, in the order of their shards."""
+    """All hosts that took part, in the order of their shards."""
     return list(dict.fromkeys(h["host"] for r in records for h in r["hosts"]))
 
 
 def steps_table(records: Sequence[Record], x: str) -> Table:
-    """Every step."""
+    """The table of steps."""
     rows = []
     for record in records:
         load, found = record["load"], durations(record)
@@ -133,7 +133,7 @@ def steps_table(records: Sequence[Record], x: str) -> Table:
 
 
 def shares_table(records: Sequence[Record], x: str) -> Table:
-    """What each host did of each step."""
+    """The table of hosts in each step."""
     rows = []
     for record in records:
         for host in record["hosts"]:
@@ -162,7 +162,7 @@ def shares_table(records: Sequence[Record], x: str) -> Table:
 
 
 def clocks_table(records: Sequence[Record], x: str) -> Table:
-    """Clocks and beginnings."""
+    """The table of clocks and starts."""
     rows = [
         [
             f"{record['level']:g}",
@@ -180,7 +180,7 @@ def clocks_table(records: Sequence[Record], x: str) -> Table:
         head=[x, "host", "clock ahead ms", "known to ms", "began after the common time ms"],
         rows=rows,
         note="Ahead of the clock of the machine that the command ran on. What is known is a bound, "
-        "not a deviation: it follows from how long questions and answers were on the way.",
+        "not a deviation. It follows from the round-trip times of the exchanges.",
     )
 
 
@@ -208,18 +208,19 @@ def findings(records: Sequence[Record], x: str) -> list[str]:
         most = max(r["start"]["skew_most_s"] for r in records)
         error = max(h["clock_error_s"] for r in records for h in r["hosts"])
         found.append(
-            f"The hosts began each step within {most * 1e3:.2f} ms of each other, at most; their "
+            f"The hosts began each step within {most * 1e3:.2f} ms of each other. Their "
             f"clocks are known to ±{error * 1e3:.2f} ms."
         )
     if len(valid) < len(records):
         found.append(
-            f"{len(records) - len(valid)} of {len(records)} steps are void: the table says why."
+            f"{len(records) - len(valid)} of {len(records)} steps are void; the table gives "
+            "the reasons."
         )
     return found
 
 
 def section(found: Sequence[Record], x: str) -> Section:
-    """All of it."""
+    """The section about the hosts."""
     if not found:
         return Section(title="Load from several machines", verdict=["Nothing was measured."])
     records = _sorted(found)
@@ -228,8 +229,9 @@ def section(found: Sequence[Record], x: str) -> Section:
         title=f"Load on {records[0]['server']} from {len(hosts(records))} hosts",
         verdict=findings(records, x),
         text=[
-            f"Each host ran its part of the same load ({loop} loop), from a common time on. "
-            "Counts and histograms add, so that the result is that of one generator."
+            f"Each host ran its part of the same load ({loop} loop) from a common start. "
+            "Counts and "
+            "histograms are added, so the result is the same as from one generator."
         ],
         pictures=[throughput(records, x), response(records, x), *spectra(records, x)],
         tables=[steps_table(records, x), shares_table(records, x), clocks_table(records, x)],

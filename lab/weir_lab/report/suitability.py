@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which server suits, from what was measured: the least CPU first, then memory among equals."""
+"""The server that suits a machine: the least CPU, then the least memory among equals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
 from weir_lab.report.comparison import Comparison, told
 from weir_lab.report.page import Table
 
-MEMORY_CLEARLY = 1.25  # times as much: less than that decides nothing
+MEMORY_CLEARLY = 1.25  # a smaller factor in memory does not decide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,15 +18,15 @@ class Candidate:
 
     name: str
     cpu_us: float  # geometric mean over the works
-    memory_mib: float  # the most that it took under any work
-    p99_ms: float  # the worst of the works
-    ratio: Ratio | None = None  # of its CPU to the cheapest one's, over all works
-    is_dearer: bool = False  # shown under some work
+    memory_mib: float  # the largest under any work
+    p99_ms: float  # the largest under any work
+    ratio: Ratio | None = None  # its CPU over that of the cheapest server, over all works
+    is_dearer: bool = False  # shown to use more CPU under one work at least
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """Who suits, and beside whom."""
+    """The server that suits, and the other candidates."""
 
     best: Candidate
     cheapest: Candidate
@@ -36,19 +36,19 @@ class Advice:
 
     @property
     def equals(self) -> list[Candidate]:
-        """Those not shown to take more CPU."""
+        """The candidates that are not shown to use more CPU."""
         return [c for c in self.others if not c.is_dearer]
 
 
 def _over_all(comparison: Comparison, name: str) -> dict[int, float]:
-    """CPU by round, of the rounds that all works have: the geometric mean over the works."""
+    """CPU by round, as the geometric mean over the works; only rounds that all works have."""
     figures = [comparison.by_round(work, name, "cpu") for work in comparison.works]
     rounds = set.intersection(*(set(f) for f in figures))
     return {n: geometric_mean([max(f[n], 1e-9) for f in figures]) for n in rounds}
 
 
 def advise(comparison: Comparison, names: Sequence[str]) -> Advice | None:
-    """Who of these suits; None where nobody was measured under every work."""
+    """Chooses the server that suits; None where none was measured under every work."""
     works = comparison.works
     whole = [
         n for n in names if all(comparison.middle(work, n, "cpu") is not None for work in works)
@@ -104,14 +104,14 @@ def advise(comparison: Comparison, names: Sequence[str]) -> Advice | None:
 
 
 def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]:
-    """Who suits, and why."""
+    """Sentences: the server that suits, and why."""
     best = advice.best
     over = "" if advice.works == 1 else f", the mean over {advice.works} works"
     why = f"the least of the {len(advice.others) + 1} models measured"
     if best is not advice.cheapest:
         why = (
-            f"not shown to take more CPU than {advice.cheapest.name}, and the least memory "
-            "of those of whom that is true"
+            f"not shown to use more CPU than {advice.cheapest.name}, and the least memory "
+            "of those servers"
         )
     found = [
         f"{best.name} suits this machine best ({where}): {told(best.cpu_us)} µs of CPU per request"
@@ -119,11 +119,11 @@ def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]
         + _in_words(best.name, words)
     ]
     if advice.equals:
-        found.append(f"As far as this shows, equal in CPU: {_listed(advice.equals)}.")
+        found.append(f"No difference in CPU is shown to {_listed(advice.equals)}.")
     if dearer := [c for c in advice.others if c.is_dearer]:
-        found.append(f"Dearer, shown under at least one work: {_listed(dearer)}.")
+        found.append(f"Shown to use more CPU under at least one work: {_listed(dearer)}.")
     if advice.left_out:
-        found.append(f"Not judged, as a work has no run that counts: {', '.join(advice.left_out)}.")
+        found.append(f"Not judged, because a work has no valid run: {', '.join(advice.left_out)}.")
     return found
 
 
@@ -138,15 +138,13 @@ def _in_words(name: str, words: Mapping[str, str]) -> str:
 
 
 def table(advice: Advice, words: Mapping[str, str]) -> Table:
-    """All candidates, cheapest first, and what each is good for."""
+    """All candidates, the cheapest first, and what each is good for."""
     rows = []
     for each in sorted([advice.best, *advice.others], key=lambda c: c.cpu_us):
         times = "1"
         if each.ratio:
             times = f"{each.ratio.value:.2f} ({each.ratio.low:.2f} to {each.ratio.high:.2f})"
-        said = (
-            "suits best" if each is advice.best else "shown dearer" if each.is_dearer else "equal"
-        )
+        said = "suits best" if each is advice.best else "more CPU" if each.is_dearer else "equal"
         rows.append(
             [
                 each.name,
@@ -173,7 +171,9 @@ def table(advice: Advice, words: Mapping[str, str]) -> Table:
         head=head,
         rows=rows,
         note="CPU is the geometric mean over all works; its intervals hold together with 95 %. "
-        "Memory and p99 are of the work where they are worst. Where CPU shows no difference, less "
-        f"memory decides, if it is less by a factor of {MEMORY_CLEARLY:g} or more. The last column "
-        "is that of docs/models.md.",
+        "Memory and p99 are those of the work where they are largest. Where CPU shows no "
+        "difference, "
+        f"memory decides if it is less by a factor of {MEMORY_CLEARLY:g} or more. The last "
+        "column is "
+        "from docs/models.md.",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pictures and tables of a sweep of users, and of what the models made of it."""
+"""Pictures and tables of a sweep of users and of the fitted models."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ SPECTRA = 5  # levels whose percentiles are drawn
 
 
 def curve_users(sweep: Sweep) -> FloatArray:
-    """Whole numbers of users, from one to a little beyond the last level."""
+    """Whole numbers of users, from one to slightly beyond the last level."""
     last = sweep.levels[-1] * 1.05
     return np.unique(np.round(np.linspace(1, max(2, last), CURVE_STEPS)))
 
@@ -64,8 +64,8 @@ def throughput(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Pi
     highest = max(p.rate for p in sweep.points)
     chart.axes.set_ylim(0, highest * 1.3)
     return chart.finish(
-        "Each mark is one run against a freshly started server. Filled marks were used to fit, "
-        "hollow ones were not."
+        "Each mark is one run against a freshly started server. Filled marks were used for the "
+        "fit, hollow marks were not."
     )
 
 
@@ -89,7 +89,7 @@ def response(name: str, sweep: Sweep, choice: Choice) -> Picture:
         least = queueing.asymptotic_response(users, stations, sweep.think_s)
         chart.bound("asymptotes", list(users), list(least * 1e3))
     return chart.finish(
-        "Beyond the knee every further user waits for all the others: the mean grows along N·D/m-Z."
+        "Beyond the knee each further user makes all users wait: the mean grows along N·D/m-Z."
     )
 
 
@@ -115,7 +115,7 @@ def latency_throughput(name: str, sweep: Sweep) -> Picture:
 
 
 def spectra(name: str, records: Sequence[Mapping[str, Any]]) -> list[Picture]:
-    """Every percentile of some levels, and the highest load second by second; where known."""
+    """Every percentile of some levels, and the highest load second by second, if known."""
     by_level: dict[int, list[Mapping[str, Any]]] = {}
     for record in records:
         if "load" in record:
@@ -144,7 +144,7 @@ def spectra(name: str, records: Sequence[Mapping[str, Any]]) -> list[Picture]:
 
 
 def utilisation(name: str, sweep: Sweep) -> Picture:
-    """How busy each resource was."""
+    """The utilisation of each resource."""
     chart = Chart(name=f"{name}-cpu", title="CPU", x="users", y="% of the cores allowed")
     for resource in sweep.servers:
         found = [p for p in sweep.points if p.demand_s.get(resource)]
@@ -156,7 +156,7 @@ def utilisation(name: str, sweep: Sweep) -> Picture:
 
 
 def prediction(name: str, sweep: Sweep, choice: Choice) -> Picture:
-    """What each model said of loads that it had not seen."""
+    """The prediction of each model for loads that it has not seen."""
     chart = Chart(name=f"{name}-prediction", title="Predictions", x="users", y="requests/s")
     users = curve_users(sweep)
     last = choice.training.levels[-1]
@@ -175,11 +175,13 @@ def prediction(name: str, sweep: Sweep, choice: Choice) -> Picture:
         style = style % 7 + 1
     chart.mark("last training point", last)
     chart.axes.set_ylim(0, max(p.rate for p in sweep.points) * 1.6)
-    return chart.finish("Models saw the filled marks only. Curves that leave the frame are wrong.")
+    return chart.finish(
+        "Models were fitted to the filled marks only. Curves that leave the frame are wrong."
+    )
 
 
 def shown(interval: Interval | None, unit: str = "") -> str:
-    """An interval as a table or a sentence has it."""
+    """An interval as text."""
     if interval is None:
         return "-"
     if not math.isfinite(interval.value):
@@ -219,10 +221,10 @@ def scores(name: str, choice: Choice, held_out: Sweep) -> Table:
     head = ["model", "", "AICc", "MAPE", "CRPS", "in 95 % band", "skill: linear", "constant", ""]
     return Table(
         name=f"{name}-scores",
-        title="Models, and how far off they were on held-out loads",
+        title="Models, and their errors on held-out loads",
         head=head,
         rows=rows,
-        note="AICc is of the training points and decides; the scores are of loads not seen. "
+        note="AICc of the training points decides. The scores are of other loads. "
         "Skill is 1 - CRPS/CRPS(baseline): 1 is perfect, 0 no better than the baseline.",
     )
 
@@ -260,7 +262,7 @@ def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -
     elif choice.chosen:
         unit = " users"
         knee = answers.saturation_users
-        where = "Saturates slowly, at no one point"
+        where = "Saturates gradually, without a knee"
         if knee and math.isfinite(knee.value):
             where = f"Saturates at N* = {shown(knee, unit)}"
         found.append(
@@ -285,5 +287,7 @@ def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -
         )
     _, void = _split(sweep)
     if void:
-        found.append(f"{len(void)} of {len(sweep.points)} points are void: the table says why.")
+        found.append(
+            f"{len(void)} of {len(sweep.points)} points are void; the table gives the reasons."
+        )
     return found
