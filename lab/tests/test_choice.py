@@ -6,7 +6,7 @@ import pytest
 
 from population import KINDS, QUIET, Trial, trials
 
-EACH = 4
+EACH = 3
 
 
 @pytest.fixture(scope="module")
