@@ -22,8 +22,8 @@ TIMES := 10
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
 .PHONY: help run build test test-all check analysis unit property conformance concurrency e2e \
-        lab-test faults bench lab asan tsan valgrind coverage under-load fuzz format diagram \
-        install clean hooks ready-to-run ready-to-test ready-to-bench ready-to-lab
+        lab-test faults bench lab asan tsan valgrind coverage under-load fuzz pictures format \
+        diagram install clean hooks ready-to-run ready-to-test ready-to-bench ready-to-lab
 
 help: ## list the targets
 	@echo 'weir: make TARGET'
@@ -94,6 +94,9 @@ bench: ready-to-bench build ## measure beside others, 8 minutes (ARGS=--quick, M
 
 lab: ready-to-lab build ## weir-lab: a tour of 5 minutes, or LAB="compare --help"
 	@.venv-lab/bin/weir-lab $(LAB)
+
+pictures: ready-to-test ready-to-lab build ## take the pictures of the README, 5 minutes; writes
+	@.venv-lab/bin/python tools/pictures.py
 
 format: ready-to-test ## format C and Python; writes
 	@tools/layout -i $(C_FILES) || [ $$? = 77 ]
