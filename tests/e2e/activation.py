@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts a server as a service manager that holds its sockets does (sd_listen_fds)."""
+"""Starts a server with passed sockets, as a service manager does (sd_listen_fds)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import socket
 import sys
 from typing import TypedDict
 
-# Puts descriptors at 3, 4, ... and becomes the command. What they are told is for this process.
+# Moves the descriptors to 3, 4, ... and executes the command in the same process, which LISTEN_PID
+# names.
 BECOME = """
 import os, sys
 fds = sys.argv[1].split(',')
@@ -29,7 +30,7 @@ class Activation(TypedDict):
 
 
 def activation(*listeners: socket.socket, names: str | None = None) -> Activation:
-    """What starts a server with these sockets."""
+    """The arguments that start a server with these sockets."""
     fds = [each.fileno() for each in listeners]
     environment = {"LISTEN_FDS": str(len(fds))}
     if names:

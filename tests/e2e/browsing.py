@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real browser, and what goes wrong while it looks at pages."""
+"""A real browser, and a record of the errors on its pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Watch:
-    """What goes wrong while pages are looked at, and what they ask for."""
+    """Records the errors on a page and the requests that it sends."""
 
     def __init__(self, page: Page) -> None:
         self.troubles: list[str] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads the conformance cases: the same files, by the same rules, as the C reader.
+"""Reads the conformance cases by the same rules as the reader in C.
 
-The format is described in tests/conformance/README.md. Tags that only a running
-server knows are left as they are until `Case.filled` gets them.
+tests/conformance/README.md describes the format. Only a running server knows its
+entity tags, so their places stay in the text until `Case.filled`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLAIN = {"r": "\r", "n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
 
 
 class CaseError(Exception):
-    """A case file that is not in the form it should be."""
+    """A case file with an error in its format."""
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -57,7 +57,7 @@ def expand(text: str) -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """What to send, and what must come back; both still in their written form."""
+    """A request and the expected answers, both in their written form."""
 
     file: str
     line: int
@@ -70,18 +70,18 @@ class Case:
 
     @property
     def id(self) -> str:
-        """A name for it, short, without spaces, and nobody else's."""
+        """A short and unique name without spaces."""
         where = f"{Path(self.file).stem}:{self.line}" + (f".{self.row}" if self.row else "")
         return re.sub(r"[^!-~]+", "-", f"{where}:{self.title}")[:100]
 
     @property
     def end(self) -> str:
-        """How the connection stands in the end: open, waiting, closed or cut."""
+        """The state of the connection at the end: open, waiting, closed or cut."""
         return self.expect[-1].removeprefix("then ")
 
     @property
     def answers(self) -> list[tuple[str, ...]]:
-        """The lines of each expected answer; repetitions written out."""
+        """The lines of each expected answer, with repetitions expanded."""
         groups: list[list[str]] = []
         for line in self.expect[:-1]:
             if line.startswith("status "):
@@ -95,7 +95,7 @@ class Case:
         return answers
 
     def filled(self, etag: Callable[[str], str]) -> Case:
-        """The case with the server's own entity tags in their places."""
+        """The case with the entity tags of the running server filled in."""
 
         def fill(text: str) -> str:
             return ETAG.sub(lambda match: etag(match[1]), text)

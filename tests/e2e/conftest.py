@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""What the end-to-end tests share: a server to test, once for each model."""
+"""Fixtures of the end-to-end tests: a folder to serve, and a server for each model."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.ports import reserved_port
 from tests.e2e.running import WEIR, Server, models, start
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 ServerFactory = Callable[..., Server]
+Port = Callable[[], int]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes `model` runs once for each model there is, or for those it names."""
+    """Runs a test that takes `model` once for each model, or for the models that it names."""
     named = any(mark.args[0] == "model" for mark in metafunc.definition.iter_markers("parametrize"))
     if "model" in metafunc.fixturenames and not named:
         if not WEIR.is_file():
@@ -28,7 +33,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder to serve, with a little in it."""
+    """A folder to serve, with two small files."""
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "index.html").write_text("<!doctype html><title>site</title>\n")
@@ -37,11 +42,28 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
-    """Starts servers; each is stopped at the end of the test, and must have gone well.
+def public_folder() -> Iterator[Path]:
+    """A folder that other users can read, unlike the temporary folders of pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="weir-test-"))
+    folder.chmod(0o755)
+    (folder / "hello.txt").write_text("hello\n")
+    yield folder
+    shutil.rmtree(folder)
 
-    The first argument is what to serve (None: what a configuration says), the
-    others are those of `weir serve`. Without --listen it is a free port here.
+
+@pytest.fixture
+def port() -> Iterator[Callable[[], int]]:
+    """Gives ports that stay reserved for this test."""
+    with ExitStack() as held:
+        yield lambda: held.enter_context(reserved_port())
+
+
+@pytest.fixture
+def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
+    """Starts servers. Each is stopped at the end of the test, and must exit with status 0.
+
+    `folder` is what to serve; with None, the configuration says what. The positional
+    arguments are those of `weir serve`. By default the server listens on a free port.
     """
     started: list[Server] = []
 
@@ -80,7 +102,7 @@ def server(model: str, site: Path, tmp_path: Path) -> Iterator[ServerFactory]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from tests.e2e.browsing import CHROMIUM, chromium  # of these, only some tests have need
+    from tests.e2e.browsing import CHROMIUM, chromium  # few tests use a browser
 
     if not CHROMIUM.exists():
         pytest.skip(f"there is no browser at {CHROMIUM}")

@@ -15,7 +15,7 @@ MODIFIED_S = 784111777
 
 
 def offsets(size: int) -> bytes:
-    """Bytes that say where they are: every 8 are the number of the first of them."""
+    """Bytes that name their place: every 8 bytes are the offset of the first of them."""
     return b"".join(b"%07d\n" % at for at in range(0, size, 8))[:size]
 
 
@@ -39,7 +39,7 @@ def _make(verb: str, path: str, rest: bytes) -> None:
 
 
 def make_folder(top: Path) -> Path:
-    """Makes everything below `top`, and returns the root to serve."""
+    """Makes all files below `top`; returns the root to serve."""
     root = top / "site"
     late = []
     for line in DESCRIPTION.read_text().splitlines():

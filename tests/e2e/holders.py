@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many clients at once, in one thread: each holds a connection and asks over it again and again."""
+"""Many clients in one thread. Each holds a connection and sends requests over it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import errno
 import resource
 import selectors
 import socket
-import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from tests.e2e.wire import Answer, Connection, parse_answer
+from tests.waiting import LIMIT_S
 
-# Connections that are being made at the same time: what waits in a full backlog is let in by
-# retransmission only, a second later.
+# Connections that are opened at the same time. The kernel drops a SYN that finds the backlog full,
+# and sends it again only a second later.
 AT_ONCE = 500
 
 
 @contextlib.contextmanager
 def descriptors(wanted: int) -> Iterator[bool]:
-    """Lets this process have so many, if it may."""
+    """Raises this process's limit of open files; yields whether that is allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = hard == resource.RLIM_INFINITY or wanted <= hard
     if allowed:
@@ -42,7 +42,7 @@ class Client:
 
 
 class Crowd:
-    """Connections that are held, all at the same time; a context manager."""
+    """Connections that are all open at the same time. A context manager."""
 
     def __init__(self, address: tuple[str, int], request: bytes) -> None:
         self.address = address
@@ -60,7 +60,7 @@ class Crowd:
         trace: TracebackType | None,
     ) -> None:
         for client in self.clients:
-            Connection(client.socket).reset()  # thousands in TIME_WAIT would be in others' way
+            Connection(client.socket).reset()  # thousands in TIME_WAIT would use up ports
         self.ready.close()
 
     def _connect(self) -> Client:
@@ -73,7 +73,7 @@ class Crowd:
         return client
 
     def _receive(self, client: Client) -> bool:
-        """Whether another answer is whole."""
+        """Receives; returns whether an answer is complete."""
         got = client.socket.recv(64 * 1024)
         assert got, f"closed after {client.data!r}"
         client.data += got
@@ -83,11 +83,10 @@ class Crowd:
         client.answers.append(answer)
         return True
 
-    def _turn(self, until: float, *, patient: bool = False) -> Iterator[Client]:
-        """Serves what is ready, once; the clients that have got an answer."""
-        left = until - time.monotonic()
-        events = self.ready.select(left) if left > 0 else []
-        assert events or patient, "no progress in time"
+    def _turn(self) -> Iterator[Client]:
+        """Handles the sockets that are ready, once; yields the clients that have their answer."""
+        events = self.ready.select(LIMIT_S)
+        assert events, f"no progress in {LIMIT_S} s"
         for key, mask in events:
             client: Client = key.data
             if mask & selectors.EVENT_WRITE:
@@ -99,9 +98,8 @@ class Crowd:
                 self.ready.unregister(client.socket)
                 yield client
 
-    def ask(self, clients: list[Client], seconds: float) -> None:
-        """Each of these asks, and gets its answer."""
-        until = time.monotonic() + seconds
+    def ask(self, clients: list[Client]) -> None:
+        """Each of these sends a request and receives its answer."""
         waiting = deque(clients)
         asking = 0
         while waiting or asking:
@@ -109,41 +107,25 @@ class Crowd:
                 client = waiting.popleft()
                 self.ready.register(client.socket, selectors.EVENT_WRITE, client)
                 asking += 1
-            asking -= sum(1 for _ in self._turn(until))
+            asking -= sum(1 for _ in self._turn())
 
-    def grow(self, count: int, seconds: float) -> None:
-        """So many more connect, ask, and get an answer."""
-        until = time.monotonic() + seconds
+    def grow(self, count: int) -> None:
+        """This many more clients connect, send a request and receive the answer."""
         for _ in range(0, count, AT_ONCE):
             left = min(AT_ONCE, count)
             count -= left
-            self.ask([self._connect() for _ in range(left)], until - time.monotonic())
+            self.ask([self._connect() for _ in range(left)])
 
-    def pass_through(self, count: int, seconds: float) -> list[Answer]:
-        """So many come at the same time; each leaves when it has its answer."""
-        until = time.monotonic() + seconds
+    def pass_through(self, count: int) -> list[Answer]:
+        """This many clients connect at the same time; each leaves when it has its answer."""
         for client in [self._connect() for _ in range(count)]:
             self.ready.register(client.socket, selectors.EVENT_WRITE, client)
         answers: list[Answer] = []
         while len(answers) < count:
-            for client in self._turn(until):
+            for client in self._turn():
                 answers += client.answers
                 self.leave(client)
         return answers
-
-    def begin(self) -> Client:
-        """One more comes and asks, and does not wait for the answer."""
-        client = self._connect()
-        self.ready.register(client.socket, selectors.EVENT_WRITE, client)
-        return client
-
-    def answered(self, client: Client, seconds: float) -> bool:
-        """Whether it gets its answer in this time."""
-        until = time.monotonic() + seconds
-        while not client.answers and time.monotonic() < until:
-            for _ in self._turn(until, patient=True):
-                pass
-        return bool(client.answers)
 
     def leave(self, client: Client) -> None:
         client.socket.close()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What Kubernetes does with the manifests, done with processes on this machine: containers, the
-kubelet's probes, a Service that sends connections to pods that are ready.
+"""Does with processes on this machine what Kubernetes does with the manifests: containers, the
+kubelet's probes, and a Service that sends connections to the pods that are ready.
 
-Times are a fifth of what the manifests say. Ports are free ones here, and what the manifests mount
-lies in a folder; commands, variables, probes and the configuration are theirs.
+The drain delay is a tenth of the manifests' value, and the probes come forty times as often: on a
+busy machine the probes still fail long before the delay is over. Ports are free ports of this
+machine, and a folder holds what the manifests mount. Commands, variables, probes and configuration
+are those of the manifests.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,16 +27,18 @@ from typing import Any
 import yaml
 
 from tests.e2e.running import TOP, WEIR, Server, start
+from tests.waiting import LIMIT_S, wait_until
 
 FOLDER = TOP / "packaging/kubernetes"
-FASTER = 5
-POD_HOST = "10.1.2.3:8081"  # the kubelet asks for a pod by its address
+DELAY_FASTER = 10
+PROBES_FASTER = 40
+POD_HOST = "10.1.2.3:8081"  # the kubelet addresses a pod by its IP address
 
 Manifest = dict[str, Any]
 
 
 def manifests(folder: Path = FOLDER) -> list[Manifest]:
-    """What a kustomization names, with what it generates."""
+    """The resources of a kustomization, also those that it generates."""
     kustomization: Manifest = yaml.safe_load((folder / "kustomization.yaml").read_text())
     found: list[Manifest] = []
     for name in kustomization["resources"]:
@@ -70,13 +73,13 @@ def container() -> Manifest:
 
 
 def seconds(text: str) -> float:
-    """A time of weir's."""
+    """The seconds of a duration in weir's notation."""
     number, unit = re.fullmatch(r"(\d+)(ms|s|m|h|)", text).groups()  # type: ignore[union-attr]
     return int(number) * {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600}[unit]
 
 
 def explained(conf: Path) -> dict[str, str]:
-    """What `weir check --explain` says of the server's settings."""
+    """The settings in [server], as `weir check --explain` prints them."""
     done = subprocess.run(
         [WEIR, "check", str(conf), "--explain"],
         capture_output=True,
@@ -94,7 +97,7 @@ def explained(conf: Path) -> dict[str, str]:
 
 @functools.cache
 def secret() -> dict[str, str]:
-    """What `kubectl create secret` makes, as the kustomization says it is called."""
+    """The secret that the command in the kustomization makes."""
     password = "a password of the cluster's"
     made = subprocess.run(
         [WEIR, "password"], input=f"{password}\n", capture_output=True, text=True, check=True
@@ -109,8 +112,10 @@ def mounted(volume: str) -> str:
 
 
 def lay_out(folder: Path) -> Path:
-    """Puts the configuration and something to serve where they would be mounted, below a folder;
-    the configuration's place."""
+    """Writes the configuration and a file to serve where the pod would mount them, below a folder.
+
+    Returns the path of the configuration.
+    """
     conf = folder / mounted("conf").lstrip("/")
     conf.mkdir(parents=True)
     for name, text in the("ConfigMap")["data"].items():
@@ -134,12 +139,11 @@ def environment_of(pod: Manifest) -> dict[str, str]:
 
 @dataclass
 class Probe:
-    """One of a container's probes, as the kubelet takes it."""
+    """One of a container's probes, as the kubelet reads it."""
 
     path: str
     port: str
     every_s: float
-    timeout_s: float
     failures: int
 
     @classmethod
@@ -148,30 +152,26 @@ class Probe:
         return cls(
             about["httpGet"]["path"],
             about["httpGet"]["port"],
-            about.get("periodSeconds", 10) / FASTER,
-            about.get("timeoutSeconds", 1),
+            about.get("periodSeconds", 10) / PROBES_FASTER,
             about.get("failureThreshold", 3),
         )
 
 
 @dataclass
 class Pod:
-    """A server that was started as the manifests say, and the kubelet that looks after it."""
+    """A server that is started as the manifests define, and the kubelet that probes it."""
 
     name: str
     server: Server
     ports: dict[str, int]
     ready: bool = False
-    began_stopping: float = 0.0
-    unready_since: float = 0.0
+    stopping: bool = False
     liveness_failed: int = 0
     kubelet: threading.Thread | None = field(default=None, repr=False)
     finish: threading.Event = field(default_factory=threading.Event)
 
     def probe(self, probe: Probe) -> bool:
-        made = http.client.HTTPConnection(
-            "127.0.0.1", self.ports[probe.port], timeout=probe.timeout_s
-        )
+        made = http.client.HTTPConnection("127.0.0.1", self.ports[probe.port], timeout=LIMIT_S)
         try:
             made.request("GET", probe.path, headers={"Host": POD_HOST, "Connection": "close"})
             return 200 <= made.getresponse().status < 400
@@ -181,7 +181,7 @@ class Pod:
             made.close()
 
     def look_after(self) -> None:
-        """Startup first; then readiness and, as long as the pod is not being stopped, liveness."""
+        """Probes startup first, then readiness and, until the pod is stopped, liveness."""
         startup, readiness = Probe.of("startupProbe"), Probe.of("readinessProbe")
         liveness = Probe.of("livenessProbe")
         for _ in range(startup.failures):
@@ -190,18 +190,16 @@ class Pod:
         failed = 0
         while not self.finish.is_set():
             failed = 0 if self.probe(readiness) else failed + 1
-            if self.ready and failed >= readiness.failures:
-                self.unready_since = time.monotonic()
             self.ready = failed == 0 or (self.ready and failed < readiness.failures)
-            if not self.began_stopping and not self.probe(liveness):
+            if not self.stopping and not self.probe(liveness) and not self.stopping:
                 self.liveness_failed += 1
             self.finish.wait(readiness.every_s)
 
     def stop(self) -> int:
-        """Ends it: SIGTERM, and SIGKILL after the grace period; the exit status."""
-        self.began_stopping = time.monotonic()
+        """Sends SIGTERM and waits; returns the exit status."""
+        self.stopping = True
         self.server.signal(signal.SIGTERM)
-        return self.server.wait(pod_spec()["terminationGracePeriodSeconds"] / FASTER)
+        return self.server.wait()
 
     def end(self) -> None:
         self.finish.set()
@@ -212,7 +210,7 @@ class Pod:
 
 
 def run_pod(name: str, folder: Path, log: Path) -> Pod:
-    """Starts a container of the Deployment, with what lay_out has put into a folder."""
+    """Starts a container of the Deployment with the folder that lay_out has filled."""
     program, command, *arguments = container()["command"]
     assert (program, command) == ("/usr/bin/weir", "serve")
     assert "lifecycle" not in container(), "there would be a hook to run"
@@ -222,10 +220,7 @@ def run_pod(name: str, folder: Path, log: Path) -> Pod:
         for word in arguments
     ]
     said = explained(folder / mount.lstrip("/") / "weir.conf")
-    faster = {
-        f"WEIR_{name.upper().replace('-', '_')}": f"{seconds(said[name]) * 1000 / FASTER:.0f}ms"
-        for name in ("drain-delay", "drain-timeout", "kill-timeout")
-    }
+    faster = {"WEIR_DRAIN_DELAY": f"{seconds(said['drain-delay']) * 1000 / DELAY_FASTER:.0f}ms"}
     loopback = {"WEIR_LISTEN": "127.0.0.1:0", "WEIR_STATS_LISTEN": "127.0.0.1:0"}
     server = start(
         arguments, log, environment={**environment_of(container()), **loopback, **faster}
@@ -241,14 +236,14 @@ def run_pod(name: str, folder: Path, log: Path) -> Pod:
 
 
 class Service:
-    """Balances connections among the pods that are ready: one after the other, at layer 4."""
+    """Sends each connection to the next pod that is ready (layer 4, round robin)."""
 
     def __init__(self) -> None:
         self.pods: list[Pod] = []
         self.listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.address: tuple[str, int] = self.listening.getsockname()
         self.turn = 0
-        self.unserved = 0  # connections for which there was nobody
+        self.unserved = 0  # connections for which no pod was ready
         self.sent_to: dict[str, int] = {}
         self.relays: list[threading.Thread] = []
         self.accepting = threading.Thread(target=self.accept)
@@ -262,7 +257,7 @@ class Service:
             relay.join()
 
     def connect(self) -> socket.socket:
-        """To the pod whose turn it is."""
+        """Connects to the next pod."""
         ready = [pod for pod in list(self.pods) if pod.ready]
         if not ready:
             raise ConnectionRefusedError
@@ -289,7 +284,7 @@ class Service:
 
 
 def pass_on(client: socket.socket, server: socket.socket) -> None:
-    """What comes from one goes to the other, until one of them ends."""
+    """Copies bytes in both directions until one side closes."""
     with client, server, contextlib.suppress(OSError):
         other = {client: server, server: client}
         while True:
@@ -301,7 +296,7 @@ def pass_on(client: socket.socket, server: socket.socket) -> None:
 
 @contextlib.contextmanager
 def deployed(folder: Path, count: int) -> Iterator[tuple[Service, Cluster]]:
-    """A Service with so many pods that are ready."""
+    """A Service with this many ready pods."""
     lay_out(folder)
     service = Service()
     cluster = Cluster(folder, service)
@@ -322,13 +317,10 @@ class Cluster:
     all: list[Pod] = field(default_factory=list)
 
     def add(self) -> Pod:
-        """One pod more, which gets connections once it is ready."""
+        """Adds a pod, which receives connections once it is ready."""
         name = f"weir-{len(self.all)}"
         pod = run_pod(name, self.folder, self.folder / f"{name}.log")
         self.all.append(pod)
-        deadline = time.monotonic() + 20
-        while not pod.ready:
-            assert time.monotonic() < deadline, pod.server.messages()
-            time.sleep(0.01)
+        wait_until(lambda: pod.ready, pod.server.messages)
         self.service.pods.append(pod)
         return pod

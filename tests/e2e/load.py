@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients that go on asking while something happens to the server, and keep count."""
+"""Clients that send requests while something happens to the server, and count the outcomes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from tests.e2e.wire import Connection, WireError
+from tests.waiting import LIMIT_S, wait_until
 
 
 @dataclass
 class Count:
-    """What one client saw."""
+    """The counts of one client."""
 
     answers: int = 0
     refused: int = 0  # no connection at all
@@ -23,7 +24,7 @@ class Count:
 
     @property
     def failed(self) -> int:
-        """Requests that no patience of the client's would have had answered."""
+        """Requests that failed although the client followed the rules."""
         return self.refused + self.unanswered + self.cut + len(self.wrong)
 
     def add(self, other: Count) -> None:
@@ -36,10 +37,20 @@ class Count:
 
 
 class Client(threading.Thread):
-    """Asks for one path over and over, until told to finish; rests after each answer, if at all."""
+    """Requests one path until `finish` is set, and pauses for `rest_s` after each answer.
+
+    It gives up a request that has no answer after `patience_s`.
+    """
 
     def __init__(
-        self, address: tuple[str, int], path: str, body: bytes, *, keep: bool, rest_s: float
+        self,
+        address: tuple[str, int],
+        path: str,
+        body: bytes,
+        *,
+        keep: bool,
+        rest_s: float,
+        patience_s: float,
     ) -> None:
         super().__init__()
         self.address = address
@@ -47,13 +58,14 @@ class Client(threading.Thread):
         self.body = body
         self.keep = keep
         self.rest_s = rest_s
+        self.patience_s = patience_s
         self.finish = threading.Event()
         self.count = Count()
 
     def run(self) -> None:
         while not self.finish.is_set():
             try:
-                connection = Connection.to(self.address)
+                connection = Connection.to(self.address, self.patience_s)
             except (ConnectionRefusedError, ConnectionResetError):
                 self.count.refused += 1
                 continue
@@ -63,10 +75,10 @@ class Client(threading.Thread):
                 connection.close()
 
     def use(self, connection: Connection) -> None:
-        """Asks over one connection until it is closed.
+        """Sends requests over one connection until it is closed.
 
-        When it is closed between two answers, a client asks again on another one (RFC 9112
-        section 9.3.1): that is no failure, but counted.
+        When the server closes it between two answers, a client sends the request again on another
+        connection (RFC 9112 section 9.3.1). This counts as `parted` and is no failure.
         """
         before = self.count.answers
         option = "keep-alive" if self.keep else "close"
@@ -93,9 +105,9 @@ class Client(threading.Thread):
 
 
 class Load:
-    """Some clients at work; a context manager.
+    """Several clients that send requests. A context manager.
 
-    They rest where it is enough that something goes on: other tests have need of the processors.
+    Clients that pause leave the processors to other tests.
     """
 
     def __init__(
@@ -107,9 +119,11 @@ class Load:
         clients: int,
         keep: bool,
         rest_s: float = 0,
+        patience_s: float = LIMIT_S,
     ) -> None:
         self.clients = [
-            Client(address, path, body, keep=keep, rest_s=rest_s) for _ in range(clients)
+            Client(address, path, body, keep=keep, rest_s=rest_s, patience_s=patience_s)
+            for _ in range(clients)
         ]
 
     def __enter__(self) -> Load:
@@ -126,7 +140,7 @@ class Load:
         self.stop()
 
     def stop(self) -> Count:
-        """Lets every client finish what it is at, and adds up."""
+        """Waits until every client has finished its request; returns the sum of the counts."""
         for client in self.clients:
             client.finish.set()
         for client in self.clients:
@@ -140,8 +154,11 @@ class Load:
         return total
 
     def wait_for(self, answers: int) -> None:
-        """Goes on until so many more answers have come."""
-        until = self.count().answers + answers
-        while self.count().answers < until:
+        """Waits for this many more answers."""
+        enough = self.count().answers + answers
+
+        def answered() -> bool:
             assert any(client.is_alive() for client in self.clients)
-            self.clients[0].join(0.005)
+            return self.count().answers >= enough
+
+        wait_until(answered, lambda: f"{enough} answers: {self.count()}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The server of bench/metronome.c: it takes a known time for each request, and tells which."""
+"""Runs the server of bench/metronome.c, which takes a known time for each request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUILT = [folder / "bench/metronome" for folder in (WEIR.parent, TOP / "build")]
 
 @dataclass
 class Metronome:
-    """One that runs."""
+    """A running server."""
 
     popen: subprocess.Popen[str]
     port: int
@@ -26,30 +26,18 @@ class Metronome:
         return f"http://127.0.0.1:{self.port}/"
 
     def end(self) -> dict[str, float]:
-        """What it has given: `answers`, and `mean_ns`, `min_ns`, `max_ns` of what each took."""
+        """Ends the server; returns `answers`, and `mean_ns`, `min_ns`, `max_ns` of its times."""
         out, _ = self.popen.communicate()
         assert self.popen.returncode == 0
         given: dict[str, float] = json.loads(out)
         return given
 
 
-def first_in_line() -> list[str]:
-    """The words that run a program before all others that want a CPU, where that is allowed."""
-    words = ["chrt", "--fifo", "1"]
-    with contextlib.suppress(OSError):
-        if subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0:
-            return words
-    return []
-
-
-FIRST = first_in_line()
-
-
 @contextlib.contextmanager
 def running(mode: str, ns: int) -> Iterator[Metronome]:
     program = next(program for program in BUILT if program.exists())
     popen = subprocess.Popen(
-        [*FIRST, program, mode, str(ns)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [program, mode, str(ns)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         assert popen.stdout

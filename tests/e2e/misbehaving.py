@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Servers that answer as no server should, each on a free port of this machine."""
+"""Servers that break the rules of HTTP, each on a free port of this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Behaviour = Callable[["Peer"], None]
 
 
 class GoneError(Exception):
-    """The client has closed, or the test is over."""
+    """The client has closed the connection, or the test is over."""
 
 
 class Peer:
@@ -28,7 +28,7 @@ class Peer:
         self._data = b""
 
     def request(self) -> bytes:
-        """Waits for a request, without a body, and gives its head."""
+        """Waits for a request without a body; returns its head."""
         while HEAD_END not in self._data:
             try:
                 got = self.connection.recv(65536)
@@ -53,7 +53,7 @@ class Peer:
         raise GoneError
 
     def wait(self, seconds: float) -> None:
-        """Does nothing for so long, unless the test is over."""
+        """Waits this long, or until the test is over."""
         if self.over.wait(seconds):
             raise GoneError
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Other people's servers, where they are installed: each serves one folder and logs its answers."""
+"""Other web servers, where they are installed. Each serves one folder and logs its answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-START_S = 20.0
+from tests.e2e.ports import reserved_port
+from tests.waiting import LIMIT_S, wait_until
 
 NGINX = """
 {user}
@@ -43,49 +43,47 @@ CONFIGURATIONS = {"nginx": NGINX, "lighttpd": LIGHTTPD}
 
 
 def program_of(name: str) -> str | None:
-    """Where it is; administrators' programs are not on everybody's path."""
+    """Where the program is. Users other than root may lack the sbin folders in PATH."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
 @dataclass
 class PeerServer:
-    """One that runs."""
+    """A running server."""
 
     popen: subprocess.Popen[bytes]
     url: str
     log: Path
 
     def stop(self) -> list[str]:
-        """Ends it; the lines of its log are the requests that it has answered."""
+        """Ends the server; returns the lines of its log, one for each request that it answered."""
         self.popen.terminate()
-        self.popen.wait(START_S)
+        self.popen.wait(LIMIT_S)
         return self.log.read_text().splitlines()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    assert isinstance(port, int)
-    return port
-
-
-def wait_until_it_accepts(popen: subprocess.Popen[bytes], port: int) -> None:
-    until = time.monotonic() + START_S
-    while time.monotonic() < until and popen.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{popen.args!r} did not start")
+def accepts(popen: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether the server accepts connections by now."""
+    assert popen.poll() is None, f"{popen.args!r} ended with {popen.returncode}"
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
 @contextlib.contextmanager
 def peer(
     name: str, folder: Path, work: Path, *, keep_s: int = 60, requests: int = 1_000_000
 ) -> Iterator[PeerServer]:
-    """Runs it on a free port of this machine, with these limits of keep-alive."""
+    """Runs the server on a free port of this machine, with these limits of keep-alive."""
+    with reserved_port() as port:
+        yield from run(name, port, folder, work, keep_s=keep_s, requests=requests)
+
+
+def run(
+    name: str, port: int, folder: Path, work: Path, *, keep_s: int, requests: int
+) -> Iterator[PeerServer]:
     program = program_of(name)
     assert program
-    port = free_port()
     configuration = work / "conf"
     configuration.write_text(
         CONFIGURATIONS[name].format(
@@ -105,8 +103,8 @@ def peer(
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until_it_accepts(popen, port)
+        wait_until(lambda: accepts(popen, port), f"{name} accepts connections")
         yield PeerServer(popen, f"http://127.0.0.1:{port}", work / "log")
     finally:
         popen.terminate()
-        popen.wait(START_S)
+        popen.wait(LIMIT_S)

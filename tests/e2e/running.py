@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts the server, waits until it says that it accepts, and ends it by its process id."""
+"""Starts the server, waits until it accepts connections, and ends it by its process id."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.waiting import LIMIT_S
+
 TOP = Path(__file__).resolve().parent.parent.parent
 WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
 
-# Where servers under test have their control sockets, apart from any other server's. Short, for
-# the address of a socket has little room.
+# Servers under test have their control sockets here, apart from those of any other server. The path
+# is short because the address of a Unix socket has at most 107 bytes.
 RUNTIME = Path(tempfile.mkdtemp(prefix="weir-run-"))
 atexit.register(shutil.rmtree, RUNTIME, ignore_errors=True)
 
-# The page's address is the same for every server that says nothing: here it is a test's that asks
-# for one. What a file says counts for less; a test with such a file takes the variable away.
+# By default every server would want the same address for its statistics page, so the page is off
+# unless a test requests it. The variable overrides a configuration file: a test with such a file
+# clears the variable.
 os.environ["WEIR_STATS_LISTEN"] = "off"
-STATISTICS = "weir-stats"  # what the kernel calls the page's process
-
-START_S = 20.0
-STOP_S = 20.0
+STATISTICS = "weir-stats"  # the page's process, as the kernel names it
 
 
 def models() -> list[str]:
-    """The names of the concurrency models, as the server itself lists them."""
+    """The names of the concurrency models, as the server lists them."""
     listed = subprocess.run([WEIR, "models"], capture_output=True, text=True, check=True)
     return [line.split()[0] for line in listed.stdout.splitlines() if line.strip()]
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process, told apart from a later one with the same id by its start time."""
+    """One process. Its start time distinguishes it from a later process with the same id."""
 
     pid: int
     started: str
@@ -55,7 +55,7 @@ class Process:
         except (FileNotFoundError, ProcessLookupError):
             return None
         fields = stat.rpartition(")")[2].split()
-        ended = fields[0] in "ZX"  # waiting to be reaped, or being reaped
+        ended = fields[0] in "ZX"  # a zombie, or being reaped
         return None if ended else cls(pid, fields[19])
 
     @property
@@ -63,12 +63,12 @@ class Process:
         return Process.of(self.pid) == self
 
     def cpu_s(self) -> float:
-        """User and system time of all its threads."""
+        """User and system time of all threads."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self) -> dict[int, str]:
-        """What it has open; a process that has ended has nothing."""
+        """The open descriptors and what each refers to. Empty once the process has ended."""
         found = {}
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for fd in Path(f"/proc/{self.pid}/fd").iterdir():
@@ -78,13 +78,13 @@ class Process:
 
     @property
     def comm(self) -> str:
-        """What the kernel calls it; a process that has ended has no name."""
+        """The name that the kernel shows. Empty once the process has ended."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             return Path(f"/proc/{self.pid}/comm").read_text().rstrip("\n")
         return ""
 
     def sockets(self) -> set[str]:
-        """What tells its sockets apart; several processes may have the same one."""
+        """The open sockets by inode. Several processes can hold the same socket."""
         return {link for link in self.descriptors().values() if link.startswith("socket:")}
 
     def children(self) -> list[Process]:
@@ -104,7 +104,7 @@ class Process:
 
 @dataclass
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     popen: subprocess.Popen[bytes]
     urls: list[str]
@@ -129,7 +129,7 @@ class Server:
         return master
 
     def workers(self) -> list[Process]:
-        """The children of the master, but for the process of the statistics page."""
+        """The children of the master, without the process of the statistics page."""
         children = self.master.children()
         self.seen.update(children)
         return [child for child in children if child.comm != STATISTICS]
@@ -140,13 +140,13 @@ class Server:
     def signal(self, number: signal.Signals) -> None:
         self.popen.send_signal(number)
 
-    def wait(self, seconds: float = STOP_S) -> int:
-        """Waits for the end of a server that was told to stop; its exit status."""
+    def wait(self) -> int:
+        """Waits until a server that has been asked to stop has ended; returns its exit status."""
         try:
-            return self.popen.wait(seconds)
+            return self.popen.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise AssertionError(f"it did not stop in {seconds} s: {self.messages()}") from None
+            raise AssertionError(f"it did not stop in {LIMIT_S} s: {self.messages()}") from None
 
     def kill(self) -> None:
         for process in [*self.master.descendants(), self.master]:
@@ -155,7 +155,7 @@ class Server:
         self.popen.wait()
 
     def stop(self) -> None:
-        """Stops it as an administrator would, and finds nothing left behind."""
+        """Stops the server as an operator does, and checks that no process is left."""
         if self.popen.poll() is None:
             self.seen.update(self.master.descendants())
             self.signal(signal.SIGTERM)
@@ -165,10 +165,10 @@ class Server:
         assert not left, f"still running: {left}"
 
 
-def _read_urls(fd: int, seconds: float) -> list[str]:
-    """Reads what --ready-fd is given, up to its end."""
+def _read_urls(fd: int) -> list[str]:
+    """Reads what the server writes to --ready-fd, up to the end."""
     text = b""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + LIMIT_S
     while (left := until - time.monotonic()) > 0:
         if not select.select([fd], [], [], left)[0]:
             break
@@ -188,9 +188,9 @@ def start(
     descriptors: tuple[int, ...] = (),
     weir: Path = WEIR,
 ) -> Server:
-    """Starts `weir serve` with these arguments, and waits until it accepts."""
+    """Starts `weir serve` with these arguments and waits until it accepts connections."""
     ready, low_end = os.pipe()
-    # Away from the numbers where a service manager puts its sockets.
+    # A service manager passes sockets from descriptor 3 on: keep away from those numbers.
     ready_end = fcntl.fcntl(low_end, fcntl.F_DUPFD_CLOEXEC, 100)
     os.close(low_end)
     try:
@@ -207,11 +207,11 @@ def start(
     finally:
         os.close(ready_end)
     with os.fdopen(ready, "rb"):
-        urls = _read_urls(ready, START_S)
+        urls = _read_urls(ready)
     server = Server(popen, urls, stderr)
     if not urls:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            popen.wait(STOP_S)
+            popen.wait(LIMIT_S)
         if popen.poll() is None:
             server.kill()
         raise AssertionError(f"it did not start: {server.messages()}")

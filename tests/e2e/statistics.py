@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a server says about itself through `weir stats`, and clients that count what they get."""
+"""A server's statistics as `weir stats` prints them, and clients that count what they receive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,8 +16,8 @@ from typing import Any
 
 from tests.e2e.running import WEIR, Server
 from tests.e2e.wire import Connection, parse_answer
+from tests.waiting import wait_until
 
-SETTLED_S = 20.0
 SHARED = Path("/dev/shm")
 
 Numbers = dict[str, Any]
@@ -42,27 +41,28 @@ def segment(pid: int) -> Path:
 
 
 def wait_for(running: Server, condition: Callable[[Numbers], bool]) -> Numbers:
-    """Reads until the numbers are as they should be."""
-    deadline = time.monotonic() + SETTLED_S
-    while not condition(numbers := read(running.master.pid)):
-        assert time.monotonic() < deadline, json.dumps(numbers, indent=1)
-        time.sleep(0.02)
+    """Reads the statistics until they satisfy the condition; returns them."""
+    numbers: Numbers = {}
+
+    def satisfied() -> bool:
+        nonlocal numbers
+        numbers = read(running.master.pid)
+        return condition(numbers)
+
+    wait_until(satisfied, lambda: json.dumps(numbers, indent=1))
     return numbers
 
 
 def settled(running: Server) -> Numbers:
-    """The numbers once every connection has ended."""
+    """The statistics once every connection has ended."""
     return wait_for(running, lambda numbers: numbers["gauges"]["connections_open"] == 0)
 
 
 def log_lines(path: Path, count: int) -> list[tuple[int, int]]:
-    """Status and body bytes of each line of the access log, once it has so many of them."""
-    deadline = time.monotonic() + SETTLED_S
-    while len(lines := path.read_text().splitlines()) < count:
-        assert time.monotonic() < deadline, f"{len(lines)} lines of {count}"
-        time.sleep(0.05)
+    """Status and body bytes of each line of the access log, once it has at least `count` lines."""
+    wait_until(lambda: len(path.read_text().splitlines()) >= count, f"{count} lines in {path}")
     found = []
-    for line in lines:
+    for line in path.read_text().splitlines():
         status, size = line.split('" ', 1)[1].split(" ", 2)[:2]
         found.append((int(status), 0 if size == "-" else int(size)))
     return found
@@ -70,7 +70,7 @@ def log_lines(path: Path, count: int) -> list[tuple[int, int]]:
 
 @dataclass
 class Seen:
-    """What clients have seen."""
+    """The counts of clients."""
 
     connections: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ def ask(path: str, *fields: str) -> bytes:
 
 
 class Talk:
-    """One connection that counts."""
+    """One connection. It adds what it sends and receives to a count."""
 
     def __init__(self, address: tuple[str, int], seen: Seen) -> None:
         self.connection = Connection.to(address)
@@ -103,7 +103,7 @@ class Talk:
         seen.connections += 1
 
     def exchange(self, requests: bytes, answers: int) -> None:
-        """Sends requests in one piece, and reads so many answers."""
+        """Sends the requests in one piece and reads this many answers."""
         self.connection.send(requests)
         self.seen.sent += len(requests)
         data = b""
@@ -124,14 +124,14 @@ class Talk:
         self.connection.close()
 
     def reset(self) -> None:
-        """Breaks the connection off, so that what still comes is answered by a reset."""
+        """Closes with a reset, so that the server cannot send the rest of an answer."""
         made = self.connection.socket
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         made.close()
 
 
 def in_threads(count: int, work: Callable[[Seen], None]) -> Seen:
-    """Has several clients work at once, and adds up."""
+    """Runs several clients at the same time and adds up their counts."""
     each = [Seen() for _ in range(count)]
     failures: list[BaseException] = []
 

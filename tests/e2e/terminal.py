@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A terminal with a shell in it, held by a tmux of its own: keys go in, and the screen can be
-read."""
+"""A terminal with a shell in it, which a tmux of its own holds. A test sends keys and reads the
+screen."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import itertools
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 from tests.e2e.running import Process
+from tests.waiting import LIMIT_S, wait_until
 
-WAIT_S = 20.0
 SHELL = ("sh", "-i")
 
 
@@ -35,7 +34,7 @@ class Terminal:
         variables = {"PS1": "$ ", "LC_ALL": "C.UTF-8", "TERM": "screen"} | (environment or {})
         words = [f"{name}={value}" for name, value in variables.items()]
         size = ["-x", str(columns), "-y", str(rows)]
-        # Once the terminal has ended, its last screen is to be seen.
+        # The last screen stays readable after the shell has ended.
         self.tmux("-f", "/dev/null", "new-session", "-d", *size, "env", *words, *shell)
         self.tmux("set-option", "-g", "remain-on-exit", "on")
         self.wait_for(r"^\$")
@@ -50,7 +49,7 @@ class Terminal:
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
         command = ["tmux", "-S", str(self.socket), *words]
         done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=WAIT_S, check=False
+            command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False
         )
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
@@ -64,47 +63,42 @@ class Terminal:
         self.keys("Enter")
 
     def finish(self, command: str) -> str:
-        """Runs a command that ends, and returns what it has written to its standard output."""
+        """Runs a command until it ends; returns its standard output."""
         number = next(self.numbers)
         output, done = self.folder / f"output-{number}", self.folder / f"done-{number}"
         self.run(f"{command} > {output}; : > {done}")
-        deadline = time.monotonic() + WAIT_S
-        while not done.exists():
-            assert time.monotonic() < deadline, self.text()
-            time.sleep(0.02)
+        wait_until(done.exists, self.text)
         return output.read_text()
 
     def text(self, *, escapes: bool = False) -> str:
-        """What is on the screen; with `escapes`, also how it looks."""
+        """The text on the screen; with `escapes`, also its colours."""
         return self.tmux("capture-pane", "-p", *(["-e"] if escapes else []))
 
     def lines(self) -> list[str]:
         return self.text().splitlines()
 
-    def wait_for(self, pattern: str, seconds: float = WAIT_S) -> re.Match[str]:
-        """Goes on until the screen has something like that."""
-        deadline = time.monotonic() + seconds
-        while not (found := re.search(pattern, text := self.text(), re.MULTILINE)):
-            assert time.monotonic() < deadline, f"no {pattern} in:\n{text}"
-            time.sleep(0.02)
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Waits until the screen matches the pattern; returns the match."""
+        found = wait_until(
+            lambda: re.search(pattern, self.text(), re.MULTILINE),
+            lambda: f"{pattern} on the screen:\n{self.text()}",
+        )
+        assert found
         return found
 
     def wait_until_gone(self, pattern: str) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while re.search(pattern, text := self.text(), re.MULTILINE):
-            assert time.monotonic() < deadline, text
-            time.sleep(0.02)
+        wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), self.text)
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
     def state(self) -> tuple[bool, bool]:
-        """Whether the cursor is shown, and whether it is the screen that programs draw on."""
+        """Whether the cursor is visible, and whether the alternate screen is shown."""
         cursor, other = self.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on}").split()
         return cursor == "1", other == "1"
 
     def child(self) -> Process:
-        """The only process that the shell has started."""
+        """The only process that runs under the shell."""
         shell = Process.of(int(self.tmux("display-message", "-p", "#{pane_pid}")))
         assert shell
         (child,) = shell.children()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The demo site and a directory listing, as a browser sees them."""
+"""The demo site and a directory listing in a browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.parametrize("model", ["percore"])
 
 
 def links_of(page: Page) -> list[str]:
-    """Every address that the page points to, absolute and without fragments."""
+    """The addresses of all links of a page, absolute and without fragments."""
     found = page.eval_on_selector_all(
         "[href], [src]", "all => all.map(each => each.getAttribute('href') ?? each.src)"
     )
@@ -28,7 +28,7 @@ def links_of(page: Page) -> list[str]:
 
 
 def visit_all(page: Page, start: str) -> tuple[set[str], list[str]]:
-    """Opens every page of the site that the first one leads to; all links, and the dead ones."""
+    """Follows all links within the site; returns every address and the dead ones."""
     seen: set[str] = set()
     dead: list[str] = []
     waiting = [start]
@@ -46,7 +46,7 @@ def visit_all(page: Page, start: str) -> tuple[set[str], list[str]]:
     return seen, dead
 
 
-def test_the_demo_site_is_whole(server: ServerFactory, browser: Browser) -> None:
+def test_the_demo_site_has_no_dead_links(server: ServerFactory, browser: Browser) -> None:
     running = server("--error-pages", str(WWW / "errors"), folder=WWW)
     page = browser.new_page()
     watch = Watch(page)
@@ -75,7 +75,7 @@ def test_no_page_of_the_demo_site_is_wider_than_the_window(
     assert wide == []
 
 
-def test_a_listing_can_be_read_sorted_and_followed(
+def test_a_listing_is_readable_sorted_and_has_working_links(
     server: ServerFactory, browser: Browser, tmp_path: Path
 ) -> None:
     folder = tmp_path / "listed"
@@ -103,7 +103,7 @@ def test_a_listing_can_be_read_sorted_and_followed(
     assert [trouble for trouble in watch.troubles if "favicon" not in trouble] == []
 
 
-def test_an_error_page_says_what_is_wrong(server: ServerFactory, browser: Browser) -> None:
+def test_an_error_page_shows_the_status(server: ServerFactory, browser: Browser) -> None:
     running = server()
     page = browser.new_page()
     response = page.goto(running.url + "/nothing-here")
@@ -114,7 +114,7 @@ def test_an_error_page_says_what_is_wrong(server: ServerFactory, browser: Browse
     page.close()
 
 
-def test_the_demo_site_has_what_its_stored_codings_promise(server: ServerFactory) -> None:
+def test_the_stored_codings_of_the_demo_site_are_served(server: ServerFactory) -> None:
     running = server(folder=WWW)
     with connect(running.address) as connection:
         for path in WWW.rglob("*.gz"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a server says at its start that it can hold, it holds; and no more."""
+"""At its start a server prints how many connections it can hold: it holds as many, and no more."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.e2e.wire import Connection
 ROOM = re.compile(r"^room for (\d+) connections?( in each of \d+ workers)?, limited by (.*)$", re.M)
 
 
-def told(text: str) -> tuple[int, str]:
+def capacity(text: str) -> tuple[int, str]:
     (found,) = ROOM.findall(text)
     return int(found[0]), found[2]
 
 
-def test_there_is_room_for_as_many_as_it_says(server: ServerFactory) -> None:
+def test_a_server_holds_as_many_connections_as_it_prints(server: ServerFactory) -> None:
     running = server("--connections", "6", "--workers", "1")
-    room, limit = told(running.messages())
+    room, limit = capacity(running.messages())
     assert room == 6
     assert limit.startswith("the setting connections")
     waiting = [Connection.to(running.address) for _ in range(room + 3)]
@@ -38,9 +38,11 @@ def test_there_is_room_for_as_many_as_it_says(server: ServerFactory) -> None:
 
 @pytest.mark.parametrize("model", ["epoll"])
 @pytest.mark.parametrize("files", [200, 1000])
-def test_the_limit_of_open_files_is_told(server: ServerFactory, files: int) -> None:
+def test_the_limit_of_open_files_is_printed_as_the_reason(
+    server: ServerFactory, files: int
+) -> None:
     running = server(wrapper=("sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"))
-    room, limit = told(running.messages())
+    room, limit = capacity(running.messages())
     assert limit.startswith(f"open files (ulimit -n {files})")
     assert files // 2 <= room < files
     waiting = [Connection.to(running.address) for _ in range(room + 3)]
@@ -54,7 +56,7 @@ def test_the_limit_of_open_files_is_told(server: ServerFactory, files: int) -> N
         connection.close()
 
 
-def test_quiet_is_quiet(site: Path, tmp_path: Path) -> None:
+def test_quiet_prints_no_capacity(site: Path, tmp_path: Path) -> None:
     running = start(
         [str(site), "--listen", "127.0.0.1:0", "--quiet", "--control", "off"], tmp_path / "stderr"
     )
@@ -83,5 +85,7 @@ def explained(*arguments: str) -> str:
         (["--model", "fork"], "for each connection"),
     ],
 )
-def test_a_check_tells_it_too(site: Path, arguments: list[str], expected: str) -> None:
+def test_weir_check_prints_the_capacity_too(
+    site: Path, arguments: list[str], expected: str
+) -> None:
     assert expected in explained(str(site), *arguments)

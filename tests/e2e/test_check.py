@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`weir check`: what it says, what it returns, and that it does nothing else."""
+"""`weir check`: its messages, its exit status, and that it has no side effects."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.running import TOP, WEIR
+from tests.waiting import LIMIT_S
 
 
 def weir(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs weir with an environment that says nothing else."""
+    """Runs weir with no other variables than these."""
     return subprocess.run(
         [WEIR, *arguments],
         cwd=cwd,
@@ -22,13 +23,13 @@ def weir(*arguments: str, cwd: Path, **environment: str) -> subprocess.Completed
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=LIMIT_S,
         check=False,
     )
 
 
 def explained(text: str, section: str) -> dict[str, tuple[str, str]]:
-    """The values of a section as --explain prints them: name -> value, origin."""
+    """The settings of a section as --explain prints them: name -> (value, origin)."""
     found: dict[str, tuple[str, str]] = {}
     inside = False
     for line in text.splitlines():
@@ -42,7 +43,7 @@ def explained(text: str, section: str) -> dict[str, tuple[str, str]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, site: Path) -> Path:
-    """A folder with site/ in it, and a configuration that is right."""
+    """A folder with site/ in it and a valid configuration."""
     assert site.parent == tmp_path
     (tmp_path / "weir.conf").write_text(
         "[server]\nlisten = 0, [::1]:0, unix:weir.sock\naccess-log = access.log\n"
@@ -51,7 +52,7 @@ def folder(tmp_path: Path, site: Path) -> Path:
     return tmp_path
 
 
-def test_a_good_file_is_ok(folder: Path) -> None:
+def test_a_valid_file_is_reported_as_ok(folder: Path) -> None:
     for arguments in (["weir.conf"], ["-c", "weir.conf"], ["--config=weir.conf"], []):
         done = weir("check", *arguments, cwd=folder)
         assert (done.returncode, done.stdout, done.stderr) == (
@@ -61,7 +62,7 @@ def test_a_good_file_is_ok(folder: Path) -> None:
         )
 
 
-def test_every_error_is_told_with_its_line_and_a_cure(folder: Path) -> None:
+def test_every_error_is_reported_with_its_line_and_a_remedy(folder: Path) -> None:
     (folder / "bad.conf").write_text(
         "[server]\n"
         "lisen = 80\n"
@@ -93,7 +94,7 @@ def test_every_error_is_told_with_its_line_and_a_cure(folder: Path) -> None:
     ]
 
 
-def test_warnings_do_not_fail(folder: Path) -> None:
+def test_warnings_leave_the_exit_status_at_zero(folder: Path) -> None:
     (folder / "trap.conf").write_text("[server]\nidle-timeout = 0\n[site a]\nroot = site\n")
     done = weir("check", "trap.conf", cwd=folder)
     assert done.returncode == 0
@@ -138,14 +139,14 @@ def test_a_folder_is_explained_as_it_would_be_served(folder: Path) -> None:
         ["weir.conf", "--ready-fd", "1"],
     ],
 )
-def test_a_wrong_command_line_exits_with_2(folder: Path, arguments: list[str]) -> None:
+def test_an_invalid_command_line_exits_with_2(folder: Path, arguments: list[str]) -> None:
     done = weir("check", *arguments, cwd=folder)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("weir: ")
 
 
-def test_a_wrong_variable_or_a_missing_file_exits_with_1(folder: Path) -> None:
+def test_an_invalid_variable_or_a_missing_file_exits_with_1(folder: Path) -> None:
     done = weir("check", cwd=folder, WEIR_MODEL="bogus")
     assert done.returncode == 1
     assert done.stderr.startswith("weir: WEIR_MODEL: `bogus` is not auto, ")
@@ -154,14 +155,14 @@ def test_a_wrong_variable_or_a_missing_file_exits_with_1(folder: Path) -> None:
     assert done.stderr.startswith("nowhere.conf: error: cannot be read: ")
 
 
-def test_without_anything_to_check_it_says_what_to_give(tmp_path: Path) -> None:
+def test_without_arguments_the_message_names_what_to_give(tmp_path: Path) -> None:
     done = weir("check", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "weir check FILE" in done.stderr
 
 
-def test_it_writes_no_file(folder: Path) -> None:
+def test_a_check_writes_no_file(folder: Path) -> None:
     def listed() -> list[tuple[str, int]]:
         return sorted((str(path), path.stat().st_mtime_ns) for path in folder.rglob("*"))
 
@@ -171,7 +172,7 @@ def test_it_writes_no_file(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
-def test_it_opens_no_socket_and_nothing_for_writing(folder: Path) -> None:
+def test_a_check_opens_no_socket_and_no_file_for_writing(folder: Path) -> None:
     text = (folder / "weir.conf").read_text()
     full = text.replace("[server]\n", "[server]\nuser = nobody\ncongestion = cubic\n")
     (folder / "weir.conf").write_text(full)
@@ -186,7 +187,7 @@ def test_it_opens_no_socket_and_nothing_for_writing(folder: Path) -> None:
         cwd=folder,
         env={"PATH": os.defpath},
         capture_output=True,
-        timeout=60,
+        timeout=LIMIT_S,
         check=False,
     )
     assert done.returncode == 0
@@ -196,6 +197,6 @@ def test_it_opens_no_socket_and_nothing_for_writing(folder: Path) -> None:
         assert not [call for call in calls if word in call]
 
 
-def test_the_example_is_right() -> None:
+def test_the_example_configuration_is_valid() -> None:
     done = weir("check", "weir.conf.example", cwd=TOP)
     assert (done.returncode, done.stderr) == (0, "")

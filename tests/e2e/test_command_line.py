@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command line: commands, options, their errors, and that every text about the
-settings says what settings.def says."""
+"""The command line: commands, options and their errors. Every text about the settings agrees with
+settings.def."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.running import TOP, WEIR, models, start
+from tests.waiting import LIMIT_S
 
 
 def weir(*arguments: str, cwd: Path = TOP) -> subprocess.CompletedProcess[str]:
-    """Runs weir, which must come to an end by itself."""
+    """Runs weir, which must end by itself."""
     return subprocess.run(
         [WEIR, *arguments],
         cwd=cwd,
@@ -25,7 +26,7 @@ def weir(*arguments: str, cwd: Path = TOP) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=LIMIT_S,
         check=False,
     )
 
@@ -53,7 +54,7 @@ def settings() -> tuple[Setting, ...]:
     return found
 
 
-def test_help_and_version_are_answers_not_errors() -> None:
+def test_help_and_version_exit_with_0_and_print_no_error() -> None:
     for arguments in (
         ["--help"],
         ["-h"],
@@ -80,7 +81,7 @@ def test_help_and_version_are_answers_not_errors() -> None:
 COMMANDS = "serve check reload stop stats top password trace load models help".split()
 
 
-def test_help_names_every_command_and_each_has_its_own() -> None:
+def test_help_names_every_command_and_each_command_has_help() -> None:
     overview = weir("help").stdout
     listed = re.findall(r"^  weir (\w+) ?(?:\[.*\]|\.\.\.|[A-Z].*)?  ", overview, re.MULTILINE)
     assert [name for name in listed if name != "DIR"] == COMMANDS
@@ -104,7 +105,7 @@ def test_the_manual_names_and_describes_every_command() -> None:
         assert f"{name}(1)" in weir("help").stdout
 
 
-def test_models_are_listed_one_a_line() -> None:
+def test_models_are_listed_one_per_line() -> None:
     done = weir("models")
     assert done.returncode == 0
     listed = (TOP / "src/model/models.def").read_text()
@@ -157,7 +158,7 @@ def test_models_are_listed_one_a_line() -> None:
         (["-c"], "-c needs a value: -c FILE"),
     ],
 )
-def test_a_mistake_gets_one_line_with_a_cure(arguments: list[str], said: str) -> None:
+def test_a_mistake_is_reported_in_one_line_with_a_remedy(arguments: list[str], said: str) -> None:
     done = weir(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -166,7 +167,9 @@ def test_a_mistake_gets_one_line_with_a_cure(arguments: list[str], said: str) ->
     assert said in done.stderr
 
 
-def test_serving_a_configuration_by_its_name_tells_how(tmp_path: Path) -> None:
+def test_a_configuration_in_place_of_a_folder_is_refused_with_the_right_command(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "weir.conf").write_text("")
     done = weir("weir.conf", cwd=tmp_path)
     assert done.returncode == 2
@@ -176,7 +179,7 @@ def test_serving_a_configuration_by_its_name_tells_how(tmp_path: Path) -> None:
     assert done.stderr.startswith("weir.conf: error: there is nothing to serve")
 
 
-def test_a_command_that_is_a_folder_too_is_reached_with_its_path(tmp_path: Path) -> None:
+def test_a_folder_with_the_name_of_a_command_is_served_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     assert weir("models", cwd=tmp_path).returncode == 0
     done = weir("check", "--", "models", cwd=tmp_path)
@@ -201,7 +204,12 @@ def test_a_switch_needs_no_value(tmp_path: Path) -> None:
 def test_output_that_cannot_be_written_is_an_error() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [WEIR, "help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=20
+            [WEIR, "help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
         )
     assert done.returncode == 1
     assert done.stderr.startswith("weir: cannot write to standard output: ")
@@ -214,7 +222,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_the_help_has_every_flag_with_its_default() -> None:
+def test_the_help_lists_every_flag_with_its_default() -> None:
     text = weir("help", "serve").stdout
     flags = re.split(r"^  (?:-\w, )?--", text, flags=re.MULTILINE)[1:]
     described = {flag.split()[0]: words(flag) for flag in flags}
@@ -245,7 +253,7 @@ def manual_default(setting: Setting) -> str:
     return f"Default: .Ql {setting.default} "
 
 
-def test_the_manual_of_the_file_has_every_setting_with_its_default() -> None:
+def test_the_manual_of_the_configuration_lists_every_setting_with_its_default() -> None:
     text = (TOP / "docs/man/weir.conf.5").read_text()
     items = re.split(r"^\.It Ic ", text, flags=re.MULTILINE)[1:]
     described = {item.split()[0]: words(item) for item in items}
@@ -273,7 +281,7 @@ def test_the_example_shows_settings_with_their_defaults() -> None:
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-def test_what_auto_picks_is_told_with_its_reason(tmp_path: Path, cpus: int) -> None:
+def test_the_model_that_auto_picks_is_printed_with_the_reason(tmp_path: Path, cpus: int) -> None:
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < cpus:
         pytest.skip("this machine has one CPU")

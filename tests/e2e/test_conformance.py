@@ -80,7 +80,7 @@ root = {root}/sub
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """The root of the fixture, where an unprivileged server can get at it."""
+    """The root of the fixture, which an unprivileged server can read."""
     with tempfile.TemporaryDirectory(prefix="weir-e2e-") as name:
         top = Path(name)
         top.chmod(0o755)
@@ -118,7 +118,7 @@ def etag_of(server: Server, path: str) -> str:
 def take_answers(
     expected: list[tuple[str, ...]], data: bytearray, at: int = 0
 ) -> tuple[list[Answer], int]:
-    """The answers from `at` on, as far as they are expected and whole, and where they end."""
+    """The complete answers from `at` on, at most as many as expected, and where they end."""
     answers = []
     for lines in expected:
         bodiless = "body none" in lines
@@ -133,10 +133,11 @@ def take_answers(
 
 
 def split(request: bytes) -> list[int]:
-    """Where each of its pieces ends: every byte is one, or some are, the same each time.
+    """The ends of the pieces. A short request is split into bytes, a long one at random places,
+    which are the same in every run.
 
-    What comes behind a head that says `close` comes together with its end: it may be met by a
-    reset that takes the answer with it (RFC 9112 section 9.6).
+    Bytes behind a head with `Connection: close` stay in one piece with its end. If they arrived
+    later, a reset could destroy the answer (RFC 9112 section 9.6).
     """
     if len(request) <= BYTES_ALONE:
         ends = list(range(1, len(request)))
@@ -150,7 +151,7 @@ def split(request: bytes) -> list[int]:
 def converse(
     connection: Connection, case: Case, *, until_closed: bool, in_pieces: bool = False
 ) -> bytes:
-    """Sends and reads at the same time, until all is answered or the server has closed."""
+    """Sends and reads at the same time until all answers have come or the server closes."""
     request = expand(case.request)
     unsent = memoryview(request)
     ends = split(request) if in_pieces else [len(request)]
@@ -170,7 +171,7 @@ def converse(
                 if not got:
                     break
             if events[0][1] & selectors.EVENT_WRITE:
-                # What the server does not want any more, it need not take.
+                # The server may stop reading.
                 with contextlib.suppress(BlockingIOError, BrokenPipeError):
                     piece = ends[0] - (len(request) - len(unsent))
                     unsent = unsent[connection.socket.send(unsent[:piece]) :]
@@ -190,7 +191,7 @@ def converse(
 
 
 def play(server: Server, case: Case, *, in_pieces: bool) -> bytes:
-    """Plays the case, and proves that the connection is in the state it should be."""
+    """Plays the case and checks the state of the connection at the end."""
     until_closed = case.end in ("closed", "cut")
     with connect(server.address) as connection:
         data = converse(connection, case, until_closed=until_closed, in_pieces=in_pieces)
@@ -296,7 +297,7 @@ def check_with_h11(answer: Answer, *, bodiless: bool) -> None:
 
 
 def check_answers(case: Case, data: bytes, folder: Path) -> None:
-    """The bytes that came back are the answers that the case expects, and no more."""
+    """Checks that the bytes are exactly the answers that the case expects."""
     answers, end = take_answers(case.answers, bytearray(data))
     assert end == len(data), f"not an expected answer: {data[end:][:500]!r}"
     assert len(answers) == len(case.answers), f"too few answers: {data[:500]!r}"

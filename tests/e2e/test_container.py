@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a container gives a server: a part of the machine's CPUs, little shared memory, a file
-system that cannot be written, system calls that it may not make."""
+"""The server in a container: with a share of the CPUs, little shared memory, a read-only file
+system and fewer system calls."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ needs_two_cpus = pytest.mark.skipif(
 
 
 def after(script: str) -> tuple[str, ...]:
-    """What starts a program in a mount namespace of its own, after a script."""
+    """The words that start a program in a mount namespace of its own, after a script."""
     return (*NEW_MOUNTS, "sh", "-c", f'set -e; {script}; exec "$@"', "sh")
 
 
 def groups(**quotas: str) -> tuple[str, ...]:
-    """The same, with the control groups of a container, which has its own as the root. A process
-    of a group below it is in the folder that /proc/self/cgroup names."""
+    """The same, with the control groups of a container, whose own group is the root.
+
+    /proc/self/cgroup names the folder of a process in a group below it.
+    """
     make = "mount -t tmpfs none /sys/fs/cgroup; cd /sys/fs/cgroup"
     own = "$(sed -n s/^0::.//p /proc/self/cgroup)"
     for place, quota in quotas.items():
@@ -61,7 +63,7 @@ def groups(**quotas: str) -> tuple[str, ...]:
         ("much", 0),
     ],
 )
-def test_there_are_as_many_threads_as_the_quota_has_cpus(
+def test_the_cpu_quota_decides_the_number_of_threads(
     server: ServerFactory, quota: str, threads: int
 ) -> None:
     running = server(wrapper=groups(root=quota))
@@ -72,7 +74,7 @@ def test_there_are_as_many_threads_as_the_quota_has_cpus(
 @needs_mounts
 @needs_two_cpus
 @pytest.mark.parametrize("model", ["auto"])
-def test_with_one_cpu_of_many_there_is_one_loop(server: ServerFactory) -> None:
+def test_a_quota_of_one_cpu_gives_one_loop(server: ServerFactory) -> None:
     running = server(wrapper=groups(root="100000 100000"))
     assert THREADS.findall(running.messages()) == [("epoll", "1")]
 
@@ -80,7 +82,7 @@ def test_with_one_cpu_of_many_there_is_one_loop(server: ServerFactory) -> None:
 @needs_mounts
 @needs_two_cpus
 @one_model
-def test_the_least_quota_on_the_way_to_the_root_counts(server: ServerFactory) -> None:
+def test_the_smallest_quota_up_to_the_root_applies(server: ServerFactory) -> None:
     running = server(wrapper=groups(own="400000 100000", root="100000 100000"))
     groups_differ = Path("/proc/self/cgroup").read_text().splitlines()[-1] != "0::/"
     ((_, count),) = THREADS.findall(running.messages())
@@ -92,7 +94,7 @@ def test_the_least_quota_on_the_way_to_the_root_counts(server: ServerFactory) ->
 @needs_mounts
 @needs_two_cpus
 @one_model
-def test_the_quota_is_told(server: ServerFactory) -> None:
+def test_the_metrics_show_the_quota(server: ServerFactory) -> None:
     running = server("--stats-listen", "127.0.0.1:0", wrapper=groups(root="100000 100000"))
     with connect(page_of(running)) as page:
         assert b"\nweir_cpus 1\n" in page.get("/metrics", "localhost").body
@@ -100,8 +102,8 @@ def test_the_quota_is_told(server: ServerFactory) -> None:
 
 @needs_mounts
 @pytest.mark.parametrize("size", ["64k", "1m"])
-def test_a_little_shared_memory_is_enough(server: ServerFactory, size: str) -> None:
-    """Numbers that find no room in it are missing, and told to be; nobody is turned away."""
+def test_a_small_shared_memory_is_enough(server: ServerFactory, size: str) -> None:
+    """Statistics that do not fit are left out, and no request is refused."""
     running = server(wrapper=after(f"mount -t tmpfs -o size={size} none /dev/shm"))
     for _ in range(5):
         with connect(running.address) as connection:
@@ -139,15 +141,16 @@ mount --bind {site} {image}/srv/www
 mount -o remount,bind,ro {image}
 """
 
-# Has a shell be process 1, waits for it, and keeps nothing open that others wait to see closed.
-LET_GO = """sh -c "$0" sh "$@" &
+# Runs a shell as process 1 and waits for it. The outer shell closes its copies of the descriptors,
+# because the test waits until the server closes them.
+AS_PROCESS_1 = """sh -c "$0" sh "$@" &
 for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done; wait $!"""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 
 
 def instructions() -> dict[str, str]:
-    """Those of the image itself, the last stage of its recipe."""
+    """The instructions of the last stage, which makes the image."""
     text = (CONTAINER / "Containerfile").read_text().replace("\\\n", " ")
     lines = re.findall(r"^([A-Z]+) +(.*)$", text.rpartition("\nFROM ")[2], re.M)
     return dict(lines)
@@ -155,7 +158,7 @@ def instructions() -> dict[str, str]:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """What the image holds, and the folders that a runtime makes in it."""
+    """The contents of the image, and the folders that a container runtime adds."""
     folder = tmp_path / "image"
     subprocess.run([CONTAINER / "collect", WEIR, folder], check=True)
     for name in ("proc", "dev"):
@@ -165,15 +168,17 @@ def image(tmp_path: Path) -> Path:
 
 @needs_mounts
 @needs_root
-def test_what_the_image_holds_is_enough(image: Path, site: Path, tmp_path: Path) -> None:
-    """To serve as process 1, of a user without rights, on a file system that is not written."""
+def test_the_image_contains_all_that_the_server_needs(
+    image: Path, site: Path, tmp_path: Path
+) -> None:
+    """The server runs as process 1, as an unprivileged user, on a read-only file system."""
     said = instructions()
     enter = ("chroot", f"--userspec={said['USER']}", str(image))
     running = start(
         ["/srv/www", "--listen", "127.0.0.1:0", "--stats-listen", "127.0.0.1:0"],
         tmp_path / "stderr",
         wrapper=(
-            *("unshare", "--mount", "--pid", "bash", "-c", LET_GO),
+            *("unshare", "--mount", "--pid", "bash", "-c", AS_PROCESS_1),
             f'set -e; {IMAGE.format(image=image, site=site)} exec setpriv --no-new-privs "$@"',
             *enter,
         ),
@@ -197,7 +202,7 @@ def test_what_the_image_holds_is_enough(image: Path, site: Path, tmp_path: Path)
     assert status == 0
 
 
-def test_what_the_image_starts_is_right(site: Path) -> None:
+def test_the_command_of_the_image_is_valid(site: Path) -> None:
     words = json.loads(instructions()["CMD"])
     assert words[0] == "serve"
     words[1:2] = [str(site)]
@@ -205,8 +210,8 @@ def test_what_the_image_starts_is_right(site: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_image_is_built_with_what_the_build_needs() -> None:
-    """As scripts/bootstrap lists it, but for make, which the image does without."""
+def test_the_image_installs_every_build_dependency() -> None:
+    """scripts/bootstrap lists them. The image does not use make."""
     bootstrap = (TOP / "scripts/bootstrap").read_text().partition('if [ "$group" != run ]')[0]
     needed = set(re.findall(r"^need \".*\" (\S+)$", bootstrap, re.M)) - {"make"}
     text = (CONTAINER / "Containerfile").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Addresses to accept on, and sites to choose from."""
+"""Listeners, and the choice of a site by host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def has_ipv6() -> bool:
 needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="there is no ::1 here")
 
 
-def test_each_listener_is_told_and_serves(server: ServerFactory) -> None:
+def test_each_listener_is_printed_and_serves(server: ServerFactory) -> None:
     running = server(listen=("127.0.0.1:0", "127.0.0.1:0"))
     assert len(running.urls) == 2
     assert len(set(running.urls)) == 2
@@ -35,14 +35,14 @@ def test_each_listener_is_told_and_serves(server: ServerFactory) -> None:
 
 
 @needs_ipv6
-def test_it_serves_over_ipv6(server: ServerFactory) -> None:
+def test_a_listener_can_have_an_ipv6_address(server: ServerFactory) -> None:
     running = server(listen=("[::1]:0",))
     assert running.url.startswith("http://[::1]:")
     with connect(running.address) as connection:
         assert connection.get("/hello.txt").body == b"hello\n"
 
 
-def test_it_serves_over_a_unix_socket(server: ServerFactory, tmp_path: Path) -> None:
+def test_a_listener_can_be_a_unix_socket(server: ServerFactory, tmp_path: Path) -> None:
     path = tmp_path / "weir.sock"
     running = server(listen=(f"unix:{path}",))
     assert running.urls == [f"unix:{path}"]
@@ -62,7 +62,7 @@ def test_a_stale_unix_socket_is_replaced(server: ServerFactory, tmp_path: Path) 
         assert connection.get("/hello.txt").body == b"hello\n"
 
 
-def test_the_host_picks_the_site(server: ServerFactory, tmp_path: Path) -> None:
+def test_the_host_decides_the_site(server: ServerFactory, tmp_path: Path) -> None:
     for name in ["one", "two", "rest"]:
         (tmp_path / name).mkdir()
         (tmp_path / name / "name.txt").write_text(name)
@@ -85,7 +85,7 @@ def test_the_host_picks_the_site(server: ServerFactory, tmp_path: Path) -> None:
         assert (other.body, other.get("X-Site")) == (b"rest", None)
 
 
-def test_a_host_that_no_site_has_is_told_so(server: ServerFactory, tmp_path: Path) -> None:
+def test_a_host_without_a_site_gets_421(server: ServerFactory, tmp_path: Path) -> None:
     configuration = tmp_path / "weir.conf"
     configuration.write_text(
         f"[server]\nlisten = 127.0.0.1:0\n[site one]\nhost = one.test\nroot = {tmp_path}\n"

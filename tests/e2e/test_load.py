@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`weir load`: what it counts is what happened, against servers that behave and others."""
+"""`weir load` counts what happened, with servers that behave well and with servers that do not.
+
+`make bench CLAIMS=1` measures how precise its times are.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ import select
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,18 +23,17 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.misbehaving import Behaviour, Peer, misbehaving, ok
-from tests.e2e.running import WEIR
-from tests.e2e.statistics import settled
+from tests.e2e.running import WEIR, Process
+from tests.e2e.statistics import settled, wait_for
+from tests.waiting import LIMIT_S, wait_until
 
-LIMIT_S = 60.0
 INVALID = 4
-TRIES = 5  # of what a busy machine may disturb
 
 one_model = pytest.mark.parametrize("model", ["percore"])
 
 
 def weir_load(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a load, which must come to an end by itself."""
+    """Runs a load, which must end by itself."""
     return subprocess.run(
         [WEIR, "load", *arguments],
         stdin=subprocess.DEVNULL,
@@ -44,7 +45,7 @@ def weir_load(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def measure(*arguments: str) -> dict[str, Any]:
-    """The result of a load, whatever it is worth: a machine under tests is no place to measure."""
+    """The result of a load. It may be invalid: a machine that runs tests is too busy to measure."""
     done = weir_load(*arguments, "--json")
     assert done.returncode in (0, INVALID), done.stderr
     assert done.stderr == ""
@@ -60,20 +61,20 @@ def step_of(*arguments: str) -> dict[str, Any]:
 
 
 def errors(step: dict[str, Any]) -> dict[str, int]:
-    """The kinds of errors that there were."""
+    """The errors that occurred, by kind."""
     return {name: count for name, count in step["errors"].items() if count}
 
 
 def accounts_for(step: dict[str, Any], requests: int) -> None:
-    """Each request has ended once: answered, or failed."""
+    """Each request has ended once, with an answer or an error."""
     assert step["requests"] == requests
     assert step["answers"] + sum(step["errors"].values()) == requests
 
 
-# ---- servers that behave ----
+# ---- servers that behave well ----
 
 
-def test_counts_what_the_log_has_lines_for(server: ServerFactory, tmp_path: Path) -> None:
+def test_answers_equal_the_lines_of_the_log(server: ServerFactory, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     running = server("--access-log", str(log))
     step = step_of(
@@ -88,7 +89,7 @@ def test_counts_what_the_log_has_lines_for(server: ServerFactory, tmp_path: Path
 
 
 @one_model
-def test_counts_what_the_server_counts(server: ServerFactory) -> None:
+def test_answers_equal_the_counters_of_the_server(server: ServerFactory) -> None:
     running = server()
     step = step_of(
         f"{running.url}/hello.txt", f"{running.url}/none", "--users", "5", "--requests", "300"
@@ -101,7 +102,9 @@ def test_counts_what_the_server_counts(server: ServerFactory) -> None:
 
 @one_model
 @pytest.mark.parametrize("keep", [True, False])
-def test_keeps_connections_or_opens_one_for_each(server: ServerFactory, *, keep: bool) -> None:
+def test_connections_are_kept_or_opened_for_each_request(
+    server: ServerFactory, *, keep: bool
+) -> None:
     running = server()
     words = [] if keep else ["--no-keepalive"]
     step = step_of(running.url + "/", "--users", "4", "--requests", "100", *words)
@@ -111,7 +114,7 @@ def test_keeps_connections_or_opens_one_for_each(server: ServerFactory, *, keep:
 
 
 @one_model
-def test_pipelines_and_asks_nothing_twice(server: ServerFactory, tmp_path: Path) -> None:
+def test_pipelining_sends_no_request_twice(server: ServerFactory, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     running = server("--access-log", str(log))
     step = step_of(running.url + "/", "--users", "3", "--pipeline", "16", "--requests", "1000")
@@ -122,7 +125,7 @@ def test_pipelines_and_asks_nothing_twice(server: ServerFactory, tmp_path: Path)
 
 
 @one_model
-def test_head_has_no_body_and_a_body_is_sent(server: ServerFactory) -> None:
+def test_head_answers_have_no_body_and_data_is_sent(server: ServerFactory) -> None:
     running = server()
     url = f"{running.url}/hello.txt"
     head = step_of(url, "--method", "HEAD", "--requests", "20")
@@ -133,7 +136,9 @@ def test_head_has_no_body_and_a_body_is_sent(server: ServerFactory) -> None:
 
 
 @one_model
-def test_asks_over_a_unix_socket_and_ipv6(server: ServerFactory, tmp_path: Path) -> None:
+def test_a_unix_socket_and_an_ipv6_address_can_be_loaded(
+    server: ServerFactory, tmp_path: Path
+) -> None:
     path = tmp_path / "socket"
     running = server(listen=(f"unix:{path}", "[::1]:0"))
     step = step_of(f"unix:{path}:/hello.txt", "--requests", "20")
@@ -143,7 +148,7 @@ def test_asks_over_a_unix_socket_and_ipv6(server: ServerFactory, tmp_path: Path)
 
 
 @one_model
-def test_connects_from_several_addresses(server: ServerFactory, tmp_path: Path) -> None:
+def test_connections_come_from_all_source_addresses(server: ServerFactory, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     running = server("--access-log", str(log))
     step_of(
@@ -155,7 +160,7 @@ def test_connects_from_several_addresses(server: ServerFactory, tmp_path: Path) 
 
 
 @one_model
-def test_draws_urls_by_their_weights(server: ServerFactory, site: Path, tmp_path: Path) -> None:
+def test_urls_are_drawn_by_their_weights(server: ServerFactory, site: Path, tmp_path: Path) -> None:
     (site / "often").write_text("o")
     (site / "seldom").write_text("s" * 2)
     log, urls = tmp_path / "access.log", tmp_path / "urls"
@@ -172,7 +177,7 @@ def test_draws_urls_by_their_weights(server: ServerFactory, site: Path, tmp_path
 
 
 @one_model
-def test_holds_steps_in_one_go_and_keeps_the_connections(server: ServerFactory) -> None:
+def test_steps_follow_each_other_on_the_same_connections(server: ServerFactory) -> None:
     running = server()
     result = measure(running.url + "/", "--steps", "1,2,4", "--requests", "200", "--warmup", "50ms")
     assert [step["users"] for step in result["steps"]] == [1, 2, 4]
@@ -181,42 +186,44 @@ def test_holds_steps_in_one_go_and_keeps_the_connections(server: ServerFactory) 
 
 
 @one_model
-def test_little_holds_with_think_times(server: ServerFactory) -> None:
+def test_thinking_and_waiting_fit_into_the_time_of_the_users(server: ServerFactory) -> None:
     running = server()
-    words = ["--users", "20", "--think", "exp:20ms", "--duration", "2s", "--warmup", "200ms"]
-    step = step_of(running.url + "/", *words, "--server-pid", str(running.popen.pid))
-    assert step["answers"] > 500
-    mean_ns = step["response_mean_ns"] + step["thought_ns"] / step["answers"]
-    # N = X (R + Z), but for what the machine has kept the generator waiting.
-    explained = mean_ns * step["answers"] / step["user_ns"]
-    assert 0.7 < explained < 1.01
-    assert abs(step["user_ns"] / (20 * step["measured_ns"]) - 1) < 0.1
+    words = ["--users", "20", "--think", "exp:20ms", "--duration", "1s", "--warmup", "200ms"]
+    step = step_of(running.url + "/", *words)
+    assert step["answers"] > 0
+    assert step["thought_ns"] > 0
+    # Little's law: N T = X T (R + Z), plus the time for which the generator was late.
+    spent_ns = step["response_mean_ns"] * step["answers"] + step["thought_ns"]
+    assert spent_ns <= 1.05 * step["user_ns"]
+    assert step["user_ns"] <= 1.05 * 20 * step["measured_ns"]
+
+
+@one_model
+def test_the_cpu_time_of_the_server_is_reported(server: ServerFactory) -> None:
+    running = server()
+    pid = str(running.popen.pid)
+    step = step_of(running.url + "/", "--users", "4", "--requests", "20000", "--server-pid", pid)
     assert step["server_user_ns"] + step["server_system_ns"] > 0
 
 
 @one_model
 @pytest.mark.parametrize("words", [[], ["--users", "5"], ["--think", "1ms", "--users", "3"]])
-def test_a_cycle_has_connecting_and_closing_in_it(server: ServerFactory, words: list[str]) -> None:
+def test_connecting_and_closing_are_parts_of_a_cycle(
+    server: ServerFactory, words: list[str]
+) -> None:
     running = server()
     words = ["--users", "1", *words] if "--users" not in words else words
-    hidden = []
-    for _ in range(TRIES):
-        step = step_of(running.url + "/", "--no-keepalive", "--requests", "2000", *words)
-        little = step["little"]
-        assert step["connects"] == 2000
-        assert little["connect_ns"] > 0
-        assert little["close_ns"] > 0
-        assert step["connecting_ns"] == pytest.approx(step["connect"]["sum_ns"])
-        late_ns = step["lag"]["sum_ns"] / step["answers"]  # of thinking; it is told apart
-        hidden.append((little["residual_ns"] - late_ns) / little["cycle_ns"])
-        # Closing alone is a tenth of it. A generator that sanitizers slow down adds up to 2 %.
-        if abs(hidden[-1]) < 0.03:
-            return
-    pytest.fail(f"unexplained: {hidden}")
+    step = step_of(running.url + "/", "--no-keepalive", "--requests", "500", *words)
+    little = step["little"]
+    assert step["connects"] == 500
+    assert little["connect_ns"] > 0
+    assert little["close_ns"] > 0
+    assert little["connect_ns"] + little["close_ns"] < little["cycle_ns"]
+    assert step["connecting_ns"] == pytest.approx(step["connect"]["sum_ns"])
 
 
 @one_model
-def test_rows_of_seconds_add_up(server: ServerFactory, tmp_path: Path) -> None:
+def test_the_rows_of_the_seconds_add_up(server: ServerFactory, tmp_path: Path) -> None:
     running, rows = server(), tmp_path / "rows"
     step = step_of(
         running.url + "/",
@@ -225,7 +232,7 @@ def test_rows_of_seconds_add_up(server: ServerFactory, tmp_path: Path) -> None:
         "--think",
         "5ms",
         "--duration",
-        "2s",
+        "1200ms",
         "--warmup",
         "0",
         "--ndjson",
@@ -240,7 +247,7 @@ def test_rows_of_seconds_add_up(server: ServerFactory, tmp_path: Path) -> None:
 # ---- known delays and stalls ----
 
 
-def test_a_known_delay_is_what_is_measured() -> None:
+def test_a_response_time_includes_the_delay_of_the_server() -> None:
     delay_s = 0.02
 
     def behave(peer: Peer) -> None:
@@ -252,61 +259,62 @@ def test_a_known_delay_is_what_is_measured() -> None:
     with misbehaving(behave) as server:
         step = step_of(server.url, "--users", "1", "--requests", "50")
     assert step["answers"] == 50
-    # Never less than the delay; what is more is the other side's threads, woken late.
     assert step["response"]["min_ns"] >= delay_s * 1e9
-    assert step["response"]["p50_ns"] < delay_s * 1e9 + 20e6
+
+
+STALL_S = 1.0
+
+
+@contextlib.contextmanager
+def stalled(processes: list[Process]) -> Iterator[None]:
+    for process in processes:
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process.pid, signal.SIGCONT)
 
 
 @one_model
-def test_a_stopped_server_shows_in_what_was_intended(server: ServerFactory) -> None:
+def test_a_stall_of_the_server_appears_in_the_intended_response_times(
+    server: ServerFactory,
+) -> None:
     running = server()
+    words = ["--rate", "200", "--users", "50", "--duration", "60s", "--warmup", "0", "--json"]
     load = subprocess.Popen(
-        [
-            WEIR,
-            "load",
-            running.url + "/",
-            "--rate",
-            "200",
-            "--users",
-            "50",
-            "--duration",
-            "5s",
-            "--warmup",
-            "0",
-            "--json",
-        ],
+        [WEIR, "load", running.url + "/", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    processes = [running.master, *running.workers()]
-    # It is under way once the server has connections; then it stands still for two seconds.
-    until = time.monotonic() + LIMIT_S
-    while not any(len(process.sockets()) > 20 for process in processes):
-        assert time.monotonic() < until
-        select.select([], [], [], 0.01)
-    for process in processes:
-        os.kill(process.pid, signal.SIGSTOP)
-    select.select([], [], [], 2.0)  # this is the stall, not a wait for anything
-    for process in processes:
-        os.kill(process.pid, signal.SIGCONT)
-    out, _ = load.communicate(timeout=LIMIT_S)
+    try:
+        before = wait_for(running, lambda now: now["counters"]["requests"] > 100)
+        with stalled([running.master, *running.workers()]):
+            select.select([], [], [], STALL_S)  # the stall itself
+        answered = before["counters"]["requests"] + 400
+        wait_for(running, lambda now: now["counters"]["requests"] > answered)
+        load.send_signal(signal.SIGINT)
+        out, _ = load.communicate(timeout=LIMIT_S)
+    finally:
+        load.kill()
+        load.wait()
     (step,) = json.loads(out)["steps"]
-    assert step["longest_gap_ns"] > 1.9e9
-    assert step["intended"]["p99_ns"] > 1.5e9
-    # 50 users cannot ask 400 times meanwhile: those that waited for a user count too.
+    assert step["longest_gap_ns"] > 0.9 * STALL_S * 1e9
+    assert step["intended"]["max_ns"] > 0.9 * STALL_S * 1e9
+    # 50 users cannot send 200 requests meanwhile: the requests that waited for a user count, too.
     assert step["intended"]["count"] == step["answers"]
     assert step["intended"]["mean_ns"] > step["response"]["mean_ns"]
 
 
-# ---- servers that do not behave ----
+# ---- servers that misbehave ----
 
 
 def chunked(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body
 
 
-def reset_amid(peer: Peer) -> None:
+def reset_in_a_body(peer: Peer) -> None:
     peer.request()
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun")
     peer.wait(0.05)
@@ -352,7 +360,7 @@ CONTRADICTION = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\
 NO_LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n"
 
 FAULTS: dict[str, tuple[Behaviour, list[str], str]] = {
-    "reset amid a body": (reset_amid, [], "reset_amid"),
+    "reset in a body": (reset_in_a_body, [], "reset_amid"),
     "reset before an answer": (reset_before, [], "reset_before"),
     "closed before an answer": (lambda p: closes_after(p, b""), [], "closed_before"),
     "truncated": (lambda p: closes_after(p, TRUNCATED), [], "closed_amid"),
@@ -372,31 +380,32 @@ FAULTS: dict[str, tuple[Behaviour, list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_is_a_kind_that_is_counted(name: str) -> None:
+def test_each_fault_is_counted_by_its_kind(name: str) -> None:
     behaviour, words, kind = FAULTS[name]
     with misbehaving(behaviour) as server:
         step = step_of(server.url, "--users", "2", "--requests", "4", *words)
-        asked = server.requests
-    accounts_for(step, 4)
-    if name == "speaks first":  # before or after it was asked, as it comes
-        assert set(errors(step)) <= {"no_http", "unexpected", "closed_before"}
-        return
-    assert errors(step) == {kind: 4}
-    assert asked == 4
+        accounts_for(step, 4)
+        if name == "speaks first":  # before or after the request arrives
+            assert set(errors(step)) <= {"no_http", "unexpected", "closed_before"}
+            return
+        assert errors(step) == {kind: 4}
+        assert server.requests <= 4
+        if not words:  # a client that stops waiting can close before the server reads its request
+            wait_until(lambda: server.requests == 4, "the server has read every request")
 
 
-def test_a_refused_connection_is_told_and_tried_again_slowly() -> None:
+def test_a_refused_connection_is_counted_and_retried_slowly() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     step = step_of(f"http://127.0.0.1:{port}/", "--users", "2", "--duration", "500ms")
     assert set(errors(step)) == {"connect_refused"}
     assert step["answers"] == 0
-    assert errors(step)["connect_refused"] < 200
+    assert errors(step)["connect_refused"] < 0.4e-6 * step["measured_ns"] + 10  # 400 per second
     done = weir_load(f"unix:/nonexistent-{port}:/", "--requests", "3", "--json")
     assert json.loads(done.stdout)["steps"][0]["errors"]["connect_refused"] == 3
 
 
-def test_bytes_behind_an_answer_belong_to_none() -> None:
+def test_bytes_behind_an_answer_belong_to_no_answer() -> None:
     with misbehaving(lambda peer: answers_then(peer, ok() + b"more")) as server:
         step = step_of(server.url, "--users", "1", "--requests", "5")
     assert step["answers"] == 5
@@ -418,7 +427,7 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\
 
 
 @pytest.mark.parametrize("answer", [OLD, CLOSES, INTERIM])
-def test_peers_that_close_after_each_answer(answer: bytes) -> None:
+def test_servers_that_close_after_each_answer_cause_no_errors(answer: bytes) -> None:
     with misbehaving(lambda peer: closes_after(peer, answer)) as server:
         step = step_of(server.url, "--requests", "20", "--users", "3")
         asked = server.requests
@@ -427,7 +436,7 @@ def test_peers_that_close_after_each_answer(answer: bytes) -> None:
     assert step["body_bytes"] == 20 * (10 if answer == OLD else 5)
 
 
-def test_thinking_for_longer_than_connections_are_kept_multiplies_nothing() -> None:
+def test_thinking_longer_than_the_server_keeps_a_connection_repeats_no_request() -> None:
     def behave(peer: Peer) -> None:
         peer.request()
         peer.send(ok())
@@ -441,7 +450,7 @@ def test_thinking_for_longer_than_connections_are_kept_multiplies_nothing() -> N
     assert step["connects"] == 30
 
 
-def test_a_request_to_a_connection_just_closed_is_asked_once_more() -> None:
+def test_a_request_on_a_connection_that_just_closed_is_sent_again() -> None:
     def behave(peer: Peer) -> None:
         peer.request()
         peer.send(ok())
@@ -455,7 +464,7 @@ def test_a_request_to_a_connection_just_closed_is_asked_once_more() -> None:
     assert asked == 21 + step["reopened"]
 
 
-def test_a_body_that_changes_is_told() -> None:
+def test_a_changed_body_is_an_error() -> None:
     def behave(peer: Peer) -> None:
         while True:
             peer.request()
@@ -469,7 +478,7 @@ def test_a_body_that_changes_is_told() -> None:
     assert step["answers"] == 16
 
 
-def test_no_descriptors_are_told() -> None:
+def test_a_lack_of_descriptors_is_reported() -> None:
     with misbehaving(lambda peer: answers_then(peer, ok())) as server:
         done = subprocess.run(
             [
@@ -550,7 +559,7 @@ def test_no_descriptors_are_told() -> None:
         (["URL", "--start-at", "1795248000"], "date +%s%N"),
     ],
 )
-def test_each_mistake_gets_one_line(words: list[str], said: str) -> None:
+def test_each_mistake_is_reported_in_one_line(words: list[str], said: str) -> None:
     given = ["http://127.0.0.1:1/" if word == "URL" else word for word in words]
     done = weir_load(*given)
     assert done.returncode == 2
@@ -562,7 +571,7 @@ def test_each_mistake_gets_one_line(words: list[str], said: str) -> None:
 
 @contextlib.contextmanager
 def terminal_load(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A load whose standard error is a terminal; what it shows can be read."""
+    """A load with a terminal as standard error; yields the other end of the terminal."""
     ours, theirs = pty.openpty()
     load = subprocess.Popen([WEIR, "load", *arguments], stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
@@ -577,15 +586,15 @@ def terminal_load(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], in
 
 
 def read_until(fd: int, wanted: bytes) -> bytes:
-    seen, until = b"", time.monotonic() + LIMIT_S
+    seen = b""
     while not re.search(wanted, seen):
-        assert select.select([fd], [], [], max(0.0, until - time.monotonic()))[0], seen
+        assert select.select([fd], [], [], LIMIT_S)[0], seen
         seen += os.read(fd, 4096)
     return seen
 
 
 @one_model
-def test_a_terminal_shows_how_it_goes_and_ctrl_c_gives_what_there_is(
+def test_a_terminal_shows_progress_and_ctrl_c_ends_with_a_result(
     server: ServerFactory,
 ) -> None:
     running = server()
@@ -601,11 +610,9 @@ def test_a_terminal_shows_how_it_goes_and_ctrl_c_gives_what_there_is(
     assert result["steps"][0]["measured_ns"] < 60e9
 
 
-def test_a_server_that_never_answers_holds_nobody_up() -> None:
+def test_a_load_ends_although_the_server_never_answers() -> None:
     with misbehaving(never_answers) as server:
-        began = time.monotonic()
         step = step_of(server.url, "--duration", "300ms", "--warmup", "0", "--users", "3")
-        assert time.monotonic() - began < 20
     assert (step["requests"], step["answers"]) == (3, 0)
 
 
@@ -617,7 +624,7 @@ def test_objectives_decide_the_exit_status(server: ServerFactory) -> None:
     assert weir_load(*words, "--slo", "throughput>1000000").returncode in (3, INVALID)
 
 
-def test_help_teaches() -> None:
+def test_help_names_the_important_options() -> None:
     done = weir_load("--help")
     assert done.returncode == 0
     for word in ("--users", "--think", "--rate", "--slo", "Examples:", "merge"):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`weir load` against other people's servers, which behave as they do: what it counts is what
-they have logged."""
+"""`weir load` with other web servers: its counts equal the lines of their logs."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ import pytest
 
 from tests.e2e.peers import CONFIGURATIONS, PeerServer, peer, program_of
 from tests.e2e.running import WEIR
+from tests.waiting import LIMIT_S
 
-LIMIT_S = 60.0
 INVALID = 4
 
 Start = Callable[..., PeerServer]
@@ -24,7 +23,7 @@ Start = Callable[..., PeerServer]
 
 @pytest.fixture(params=CONFIGURATIONS)
 def other(request: pytest.FixtureRequest, site: Path, tmp_path: Path) -> Iterator[Start]:
-    """Starts a server, with the limits of keep-alive that are named."""
+    """Starts a server with the given limits of keep-alive."""
     name: str = request.param
     if not program_of(name):
         pytest.skip(f"{name} is not installed")
@@ -63,7 +62,7 @@ def lines_about(server: PeerServer, path: str) -> int:
         ["--method", "HEAD"],
     ],
 )
-def test_counts_what_they_have_logged(other: Start, words: list[str]) -> None:
+def test_answers_equal_the_lines_of_their_logs(other: Start, words: list[str]) -> None:
     server = other()
     step = step_of(f"{server.url}/hello.txt", "--requests", "400", *words)
     assert step["status"] == {"200": 400}
@@ -73,7 +72,7 @@ def test_counts_what_they_have_logged(other: Start, words: list[str]) -> None:
         assert step["connects"] == 400
 
 
-def test_goes_on_where_they_keep_a_connection_for_so_many_requests(other: Start) -> None:
+def test_a_load_continues_when_they_limit_the_requests_of_a_connection(other: Start) -> None:
     server = other(requests=7)
     step = step_of(f"{server.url}/hello.txt", "--users", "3", "--requests", "300")
     assert step["answers"] == 300
@@ -81,15 +80,16 @@ def test_goes_on_where_they_keep_a_connection_for_so_many_requests(other: Start)
     assert lines_about(server, "/hello.txt") == 300
 
 
-def test_goes_on_where_they_close_while_it_thinks(other: Start) -> None:
+def test_a_load_continues_when_they_close_idle_connections(other: Start) -> None:
     server = other(keep_s=1)
     words = ["--users", "3", "--think", "2600ms", "--requests", "6"]
     step = step_of(f"{server.url}/hello.txt", *words)
-    assert (step["answers"], step["connects"]) == (6, 6)
+    assert step["answers"] == 6
+    assert 3 < step["connects"] <= 6 + step["reopened"]
     assert lines_about(server, "/hello.txt") == 6
 
 
-def test_their_cpu_is_told_with_that_of_their_workers(other: Start) -> None:
+def test_their_cpu_time_includes_their_workers(other: Start) -> None:
     server = other()
     pid = str(server.popen.pid)
     step = step_of(server.url + "/", "--users", "8", "--requests", "20000", "--server-pid", pid)

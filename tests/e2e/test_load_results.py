@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What `weir load` makes of a result: numbers that other programs read as they were meant, and
-results of several machines that become one."""
+"""The results of `weir load`: other programs read the same numbers from them, and the results of
+several machines can be merged."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from tests.e2e.running import TOP, WEIR, Server, start
+from tests.waiting import LIMIT_S
 
-LOAD_S = 60
 DURATIONS = ("response", "intended", "connect", "first_byte", "lag")
 PARTS = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 
@@ -38,7 +38,7 @@ def load(*arguments: object) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=LOAD_S,
+        timeout=LIMIT_S,
         check=False,
     )
 
@@ -48,7 +48,7 @@ def no_constant(name: str) -> float:
 
 
 def parsed(done: subprocess.CompletedProcess[str]) -> Json:
-    """The object that was printed, which agrees with how the program ended."""
+    """The printed object. It must agree with the exit status."""
     assert done.stderr == ""
     assert done.stdout.count("\n") == 1
     result: Json = json.loads(done.stdout, parse_constant=no_constant)
@@ -65,7 +65,7 @@ def decoded(durations: Json) -> HdrHistogram:
 
 
 def is_quantile(whole: HdrHistogram, part: float, ns: int, within: float = 1e-3) -> bool:
-    """Whether it is that near; rounding a part to a number of values is everyone's own."""
+    """Whether it is this quantile. Programs round the rank of a quantile in different ways."""
     total = whole.get_total_count()
     low, high = (
         whole.get_value_at_percentile(100 * min(max(part + by / total, 0), 1)) for by in (-1, 1)
@@ -74,7 +74,7 @@ def is_quantile(whole: HdrHistogram, part: float, ns: int, within: float = 1e-3)
 
 
 def names(value: object) -> set[str]:
-    """Every name of every object in it."""
+    """The names of all members of all objects in a value."""
     if isinstance(value, list):
         return set().union(*map(names, value))
     if isinstance(value, dict):
@@ -82,26 +82,26 @@ def names(value: object) -> set[str]:
     return set()
 
 
-def page() -> str:
+def document() -> str:
     return (TOP / "docs/load-json.md").read_text()
 
 
-def listed_in_the_page() -> set[str]:
-    """What stands in the first column of its tables."""
-    rows = re.findall(r"^\| (`.*?) \|", page(), re.MULTILINE)
+def listed_in_the_document() -> set[str]:
+    """The names in the first column of its tables."""
+    rows = re.findall(r"^\| (`.*?) \|", document(), re.MULTILINE)
     return {name for row in rows for name in re.findall(r"`([\w]+)`", row)}
 
 
-def test_the_object_is_what_the_page_says(served: Server) -> None:
+def test_the_document_describes_every_member(served: Server) -> None:
     url = served.url
     for loop in (["--think", "1ms"], ["--pace", "5ms"], ["--rate", "500"]):
         result = parsed(load(url, "-n", 300, *loop, "--json", "--slo", "p50<1s"))
         assert result["schema"] == 1
         (step,) = result["steps"]
         told = names({**result, "steps": [{**step, "status": {}}]})
-        documented = set(re.findall(r"`([\w]+)`", page()))
+        documented = set(re.findall(r"`([\w]+)`", document()))
         assert told <= documented
-        missing = listed_in_the_page() - set(doubt_names()) - told
+        missing = listed_in_the_document() - set(doubt_names()) - told
         assert missing == set()
         assert step["answers"] == step["status"]["200"] == step["classes"]["2xx"] == 300
         assert step["little"]["applies"] == (loop[0] == "--think")
@@ -112,17 +112,17 @@ def doubt_names() -> list[str]:
     return re.findall(r"LOAD_DOUBT\([\s\\]*(\w+), (?:true|false),", text)
 
 
-def test_the_page_has_every_error_and_every_doubt() -> None:
+def test_the_document_lists_every_error_and_every_doubt() -> None:
     text = (TOP / "src/load/result.h").read_text()
     errors = re.findall(r'LOAD_ERROR\((\w+), (\w+), "([^"]+)"\)', text)
     assert errors
-    assert re.findall(r"^\| `(\w+)` \| (\w+) \| ([A-Z].+?) \|$", page(), re.MULTILINE) == errors
-    doubts = page().split("## Doubts")[1].split("## ")[0]
+    assert re.findall(r"^\| `(\w+)` \| (\w+) \| ([A-Z].+?) \|$", document(), re.MULTILINE) == errors
+    doubts = document().split("## Doubts")[1].split("## ")[0]
     rows = re.findall(r"^\| (`.+?) \| (?:yes|no) \|", doubts, re.MULTILINE)
     assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(doubt_names())
 
 
-def test_histograms_are_those_of_hdrhistogram(served: Server, tmp_path: Path) -> None:
+def test_hdrhistogram_reads_the_histograms(served: Server, tmp_path: Path) -> None:
     hgrm, ndjson = tmp_path / "out.hgrm", tmp_path / "out.ndjson"
     result = parsed(
         load(served.url, "-u", 8, "-n", 20000, "--json", "--hgrm", hgrm, "--ndjson", ndjson)
@@ -151,7 +151,7 @@ def test_histograms_are_those_of_hdrhistogram(served: Server, tmp_path: Path) ->
     assert [second["second"] for second in seconds] == list(range(len(seconds)))
 
 
-def test_the_servers_cpu_is_told_and_what_follows(served: Server) -> None:
+def test_the_cpu_time_of_the_server_gives_its_service_demand(served: Server) -> None:
     (step,) = parsed(load(served.url, "-n", 40000, "--server-pid", served.master.pid, "--json"))[
         "steps"
     ]
@@ -166,7 +166,7 @@ def test_the_servers_cpu_is_told_and_what_follows(served: Server) -> None:
     assert unseen["server"] is None
 
 
-def test_every_form_says_the_same(served: Server, tmp_path: Path) -> None:
+def test_every_format_has_the_same_numbers(served: Server, tmp_path: Path) -> None:
     saved = tmp_path / "one.json"
     done = load(served.url, "--steps", "1,3", "-n", 2000, "--json")
     saved.write_text(done.stdout)
@@ -189,8 +189,8 @@ def test_every_form_says_the_same(served: Server, tmp_path: Path) -> None:
     assert max(map(len, one.splitlines())) <= 80
 
 
-def test_shards_are_one_run(served: Server, tmp_path: Path) -> None:
-    plan = [served.url, "--think", "exp:2ms", "--users", "7", "--duration", "2s", "--json"]
+def test_merged_shards_equal_one_run(served: Server, tmp_path: Path) -> None:
+    plan = [served.url, "--think", "exp:2ms", "--users", "7", "--duration", "1s", "--json"]
     running = [
         subprocess.Popen(
             [WEIR, "load", *plan, "--shard", f"{i}/2", "--seed", str(i + 1)],
@@ -202,7 +202,7 @@ def test_shards_are_one_run(served: Server, tmp_path: Path) -> None:
     ]
     files = [tmp_path / f"{i}.json" for i in range(2)]
     for process, file in zip(running, files, strict=True):
-        file.write_text(process.communicate(timeout=LOAD_S)[0])
+        file.write_text(process.communicate(timeout=LIMIT_S)[0])
         assert process.returncode in (0, 4)
     parts = [json.loads(file.read_text())["steps"][0] for file in files]
     result = parsed(load("merge", "--json", *files))
@@ -268,7 +268,7 @@ def test_files_that_cannot_be_merged_are_named(served: Server, tmp_path: Path) -
         assert done.stderr.count("\n") == 1
 
 
-def test_objectives_decide_how_it_ends(served: Server) -> None:
+def test_objectives_decide_the_exit_status_of_a_result(served: Server) -> None:
     missed = load(served.url, "-n", 1000, "--think", "1ms", "--slo", "p99<1us", "--json")
     assert parsed(missed)["slos_met"] is False
     assert missed.returncode in (3, 4)
@@ -281,7 +281,7 @@ def test_objectives_decide_how_it_ends(served: Server) -> None:
     assert "MISSED  errors<50%" in refused.stdout
 
 
-def test_the_manual_has_every_flag() -> None:
+def test_the_manual_lists_every_flag() -> None:
     manual = (TOP / "docs/man/weir-load.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", manual, re.MULTILINE)
     sources = [(TOP / path).read_text() for path in ("src/load/option.c", "src/program/load.c")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The access log: one whole line for each answer, whatever happens to the file."""
+"""The access log has one complete line for each answer, whatever happens to the file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.wire import Connection, connect
+from tests.waiting import wait_until
 
 COMBINED = re.compile(
     rb"127\.0\.0\.1 - - \[\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}\] "
@@ -24,7 +24,7 @@ FORMATS = ["combined", "json"]
 
 
 def converse(connection: Connection) -> int:
-    """Asks for a bit of everything; how many answers came."""
+    """Sends requests of many kinds; returns the number of answers."""
     big = "/big.bin"
     tag = connection.get("/hello.txt").get("ETag")
     statuses = [
@@ -69,7 +69,7 @@ def test_there_is_a_line_for_each_answer(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_lines_say_what_was_asked_and_answered(
+def test_a_line_describes_the_request_and_the_answer(
     server: ServerFactory, tmp_path: Path, form: str
 ) -> None:
     log = tmp_path / "access.log"
@@ -97,14 +97,16 @@ def test_lines_say_what_was_asked_and_answered(
 
 
 def id_of(line: bytes) -> str:
-    """The id of the request that a line is about, in either format."""
+    """The id of the request in a line of either format."""
     if line.startswith(b"{"):
         return str(json.loads(line)["id"])
     return line.split()[-1].decode()
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_error_page_names_its_line(server: ServerFactory, tmp_path: Path, form: str) -> None:
+def test_an_error_page_shows_the_id_of_its_line(
+    server: ServerFactory, tmp_path: Path, form: str
+) -> None:
     log = tmp_path / "access.log"
     running = server("--access-log", str(log), "--log-format", form)
     shown = []
@@ -128,13 +130,15 @@ def test_an_error_page_names_its_line(server: ServerFactory, tmp_path: Path, for
 
 def test_no_two_requests_have_one_id(server: ServerFactory, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    for turn in range(2):  # a restart begins elsewhere
+    for turn in range(2):  # a restarted server begins with other ids
         running = server("--access-log", str(log), "--workers", "2")
         for keep in (True, False):
             with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=keep) as load:
                 load.wait_for(400 if keep else 100)
                 if keep:
-                    running.signal(signal.SIGHUP)  # nor do workers that take over repeat one
+                    running.signal(
+                        signal.SIGHUP
+                    )  # the workers after a reload do not repeat an id either
                 load.stop()
         running.stop()
         ids = [id_of(line) for line in log.read_bytes().splitlines()]
@@ -175,9 +179,7 @@ def test_rotation_loses_no_line(server: ServerFactory, tmp_path: Path, form: str
             load.wait_for(300)
             log.rename(tmp_path / f"access.log.{number}")
             running.signal(signal.SIGUSR1)
-            deadline = time.monotonic() + 10
-            while not log.exists():
-                assert time.monotonic() < deadline, "the log is not opened again"
+            wait_until(log.exists, "the log is opened again")
         load.wait_for(300)
         count = load.stop()
     running.stop()
@@ -187,17 +189,15 @@ def test_rotation_loses_no_line(server: ServerFactory, tmp_path: Path, form: str
     assert all(text.endswith(b"\n") for text in texts if text)
 
 
-def test_lines_come_within_a_second_or_two(server: ServerFactory, tmp_path: Path) -> None:
+def test_a_line_is_written_before_the_buffer_is_full(server: ServerFactory, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     running = server("--access-log", str(log))
     with connect(running.address) as connection:
         connection.get("/hello.txt")
-        deadline = time.monotonic() + 2.5
-        while not log.read_bytes():
-            assert time.monotonic() < deadline, "the line is still in the buffer"
+        wait_until(log.read_bytes, "the line has left the buffer")
 
 
-def test_a_full_disk_costs_lines_and_nothing_else(server: ServerFactory) -> None:
+def test_a_full_disk_loses_lines_but_no_requests(server: ServerFactory) -> None:
     running = server("--access-log", "/dev/full")
     with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=True) as load:
         load.wait_for(3000)
@@ -206,7 +206,7 @@ def test_a_full_disk_costs_lines_and_nothing_else(server: ServerFactory) -> None
     assert count.unanswered == count.parted == count.cut == count.refused == 0
 
 
-def test_a_reader_of_the_log_that_stops_reading_stops_nothing(
+def test_a_log_reader_that_stops_reading_does_not_stop_the_server(
     server: ServerFactory, tmp_path: Path
 ) -> None:
     pipe = tmp_path / "pipe"

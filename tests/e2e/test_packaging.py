@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unit files: systemd accepts them, and finds little that the service may do."""
+"""The unit files: systemd accepts them and finds the service well confined."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.running import TOP, WEIR
+from tests.waiting import LIMIT_S
 
-EXPOSURE_MOST = 20  # tenths; 100 is a service that may do everything
+EXPOSURE_MOST = 20  # tenths of a point; 100 is a service without any confinement
 
 needs_systemd = pytest.mark.skipif(
     not shutil.which("systemd-analyze"), reason="there is no systemd-analyze here"
@@ -21,8 +22,7 @@ needs_systemd = pytest.mark.skipif(
 
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
-    """The unit files with the server that was built in them, for systemd looks whether it is
-    there."""
+    """The unit files with the path of the built server: systemd checks that the program exists."""
     for name in ("weir.service", "weir.socket"):
         text = (TOP / "packaging" / name).read_text()
         (tmp_path / name).write_text(text.replace("/usr/bin/weir", str(WEIR)))
@@ -34,7 +34,7 @@ def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
         ["systemd-analyze", "--no-pager", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT_S,
         check=False,
     )
 
@@ -57,7 +57,7 @@ def test_systemd_finds_the_service_well_confined(units: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_units_name_commands_that_there_are() -> None:
+def test_the_units_name_existing_commands() -> None:
     text = (TOP / "packaging/weir.service").read_text()
     listed = subprocess.run([WEIR, "help"], capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"^Exec\w+=/usr/bin/weir (\w+)", text, re.MULTILINE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The statistics page, from outside: what it serves, to whom, and that it does so whatever becomes
-of the workers, of its own process, of the configuration and of the binary."""
+"""The statistics page from outside: what it serves and to which clients. It serves whatever happens
+to the workers, to its own process, to the configuration and to the binary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,28 +27,32 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
-from tests.e2e.conftest import ServerFactory
+from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import STATISTICS, TOP, WEIR, Process, Server, start
-from tests.e2e.statistics import SETTLED_S, Numbers, read, weir_stats
+from tests.e2e.statistics import Numbers, read, settled, weir_stats
 from tests.e2e.test_reload import reload, write
 from tests.e2e.test_upgrade import replace, upgrade
 from tests.e2e.wire import Answer, Connection, WireError, connect
+from tests.waiting import LIMIT_S, wait_until
 
 ON = ("--stats-listen", "127.0.0.1:0")
-ANY_ADDRESS = {"WEIR_STATS_LISTEN": ""}  # what the file or the default says
+ANY_ADDRESS = {"WEIR_STATS_LISTEN": ""}  # the file or the default decides
 SAID = re.compile(r"^statistics: http://(\S+):(\d+)/$", re.MULTILINE)
 CHART = Path("/usr/share/javascript/chart.js/chart.min.js")
 CONNECTIONS = 64  # PAGE_CONNECTIONS
 STREAMS = 48  # PAGE_STREAMS
+CHECKS = 4  # PAGE_PASSWORD_CHECKS
 PASSWORD = "correct horse: battery staple"
+# Its hash by SHA-256 with few rounds: a check takes no time that matters, on any machine.
+CHEAP_HASH = "$5$rounds=1000$weirtest$SeIwQP.s2vhguhsRY0WfG8VVjmqPANDXQPq6i/eQvmB"
 
 one_model = pytest.mark.parametrize("model", ["epoll"])
 Address = tuple[str, int]
 
 
 def page_of(running: Server, nth: int = -1) -> Address:
-    """Where the server has said that its page is."""
+    """The address of the page, as the server has printed it."""
     host, port = SAID.findall(running.messages())[nth]
     return host.strip("[]"), int(port)
 
@@ -60,7 +63,7 @@ def get(address: Address, path: str, *fields: str, host: str = "localhost") -> A
 
 
 def moments_of(found: Numbers) -> list[float]:
-    """When they were, by the server's clock that is never set."""
+    """The recorded seconds, by the server's monotonic clock."""
     read_at = found["read_monotonic_seconds"]
     return [round(read_at - moment["seconds_ago"], 3) for moment in found["moments"]]
 
@@ -76,20 +79,12 @@ def numbers(address: Address) -> Numbers:
     return found
 
 
-def wait_until(condition: Callable[[], bool], what: object = "") -> None:
-    deadline = time.monotonic() + SETTLED_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
 def page_process(running: Server) -> Process | None:
     return next((p for p in running.master.children() if p.comm == STATISTICS), None)
 
 
 def the_process(running: Server) -> Process:
-    wait_until(lambda: page_process(running) is not None, running.messages)
-    found = page_process(running)
+    found = wait_until(lambda: page_process(running), running.messages)
     assert found
     return found
 
@@ -98,8 +93,14 @@ def another_process(running: Server, victim: Process) -> None:
     wait_until(lambda: page_process(running) not in (None, victim), running.messages)
 
 
+def wait_for_requests(page: Address, count: int) -> None:
+    wait_until(
+        lambda: numbers(page)["counters"]["requests"] == count, f"{count} requests are counted"
+    )
+
+
 def open_families(text: str) -> list[Metric]:
-    """What a reader of OpenMetrics makes of it."""
+    """The metrics that a parser of OpenMetrics reads."""
     return list(read_openmetrics(text))  # type: ignore[no-untyped-call]
 
 
@@ -109,7 +110,7 @@ def running(server: ServerFactory) -> Server:
 
 
 class Events:
-    """An event stream that is open."""
+    """An open event stream."""
 
     def __init__(self, address: Address, last: str = "") -> None:
         known = f"Last-Event-ID: {last}\r\n" if last else ""
@@ -144,7 +145,7 @@ class Events:
         return found
 
     def seen(self) -> list[float]:
-        """The moments of the next event, by the server's clock."""
+        """The recorded seconds in the next event, by the server's clock."""
         return moments_of(self.next())
 
 
@@ -152,7 +153,7 @@ class Events:
 
 
 @one_model
-def test_it_serves_its_files_and_no_others(running: Server) -> None:
+def test_the_page_serves_its_files_and_no_others(running: Server) -> None:
     page = page_of(running)
     files = {f"/{file.name}": file for file in (TOP / "src/page/www").iterdir()}
     for path, file in {**files, "/": files["/index.html"], "/chart.js": CHART}.items():
@@ -175,7 +176,7 @@ def test_it_serves_its_files_and_no_others(running: Server) -> None:
 
 
 @one_model
-def test_every_answer_is_safe_to_show(running: Server) -> None:
+def test_every_answer_has_the_security_fields(running: Server) -> None:
     page = page_of(running)
     for path in ("/", "/chart.js", "/stats.json", "/metrics", "/healthz", "/nothing", "/%zz"):
         answer = get(page, path)
@@ -190,7 +191,7 @@ def test_every_answer_is_safe_to_show(running: Server) -> None:
 
 
 @one_model
-def test_head_is_get_without_a_body_and_other_methods_are_refused(running: Server) -> None:
+def test_head_has_no_body_and_other_methods_are_refused(running: Server) -> None:
     page = page_of(running)
     for path in ("/", "/stats.json", "/metrics", "/healthz", "/events", "/nothing"):
         with connect(page) as connection:
@@ -220,12 +221,12 @@ def test_head_is_get_without_a_body_and_other_methods_are_refused(running: Serve
 
 
 @one_model
-def test_the_json_is_that_of_weir_stats(running: Server) -> None:
+def test_the_json_equals_that_of_weir_stats(running: Server) -> None:
     page = page_of(running)
     with connect(running.address) as connection:
         for path in ("/hello.txt", "/nothing", "/", "/hello.txt"):
             connection.get(path)
-    wait_until(lambda: read(running.master.pid)["gauges"]["connections_open"] == 0)
+    settled(running)
     served, printed = numbers(page), read(running.master.pid)
     for part in ("counters", "answers_by_status", "unreadable_by_status", "sites", "configuration"):
         assert served[part] == printed[part], part
@@ -236,21 +237,21 @@ def test_the_json_is_that_of_weir_stats(running: Server) -> None:
 
 
 @one_model
-def test_events_come_at_once_and_then_each_second(running: Server) -> None:
+def test_a_stream_sends_numbers_at_once_and_then_repeatedly(running: Server) -> None:
     page = page_of(running)
-    began = time.monotonic()
     streams = [Events(page) for _ in range(3)]
     for stream in streams:
         assert "content-type: text/event-stream" in stream.head.lower()
         assert "cache-control: no-store" in stream.head.lower()
         assert stream.until(b"\n\n") == b"retry: 1000"
         assert stream.next()["pid"] == running.master.pid
-    assert time.monotonic() - began < 1.0
     before = streams[0].next()["counters"]["requests"]
     with connect(running.address) as connection:
         for _ in range(10):
             connection.get("/hello.txt")
-    wait_until(lambda: streams[0].next()["counters"]["requests"] >= before + 10)
+    wait_until(
+        lambda: streams[0].next()["counters"]["requests"] >= before + 10, "the requests are counted"
+    )
     first = streams[1].next()["read_unix_seconds"]
     times = [streams[1].next()["read_unix_seconds"] for _ in range(3)]
     assert times == sorted(times)
@@ -260,16 +261,16 @@ def test_events_come_at_once_and_then_each_second(running: Server) -> None:
 
 
 @one_model
-def test_what_was_told_is_not_told_again(running: Server) -> None:
+def test_a_stream_repeats_no_second_that_the_client_has(running: Server) -> None:
     page = page_of(running)
-    wait_until(lambda: len(numbers(page)["moments"]) >= 4)
+    wait_until(lambda: len(numbers(page)["moments"]) >= 3, "three seconds are recorded")
     stream = Events(page)
     stream.until(b"\n\n")
     whole = stream.next()
     moments = moments_of(whole)
     assert stream.kind == "stats"
     assert whole.keys() == numbers(page).keys()
-    for _ in range(4):
+    for _ in range(3):
         second = stream.next()
         assert stream.kind == "second"
         assert whole.keys() - second.keys() <= {"about"}
@@ -278,7 +279,9 @@ def test_what_was_told_is_not_told_again(running: Server) -> None:
     assert moments == moments_of(numbers(page))[: len(moments)]
     last, known = stream.id, moments[-1]
     stream.connection.close()
-    wait_until(lambda: len(numbers(page)["moments"]) >= len(moments) + 3)
+    wait_until(
+        lambda: len(numbers(page)["moments"]) >= len(moments) + 2, "more seconds are recorded"
+    )
     missed = [moment for moment in moments_of(numbers(page)) if moment > known]
     again = Events(page, last)
     again.until(b"\n\n")
@@ -300,7 +303,7 @@ def test_prometheus_reads_both_formats(running: Server) -> None:
     with connect(running.address) as connection:
         for _ in range(5):
             connection.get("/hello.txt")
-    wait_until(lambda: numbers(page)["counters"]["requests"] == 5)
+    wait_for_requests(page, 5)
     plain = get(page, "/metrics", "Accept: */*")
     assert plain.get("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
     open_ = get(
@@ -337,7 +340,7 @@ def test_prometheus_reads_both_formats(running: Server) -> None:
 # ---- health ----
 
 
-def test_health_turns_as_soon_as_a_drain_begins(server: ServerFactory) -> None:
+def test_the_health_check_fails_as_soon_as_a_drain_begins(server: ServerFactory) -> None:
     running = server(*ON, "--drain-timeout", "60s", "--drain-idle", "60s")
     page = page_of(running)
     healthy = get(page, "/healthz")
@@ -346,10 +349,10 @@ def test_health_turns_as_soon_as_a_drain_begins(server: ServerFactory) -> None:
         held.get("/hello.txt")
         held.send(b"GET /hello.txt HTTP/1.1\r\n")
         running.signal(signal.SIGTERM)
-        wait_until(lambda: get(page, "/healthz").status == 503)
+        wait_until(lambda: get(page, "/healthz").status == 503, "the health check fails")
         assert get(page, "/healthz").body == b"stopping\n"
         assert numbers(page)["state"] == "stopping"
-        # Whoever asks the page's process to end gets another, until the drain is over.
+        # The process of the page is replaced until the drain is over.
         victim = the_process(running)
         os.kill(victim.pid, signal.SIGTERM)
         another_process(running, victim)
@@ -362,25 +365,22 @@ def test_health_turns_as_soon_as_a_drain_begins(server: ServerFactory) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_nobody_is_refused_while_others_are_told_that_it_will_stop(
-    server: ServerFactory, keep: bool
-) -> None:
-    running = server(*ON, "--drain-delay", "700ms")
+def test_requests_are_served_during_the_drain_delay(server: ServerFactory, keep: bool) -> None:
+    running = server(*ON, "--drain-delay", "10m")
     page = page_of(running)
     with Load(running.address, "/hello.txt", b"hello\n", clients=3, keep=keep) as load:
         load.wait_for(20)
-        began = time.monotonic()
         running.signal(signal.SIGTERM)
-        wait_until(lambda: get(page, "/healthz").status == 503)
+        wait_until(lambda: get(page, "/healthz").status == 503, "the health check fails")
         assert get(page, "/healthz").body == b"stopping\n"
         load.wait_for(20)
         assert load.count().failed == load.count().parted == 0
         assert "no new connections" not in running.messages()
+    running.signal(signal.SIGTERM)  # does not wait for the delay
     assert running.wait() == 0
-    assert time.monotonic() - began >= 0.7
 
 
-def test_it_answers_while_the_workers_hang(server: ServerFactory) -> None:
+def test_the_page_answers_while_the_workers_hang(server: ServerFactory) -> None:
     running = server(*ON)
     page = page_of(running)
     workers = running.workers()
@@ -395,11 +395,11 @@ def test_it_answers_while_the_workers_hang(server: ServerFactory) -> None:
             os.kill(worker.pid, signal.SIGCONT)
 
 
-# ---- clients that are no good ----
+# ---- clients that misbehave ----
 
 
 @one_model
-def test_garbage_is_refused_and_harms_nobody(running: Server) -> None:
+def test_garbage_is_refused_and_the_process_survives(running: Server) -> None:
     page = page_of(running)
     process = the_process(running)
     chance = random.Random(4)
@@ -442,10 +442,10 @@ def test_a_head_that_is_too_long_is_refused(running: Server) -> None:
 
 
 @one_model
-def test_more_clients_than_there_is_room_for_do_no_harm(running: Server) -> None:
+def test_the_page_survives_more_clients_than_its_limit(running: Server) -> None:
     page = page_of(running)
     with contextlib.ExitStack() as stack:
-        # Each has begun a request, and does not go on.
+        # Each has sent the beginning of a request.
         silent = [stack.enter_context(connect(page)) for _ in range(CONNECTIONS + 20)]
         for connection in silent:
             with contextlib.suppress(ConnectionError):
@@ -459,19 +459,19 @@ def test_more_clients_than_there_is_room_for_do_no_harm(running: Server) -> None
             stream.until(b"\n\n")
             assert stream.next()
             stream.connection.close()
-        wait_until(lambda: is_streaming(page))
+        wait_until(lambda: is_streaming(page), "another stream is accepted")
     assert body(page, "/healthz") == b"serving\n"
 
 
 def is_streaming(page: Address) -> bool:
-    """Whether a further stream is let in."""
+    """Whether another stream is accepted."""
     stream = Events(page)
     stream.connection.close()
     return "200 OK" in stream.head
 
 
 @one_model
-def test_a_stream_that_is_not_read_holds_up_no_other(running: Server) -> None:
+def test_a_client_that_does_not_read_delays_no_other_stream(running: Server) -> None:
     page = page_of(running)
     lazy = socket.socket()
     lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -498,14 +498,14 @@ def test_pipelined_requests_are_answered_in_their_order(running: Server) -> None
     assert statuses == [404 if path == "/nothing" else 200 for path in paths]
 
 
-# ---- who may ask ----
+# ---- which clients are allowed ----
 
 
 @one_model
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1", "127.0.0.1:8081", "127.9.9.9", "[::1]:5"]
 )
-def test_this_machine_may_ask_by_its_names(running: Server, host: str) -> None:
+def test_this_machine_is_allowed_by_its_names(running: Server, host: str) -> None:
     assert get(page_of(running), "/stats.json", host=host).status == 200
 
 
@@ -514,7 +514,7 @@ def test_this_machine_may_ask_by_its_names(running: Server, host: str) -> None:
     "host",
     ["evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.nip.io", "[::2]", "[::1"],
 )
-def test_another_host_is_refused_because_of_rebinding(running: Server, host: str) -> None:
+def test_another_host_is_refused_to_prevent_rebinding(running: Server, host: str) -> None:
     page = page_of(running)
     for path in ("/", "/stats.json", "/events", "/metrics", "/healthz"):
         answer = get(page, path, host=host)
@@ -543,7 +543,7 @@ def credentials(password: str, user: str = "anybody") -> str:
 
 
 @one_model
-def test_a_password_is_asked_for(server: ServerFactory, password_hash: str) -> None:
+def test_a_password_is_required(server: ServerFactory, password_hash: str) -> None:
     running = server(*ON, "--stats-password", password_hash)
     page = page_of(running)
     for path in ("/", "/page.js", "/stats.json", "/events", "/metrics", "/nothing"):
@@ -561,8 +561,11 @@ def test_a_password_is_asked_for(server: ServerFactory, password_hash: str) -> N
         "Authorization: Basic " + base64.b64encode(PASSWORD.encode()).decode().replace("=", ""),
     ):
         assert get(page, "/stats.json", field).status in (401, 429), field
-    # The second in which so many were tried has to be over.
-    wait_until(lambda: get(page, "/stats.json", credentials(PASSWORD)).status == 200)
+    # In the second of the wrong passwords no more are checked.
+    wait_until(
+        lambda: get(page, "/stats.json", credentials(PASSWORD)).status == 200,
+        "the password is accepted",
+    )
     for user in ("anybody", "", "ü"):
         assert get(page, "/stats.json", credentials(PASSWORD, user)).status == 200
     # With a password the name does not matter.
@@ -570,35 +573,28 @@ def test_a_password_is_asked_for(server: ServerFactory, password_hash: str) -> N
 
 
 @one_model
-def test_a_flood_of_wrong_passwords_costs_little_and_locks_nobody_out(
-    server: ServerFactory, password_hash: str
+def test_a_flood_of_wrong_passwords_gets_429_and_does_not_lock_the_operator_out(
+    server: ServerFactory,
 ) -> None:
-    running = server(*ON, "--stats-password", password_hash)
+    running = server(*ON, "--stats-password", CHEAP_HASH)
     page = page_of(running)
-    process = the_process(running)
     assert get(page, "/stats.json", credentials(PASSWORD)).status == 200
     with connect(page) as connection:
-        before, began = process.cpu_s(), time.monotonic()
-        statuses = []
-        for at in range(1000):
-            statuses.append(connection.get("/", "localhost", credentials(f"guess {at}")).status)
-            if at % 50 == 0:
-                good = connection.get("/healthz", "localhost", credentials(PASSWORD))
-                assert good.status == 200
-                assert get(page, "/stats.json", credentials(PASSWORD)).status == 200
-        seconds = time.monotonic() - began
-    assert set(statuses) == {401, 429}
-    assert statuses.count(401) <= 4 * (int(seconds) + 2)
-    refused = next(i for i, status in enumerate(statuses) if status == 429)
-    assert refused <= 5 * 4
-    assert process.cpu_s() - before < 5.0
-    answer = get(page, "/", credentials("the last one"))
-    if answer.status == 429:
-        assert answer.get("Retry-After") == "1"
+        for batch in range(20):
+            # Requests that arrive together fall into the same second, in which few are checked.
+            guesses = [f"guess {batch}.{at}" for at in range(CHECKS + 6)]
+            requests = [f"GET / HTTP/1.1\r\nHost: a\r\n{credentials(g)}\r\n\r\n" for g in guesses]
+            connection.send("".join(requests).encode())
+            answers = [connection.read() for _ in guesses]
+            statuses = [answer.status for answer in answers]
+            assert set(statuses) <= {401, 429}
+            assert statuses.count(401) <= CHECKS
+            assert all(a.get("Retry-After") == "1" for a in answers if a.status == 429)
+            assert get(page, "/stats.json", credentials(PASSWORD)).status == 200
 
 
 @one_model
-def test_a_password_typed_wrong_again_and_again_is_compared_once(
+def test_the_same_wrong_password_is_checked_only_once(
     server: ServerFactory, password_hash: str
 ) -> None:
     running = server(*ON, "--stats-password", password_hash)
@@ -607,7 +603,7 @@ def test_a_password_typed_wrong_again_and_again_is_compared_once(
     assert statuses == {401}
 
 
-# ---- where it listens ----
+# ---- the address of the page ----
 
 
 def written(tmp_path: Path, site: Path, line: str) -> Path:
@@ -629,7 +625,7 @@ def configured(tmp_path: Path, site: Path) -> Iterator[Callable[[str], Server]]:
         each.stop()
 
 
-def test_without_a_setting_it_is_on_8081_or_a_free_port(
+def test_without_a_setting_the_page_has_port_8081_or_a_free_port(
     configured: Callable[[str], Server],
 ) -> None:
     with contextlib.suppress(OSError), socket.socket() as other:
@@ -646,7 +642,7 @@ def test_without_a_setting_it_is_on_8081_or_a_free_port(
         assert numbers(page)["pid"] == running.master.pid
 
 
-def test_an_address_that_was_asked_for_and_is_taken_is_an_error(tmp_path: Path, site: Path) -> None:
+def test_a_configured_address_that_is_in_use_is_an_error(tmp_path: Path, site: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         config = written(tmp_path, site, f"stats-listen = 127.0.0.1:{port}")
@@ -655,7 +651,7 @@ def test_an_address_that_was_asked_for_and_is_taken_is_an_error(tmp_path: Path, 
             env={**os.environ, **ANY_ADDRESS},
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=LIMIT_S,
             check=False,
         )
     assert done.returncode == 1
@@ -664,7 +660,7 @@ def test_an_address_that_was_asked_for_and_is_taken_is_an_error(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("line", ["stats-listen = off", "stats = off"])
-def test_it_can_be_turned_off(configured: Callable[[str], Server], line: str) -> None:
+def test_the_page_can_be_turned_off(configured: Callable[[str], Server], line: str) -> None:
     running = configured(line)
     assert not SAID.search(running.messages())
     assert page_process(running) is None
@@ -683,7 +679,7 @@ def test_it_can_be_turned_off(configured: Callable[[str], Server], line: str) ->
         ("listen = 127.0.0.1:9999\nstats-listen = 9999", "one of its own"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(
+def test_a_mistake_is_reported_with_its_line(
     tmp_path: Path, site: Path, line: str, message: str
 ) -> None:
     config = tmp_path / "weir.conf"
@@ -710,7 +706,9 @@ def test_a_hash_is_not_shown(tmp_path: Path, site: Path, password_hash: str) -> 
     assert password_hash not in done.stdout
 
 
-def test_unix_sockets_will_do(configured: Callable[[str], Server], tmp_path: Path) -> None:
+def test_the_page_can_listen_on_a_unix_socket(
+    configured: Callable[[str], Server], tmp_path: Path
+) -> None:
     running = configured(f"stats-listen = unix:{tmp_path}/s")
     with connect(f"{tmp_path}/s") as connection:
         assert connection.get("/healthz", "anything").body == b"serving\n"
@@ -718,12 +716,12 @@ def test_unix_sockets_will_do(configured: Callable[[str], Server], tmp_path: Pat
     assert not (tmp_path / "s").exists()
 
 
-# ---- its process ----
+# ---- the process of the page ----
 
 
 @one_model
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT])
-def test_a_process_that_ends_is_replaced(running: Server, number: signal.Signals) -> None:
+def test_the_process_is_replaced_when_it_ends(running: Server, number: signal.Signals) -> None:
     page, workers = page_of(running), running.workers()
     deaths = numbers(page)["counters"]["worker_deaths"]
     for _ in range(5):
@@ -736,7 +734,7 @@ def test_a_process_that_ends_is_replaced(running: Server, number: signal.Signals
 
 
 @one_model
-def test_what_a_terminal_sends_to_all_does_not_end_it(running: Server) -> None:
+def test_signals_from_a_terminal_do_not_end_the_process(running: Server) -> None:
     victim = the_process(running)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGPIPE):
         os.kill(victim.pid, number)
@@ -745,7 +743,7 @@ def test_what_a_terminal_sends_to_all_does_not_end_it(running: Server) -> None:
 
 
 @one_model
-def test_it_ends_with_a_master_that_is_killed(tmp_path: Path, site: Path, model: str) -> None:
+def test_the_process_ends_with_a_killed_master(tmp_path: Path, site: Path, model: str) -> None:
     running = start(
         [str(site), "--listen", "127.0.0.1:0", "--model", model, *ON], tmp_path / "stderr"
     )
@@ -753,12 +751,14 @@ def test_it_ends_with_a_master_that_is_killed(tmp_path: Path, site: Path, model:
     stream = Events(page_of(running))
     os.kill(running.popen.pid, signal.SIGKILL)
     running.popen.wait()
-    wait_until(lambda: not process.alive and not any(worker.alive for worker in workers))
+    wait_until(
+        lambda: not any(each.alive for each in [process, *workers]), "all processes have ended"
+    )
     stream.to_the_end()
 
 
 @one_model
-def test_it_holds_what_it_needs_and_no_more(running: Server) -> None:
+def test_the_process_holds_only_what_it_needs(running: Server) -> None:
     process = the_process(running)
     site = running.address[1]
     listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
@@ -782,12 +782,12 @@ def test_it_holds_what_it_needs_and_no_more(running: Server) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 @one_model
-def test_it_becomes_the_user_of_the_workers(server: ServerFactory) -> None:
+def test_the_process_runs_as_the_user_of_the_workers(server: ServerFactory) -> None:
     with tempfile.TemporaryDirectory(prefix="weir-page-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         running = server(*ON, "--user", "nobody", folder=folder)
-        assert body(page_of(running), "/healthz")  # now it is what it wants to be
+        assert body(page_of(running), "/healthz")  # it has changed its user by now
         status = Path(f"/proc/{the_process(running).pid}/status").read_text()
         uid = pwd.getpwnam("nobody").pw_uid
         assert re.search(rf"^Uid:\s+{uid}\s+{uid}\s+{uid}\s+{uid}$", status, re.MULTILINE)
@@ -801,7 +801,7 @@ def test_it_becomes_the_user_of_the_workers(server: ServerFactory) -> None:
 # ---- reloads and upgrades ----
 
 
-def test_a_reload_that_does_not_change_it_leaves_it_alone(
+def test_a_reload_without_a_change_of_the_page_keeps_its_process(
     configured: Callable[[str], Server], tmp_path: Path, site: Path
 ) -> None:
     running = configured("stats-listen = 127.0.0.1:0")
@@ -810,38 +810,38 @@ def test_a_reload_that_does_not_change_it_leaves_it_alone(
     written(tmp_path, site, "stats-listen = 127.0.0.1:0\nserver-header = off")
     assert reload(running)[0]
     stream.until(b"\n\n")
-    wait_until(lambda: stream.next()["configuration"]["number"] == 2)
+    wait_until(
+        lambda: stream.next()["configuration"]["number"] == 2, "the new configuration is shown"
+    )
     assert the_process(running) == process
     stream.connection.close()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def test_a_reload_moves_it(
-    configured: Callable[[str], Server], tmp_path: Path, site: Path, password_hash: str
+def test_a_reload_moves_the_page(
+    configured: Callable[[str], Server],
+    tmp_path: Path,
+    site: Path,
+    password_hash: str,
+    port: Port,
 ) -> None:
     running = configured("stats-listen = 127.0.0.1:0")
     old, process = page_of(running), the_process(running)
-    new = ("127.0.0.1", free_port())
+    new = ("127.0.0.1", port())
     written(tmp_path, site, f"stats-listen = 127.0.0.1:{new[1]}")
     assert reload(running)[0], running.messages()
     assert numbers(new)["pid"] == running.master.pid
-    wait_until(lambda: not process.alive)
+    wait_until(lambda: not process.alive, "the old process has ended")
     with pytest.raises(ConnectionRefusedError):
         get(old, "/healthz")
     process = the_process(running)
     written(tmp_path, site, f"stats-listen = {new[1]}\nstats-password = {password_hash}")
     assert reload(running)[0]
-    wait_until(lambda: not process.alive)
-    wait_until(lambda: get(new, "/").status == 401)
+    wait_until(lambda: not process.alive, "the old process has ended")
+    wait_until(lambda: get(new, "/").status == 401, "the page requires a password")
     assert get(new, "/stats.json", credentials(PASSWORD)).status == 200
     written(tmp_path, site, "stats-listen = off")
     assert reload(running)[0]
-    wait_until(lambda: page_process(running) is None)
+    wait_until(lambda: page_process(running) is None, "the page's process has ended")
     with pytest.raises(ConnectionRefusedError):
         get(new, "/healthz")
     written(tmp_path, site, f"stats-listen = {new[1]}")
@@ -849,7 +849,7 @@ def test_a_reload_moves_it(
     assert body(new, "/healthz") == b"serving\n"
 
 
-def test_a_reload_that_cannot_move_it_is_refused(
+def test_a_reload_that_cannot_move_the_page_fails(
     configured: Callable[[str], Server], tmp_path: Path, site: Path
 ) -> None:
     running = configured("stats-listen = 127.0.0.1:0")
@@ -863,7 +863,7 @@ def test_a_reload_that_cannot_move_it_is_refused(
 
 
 @one_model
-def test_an_upgrade_goes_on_with_the_address_and_the_counts(
+def test_an_upgrade_keeps_the_address_and_the_counters(
     server: ServerFactory, tmp_path: Path
 ) -> None:
     binary = tmp_path / "weir"
@@ -873,7 +873,7 @@ def test_an_upgrade_goes_on_with_the_address_and_the_counts(
     with connect(running.address) as connection:
         for _ in range(20):
             connection.get("/hello.txt")
-    wait_until(lambda: numbers(page)["counters"]["requests"] == 20)
+    wait_for_requests(page, 20)
     stream = Events(page)
     replace(binary)
     new = upgrade(running)
@@ -885,11 +885,13 @@ def test_an_upgrade_goes_on_with_the_address_and_the_counts(
         assert after["counters"]["requests"] == 20
         with connect(running.address) as connection:
             connection.get("/hello.txt")
-        wait_until(lambda: numbers(page)["counters"]["requests"] == 21)
+        wait_for_requests(page, 21)
         assert not old.alive
-        stream.to_the_end()  # its client asks again
+        stream.to_the_end()  # its client connects again
         assert [child.comm for child in new.children()].count(STATISTICS) == 1
     finally:
         children = new.descendants()
         os.kill(new.pid, signal.SIGTERM)
-        wait_until(lambda: not any(process.alive for process in [new, *children]))
+        wait_until(
+            lambda: not any(process.alive for process in [new, *children]), "the server has ended"
+        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Addresses that move between the sites and the statistics page, in one reload."""
+"""A reload moves addresses between the sites and the statistics page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import Port
 from tests.e2e.running import Server, start
-from tests.e2e.test_page import ANY_ADDRESS, wait_until
+from tests.e2e.test_page import ANY_ADDRESS
 from tests.e2e.test_reload import reload, write
 from tests.e2e.test_upgrade import upgrade
 from tests.e2e.wire import connect
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.parametrize("model", ["epoll", "percore", "prefork"])
 
@@ -25,7 +27,7 @@ Address = tuple[str, int] | str
 
 
 def answers(address: Address) -> str:
-    """Who does, at that address."""
+    """Which of the two serves at that address: `page` or `site`."""
     with connect(address) as connection:
         page = connection.get("/healthz", "localhost").body == b"serving\n"
     with connect(address) as connection:
@@ -33,9 +35,9 @@ def answers(address: Address) -> str:
     return f"{'page' if page else ''}{'site' if site else ''}"
 
 
-def settled(address: Address, who: str) -> None:
-    """While one follows the other, either may answer."""
-    wait_until(lambda: answers(address) == who, f"{address} is not of the {who}")
+def wait_for(address: Address, what: str) -> None:
+    """Waits until the page or the site serves there. During the change either may answer."""
+    wait_until(lambda: answers(address) == what, f"the {what} serves at {address}")
 
 
 @pytest.fixture
@@ -54,44 +56,41 @@ def serving(tmp_path: Path, site: Path, model: str) -> Iterator[Callable[[str], 
         started[0].stop()
 
 
-def two_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
-        return a.getsockname()[1], b.getsockname()[1]
-
-
-def test_two_ports_change_places(serving: Callable[[str], Server]) -> None:
-    a, b = two_ports()
+def test_two_ports_are_exchanged(serving: Callable[[str], Server], port: Port) -> None:
+    a, b = port(), port()
     ways = [f"listen = 127.0.0.1:{x}\nstats-listen = 127.0.0.1:{y}" for x, y in ((a, b), (b, a))]
     running = serving(ways[0])
     for turn in range(1, 6):
         sites, page = ((a, b), (b, a))[turn % 2]
         serving(ways[turn % 2])
         assert reload(running)[0], running.messages()
-        settled(("127.0.0.1", sites), "site")
-        settled(("127.0.0.1", page), "page")
+        wait_for(("127.0.0.1", sites), "site")
+        wait_for(("127.0.0.1", page), "page")
 
 
-def test_a_port_is_given_up_by_one_and_taken_by_the_other(
-    serving: Callable[[str], Server],
+def test_a_port_moves_from_the_page_to_the_site_and_back(
+    serving: Callable[[str], Server], port: Port
 ) -> None:
-    a, b = two_ports()
+    a, b = port(), port()
     running = serving(f"listen = 127.0.0.1:{a}\nstats-listen = 127.0.0.1:{b}")
     serving(f"listen = 127.0.0.1:{a}, 127.0.0.1:{b}\nstats-listen = off")
     assert reload(running)[0], running.messages()
-    for port in (a, b):
-        settled(("127.0.0.1", port), "site")
+    for each in (a, b):
+        wait_for(("127.0.0.1", each), "site")
     serving(f"listen = 127.0.0.1:{a}\nstats-listen = 127.0.0.1:{b}")
     assert reload(running)[0], running.messages()
-    settled(("127.0.0.1", b), "page")
+    wait_for(("127.0.0.1", b), "page")
     assert answers(("127.0.0.1", a)) == "site"
     running.stop()
-    for port in (a, b):
+    for each in (a, b):
         with pytest.raises(ConnectionRefusedError):
-            answers(("127.0.0.1", port))
+            answers(("127.0.0.1", each))
 
 
-def test_nobody_is_refused_meanwhile(serving: Callable[[str], Server]) -> None:
-    a, b = two_ports()
+def test_no_connection_is_refused_during_the_exchange(
+    serving: Callable[[str], Server], port: Port
+) -> None:
+    a, b = port(), port()
     running = serving(f"listen = 127.0.0.1:{a}\nstats-listen = 127.0.0.1:{b}")
     done = threading.Event()
     wrong: list[object] = []
@@ -112,7 +111,7 @@ def test_nobody_is_refused_meanwhile(serving: Callable[[str], Server]) -> None:
         for x, y in ((b, a), (a, b), (b, a)):
             serving(f"listen = 127.0.0.1:{x}\nstats-listen = 127.0.0.1:{y}")
             assert reload(running)[0], running.messages()
-            settled(("127.0.0.1", x), "site")
+            wait_for(("127.0.0.1", x), "site")
     finally:
         done.set()
         thread.join()
@@ -120,9 +119,9 @@ def test_nobody_is_refused_meanwhile(serving: Callable[[str], Server]) -> None:
 
 
 def test_a_reload_that_fails_moves_nothing(
-    serving: Callable[[str], Server], tmp_path: Path
+    serving: Callable[[str], Server], port: Port, tmp_path: Path
 ) -> None:
-    a, b = two_ports()
+    a, b = port(), port()
     paths = tmp_path / "a", tmp_path / "b"
     here = f"listen = 127.0.0.1:{a}, unix:{paths[0]}\nstats-listen = 127.0.0.1:{b}, unix:{paths[1]}"
     there = f"127.0.0.1:{b}, unix:{paths[1]}\nstats-listen = 127.0.0.1:{a}, unix:{paths[0]}"
@@ -141,14 +140,14 @@ def test_a_reload_that_fails_moves_nothing(
     serving(f"listen = {there}")
     assert reload(running)[0], running.messages()
     for address in (("127.0.0.1", a), str(paths[0])):
-        settled(address, "page")
+        wait_for(address, "page")
     for address in (("127.0.0.1", b), str(paths[1])):
-        settled(address, "site")
+        wait_for(address, "site")
     running.stop()
     assert not any(path.exists() for path in paths)
 
 
-def test_a_port_that_was_not_asked_for_stays(serving: Callable[[str], Server]) -> None:
+def test_a_port_that_the_kernel_chose_cannot_be_moved(serving: Callable[[str], Server]) -> None:
     running = serving("listen = 127.0.0.1:0\nstats-listen = 127.0.0.1:0")
     page = int(running.messages().split("statistics: http://127.0.0.1:")[1].split("/")[0])
     serving(f"listen = 127.0.0.1:{page}\nstats-listen = 127.0.0.1:0")
@@ -158,15 +157,15 @@ def test_a_port_that_was_not_asked_for_stays(serving: Callable[[str], Server]) -
     assert (answers(running.address), answers(("127.0.0.1", page))) == ("site", "page")
 
 
-def test_a_successor_may_exchange_them_too(serving: Callable[[str], Server]) -> None:
-    a, b = two_ports()
+def test_an_upgrade_can_exchange_them_too(serving: Callable[[str], Server], port: Port) -> None:
+    a, b = port(), port()
     running = serving(f"listen = 127.0.0.1:{a}\nstats-listen = 127.0.0.1:{b}")
     serving(f"listen = 127.0.0.1:{b}\nstats-listen = 127.0.0.1:{a}")
     new = upgrade(running)
     children = new.descendants()
     try:
-        settled(("127.0.0.1", b), "site")
-        settled(("127.0.0.1", a), "page")
+        wait_for(("127.0.0.1", b), "site")
+        wait_for(("127.0.0.1", a), "page")
     finally:
         os.kill(new.pid, signal.SIGTERM)
-    wait_until(lambda: not any(process.alive for process in [new, *children]))
+    wait_until(lambda: not any(each.alive for each in [new, *children]), "all processes have ended")

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The statistics page, as a browser shows it."""
+"""The statistics page in a browser."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,49 +20,41 @@ from tests.e2e.load import Load
 from tests.e2e.running import Server
 from tests.e2e.statistics import Numbers, read, wait_for
 from tests.e2e.wire import connect
+from tests.waiting import LIMIT_S, wait_until
 
-WAIT_S = 30.0
 HELLO = b"hello\n"
 PROBE = (Path(__file__).parent / "page_probe.js").read_text().strip()
 
 pytestmark = pytest.mark.parametrize("model", ["percore"])
 
 
-def until(condition: Callable[[], object], what: str) -> None:
-    """Asks until the answer is true."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def page_of(running: Server) -> str:
-    """Where its statistics page is."""
+    """The URL of the statistics page."""
     found = re.search("statistics: (http://[^ ]+)/", running.messages())
     assert found
     return found[1]
 
 
-def probe(page: Page, name: str, *arguments: object) -> Any:  # noqa: ANN401, as the page has it
-    """Asks what page_probe.js can."""
+def probe(page: Page, name: str, *arguments: object) -> Any:  # noqa: ANN401
+    """Calls a function of page_probe.js."""
     return page.evaluate(f"given => {PROBE}.{name}(...given)", list(arguments))
 
 
 @contextmanager
 def opened(browser: Browser, url: str, **how: object) -> Iterator[tuple[Page, Watch]]:
-    """The page, once it shows numbers; what went wrong on it is told at the end."""
+    """The page, once it shows numbers. Errors on the page fail the test at the end."""
     page = browser.new_page(**how)  # type: ignore[arg-type]
     watch = Watch(page)
     page.goto(url + "/")
-    until(lambda: page.evaluate("weir.stats !== null"), "no numbers came")
+    wait_until(lambda: page.evaluate("weir.stats !== null"), "the page has numbers")
     yield page, watch
     page.close()
-    # A stream that the page has ended counts as a request that failed.
+    # A stream that the page closes is reported as a failed request.
     assert [each for each in watch.troubles if each != f"failed: {url}/events"] == []
 
 
 def title(page: Page, name: str) -> int:
-    """The exact number behind what is shown, which is at most rounded."""
+    """The exact number. The page shows it rounded."""
     exact = page.get_attribute(f"[data-value={name}]", "title")
     assert exact, name
     return int(exact.split()[0].replace(",", ""))
@@ -88,7 +79,7 @@ def loaded(running: Server) -> Load:
 
 
 def series(page: Page, chart: str) -> list[list[float | None]]:
-    """What is drawn: the values of each line."""
+    """The values of each line of a chart."""
     found: list[list[float | None]] = page.evaluate(
         "id => weir.charts.byId[id].chart.data.datasets.map(({data}) => data.map(({y}) => y))",
         chart,
@@ -105,7 +96,7 @@ def pixels(page: Page, chart: str) -> str:
 
 
 @pytest.mark.parametrize("other", ["percore", "pool", "fork"])
-def test_the_numbers_on_screen_are_those_of_the_server(
+def test_the_page_shows_the_numbers_of_the_server(
     server: ServerFactory, browser: Browser, other: str
 ) -> None:
     running = server("--stats-listen", "127.0.0.1:0", "--model", other)
@@ -117,10 +108,10 @@ def test_the_numbers_on_screen_are_those_of_the_server(
         wait_for(running, lambda numbers: numbers["gauges"]["connections_open"] == 0)
         expected: Numbers = page.request.get(page_of(running) + "/stats.json").json()
         assert expected["counters"]["requests"] == 1531
-        del expected["counters"]["accept_overflows"]  # that is the machine's, as others use it
+        del expected["counters"]["accept_overflows"]  # the kernel counts for the whole machine
         of_these = "names => names.map(name => weir.stats.counters[name])"
         names, totals = list(expected["counters"]), list(expected["counters"].values())
-        until(lambda: page.evaluate(of_these, names) == totals, "not the totals")
+        wait_until(lambda: page.evaluate(of_these, names) == totals, "the totals of the server")
         assert title(page, "requests") == 1531
         assert text(page, "requests") == "1,531"
         assert title(page, "ok") == expected["answers_by_status"]["200"] == 1500
@@ -147,7 +138,9 @@ def test_the_numbers_on_screen_are_those_of_the_server(
         assert site[:6] == ["default", "1,531", "1,500", "1", "30", "0"]
 
 
-def test_words_and_rates_are_made_rightly(server: ServerFactory, browser: Browser) -> None:
+def test_numbers_are_formatted_and_rates_are_computed(
+    server: ServerFactory, browser: Browser
+) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     with opened(browser, page_of(running)) as (page, _):
         words = probe(page, "words")
@@ -159,7 +152,7 @@ def test_words_and_rates_are_made_rightly(server: ServerFactory, browser: Browse
         assert probe(page, "rates") == [10, None, None, 1, 0.25, None]
 
 
-def test_history_has_each_moment_once_and_no_rate_over_a_gap(
+def test_history_has_each_second_once_and_no_rate_over_a_gap(
     server: ServerFactory, browser: Browser
 ) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
@@ -172,8 +165,8 @@ def test_history_has_each_moment_once_and_no_rate_over_a_gap(
             [-1, 100, 100],
             [0, 0, 0],
         ]
-        anew = [2, 110, [[109, 3], [110, 7]]]
-        assert probe(page, "history", [first, anew])[-2:] == [[-1, None, None], [0, 4, 4]]
+        restarted = [2, 110, [[109, 3], [110, 7]]]
+        assert probe(page, "history", [first, restarted])[-2:] == [[-1, None, None], [0, 4, 4]]
         late = [1, 200, [[199, 900], [200, 901]]]
         gap = [-1, None, None]
         assert probe(page, "history", [first, late])[-3:] == [gap, [-1, None, None], [0, 1, 1]]
@@ -184,7 +177,9 @@ def test_history_has_each_moment_once_and_no_rate_over_a_gap(
 # ---- charts ----
 
 
-def test_charts_begin_full_and_move(server: ServerFactory, browser: Browser) -> None:
+def test_charts_begin_with_the_last_minute_and_move(
+    server: ServerFactory, browser: Browser
+) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     with loaded(running):
         wait_for(running, lambda numbers: len(numbers["moments"]) >= 4)
@@ -192,11 +187,13 @@ def test_charts_begin_full_and_move(server: ServerFactory, browser: Browser) -> 
             assert len([y for y in series(page, "throughput")[0] if y]) >= 2
             before = {name: (series(page, name), pixels(page, name)) for name in CHARTS}
             requests = shown_requests(page)
-            until(lambda: shown_requests(page) > requests, "no more requests")
-            until(lambda: series(page, "throughput") != before["throughput"][0], "nothing moved")
-            until(
+            wait_until(lambda: shown_requests(page) > requests, "more requests are shown")
+            wait_until(
+                lambda: series(page, "throughput") != before["throughput"][0], "the chart moves"
+            )
+            wait_until(
                 lambda: all(pixels(page, name) != before[name][1] for name in MOVING),
-                "the same pixels",
+                "every chart is redrawn",
             )
             throughput = [y for y in series(page, "throughput")[0] if y is not None]
             assert throughput[-1] > 0
@@ -205,7 +202,10 @@ def test_charts_begin_full_and_move(server: ServerFactory, browser: Browser) -> 
             )
             assert 0 < p50 <= p999
             loads = page.evaluate("weir.charts.byId.loads.loads")
-            until(lambda: page.evaluate("weir.charts.byId.loads.loads.length") > 1, "no loads")
+            wait_until(
+                lambda: page.evaluate("weir.charts.byId.loads.loads.length") > 1,
+                "the chart of loads has points",
+            )
             assert all(load["rate"] >= 0 for load in loads)
 
 
@@ -213,42 +213,44 @@ CHARTS = ["throughput", "latency", "statuses", "connections", "bytes", "cache"]
 MOVING = ["throughput", "latency", "statuses", "bytes"]
 
 
-def test_a_queue_has_a_chart_where_there_is_one(server: ServerFactory, browser: Browser) -> None:
+def test_the_queue_has_a_chart_where_the_model_has_a_queue(
+    server: ServerFactory, browser: Browser
+) -> None:
     running = server("--stats-listen", "127.0.0.1:0", "--model", "pool")
     with opened(browser, page_of(running)) as (page, _):
         assert not page.is_visible("#chart-queue")
         ask(running, "/hello.txt", 1)
-        page.wait_for_selector("#chart-queue", timeout=WAIT_S * 1000)
+        page.wait_for_selector("#chart-queue", timeout=LIMIT_S * 1000)
 
 
-def test_a_chart_is_a_table_too(server: ServerFactory, browser: Browser) -> None:
+def test_each_chart_has_a_table(server: ServerFactory, browser: Browser) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     with loaded(running), opened(browser, page_of(running)) as (page, _):
-        until(lambda: series(page, "throughput")[0][1:], "no points")
+        wait_until(lambda: series(page, "throughput")[0][1:], "the chart has points")
         assert "requests/s" in (page.get_attribute("#chart-throughput canvas", "aria-label") or "")
         for chart in [*CHARTS, "loads"]:
             page.click(f"#chart-{chart} summary")
             rows = page.locator(f"#chart-{chart} tbody tr")
-            until(rows.count, f"{chart} has no rows")
+            wait_until(rows.count, f"{chart} has rows")
             heads = page.locator(f"#chart-{chart} thead th").count()
             assert rows.first.locator("th, td").count() == heads > 1
 
 
-def test_charts_look_back_as_far_as_is_chosen(server: ServerFactory, browser: Browser) -> None:
+def test_charts_show_the_selected_period(server: ServerFactory, browser: Browser) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     with opened(browser, page_of(running)) as (page, _):
         page.select_option("#span", "600")
         assert page.evaluate("weir.charts.byId.latency.chart.scales.x.min") == -600
         assert page.inner_text("#charts-title") == "The last 10 minutes"
         page.reload()
-        until(lambda: page.evaluate("weir.stats !== null"), "no numbers came")
+        wait_until(lambda: page.evaluate("weir.stats !== null"), "the page has numbers")
         assert page.evaluate("weir.charts.byId.latency.chart.scales.x.min") == -600
 
 
-# ---- a server that goes away ----
+# ---- a server that stops ----
 
 
-def test_it_recovers_when_the_server_has_restarted(server: ServerFactory, browser: Browser) -> None:
+def test_the_page_recovers_after_a_restart(server: ServerFactory, browser: Browser) -> None:
     first = server("--stats-listen", "127.0.0.1:0")
     url = page_of(first)
     page = browser.new_page()
@@ -256,24 +258,28 @@ def test_it_recovers_when_the_server_has_restarted(server: ServerFactory, browse
     page.on("pageerror", lambda error: failures.append(str(error)))
     page.goto(url + "/")
     ask(first, "/hello.txt", 500)
-    until(lambda: page.evaluate("weir.stats?.counters.requests") == 500, "not all requests")
+    wait_until(
+        lambda: page.evaluate("weir.stats?.counters.requests") == 500, "all requests are shown"
+    )
     first.stop()
-    until(lambda: "no connection since" in text(page, "state"), "it has not noticed")
+    wait_until(lambda: "no connection since" in text(page, "state"), "the page notices the end")
     assert "trying again" in text(page, "state")
     assert page.get_attribute("body", "class") == "lost"
     assert title(page, "requests") == 500
     second = server("--stats-listen", urlsplit(url).netloc)
     assert page_of(second) == url
     ask(second, "/hello.txt", 20)
-    until(lambda: page.evaluate("weir.stats.counters.requests") == 20, "not the new server")
+    wait_until(
+        lambda: page.evaluate("weir.stats.counters.requests") == 20, "the numbers of the new server"
+    )
     assert text(page, "state") == "serving"
     assert page.get_attribute("body", "class") == ""
     assert title(page, "requests") == 20
-    until(
+    wait_until(
         lambda: page.evaluate("weir.history.moments.at(-1).epoch").startswith(
             str(second.master.pid)
         ),
-        "no moment",
+        "a second of the new server",
     )
     drawn = [y for line in series(page, "throughput") + series(page, "bytes") for y in line]
     assert all(y is None or y >= 0 for y in drawn)
@@ -282,7 +288,7 @@ def test_it_recovers_when_the_server_has_restarted(server: ServerFactory, browse
     assert failures == []
 
 
-def test_what_it_is_told_is_shown_as_text(server: ServerFactory, browser: Browser) -> None:
+def test_text_from_the_server_is_not_interpreted(server: ServerFactory, browser: Browser) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     numbers = read(running.master.pid)
     evil = "<img src=x onerror=alert(1)>"
@@ -311,7 +317,9 @@ def test_what_it_is_told_is_shown_as_text(server: ServerFactory, browser: Browse
     for place in ("#sites", "[data-value=reload]", "[data-value=model]"):
         assert evil in page.inner_text(place)
     numbers["verdicts"] = []
-    until(lambda: "Nothing is wrong." in page.inner_text(".verdict-summary"), "still wrong")
+    wait_until(
+        lambda: "Nothing is wrong." in page.inner_text(".verdict-summary"), "no verdict is shown"
+    )
     assert page.locator(".verdicts li").count() == 0
     page.evaluate("weir.take({ ...weir.stats, state: 'stopping' })")
     assert page.evaluate("weir.state()") == ["stopping", "stopping"]
@@ -319,17 +327,20 @@ def test_what_it_is_told_is_shown_as_text(server: ServerFactory, browser: Browse
     assert [each for each in watch.troubles if not each.endswith("/events")] == []
 
 
-# ---- how it is used ----
+# ---- use ----
 
 
-def test_it_can_be_paused(server: ServerFactory, browser: Browser) -> None:
+def test_the_page_can_be_paused(server: ServerFactory, browser: Browser) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     with opened(browser, page_of(running)) as (page, _):
         page.click("#pause")
         assert page.get_attribute("#pause", "aria-pressed") == "true"
         before = shown_requests(page)
         ask(running, "/hello.txt", 100)
-        until(lambda: page.evaluate("weir.stats.counters.requests") == 100, "it hears no more")
+        wait_until(
+            lambda: page.evaluate("weir.stats.counters.requests") == 100,
+            "the paused page receives numbers",
+        )
         assert shown_requests(page) == before
         assert text(page, "state").startswith("paused")
         page.click("#pause")
@@ -337,7 +348,7 @@ def test_it_can_be_paused(server: ServerFactory, browser: Browser) -> None:
         assert text(page, "state") == "serving"
 
 
-def test_it_rests_while_nobody_looks(server: ServerFactory, browser: Browser) -> None:
+def test_a_hidden_page_reads_no_numbers(server: ServerFactory, browser: Browser) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     with opened(browser, page_of(running)) as (page, watch):
         probe(page, "hide", True)
@@ -346,30 +357,32 @@ def test_it_rests_while_nobody_looks(server: ServerFactory, browser: Browser) ->
         wait_for(running, lambda numbers: numbers["read_monotonic_seconds"] > seen + 2.5)
         assert page.evaluate("weir.stats.read_monotonic_seconds") == seen
         probe(page, "hide", False)
-        until(lambda: shown_requests(page) == 100, "it does not look again")
+        wait_until(lambda: shown_requests(page) == 100, "the page reads again")
         assert len([url for url in watch.requests if url.endswith("/events")]) == 2
 
 
-def test_it_asks_no_other_machine(server: ServerFactory, browser: Browser) -> None:
+def test_the_page_requests_nothing_from_other_servers(
+    server: ServerFactory, browser: Browser
+) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     with loaded(running), opened(browser, page_of(running)) as (page, watch):
         requests = shown_requests(page)
-        until(lambda: shown_requests(page) > requests, "no more requests")
+        wait_until(lambda: shown_requests(page) > requests, "more requests are shown")
         asked = {url.removeprefix(page_of(running)) for url in watch.requests}
     scripts = {"/chart.js", "/page.js", "/charts.js", "/figures.js"}
     assert asked - {"/favicon.svg"} == {"/", "/theme.css", "/page.css", "/events", *scripts}
 
 
-# ---- how it looks ----
+# ---- appearance ----
 
 
-def test_both_themes_can_be_seen_and_chosen(server: ServerFactory, browser: Browser) -> None:
+def test_both_themes_can_be_selected(server: ServerFactory, browser: Browser) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     shots = {}
     with loaded(running):
         for theme in ("light", "dark"):
             with opened(browser, page_of(running), color_scheme=theme) as (page, _):
-                page.wait_for_selector(".legend b:text('/s')", timeout=WAIT_S * 1000)
+                page.wait_for_selector(".legend b:text('/s')", timeout=LIMIT_S * 1000)
                 shots[theme] = page.screenshot()
                 assert page.evaluate("document.documentElement.dataset.theme") == theme
                 other = "light" if theme == "dark" else "dark"
@@ -392,7 +405,7 @@ def test_both_themes_can_be_seen_and_chosen(server: ServerFactory, browser: Brow
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 390, 768, 1280])
-def test_it_is_no_wider_than_the_window(
+def test_the_page_is_no_wider_than_the_window(
     server: ServerFactory, browser: Browser, theme: str, width: int
 ) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
@@ -408,9 +421,7 @@ def test_it_is_no_wider_than_the_window(
             assert box["x"] + box["width"] <= width
 
 
-def test_it_is_quiet_where_motion_is_unwanted_and_can_be_printed(
-    server: ServerFactory, browser: Browser
-) -> None:
+def test_reduced_motion_and_printing_are_supported(server: ServerFactory, browser: Browser) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     how = {"reduced_motion": "reduce", "color_scheme": "dark"}
     with opened(browser, page_of(running), **how) as (page, _):
@@ -425,7 +436,7 @@ def test_it_is_quiet_where_motion_is_unwanted_and_can_be_printed(
         assert page.pdf()[:5] == b"%PDF-"
 
 
-# ---- for everybody ----
+# ---- accessibility ----
 
 
 def test_the_keyboard_reaches_every_control(server: ServerFactory, browser: Browser) -> None:
@@ -447,20 +458,20 @@ def test_the_keyboard_reaches_every_control(server: ServerFactory, browser: Brow
         assert page.get_attribute("#pause", "aria-pressed") == "true"
         page.focus("#chart-throughput summary")
         page.keyboard.press("Enter")
-        page.wait_for_selector("#chart-throughput thead", timeout=WAIT_S * 1000)
+        page.wait_for_selector("#chart-throughput thead", timeout=LIMIT_S * 1000)
         page.focus(".skip")
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "content"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_everything_has_a_name_and_can_be_read(
+def test_every_element_has_a_name_and_enough_contrast(
     server: ServerFactory, browser: Browser, theme: str
 ) -> None:
     running = server("--stats-listen", "127.0.0.1:0")
     ask(running, "/hello.txt", 20)
     with opened(browser, page_of(running), color_scheme=theme) as (page, _):
-        until(lambda: page.locator("#sites tbody tr").count(), "no site")
+        wait_until(lambda: page.locator("#sites tbody tr").count(), "a site is listed")
         page.click("#chart-statuses summary")
         assert probe(page, "audit") == []
         assert probe(page, "pale") == []

@@ -1,48 +1,44 @@
 # SPDX-License-Identifier: MIT
-"""Stopping: what was begun is finished, nothing is left behind, and twice means now."""
+"""Stopping: requests are finished, nothing is left behind, and a second signal ends the server at
+once."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import ServerFactory
+from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import Server
 from tests.e2e.wire import Connection, connect
+from tests.waiting import wait_until
 
 BIG = 20_000_000
 
 
 def begin_download(running: Server, site: Path, name: str = "big.bin") -> Connection:
-    """A client in the middle of a large file: more than all buffers hold is still to come."""
+    """A client in the middle of a large file. The rest is larger than all buffers together."""
     (site / name).write_bytes(bytes(BIG))
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.settimeout(20)
-    made.connect(running.address)
-    connection = Connection(made)
+    connection = Connection.to(running.address, receive_buffer=4096)
     connection.send(f"GET /{name} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-    connection.data = made.recv(1000)
+    connection.data = connection.socket.recv(1000)
     assert connection.data.startswith(b"HTTP/1.1 200")
     return connection
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_server_stops_at_once(server: ServerFactory, number: signal.Signals) -> None:
-    running = server()
+def test_an_idle_server_does_not_wait_for_the_drain_timeout(
+    server: ServerFactory, number: signal.Signals
+) -> None:
+    running = server("--drain-timeout", "10m")
     with connect(running.address) as idle:
         idle.get("/hello.txt")
-        began = time.monotonic()
         running.signal(number)
         assert idle.read_to_end() == b""
         assert running.wait() == 0
-        assert time.monotonic() - began < 3
 
 
 def test_a_hangup_does_not_stop_a_service(server: ServerFactory) -> None:
@@ -50,33 +46,31 @@ def test_a_hangup_does_not_stop_a_service(server: ServerFactory) -> None:
     for child in running.master.descendants():
         os.kill(child.pid, signal.SIGHUP)
     running.signal(signal.SIGHUP)
-    deadline = time.monotonic() + 10
-    while "reloaded" not in running.messages():
-        assert time.monotonic() < deadline
+    wait_until(lambda: "reloaded" in running.messages(), running.messages)
     with connect(running.address) as connection:
         assert connection.get("/hello.txt").status == 200
 
 
 def wait_until_stopping(running: Server) -> None:
-    deadline = time.monotonic() + 10
-    while "stopping" not in running.messages():
-        assert time.monotonic() < deadline
+    wait_until(lambda: "stopping" in running.messages(), running.messages)
 
 
 def wait_until_refused(address: tuple[str, int]) -> None:
-    """A server that stops takes no more connections, rather than leave them waiting."""
-    deadline = time.monotonic() + 2
-    while time.monotonic() < deadline:
+    """Waits until the server has closed its listener."""
+
+    def refused() -> bool:
         try:
-            Connection.to(address, timeout_s=0.5).close()
+            Connection.to(address).close()
         except ConnectionRefusedError:
-            return
-        except (TimeoutError, ConnectionResetError):
-            continue  # caught in the moment of closing
-    raise AssertionError("connections are still let in")
+            return True
+        except ConnectionResetError:  # the listener closed during the handshake
+            return False
+        return False
+
+    wait_until(refused, f"connections to {address} are refused")
 
 
-def test_a_download_under_way_is_finished(server: ServerFactory, site: Path) -> None:
+def test_a_download_is_finished_before_the_server_stops(server: ServerFactory, site: Path) -> None:
     running = server()
     download = begin_download(running, site)
     try:
@@ -90,18 +84,16 @@ def test_a_download_under_way_is_finished(server: ServerFactory, site: Path) -> 
     assert running.wait() == 0
 
 
-def test_a_client_that_stays_after_its_download_is_let_go(
+def test_a_client_that_stays_after_its_download_does_not_delay_the_stop(
     server: ServerFactory, site: Path
 ) -> None:
-    running = server()
+    running = server("--drain-timeout", "10m")
     download = begin_download(running, site)
     try:
         running.signal(signal.SIGTERM)
         wait_until_stopping(running)
         assert len(download.read().body) == BIG
-        began = time.monotonic()
         assert running.wait() == 0
-        assert time.monotonic() - began < 5
     finally:
         download.close()
 
@@ -120,7 +112,7 @@ def test_new_connections_are_refused_while_it_stops(server: ServerFactory, site:
 
 
 def test_a_second_signal_does_not_wait_for_the_delay(server: ServerFactory) -> None:
-    running = server("--drain-delay", "60s")
+    running = server("--drain-delay", "10m")
     with connect(running.address) as kept:
         kept.get("/hello.txt")
         running.signal(signal.SIGTERM)
@@ -131,37 +123,33 @@ def test_a_second_signal_does_not_wait_for_the_delay(server: ServerFactory) -> N
         assert running.wait() == 0
 
 
-def test_a_second_signal_ends_it_at_once(server: ServerFactory, site: Path) -> None:
-    running = server()
+def test_a_second_signal_does_not_wait_for_a_download(server: ServerFactory, site: Path) -> None:
+    running = server("--drain-timeout", "10m")
     download = begin_download(running, site)
     try:
         running.signal(signal.SIGTERM)
         wait_until_stopping(running)
         assert running.popen.poll() is None
-        began = time.monotonic()
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
-        assert time.monotonic() - began < 2
     finally:
         download.close()
 
 
-def test_a_client_that_holds_it_up_is_cut_off_in_time(server: ServerFactory, site: Path) -> None:
-    running = server("--drain-timeout", "1s")
+def test_a_download_is_cut_when_the_drain_timeout_is_over(
+    server: ServerFactory, site: Path
+) -> None:
+    running = server("--drain-timeout", "300ms")
     download = begin_download(running, site)
     try:
-        began = time.monotonic()
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
-        assert 0.9 <= time.monotonic() - began < 3
     finally:
         download.close()
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_every_request_that_was_taken_is_answered(
-    server: ServerFactory, site: Path, keep: bool
-) -> None:
+def test_every_accepted_request_is_answered(server: ServerFactory, site: Path, keep: bool) -> None:
     content = bytes(range(256)) * 200
     (site / "file.bin").write_bytes(content)
     running = server()
@@ -172,11 +160,11 @@ def test_every_request_that_was_taken_is_answered(
         count = load.stop()
     assert count.wrong == []
     assert count.cut == 0
-    # A connection that the kernel took while the server closed its door may go unanswered.
+    # A connection that the kernel accepts while the server closes its listener gets no answer.
     assert count.unanswered + count.parted <= len(load.clients)
 
 
-def test_what_is_logged_as_answered_was_answered(
+def test_the_log_has_a_line_for_each_answer_that_a_client_received(
     server: ServerFactory, model: str, tmp_path: Path
 ) -> None:
     for i in range(10 if model in ("epoll", "percore") else 2):
@@ -196,7 +184,7 @@ def test_what_is_logged_as_answered_was_answered(
         assert len(log.read_text().splitlines()) == answers
 
 
-def test_the_last_answers_say_that_they_are(server: ServerFactory) -> None:
+def test_the_last_answers_announce_the_close(server: ServerFactory) -> None:
     running = server()
     with connect(running.address) as connection:
         connection.get("/hello.txt")
@@ -212,12 +200,12 @@ def test_the_last_answers_say_that_they_are(server: ServerFactory) -> None:
     assert running.wait() == 0
 
 
-def test_it_can_start_again_on_the_same_address(server: ServerFactory) -> None:
-    first = server()
+def test_a_server_can_start_again_on_the_same_address(server: ServerFactory, port: Port) -> None:
+    address = f"127.0.0.1:{port()}"
+    first = server(listen=(address,))
     with connect(first.address) as connection:
         connection.get("/hello.txt")
         first.stop()
-    host, port = first.address
-    second = server(listen=(f"{host}:{port}",))
+    second = server(listen=(address,))
     with connect(second.address) as connection:
         assert connection.get("/hello.txt").status == 200

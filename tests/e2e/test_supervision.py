@@ -1,43 +1,45 @@
 # SPDX-License-Identifier: MIT
-"""A worker that dies is replaced, costs only its own connections, and no listener."""
+"""A worker that dies is replaced, and costs only its own connections.
+
+`make bench CLAIMS=1` measures how soon it is replaced.
+"""
 
 from __future__ import annotations
 
 import os
 import pwd
 import random
-import re
 import signal
-import statistics
-import time
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import ServerFactory
+from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.load import Load
-from tests.e2e.running import Server, models
+from tests.e2e.running import Server
 from tests.e2e.statistics import segment
 from tests.e2e.wire import Connection, WireError, connect
+from tests.waiting import wait_until
 
-REPLACED_S = 2.0
+# A request to a worker that is killed may get no answer and no reset for a long time.
+PATIENCE_S = 5.0
 
 
 def kill_worker(running: Server) -> None:
-    """Kills a worker, and waits until another has taken its place."""
+    """Kills a worker and waits until another has replaced it."""
     victim = running.workers()[0]
     os.kill(victim.pid, signal.SIGKILL)
-    deadline = time.monotonic() + REPLACED_S
-    while not (now := running.workers()) or victim in now:
-        assert time.monotonic() < deadline, f"not replaced: {running.messages()}"
+    wait_until(
+        lambda: (now := running.workers()) and victim not in now,
+        lambda: f"a worker replaces {victim.pid}: {running.messages()}",
+    )
 
 
 def answered(running: Server) -> bool:
     try:
-        with connect(running.address, REPLACED_S) as connection:
+        with connect(running.address, PATIENCE_S) as connection:
             return connection.get("/hello.txt").body == b"hello\n"
-    except (WireError, ConnectionResetError):
+    except (WireError, ConnectionResetError, TimeoutError):
         return False
 
 
@@ -45,14 +47,14 @@ def test_a_killed_worker_is_replaced(server: ServerFactory) -> None:
     running = server()
     assert answered(running)
     kill_worker(running)
-    deadline = time.monotonic() + REPLACED_S
-    while not answered(running) or "killed by signal 9" not in running.messages():
-        assert time.monotonic() < deadline, running.messages()
+    wait_until(
+        lambda: answered(running) and "killed by signal 9" in running.messages(), running.messages
+    )
 
 
 def test_no_connection_is_refused_while_workers_die(server: ServerFactory) -> None:
     running = server()
-    with Load(running.address, "/hello.txt", b"hello\n", clients=4, keep=False) as load:
+    with load_of(running, clients=4, keep=False) as load:
         for _ in range(4):
             load.wait_for(50)
             kill_worker(running)
@@ -62,7 +64,18 @@ def test_no_connection_is_refused_while_workers_die(server: ServerFactory) -> No
     assert count.wrong == []
 
 
-def test_other_workers_go_on(server: ServerFactory, model: str) -> None:
+def load_of(running: Server, *, clients: int, keep: bool) -> Load:
+    return Load(
+        running.address,
+        "/hello.txt",
+        b"hello\n",
+        clients=clients,
+        keep=keep,
+        patience_s=PATIENCE_S,
+    )
+
+
+def test_the_other_workers_keep_their_connections(server: ServerFactory, model: str) -> None:
     running = server("--workers", "2")
     assert len(running.workers()) == 2
     connections = [Connection.to(running.address) for _ in range(30)]
@@ -77,40 +90,26 @@ def test_other_workers_go_on(server: ServerFactory, model: str) -> None:
             except (WireError, OSError):
                 continue
         assert lived > 0
-        # What a fork has begun outlives the worker that it came from.
+        # The child processes of model fork outlive their worker.
         assert model == "fork" or lived < len(connections)
     finally:
         for connection in connections:
             connection.close()
 
 
-def test_workers_do_not_outlive_their_master(server: ServerFactory) -> None:
+def test_workers_end_with_their_master(server: ServerFactory) -> None:
     running = server()
     workers = running.workers()
     os.kill(running.popen.pid, signal.SIGKILL)
     assert running.popen.wait() == -signal.SIGKILL
-    deadline = time.monotonic() + 10
-    while any(worker.alive for worker in workers):
-        assert time.monotonic() < deadline, "a worker goes on without its master"
-    running.popen.returncode = 0  # as it should be for the fixture, which did not do this
+    wait_until(lambda: not any(worker.alive for worker in workers), "the workers have ended")
+    running.popen.returncode = 0  # the fixture expects this status
 
 
-def replacements(running: Server) -> dict[int, float]:
-    """When each dead worker's successor was ready, by the log."""
-    told = re.findall(
-        r"^(\S+) info \[\d+\] worker \d+ serves in place of (\d+)$",
-        running.messages(),
-        re.MULTILINE,
-    )
-    return {int(pid): datetime.fromisoformat(at).timestamp() for at, pid in told}
-
-
-def kill_at_random(
-    running: Server, load: Load, kills: int, least: int
-) -> tuple[dict[int, float], int]:
-    """Kills workers; when each was killed, and how many connections they had, all together."""
+def kill_at_random(running: Server, load: Load, kills: int, least: int) -> tuple[set[int], int]:
+    """Kills workers; returns their process ids and how many connections they had together."""
     dice = random.Random(200)
-    killed: dict[int, float] = {}
+    killed: set[int] = set()
     connections = 0
     while len(killed) < kills:
         load.wait_for(40)
@@ -118,18 +117,11 @@ def kill_at_random(
         if len(workers) < least:
             continue
         victim = dice.choice(workers)
-        os.kill(victim.pid, signal.SIGSTOP)  # so that what it has can be counted
+        os.kill(victim.pid, signal.SIGSTOP)  # its connections can be counted while it stands still
         connections += sum(len(process.sockets()) for process in [victim, *victim.descendants()])
-        killed[victim.pid] = time.time()
+        killed.add(victim.pid)
         os.kill(victim.pid, signal.SIGKILL)
     return killed, connections
-
-
-def seconds_to_start() -> float:
-    """What this machine takes now, with all that it has to do, for a process that does little."""
-    began = time.monotonic()
-    models()
-    return time.monotonic() - began
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -138,79 +130,69 @@ def test_workers_killed_at_random_cost_their_own_connections(
 ) -> None:
     many = model == "epoll"
     running = server("--workers", "16" if many else "4")
-    with Load(running.address, "/hello.txt", b"hello\n", clients=6, keep=keep) as load:
+    with load_of(running, clients=6, keep=keep) as load:
         load.wait_for(50)
         killed, connections = kill_at_random(running, load, *((100, 1) if many else (8, 4)))
         load.wait_for(50)
-        start_s = statistics.median(seconds_to_start() for _ in range(5)) if many else 0
         count = load.stop()
     assert count.refused == 0
     assert count.wrong == []
     assert count.unanswered + count.parted + count.cut <= connections
 
     workers = 16 if many else 4
-    deadline = time.monotonic() + 10
-    while len(running.workers()) < workers or killed.keys() & {w.pid for w in running.workers()}:
-        assert time.monotonic() < deadline, "somebody has no successor"
-    if many:  # a few alone say more about the machine
-        # One that is killed before it is ready is told of as the predecessor, not whom it followed.
-        ready = replacements(running)
-        delays_s = [ready[pid] - at for pid, at in killed.items() if pid in ready]
-        assert len(delays_s) > len(killed) / 2
-        median_s = statistics.median(delays_s)
-        assert median_s <= 0.1 + 10 * start_s, f"replaced after {median_s} s (median)"
+
+    def replaced() -> bool:
+        now = {worker.pid for worker in running.workers()}
+        return len(now) == workers and not now & killed
+
+    wait_until(replaced, lambda: f"{workers} new workers: {running.messages()}")
 
 
-def test_a_worker_that_keeps_dying_is_started_less_often(server: ServerFactory) -> None:
+def test_a_worker_that_keeps_dying_is_always_replaced(server: ServerFactory) -> None:
     running = server("--workers", "1")
-    began = time.monotonic()
     for _ in range(8):
         kill_worker(running)
-    assert time.monotonic() - began >= 0.31  # three at once, then 10 ms, 20, 40, 80, 160
+    assert wait_until(lambda: answered(running), "the last one serves")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_workers_of_another_user_do_not_outlive_their_master(
-    server: ServerFactory, tmp_path: Path
+def test_workers_of_another_user_end_with_their_master(
+    server: ServerFactory, public_folder: Path
 ) -> None:
-    for folder in [tmp_path, tmp_path.parent, tmp_path.parent.parent]:
-        folder.chmod(0o755)
-    running = server("--user", "daemon")
+    running = server("--user", "daemon", folder=public_folder)
     workers = running.workers()
     assert Path(f"/proc/{workers[0].pid}").stat().st_uid == pwd.getpwnam("daemon").pw_uid
     os.kill(running.popen.pid, signal.SIGKILL)
     running.popen.wait()
-    deadline = time.monotonic() + 10
-    while any(worker.alive for worker in workers):
-        assert time.monotonic() < deadline, "a worker goes on without its master"
+    wait_until(lambda: not any(worker.alive for worker in workers), "the workers have ended")
     running.popen.returncode = 0
 
 
-# ---- what a killed server leaves ----
+# ---- the files of a killed server ----
 
 
 def kill_master(running: Server) -> None:
-    """Ends a server as a crash would, and waits until its workers have left too."""
+    """Kills a master and waits until its workers have ended, too."""
     left = running.master.descendants()
     os.kill(running.popen.pid, signal.SIGKILL)
     running.popen.wait()
-    deadline = time.monotonic() + 10
-    while any(process.alive for process in left):
-        assert time.monotonic() < deadline
+    wait_until(lambda: not any(process.alive for process in left), "the workers have ended")
     running.popen.returncode = 0
 
 
-def test_what_a_killed_server_left_is_taken_over(server: ServerFactory, tmp_path: Path) -> None:
+def test_a_new_server_takes_over_the_files_of_a_killed_one(
+    server: ServerFactory, tmp_path: Path, port: Port
+) -> None:
+    address = f"127.0.0.1:{port()}"
     pid_file, path = tmp_path / "weir.pid", tmp_path / "weir.sock"
     arguments = ("--pid-file", str(pid_file))
-    first = server(*arguments, listen=(f"unix:{path}", "127.0.0.1:0"))
-    port = first.urls[1].rstrip("/").rpartition(":")[2]
+    first = server(*arguments, listen=(f"unix:{path}", address))
     assert pid_file.read_text() == f"{first.popen.pid}\n"
     kill_master(first)
     assert pid_file.read_text() == f"{first.popen.pid}\n"
     assert path.exists()
 
-    second = server(*arguments, listen=(f"unix:{path}", f"127.0.0.1:{port}"))
+    second = server(*arguments, listen=(f"unix:{path}", address))
     assert pid_file.read_text() == f"{second.popen.pid}\n"
     with connect(str(path)) as connection:
         assert connection.get("/hello.txt").status == 200
@@ -221,7 +203,7 @@ def test_what_a_killed_server_left_is_taken_over(server: ServerFactory, tmp_path
         assert not segment(running.popen.pid).exists()
 
 
-def test_the_pid_file_of_a_server_that_runs_is_respected(
+def test_the_pid_file_of_a_running_server_is_not_overwritten(
     server: ServerFactory, tmp_path: Path
 ) -> None:
     pid_file = tmp_path / "weir.pid"
@@ -238,9 +220,5 @@ def test_no_zombie_is_left(server: ServerFactory) -> None:
     running = server("--workers", "2")
     for _ in range(3):
         kill_worker(running)
-    deadline = time.monotonic() + 10
-    while True:
-        task = Path(f"/proc/{running.popen.pid}/task/{running.popen.pid}/children")
-        if len(task.read_text().split()) == 2:
-            break
-        assert time.monotonic() < deadline
+    children = Path(f"/proc/{running.popen.pid}/task/{running.popen.pid}/children")
+    wait_until(lambda: len(children.read_text().split()) == 2, "the master has two children")

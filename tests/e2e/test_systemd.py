@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a service manager gets to hear, and the sockets that it passes in."""
+"""The messages to a service manager, and the sockets that it passes to the server."""
 
 from __future__ import annotations
 
@@ -19,25 +19,24 @@ from tests.e2e.activation import activation
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import WEIR, Process
 from tests.e2e.wire import connect
-
-HEARD_S = 20.0
+from tests.waiting import LIMIT_S, wait_until
 
 
 @dataclass
 class Manager:
-    """The socket that messages go to, and those that came and were not asked for yet."""
+    """The socket that receives the messages."""
 
     socket: socket.socket
     address: str
 
-    def hear(self) -> dict[str, str]:
+    def receive(self) -> dict[str, str]:
         """The next message."""
         text = self.socket.recv(4096).decode()
         return dict(line.split("=", 1) for line in text.splitlines())
 
-    def hear_of(self, name: str) -> dict[str, str]:
-        """The next message that says so."""
-        while name not in (message := self.hear()):
+    def receive_with(self, name: str) -> dict[str, str]:
+        """The next message with this variable."""
+        while name not in (message := self.receive()):
             continue
         return message
 
@@ -57,11 +56,11 @@ def manager(request: pytest.FixtureRequest) -> Iterator[Manager]:
                 address = "@" + address
             else:
                 listening.bind(address)
-            listening.settimeout(HEARD_S)
+            listening.settimeout(LIMIT_S)
             yield Manager(listening, address)
 
 
-def test_it_hears_of_start_reload_and_stop(
+def test_the_manager_is_notified_of_start_reload_and_stop(
     server: ServerFactory, site: Path, tmp_path: Path, manager: Manager
 ) -> None:
     config = tmp_path / "weir.conf"
@@ -73,29 +72,31 @@ def test_it_hears_of_start_reload_and_stop(
         listen=(),
         environment={"NOTIFY_SOCKET": manager.address},
     )
-    assert manager.hear()["READY"] == "1"
+    assert manager.receive()["READY"] == "1"
     before = time.monotonic_ns() // 1000
     running.signal(signal.SIGHUP)
-    reloading = manager.hear()
+    reloading = manager.receive()
     assert reloading["RELOADING"] == "1"
     assert before <= int(reloading["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
-    ready = manager.hear()
+    ready = manager.receive()
     assert ready["READY"] == "1"
     assert ready["STATUS"].startswith("model ")
     config.write_text("[server]\nbogus = 1\n")
     running.signal(signal.SIGHUP)
-    assert "RELOADING" in manager.hear()
-    assert "READY" in manager.hear()
+    assert "RELOADING" in manager.receive()
+    assert "READY" in manager.receive()
     running.signal(signal.SIGTERM)
-    assert manager.hear()["STOPPING"] == "1"
+    assert manager.receive()["STOPPING"] == "1"
     assert running.wait() == 0
     manager.nothing_more()
 
 
-def test_workers_do_not_know_the_manager(server: ServerFactory, manager: Manager) -> None:
+def test_workers_do_not_hold_the_socket_of_the_manager(
+    server: ServerFactory, manager: Manager
+) -> None:
     running = server(environment={"NOTIFY_SOCKET": manager.address})
     inode = os.fstat(manager.socket.fileno()).st_ino
-    assert "READY" in manager.hear()
+    assert "READY" in manager.receive()
     ours = set(running.master.descriptors().values()) - {f"socket:[{inode}]"}
     assert any(is_datagram(name) for name in ours)
     for worker in running.workers():
@@ -112,14 +113,16 @@ def is_datagram(name: str) -> bool:
     return False
 
 
-def test_the_watchdog_is_fed(server: ServerFactory, manager: Manager) -> None:
+def test_the_watchdog_receives_heartbeats(server: ServerFactory, manager: Manager) -> None:
     server(environment={"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": str(200_000)})
-    manager.hear_of("READY")
+    manager.receive_with("READY")
     for _ in range(5):
-        assert manager.hear() == {"WATCHDOG": "1"}
+        assert manager.receive() == {"WATCHDOG": "1"}
 
 
-def test_another_process_s_watchdog_is_not(server: ServerFactory, manager: Manager) -> None:
+def test_the_watchdog_of_another_process_receives_no_heartbeats(
+    server: ServerFactory, manager: Manager
+) -> None:
     running = server(
         environment={
             "NOTIFY_SOCKET": manager.address,
@@ -127,32 +130,29 @@ def test_another_process_s_watchdog_is_not(server: ServerFactory, manager: Manag
             "WATCHDOG_PID": "1",
         }
     )
-    assert "READY" in manager.hear()
+    assert "READY" in manager.receive()
     running.signal(signal.SIGHUP)
-    assert "RELOADING" in manager.hear()
-    assert "READY" in manager.hear()
+    assert "RELOADING" in manager.receive()
+    assert "READY" in manager.receive()
     running.signal(signal.SIGTERM)
-    assert "STOPPING" in manager.hear()
+    assert "STOPPING" in manager.receive()
     assert running.wait() == 0
 
 
-def test_it_hears_who_takes_over(server: ServerFactory, manager: Manager) -> None:
+def test_the_manager_is_notified_of_the_new_master(server: ServerFactory, manager: Manager) -> None:
     running = server(environment={"NOTIFY_SOCKET": manager.address})
-    assert "READY" in manager.hear()
+    assert "READY" in manager.receive()
     running.signal(signal.SIGUSR2)
-    main = int(manager.hear_of("MAINPID")["MAINPID"])
+    main = int(manager.receive_with("MAINPID")["MAINPID"])
     assert running.wait() == 0
     new = Process.of(main)
     assert new
     os.kill(main, signal.SIGTERM)
-    assert manager.hear_of("STOPPING")
-    deadline = time.monotonic() + HEARD_S
-    while new.alive:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert manager.receive_with("STOPPING")
+    wait_until(lambda: not new.alive, "the new master has ended")
 
 
-def test_a_manager_that_cannot_be_told_is_no_reason_not_to_serve(server: ServerFactory) -> None:
+def test_the_server_serves_although_the_manager_cannot_be_notified(server: ServerFactory) -> None:
     running = server(environment={"NOTIFY_SOCKET": "vsock:2:1234"})
     with connect(running.address) as connection:
         assert connection.get("/hello.txt").status == 200
@@ -176,7 +176,7 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{host}:{port}/"
 
 
-def test_what_is_passed_in_is_served_where_nothing_else_is_asked_for(
+def test_passed_sockets_replace_the_default_listeners(
     server: ServerFactory,
 ) -> None:
     with listening() as one, listening() as other:
@@ -191,7 +191,7 @@ def test_what_is_passed_in_is_served_where_nothing_else_is_asked_for(
             assert os.get_blocking(listener.fileno()) is False
 
 
-def test_a_socket_takes_the_place_of_the_address_that_it_has(server: ServerFactory) -> None:
+def test_a_passed_socket_is_used_for_its_address(server: ServerFactory) -> None:
     with listening() as one, listening() as unwanted:
         host, port = one.getsockname()
         running = server(
@@ -208,13 +208,12 @@ def test_a_socket_takes_the_place_of_the_address_that_it_has(server: ServerFacto
         assert "warning" in warning
         assert url_of(unwanted) in warning
         running.signal(signal.SIGHUP)
-        while "reloaded" not in running.messages():
-            assert running.popen.poll() is None
+        wait_until(lambda: "reloaded" in running.messages(), running.messages)
         with connect((host, port)) as connection:
             assert connection.get("/hello.txt").status == 200
 
 
-def test_several_sockets_of_one_address_are_all_served(server: ServerFactory) -> None:
+def test_several_passed_sockets_with_one_address_are_all_served(server: ServerFactory) -> None:
     with listening(share=True) as first:
         port = first.getsockname()[1]
         with listening(share=True, port=port) as second, listening(share=True, port=port) as third:
@@ -225,7 +224,7 @@ def test_several_sockets_of_one_address_are_all_served(server: ServerFactory) ->
                     assert connection.get("/hello.txt").status == 200
 
 
-def test_what_waited_before_the_start_is_answered(server: ServerFactory) -> None:
+def test_a_connection_from_before_the_start_is_answered(server: ServerFactory) -> None:
     with listening() as listener:
         with connect(listener.getsockname()) as early:
             early.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -233,7 +232,7 @@ def test_what_waited_before_the_start_is_answered(server: ServerFactory) -> None
             assert early.read().body == b"hello\n"
 
 
-def test_a_unix_socket_that_was_passed_in_stays_when_it_stops(server: ServerFactory) -> None:
+def test_the_file_of_a_passed_unix_socket_stays(server: ServerFactory) -> None:
     with tempfile.TemporaryDirectory(prefix="weir-manager-") as folder:
         path = Path(folder, "serve")
         with socket.socket(socket.AF_UNIX) as listener:
@@ -246,7 +245,7 @@ def test_a_unix_socket_that_was_passed_in_stays_when_it_stops(server: ServerFact
             assert path.exists()
 
 
-def test_the_variables_are_for_the_process_that_they_name(server: ServerFactory) -> None:
+def test_sockets_for_another_process_are_ignored(server: ServerFactory) -> None:
     with listening() as listener:
         running = server(
             environment={"LISTEN_PID": "1", "LISTEN_FDS": "1"},
@@ -256,7 +255,7 @@ def test_the_variables_are_for_the_process_that_they_name(server: ServerFactory)
 
 
 @pytest.mark.parametrize("kind", ["datagram", "unbound"])
-def test_what_is_no_listener_is_an_error(site: Path, kind: str) -> None:
+def test_a_passed_socket_that_does_not_listen_is_an_error(site: Path, kind: str) -> None:
     with socket.socket(
         type=socket.SOCK_DGRAM if kind == "datagram" else socket.SOCK_STREAM
     ) as wrong:
@@ -267,7 +266,7 @@ def test_what_is_no_listener_is_an_error(site: Path, kind: str) -> None:
             pass_fds=start["descriptors"],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=LIMIT_S,
             check=False,
         )
     assert done.returncode == 1

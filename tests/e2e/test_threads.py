@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""A worker that cannot start all of its threads ends, and says why; none of them is left behind."""
+"""A worker that cannot start all of its threads ends with a message and leaves no process."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.running import STOP_S, WEIR, Process
+from tests.e2e.running import WEIR, Process
+from tests.waiting import LIMIT_S, wait_until
 
-# Address space for some stacks, and not for as many as are asked for.
+# The address space is large enough for some of the stacks, but not for all.
 THREADS = 32
 STACK = 256 << 20
 LIMITS = ("prlimit", f"--stack={STACK}", f"--as={THREADS * STACK // 4}")
 
 
 @pytest.mark.parametrize("model", ["percore"])
-def test_a_worker_that_lacks_a_thread_ends(model: str, site: Path, tmp_path: Path) -> None:
+def test_a_worker_that_cannot_start_a_thread_ends(model: str, site: Path, tmp_path: Path) -> None:
     if subprocess.run([*LIMITS, WEIR, "models"], capture_output=True, check=False).returncode:
         pytest.skip("this build does not run in so little address space")
     stderr = tmp_path / "stderr"
@@ -29,13 +29,15 @@ def test_a_worker_that_lacks_a_thread_ends(model: str, site: Path, tmp_path: Pat
         weir = subprocess.Popen([*LIMITS, WEIR, "serve", site, *arguments], stderr=errors)
     seen: set[Process] = set()
     try:
-        deadline = time.monotonic() + STOP_S
-        while "ended with status 1" not in stderr.read_text():
+
+        def worker_ended() -> bool:
             if weir.poll() is None and (master := Process.of(weir.pid)):
                 seen.update(master.children())
-            assert time.monotonic() < deadline, f"the worker hangs: {stderr.read_text()}"
+            return "ended with status 1" in stderr.read_text()
+
+        wait_until(worker_ended, stderr.read_text)
         weir.terminate()
-        weir.wait(STOP_S)
+        weir.wait(LIMIT_S)
     finally:
         left = [process for process in seen if process.alive]
         for pid in [*(process.pid for process in left), *([weir.pid] * (weir.poll() is None))]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`weir trace`: what it expects is what a server answers, and it names the cause."""
+"""`weir trace` predicts the answer of the server, and names the cause."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 
 from tests.e2e.running import TOP, WEIR, Server, start
 from tests.e2e.wire import connect
+from tests.waiting import LIMIT_S
 
 CONFIGURATION = """\
 [server]
@@ -197,7 +198,7 @@ class World:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=LIMIT_S,
             check=False,
             cwd=cwd or self.top,
         )
@@ -235,7 +236,7 @@ def world() -> Iterator[World]:
 
 
 def ask(server: Server, request: list[str], method: str) -> tuple[int, list[str]]:
-    """The status and head that the server sends, but for its date."""
+    """The status and head that the server sends, without its date."""
     with connect(server.address) as connection:
         connection.send(("\r\n".join(request) + "\r\n\r\n").encode("latin-1"))
         answer = connection.read(bodiless=method == "HEAD")
@@ -243,13 +244,13 @@ def ask(server: Server, request: list[str], method: str) -> tuple[int, list[str]
 
 
 def undated(head: list[str]) -> list[str]:
-    """A multipart's boundary depends on the moment."""
+    """The head without its date and the random boundary of a multipart body."""
     head = [re.sub("weir[0-9a-f]{16}", "*", line) for line in head]
     return [line for line in head if not line.startswith("Date: ")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_expects_what_the_server_answers(world: World, case: Case) -> None:
+def test_the_prediction_equals_the_answer_of_the_server(world: World, case: Case) -> None:
     target = "/" + "x" * 9000 if case.host.startswith("{") else case.target
     host = world.filled(case.host)
     fields = [world.filled(line) for line in case.fields]
@@ -271,7 +272,7 @@ def test_it_expects_what_the_server_answers(world: World, case: Case) -> None:
     assert "\033" not in shown.stdout
 
 
-def test_a_file_that_may_not_be_read_is_named(world: World) -> None:
+def test_a_file_without_read_permission_is_named(world: World) -> None:
     closed = world.top / "site/closed"
     closed.mkdir()
     (closed / "x.txt").write_text("x\n")
@@ -290,7 +291,7 @@ def test_a_file_that_may_not_be_read_is_named(world: World) -> None:
         closed.chmod(0o755)
 
 
-def test_a_host_that_nobody_has_is_told(world: World) -> None:
+def test_a_host_without_a_site_is_reported(world: World) -> None:
     only = world.top / "only.conf"
     only.write_text(
         f"[server]\nlisten = 127.0.0.1:0\n[site a]\nhost = a.test\nroot = {world.top}\n"
@@ -304,7 +305,7 @@ def test_a_host_that_nobody_has_is_told(world: World) -> None:
     assert (given["status"], given["request"]["host"]) == (200, "a.test")
 
 
-def test_what_the_cache_does_not_keep(world: World) -> None:
+def test_the_cache_step_says_how_a_file_is_kept(world: World) -> None:
     folder = str(world.top / "site")
 
     def kept(*more: str) -> tuple[str, str]:
@@ -320,7 +321,7 @@ def test_what_the_cache_does_not_keep(world: World) -> None:
     assert kept()[0] == "descriptor"
 
 
-def test_json_has_its_members(world: World) -> None:
+def test_the_json_has_the_documented_members(world: World) -> None:
     told = world.told("/hello.txt", "-c", str(world.config), "-H", "Accept-Encoding: gzip")
     assert list(told) == [
         "schema",
@@ -347,7 +348,7 @@ def test_json_has_its_members(world: World) -> None:
     assert "\x1b" not in shown.stdout
 
 
-def test_nothing_is_left_and_nothing_is_logged(world: World, tmp_path: Path) -> None:
+def test_a_trace_writes_no_file_and_no_log(world: World, tmp_path: Path) -> None:
     config = tmp_path / "weir.conf"
     config.write_text(
         "[server]\nlisten = 127.0.0.1:1\naccess-log = access.log\nerror-log = error.log\n"
@@ -358,7 +359,7 @@ def test_nothing_is_left_and_nothing_is_logged(world: World, tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["weir.conf"]
 
 
-def test_the_running_server_agrees_or_not(world: World) -> None:
+def test_a_live_trace_compares_with_the_running_server(world: World) -> None:
     for target, status in (("/hello.txt", 200), ("/.secret", 404), ("/big.bin", 200)):
         told = world.told("--live", target)
         assert told["status"] == told["live"]["status"] == status
@@ -378,7 +379,7 @@ def test_the_running_server_agrees_or_not(world: World) -> None:
     assert (told["status"], told["live"]["status"], told["live"]["same"]) == (404, 200, False)
 
 
-def test_several_servers_are_told_apart(world: World) -> None:
+def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
     second = world.start(str(world.top / "errors"), "--listen", f"unix:{world.place}/s")
     try:
         done = world.trace("--live", "/404.html")
@@ -413,7 +414,7 @@ def test_several_servers_are_told_apart(world: World) -> None:
         (["--live", "/", "1"], 1, "there is no such socket"),
     ],
 )
-def test_a_mistake_gets_one_line(
+def test_a_mistake_is_reported_in_one_line(
     tmp_path: Path, arguments: list[str], status: int, said: str
 ) -> None:
     (tmp_path / "wrong.conf").write_text("nonsense\n")
@@ -425,7 +426,7 @@ def test_a_mistake_gets_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_the_manual_has_every_option() -> None:
+def test_the_manual_lists_every_option() -> None:
     text = (TOP / "docs/man/weir-trace.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
     assert listed == ["config", "control", "request-header", "method", "host", "live", "json"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""SIGUSR2 replaces the binary: nobody is refused, and a binary that does not serve changes
+"""SIGUSR2 replaces the binary: no connection is refused, and a binary that does not serve changes
 nothing."""
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,13 +21,12 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Process, Server
 from tests.e2e.wire import connect
-
-CHANGED_S = 20.0
+from tests.waiting import LIMIT_S, wait_until
 
 
 @pytest.fixture
 def binary(tmp_path: Path) -> Path:
-    """A copy of the server that a test may replace."""
+    """A copy of the server that a test can replace."""
     copy = tmp_path / "weir"
     shutil.copy2(WEIR, copy)
     return copy
@@ -36,21 +34,22 @@ def binary(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def successors() -> Iterator[list[Process]]:
-    """Masters that took over, which are nobody's children: ended after the test."""
+    """A list for new masters, which are no children of this process. Each is ended at the end."""
     found: list[Process] = []
     yield found
     for master in found:
         seen = [master, *master.descendants()]
         if master.alive:
             os.kill(master.pid, signal.SIGTERM)
-        deadline = time.monotonic() + CHANGED_S
-        while any(process.alive for process in seen):
-            assert time.monotonic() < deadline, f"still running: {seen}"
-            time.sleep(0.01)
+        wait_for_end(seen)
+
+
+def wait_for_end(processes: list[Process]) -> None:
+    wait_until(lambda: not any(process.alive for process in processes), f"the end of {processes}")
 
 
 def replace(binary: Path, content: bytes | None = None) -> None:
-    """Puts another file in its place in one step, as a package manager does."""
+    """Replaces the file in one step, as a package manager does."""
     new = binary.with_suffix(".new")
     shutil.copy2(WEIR, new)
     if content is not None:
@@ -59,14 +58,13 @@ def replace(binary: Path, content: bytes | None = None) -> None:
 
 
 def said(running: Server, text: str, times: int = 1) -> None:
-    deadline = time.monotonic() + CHANGED_S
-    while running.messages().count(text) < times:
-        assert time.monotonic() < deadline, f"no `{text}` in: {running.messages()}"
-        time.sleep(0.01)
+    wait_until(
+        lambda: running.messages().count(text) >= times, lambda: f"`{text}` in {running.messages()}"
+    )
 
 
 def started(running: Server, times: int) -> Process:
-    """The process that was started for the n-th time in place of the one before."""
+    """The new master of the n-th upgrade."""
     said(running, "is started anew", times)
     pid = re.findall(r"is started anew, as process (\d+)", running.messages())[times - 1]
     found = Process.of(int(pid))
@@ -75,7 +73,7 @@ def started(running: Server, times: int) -> Process:
 
 
 def upgrade(running: Server, times: int = 1) -> Process:
-    """Upgrades, and waits until the old master is gone; the new one."""
+    """Upgrades and waits until the old master has ended; returns the new master."""
     running.signal(signal.SIGUSR2)
     new = started(running, times)
     assert running.wait() == 0, running.messages()
@@ -99,7 +97,7 @@ def test_no_connection_is_refused(
     assert os.readlink(f"/proc/{successors[0].pid}/exe") == str(binary)
 
 
-def test_it_can_be_done_again_and_again(
+def test_a_server_can_be_upgraded_several_times(
     server: ServerFactory, binary: Path, successors: list[Process]
 ) -> None:
     running = server("--listen", "127.0.0.1:0", weir=binary)
@@ -111,18 +109,15 @@ def test_it_can_be_done_again_and_again(
         os.kill(old.pid, signal.SIGUSR2)
         master = started(running, times)
         successors.append(master)
-        deadline = time.monotonic() + CHANGED_S
-        while old.alive:
-            assert time.monotonic() < deadline, running.messages()
-            time.sleep(0.01)
+        wait_for_end([old])
     for url in running.urls:
         host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
         with connect((host, int(port))) as connection:
             assert connection.get("/hello.txt").status == 200
-    deadline = time.monotonic() + CHANGED_S
-    while len(os.listdir(f"/proc/{master.pid}/fd")) > open_before:
-        assert time.monotonic() < deadline, "an upgrade leaves descriptors behind"
-        time.sleep(0.01)
+    wait_until(
+        lambda: len(os.listdir(f"/proc/{master.pid}/fd")) <= open_before,
+        "the descriptors of the old master are closed",
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +146,7 @@ def test_a_binary_that_does_not_serve_changes_nothing(
     running.stop()
 
 
-def test_a_configuration_that_went_bad_changes_nothing(
+def test_an_invalid_configuration_prevents_the_upgrade(
     server: ServerFactory, site: Path, tmp_path: Path, binary: Path, successors: list[Process]
 ) -> None:
     config = tmp_path / "weir.conf"
@@ -170,7 +165,7 @@ def test_a_configuration_that_went_bad_changes_nothing(
         assert connection.get("/hello.txt").status == 200
 
 
-def test_a_second_request_is_ignored_and_a_stop_ends_both(
+def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
     server: ServerFactory, binary: Path
 ) -> None:
     running = server(weir=binary)
@@ -179,13 +174,13 @@ def test_a_second_request_is_ignored_and_a_stop_ends_both(
     said(running, "started anew")
     running.signal(signal.SIGUSR2)
     said(running, "is being started already")
-    running.workers()  # so that the end of the test looks for the process that sleeps too
+    running.workers()  # the end of the test then checks the process that sleeps, too
     running.signal(signal.SIGHUP)
     said(running, "SIGHUP: not while")
     running.stop()
 
 
-def test_unix_sockets_and_a_fixed_control_socket_go_over(
+def test_unix_sockets_and_a_named_control_socket_are_handed_over(
     server: ServerFactory, binary: Path, successors: list[Process]
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="weir-upgrade-") as folder:
@@ -198,13 +193,13 @@ def test_unix_sockets_and_a_fixed_control_socket_go_over(
         with connect(str(path)) as connection:
             assert connection.get("/hello.txt").status == 200
         stop = [str(binary), "stop", "--control", str(control)]
-        done = subprocess.run(stop, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(stop, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         assert done.stdout == f"weir: process {new.pid} has stopped\n", done.stderr
         assert not path.exists()
         assert not control.exists()
 
 
-def test_the_pid_file_says_who_serves(
+def test_the_pid_file_names_the_new_master(
     server: ServerFactory, site: Path, tmp_path: Path, binary: Path, successors: list[Process]
 ) -> None:
     pid_file = tmp_path / "weir.pid"
@@ -218,34 +213,29 @@ def test_the_pid_file_says_who_serves(
     new = upgrade(running, 2)
     successors.append(new)
     assert int(pid_file.read_text()) == new.pid
-    deadline = time.monotonic() + CHANGED_S
-    while f"-> {new.pid} " not in locks(pid_file):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: f"-> {new.pid} " in locks(pid_file), "the new master locks the pid file")
     other = subprocess.run(
         [WEIR, "serve", site, "--listen", "0", "--pid-file", pid_file, "--control", "off"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT_S,
         check=False,
     )
     assert other.returncode == 1
     assert f"belongs to process {new.pid}" in other.stderr
     os.kill(new.pid, signal.SIGTERM)
-    while new.alive:
-        assert time.monotonic() < deadline + CHANGED_S
-        time.sleep(0.01)
+    wait_for_end([new])
     assert not pid_file.exists()
 
 
 def locks(path: Path) -> str:
-    """Who has locked the file, each as `-> PID `."""
+    """The processes that have locked the file, each as `-> PID `."""
     inode = path.stat().st_ino
     lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
     return "".join(f"-> {line[4]} " for line in lines if line[5].endswith(f":{inode}"))
 
 
-def test_sockets_of_a_manager_go_over_and_their_files_stay(
+def test_passed_sockets_are_handed_over_and_their_files_stay(
     server: ServerFactory, binary: Path, successors: list[Process]
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="weir-upgrade-") as folder:
@@ -263,8 +253,5 @@ def test_sockets_of_a_manager_go_over_and_their_files_stay(
             with connect(str(path)) as connection:
                 assert connection.get("/hello.txt").status == 200
             os.kill(new.pid, signal.SIGTERM)
-            deadline = time.monotonic() + CHANGED_S
-            while new.alive:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            wait_for_end([new])
             assert path.exists()

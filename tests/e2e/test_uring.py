@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is special about rings: they may be forbidden, run out of buffers, and hear too early."""
+"""Model uring: rings can be forbidden, run out of buffers, and receive data too early."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from tests.e2e.crowd import Crowd
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Server
 from tests.e2e.wire import Connection, connect, parse_answer
+from tests.waiting import LIMIT_S, wait_until
 
 # The same on every architecture.
 SETUP, REGISTER = "425", "427"
@@ -38,19 +37,10 @@ def model_of(running: Server) -> str:
 
 @pytest.fixture
 def rings(server: ServerFactory) -> ServerFactory:
-    """Starts servers, where they can have rings."""
+    """Starts servers. Skips the test where no ring may be made."""
     if model_of(server()) != "uring":
         pytest.skip("this machine allows no rings")
     return server
-
-
-def slow(address: tuple[str, int]) -> Connection:
-    """One with a receive buffer that holds little."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.settimeout(20)
-    made.connect(address)
-    return Connection(made)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +51,7 @@ def slow(address: tuple[str, int]) -> Connection:
         (REGISTER, "EACCES", "io_uring_register: Permission denied"),
     ],
 )
-def test_where_it_is_forbidden_percore_serves_and_it_is_said(
+def test_percore_serves_where_rings_are_forbidden_and_a_message_says_why(
     server: ServerFactory, number: str, error: str, told: str
 ) -> None:
     wrapper = (*WITHOUT_CALL, number, error)
@@ -78,7 +68,7 @@ def test_where_it_is_forbidden_percore_serves_and_it_is_said(
 
 
 @pytest.mark.usefixtures("rings")
-def test_where_it_is_allowed_nothing_is_said() -> None:
+def test_weir_models_reports_no_substitute_where_rings_are_allowed() -> None:
     listed = subprocess.run([WEIR, "models"], capture_output=True, text=True, check=True)
     assert "in its place" not in listed.stdout
 
@@ -100,7 +90,7 @@ def test_idle_connections_hold_no_buffers(rings: ServerFactory) -> None:
 
 
 def receiving(running: Server) -> list[int]:
-    """For each ring, how many receives wait in it."""
+    """For each ring, the number of receives that wait in it."""
     found = []
     for worker in running.workers():
         for fd, link in worker.descriptors().items():
@@ -112,18 +102,19 @@ def receiving(running: Server) -> list[int]:
     return found
 
 
-def test_no_ring_holds_more_than_its_share(rings: ServerFactory) -> None:
+def test_two_rings_share_the_connections(rings: ServerFactory) -> None:
     running = rings("--threads", "2")
     with Crowd(running.address, 64) as crowd:
         crowd.ask_once()
-        deadline = time.monotonic() + 5
-        while sum(counts := receiving(running)) < 64:
-            assert time.monotonic() < deadline, counts
-        assert len(counts) == 2
-        assert max(counts) <= 0.6 * 64
+
+        def shared() -> bool:
+            counts = receiving(running)
+            return len(counts) == 2 and sum(counts) == 64 and min(counts) > 0
+
+        wait_until(shared, lambda: f"both rings have connections: {receiving(running)}")
 
 
-def test_more_at_once_than_there_are_buffers(rings: ServerFactory) -> None:
+def test_more_requests_at_once_than_buffers_are_answered(rings: ServerFactory) -> None:
     running = rings("--threads", "1")
     (worker,) = running.workers()
     with Crowd(running.address, 600) as crowd:
@@ -136,13 +127,13 @@ def test_more_at_once_than_there_are_buffers(rings: ServerFactory) -> None:
             os.kill(worker.pid, signal.SIGCONT)
         for member in crowd.members:
             member.socket.setblocking(True)
-            member.socket.settimeout(20)
+            member.socket.settimeout(LIMIT_S)
             answer, rest = parse_answer(member.socket.recv(65536)) or (None, b"")
             assert answer
             assert (answer.status, answer.body, rest) == (200, b"hello\n", b"")
 
 
-def test_no_thread_of_the_kernel_works_for_it(rings: ServerFactory, site: Path) -> None:
+def test_the_kernel_starts_no_worker_thread(rings: ServerFactory, site: Path) -> None:
     content = os.urandom(300_000)
     (site / "big.bin").write_bytes(content)
     running = rings()
@@ -159,10 +150,10 @@ def test_no_thread_of_the_kernel_works_for_it(rings: ServerFactory, site: Path) 
 
 
 @pytest.mark.parametrize("size", [100, 20_000, 60_000, 200_000])
-def test_requests_that_come_before_the_answers_are_read(
+def test_requests_before_the_answers_are_read_are_answered(
     rings: ServerFactory, site: Path, size: int
 ) -> None:
-    """More than buffers hold: what is heard too early waits, and nothing is lost or mixed up."""
+    """The requests do not fit into the buffers. Early data waits, and no answer is lost."""
     content = os.urandom(size)
     (site / "file.bin").write_bytes(content)
     count = max(100, 30_000_000 // (size + 2000))
@@ -182,15 +173,15 @@ def test_requests_that_come_before_the_answers_are_read(
         sender.join()
 
 
-def test_bodies_in_memory_stay_there_until_a_slow_reader_has_them(
+def test_bodies_in_memory_stay_until_a_slow_reader_has_them(
     rings: ServerFactory, site: Path
 ) -> None:
-    """What waits to be sent leaves the cache meanwhile, over and over."""
+    """Bodies that wait to be sent are evicted from the cache meanwhile."""
     contents = {name: os.urandom(1_500_000) for name in "abcdefgh"}
     for name, content in contents.items():
         (site / name).write_bytes(content)
     running = rings("--threads", "1", "--cache-file-max", "4M", "--cache-size", "5M")
-    connection = slow(running.address)
+    connection = Connection.to(running.address, receive_buffer=4096)
     got = b""
     try:
         for name in "abab":
@@ -210,20 +201,16 @@ def test_bodies_in_memory_stay_there_until_a_slow_reader_has_them(
         assert answer.body == contents[name]
 
 
-def test_resets_in_the_middle_of_sends_leave_nothing_behind(
-    rings: ServerFactory, site: Path
-) -> None:
+def test_resets_during_sends_leave_no_receive_behind(rings: ServerFactory, site: Path) -> None:
     (site / "big.bin").write_bytes(os.urandom(60_000))
     running = rings("--threads", "1")
     request = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
     for number in range(100):
-        connection = slow(running.address)
+        connection = Connection.to(running.address, receive_buffer=4096)
         connection.send(request * 100)
         if number % 2:
             connection.socket.recv(1000)
         connection.reset()
-    deadline = time.monotonic() + 10
-    while sum(receiving(running)) > 0:
-        assert time.monotonic() < deadline
+    wait_until(lambda: sum(receiving(running)) == 0, "no receive waits in a ring")
     with connect(running.address) as connection:
         assert connection.get("/hello.txt").body == b"hello\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client at the level of bytes: it sends what it is told and reads answers exactly."""
+"""A client at the level of bytes: it sends exactly what a test says and parses answers strictly."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-TIMEOUT_S = 20.0
+from tests.waiting import LIMIT_S
+
+TIMEOUT_S = LIMIT_S
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) [ -~]+")
 FIELD_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+): ([!-~\x80-\xff](?:[ -~\t\x80-\xff]*))?")
 
 
 class WireError(AssertionError):
-    """An answer that is no answer."""
+    """Bytes that are no well-formed answer."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One response, framed by its own fields."""
+    """One response, framed by its own fields. `raw` is all of its bytes."""
 
     status: int
     fields: list[tuple[str, str]]
@@ -32,7 +34,7 @@ class Answer:
         return [value for key, value in self.fields if key.lower() == name.lower()]
 
     def get(self, name: str) -> str | None:
-        """The value of a field that may come at most once."""
+        """The value of a field that must not occur twice."""
         values = self.all(name)
         assert len(values) <= 1, f"{name} came {len(values)} times"
         return values[0] if values else None
@@ -67,7 +69,7 @@ def body_length(status: int, fields: list[tuple[str, str]], *, bodiless: bool) -
 
 
 def parse_answer(data: bytes, *, bodiless: bool = False) -> tuple[Answer, bytes] | None:
-    """The answer at the front of `data`, and what is behind it; None while it is not whole."""
+    """The answer at the front of `data`, and the bytes behind it. None while it is incomplete."""
     head, end, rest = data.partition(b"\r\n\r\n")
     if not end:
         return None
@@ -80,7 +82,7 @@ def parse_answer(data: bytes, *, bodiless: bool = False) -> tuple[Answer, bytes]
 
 
 def lint(answer: Answer) -> None:
-    """What every answer must be, whatever the request was."""
+    """Checks what holds for every answer, whatever the request was."""
     names = [name.lower() for name, _ in answer.fields]
     assert len(names) == len(set(names)), f"a field twice: {names}"
     assert parsedate_to_datetime(answer.get("Date") or "").tzinfo
@@ -94,30 +96,44 @@ def lint(answer: Answer) -> None:
         assert ("content-range" in names) != kind.startswith("multipart/byteranges")
 
 
+def family_of(address: tuple[str, int]) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+
 @dataclass
 class Connection:
-    """One connection, blocking, with a time limit on every wait."""
+    """One blocking connection. Every send and receive has the same time limit."""
 
     socket: socket.socket
     data: bytes = b""
 
     @classmethod
-    def to(cls, address: tuple[str, int] | str, timeout_s: float = TIMEOUT_S) -> Connection:
-        if isinstance(address, str):
-            made = socket.socket(socket.AF_UNIX)
-            made.settimeout(timeout_s)
+    def to(
+        cls,
+        address: tuple[str, int] | str,
+        timeout_s: float = TIMEOUT_S,
+        *,
+        receive_buffer: int | None = None,
+    ) -> Connection:
+        """Connects. A small receive buffer, in bytes, makes a client that reads slowly."""
+        made = socket.socket(socket.AF_UNIX if isinstance(address, str) else family_of(address))
+        if receive_buffer:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        made.settimeout(timeout_s)
+        try:
             made.connect(address)
-        else:
-            made = socket.create_connection(address, timeout=timeout_s)
+        except OSError:
+            made.close()
+            raise
         return cls(made)
 
     def send(self, data: bytes) -> None:
         unsent = memoryview(data)
-        while unsent:  # sendall would have one limit for all of it
+        while unsent:  # sendall would apply the time limit to all bytes together
             unsent = unsent[self.socket.send(unsent) :]
 
     def get(self, path: str = "/", host: str = "a", *fields: str) -> Answer:
-        """Asks for a path, and reads the answer."""
+        """Requests a path and reads the answer."""
         lines = [f"GET {path} HTTP/1.1", f"Host: {host}", *fields, "", ""]
         self.send("\r\n".join(lines).encode("latin-1"))
         return self.read()
@@ -128,7 +144,7 @@ class Connection:
         return got
 
     def read(self, *, bodiless: bool = False) -> Answer:
-        """Reads one answer, and no more than has come with it."""
+        """Reads one answer. Bytes that arrive behind it stay in `data`."""
         while b"\r\n\r\n" not in self.data:
             self.data += self._receive()
         head, _, body = self.data.partition(b"\r\n\r\n")
@@ -144,7 +160,7 @@ class Connection:
         return answer
 
     def read_to_end(self) -> bytes:
-        """Everything up to the end of the server's side."""
+        """Reads until the server closes its side."""
         pieces = [self.data]
         while got := self.socket.recv(256 * 1024):
             pieces.append(got)
@@ -155,7 +171,7 @@ class Connection:
         self.socket.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
-        """Closes so that the peer gets a reset."""
+        """Closes with a reset instead of a FIN."""
         linger = b"\x01\0\0\0\0\0\0\0"
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.socket.close()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs a program that may not make one system call: `without_call.py NUMBER ERRNO PROGRAM ...`.
+"""Runs a program in which one system call fails: `without_call.py NUMBER ERRNO PROGRAM ...`.
 
-The kernel answers the call with that error (seccomp), in the program and all that it starts. It
-needs no privileges.
+By seccomp, the kernel answers the call with that error in the program and its children. This needs
+no privileges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
 RETURN_ERRNO = 0x00050000
 RETURN_ALLOW = 0x7FFF0000
-LOAD_NUMBER = 0x20  # the call's number is the first word of what a filter sees
+LOAD_NUMBER = 0x20  # the first word of the filter's input is the number of the call
 JUMP_IF_EQUAL = 0x15
 RETURN = 0x06
 
@@ -36,7 +36,7 @@ class Program(ctypes.Structure):
 
 
 def forbid(number: int, error: int) -> None:
-    """From now on the call fails with this error in this process."""
+    """Makes the call fail with this error in this process from now on."""
     instructions = (Instruction * 4)(
         Instruction(LOAD_NUMBER, 0, 0, 0),
         Instruction(JUMP_IF_EQUAL, 0, 1, number),
