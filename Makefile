@@ -90,7 +90,8 @@ fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 	@$(STAGES) --seconds $(T) fuzz
 
 bench: ready-to-bench build ## measure beside others, 8 minutes (ARGS=--quick, MODELS=1, LOAD=1)
-	@python3 bench/run.py $(if $(MODELS),--models) $(if $(LOAD),--load) $(ARGS)
+	@python3 bench/run.py $(if $(MODELS),--models) $(if $(LOAD),--load) \
+	    $(if $(CLAIMS),--claims) $(ARGS)
 
 lab: ready-to-lab build ## weir-lab: a tour of 5 minutes, or LAB="compare --help"
 	@.venv-lab/bin/weir-lab $(LAB)

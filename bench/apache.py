@@ -77,7 +77,7 @@ EnableSendfile On
 
 
 def products() -> list[Product]:
-    """What of Apache is installed here."""
+    """The modules of Apache that are installed."""
     binary = installed("apache2") or installed("httpd")
     modules = next((m for m in MODULES if m.is_dir()), None)
     if binary is None or modules is None:

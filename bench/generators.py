@@ -27,7 +27,7 @@ H2LOAD = "h2load"
 KEEP_ALIVE = SCENARIOS[0]
 USERS = KEEP_ALIVE.connections
 GRACE_S = 30  # for ending and reporting
-AB_ANSWERS_PER_S = 200_000  # ab ends at a count, too, and makes room for it: more than it can do
+AB_ANSWERS_PER_S = 200_000  # ab allocates memory for this count and never reaches it
 INVALID = 4  # exit status of `weir load`
 
 CROWD_USERS = 10_000
@@ -42,10 +42,10 @@ class Said:
 
     answers: int
     answers_per_s: float
-    mean_us: float | None  # of the response time; None: it does not tell
+    mean_us: float | None  # of the response time; None: not reported
     errors: int
     cpu_ns: int
-    doubts: tuple[str, ...] = ()  # why it holds its own result for invalid
+    doubts: tuple[str, ...] = ()  # why the generator calls its result invalid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +73,12 @@ class Take:
     doubts: tuple[str, ...]
     server_share: float  # of the server's core, used by the server
     generator_share: float  # of the generator's core, used by the generator
-    foreign_share: float  # of the core that suffered more, used by anybody else
+    foreign_share: float  # of the core with more foreign use
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """One run of `weir load` with users who think."""
+    """One run of `weir load` with users that think."""
 
     server: str
     users: int
@@ -248,7 +248,7 @@ def take(running: Running, generator: Generator, number: int, seconds: int, core
 
 
 def crowd(running: Running, weir: Path, users: int, seconds: int, cpu: int, work: Path) -> Crowd:
-    """Runs `weir load` with users who think, and reads its memory shortly before the end.
+    """Runs `weir load` with users that think, and reads its memory shortly before the end.
 
     Raises:
         BenchError: it failed, or ended before its time.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client that sees bytes: how long the head was, which bytes the body had.
+"""A client that reports the length of the head and the bytes of the body.
 
 Used to check that every server answers the same before it is measured, and to hold idle
 connections. It knows Content-Length and end-of-connection framing, not chunked.
@@ -28,7 +28,7 @@ class Answer:
 
 
 def request_bytes(path: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
-    """A GET request as wrk would send it."""
+    """A GET request like wrk's."""
     lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *(f"{k}: {v}" for k, v in headers)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 

@@ -26,8 +26,12 @@ from bench.report import DASH, Results, Row, number, spread
 from bench.rounds import CHECK_S, Progress, Settings
 from bench.servers import Choice, Product
 
-SERVERS = ("nginx", "lighttpd", servers.WEIR)  # the first is that of the goals, and of the crowd
-SECONDS = 2  # of a round, unless said otherwise
+SERVERS = (
+    "nginx",
+    "lighttpd",
+    servers.WEIR,
+)  # the goals use the first
+SECONDS = 2  # of a round, by default
 CROWD_ROUNDS = 3
 CROWD_LENGTH = 5  # rounds' lengths
 START_S = 0.1  # of a generator
@@ -42,7 +46,7 @@ Figure = Callable[[Take], float | None]
 
 
 def products(choice: Choice) -> tuple[list[Product], list[str]]:
-    """The servers to load: three, unless others are asked for."""
+    """The servers to load: three by default."""
     found, missing = servers.products(choice)
     wanted = choice.only or SERVERS
     found = [p for p in found if p.name in wanted]
@@ -60,7 +64,7 @@ def measure(
     settings: Settings,
     results: Results,
 ) -> None:
-    """All rounds, and then the crowd. What fails is told and left out."""
+    """Runs all rounds, then those with many users. A failure is reported and left out."""
     crowd_s = CROWD_LENGTH * settings.seconds + generators.CROWD_WARM_UP_S + CHECK_S
     crowds = [1] + [CROWD_USERS] * min(CROWD_ROUNDS, settings.rounds)
     each_s = len(compared) * (settings.seconds + START_S) + CHECK_S
@@ -192,7 +196,7 @@ def _agreement_table(results: Results, title: str, figure: Figure, wrk: str) -> 
 
 
 def share_table(results: Results) -> list[Row]:
-    """How busy both sides were: whose limit the throughput was."""
+    """The utilisation of both cores, which shows whose limit the throughput is."""
     names = _named(results)
     rows = [["core of the server / of the generator", *names]]
     for server in results.servers:
@@ -216,7 +220,7 @@ def _kib_per_user(results: Results) -> float | None:
 
 
 def crowd_table(results: Results) -> list[Row]:
-    """What a run with many users was like."""
+    """The figures of the runs with many users."""
     many = [c for c in results.crowds if c.users == CROWD_USERS]
     if not many:
         return []
@@ -246,7 +250,7 @@ def _verdict(text: str, value: float | None, shown: str, is_met: bool) -> Row:
 
 
 def _agreement_goal(results: Results, server: str, peer: str) -> Row:
-    """Only a saturated server makes throughputs comparable: else each shows its own limit."""
+    """Throughputs are comparable only when the server is saturated."""
     ratios = _ratios(results, server, WEIR_LOAD, _rate, peer)
     value = median(ratios) if ratios else None
     text = f"{server}: throughput within {AGREEMENT:.0%} of {peer}'s"

@@ -15,7 +15,7 @@ INSIDE_NAMESPACE = "WEIR_BENCH_NAMESPACE"
 
 
 def _first_line(path: str, prefix: str) -> str:
-    """What follows the colon in the first line of `path` that starts with `prefix`."""
+    """The value in the first line `prefix: value` of a file."""
     for line in Path(path).read_text().splitlines():
         if line.startswith(prefix):
             return line.partition(":")[2].strip()
@@ -58,7 +58,7 @@ def facts(work: Path, generator: str, command: str) -> dict[str, object]:
 
 
 def congestion_control() -> str:
-    """What a connection over loopback really gets: asked of one, not of the setting."""
+    """The congestion control of a real connection over loopback."""
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         socket.create_connection(listener.getsockname()) as client,
@@ -68,11 +68,11 @@ def congestion_control() -> str:
 
 
 def enter_namespace(congestion: str, argv: list[str]) -> None:
-    """Gives everybody this congestion control without touching a setting of the machine.
+    """Gives every server this congestion control without changing a setting of the machine.
 
-    Runs this program again in a network namespace of its own (unshare(1)), where loopback's routes
-    carry it. (The sysctl would not do: a namespace may set it only to what the machine allows to
-    everybody.) Returns only inside the namespace.
+    Runs this program again in a network namespace of its own (unshare(1)), where the routes of
+    loopback set the algorithm. A namespace may set the sysctl only to algorithms that the machine
+    allows to every user. Returns only inside the namespace.
 
     Raises:
         BenchError: the kernel refuses the namespace or does not know the algorithm.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The benchmark's command line, and what becomes of the figures."""
+"""The command line of the benchmark: what it measures, prints and records."""
 
 import argparse
 import json
@@ -31,7 +31,7 @@ SPARE_DESCRIPTORS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What is compared with what, and where the figures go."""
+    """A comparison: its servers, its loads, and the page for its figures."""
 
     scenarios: tuple[Scenario, ...]
     products: Callable[[Choice], tuple[list[Product], list[str]]]
@@ -94,6 +94,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     studies.add_argument(
         "--load", action="store_true", help="compare `weir load` with wrk, h2load and ab"
     )
+    studies.add_argument(
+        "--claims", action="store_true", help="measure what weir promises about time and fairness"
+    )
     add("--quick", action="store_true", help=quick)
     add("--only", nargs="+", metavar="SCENARIO", choices=names, help="measure just these")
     add("--servers", nargs="+", metavar="NAME", default=[], help="measure just these")
@@ -103,7 +106,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     add("--connections", type=int, help="idle connections (default 9000; with --models 1000)")
     listener = "congestion control of floor's and weir's listeners in 100k and 10m only"
     add("--listener-congestion", metavar="NAME", help=listener)
-    everybody = "congestion control of everybody, in a private network namespace"
+    everybody = "congestion control of every server, in a private network namespace"
     add("--system-congestion", metavar="NAME", help=everybody)
     add("--build", type=Path, default=REPOSITORY / "build", help="the build folder to measure")
     add("--versus", type=Path, metavar="PATH", help="another weir, measured as 'other'")
@@ -134,7 +137,7 @@ def choose_cores(args: argparse.Namespace) -> Cores:
 
 
 def raise_descriptor_limit(needed: int) -> None:
-    """Lets this process hold the idle connections."""
+    """Raises the limit of open files for the idle connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise BenchError(f"{needed} descriptors are needed and {hard} allowed (ulimit -Hn)")
@@ -143,7 +146,7 @@ def raise_descriptor_limit(needed: int) -> None:
 
 
 def chosen_scenarios(args: argparse.Namespace, study: Study) -> tuple[list[Scenario], bool, bool]:
-    """The loads to run, and whether idle memory and system calls are wanted."""
+    """The loads to run, and whether to measure idle memory and system calls."""
     if args.only:
         loads = [s for s in study.scenarios if s.name in args.only]
         return loads, IDLE in args.only, SYSCALLS in args.only
@@ -158,7 +161,7 @@ def chosen_scenarios(args: argparse.Namespace, study: Study) -> tuple[list[Scena
 def measure_all(
     args: argparse.Namespace, study: Study, found: list[Product], settings: Settings
 ) -> Results:
-    """Runs everything that was asked for."""
+    """Measures everything that the arguments name."""
     if study is LOAD:
         return measure_generators(args, found, settings)
     loads, wants_idle, wants_syscalls = chosen_scenarios(args, study)
@@ -180,7 +183,7 @@ def measure_all(
 def measure_generators(
     args: argparse.Namespace, found: list[Product], settings: Settings
 ) -> Results:
-    """Every generator that is there against every server."""
+    """Measures every installed generator on every server."""
     weir = args.build.resolve() / "weir"
     if not weir.exists():
         raise BenchError(f"{weir} is not built; run `make build` first")
@@ -202,7 +205,7 @@ def generator_facts(args: argparse.Namespace, study: Study) -> str:
 
 
 def describe(found: list[Product], settings: Settings, facts: dict[str, object]) -> list[str]:
-    """What was measured where, one fact per line."""
+    """The servers and the machine, one fact per line."""
     versions = ", ".join(f"{p.name} {p.version}" for p in found if p.name != FLOOR)
     where = f"server on core {settings.cores.server}, generator on {settings.cores.generator}"
     congestion = str(facts["congestion_control"])
@@ -225,7 +228,7 @@ def to_json(
     facts: dict[str, object],
     results: Results,
 ) -> dict[str, object]:
-    """Everything, in the form that bench/README.md documents."""
+    """All results in the form that bench/README.md documents."""
     commands = {}
     for product in found:
         setup = rounds.setup_for(product, study.scenarios[0], settings, results)
@@ -271,7 +274,7 @@ def to_json(
 
 
 def record(study: Study, lines: list[str], results: Results, congestion: str | None) -> None:
-    """Replaces a measured part of the study's page; there may be two, by congestion control.
+    """Replaces a measured part of the page. A page can have two, by congestion control.
 
     Raises:
         BenchError: the page has lost the marks around it.
@@ -288,8 +291,20 @@ def record(study: Study, lines: list[str], results: Results, congestion: str | N
     study.page.write_text(f"{before}{begin}\n\n" + "\n\n".join(parts) + f"\n\n{end}{after}")
 
 
+def run_claims(args: argparse.Namespace) -> int:
+    """Measures the claims and prints a row with a verdict for each."""
+    os.environ["WEIR"] = str(args.build.resolve() / "weir")
+    from bench import claims  # it changes the environment, which no other study may notice
+
+    as_table = report.as_markdown if args.markdown else report.as_text
+    print(as_table(claims.table()))
+    return 0
+
+
 def run(args: argparse.Namespace) -> int:
     """Measures, prints, records. Returns the exit status."""
+    if args.claims:
+        return run_claims(args)
     if args.system_congestion:
         machine.enter_namespace(args.system_congestion, sys.argv)
     if shutil.which("wrk") is None:

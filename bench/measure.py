@@ -29,7 +29,7 @@ SETTLE_INTERVAL_S = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How big a server's answer is."""
+    """The size of a server's answer."""
 
     status: int
     head_bytes: int
@@ -89,7 +89,7 @@ def headers_for(running: Running, scenario: Scenario) -> list[tuple[str, str]]:
 
 
 def is_right(body: bytes, path: Path) -> bool:
-    """Whether it is what a file has, or names what a folder has."""
+    """Whether a body equals the file, or names every file of the folder."""
     if path.is_dir():
         return all(entry.name.encode() in body for entry in path.iterdir())
     return body == path.read_bytes()
@@ -139,7 +139,7 @@ def run_wrk(
 
 @dataclass(frozen=True, kw_only=True)
 class Cores:
-    """Who runs where."""
+    """The cores of the server and the generator."""
 
     server: int
     generator: int
@@ -201,7 +201,7 @@ def idle_memory(running: Running, connections: int) -> Idle:
 
 
 def _settled_memory_kib(pid: int) -> float:
-    """The memory of the tree once two readings agree, or the last one when none do."""
+    """The memory of the tree once two readings agree, or the last reading."""
     last = process.memory_kib(pid)
     for _ in range(SETTLE_READINGS):
         time.sleep(SETTLE_INTERVAL_S)
@@ -256,5 +256,5 @@ def count_syscalls(
 
 
 def as_json(value: "DataclassInstance") -> dict[str, object]:
-    """A result as it goes into the JSON file, rounded to what was measured."""
+    """A result for the JSON file, rounded to its precision."""
     return {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(value).items()}

@@ -19,7 +19,7 @@ IDLE_CONNECTIONS = 1000
 
 
 def name_of(connections: int, *, closes: bool) -> str:
-    """What a load is called in the JSON and on the command line."""
+    """The name of a load in the JSON and on the command line."""
     return f"{'close' if closes else 'keepalive'}-{connections}"
 
 
@@ -67,7 +67,7 @@ def _listed(weir: Path) -> list[str]:
 
 
 def products(choice: Choice) -> tuple[list[Product], list[str]]:
-    """Every model as a server of its own, then Apache's; and what is missing."""
+    """Every model of weir and of Apache as a server, and the missing programs."""
     weir = choice.build.resolve() / "weir"
     if not weir.exists():
         raise BenchError(f"{weir} is not built; run `make build` first")
@@ -111,7 +111,7 @@ def model_table(results: Results) -> list[Row]:
 
 
 def goal_table(results: Results) -> list[Row]:
-    """Every goal: the ratio measured, and whether it is met."""
+    """Every goal: its ratio and whether the goal is met."""
     rows = [["goal", "measured", ""]]
     for goal in GOALS:
         load = name_of(GOAL_CONNECTIONS, closes=goal.closes)

@@ -24,7 +24,7 @@ CPU_CLOCK_OF_A_PROCESS = 2  # CPUCLOCK_SCHED, process-wide
 
 
 class BenchError(Exception):
-    """Something the harness needs did not work; the message is for the user."""
+    """A measurement is not possible. The message is for the user."""
 
 
 def pin_and_limit(cpu: int | None, nofile: int | None) -> Callable[[], None]:
@@ -71,7 +71,7 @@ class Done:
     output: str
     errors: str
     status: int
-    cpu_ns: int  # user and system, of itself and whatever it waited for
+    cpu_ns: int  # user and system, with those of its children
 
 
 def run(argv: Sequence[str], *, cpu: int, within_s: float) -> Done:
@@ -133,9 +133,9 @@ def cpu_ns(root: int) -> int:
 
 
 def settle(root: int) -> None:
-    """Waits until no process of the tree comes or goes any more, for half a second at most.
+    """Waits until no process of the tree starts or ends, for half a second at most.
 
-    Where a process serves one connection, its time counts once its parent has waited for it.
+    The time of a process for one connection counts once its parent has waited for it.
     """
     end = time.monotonic() + 0.5
     last: list[int] = []
@@ -186,7 +186,7 @@ def wait_until(condition: Callable[[], bool], what: str, deadline_s: float = 10.
     end = time.monotonic() + deadline_s
     while not condition():
         if time.monotonic() > end:
-            raise BenchError(f"waited {deadline_s:.0f} s in vain: {what}")
+            raise BenchError(f"{what}: not within {deadline_s:.0f} s")
         time.sleep(0.005)
 
 
@@ -201,7 +201,7 @@ def wait_until_readable(file: IO[str], deadline_s: float, what: str) -> None:
 
 
 def stop(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
-    """Ends a process and its descendants: politely first, then not."""
+    """Ends a process and its descendants: by SIGTERM, then by SIGKILL."""
     if process.poll() is not None:
         return
     process.terminate()
@@ -211,7 +211,7 @@ def stop(process: subprocess.Popen[bytes], grace_s: float = 3.0) -> None:
         family = tree(process.pid)
         process.kill()
         process.wait()
-        # Only now: a supervisor would have replaced a worker that died before it.
+        # The master dies first: it would replace a worker that dies before it.
         for pid in family[1:]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -41,7 +41,7 @@ class Results:
         return {r.round: r.cpu_us_per_request for r in rounds if r.server == server}
 
     def ratio(self, scenario: str, server: str, peer: str) -> float | None:
-        """How many times the peer's CPU the server took; None when either is missing."""
+        """The server's CPU as a multiple of the peer's. None when either is missing."""
         ours, theirs = self.of(scenario, server), self.of(scenario, peer)
         both = ours.keys() & theirs.keys()
         return median(ours[n] / theirs[n] for n in both) if both else None
@@ -56,7 +56,7 @@ def spread(values: Sequence[float]) -> float:
 
 
 def number(value: float) -> str:
-    """Three significant digits, as a table wants them."""
+    """A number with three significant digits."""
     for limit, digits in ((1, 3), (10, 2), (100, 1)):
         if abs(value) < limit:
             return f"{value:.{digits}f}"
@@ -171,7 +171,7 @@ def goal_table(results: Results) -> list[Row]:
 
 
 def generator_notes(results: Results) -> list[str]:
-    """Errors that generators told of, and results that one holds for invalid itself."""
+    """The errors of the generators, and the results that `weir load` calls invalid."""
     found = []
     for server, name in dict.fromkeys((t.server, t.generator) for t in results.takes):
         takes = [t for t in results.takes if (t.server, t.generator) == (server, name)]
@@ -186,7 +186,7 @@ def generator_notes(results: Results) -> list[str]:
 
 
 def notes(results: Results) -> list[str]:
-    """What a reader must know before trusting the figures."""
+    """Facts that a reader needs to judge the figures."""
     found = []
     for scenario in results.scenarios:
         for server in results.servers:
@@ -208,7 +208,7 @@ def notes(results: Results) -> list[str]:
 
 
 def tables(results: Results) -> list[list[Row]]:
-    """All tables that have anything in them."""
+    """All tables with at least one row."""
     makers = (cpu_table, peer_table, idle_table, syscall_table, answers_table, goal_table)
     return [table for maker in makers if (table := maker(results))]
 
@@ -228,7 +228,7 @@ def as_markdown(rows: list[Row]) -> str:
 
 
 def answers_table(results: Results) -> list[Row]:
-    """The bytes of everybody's answers, head + body, which the figures depend on."""
+    """The bytes of the servers' answers, head + body. The figures depend on them."""
     rows = [["bytes of the answer", *results.servers]]
     for scenario in results.scenarios:
         sizes = results.answers.get(scenario.name, {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The order of work: who is measured when, in which rounds.
+"""The order of the rounds.
 
 Rounds are interleaved (A B C, C B A, A B C, ...) and every measurement starts its server afresh,
 so that neither the machine's mood nor one lucky memory layout favours anybody.
@@ -20,7 +20,7 @@ from bench.scenarios import IDLE, SCENARIOS, SYSCALLS, Scenario
 from bench.servers import FLOOR, Product, Running, Setup
 
 SYSCALL_SCENARIOS = ("keepalive", "close")
-CHECK_S = 0.3  # what a start, the comparison of the bytes and a stop take
+CHECK_S = 0.3  # for a start, the comparison of the bytes and a stop
 IDLE_S = 4.0
 STRACE_S = 1.0  # to attach and detach
 
@@ -47,10 +47,10 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
 
     def tell(self, text: str, step_s: float) -> None:
-        """Shows what a step gave; `step_s` is what it was expected to take."""
+        """Prints the result of a step. `step_s` is its expected duration."""
         self.done_s += step_s
         left_s = self.expected_s - self.done_s
-        if self.done_s > self.expected_s / 10:  # before that, the estimate knows better
+        if self.done_s > self.expected_s / 10:  # before that, the estimate is better
             left_s *= (time.monotonic() - self.started) / self.done_s
         clock = f"{int(left_s) // 60}:{int(left_s) % 60:02d} left"
         print(f"[{clock}] {text}", file=sys.stderr, flush=True)
@@ -112,7 +112,7 @@ def measure_load(
         answers[server.product.name] = sizes
         return f"answers {sizes.head_bytes} + {sizes.body_bytes} bytes"
 
-    # The floor comes last here: it is told what the others answer.
+    # The floor is last: it imitates the answers of the others.
     for product in sorted(found, key=lambda p: p.name == FLOOR):
         attempt(product, verify, f"{scenario.name} check", CHECK_S)
     for number in range(settings.rounds):

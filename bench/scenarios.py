@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is measured: the files served, the loads, and the goals for weir's figures."""
+"""The files to serve, the loads, and the goals for weir's figures."""
 
 import random
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ CLOSE_FIELD = ("Connection", "close")
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One load: the same request over and over."""
+    """One load: one request, repeated."""
 
     name: str
     what: str

@@ -22,7 +22,7 @@ from bench.process import BenchError
 from bench.scenarios import Scenario
 
 FLOOR = "floor"
-# What is measured is the serving of files.
+# Only the serving of files is measured.
 os.environ["WEIR_STATS_LISTEN"] = "off"
 
 WEIR = "weir"
@@ -37,13 +37,13 @@ FLOOR_IN_MEMORY_MAX = 256 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What a server is started for."""
+    """How to start a server for a measurement."""
 
     root: Path  # the files to serve
     work: Path  # for its configuration and logs
     cpu: int | None  # None: any
     scenario: Scenario
-    congestion: str | None = None  # of the listener; only floor and weir can be told
+    congestion: str | None = None  # of the listener; only floor and weir support it
     head_bytes: int = 192  # floor only: the answer to imitate
     body_bytes: int = 308
     file: Path | None = None  # floor only: where a big body comes from
@@ -90,7 +90,7 @@ class Running:
 
 
 def _user_directive(directive: str) -> str:
-    """As root a server would switch to a user who may not read our files: keep it as it is."""
+    """Keeps a server that root starts from changing to a user that cannot read the files."""
     return f"{directive} {pwd.getpwuid(0).pw_name};\n" if os.geteuid() == 0 else ""
 
 
@@ -262,7 +262,7 @@ http://127.0.0.1:{port} {{
 """
         path = setup.work / "Caddyfile"
         path.write_text(config)
-        # It keeps things in these, and is not to touch the user's own.
+        # Caddy keeps files in these folders. They must not be the user's own.
         argv = ["env", *(f"{name}={setup.work}" for name in ("HOME", "XDG_CONFIG_HOME"))]
         argv += [f"XDG_DATA_HOME={setup.work}"]
         argv += [binary, "run", "--adapter", "caddyfile", "--config", str(path)]
@@ -279,7 +279,7 @@ PEERS: dict[str, tuple[str, Callable[[str], Callable[[Setup], Launch]]]] = {
     "lighttpd": ("lighttpd", _lighttpd),
     "caddy": ("caddy", _caddy),
 }
-ON_REQUEST = {"caddy"}  # measured only where it is named
+ON_REQUEST = {"caddy"}  # measured only when named
 
 
 def version(*argv: str) -> str:
@@ -293,18 +293,18 @@ def version(*argv: str) -> str:
 
 
 def peer_version(binary: str) -> str:
-    """The version of a peer. Without a word for it most would start to serve."""
+    """The version of a peer. Without an argument most peers would start to serve."""
     return version(binary, "version" if Path(binary).name == "caddy" else "-v")
 
 
 def installed(name: str) -> str | None:
-    """Where the program is; /usr/sbin is not on every user's PATH."""
+    """The path of the program. /usr/sbin is not in every user's PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the user may say about the servers."""
+    """The choice of servers on the command line."""
 
     build: Path  # has weir and bench/floor
     other: Path | None
@@ -382,7 +382,7 @@ def start(product: Product, setup: Setup) -> Running:
             running.stop()
             running.check_alive()
             raise
-        except BaseException:  # interrupted: nothing stays behind
+        except BaseException:  # interrupted: ends the server, too
             running.stop()
             raise
     return running

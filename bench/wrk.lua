@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What wrk cannot do by its options: send DEPTH requests at once (wrk ... -- DEPTH), and report its
--- counts as one line of JSON. Without a depth wrk's own constant request is used, which is cheaper.
+-- Sends DEPTH requests at once (wrk ... -- DEPTH) and prints wrk's counts as a line of JSON, for
+-- which wrk has no options. With depth 1 wrk's own constant request is used, which is cheaper.
 
 function init(args)
     local depth = tonumber(args[1] or "1")
