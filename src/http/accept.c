@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proactive negotiation (RFC 9110 section 12): weights from Accept-Encoding and
- * Accept. An element that does not follow the grammar is passed over as if it
- * were not there, so that it can never make an answer acceptable.
+ * Proactive negotiation (RFC 9110 section 12): weights from Accept-Encoding and Accept. An
+ * element that does not follow the grammar is ignored, so that it can never make an answer
+ * acceptable.
  */
 #include "http/accept.h"
 
@@ -14,11 +14,11 @@ enum {
     WEIGHT_MAX = 1000,
 };
 
-/* One element of either field: what it names, and its parameters. */
+/* One element of either field. */
 struct choice {
     struct span name;
     int weight;
-    bool narrowed; /* it has parameters that what we send does not meet */
+    bool narrowed; /* it has parameters that no answer of this server meets */
 };
 
 struct span http_coding_name(enum http_coding coding)
@@ -76,8 +76,8 @@ static bool read_weight(struct span text, int *ret_weight)
     return true;
 }
 
-/* Takes what stands before the next `;` outside quotes, trimmed, and the `;`.
- * False when a quoted string is not closed. */
+/* Takes the text before the next `;` outside quotes, trimmed, and the `;`. False when a quoted
+ * string is not closed. */
 static bool take_until_semicolon(struct span *text, struct span *ret_piece)
 {
     bool quoted = false;
@@ -96,7 +96,7 @@ static bool take_until_semicolon(struct span *text, struct span *ret_piece)
     return true;
 }
 
-/* Takes in one parameter, `name=value`. */
+/* Reads one parameter, `name=value`. */
 static bool read_parameter(struct span parameter, struct choice *choice)
 {
     size_t equals = 0;
@@ -110,7 +110,7 @@ static bool read_parameter(struct span parameter, struct choice *choice)
     if (span_equal_nocase(name, SPAN("q")))
         return read_weight(value, &choice->weight);
 
-    /* All text here is UTF-8, so a range narrowed to that is not narrowed. */
+    /* All text that this server makes is UTF-8, so this parameter excludes nothing. */
     bool utf8 =
         span_equal_nocase(name, SPAN("charset")) &&
         (span_equal_nocase(value, SPAN("utf-8")) || span_equal_nocase(value, SPAN("\"utf-8\"")));
@@ -119,7 +119,7 @@ static bool read_parameter(struct span parameter, struct choice *choice)
     return true;
 }
 
-/* `name *( OWS ";" OWS [ parameter ] )`; q may stand anywhere among them. */
+/* `name *( OWS ";" OWS [ parameter ] )`. q may be any of the parameters. */
 static bool read_choice(struct span element, struct choice *ret_choice)
 {
     struct choice choice = { .weight = WEIGHT_MAX };
@@ -155,7 +155,7 @@ enum http_coding http_accept_coding(bool present, struct span accept_encoding, u
         return HTTP_CODING_IDENTITY;
 
     int weight[HTTP_CODING_COUNT] = { WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE };
-    int others = WEIGHT_NONE; /* what `*` says of codings that are not listed */
+    int others = WEIGHT_NONE; /* the weight of `*`, for codings that are not listed */
     struct span element;
     while (http_list_next(&accept_encoding, &element)) {
         struct choice choice;
@@ -183,8 +183,8 @@ enum http_coding http_accept_coding(bool present, struct span accept_encoding, u
     return best;
 }
 
-/* How closely a media range fits `type`: 3 for itself, 2 for its `type/` with any
- * subtype, 1 for anything, 0 for not at all. */
+/* How specifically a media range matches `type`: 3 for the type itself, 2 for its `type/*`, 1
+ * for any type, 0 for no match. */
 static int fit_of(struct span range, struct span type)
 {
     if (span_equal_nocase(range, type))

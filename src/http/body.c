@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Body framing, and reading past a body. The chunked reader is a table of
- * states against classes of bytes: what the table does not name is malformed.
- * Data inside a chunk is stepped over by count, never looked at.
+ * Body framing, and reading past a body. The chunk reader is a table of states and byte classes.
+ * A pair that is not in the table is malformed. The data of a chunk is skipped by count, without
+ * reading it.
  */
 #include "http/body.h"
 
@@ -10,17 +10,17 @@
 #include "http/list.h"
 #include "http/token.h"
 
-/* Named after what has just been read. TRAILERS is also the beginning of each
- * trailer line. 0 is "malformed", so that the table's gaps are. */
+/* Each state is named after what has just been read. TRAILERS is also the beginning of each
+ * trailer line. 0 means malformed, so the gaps of the table do too. */
 enum chunk_state {
     CHUNK_BAD,
-    CHUNK_BEGIN,     /* nothing of the size line yet */
+    CHUNK_BEGIN,     /* nothing of the size line */
     CHUNK_SIZE,      /* a digit of the size */
     CHUNK_SPACE,     /* white space before a ';' */
-    CHUNK_SEMICOLON, /* ';', maybe white space */
+    CHUNK_SEMICOLON, /* ';', and any white space */
     CHUNK_NAME,      /* part of an extension's name */
     CHUNK_NAME_SPACE,
-    CHUNK_EQUALS, /* '=', maybe white space */
+    CHUNK_EQUALS, /* '=', and any white space */
     CHUNK_TOKEN,  /* part of an extension's value */
     CHUNK_QUOTED,
     CHUNK_QUOTED_PAIR, /* a backslash in a quoted value */
@@ -40,8 +40,8 @@ enum chunk_state {
 
 enum byte_class {
     BYTE_CONTROL, /* never allowed */
-    BYTE_OTHER,   /* text that is nothing below: delimiters, bytes above DEL */
-    BYTE_HEX,     /* token bytes that are hexadecimal digits too */
+    BYTE_OTHER,   /* other text: delimiters, and bytes above DEL */
+    BYTE_HEX,     /* token bytes that are also hexadecimal digits */
     BYTE_TOKEN,
     BYTE_SPACE, /* SP and HTAB */
     BYTE_CR,
@@ -54,7 +54,6 @@ enum byte_class {
     BYTE_CLASS_COUNT
 };
 
-/* The bytes that are not token bytes; the rest is asked of http_token_byte. */
 static enum byte_class classify(char c)
 {
     switch (c) {
@@ -85,15 +84,16 @@ static enum byte_class classify(char c)
     return (unsigned char)c < 0x20 || c == 0x7f ? BYTE_CONTROL : BYTE_OTHER;
 }
 
-/* What may stand in a quoted string as it is, and what may in a field value. */
+/* The bytes that a quoted string may hold without a backslash, and those of a field value. */
 #define ON_QUOTED_TEXT(state) \
     [BYTE_OTHER] = (state), [BYTE_HEX] = (state), [BYTE_TOKEN] = (state), [BYTE_SPACE] = (state), \
     [BYTE_SEMICOLON] = (state), [BYTE_EQUALS] = (state), [BYTE_COLON] = (state)
 #define ON_TEXT(state)  ON_QUOTED_TEXT(state), [BYTE_QUOTE] = (state), [BYTE_BACKSLASH] = (state)
 #define ON_TOKEN(state) [BYTE_HEX] = (state), [BYTE_TOKEN] = (state)
 
-/* RFC 9112 section 7.1: chunk-size [ chunk-ext ] CRLF data CRLF ... trailers CRLF. White
- * space around ';' and '=' is bad form that has to be read; before the CR there is none. */
+/* RFC 9112 section 7.1: chunk-size [ chunk-ext ] CRLF data CRLF ... trailers CRLF. White space
+ * around ';' and '=' is bad whitespace, which a recipient must accept. Before the CR there is
+ * none. */
 static const uint8_t next_state[CHUNK_STATE_COUNT][BYTE_CLASS_COUNT] = {
     [CHUNK_BEGIN] = { [BYTE_HEX] = CHUNK_SIZE },
     [CHUNK_SIZE] = { [BYTE_HEX] = CHUNK_SIZE,
@@ -129,7 +129,7 @@ static const uint8_t next_state[CHUNK_STATE_COUNT][BYTE_CLASS_COUNT] = {
     [CHUNK_LAST_CR] = { [BYTE_LF] = CHUNK_DONE },
 };
 
-/* Reads every Transfer-Encoding line; good when they say `chunked` and nothing else. */
+/* Checks every Transfer-Encoding line. Only a single `chunked` is accepted. */
 static enum http_fault check_codings(const struct http_request *request, const char *head)
 {
     bool chunked = false, unknown = false;
@@ -143,11 +143,11 @@ static enum http_fault check_codings(const struct http_request *request, const c
                 name_len++;
             struct span name = span_trim(span_first(coding, name_len));
             if (chunked || !http_token_valid(name))
-                return HTTP_FAULT_CODING_FORM; /* chunked has to be the last, and once */
+                return HTTP_FAULT_CODING_FORM; /* chunked must be last, and only once */
             if (!span_equal_nocase(name, SPAN("chunked")))
                 unknown = true;
             else if (name_len < coding.len)
-                return HTTP_FAULT_CODING_FORM; /* it has no parameters */
+                return HTTP_FAULT_CODING_FORM; /* chunked has no parameters */
             else
                 chunked = true;
         }
@@ -194,7 +194,7 @@ int http_body_begin(struct http_body *ret_body, const struct http_request *reque
     return http_fault_status(fault);
 }
 
-/* Steps over data bytes; how many. */
+/* Skips data bytes, and returns how many. */
 static size_t skip_data(struct http_body *body, size_t available)
 {
     size_t count = body->remaining < available ? (size_t)body->remaining : available;
@@ -204,13 +204,14 @@ static size_t skip_data(struct http_body *body, size_t available)
     return count;
 }
 
-/* What a body may grow to. A size that is below it can be shifted by a digit. */
+/* The most bytes that a body may have. A size below this bound can be shifted left by a digit
+ * without overflow. */
 static uint64_t body_limit(const struct http_body *body)
 {
     return body->unbounded ? UINT64_C(1) << 59 : HTTP_BODY_MAX;
 }
 
-/* Takes one byte of framing. Returns 0, or the status that refuses it. */
+/* Reads one byte of framing. Returns 0, or the status of the refusal. */
 static int take_framing(struct http_body *body, char c)
 {
     uint8_t state = next_state[body->state][classify(c)];

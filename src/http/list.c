@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Splitting at commas outside of quoted strings. A string that is never closed
- * reaches to the end of the list: what is inside cannot be told from what was
- * meant to be outside, so none of it becomes an element of its own.
+ * Splitting at commas outside quoted strings. A string that is not closed reaches to the end of
+ * the list. Which commas are inside it is unknown, so the rest stays one element.
  */
 #include "http/list.h"
 
-/* The index of the first comma that is not quoted, or the length. */
+/* The index of the first comma outside quotes, or the length. */
 static size_t find_comma(struct span text)
 {
     bool quoted = false;

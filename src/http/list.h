@@ -6,9 +6,9 @@
 
 #include "base/span.h"
 
-/* Gives the next element of `list`, trimmed; empty elements are skipped and a
- * quoted string is kept whole. `list` shrinks from the front; false at its end. */
+/* Takes the next element from the front of `list`, trimmed. Empty elements are skipped, and a
+ * quoted string is kept whole. False at the end of the list. */
 bool http_list_next(struct span *list, struct span *ret_element);
 
-/* Whether a list holds this token, without regard to case. */
+/* Whether a list has this token, in any case. */
 bool http_list_has(struct span list, struct span token);

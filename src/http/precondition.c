@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The preconditions of RFC 9110 section 13, in the order of section 13.2.2. It
- * has a scanner of its own for entity tags: in the list syntax of other fields
- * a backslash escapes, and in an entity tag it is a character like any other.
+ * The preconditions of RFC 9110 section 13, in the order of section 13.2.2. Entity tags have a
+ * scanner of their own. In the list syntax of other fields a backslash escapes. In an entity tag
+ * it is an ordinary character.
  */
 #include "http/precondition.h"
 
@@ -43,8 +43,8 @@ static bool take_etag(struct span *text, struct etag *ret_etag)
     return true;
 }
 
-/* Takes the next entity tag of a list and the comma behind it. False at the
- * list's end, and at what is no entity tag: nothing behind that is believed. */
+/* Takes the next entity tag of a list and the comma behind it. False at the list's end, and at a
+ * malformed element: the rest of the list is ignored. */
 static bool next_etag(struct span *list, struct etag *ret_etag)
 {
     struct span rest = *list;
@@ -68,8 +68,8 @@ static bool etag_matches(const struct etag *etag, struct span current, enum comp
     return span_equal(etag->opaque, current);
 }
 
-/* Whether If-Match or If-None-Match names the current representation: `*`, which
- * stands alone, or a list with its tag in it, over all lines of the field. */
+/* Whether If-Match or If-None-Match names the current representation. `*` on its own does, and
+ * so does a list with its tag, over all lines of the field. */
 static bool field_matches(const struct http_request *request, const char *head,
                           enum http_field field, struct span current, enum comparison comparison)
 {
@@ -94,7 +94,7 @@ static bool field_matches(const struct http_request *request, const char *head,
     return false;
 }
 
-/* The date in a field that must come once; false means that the field is ignored. */
+/* The date in a field that may have one line only. False: the field is ignored. */
 static bool read_date(const struct http_request *request, const char *head, enum http_field field,
                       int64_t now_s, int64_t *ret_seconds)
 {
@@ -103,8 +103,8 @@ static bool read_date(const struct http_request *request, const char *head, enum
     return http_date_parse(http_request_field(request, head, field), now_s, ret_seconds);
 }
 
-/* RFC 9110 section 13.1.5. The date is good for If-Range only once its second is
- * over: until then the file could change again and keep it (section 8.8.2.2). */
+/* RFC 9110 section 13.1.5. A date matches only once its second is over. Until then the file
+ * could change again and keep its date (section 8.8.2.2). */
 static bool range_still_fits(const struct http_request *request, const char *head,
                              struct http_validators current, int64_t now_s)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading the Range field (RFC 9110 section 14). The ranges are coalesced as
- * they are read, so that what is asked for, in whatever order and however often,
- * never adds up to more than the file. It reads no If-Range (precondition.h) and
- * writes no Content-Range.
+ * Reading the Range field (RFC 9110 section 14). Ranges are merged while they are read, so that
+ * they never add up to more than the file, however a client orders or repeats them. If-Range is
+ * in precondition.h, and Content-Range in head.h.
  */
 #include "http/range.h"
 
@@ -21,13 +20,13 @@ struct range_set {
 
 enum range_kind {
     RANGE_MALFORMED,
-    RANGE_INSIDE,  /* at least one byte of it is in the file */
-    RANGE_OUTSIDE, /* well formed, and nothing of it is */
+    RANGE_INSIDE,  /* at least one byte is in the file */
+    RANGE_OUTSIDE, /* well formed, and no byte is in the file */
     RANGE_OF_NONE, /* the last bytes of an empty file */
 };
 
-/* Digits, clamped at UINT64_MAX: no file is that large, so a clamped number means
- * the same as the one that was sent. */
+/* Reads digits, clamped at UINT64_MAX. No file is that large, so a clamped number has the same
+ * effect. */
 static bool read_position(struct span text, uint64_t *ret_value)
 {
     if (text.len == 0)
@@ -46,7 +45,7 @@ static bool read_position(struct span text, uint64_t *ret_value)
     return true;
 }
 
-/* One range-spec (RFC 9110 section 14.1.1), cut to the file. */
+/* Reads one range-spec (RFC 9110 section 14.1.1), cut to the file. */
 static enum range_kind read_range(struct span spec, uint64_t size, uint64_t *ret_first,
                                   uint64_t *ret_end)
 {
@@ -85,9 +84,9 @@ static enum range_kind read_range(struct span spec, uint64_t size, uint64_t *ret
     return RANGE_INSIDE;
 }
 
-/* Adds one range, merged with all that it overlaps or touches at the place of the
- * first of these. One pass is enough: what the new range does not reach, no range
- * merged into it reaches either, or those two would have been merged before. */
+/* Adds one range. It is merged with every range that it overlaps or touches, at the place of the
+ * first of these. One pass is enough. If the merged range reached a further range, a range
+ * inside it would already have been merged with that range. */
 static void add_range(struct range_set *set, uint64_t first, uint64_t end)
 {
     unsigned place = set->count;
@@ -112,7 +111,7 @@ static void add_range(struct range_set *set, uint64_t first, uint64_t end)
     set->part[place].end = end;
 }
 
-/* What a field of byte ranges asks for behind its `bytes=`. */
+/* Reads the list behind `bytes=`. */
 static enum http_range_result read_set(struct span list, uint64_t size, struct range_set *set)
 {
     bool of_none = false;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The request head, read in one pass from the left. Every decision is taken at
- * the first byte that forces it and looks at nothing behind that byte (only
- * the version is judged with the end of its line); so of several faults the
- * first by position is reported, and how the input was cut makes no
- * difference. A line that is not whole yet is read again from its start when
- * more has come; lines, names and targets are bounded, so that stays cheap.
+ * The request head, read in one pass from the left. Every decision is made at the first byte
+ * that determines it, except that the version is judged at the end of its line. So of several
+ * faults the first by position is reported, and the split of the input makes no difference. An
+ * incomplete line is read again from its start when more bytes have arrived. Lines, names and
+ * targets are bounded, so this stays cheap.
  */
 #include "http/request.h"
 
@@ -22,7 +21,7 @@ static enum http_parse fail_request(struct http_request *request, enum http_faul
     return HTTP_PARSE_FAILED;
 }
 
-/* Fails inside the request line: `end` is just behind the byte that was wrong. */
+/* Fails inside the request line. `end` is the position after the wrong byte. */
 static enum http_parse fail_request_line(struct http_request *request, size_t end,
                                          enum http_fault fault, enum http_status *ret_status)
 {
@@ -32,7 +31,7 @@ static enum http_parse fail_request_line(struct http_request *request, size_t en
     return fail_request(request, fault, ret_status);
 }
 
-/* Methods that are registered with IANA, or about to be, and not served here. */
+/* Methods that IANA lists or soon will, and that are not served here. */
 static bool method_is_known(struct span method)
 {
     static const char *const known[] = {
@@ -63,7 +62,7 @@ static enum http_method method_named(struct span method)
     return method_is_known(method) ? HTTP_METHOD_KNOWN : HTTP_METHOD_UNKNOWN;
 }
 
-/* RFC 9112 section 2.2 lets empty lines stand before the request line. */
+/* Skips empty lines before the request line (RFC 9112 section 2.2). */
 static enum http_parse skip_empty_lines(struct http_request *request, struct span head,
                                         enum http_status *ret_status)
 {
@@ -180,8 +179,8 @@ static enum http_parse parse_request_line(struct http_request *request, struct s
     return HTTP_PARSED;
 }
 
-/* The only field that a name of this length and these letters can be, or
- * HTTP_FIELD_COUNT. A test tries every name of HTTP_FIELDS. */
+/* The only field whose name can have this length and these letters, or HTTP_FIELD_COUNT. A test
+ * tries every name of HTTP_FIELDS. */
 static inline enum http_field field_candidate(struct span name)
 {
     char first = (char)(name.at[0] | 0x20);
@@ -216,8 +215,8 @@ static inline enum http_field field_candidate(struct span name)
     }
 }
 
-/* Words with bit 0x20 set in every byte: lower case for letters, and among
- * token bytes only letters become letters, and only '-' becomes '-'. */
+/* Loads bytes and sets bit 0x20 in each. Letters become lower case. Of all token bytes, only
+ * letters give letters, and only '-' gives '-'. */
 static inline uint64_t lower_8(const char *at)
 {
     uint64_t word;
@@ -234,7 +233,7 @@ static inline uint32_t lower_4(const char *at)
     return word | 0x20202020u;
 }
 
-/* Which of HTTP_FIELDS a name (token bytes only) is, or HTTP_FIELD_COUNT. */
+/* The field of HTTP_FIELDS that a name (token bytes only) is, or HTTP_FIELD_COUNT. */
 static inline enum http_field field_named(struct span name)
 {
     static const struct span text[] = {
@@ -247,7 +246,7 @@ static inline enum http_field field_named(struct span name)
     if (field == HTTP_FIELD_COUNT)
         return field;
     const char *want = text[field].at;
-    size_t last = name.len - 8; /* used from 8 bytes on */
+    size_t last = name.len - 8; /* used only for names of at least 8 bytes */
     bool same;
     if (name.len < 8)
         same = lower_4(name.at) == lower_4(want) &&
@@ -259,7 +258,7 @@ static inline enum http_field field_named(struct span name)
     return same ? field : HTTP_FIELD_COUNT;
 }
 
-/* Keeps the value between `value` and `end` when the field is one that is looked at. */
+/* Keeps the value between `value` and `end` if the field is in HTTP_FIELDS. */
 static inline void note_field(struct http_request *request, const char *head, struct span name,
                               size_t value, size_t end)
 {
@@ -277,7 +276,7 @@ static inline void note_field(struct http_request *request, const char *head, st
     request->present |= bit;
 }
 
-/* One field line that begins at *pos, which then moves behind it. */
+/* Reads the field line that begins at *pos, and moves *pos behind it. */
 static inline enum http_parse parse_field(struct http_request *request, struct span head,
                                           size_t *pos, enum http_status *ret_status)
 {
@@ -355,7 +354,7 @@ enum http_parse http_request_parse(struct http_request *request, struct span byt
 bool http_request_next_value(const struct http_request *request, const char *head,
                              enum http_field field, size_t *cursor, struct span *ret_value)
 {
-    size_t fields_end = request->head_len - 2u; /* where the empty line stands */
+    size_t fields_end = request->head_len - 2u; /* the position of the empty line */
     size_t pos = *cursor > 0 ? *cursor : request->line.at + request->line.len + 2u;
 
     if (!http_request_has(request, field))

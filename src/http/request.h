@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The head of one request: request line and field lines (RFC 9112 sections 2
- * to 5), parsed in place. Nothing is copied or allocated; positions are kept
- * as offsets from the head's first byte, so the bytes may move between calls.
+ * The head of one request: request line and field lines (RFC 9112 sections 2 to 5), parsed in
+ * place. Nothing is copied or allocated. Positions are offsets from the head's first byte, so the
+ * bytes may move between calls.
  *
- * Strict on purpose: a line ends with CRLF and nothing else, no space before
- * a colon, no folding, no control bytes. What two servers could read in two
- * ways is refused here, because that is what request smuggling lives on.
+ * The parser is strict. A line ends with CRLF only. There is no space before a colon, no folding,
+ * and no control byte. What two servers could read in two ways is refused, because request
+ * smuggling depends on it.
  *
- * It does not decide what the request means: body framing is http/body.h,
- * the target is http/target.h.
+ * It does not decide what the request means: http/body.h reads the framing of its body, and
+ * http/target.h its target.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ enum http_method {
     HTTP_GET,
     HTTP_HEAD,
     HTTP_OPTIONS,
-    HTTP_METHOD_KNOWN,  /* registered or common, not served here: 405 with Allow */
-    HTTP_METHOD_UNKNOWN /* a valid token that means nothing to us: 501 */
+    HTTP_METHOD_KNOWN,  /* a registered method that is not served: 405 with Allow */
+    HTTP_METHOD_UNKNOWN /* any other token: 501 */
 };
 
 /* A piece of the head: offset from its first byte, and length. */
@@ -33,8 +33,8 @@ struct http_slice {
     uint16_t len;
 };
 
-/* The fields that a file server looks at. Every other field is checked for
- * form and passed over. FIELD(enum name, field name in lower case) */
+/* The fields that a file server reads. Every other field is checked for form and ignored.
+ * FIELD(enum name, field name in lower case) */
 #define HTTP_FIELDS(FIELD) \
     FIELD(HOST, "host") \
     FIELD(CONNECTION, "connection") \
@@ -60,41 +60,40 @@ enum http_field { HTTP_FIELDS(FIELD) HTTP_FIELD_COUNT };
 
 /* One parsed head. Zero it before the first call. */
 struct http_request {
-    uint32_t present;  /* bit 1 << HTTP_FIELD_X: the field was there */
-    uint32_t repeated; /* the same, for fields that came more than once */
-    uint16_t head_len; /* bytes of the whole head with its empty line; set with HTTP_PARSED */
+    uint32_t present;  /* bit 1 << HTTP_FIELD_X: the field is present */
+    uint32_t repeated; /* the same, for fields with more than one line */
+    uint16_t head_len; /* bytes of the head with its empty line; set with HTTP_PARSED */
     uint8_t method;    /* enum http_method */
-    uint8_t minor;     /* HTTP/1.minor: 0, or 1 (later minors are answered as 1) */
+    uint8_t minor;     /* HTTP/1.minor: 0, or 1 for later minors too */
     uint8_t fault;     /* enum http_fault; set with HTTP_PARSE_FAILED */
     struct http_slice method_text;
     struct http_slice target;
     struct http_slice line; /* the request line, without leading empty lines or CRLF */
-    struct http_slice field[HTTP_FIELD_COUNT]; /* first value of each, trimmed; len 0 when absent */
+    struct http_slice field[HTTP_FIELD_COUNT]; /* the first value of each, trimmed; len 0: absent */
 
-    uint16_t next_line;  /* parser's own: offset where it goes on */
-    uint16_t line_count; /* parser's own: empty lines, and once the request line is read, fields */
+    uint16_t next_line;  /* private: offset where the parser continues */
+    uint16_t line_count; /* private: empty lines, then field lines */
 };
 
 enum http_parse {
-    HTTP_PARSED,      /* the head is whole: `head_len` bytes of it */
-    HTTP_PARSE_MORE,  /* a valid beginning; call again with more bytes */
-    HTTP_PARSE_FAILED /* not a request this server reads; *ret_status says why */
+    HTTP_PARSED,      /* the head is complete: `head_len` bytes */
+    HTTP_PARSE_MORE,  /* a valid beginning: call again with more bytes */
+    HTTP_PARSE_FAILED /* not a valid request: *ret_status says why */
 };
 
-/* Parses the head that begins at `bytes.at`. After HTTP_PARSE_MORE, call it
- * again with the same bytes and more behind them (at any address): lines that
- * were whole are not read twice. Bytes behind the head are not looked at.
- * A head cut anywhere gives the same end result as the whole head at once.
+/* Parses the head that begins at `bytes.at`. After HTTP_PARSE_MORE, call it again with the same
+ * bytes and more behind them, at any address. Complete lines are not read twice. Bytes behind the
+ * head are not read. A head in pieces gives the same result as the whole head at once.
  *
- * On HTTP_PARSE_FAILED, *ret_status is 400, 414, 431, 501 or 505 and the
- * connection must be closed after it, for where the request ends is unknown.
- * Of several faults the first by position counts. `line` then holds, for the
- * log, the request line: all of it, or up to the byte that was wrong, included. */
+ * On HTTP_PARSE_FAILED, *ret_status is 400, 414, 431, 501 or 505. The caller must close the
+ * connection after the answer, because the end of the request is unknown. Of several faults the
+ * first by position counts. `line` then holds, for the log, the whole request line, or the line
+ * up to and including the wrong byte. */
 enum http_parse http_request_parse(struct http_request *request, struct span bytes,
                                    enum http_status *ret_status);
 
-/* The first value of a field; an empty span when it is absent. `head` is the
- * address the request was parsed at; the span lives as long as those bytes. */
+/* The first value of a field; an empty span when it is absent. `head` is the address of the
+ * head. The span is valid as long as those bytes. */
 static inline struct span http_request_field(const struct http_request *request, const char *head,
                                              enum http_field field)
 {
@@ -112,18 +111,18 @@ static inline bool http_request_repeats(const struct http_request *request, enum
     return (request->repeated & (1u << field)) != 0;
 }
 
-/* Every value of a field that may come in several lines: calls again from
- * *cursor (0 at first) give the next line's value, trimmed; false at the end.
- * Only for parsed heads. Slower than http_request_field: it reads the head again. */
+/* Every value of a field that may have several lines. Set *cursor to 0 before the first call.
+ * Each call gives the next line's value, trimmed; false at the end. Only for parsed heads. It
+ * reads the head again, so http_request_field is faster. */
 bool http_request_next_value(const struct http_request *request, const char *head,
                              enum http_field field, size_t *cursor, struct span *ret_value);
 
-/* A list field that may come in several lines, as one list (RFC 9110 section 5.3).
- * Lines are joined in `storage`, as many as fit whole; a single one is lent as it
- * stands. Empty when the field is absent. */
+/* A list field that may have several lines, as one list (RFC 9110 section 5.3). Several lines
+ * are joined in `storage`, as many as fit. A single line is lent in place. Empty when the field
+ * is absent. */
 struct span http_request_list(const struct http_request *request, const char *head,
                               enum http_field field, char *storage, size_t storage_size);
 
-/* Whether the connection may carry another request after this one
- * (RFC 9112 section 9.3): 1.1 unless `close`, 1.0 only with `keep-alive`. */
+/* Whether the connection may carry another request after this one (RFC 9112 section 9.3).
+ * HTTP/1.1: yes, unless `close`. HTTP/1.0: only with `keep-alive`. */
 bool http_request_persists(const struct http_request *request, const char *head);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The response head, line by line from the left. A line is looked at when it is
- * whole; until then only its bytes are checked. So how the input was cut makes
- * no difference.
+ * The response head, line by line. A line is interpreted when it is complete. Until then only
+ * its bytes are checked. So the split of the input makes no difference.
  */
 #include "http/response.h"
 
@@ -12,7 +11,7 @@
 #include "http/token.h"
 
 enum mark {
-    MARK_STATUS_LINE = 1, /* has been read */
+    MARK_STATUS_LINE = 1, /* the status line has been read */
     MARK_LENGTH = 2,
     MARK_CHUNKED = 4, /* the last coding is chunked */
     MARK_CODED = 8,   /* there is a Transfer-Encoding */
@@ -26,7 +25,7 @@ static enum http_parse fail_response(struct http_response *response, enum http_r
     return HTTP_PARSE_FAILED;
 }
 
-/* Finds the end of the line that begins at `start`: sets *ret_end to its CR. */
+/* Finds the end of the line that begins at `start`, and sets *ret_end to its CR. */
 static enum http_parse find_line(struct http_response *response, struct span head, size_t start,
                                  size_t *ret_end)
 {
@@ -48,8 +47,8 @@ static bool is_status_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "HTTP/1." DIGIT SP 3DIGIT [ SP reason ] (RFC 9112 section 4). The space behind the status is
- * often left out with the reason, and means nothing. */
+/* "HTTP/1." DIGIT SP 3DIGIT [ SP reason ] (RFC 9112 section 4). Some servers leave out the space
+ * behind the status when they send no reason. It means nothing. */
 static bool take_status_line(struct http_response *response, struct span line)
 {
     enum { MINOR_AT = 7, STATUS_AT = 9, STATUS_END = 12 };
@@ -82,7 +81,7 @@ static bool take_length(struct http_response *response, struct span value)
     return !differs;
 }
 
-/* Nothing may stand behind chunked (RFC 9112 section 6.1), in a later line either. */
+/* chunked must be the last coding (RFC 9112 section 6.1), over all lines. */
 static bool take_codings(struct http_response *response, struct span value)
 {
     struct span coding;
@@ -105,7 +104,7 @@ static bool take_connection(struct http_response *response, struct span value)
     return true;
 }
 
-/* Looks at a field if it says how the message is framed. */
+/* Reads a field if it is about framing or persistence. */
 static bool take_field(struct http_response *response, struct span name, struct span value)
 {
     switch (name.len) {
@@ -123,7 +122,7 @@ static bool take_field(struct http_response *response, struct span name, struct 
     }
 }
 
-/* The length of the name at the front of a line, 0 when there is none. */
+/* The length of the name at the front of a line; 0: no valid name. */
 static size_t name_length(struct span line)
 {
     size_t len = scan_plain_name_end(line.at, line.len);
@@ -164,7 +163,7 @@ static enum http_parse decide_framing(struct http_response *response, bool head_
     bool none = head_method || response->status < 200 || response->status == 204 ||
                 response->status == 304;
     if (none) {
-        /* whatever the fields say */
+        /* no body, whatever the fields say */
     } else if ((marks & MARK_CHUNKED) != 0) {
         http_body_begin_chunked(body);
     } else if ((marks & MARK_LENGTH) != 0) {
@@ -185,7 +184,7 @@ enum http_parse http_response_parse(struct http_response *response, struct span 
     enum http_parse result = HTTP_PARSED;
 
     if ((response->marks & MARK_STATUS_LINE) == 0) {
-        /* What is no HTTP is seen at its first bytes, not when its line ends. */
+        /* Other protocols fail at their first bytes, without waiting for the end of a line. */
         static const char begins[] = "HTTP/1.";
         size_t known = head.len < sizeof(begins) - 1 ? head.len : sizeof(begins) - 1;
         if (known > 0 && memcmp(head.at, begins, known) != 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The texts of the status codes, made from status.def at compile time, so that
- * a code and its words cannot drift apart. It formats nothing: every answer is
- * a span over a string literal.
+ * The texts of the status codes. status.def makes them at compile time, so that a code and its
+ * texts always match. Nothing is formatted: every result is a span of a string literal.
  */
 #include "http/status.h"
 

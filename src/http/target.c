@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * From target and Host to a host and a path. The usual path needs neither
- * decoding nor normalising and is lent as it came; only one that holds a
- * special byte is rewritten, and it is decoded exactly once, segment by
- * segment, so that an encoded dot is a dot and an encoded slash is never a
- * separator.
+ * From target and Host to a host and a path. The usual path needs no decoding and no normalising,
+ * and is lent in place. A path with a special byte is rewritten. It is decoded exactly once,
+ * segment by segment. So an encoded dot is a dot, and an encoded slash is never a separator.
  *
- * It does not ask whether the path exists or which site the host is.
+ * It does not look up the path or the site.
  */
 #include "http/target.h"
 
@@ -17,8 +15,8 @@
 
 enum { PORT_MAX = 65535, ADDRESS_V6_LEN_MAX = 45 };
 
-/* Letters, digits and `-._~`: what a host name is made of. Percent-encoding and
- * sub-delims are in the grammar of RFC 3986 section 3.2.2 and in no host's name. */
+/* Letters, digits and `-._~`: the bytes of host names. The grammar of RFC 3986 section 3.2.2
+ * also has percent-encoding and sub-delims, which no host's name uses. */
 static const unsigned char host_bytes[256] = {
     ['-'] = 1,         ['.'] = 1,         ['_'] = 1,         ['~'] = 1,
     ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
@@ -32,8 +30,8 @@ static const unsigned char path_bytes[256] = {
     ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
 };
 
-/* `[` hexadecimal digits, colons (two at least) and dots `]`, at the front of
- * `authority`: its length, or 0 when it is not that. */
+/* The length of `[` hexadecimal digits, at least two colons, and dots `]` at the front of
+ * `authority`, or 0. */
 static size_t address_v6_len(struct span authority)
 {
     size_t colons = 0;
@@ -50,7 +48,7 @@ static size_t address_v6_len(struct span authority)
     return 0;
 }
 
-/* Splits `host [":" port]`; false when it is not that. The host is not empty. */
+/* Splits `host [":" port]`; false when it is not that form. The host is not empty. */
 static bool authority_host(struct span authority, struct span *ret_host)
 {
     size_t len = 0;
@@ -67,7 +65,7 @@ static bool authority_host(struct span authority, struct span *ret_host)
         uint64_t number = 0;
         if (authority.at[len] != ':')
             return false;
-        /* The grammar allows a colon with no digits behind it. */
+        /* The grammar allows a colon without digits. */
         if (port.len > 0 && (!num_parse_u64(port, &number) || number > PORT_MAX))
             return false;
     }
@@ -75,7 +73,7 @@ static bool authority_host(struct span authority, struct span *ret_host)
     return true;
 }
 
-/* The host that the Host field names (RFC 9112 section 3.2). */
+/* The host in the Host field (RFC 9112 section 3.2). */
 static enum http_fault host_field(const struct http_request *request, const char *head,
                                   struct span *ret_host)
 {
@@ -89,8 +87,8 @@ static enum http_fault host_field(const struct http_request *request, const char
     return good ? HTTP_FAULT_NONE : HTTP_FAULT_HOST_FORM;
 }
 
-/* Takes scheme and authority off the front of an absolute target; what is left
- * is empty or begins with '/', '?' or '#'. */
+/* Removes scheme and authority from the front of an absolute target. The rest is empty or begins
+ * with '/', '?' or '#'. */
 static enum http_fault take_authority(struct span *target, struct span *ret_host)
 {
     static const struct span schemes[] = { SPAN("http://"), SPAN("https://") };
@@ -109,8 +107,8 @@ static enum http_fault take_authority(struct span *target, struct span *ret_host
     return HTTP_FAULT_TARGET_FORM;
 }
 
-/* Decodes one segment to `out`, which has room for it. An encoded slash is told
- * only when nothing is wrong that is a 400. */
+/* Decodes one segment to `out`, which has space for it. A fault that is a 400 takes precedence
+ * over an encoded slash. */
 static enum http_fault decode_segment(struct span segment, char *out, size_t *ret_len)
 {
     size_t len = 0;
@@ -130,7 +128,7 @@ static enum http_fault decode_segment(struct span segment, char *out, size_t *re
                 return HTTP_FAULT_ENCODED_CONTROL;
             if (byte == '/') {
                 fault = HTTP_FAULT_ENCODED_SLASH;
-                byte = 0; /* nobody will see the path; its segments must not change */
+                byte = 0; /* no code uses the path, but its segments must not change */
             }
             c = (char)byte;
             i += 2;
@@ -141,8 +139,8 @@ static enum http_fault decode_segment(struct span segment, char *out, size_t *re
     return fault;
 }
 
-/* Decodes `raw`, which begins with '/', to `out` without empty and dot segments.
- * What is a 400 goes before what is a 404. */
+/* Decodes `raw`, which begins with '/', to `out` without empty and dot segments. A fault that is
+ * a 400 takes precedence over one that is a 404. */
 static enum http_fault normalise_path(struct span raw, char *out, size_t *ret_len)
 {
     size_t len = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of token bytes, written out as ranges so that it can be held
- * against RFC 9110 section 5.6.2.
+ * The table of token bytes, written as ranges so that a reader can compare it with RFC 9110
+ * section 5.6.2.
  */
 #include "http/token.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tokens, the words of HTTP: methods, field names, codings (RFC 9110 section 5.6.2).
+ * Tokens (RFC 9110 section 5.6.2): methods, field names and codings are made of them.
  */
 #pragma once
 
 #include "base/span.h"
 
-/* 1 for each byte that may stand in a token. */
+/* 1 for each byte that a token may have. */
 extern const unsigned char http_token_bytes[256];
 
 static inline bool http_token_byte(char c)
@@ -14,5 +14,5 @@ static inline bool http_token_byte(char c)
     return http_token_bytes[(unsigned char)c] != 0;
 }
 
-/* Whether the whole span is one token; an empty one is not. */
+/* Whether the whole span is one token. An empty span is none. */
 bool http_token_valid(struct span text);

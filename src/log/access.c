@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a line is told: pieces are measured first, so that a line that fits is
- * written without a look at the room, and one that does not is cut to measure.
- * Clean text, nearly all there is, is copied; the rest goes through base/escape.h.
- * Where the bytes go from here is log/sink.c.
+ * Formatting lines. All texts of a line are measured first. A line that fits is then written
+ * without further checks, and a longer one is cut to the limit. Clean text, which is nearly all,
+ * is copied. Other text goes through base/escape.h. log/sink.c writes the buffer.
  */
 #include "log/access.h"
 
@@ -22,14 +21,14 @@
 struct piece {
     struct span raw;
     enum escape how;
-    bool plain;  /* told by its own bytes */
-    size_t told; /* bytes it takes, or may take when it is cut */
+    bool plain;  /* needs no escaping */
+    size_t told; /* bytes in the line; the limit when it is cut */
     bool cut;
 };
 
 enum { PEER, REQUEST, HOST, REFERER, AGENT, PIECES };
 
-/* What stands around the pieces: the stamp, the JSON names, three numbers. */
+/* The most bytes around the texts: the stamp, the JSON names, three numbers. */
 enum { AROUND_MAX = 164 };
 
 static const struct span ellipsis = { "...", 3 };
@@ -43,8 +42,8 @@ int log_access_start(struct log_access *log, struct log_access_sink *sink)
     return log->bytes != NULL ? 0 : -ENOMEM;
 }
 
-/* The part of every line that changes once a second: from behind the peer to the
- * request in `combined`, from the line's start to the peer in JSON. */
+/* Formats the part of each line that changes once a second. In `combined` it reaches from the
+ * peer to the request, in JSON from the line's start to the peer. */
 static void stamp_second(struct log_access *log, int64_t wall_s)
 {
     const int64_t second = wall_s < 0 ? 0 : wall_s;
@@ -73,8 +72,8 @@ static void measure_piece(struct piece *piece)
                                : escape_text(NULL, SIZE_MAX, piece->raw, piece->how);
 }
 
-/* Cuts the longest pieces to one length, so that all of them take `room` bytes at
- * most. They take more now. */
+/* Cuts the longest texts to one length, so that all take at most `room` bytes. They take more
+ * before. */
 static void cut_longest(struct piece pieces[PIECES], size_t room)
 {
     bool fits[PIECES] = { false };
@@ -85,7 +84,7 @@ static void cut_longest(struct piece pieces[PIECES], size_t room)
         fits[i] = true;
         room -= pieces[i].told;
         long_count--;
-        i = UINT_MAX; /* there is more for the others now: look again at all */
+        i = UINT_MAX; /* the others may now take more: check all again */
     }
     for (unsigned i = 0; i < PIECES; i++) {
         if (fits[i])
@@ -169,8 +168,8 @@ static struct span or_dash(struct span text)
     return text.len > 0 ? text : SPAN("-");
 }
 
-/* The line's texts, measured, and cut when they are too long together. Returns how
- * long the line is at most. */
+/* Measures the line's texts, and cuts them when they are too long together. Returns the most
+ * bytes that the line takes. */
 static size_t measure_line(struct piece pieces[PIECES], const struct log_access_sink *sink,
                            const struct log_access_line *line)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines are few here, so each is formatted on the stack and written at once: it is
- * there when the process dies the next moment. No lock: a line is one write, and
- * the descriptor's number does not change once other threads run.
+ * Lines are rare here, so each is formatted on the stack and written at once. It is written even
+ * if the process dies the next moment. No lock is needed: a line is one write, and the
+ * descriptor's number does not change once other threads run.
  */
 #include "log/error.h"
 
@@ -26,8 +26,8 @@ static_assert(LOG_ERROR_LINE_MAX <= PIPE_BUF, "a pipe takes a line in one piece"
 
 static _Atomic int error_fd = STDERR_FILENO;
 static _Atomic int threshold = LOG_INFO;
-static _Atomic unsigned long lost; /* lines for which there was no room */
-static _Atomic bool torn;          /* the last line was not written to its end */
+static _Atomic unsigned long lost; /* lines for which there was no space */
+static _Atomic bool torn;          /* the last line was not written completely */
 
 /* Set before there are threads. */
 static char error_path[PATH_MAX]; /* empty: standard error */
@@ -94,7 +94,7 @@ int log_error_reopen(void)
     return error;
 }
 
-/* Puts `2026-11-21T08:00:00.123Z error [4711] ` and returns its length. */
+/* Writes `2026-11-21T08:00:00.123Z error [4711] ` and returns its length. */
 static size_t put_prefix(char *out, size_t size, enum log_level level)
 {
     const int64_t now_ms = os_clock_wall_ms();
@@ -106,8 +106,8 @@ static size_t put_prefix(char *out, size_t size, enum log_level level)
     return (size_t)len;
 }
 
-/* Writes the line behind the newline at `line[0]`, or with it when the last line
- * was not written to its end. */
+/* Writes a line, which begins with a newline. That newline is written only when the line before
+ * is unfinished. */
 static bool write_line(const char *line, size_t len)
 {
     struct pollfd room = { .fd = atomic_load_explicit(&error_fd, memory_order_relaxed),

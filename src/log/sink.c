@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The access log's descriptor. Several processes append to one file, so a buffer
- * goes out in one write, which the kernel does not interleave with others; and
- * nothing is ever taken back by truncating, as lines of others may follow. A pipe
- * or terminal gets at most PIPE_BUF bytes of whole lines at a time, and only when
- * it says that it has room. It does not rotate and does not retry in a loop.
+ * The access log's descriptor. Several processes append to one file, so a buffer goes out in one
+ * write, which the kernel does not mix with others. Nothing is truncated, because lines of
+ * others may follow. A pipe or terminal gets at most PIPE_BUF bytes of whole lines at a time,
+ * and only when poll(2) reports space. It does not rotate, and does not retry in a loop.
  */
 #include "log/sink.h"
 
@@ -18,10 +17,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* O_NONBLOCK means nothing to a file, and keeps a fifo from blocking us. */
+/* O_NONBLOCK has no effect on a file, and keeps a FIFO from blocking. */
 enum { APPEND_FLAGS = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
-/* Personal data: not for everybody on the machine to read. */
+/* The log holds personal data, so other users cannot read it. */
 enum { FILE_MODE = 0640 };
 
 static_assert(LOG_ACCESS_BUFFER >= 2 * LOG_LINE_MAX, "a line fits into an empty buffer");
@@ -33,9 +32,9 @@ static int open_access_log(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-/* Standard output is shared with whoever started us, so it may not be made
- * non-blocking; opening what it refers to gives a descriptor that may. Where that
- * is not allowed, asking for room first has to do. */
+/* Standard output is shared with the parent process, so it must not be made non-blocking.
+ * Opening its file again gives a descriptor that may be. Where that is not allowed, poll(2)
+ * before each write must do. */
 static int open_standard_output(void)
 {
     struct stat st;
@@ -100,7 +99,7 @@ void log_access_close(struct log_access_sink *sink)
 {
     const int fd = atomic_exchange(&sink->fd, -1);
     if (fd >= 0 && !(sink->path == NULL && fd == STDOUT_FILENO))
-        (void)close(fd); /* what could fail has been written, and counted, before */
+        (void)close(fd); /* lines that failed are already counted */
 }
 
 size_t log_sink_line_max(const struct log_access_sink *sink)
@@ -132,7 +131,7 @@ static void drop_all(struct log_access *log)
     log->len = 0;
 }
 
-/* `writev`, again when a signal came first. Returns how much was written. */
+/* `writev`, repeated after a signal. Returns how much was written. */
 static size_t append(int fd, const struct iovec *pieces, int count)
 {
     ssize_t written;
@@ -142,9 +141,9 @@ static size_t append(int fd, const struct iovec *pieces, int count)
     return written > 0 ? (size_t)written : 0;
 }
 
-/* When the disk is full a write may end inside a line. That tail is ended as soon
- * as a byte can be written: at once, or in front of the next write by any thread
- * of this process. The line that it began counts as dropped. */
+/* On a full disk a write can end inside a line. A newline ends that rest as soon as one can be
+ * written: at once, or before the next write by any thread of this process. The line counts as
+ * dropped. */
 static void write_file(struct log_access *log, int fd)
 {
     struct log_access_sink *sink = log->sink;
@@ -165,8 +164,7 @@ static void write_file(struct log_access *log, int fd)
     drop_all(log);
 }
 
-/* How much goes into the next write: whole lines, as many as a pipe takes in one
- * piece. */
+/* The length of the next write: whole lines, as many as a pipe takes in one piece. */
 static size_t chunk_len(const char *at, size_t len)
 {
     if (len <= PIPE_BUF)

@@ -14,7 +14,7 @@
 #define OPENMETRICS  "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define EVENT_STREAM "text/event-stream"
 
-/* One that is being answered. */
+/* A request that is being answered. */
 struct exchange {
     struct page_answer *answer;
     struct page_shared *shared;
@@ -31,8 +31,7 @@ static struct span field_of(const struct exchange *e, enum http_field field)
 
 /* ---- heads ---- */
 
-/* The lines that every head begins with. The page is for this client only, and no other page may
- * frame it. */
+/* Begins a head. The fields keep other sites from reading or framing the page. */
 static struct buf begin_head(struct page_answer *answer, enum http_status status)
 {
     struct buf head = buf_over(answer->head, sizeof(answer->head));
@@ -65,7 +64,7 @@ static void answer_body(struct page_answer *answer, enum http_status status, str
     answer->body = body;
 }
 
-/* The answer to whatever goes wrong. `fields` are whole lines. */
+/* Answers with a sentence. `fields` are whole lines. */
 static void answer_sentence(struct page_answer *answer, enum http_status status, struct span fields,
                             struct span sentence)
 {
@@ -83,7 +82,7 @@ void page_answer_status(struct page_answer *answer, enum http_status status, boo
     *answer = (struct page_answer){ .close = true, .wall_s = wall_s };
     answer_error(answer, status);
     if (head_only)
-        page_answer_drop(answer); /* and its body with it */
+        page_answer_drop(answer); /* with its body */
 }
 
 void page_answer_drop(struct page_answer *answer)
@@ -167,7 +166,8 @@ static void answer_asset(const struct exchange *e, const struct asset *asset)
 
 /* ---- numbers ---- */
 
-/* Takes a text of the moment for the answer; false: there is none, and that is answered. */
+/* Takes the current numbers for the answer. False: there are none, and an error has been
+ * answered. */
 static bool take_numbers(const struct exchange *e, enum page_form form)
 {
     struct page_text *text = page_numbers_get(&e->shared->numbers, form, e->now_ns);
@@ -191,8 +191,8 @@ static void answer_json(const struct exchange *e)
     answer_numbers(e, PAGE_JSON, SPAN("application/json"), SPAN("Cache-Control: no-store\r\n"));
 }
 
-/* Weight (0 to 1000) that an element of Accept gives a media type of that version. What else it
- * says, of charsets and of how names are to be written, is of no matter. */
+/* The weight, 0 to 1000, that an element of Accept gives a media type of that version. Its other
+ * parameters, such as charset, do not matter. */
 static int weight_of_version(struct span element, struct span type, struct span version)
 {
     char storage[128];
@@ -244,13 +244,13 @@ static void answer_metrics(const struct exchange *e)
         answer_numbers(e, PAGE_PROMETHEUS, SPAN(PROMETHEUS), fields);
 }
 
-/* The head, and how long to wait before coming back; events follow. Without a length it ends with
- * the connection. */
+/* The head, and the time after which a client reconnects. Events follow. The answer has no
+ * length, so it ends with the connection. */
 static void answer_events(const struct exchange *e)
 {
     if (e->shared->streams >= e->shared->streams_max) {
         answer_sentence(e->answer, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 5\r\n"),
-                        SPAN("As many pages as may be are open already.\n"));
+                        SPAN("Too many pages are open. Close one, and try again.\n"));
         return;
     }
     e->answer->close = true;
@@ -302,8 +302,8 @@ static bool is_allowed(const struct exchange *e, const struct http_target *targe
     if (e->guarded && target->host.len > 0 && !page_answer_host_is_local(target->host)) {
         answer_sentence(
             e->answer, HTTP_MISDIRECTED_REQUEST, SPAN(""),
-            SPAN("The statistics are for this machine: ask for them by localhost, 127.0.0.1 or "
-                 "[::1].\nFor other names and machines, weir needs a stats-password.\n"));
+            SPAN("Without a stats-password, only this machine may read the statistics.\n"
+                 "Use localhost, 127.0.0.1 or [::1] as the host, or set a stats-password.\n"));
         return false;
     }
     if (span_equal(target->path, SPAN("/healthz")))
@@ -323,12 +323,12 @@ static bool is_allowed(const struct exchange *e, const struct http_target *targe
     default:
         answer_sentence(e->answer, HTTP_TOO_MANY_REQUESTS,
                         SPAN("Cache-Control: no-store\r\nRetry-After: 1\r\n"),
-                        SPAN("Too many passwords were tried; try again in a second.\n"));
+                        SPAN("Too many passwords were tried. Try again in a second.\n"));
         return false;
     }
 }
 
-/* ---- all ---- */
+/* ---- dispatch ---- */
 
 static void answer_page_path(const struct exchange *e, struct span path)
 {
@@ -354,7 +354,7 @@ static void answer_page_path(const struct exchange *e, struct span path)
         answer_error(e->answer, HTTP_NOT_FOUND);
 }
 
-/* Whether a body follows the head: none is read here. */
+/* Whether a body follows the head. The page reads no bodies, so the connection must then end. */
 static bool has_body(const struct exchange *e)
 {
     struct span length = field_of(e, HTTP_FIELD_CONTENT_LENGTH);
@@ -389,7 +389,7 @@ void page_answer_request(struct page_answer *answer, struct page_shared *shared,
     }
     if (request->method != HTTP_HEAD)
         return;
-    page_answer_drop(answer); /* and its body with it */
+    page_answer_drop(answer); /* with its body */
     answer->close = answer->close || answer->stream;
     answer->stream = false;
 }

@@ -48,7 +48,7 @@ bool page_connection_is_idle(const struct page_connection *c)
 
 /* ---- answers ---- */
 
-/* Whether the bytes that have come are a request, which then has its answer. */
+/* Whether the bytes hold a request. It is then answered. */
 static bool find_request(struct page_connection *c, struct page_shared *shared, uint64_t now_ns)
 {
     enum http_status status = HTTP_BAD_REQUEST;
@@ -91,7 +91,7 @@ static void end_page_answer(struct page_connection *c, uint64_t now_ns)
         c->phase = PAGE_STREAMING;
         c->due_ns = UINT64_MAX;
     } else if (c->answer.close) {
-        (void)shutdown(c->fd, SHUT_WR); /* a client that is gone is as good */
+        (void)shutdown(c->fd, SHUT_WR); /* an error means that the client is gone */
         set_deadline(c, PAGE_LINGERING, now_ns, PAGE_LINGER_MS);
     } else {
         set_deadline(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
@@ -100,21 +100,21 @@ static void end_page_answer(struct page_connection *c, uint64_t now_ns)
 
 /* ---- bytes ---- */
 
-/* Whether the connection goes on. */
+/* Receives bytes. False: the connection must close. */
 static bool receive_client(struct page_connection *c)
 {
-    bool throw_away = c->phase != PAGE_READING;
-    char *into = throw_away ? c->in : c->in + c->in_len;
-    size_t room = throw_away ? sizeof(c->in) : sizeof(c->in) - c->in_len;
+    bool discard = c->phase != PAGE_READING;
+    char *into = discard ? c->in : c->in + c->in_len;
+    size_t room = discard ? sizeof(c->in) : sizeof(c->in) - c->in_len;
     ssize_t got = recv(c->fd, into, room, 0);
     if (got < 0)
         return errno == EAGAIN || errno == EINTR;
-    if (got > 0 && !throw_away)
+    if (got > 0 && !discard)
         c->in_len += (size_t)got;
     return got > 0;
 }
 
-/* Sends what there is. Whether the connection goes on. */
+/* Sends what the kernel takes. False: the connection must close. */
 static bool send_client(struct page_connection *c, uint64_t now_ns)
 {
     struct page_answer *a = &c->answer;
@@ -138,16 +138,16 @@ static bool send_client(struct page_connection *c, uint64_t now_ns)
 void page_connection_act(struct page_connection *c, struct page_shared *shared, short events,
                          uint64_t now_ns)
 {
-    bool goes_on = now_ns < c->due_ns && (events & (POLLERR | POLLNVAL)) == 0;
-    if (goes_on && c->phase != PAGE_SENDING && (events & (POLLIN | POLLHUP)) != 0)
-        goes_on = receive_client(c);
-    if (goes_on && c->phase == PAGE_SENDING)
-        goes_on = send_client(c, now_ns);
-    while (goes_on && c->phase == PAGE_READING && find_request(c, shared, now_ns)) {
+    bool open = now_ns < c->due_ns && (events & (POLLERR | POLLNVAL)) == 0;
+    if (open && c->phase != PAGE_SENDING && (events & (POLLIN | POLLHUP)) != 0)
+        open = receive_client(c);
+    if (open && c->phase == PAGE_SENDING)
+        open = send_client(c, now_ns);
+    while (open && c->phase == PAGE_READING && find_request(c, shared, now_ns)) {
         begin_page_answer(c, now_ns);
-        goes_on = send_client(c, now_ns);
+        open = send_client(c, now_ns);
     }
-    if (!goes_on)
+    if (!open)
         page_connection_close(c, shared);
 }
 

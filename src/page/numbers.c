@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAME_NS   UINT64_C(50000000)    /* what is younger is not written again */
-#define APART_NS  UINT64_C(500000000)   /* so far apart are two looks that are compared */
-#define BYGONE_NS UINT64_C(10000000000) /* and no farther */
+#define SAME_NS   UINT64_C(50000000)    /* a younger text is not written again */
+#define APART_NS  UINT64_C(500000000)   /* rates need two readings at least this far apart */
+#define BYGONE_NS UINT64_C(10000000000) /* and at most this far */
 
 struct page_text *page_text_hold(struct page_text *text)
 {
@@ -39,7 +39,7 @@ static bool has_moment(const struct stats_snapshot *s, uint64_t at_ns)
     return false;
 }
 
-/* Its data is one line, as JSON has it here. */
+/* The data is one line, because the JSON is. */
 static void print_event(const struct view *view, uint64_t after_ns, FILE *out)
 {
     const struct stats_snapshot *s = view->snapshot;
@@ -111,7 +111,7 @@ static bool read_segment(struct page_numbers *numbers, uint64_t now_ns, char why
     numbers->read_ns = now_ns;
     bool comparable = numbers->before.snapshot && now_ns - numbers->before_ns < BYGONE_NS;
     numbers->view.before = comparable ? &numbers->before : NULL;
-    drop_texts(numbers); /* one moment for all forms */
+    drop_texts(numbers); /* all forms show the same moment */
     return true;
 }
 

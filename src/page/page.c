@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Theory of operation. One thread waits with poll(2), which for some dozens of
- * descriptors is as good as anything. When there is no room for another client, the one
- * whose request has been awaited for longest makes room; where nobody waits so, the
- * newcomer stays in the listener's queue.
+ * Theory of operation. One thread waits with poll(2), which is good enough for some dozens of
+ * descriptors. When all connections are in use, the page closes the one that has waited longest
+ * for a request. If none waits for a request, a new client stays in the backlog.
  */
 #include "page/page.h"
 
@@ -25,10 +24,10 @@ enum { SIGNALS, END, FIXED };
 struct page {
     const struct page_plan *plan;
     struct page_shared shared;
-    struct page_connection *connections; /* PAGE_CONNECTIONS */
+    struct page_connection *connections; /* PAGE_CONNECTIONS of them */
     uint64_t tick_ns;                    /* when the next event is due */
-    uint64_t end_ns;                     /* when all has to be over; 0: it serves */
-    bool paused;                         /* no descriptor was to be had; until the next tick */
+    uint64_t end_ns;                     /* when the page must end; 0: it serves */
+    bool paused;                         /* accepting failed; tries again at the next tick */
 };
 
 /* ---- clients ---- */
@@ -53,7 +52,8 @@ static struct page_connection *longest_awaited(struct page *page)
     return found;
 }
 
-/* Without a password only this machine can ask, by a network or by a file. */
+/* Without a password only this machine may ask. A Unix socket is of this machine, and its file's
+ * rights protect it. */
 static bool is_guarded(const struct page *page, int listener)
 {
     struct os_socket_address address;
@@ -92,7 +92,8 @@ static void tell_streams(struct page *page, uint64_t now_ns)
         page_connection_tell(&page->connections[i], &page->shared, now_ns);
 }
 
-/* The first event goes out at once, the others each second, all at the same moments. */
+/* Sends the first event of a stream at once. Later events go to all streams together, each
+ * second. */
 static void act_on_client(struct page *page, struct page_connection *c, short events,
                           uint64_t now_ns)
 {
@@ -110,7 +111,7 @@ static void begin_ending(struct page *page, uint64_t now_ns)
         page->end_ns = now_ns + PAGE_ENDING_MS * DURATION_MS;
 }
 
-/* Whether something is left to be done. */
+/* Closes what must end. Returns whether work is left. */
 static bool close_ended(struct page *page, uint64_t now_ns)
 {
     bool left = false;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The statistics page: a process that answers over HTTP what the segment holds
- * (page/answer.h says what there is). It is apart from the workers, so that it answers when these
- * hang, and from the master, which reads no byte from the network.
+ * The statistics page: a process that serves over HTTP what the segment holds. page/answer.h lists
+ * the paths. It is apart from the workers, so that it answers when they hang. It is apart from the
+ * master, which reads no byte from the network.
  *
- * Its means are fixed: so many connections, one head of a request each, and the numbers
- * written down once for all who wait for them. Who asks for more than that waits or goes
- * without; the server does not notice.
+ * Its resources are fixed: a number of connections, one request head each, and one text of the
+ * numbers for all clients. A client beyond that waits or is refused. The server does not notice.
  */
 #pragma once
 
@@ -15,18 +14,18 @@
 
 enum {
     PAGE_CONNECTIONS = 64,
-    PAGE_STREAMS = 48,   /* of them, that wait for events: the others get a turn */
+    PAGE_STREAMS = 48,   /* of these, event streams; the rest stay free for requests */
     PAGE_ENDING_MS = 500 /* for answers under way when the page ends */
 };
 
 struct page_plan {
-    const int *listeners; /* they listen, and do not block */
+    const int *listeners; /* listening, non-blocking */
     size_t listener_count;
     const struct stats_segment *segment;
-    const char *password; /* hash of crypt(3); NULL: none */
-    int end_fd;           /* at its end, the page ends */
-    int signal_fd;        /* SIGTERM and SIGQUIT end it, SIGUSR1 reopens the error log */
+    const char *password; /* hash of crypt(3); NULL: no password */
+    int end_fd;           /* when it reports end of file, the page ends */
+    int signal_fd;        /* SIGTERM and SIGQUIT end the page, SIGUSR1 reopens the error log */
 };
 
-/* Serves until told to end. The process's exit status. */
+/* Serves until it must end. Returns the exit status of the process. */
 int page_run(const struct page_plan *plan);

@@ -24,7 +24,7 @@ int page_password_init(struct page_password *password, const char *hash)
 
 /* ---- the field ---- */
 
-/* The password of a field, with a NUL behind it; false: it holds none. */
+/* Reads the password of a field, with a NUL behind it. False: the field holds none. */
 static bool read_field(struct span field, char out[PAGE_PASSWORD_FIELD_MAX])
 {
     static const struct span scheme = { "Basic ", 6 };
@@ -50,7 +50,8 @@ static bool is_known(const struct page_password_known *known, const uint64_t has
     return known->any && ((known->hash[0] ^ hash[0]) | (known->hash[1] ^ hash[1])) == 0;
 }
 
-/* How long hashes are is no secret; where they differ is. */
+/* Compares in constant time. The length of a hash is no secret, but the place where two hashes
+ * differ is. */
 static bool is_same_hash(const char *a, const char *b)
 {
     size_t len = strlen(a);
@@ -102,7 +103,7 @@ enum page_password_verdict page_password_check(struct page_password *password, s
     enum page_password_verdict verdict = PAGE_PASSWORD_WRONG;
     if (read_field(field, password->text))
         verdict = judge(password, password->text, now_ns);
-    explicit_bzero(password->text, sizeof(password->text)); /* whatever it was */
+    explicit_bzero(password->text, sizeof(password->text)); /* also when it was wrong */
     return verdict;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The password of the statistics page: a hash of crypt(3) in the configuration, and
- * Basic authentication (RFC 7617) with any user name.
+ * The password of the statistics page: a hash of crypt(3) in the configuration, and Basic
+ * authentication (RFC 7617) with any user name.
  *
- * Comparing with such a hash takes a while on purpose, so it is not done for every
- * request: what was accepted last is known by a hash of its own, with a secret
- * seed, and so is what was refused last. Anything else is compared a few times a second, and
- * beyond that answered with "later", before it costs anything. Who is known already
- * does not notice.
+ * Comparing with such a hash is slow on purpose, so it is not done for every request. The last
+ * accepted and the last refused password are remembered by a fast hash with a secret seed. Other
+ * passwords are compared at most a few times a second. Beyond that the verdict is "later", at no
+ * cost. So a flood of wrong passwords does not disturb a client whose password was accepted.
  */
 #pragma once
 
@@ -18,9 +17,9 @@
 
 enum {
     PAGE_PASSWORD_MAX = 256,        /* bytes of a password */
-    PAGE_PASSWORD_HASH_MAX = 384,   /* and of a hash, with its NUL: CRYPT_OUTPUT_SIZE */
-    PAGE_PASSWORD_CHECKS = 4,       /* unknown ones that are compared in a second */
-    PAGE_PASSWORD_FIELD_MAX = 1024, /* bytes of the field that are looked at */
+    PAGE_PASSWORD_HASH_MAX = 384,   /* of a hash, with its NUL: CRYPT_OUTPUT_SIZE */
+    PAGE_PASSWORD_CHECKS = 4,       /* unknown passwords compared in a second */
+    PAGE_PASSWORD_FIELD_MAX = 1024, /* decoded bytes of the field that are read */
 };
 
 enum page_password_verdict { PAGE_PASSWORD_RIGHT, PAGE_PASSWORD_WRONG, PAGE_PASSWORD_LATER };
@@ -31,23 +30,23 @@ struct page_password_known {
 };
 
 struct page_password {
-    const char *hash; /* borrowed; NULL: none is needed */
+    const char *hash; /* borrowed; NULL: no password is needed */
     uint64_t seed[2];
     struct page_password_known right, wrong;
     uint64_t second;
     unsigned checks;                    /* in that second */
-    char text[PAGE_PASSWORD_FIELD_MAX]; /* what is being judged; zeros in between */
+    char text[PAGE_PASSWORD_FIELD_MAX]; /* the password that is being judged; zeros otherwise */
 };
 
-/* 0 or -errno. */
+/* Borrows `hash`. Returns 0 or -errno. */
 MUST_USE int page_password_init(struct page_password *password, const char *hash);
 
-/* Judges an Authorization field (empty: there is none) at a time. */
+/* Judges an Authorization field, which is empty when there is none. */
 enum page_password_verdict page_password_check(struct page_password *password, struct span field,
                                                uint64_t now_ns);
 
-/* Whether the system's crypt(3) can compare with it. */
+/* Whether the system's crypt(3) can compare with this hash. */
 bool page_password_can_use(const char *hash);
 
-/* Makes the hash of a password, with a salt of its own. 0 or -errno. */
+/* Makes the hash of a password, with a random salt. 0 or -errno. */
 MUST_USE int page_password_make(const char *password, char out[PAGE_PASSWORD_HASH_MAX]);

@@ -18,7 +18,7 @@ static unsigned stats_site_of(const struct session_exchange *x)
     return x->site ? x->site->stats_site : 0;
 }
 
-/* The answer is whole in the output buffer. */
+/* The whole answer is in the output buffer: counts and logs it. */
 static void end_staged(struct session_exchange *x, unsigned status, uint64_t body_bytes)
 {
     unsigned site = stats_site_of(x);
@@ -27,7 +27,7 @@ static void end_staged(struct session_exchange *x, unsigned status, uint64_t bod
     session_line_log(x, status, body_bytes);
 }
 
-/* ---- bodies that do not fit behind their head ---- */
+/* ---- bodies that are not copied behind their head ---- */
 
 static struct session_buffer *open_body(struct session_exchange *x, unsigned status)
 {
@@ -63,7 +63,8 @@ void session_answer_end(struct session_thread *thread, struct session_buffer *ou
 
 /* ---- whole files and parts of them ---- */
 
-/* Puts bytes [first, first + len) of a file behind the head, if they fit there. */
+/* Copies bytes [first, first + len) of a file behind the head. False when they do not fit, or
+ * when the file has changed. */
 static bool stage_bytes(struct buf *head, const struct site_file *file, uint64_t first, size_t len)
 {
     if (len > buf_room(head))
@@ -228,7 +229,7 @@ static const struct site_file *choose_variant(const struct session_exchange *x,
     return &entry->file[coding];
 }
 
-/* The fields that make an answer depend on more than the path. */
+/* With one of these fields the answer depends on more than the path. */
 enum {
     CONDITIONS = 1u << HTTP_FIELD_IF_MATCH | 1u << HTTP_FIELD_IF_NONE_MATCH |
                  1u << HTTP_FIELD_IF_MODIFIED_SINCE | 1u << HTTP_FIELD_IF_UNMODIFIED_SINCE |
@@ -297,7 +298,7 @@ void session_answer_text(struct session_exchange *x, struct span type, char *tex
     out->memory = span_of(text, len);
 }
 
-/* A page of the site's own for this status, or NULL. */
+/* The site's own page for this status, or NULL. */
 static struct site_entry *find_own_page(struct session_exchange *x, enum http_status status,
                                         bool *ret_owned)
 {

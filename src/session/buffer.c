@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { SPARE_MAX = 64 }; /* 2 MiB for each thread; a burst above it is given back */
+enum { SPARE_MAX = 64 }; /* 2 MiB for each thread; more are freed */
 
 struct session_buffer *session_buffer_take(struct session_thread *thread)
 {

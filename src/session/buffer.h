@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a session is about to send. Answers that fit are staged one behind the
- * other in `bytes`; at most one that does not fit ends the batch, with its body
- * as memory or as a range of a file behind the staged bytes.
+ * The output of a session. Answers that fit are staged in `bytes`, one behind the other. At most
+ * one answer does not fit. It ends the batch, and its body follows the staged bytes, as memory or
+ * as a range of a file.
  *
- * Private to session/. A thread keeps the buffers that are not in use, newest
- * first, so that a busy thread goes through the same warm one all the time.
+ * Private to session/. A session_thread keeps unused buffers, newest first, so that a busy
+ * thread reuses the same buffer, which is in the CPU's cache.
  */
 #pragma once
 
@@ -19,22 +19,21 @@ struct session_thread;
 enum {
     SESSION_BUFFER_BYTES = 32 * 1024,
 
-    /* Room that a request needs in the buffer before it is planned: the longest
-     * head, with a site's own fields, and a built-in error page. */
+    /* Space that a request needs in the buffer before it is planned: the longest head, with a
+     * site's own fields, and a built-in error page. */
     SESSION_ANSWER_ROOM = 8 * 1024,
 
-    /* Bodies up to this size are copied behind their head, so that several answers
-     * leave in one send; above it, a second piece of memory is cheaper than the
-     * copy, and a file than reading it. */
+    /* Bodies up to this size are copied behind their head, so that several answers leave in one
+     * send. Above this size, a second piece of memory is cheaper than the copy, and sendfile is
+     * cheaper than reading the file. */
     SESSION_COPY_MAX = 12 * 1024,
 
-    /* The last bytes of a file are read rather than sent from the file, and only
-     * after the file was seen to be unchanged: a body that mixes two versions is
-     * never completed. */
+    /* The last bytes of a file are read into memory, and only after a check that the file is
+     * unchanged. So a body that mixes two versions is never completed. */
     SESSION_TAIL_BYTES = 1024
 };
 
-/* Answers of one site to requests that began at the same moment. */
+/* Answers of one site to requests that began at the same moment. They share one latency. */
 struct session_group {
     uint64_t began_ns;
     unsigned site; /* its place in the statistics */
@@ -43,38 +42,38 @@ struct session_group {
 enum { SESSION_GROUPS_MAX = 8 };
 
 struct session_buffer {
-    struct session_buffer *next; /* among a thread's spare ones */
+    struct session_buffer *next; /* the next spare buffer of the thread */
     size_t at, len;              /* staged and unsent: bytes[at .. len) */
 
-    /* The answer that ends the batch; the rest is unset while `open` is false. */
+    /* The answer that ends the batch. These members are set only while `open`. */
     bool open;
-    bool held;                /* `entry` has a reference of ours */
-    struct site_entry *entry; /* whose memory or file this is; NULL for `owned` */
-    char *owned;              /* memory to free at the end; NULL when none */
-    struct span memory;       /* behind the staged bytes */
+    bool held;                /* this buffer has a reference to `entry` */
+    struct site_entry *entry; /* the owner of `memory` or `file`; NULL for `owned` */
+    char *owned;              /* memory to free at the end, or NULL */
+    struct span memory;       /* follows the staged bytes */
     const struct site_file *file;
-    uint64_t file_at, file_end; /* what is left of the file, behind `memory` */
-    size_t head_left;           /* staged bytes that are not of this answer's body */
+    uint64_t file_at, file_end; /* the rest of the file, behind `memory` */
+    size_t head_left;           /* staged bytes before this answer's body */
     uint64_t body_sent;
     struct session_line *line; /* NULL when the log is off */
     unsigned status;
     unsigned site; /* its place in the statistics */
 
-    struct http_multipart parts; /* what is left of a multipart body; ended for any other */
+    struct http_multipart parts; /* framing of a multipart body; ended for other bodies */
 
-    /* All answers that go through the buffer, for the statistics. */
+    /* For the statistics, of all answers in the buffer. */
     unsigned group_count;
     struct session_group group[SESSION_GROUPS_MAX];
-    uint64_t delayed_ns; /* a send did not finish them, at this moment; 0: that has not happened */
+    uint64_t delayed_ns; /* when a send was first partial; 0: never */
 
     char bytes[SESSION_BUFFER_BYTES];
 };
 
-/* One from the thread's spare ones, or a new one; empty. NULL without memory. */
+/* Returns a spare buffer of the thread or a new one, empty. NULL: out of memory. */
 struct session_buffer *session_buffer_take(struct session_thread *thread);
 
-/* Gives it back. Nothing may be open in it. */
+/* Returns a buffer to the thread. No answer may be open in it. */
 void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer);
 
-/* Frees a chain of spare ones. */
+/* Frees a chain of spare buffers. */
 void session_buffer_free(struct session_buffer *spare);

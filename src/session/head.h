@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Response heads: written field by field into the free end of the output buffer,
- * or once and for all into the entry of a file.
+ * Heads of a site's answers: those written into the free end of the output buffer, and those
+ * prepared once for each variant of a file. http/head.h writes the lines.
  *
  * Private to session/.
  */
@@ -11,31 +11,31 @@
 #include "http/status.h"
 #include "session/answer.h"
 
-/* Where in a file's ready-made head the answers that are not 200 begin. */
+/* Positions in a file's prepared head. Each answer other than 200 continues from one of them. */
 enum {
-    SESSION_MARK_TYPE,      /* behind Content-Length: 206 goes on here */
-    SESSION_MARK_ENCODING,  /* behind Content-Type: multipart 206 goes on here */
-    SESSION_MARK_VALIDATORS /* behind all that describes the bytes: 304 goes on here */
+    SESSION_MARK_TYPE,      /* after Content-Length: a 206 with one range */
+    SESSION_MARK_ENCODING,  /* after Content-Type: a multipart 206 */
+    SESSION_MARK_VALIDATORS /* after all that describes the bytes: a 304 */
 };
 
-/* Gives every variant of a newly loaded entry its head of a 200, all but the
- * status line, Date and what depends on the connection. False when a variant is left
- * without one, for want of memory or because it does not fit: such an entry is not for
- * the cache, where the want would last. */
+/* Prepares the 200 head of every variant of a newly loaded entry. The status line, Date and what
+ * depends on the connection are added for each answer. False when a variant has no head, because
+ * memory is missing or the head does not fit. Such an entry must not enter the cache: it would
+ * keep failing from there. */
 bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry);
 
-/* The part of a ready-made head that begins at a mark. */
+/* The part of a prepared head that begins at a mark. */
 struct span session_head_from(const struct site_file *file, unsigned mark);
 
-/* The request wants the head only (HEAD). */
+/* Whether the answer is a head without a body (HEAD). */
 bool session_head_only(const struct session_exchange *x);
 
-/* Status line, Date, Connection and the site's own fields, at the free end of the
- * output buffer. Nothing is staged until session_head_stage. */
+/* Writes status line, Date, Connection and the site's own fields at the free end of the output
+ * buffer. Nothing is staged until session_head_stage. */
 struct buf session_head_begin(const struct session_exchange *x, enum http_status status);
 
-/* Server, and the empty line. */
+/* Ends a head: the fields of every answer, and the empty line. */
 void session_head_end(const struct session_exchange *x, struct buf *head);
 
-/* What has been written to `head`, and behind it, is now part of the output. */
+/* Adds to the output what has been written to `head`, body included. */
 void session_head_stage(struct session_exchange *x, const struct buf *head);

@@ -15,14 +15,14 @@ struct slot {
 };
 
 struct session_hosts {
-    struct slot everything; /* answers what no name matches; may have no site */
+    struct slot everything; /* for hosts that no name matches; may have no site */
     bool wildcards;
     size_t mask;
     size_t names;
     struct slot slot[];
 };
 
-/* Where the name is, or where it would be: a slot without a site. */
+/* The slot of the name, or the slot without a site where the name would be. */
 static size_t find_host_slot(const struct session_hosts *hosts, struct span name)
 {
     size_t i = (size_t)hash_bytes(name, 0) & hosts->mask;
@@ -51,7 +51,7 @@ static void add_host_names(struct session_hosts *hosts, const struct session_sit
         }
         struct slot *slot = &hosts->slot[find_host_slot(hosts, name)];
         if (slot->site)
-            continue; /* the first of two sites with one name keeps it */
+            continue; /* of two sites with the same name, the first has it */
         *slot = (struct slot){ name, site };
         hosts->names++;
     }
@@ -91,7 +91,7 @@ static const struct slot *find_name(const struct session_hosts *hosts, struct sp
         lower[i] = ascii_lower(host.at[i]);
     struct span name = span_of(lower, host.len);
     if (name.len > 1 && name.at[name.len - 1] == '.')
-        name.len--; /* a fully qualified name is the same host */
+        name.len--; /* with a final dot it is the same host */
 
     const struct slot *slot = find_exactly(hosts, name);
     if (slot->site || !hosts->wildcards)

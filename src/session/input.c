@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST = 2 * 1024 }; /* most heads that come in pieces fit */
+enum { FIRST = 2 * 1024 }; /* most heads fit */
 
 static_assert(SESSION_READ_MAX + HTTP_HEAD_MAX <= SESSION_INPUT_MAX, "a head and one read fit");
 
-/* Makes room for `count` more bytes behind those that wait. */
+/* Makes space for `count` more bytes. */
 static bool reserve(struct session_input **ref, size_t count)
 {
     struct session_input *input = *ref;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes that wait: an unfinished head, or requests behind a full output, with how
- * far the parser has come and when they came.
+ * Unparsed input of a session: an unfinished head, or requests that wait for space in the output.
+ * It keeps the parser's progress and the arrival times with the bytes.
  *
  * Private to session/.
  */
@@ -15,7 +15,7 @@
 
 enum { SESSION_INPUT_MAX = 64 * 1024 };
 
-/* When requests began to come: the one that is parsed next, and those behind it. */
+/* When requests began to arrive: the one that is parsed next, and those behind it. */
 struct session_arrival {
     uint64_t first_ns, rest_ns;
 };
@@ -27,11 +27,11 @@ struct session_input {
     char bytes[];
 };
 
-/* Puts bytes behind those that wait, in *input, which may be NULL and may move. False without
- * memory. */
+/* Appends bytes to *input, which may be NULL and may move. False: out of memory. */
 MUST_USE bool session_input_add(struct session_input **input, struct span bytes);
 
-/* The same where none waits, with what goes with them. */
+/* Creates *input, which must be NULL, from bytes, the parser's progress and the arrival times.
+ * False: out of memory. */
 MUST_USE bool session_input_begin(struct session_input **input, struct span bytes,
                                   const struct http_request *request,
                                   struct session_arrival arrival);

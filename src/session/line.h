@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Access-log lines of answers: written at once for an answer that is whole in the
- * output buffer, and kept until its body is out for one that is not, so that the
- * line tells how much was really sent.
+ * Access-log lines of answers. The line of an answer that is whole in the output buffer is written
+ * at once. The line of any other answer waits until its body is sent, so that it reports the bytes
+ * really sent.
  *
  * Private to session/.
  */
@@ -13,7 +13,7 @@
 struct session_exchange;
 struct session_thread;
 
-/* A line that waits; what its spans point to is behind the struct. */
+/* A line that waits. Its spans point into `text`. */
 struct session_line {
     struct log_access_line line;
     char text[];
@@ -22,9 +22,8 @@ struct session_line {
 /* Logs the answer to `x` now. */
 void session_line_log(struct session_exchange *x, unsigned status, uint64_t body_bytes);
 
-/* Copies what the line needs, for the request's bytes will be gone by then. NULL
- * when there is nothing to wait for: the log is off, or there was no memory and
- * the line has been written already, with no bytes. */
+/* Copies what the line needs, because the request's bytes do not stay. NULL when the log is off.
+ * NULL also when memory is missing: then the line is already written, with 0 bytes. */
 struct session_line *session_line_defer(struct session_exchange *x, unsigned status);
 
 /* Logs a line that waited, and frees it. Accepts NULL. */

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* How much a media type is wanted, 0 to 1000. */
+/* The weight that Accept gives a media type, 0 to 1000. */
 static int accept_weight(const struct session_exchange *x, struct span type)
 {
     char storage[SESSION_LIST_MAX];
@@ -26,10 +26,10 @@ static void answer_and_close(struct session_exchange *x, enum http_status status
     session_answer_status(x, status);
 }
 
-/* ---- what the disk has to say ---- */
+/* ---- the path ---- */
 
-/* A fallback page is for people who navigate: not for a missing script or image,
- * which would rather have its 404. */
+/* Whether a person probably navigates to the path. Only then the fallback page is sent: for a
+ * missing script or image a 404 is more useful. */
 static bool navigates(const struct session_exchange *x)
 {
     struct span path = x->target.path;
@@ -129,10 +129,10 @@ static void plan_path(struct session_exchange *x)
     }
 }
 
-/* ---- what the request has to say ---- */
+/* ---- the request ---- */
 
-/* Whether the client waits to be asked for a body. It never is: nothing here
- * wants one, so the final answer comes at once (RFC 9110 section 10.1.1). */
+/* Whether the client waits for a 100 before it sends the body. The server sends no 100. It needs
+ * no body, so the final answer comes at once (RFC 9110 section 10.1.1). */
 static bool expects_continue(const struct session_exchange *x, bool *ret_unknown)
 {
     *ret_unknown = false;
@@ -182,7 +182,8 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     }
     x->close = !http_request_persists(x->request, x->head);
     if (!x->close && atomic_load_explicit(&x->thread->shared->draining, memory_order_relaxed))
-        x->close = x->session->lingering = true; /* its next request may be on the way */
+        x->close = x->session->lingering =
+            true; /* the client may already have sent its next request */
     bool unknown_expectation;
     if (expects_continue(x, &unknown_expectation) && body.kind != HTTP_BODY_NONE)
         x->close = x->session->lingering = true;

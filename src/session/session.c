@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Theory of operation. Input is used from the front: the rest of a body is
- * dropped, then heads are parsed and answered one after the other into the
- * output buffer, until the input is used up, an answer does not fit, or the
- * connection has to end. What was not used waits in `input`. When the output has
- * gone out, using goes on where it stopped. A connection between requests has
- * neither buffer.
+ * Theory of operation. Input is consumed from the front. The rest of a request body is discarded
+ * first. Then heads are parsed and answered, one after the other, into the output buffer. This
+ * stops when the input is consumed, when an answer does not fit, or when the connection must end.
+ * Unconsumed bytes are kept in `input`. When the output is sent, the session continues with them.
+ * Between requests a connection has neither buffer.
  *
  *   IDLE --first byte--> HEAD --whole head--> (answer) --> SENDING --> IDLE
  *                          \-- deadline: 408                  \--> BODY --> IDLE
@@ -30,7 +29,7 @@ enum phase { IDLE, HEAD, BODY, SENDING, LINGERING };
 enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 #define LINGER_NS UINT64_C(2000000000)
 
-/* ---- life ---- */
+/* ---- begin and end ---- */
 
 void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
                   uint64_t now_ns)
@@ -55,7 +54,7 @@ static void drop_body(struct session *s)
     s->body = NULL;
 }
 
-/* Whatever of it has not been sent is lost. */
+/* What has not been sent is lost. */
 static void drop_output(struct session *s)
 {
     if (!s->output)
@@ -110,7 +109,7 @@ size_t session_room(const struct session *s)
     return room < SESSION_READ_MAX ? room : SESSION_READ_MAX;
 }
 
-/* ---- using input ---- */
+/* ---- input ---- */
 
 static bool has_output_room(struct session *s)
 {
@@ -161,7 +160,7 @@ static void answer_request(struct session *s, const struct http_request *request
         s->closing = s->lingering = true;
 }
 
-/* Answers what cannot be a request, and gives the connection up. */
+/* Answers bytes that are no request, and ends the connection. */
 static void answer_failure(struct session *s, enum http_status status, struct span request_line,
                            bool head_only, uint64_t began_ns)
 {
@@ -188,14 +187,15 @@ static size_t use_body(struct session *s, struct span bytes)
     case HTTP_BODY_FAILED:
         break;
     }
-    /* The request has had its answer; a second one would be taken for the next. */
+    /* The request already has its answer. The client would take a second one for the answer to
+     * the next request. */
     drop_body(s);
     s->closing = s->lingering = true;
     return bytes.len;
 }
 
-/* Uses what it can from the front of `bytes`; returns how much. `request` is the
- * parser's state, and is left so when a head is unfinished; `arrival` follows. */
+/* Consumes what it can from the front of `bytes`, and returns how many. `request` is the
+ * parser's state, and keeps it when a head is unfinished. `arrival` follows the requests. */
 static size_t use_input(struct session *s, struct span bytes, struct http_request *request,
                         struct session_arrival *arrival)
 {
@@ -230,7 +230,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
     return used;
 }
 
-/* ---- what comes next ---- */
+/* ---- the next phase ---- */
 
 static enum session_want enter_phase(struct session *s, enum phase phase, uint64_t deadline_ns,
                                      enum session_want want)
@@ -250,7 +250,7 @@ static enum session_want end_session(struct session *s, uint64_t now_ns)
     return enter_phase(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
 }
 
-/* How long the next request is waited for. */
+/* How long the connection may stay idle. */
 static uint64_t idle_ns(const struct session_shared *shared)
 {
     bool draining = atomic_load_explicit(&shared->draining, memory_order_relaxed);
@@ -281,7 +281,7 @@ static enum session_want enter_next_phase(struct session *s, uint64_t now_ns)
     return enter_phase(s, IDLE, now_ns + idle_ns(shared), WANT_READ);
 }
 
-/* Goes on with the bytes that wait. */
+/* Continues with the bytes that were kept. */
 static void use_kept_input(struct session *s)
 {
     struct session_input *input = s->input;
@@ -338,7 +338,7 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
 
 /* ---- output ---- */
 
-/* Whether the staged bytes and the memory behind them are all that is left. */
+/* Whether nothing follows the staged bytes and the memory. */
 static bool ends_in_memory(const struct session_buffer *out)
 {
     return !out->open || (out->file_at == out->file_end && out->parts.left == 0);
@@ -371,8 +371,8 @@ static size_t smaller_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Takes `bytes` off the front of the output; whether any of it is left to send
- * as it stands. */
+/* Removes `bytes` from the front of the output. Returns whether some of it is left to send as it
+ * is. */
 static bool take_sent(struct session_buffer *out, size_t bytes)
 {
     size_t staged = smaller_size(bytes, out->len - out->at);
@@ -394,8 +394,7 @@ static bool take_sent(struct session_buffer *out, size_t bytes)
            out->file_end - out->file_at > SESSION_TAIL_BYTES;
 }
 
-/* Stages the last bytes of a file, which are let out only while it is the file
- * whose length was announced. */
+/* Stages the last bytes of a file, if it is still the file whose length was announced. */
 static bool stage_tail(struct session_buffer *out)
 {
     size_t len = (size_t)(out->file_end - out->file_at);
@@ -438,7 +437,7 @@ static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
     s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
 }
 
-/* There is more to send. */
+/* More is left to send. */
 static enum session_want send_on(struct session *s, size_t bytes, uint64_t now_ns)
 {
     note_progress(s, bytes, now_ns);

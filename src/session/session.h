@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * The seam. A session is one connection's HTTP, and nothing else: bytes and
- * times come in, pieces to send come out. It holds no descriptor of a socket,
- * reads no clock and starts no thread, so every concurrency model, blocking,
- * readiness-based or completion-based, drives the same one with the same calls:
+ * The one interface between the concurrency models and HTTP. A session is the HTTP of one
+ * connection. Bytes and times go in. Pieces to send come out. A session holds no socket, reads no
+ * clock and starts no thread. So every model drives it with the same calls, whether the model
+ * blocks, waits for readiness or waits for completions:
  *
- *     want = session_feed(s, bytes, now)        what arrived; empty = end of input
+ *     want = session_feed(s, bytes, now)        bytes that arrived; empty = end of input
  *     while (want == WANT_WRITE)
  *         out  = session_output(s)              what to send next
  *         want = session_sent(s, count, now)    how much of it the kernel took
  *     WANT_READ        wait for input, at most session_room() bytes of it
- *     WANT_HALF_CLOSE  shutdown(SHUT_WR), then as WANT_READ: what still comes is
- *                      read and dropped, so that the last answer is not lost to
- *                      a reset (RFC 9112 section 9.6)
+ *     WANT_HALF_CLOSE  shutdown(SHUT_WR), then as WANT_READ. The session discards what still
+ *                      arrives. A close with unread input would send a reset, and the client
+ *                      could lose the last answer (RFC 9112 section 9.6).
  *     WANT_CLOSE       close the descriptor and call session_close
  *
- * Requests that arrive together are answered together: feed parses as many as
- * the output buffer has room for before it asks to write.
+ * Requests that arrive together are answered together: session_feed parses as many as the output
+ * buffer has space for before it asks to write.
  *
- * Threads: a session belongs to one thread (session/thread.h) at a time.
+ * Threads: a session belongs to one session_thread (session/thread.h) at a time.
  */
 #pragma once
 
@@ -33,101 +33,101 @@ struct http_body;
 
 enum session_want { WANT_READ, WANT_WRITE, WANT_HALF_CLOSE, WANT_CLOSE };
 
-/* Who is at the other end, for the log. */
+/* The client's address, for the log. */
 struct session_peer {
     uint8_t family; /* 4, 6, or 0 for a Unix socket */
     uint8_t address[16];
 };
 
-/* One connection. The caller's storage; session_open fills it. An idle one is
- * this struct and no buffer. */
+/* One connection. The caller owns the storage, and session_open fills it. An idle session holds
+ * no buffer. */
 struct session {
     struct session_thread *thread;
-    struct session_input *input;   /* held only while bytes wait: an unfinished head, or requests
-                                      behind a full output */
-    struct session_buffer *output; /* held only while there is something to send */
-    struct http_body *body;        /* a request body being discarded; NULL when none */
+    struct session_input *input;   /* unparsed bytes; NULL when there are none */
+    struct session_buffer *output; /* NULL when there is nothing to send */
+    struct http_body *body;        /* a request body that is being discarded, or NULL */
     uint64_t deadline_ns;
-    uint32_t lingered_bytes; /* read and dropped since the half-close */
-    uint32_t progress_bytes; /* sent since the deadline was last moved */
-    uint8_t phase;           /* what the deadline is for; session.c's own */
-    bool ended;              /* the peer sends no more */
-    bool closing;            /* no request is answered after what is in the output */
-    bool lingering;          /* when it closes, it does so slowly: the peer may still send */
-    bool refusing;           /* the next request is answered 503, and is the last */
-    bool active;             /* not between requests: for the statistics */
-    bool answered;           /* a request, at least: likewise */
+    uint32_t lingered_bytes; /* discarded since the half-close */
+    uint32_t progress_bytes; /* sent since the deadline last moved */
+    uint8_t phase;           /* what the deadline is for; private to session.c */
+    bool ended;              /* the client sends no more */
+    bool closing;            /* the connection ends when the output is sent */
+    bool lingering;          /* it ends with WANT_HALF_CLOSE: the client may still send */
+    bool refusing;           /* the next request gets a 503, and is the last */
+    bool active;             /* a request is under way, for the statistics */
+    bool answered;           /* it has answered a request, for the statistics */
     struct session_peer peer;
 };
 
-/* What to send next, in this order. Valid until the next call on the session. */
+/* What to send next, in this order. It is valid until the next call on the session. */
 struct session_out {
     struct span piece[2]; /* memory; an empty piece ends the list */
-    int file_fd;          /* then this range of a file; -1 when there is none */
+    int file_fd;          /* then this range of a file; -1: none */
     uint64_t file_offset;
     uint64_t file_len;
-    bool last; /* the connection closes right behind these pieces: they may be held back
-                             (MSG_MORE) until the close sends them together with its FIN */
+    bool last; /* the connection closes after these pieces: MSG_MORE lets FIN ride along */
 };
 
-/* The most that session_room gives. */
+/* The most that session_room returns, in bytes. */
 enum { SESSION_READ_MAX = 32 * 1024 };
 
-/* A connection begins: sets the deadline for its first request. */
+/* Begins a connection, and sets the deadline for its first request. */
 void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
                   uint64_t now_ns);
 
-/* The connection is gone, for whatever reason: logs what was cut short, gives
- * back every buffer and reference. */
+/* Ends a connection, however it ended. Logs an answer that was cut short, and releases every
+ * buffer and reference. */
 void session_close(struct session *s);
 
-/* Bytes accepted now; 0 means: write first. */
+/* How many bytes session_feed accepts now. 0 means: send first. */
 size_t session_room(const struct session *s);
 
-/* Takes what arrived. Borrows `in` (at most session_room bytes) for this call
- * only; an empty span is the end of input. */
+/* Processes bytes that arrived, at most session_room of them. Borrows `in` for this call. An
+ * empty span means the end of input. */
 enum session_want session_feed(struct session *s, struct span in, uint64_t now_ns);
 
 /* What to send after WANT_WRITE. */
 struct session_out session_output(const struct session *s);
 
-/* The kernel took `bytes` of session_output, counted over pieces and file range
- * in order; 0 is allowed (it would have blocked). A file range that turned out
- * shorter is told by session_cut. */
+/* The kernel took `bytes` of session_output, counted over the pieces and then the file range. 0
+ * is allowed, for a send that would block. A file range that turned out shorter is reported with
+ * session_cut. */
 enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns);
 
-/* What session_output lends stays valid past this turn of the thread's loop, until the session
- * moves on: for a send that is submitted now and finishes later. session_sent does the same after
- * a partial send. */
+/* Keeps what session_output lends valid past this turn of the thread's loop, until the session
+ * continues. A model calls it for a send that finishes later. session_sent does the same after a
+ * partial send. */
 void session_hold(struct session *s);
 
-/* There is nobody to serve this connection: its next request is answered 503
- * with Retry-After, and it is closed. */
+/* No thread can serve this connection. Its next request is answered 503 with Retry-After, and
+ * then it is closed. */
 void session_refuse(struct session *s);
 
-/* Another thread goes on with the session, which neither is in the middle of a call nor has lent
- * anything that is not held. */
+/* Moves the session to another thread. No call may be under way, and session_hold must have been
+ * called if output is lent. */
 static inline void session_move(struct session *s, struct session_thread *thread)
 {
     s->thread = thread;
 }
 
-/* The file ended before its announced range did: the connection cannot be saved. */
+/* The file ended before its announced range did. The connection must be closed. */
 enum session_want session_cut(struct session *s);
 
-/* Receiving or sending has failed with this `error` (errno): counted, if it was the peer. The
- * connection is then closed. */
+/* Receiving or sending failed with this errno. Counts it when the client or the network caused
+ * it. The caller then closes the connection. */
 void session_failed(const struct session *s, int error);
 
-/* When session_expire is due (monotonic, nanoseconds). It moves as the session
- * goes on: check again when it is reached. */
+/* When session_expire is due, in nanoseconds of the monotonic clock. The deadline moves as the
+ * session continues: check again when it is reached. */
 static inline uint64_t session_deadline_ns(const struct session *s)
 {
     return s->deadline_ns;
 }
 
-/* The deadline has passed: 408 or a plain close, by what was going on. */
+/* The deadline has passed. Answers 408 to an unfinished head, and closes the connection
+ * otherwise. */
 enum session_want session_expire(struct session *s, uint64_t now_ns);
 
-/* Between requests, with nothing to send: may be closed without losing anything. */
+/* True between requests with nothing to send: the connection can be closed without losing
+ * anything. */
 bool session_idle(const struct session *s);

@@ -26,7 +26,7 @@ void session_totals_done(struct session_totals *totals)
     CHECK(pthread_mutex_destroy(&totals->lock) == 0);
 }
 
-static void tell_misses(struct session_totals *totals, const struct site_cache_totals *cache)
+static void publish_misses(struct session_totals *totals, const struct site_cache_totals *cache)
 {
     static const enum stats_counter counters[SITE_CACHE_SIZES] = {
         [SITE_CACHE_HALF] = STATS_cache_misses_half,
@@ -52,7 +52,7 @@ void session_totals_publish(struct session_shared *shared)
     stats_set(&totals->stats, STATS_cache_bytes, cache.bytes);
     stats_add(&totals->stats, STATS_cache_evictions, cache.evicted - totals->evictions);
     stats_add(&totals->stats, STATS_log_lines_dropped, dropped - totals->dropped);
-    tell_misses(totals, &cache);
+    publish_misses(totals, &cache);
     totals->evictions = cache.evicted;
     totals->dropped = dropped;
     CHECK(pthread_mutex_unlock(&totals->lock) == 0);

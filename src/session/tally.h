@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What sessions tell the statistics. Each answer counts once, in the moment that its
- * line goes to the access log; its duration when its last byte is with the kernel.
+ * What sessions count for the statistics. An answer counts once, when its line goes to the access
+ * log. Its duration counts when the kernel has taken its last byte.
  *
- * session_totals is public; the rest is private to session/.
+ * session_totals is public. The rest is private to session/.
  */
 #pragma once
 
@@ -20,35 +20,31 @@ struct session_exchange;
 struct session_shared;
 struct session_site;
 
-/* ---- of the process: cache and log count for themselves ---- */
-
 struct session_totals {
     pthread_mutex_t lock; /* guards the rest */
     struct stats_writer stats;
-    uint64_t evictions, dropped; /* what has been told */
+    uint64_t evictions, dropped; /* values already published */
     uint64_t misses[SITE_CACHE_SIZES];
 };
 
-/* Sets shared->totals, when shared->stats is set; the cache and the log are. */
+/* Sets shared->totals if shared->stats is set. shared->cache and shared->log must be set before. */
 void session_totals_init(struct session_totals *totals, struct session_shared *shared);
 void session_totals_done(struct session_totals *totals);
 
-/* Tells what the cache and the log have counted since it was last told. Any thread. */
+/* Publishes what the cache and the log have counted since the last call. Any thread. */
 void session_totals_publish(struct session_shared *shared);
 
-/* In a process that was forked off: the thread's block is for the totals too. */
+/* In a forked process: the totals use the thread's block too. */
 void session_totals_inherit(struct session_thread *thread);
 
-/* ---- of answers ---- */
-
-/* An answer to `x` is in the output; of a site, by its place in the statistics. */
+/* An answer to `x` is in the output. `site` is its place in the statistics. */
 void session_tally_staged(struct session_exchange *x, unsigned site);
 
-/* It is logged, with its status and so many bytes of body. */
+/* An answer is logged, with its status and the bytes of its body. */
 void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
                           uint64_t body_bytes);
 
-/* A request was refused as such; HTTP_FAULT_NONE: it was not. Who traces it is told. */
+/* A request was refused for `fault`. HTTP_FAULT_NONE: it was not. A trace notes the fault too. */
 static inline void session_tally_fault(const struct session_thread *thread, enum http_fault fault)
 {
     if (__builtin_expect(fault == HTTP_FAULT_NONE, 1))
@@ -62,5 +58,5 @@ static inline void session_tally_fault(const struct session_thread *thread, enum
 void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
                         uint64_t now_ns);
 
-/* They never will be. */
+/* The answers in `out` will never be sent completely. */
 void session_tally_cut(const struct stats_writer *stats, const struct session_buffer *out);

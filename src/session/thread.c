@@ -10,8 +10,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* How long a log line may wait in memory: with the turn of a loop on top it
- * stays below the promised second. */
+/* How long a log line may wait in memory. With the turn of a loop added, the delay stays below
+ * the promised second. */
 #define LOG_WAIT_NS UINT64_C(500000000)
 
 static void format_second(struct session_thread *thread)
@@ -25,8 +25,8 @@ static void format_second(struct session_thread *thread)
     thread->ok_prefix_len = prefix.len;
 }
 
-/* Ids begin at random. Only in the first moments after boot there may be no randomness yet; then no
- * two workers are at one address of one process, at least. */
+/* Ids begin at random. Shortly after boot the kernel may have no randomness yet. Then the
+ * address and the process id still keep two threads apart. */
 static void begin_ids(struct session_thread *thread)
 {
     const struct {
@@ -40,8 +40,8 @@ static void begin_ids(struct session_thread *thread)
     thread->id_key = seed[1];
 }
 
-/* Ids begin where no other thread's do that branches off from `from`, which has taken a step for
- * this one. */
+/* Begins the ids at a hash of an id that `from` has just used up, so that no other thread begins
+ * there. */
 static void branch_ids(struct session_thread *thread, const struct session_thread *from)
 {
     const uint64_t step = from->id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the sessions of one thread share: output buffers, the present second as
- * text, the access log's buffer, a reader of the cache. And what all threads of
- * a process share: sites, hosts, limits.
+ * What the sessions of one thread share: output buffers, the current second as text, the access
+ * log's buffer and a reader of the cache. And what all threads of a process share: sites, hosts,
+ * limits.
  */
 #pragma once
 
@@ -14,37 +14,38 @@
 
 #include <stdatomic.h>
 
-/* One virtual host's answers. */
+/* One virtual host. */
 struct session_site {
     struct site *site;
-    struct span fields;       /* extra response field lines, each ended by CRLF; at most
-                                 SESSION_FIELDS_MAX bytes */
-    const char *const *hosts; /* names in lower case, without port, NULL at the end; "*.name"
-                                 stands for any name below; an empty list answers every host */
-    unsigned stats_site;      /* its place in the statistics; 0: it has none */
+    struct span fields; /* extra response field lines, each with its CRLF; SESSION_FIELDS_MAX */
+    /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
+     * list covers every host. */
+    const char *const *hosts;
+    unsigned stats_site; /* its place in the statistics; 0: none */
 };
 
+/* The most bytes of a site's own fields. */
 enum { SESSION_FIELDS_MAX = 4096 };
 
-/* Made by the server before any thread starts; immutable but for the atomics. */
+/* The server fills it before any thread starts. Then only the atomics change. */
 struct session_shared {
     const struct session_site *sites;
     size_t site_count;
-    struct session_hosts *hosts; /* made from `sites` (session/hosts.h) */
+    struct session_hosts *hosts; /* index of `sites` (session/hosts.h) */
     struct site_cache *cache;
     struct log_access_sink *log;
     const struct stats_segment *stats; /* NULL: nothing is counted */
     struct session_totals *totals;     /* of the process (session/tally.h); NULL without stats */
     struct span server_field;          /* "Server: weir\r\n", or empty */
     uint64_t header_timeout_ns;        /* from the first byte of a head to its last */
-    uint64_t body_timeout_ns;          /* for a request body, whole */
+    uint64_t body_timeout_ns;          /* for a whole request body */
     uint64_t idle_timeout_ns;          /* between requests */
-    uint64_t drain_idle_ns;            /* the same, once `draining` */
+    uint64_t drain_idle_ns;            /* between requests, while `draining` */
     uint64_t send_timeout_ns;          /* for each SESSION_SEND_STEP bytes of progress */
     _Atomic bool draining;             /* answers say `Connection: close` */
 };
 
-/* Progress that a reader has to make within send_timeout_ns, in bytes. */
+/* Bytes that a client must take within send_timeout_ns. */
 enum { SESSION_SEND_STEP = 4096 };
 
 struct session_trace;
@@ -52,63 +53,66 @@ struct session_trace;
 struct session_thread {
     struct session_shared *shared;
     struct site_cache_reader *reader;
-    struct log_access *log; /* `own_log`, or that of another thread */
+    struct log_access *log; /* `own_log`, or that of another session_thread */
     struct log_access own_log;
     struct stats_writer stats;
     uint64_t now_ns;
     int64_t wall_s;
-    char ok_prefix[128]; /* status line 200 and Date, ready */
+    char ok_prefix[128]; /* the status line of a 200, and Date */
     size_t ok_prefix_len;
     struct span date_field;       /* "Date: ...\r\n", the end of ok_prefix */
-    struct session_buffer *spare; /* output buffers not in use */
+    struct session_buffer *spare; /* unused output buffers */
     unsigned spare_count;
-    struct session_trace *trace; /* NULL: nobody asks why (session/trace.h) */
+    struct session_trace *trace; /* NULL: requests are not traced (session/trace.h) */
     uint64_t id;                 /* of the last request */
-    uint64_t id_key;             /* secret: from where to where ids branch off */
-    uint64_t log_due_ns;         /* when the log's buffer is written; 0: it was empty */
+    uint64_t id_key;             /* secret; ids of other threads are derived with it */
+    uint64_t log_due_ns;         /* when the log's buffer is written; 0: it is empty */
     pthread_mutex_t log_lock;
 };
 
-/* Binds thread number `index` (0 ..) to what is shared. 0 or -ENOMEM. */
+/* Prepares the thread with number `index`, from 0. Returns 0 or -ENOMEM. */
 MUST_USE int session_thread_start(struct session_thread *thread, struct session_shared *shared,
                                   unsigned index);
 void session_thread_stop(struct session_thread *thread);
 
-/* For a process that forks, and its children: gets what the first request would get, so that no
- * child has to; before each fork, lets the child be another one than its siblings; and makes the
- * thread that was copied with the process the child's own. */
+/* For a process that forks, before its first fork: allocates what the first request would, so that
+ * no child has to. */
 void session_thread_prepare(struct session_thread *thread);
+
+/* Before each fork: gives the child ids of its own. */
 void session_thread_divide(struct session_thread *thread);
+
+/* In the child: makes the session_thread that was copied with the process the child's own. */
 void session_thread_inherit(struct session_thread *thread);
 
-/* Like session_thread_start, by the owner's thread, but its lines go into the buffer of `owner`,
- * which writes them when they are due: for threads that wait long, and many. Before the first of
- * them starts, the owner's thread calls session_thread_share_log; it ticks while they have
+/* Like session_thread_start, called by the owner's thread, but log lines go into the buffer of
+ * `owner`, which writes them. This is for many threads that wait long. Before the first of them
+ * starts, the owner's thread calls session_thread_share_log. The owner ticks while they have
  * sessions, and stops after them. The thread begins at rest. */
 void session_thread_start_beside(struct session_thread *thread, struct session_thread *owner,
                                  unsigned index);
 void session_thread_share_log(struct session_thread *owner);
 
-/* Once for each wake-up, before any session call: takes the time, lets go of
- * what the last turn found in the cache, and writes the log when it is due. */
+/* Call it once for each wake-up, before any session call. Sets the time, releases what the last
+ * turn found in the cache, and writes the log when it is due. */
 void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t wall_s);
 
-/* When the next tick has to come at the latest, for the log's sake; UINT64_MAX: no matter. */
+/* The latest time of the next tick, so that the log is written. UINT64_MAX: no limit. */
 uint64_t session_thread_due_ns(struct session_thread *thread);
 
-/* The id of a new request. No two have the same, of whatever thread, process or start of the
- * server: a thread begins anywhere, and so far from the others (2^64 is large) that the steps of
- * none come to where another one's are. Each loop begins at random; where a connection has a
- * thread or a process of its own, that begins at a hash, with a secret key, of the next step of
- * its loop, which takes no system call. The step is odd, so that a thread's ids do not repeat, and
- * large, so that those of neighbours look different from the first digit on. Ids are for finding a
- * line in a log, and no secrets: from one, others can be told. */
+/* The id of a new request. No two requests have the same id, across threads, processes and
+ * starts of the server, because 2^64 is large. A loop's ids begin at a random number. A
+ * connection with a thread or process of its own begins at a hash, with a secret key, of its
+ * loop's next id. That takes no system call. The step is odd, so that the ids of a thread do not
+ * repeat. It is large, so that ids of neighbours differ from the first digit on. Ids identify
+ * lines in a log. They are no secrets: other ids can be computed from one. */
 #define SESSION_ID_STEP UINT64_C(0x9e3779b97f4a7c15)
 static inline uint64_t session_thread_next_id(struct session_thread *thread)
 {
     return thread->id += SESSION_ID_STEP;
 }
 
-/* Before waiting, and after, where other threads share the cache. */
+/* Call them before and after waiting, where other threads share the cache. A thread at rest does
+ * not delay the reclamation of entries. */
 void session_thread_rest(struct session_thread *thread);
 void session_thread_resume(struct session_thread *thread);

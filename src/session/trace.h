@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a request came to its answer, written down by the code that answers it, for
- * somebody who asks why (`weir trace`). A thread that nobody traces has a NULL
- * pointer in its place, which is all that its requests look at.
+ * The decisions on the way from a request to its answer, for `weir trace`. The code that answers
+ * writes them down. A thread that is not traced has a NULL pointer, and its requests only test
+ * that pointer.
  */
 #pragma once
 
@@ -17,32 +17,32 @@
 
 struct session_exchange;
 
-/* What was decided of one request; everything is zero until it is. */
+/* The decisions on one request. A member is zero until its decision is made. */
 struct session_trace {
-    enum http_fault fault;       /* why it was refused as such */
-    struct http_request request; /* zero until it was read */
-    struct http_target target;   /* its spans lie in `text`; zero until it is resolved */
+    enum http_fault fault;       /* why it was refused */
+    struct http_request request; /* zero until it is read */
+    struct http_target target;   /* its spans point into `text`; zero until it is resolved */
     bool resolved;
     bool unknown_expectation;
-    const struct session_site *site; /* NULL: none answers for the host */
-    struct span rule;                /* the host name that decided; "*" for the site of all */
+    const struct session_site *site; /* NULL: no site has the host */
+    struct span rule; /* the host name that matched; "*" for the site without names */
 
-    bool looked;             /* the site was asked for the path */
-    enum site_result result; /* and said so */
-    struct site_trace steps; /* on the disk */
-    bool navigates;          /* for a fallback: the request looks like a person's */
-    bool listing_json;       /* a listing, in this form */
-    int listing_error;       /* that it came to; 0 or -errno */
+    bool looked;             /* the path was looked up */
+    enum site_result result; /* the result of the lookup */
+    struct site_trace steps; /* what the lookup did on the disk */
+    bool navigates;          /* for a fallback: a person probably navigates */
+    bool listing_json;       /* the listing is JSON */
+    int listing_error;       /* 0 or -errno */
 
-    struct site_entry *entry; /* what was sent, held; NULL: no file */
-    bool fallback;            /* it is the site's fallback */
-    bool headless;            /* it did not get its ready-made head */
+    struct site_entry *entry; /* the entry that was sent; holds a reference; NULL: no file */
+    bool fallback;            /* the entry is the site's fallback */
+    bool headless;            /* the entry has no prepared head */
     enum site_cache_verdict cache;
-    enum http_coding coding; /* the form of it that was chosen */
+    enum http_coding coding; /* of the variant that was chosen */
 
-    bool conditional; /* conditions or a range were looked at */
+    bool conditional; /* conditions were evaluated */
     enum http_precondition precondition;
-    bool ranged; /* a range was looked at */
+    bool ranged; /* a range was evaluated */
     enum http_range_result range;
     struct http_ranges ranges; /* when it is satisfiable */
     bool own_page;             /* the error page is the site's own */
@@ -50,30 +50,31 @@ struct session_trace {
     char text[2 * HTTP_TARGET_MAX + 512];
 };
 
-/* The thread's requests are written to `trace` from now on, one at a time; NULL: no more. The
- * sites of the thread too; it is the only one that uses them. Borrows the trace until then. */
+/* From now on the thread writes its decisions to `trace`, one request at a time. Its sites do
+ * the same, so no other thread may use them. Borrows the trace until a call with NULL, which
+ * ends it. */
 void session_trace_begin(struct session_thread *thread, struct session_trace *trace);
 
-/* Lets go of what it holds. */
+/* Releases the entry that the trace holds. */
 void session_trace_done(struct session_trace *trace);
 
 /* ---- for the session itself ---- */
 
-/* NULL, mostly. */
+/* The trace, or NULL. NULL is the usual case. */
 static inline struct session_trace *session_trace_of(const struct session_thread *thread)
 {
     return __builtin_expect(thread->trace != NULL, 0) ? thread->trace : NULL;
 }
 
-/* Notes what was decided: session_trace_note(x, ranged, true). */
+/* Notes a decision: session_trace_note(x, ranged, true). */
 #define session_trace_note(x, member, value) \
     do { \
         if (__builtin_expect((x)->thread->trace != NULL, 0)) \
             (x)->thread->trace->member = (value); \
     } while (0)
 
-/* The target is resolved, and the site is known. */
+/* Notes the target and the site. */
 void session_trace_target(const struct session_exchange *x);
 
-/* An entry is about to be sent; with its head, or not (`whole`). */
+/* Notes the entry that is about to be sent. `whole`: it has its prepared head. */
 void session_trace_entry(const struct session_exchange *x, struct site_entry *entry, bool whole);

@@ -30,7 +30,7 @@ static int open_traced(struct trace_answer *t, const struct config *config)
     return rc;
 }
 
-/* Keeps the answer's head, which is whole in the first piece. */
+/* Keeps the answer's head, which is complete in the first piece. */
 static void keep_head(struct trace_answer *t, const struct session *s)
 {
     struct session_out out = session_output(s);
@@ -52,8 +52,7 @@ static void answer_traced(struct trace_answer *t, struct span bytes)
     if (session_feed(&s, bytes, now_ns) == WANT_WRITE)
         keep_head(t, &s);
     else
-        keep_first_error(t,
-                         "the request is not whole, so the server would wait for the rest of it");
+        keep_first_error(t, "the request is incomplete, so the server would wait for the rest");
     session_close(&s);
     session_trace_begin(&t->worker, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir trace --live`: one request to a running server, over a listener of its own.
+ * `weir trace --live`: one request to a running server, through one of its own listeners.
  */
 #include "base/duration.h"
 #include "trace/trace.h"
@@ -15,7 +15,7 @@
 
 enum { PATIENCE_MS = 10000 };
 
-/* "http://127.0.0.1:8080/" or "unix:/path". */
+/* Connects to "http://127.0.0.1:8080/" or "unix:/path". Returns a descriptor or -errno. */
 static int connect_to_server(const char *url)
 {
     struct os_socket_address address;
@@ -44,13 +44,13 @@ static bool send_request(int fd, struct span bytes)
         if (len < 0 && errno == EINTR)
             continue;
         if (len < 0)
-            return false; /* what it said before may be there all the same */
+            return false; /* an answer may have arrived before */
         bytes = span_skip(bytes, (size_t)len);
     }
     return true;
 }
 
-/* Up to the end of the head. 0 or -errno. */
+/* Receives up to the end of the head. 0 or -errno. */
 static int receive_head(int fd, struct trace_live *live)
 {
     uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From what the code that answers wrote down to sentences. Nothing is decided
- * here; the file that is sent is told of in tracefile.c.
+ * Sentences about the decisions that the session wrote down. Nothing is decided here.
+ * trace/file.c has the sentences about the file that is sent.
  */
 #include "base/calendar.h"
 #include "base/duration.h"
@@ -65,10 +65,10 @@ static void explain_target(struct trace *t)
         return;
     bool same = span_equal(target->path, span_first(span_text(t->target), strcspn(t->target, "?")));
     trace_add(t, "path", "`%.*s`%s", (int)target->path.len, target->path.at,
-              same ? ", as it came"
-                   : ", once percent-encoding, empty and dot segments are resolved");
+              same ? ", as received"
+                   : ", after percent-decoding and without empty and dot segments");
     if (target->has_query)
-        trace_add(t, "query", "`%.*s`; only listings look at it", (int)target->query.len,
+        trace_add(t, "query", "`%.*s`; only listings use it", (int)target->query.len,
                   target->query.at);
 }
 
@@ -78,14 +78,14 @@ static void explain_site(struct trace *t)
     struct span host = trace->target.host, rule = trace->rule;
     int len = (int)host.len;
     if (!t->site) {
-        trace_add(t, "site", "none has the host `%.*s`", len, host.at);
+        trace_add(t, "site", "no site has the host `%.*s`", len, host.at);
         return;
     }
     if (span_equal(rule, SPAN("*")))
-        trace_add(t, "site", "%s, in %s: it answers for every host that no site names",
-                  t->site->name, t->site->root);
+        trace_add(t, "site", "%s, in %s, for every host that no other site names", t->site->name,
+                  t->site->root);
     else
-        trace_add(t, "site", "%s, in %s: `%.*s` is its `host = %s%.*s`", t->site->name,
+        trace_add(t, "site", "%s, in %s: `%.*s` matches its `host = %s%.*s`", t->site->name,
                   t->site->root, len, host.at, rule.at[0] == '.' ? "*" : "", (int)rule.len,
                   rule.at);
 }
@@ -108,11 +108,11 @@ static void describe_file(char *out, size_t size, const struct site_step *step, 
     calendar_format(when, step->modified_ns / (int64_t)DURATION_SECOND);
     (void)snprintf(out, size, "%s/%s is a file of %llu bytes, changed %.*s%s%s%s", root, step->path,
                    (unsigned long long)step->size, (int)CALENDAR_LEN, when,
-                   step->target[0] ? ", by a link to `" : "", step->target,
+                   step->target[0] ? ", reached by a link to `" : "", step->target,
                    step->target[0] ? "`" : "");
 }
 
-/* A name that is not there, in the folder where it was looked for. */
+/* Describes a name that does not exist, with the folder in which it was looked up. */
 static void describe_nothing(char *out, size_t size, const struct site_step *step, const char *root,
                              struct span name)
 {
@@ -120,18 +120,19 @@ static void describe_nothing(char *out, size_t size, const struct site_step *ste
     int above_len = above > 0 ? (int)above - 1 : 0, name_len = (int)name.len;
     const char *slash = above > 0 ? "/" : "";
     if (step->error == -ENOTDIR && above > 0)
-        (void)snprintf(out, size, "%s/%.*s is no folder", root, above_len, step->path);
+        (void)snprintf(out, size, "%s/%.*s is not a folder", root, above_len, step->path);
     else if (step->error == -ENOTDIR)
-        (void)snprintf(out, size, "%s/%.*s is no folder", root, name_len, name.at);
+        (void)snprintf(out, size, "%s/%.*s is not a folder", root, name_len, name.at);
     else if (step->target[0])
-        (void)snprintf(out, size, "the link `%.*s` in %s%s%.*s leads to `%s`, which is not there",
-                       name_len, name.at, root, slash, above_len, step->path, step->target);
+        (void)snprintf(out, size,
+                       "the link `%.*s` in %s%s%.*s points to `%s`, which does not exist", name_len,
+                       name.at, root, slash, above_len, step->path, step->target);
     else
-        (void)snprintf(out, size, "no `%.*s` in %s%s%.*s", name_len, name.at, root, slash,
+        (void)snprintf(out, size, "there is no `%.*s` in %s%s%.*s", name_len, name.at, root, slash,
                        above_len, step->path);
 }
 
-/* What the look came to, with the part of the path that decided. */
+/* Describes the result of a lookup, with the part of the path that decided it. */
 static void describe_step(char *out, size_t size, const struct site_step *step, const char *root)
 {
     struct span part = span_first(span_text(step->path), step->end), name;
@@ -181,7 +182,7 @@ static void describe_step(char *out, size_t size, const struct site_step *step, 
 static void explain_steps(struct trace *t)
 {
     static const char *const about[] = {
-        [SITE_LOOKUP_PATH] = "look",         [SITE_LOOKUP_INDEX] = "index",
+        [SITE_LOOKUP_PATH] = "lookup",       [SITE_LOOKUP_INDEX] = "index",
         [SITE_LOOKUP_SIBLING] = "stored",    [SITE_LOOKUP_DIRECTORY] = "folder",
         [SITE_LOOKUP_FALLBACK] = "fallback", [SITE_LOOKUP_ERROR_PAGE] = "error page",
     };
@@ -190,16 +191,16 @@ static void explain_steps(struct trace *t)
     char text[TRACE_LINE_MAX];
     for (unsigned i = 0; i < steps->count; i++) {
         const struct site_step *step = &steps->step[i];
-        if (step->purpose != SITE_LOOKUP_SIBLING) /* which lies where its file does */
+        if (step->purpose != SITE_LOOKUP_SIBLING) /* a stored form is in the root of its file */
             root = step->purpose == SITE_LOOKUP_ERROR_PAGE ? t->site->error_pages : t->site->root;
         describe_step(text, sizeof(text), step, root);
         trace_add(t, about[step->purpose], "%s", text);
     }
     if (steps->more > 0)
-        trace_add(t, "look", "and %u more looks", steps->more);
+        trace_add(t, "lookup", "and %u more lookups", steps->more);
 }
 
-/* The look at the path itself that decided. */
+/* The last lookup of the path itself, which decided. */
 static const struct site_step *deciding_step(const struct site_trace *steps)
 {
     const struct site_step *last = NULL;
@@ -219,14 +220,14 @@ static void explain_absence(struct trace *t)
     if (step)
         describe_step(t->cause, sizeof(t->cause), step, t->site->root);
     else
-        trace_set_cause(t, "the path is longer than any file's");
+        trace_set_cause(t, "the path is longer than any file's path");
     if (trace->result != SITE_ABSENT || !t->site->fallback)
         return;
     if (trace->navigates)
-        trace_add(t, "fallback", "%s: nothing is there, and a person may be going there",
+        trace_add(t, "fallback", "%s: the path does not exist, and a person probably opens it",
                   t->site->fallback);
     else
-        trace_add(t, "fallback", "not %s: the name has a dot, and Accept prefers no page to a file",
+        trace_add(t, "fallback", "not %s: the name has a dot, and Accept does not prefer a page",
                   t->site->fallback);
 }
 
@@ -236,14 +237,15 @@ static void explain_result(struct trace *t)
     explain_steps(t);
     switch (trace->result) {
     case SITE_REDIRECT:
-        trace_set_cause(t, "%s%.*s is a directory, and the path lacks the slash at its end",
+        trace_set_cause(t, "%s%.*s is a folder, and the path has no slash at its end",
                         t->site->root, (int)trace->target.path.len, trace->target.path.at);
         break;
     case SITE_LISTING:
         if (trace->listing_error < 0)
             trace_set_cause(t, "the folder cannot be listed: %s", strerror(-trace->listing_error));
         else
-            trace_add(t, "listing", "as %s, by Accept", trace->listing_json ? "JSON" : "a page");
+            trace_add(t, "listing", "as %s, chosen by Accept",
+                      trace->listing_json ? "JSON" : "a page");
         break;
     case SITE_FILE:
         break;
@@ -255,27 +257,27 @@ static void explain_result(struct trace *t)
         break;
     }
     if (trace->fallback)
-        t->cause[0] = '\0'; /* it is found after all */
+        t->cause[0] = '\0'; /* the fallback answers, so there is no cause */
     if (trace->entry)
         trace_explain_file(t);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole explanation ---- */
 
 static void explain_refusal(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     if (trace->unknown_expectation) {
         struct span field = trace_field(t, HTTP_FIELD_EXPECT);
-        trace_set_cause(t, "Expect asks for `%.*s`; only 100-continue is known", (int)field.len,
+        trace_set_cause(t, "Expect is `%.*s`, and only 100-continue is supported", (int)field.len,
                         field.at);
     } else if (!t->site) {
-        trace_set_cause(t, "no site answers for the host `%.*s`", (int)trace->target.host.len,
+        trace_set_cause(t, "no site has the host `%.*s`", (int)trace->target.host.len,
                         trace->target.host.at);
     } else if (trace->request.method == HTTP_METHOD_KNOWN) {
-        trace_set_cause(t, "%s is not for reading; GET, HEAD and OPTIONS are served", t->method);
+        trace_set_cause(t, "%s is not allowed: a site allows GET, HEAD and OPTIONS", t->method);
     } else if (trace->request.method == HTTP_METHOD_UNKNOWN) {
-        trace_set_cause(t, "%s is no method that is known", t->method);
+        trace_set_cause(t, "%s is an unknown method", t->method);
     }
 }
 

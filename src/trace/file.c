@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What was decided of the file that is sent: its form, validators, conditions,
- * ranges, and how the cache holds it.
+ * Sentences about the file that is sent: its form, validators, conditions, ranges, and how the
+ * cache holds it.
  */
 #include "trace/trace.h"
 
@@ -25,18 +25,17 @@ static void explain_encoding(struct trace *t)
         return;
     }
     if (!trace->entry->negotiable) {
-        trace_add(t, "encoding", "none: no stored form of the file can stand for it");
+        trace_add(t, "encoding", "none: the file has no stored form that can be sent");
         return;
     }
     if (!has_field(t, HTTP_FIELD_ACCEPT_ENCODING))
         trace_add(t, "encoding", "none: the request has no Accept-Encoding");
     else if (trace->coding == HTTP_CODING_IDENTITY)
-        trace_add(t, "encoding", "none: Accept-Encoding `%.*s` prefers it so", (int)accepted.len,
-                  accepted.at);
+        trace_add(t, "encoding", "none: Accept-Encoding `%.*s` prefers the plain file",
+                  (int)accepted.len, accepted.at);
     else
         trace_add(t, "encoding",
-                  "%.*s: of the forms there are, the one that Accept-Encoding `%.*s` "
-                  "prefers",
+                  "%.*s: of the stored forms, Accept-Encoding `%.*s` prefers this one",
                   (int)name.len, name.at, (int)accepted.len, accepted.at);
 }
 
@@ -46,15 +45,16 @@ static void explain_validators(struct trace *t)
     if (file->etag.len > 0)
         trace_add(t, "validators", "ETag %.*s, from %s%s", (int)file->etag.len, file->etag.at,
                   file->body ? "the content" : "size and time",
-                  file->last_modified_s >= 0 ? "; and Last-Modified"
-                                             : "; its time is no date to trust");
+                  file->last_modified_s >= 0
+                      ? ", and Last-Modified"
+                      : "; no Last-Modified: the file's time is not a real date");
     else if (file->last_modified_s >= 0)
-        trace_add(t, "validators", "Last-Modified; no ETag, since the file was changed just now");
+        trace_add(t, "validators", "Last-Modified; no ETag, because the file has just changed");
     else
-        trace_add(t, "validators", "none: the file's time is no date to trust");
+        trace_add(t, "validators", "none: the file's time is not a real date");
 }
 
-/* The first field that could have decided, as the conditions are gone through. */
+/* The first field that could have decided, in the order of evaluation. */
 static enum http_field condition_of(const struct trace *t, bool failed)
 {
     if (failed)
@@ -75,14 +75,16 @@ static void explain_conditions(struct trace *t)
         if (has_field(t, HTTP_FIELD_IF_MATCH) || has_field(t, HTTP_FIELD_IF_NONE_MATCH) ||
             has_field(t, HTTP_FIELD_IF_MODIFIED_SINCE) ||
             has_field(t, HTTP_FIELD_IF_UNMODIFIED_SINCE))
-            trace_add(t, "conditions", "they let the answer be");
+            trace_add(t, "conditions", "they do not change the answer");
         break;
     case HTTP_IGNORE_RANGE:
-        trace_add(t, "conditions", "If-Range does not fit this version: the whole is sent");
+        trace_add(t, "conditions",
+                  "If-Range does not match this version, so the whole file is sent");
         break;
     case HTTP_ANSWER_NOT_MODIFIED:
         if (field == HTTP_FIELD_IF_NONE_MATCH)
-            trace_set_cause(t, "If-None-Match `%.*s` names the ETag: the client has it",
+            trace_set_cause(t,
+                            "If-None-Match `%.*s` names the ETag, so the client has this version",
                             (int)value.len, value.at);
         else
             trace_set_cause(t, "not modified since `%.*s`", (int)value.len, value.at);
@@ -105,19 +107,16 @@ static void explain_range(struct trace *t)
     switch (trace->range) {
     case HTTP_RANGE_IGNORE:
         trace_add(t, "range",
-                  "`%.*s` is passed over: it is not of bytes, malformed, or "
-                  "too many",
-                  len, value.at);
+                  "`%.*s` is ignored: it is malformed, not in bytes, or has too many ranges", len,
+                  value.at);
         break;
     case HTTP_RANGE_SATISFIABLE:
         trace_add(t, "range", "`%.*s` of %llu bytes: %u part%s", len, value.at, size,
                   trace->ranges.count, trace->ranges.count == 1 ? "" : "s");
         break;
     case HTTP_RANGE_UNSATISFIABLE:
-        trace_set_cause(t,
-                        "nothing of the range `%.*s` is in the file, which has %llu "
-                        "bytes",
-                        len, value.at, size);
+        trace_set_cause(t, "the range `%.*s` is outside the file, which has %llu bytes", len,
+                        value.at, size);
         break;
     }
 }
@@ -129,13 +128,13 @@ static void explain_cache(struct trace *t)
     unsigned long long cost = cached->size_bytes;
     unsigned long long most = t->config->cache_size_bytes / SITE_CACHE_ENTRY_SHARE;
     if (trace->headless) {
-        trace_add(t, "cache", "not kept: its head does not fit");
+        trace_add(t, "cache", "not kept: the head of its answer is too long");
         return;
     }
     switch (trace->cache) {
     case SITE_CACHE_FITS:
         if (cached->descriptors == 0)
-            trace_add(t, "cache", "kept in memory, %llu bytes with all forms and heads", cost);
+            trace_add(t, "cache", "kept in memory: %llu bytes with all forms and heads", cost);
         else
             trace_add(t, "cache", "kept as %u open file%s: larger than cache-file-max, %llu bytes",
                       cached->descriptors, cached->descriptors == 1 ? "" : "s",
@@ -143,12 +142,11 @@ static void explain_cache(struct trace *t)
         break;
     case SITE_CACHE_OFF:
         trace_add(t, "cache",
-                  "not kept: there is no cache (cache-size or cache-entries "
-                  "is 0)");
+                  "not kept: the cache is off, because cache-size or cache-entries is 0");
         break;
     case SITE_CACHE_TOO_LARGE:
         trace_add(t, "cache",
-                  "not kept: %llu bytes, and an entry may have %llu, an eighth of "
+                  "not kept: it takes %llu bytes, and an entry may take %llu, an eighth of "
                   "cache-size",
                   cost, most);
         break;
@@ -162,7 +160,7 @@ void trace_explain_file(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     struct span type = trace->entry->type;
-    trace_add(t, "type", "%.*s, by the name's ending", (int)type.len, type.at);
+    trace_add(t, "type", "%.*s, from the extension of the file's name", (int)type.len, type.at);
     explain_encoding(t);
     explain_validators(t);
     if (trace->conditional)
@@ -171,5 +169,5 @@ void trace_explain_file(struct trace *t)
         explain_range(t);
     explain_cache(t);
     if (trace->headless)
-        trace_set_cause(t, "the head of the answer does not fit its room");
+        trace_set_cause(t, "the head of the answer is too long");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir trace --json`: one object, whose members weir-trace(1) describes; `schema`
- * changes when one of them goes.
+ * `weir trace --json`: one object. weir-trace(1) describes its members. `schema` changes when a
+ * member is removed.
  */
 #include "trace/trace.h"
 
@@ -79,7 +79,7 @@ static void add_steps(struct json_writer *list, const struct trace *t)
     json_writer_end(&steps, ']');
 }
 
-/* The status line is not among the lines of the head. */
+/* Adds the status and the fields of a head. */
 static void add_answer(struct json_writer *list, struct span head)
 {
     struct span line = SPAN("HTTP/1.1 000");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir trace` for people: what was decided, line by line, and the head of the
- * answer; beside what a running server said, with marks where they differ.
+ * `weir trace` for people: the decisions line by line, and the head of the answer. With --live
+ * it marks where the running server's answer differs.
  */
 #include "trace/trace.h"
 
@@ -36,7 +36,7 @@ bool trace_next_field(struct span *head, struct span *ret_line)
     return true;
 }
 
-/* One that differs only as dates do is there too. */
+/* Whether a head has this line. Two Date lines are equal. */
 static bool has_line(struct span head, struct span line)
 {
     struct span other;
@@ -61,7 +61,7 @@ bool trace_same(struct span a, struct span b)
     return has_all(a, b) && has_all(b, a);
 }
 
-/* The lines of one head, with `mark` those that the other has not. */
+/* Prints the lines of one head, with `mark` before those that the other head does not have. */
 static void print_marked_head(FILE *out, struct span head, struct span other, char mark)
 {
     struct span line;
@@ -115,8 +115,8 @@ void trace_print_text(const struct trace *t, FILE *out)
     }
     struct span live = span_of(t->live.head, t->live.head_len);
     bool same = trace_same(head, live);
-    fprintf(out, "Process %d at %s answers %s:\n", t->live.pid, t->live.url,
-            same ? "the same" : "otherwise (+ only it, - only expected)");
+    fprintf(out, "Process %d at %s gives %s:\n", t->live.pid, t->live.url,
+            same ? "the same answer" : "another answer (+ only there, - only expected)");
     print_marked_head(out, live, head, '+');
     print_missing(out, head, live);
 }

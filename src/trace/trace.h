@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How one request is answered and why, put into words: made once, and the two ways
- * to tell it.
+ * How one request is answered and why, in sentences. They are made once, and printed as text or
+ * as JSON.
  */
 #pragma once
 
@@ -11,13 +11,13 @@
 
 enum { TRACE_LINES_MAX = 96, TRACE_LINE_MAX = 6 * 1024, TRACE_REQUEST_MAX = SESSION_READ_MAX };
 
-/* One thing that was decided: what it is about, in a word, and a sentence. */
+/* One decision: its subject in a word, and a sentence. */
 struct trace_line {
     const char *about;
     char *text;
 };
 
-/* What a running server said. */
+/* The answer of a running server. */
 struct trace_live {
     bool asked;
     char url[256];
@@ -34,15 +34,15 @@ struct trace {
     const struct config_site *site; /* NULL: none */
     struct trace_line lines[TRACE_LINES_MAX];
     unsigned count;
-    char cause[TRACE_LINE_MAX]; /* why it is no 200; empty when it is one */
+    char cause[TRACE_LINE_MAX]; /* why the answer is not a success; empty when it is */
     struct trace_live live;
 };
 
-/* Fills `lines` and `cause` from the rest; trace_forget frees them. */
+/* Fills `lines` and `cause` from the other members. trace_forget frees them. */
 void trace_explain(struct trace *t);
 void trace_forget(struct trace *t);
 
-/* What was decided of the file that is sent. */
+/* Adds the lines about the file that is sent. */
 void trace_explain_file(struct trace *t);
 
 /* Adds a line. */
@@ -54,10 +54,10 @@ void trace_set_cause(struct trace *t, const char *format, ...)
 /* The value of a field of the request. */
 struct span trace_field(const struct trace *t, enum http_field field);
 
-/* The next line of a head, without its end; false at the empty one. */
+/* Takes the next line of a head, without its CRLF. False at the empty line. */
 bool trace_next_field(struct span *head, struct span *ret_line);
 
-/* Whether both heads say the same but for their dates. */
+/* Whether both heads have the same lines, except for their dates. */
 bool trace_same(struct span a, struct span b);
 
 void trace_print_text(const struct trace *t, FILE *out);

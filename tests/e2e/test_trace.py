@@ -79,26 +79,28 @@ class Case:
 CASES = [
     Case("/hello.txt", 200, "kept in memory"),
     Case("/hello.txt?x=1", 200, "`x=1`"),
-    Case("/sub/../%68ello.txt", 200, "once percent-encoding"),
-    Case("/hello.txt", 200, "open.test` is its `host = open.test`", "open.test"),
-    Case("/", 200, "`a.wild.test` is its `host = *.wild.test`", "a.wild.test"),
+    Case("/sub/../%68ello.txt", 200, "after percent-decoding"),
+    Case("/hello.txt", 200, "open.test` matches its `host = open.test`", "open.test"),
+    Case("/", 200, "`a.wild.test` matches its `host = *.wild.test`", "a.wild.test"),
     Case("/", 200, "index.html is a file of"),
     Case("/link.txt", 200, "by a link to `hello.txt`"),
     Case("/big.bin", 200, "kept as 1 open file: larger than cache-file-max, 4096 bytes"),
     Case("/hello.txt", 200, "kept in memory", method="HEAD"),
-    Case("/hello.txt", 200, "gzip: of the forms", fields=("Accept-Encoding: br, gzip",)),
-    Case("/hello.txt", 200, "prefers it so", fields=("Accept-Encoding: gzip;q=0",)),
+    Case("/hello.txt", 200, "gzip: of the stored forms", fields=("Accept-Encoding: br, gzip",)),
+    Case("/hello.txt", 200, "prefers the plain file", fields=("Accept-Encoding: gzip;q=0",)),
     Case("/older.txt", 200, "is older than the plain file", fields=("Accept-Encoding: gzip",)),
     Case("/hello.txt", 206, "1 part", fields=("Range: bytes=1-2",)),
     Case("/hello.txt", 206, "2 parts", fields=("Range: bytes=0-0,3-3",)),
-    Case("/hello.txt", 200, "is passed over", fields=("Range: lines=1-2",)),
-    Case("/hello.txt", 200, "does not fit", fields=("Range: bytes=0-0", 'If-Range: "x"')),
-    Case("/hello.txt", 416, "nothing of the range `bytes=9-`", fields=("Range: bytes=9-",)),
+    Case("/hello.txt", 200, "is ignored", fields=("Range: lines=1-2",)),
+    Case("/hello.txt", 200, "does not match", fields=("Range: bytes=0-0", 'If-Range: "x"')),
+    Case(
+        "/hello.txt", 416, "the range `bytes=9-` is outside the file", fields=("Range: bytes=9-",)
+    ),
     Case("/hello.txt", 304, "names the ETag", fields=("If-None-Match: {etag}",)),
     Case("/hello.txt", 304, "not modified since", fields=(NEW,)),
-    Case("/hello.txt", 200, "let the answer be", fields=(OLD,)),
+    Case("/hello.txt", 200, "do not change the answer", fields=(OLD,)),
     Case("/hello.txt", 412, 'If-Match `"x"` does not name', fields=('If-Match: "x"',)),
-    Case("/sub", 301, "is a directory, and the path lacks the slash"),
+    Case("/sub", 301, "is a folder, and the path has no slash"),
     Case("/empty/", 403, "/site/empty/ has no index file, and listing = off"),
     Case("/empty/", 200, "as a page", "list.test"),
     Case("/empty/", 200, "as JSON", "list.test", ("Accept: application/json",)),
@@ -110,9 +112,9 @@ CASES = [
     Case("/.dir/x", 404, "`.dir` is hidden: hidden = off"),
     Case("/.secret", 200, "is a file of", "open.test"),
     Case("/sub/none/x", 404, "no `none` in {top}/site/sub"),
-    Case("/dead", 404, "the link `dead` in {top}/site leads to `nowhere`"),
-    Case("/hello.txt/x", 404, "/site/hello.txt is no folder"),
-    Case("/route", 200, "a person may be going there", "spa.test"),
+    Case("/dead", 404, "the link `dead` in {top}/site points to `nowhere`"),
+    Case("/hello.txt/x", 404, "/site/hello.txt is not a folder"),
+    Case("/route", 200, "a person probably opens it", "spa.test"),
     Case("/none.js", 404, "no `none.js` in", "spa.test"),
     Case("/none", 404, "no `none` in", "pages.test"),
     Case("/a%2fb", 404, "%2F, a slash inside a name"),
@@ -138,9 +140,9 @@ CASES = [
         method="POST",
     ),
     Case("/", 414, "more bytes than the limit, 8192", host="{9000*x}"),
-    Case("/", 417, "Expect asks for `tea`", fields=("Expect: tea",)),
-    Case("/", 405, "POST is not for reading", method="POST"),
-    Case("/", 501, "FROB is no method that is known", method="FROB"),
+    Case("/", 417, "Expect is `tea`", fields=("Expect: tea",)),
+    Case("/", 405, "POST is not allowed", method="POST"),
+    Case("/", 501, "FROB is an unknown method", method="FROB"),
     Case("/", 501, "a coding other than `chunked`", fields=("Transfer-Encoding: gzip, chunked",)),
     Case("*", 204, method="OPTIONS"),
 ]
@@ -368,7 +370,7 @@ def test_a_live_trace_compares_with_the_running_server(world: World) -> None:
         assert undated(told["live"]["head"]) == undated(told["head"])
     shown = world.trace("--live", "/hello.txt", "-H", "Range: bytes=0-1")
     assert f"Process {world.servers[0].popen.pid} at {world.servers[0].url}/" in shown.stdout
-    assert "answers the same" in shown.stdout
+    assert "gives the same answer" in shown.stdout
     assert "\n+ " not in shown.stdout
     other = world.trace("--live", "/hello.txt", str(world.top / "errors"))
     assert other.returncode == 0
