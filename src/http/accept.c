@@ -183,8 +183,8 @@ enum http_coding http_accept_coding(bool present, struct span accept_encoding, u
     return best;
 }
 
-/* How specifically a media range matches `type`: 3 for the type itself, 2 for its type with any subtype, 1
- * for any type, 0 for no match. */
+/* How specifically a media range matches `type`: 3 for the type itself, 2 for its type with any
+ * subtype, 1 for any type, 0 for no match. */
 static int fit_of(struct span range, struct span type)
 {
     if (span_equal_nocase(range, type))

@@ -131,7 +131,7 @@ static int told_of(const struct choice *choices, unsigned count, unsigned name)
     return best;
 }
 
-static void the_coding_is_the_models(void **state)
+static void chooses_the_coding_that_the_model_chooses(void **state)
 {
     (void)state;
     int coded = 0;
@@ -162,7 +162,7 @@ static void the_coding_is_the_models(void **state)
     assert_in_range(coded, ROUNDS / 10, ROUNDS);
 }
 
-static void the_weight_of_a_type_is_the_models(void **state)
+static void gives_a_type_the_weight_that_the_model_gives(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -189,7 +189,7 @@ static void the_weight_of_a_type_is_the_models(void **state)
     }
 }
 
-static void no_bytes_confuse_it(void **state)
+static void keeps_its_promises_for_any_bytes(void **state)
 {
     (void)state;
     static const char alphabet[] = "gzip*/;=q01.,\" \t\\\xff";
@@ -212,9 +212,9 @@ int main(void)
 {
     rng = random_start();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_coding_is_the_models),
-        cmocka_unit_test(the_weight_of_a_type_is_the_models),
-        cmocka_unit_test(no_bytes_confuse_it),
+        cmocka_unit_test(chooses_the_coding_that_the_model_chooses),
+        cmocka_unit_test(gives_a_type_the_weight_that_the_model_gives),
+        cmocka_unit_test(keeps_its_promises_for_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static struct outcome make_body(char *out, size_t *ret_len)
     return o;
 }
 
-static void reads_random_bodies_to_their_end_however_they_are_cut(void **state)
+static void reads_random_bodies_to_their_end_at_any_split(void **state)
 {
     (void)state;
     char body[BODY_ROOM];
@@ -122,7 +122,7 @@ static void reads_random_bodies_to_their_end_however_they_are_cut(void **state)
     }
 }
 
-static void gives_one_result_for_damaged_bodies_however_they_are_cut(void **state)
+static void gives_one_result_for_damaged_bodies_at_any_split(void **state)
 {
     (void)state;
     static const char likely[] = "\r\n\r\n0123fF; =\"\\\0x:";
@@ -156,8 +156,8 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_random_bodies_to_their_end_however_they_are_cut),
-        cmocka_unit_test(gives_one_result_for_damaged_bodies_however_they_are_cut),
+        cmocka_unit_test(reads_random_bodies_to_their_end_at_any_split),
+        cmocka_unit_test(gives_one_result_for_damaged_bodies_at_any_split),
     };
     return cmocka_run_group_tests_name("body", tests, start, NULL);
 }

@@ -66,7 +66,7 @@ static bool parse(struct span text, int64_t now, int64_t *ret_seconds)
     return good;
 }
 
-static void formatting_agrees_with_the_c_library_and_comes_back(void **state)
+static void formats_as_the_c_library_does_and_reads_it_back(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -119,7 +119,7 @@ static int64_t years_later(int64_t seconds, int years)
     return timegm(&tm);
 }
 
-static void two_digits_name_a_year_from_fifty_behind_to_fifty_ahead(void **state)
+static void reads_two_digits_as_a_year_at_most_fifty_years_away(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -142,7 +142,7 @@ static const char *behind_day_name(const char *text)
 
 /* One byte is changed, dropped or doubled. Either that is no date any more, or it
  * is another date, and that one is spelled just so. */
-static void a_damaged_date_is_refused_or_is_another_date(void **state)
+static void reads_a_damaged_date_as_another_date_or_refuses_it(void **state)
 {
     (void)state;
     static const char alphabet[] = "0123456789 :,-aAbDeFGJMNOSTt";
@@ -186,11 +186,11 @@ int main(void)
 {
     rng = random_start();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formatting_agrees_with_the_c_library_and_comes_back),
+        cmocka_unit_test(formats_as_the_c_library_does_and_reads_it_back),
         cmocka_unit_test(every_day_of_four_centuries_agrees_with_the_c_library),
         cmocka_unit_test(forms_with_a_whole_year_are_read_in_every_year),
-        cmocka_unit_test(two_digits_name_a_year_from_fifty_behind_to_fifty_ahead),
-        cmocka_unit_test(a_damaged_date_is_refused_or_is_another_date),
+        cmocka_unit_test(reads_two_digits_as_a_year_at_most_fifty_years_away),
+        cmocka_unit_test(reads_a_damaged_date_as_another_date_or_refuses_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

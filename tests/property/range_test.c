@@ -149,7 +149,7 @@ static void check_against_model(const struct model *m)
         fail_msg("`%.*s` of %u: differs from the model", (int)m->len, m->text, m->size);
 }
 
-static void the_ranges_are_the_runs_of_wanted_bytes(void **state)
+static void gives_exactly_the_requested_bytes(void **state)
 {
     (void)state;
     static struct model m;
@@ -178,7 +178,7 @@ static void assert_promises(struct span field, uint64_t size, const struct http_
                  (unsigned long long)size);
 }
 
-static void no_field_makes_us_send_more_than_the_file(void **state)
+static void never_gives_more_than_the_file(void **state)
 {
     (void)state;
     int satisfiable = 0;
@@ -209,7 +209,7 @@ static void no_field_makes_us_send_more_than_the_file(void **state)
     assert_in_range(satisfiable, ROUNDS / 100, ROUNDS);
 }
 
-static void no_bytes_confuse_it(void **state)
+static void keeps_its_promises_for_any_bytes(void **state)
 {
     (void)state;
     static const char alphabet[] = "0123456789--,, \t\"\\=;x\xff";
@@ -232,9 +232,9 @@ int main(void)
 {
     rng = random_start();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ranges_are_the_runs_of_wanted_bytes),
-        cmocka_unit_test(no_field_makes_us_send_more_than_the_file),
-        cmocka_unit_test(no_bytes_confuse_it),
+        cmocka_unit_test(gives_exactly_the_requested_bytes),
+        cmocka_unit_test(never_gives_more_than_the_file),
+        cmocka_unit_test(keeps_its_promises_for_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,7 +137,7 @@ static void check_every_split(struct span head)
     check_random_splits(head);
 }
 
-static void does_not_depend_on_how_the_corpus_is_cut(void **state)
+static void gives_one_result_for_known_heads_at_any_split(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CORPUS_COUNT; i++) {
@@ -146,7 +146,7 @@ static void does_not_depend_on_how_the_corpus_is_cut(void **state)
     }
 }
 
-static void does_not_depend_on_how_long_heads_are_cut(void **state)
+static void gives_one_result_for_long_heads_at_any_split(void **state)
 {
     (void)state;
     static char head[ROOM];
@@ -210,7 +210,7 @@ static size_t mutate(char *out)
     return len;
 }
 
-static void does_not_depend_on_how_mutated_heads_are_cut(void **state)
+static void gives_one_result_for_mutated_heads_at_any_split(void **state)
 {
     (void)state;
     char head[EVERY_SPLIT_MAX + 8];
@@ -312,7 +312,7 @@ static int read_byte(struct reader *r, char c)
     return 0;
 }
 
-static void agrees_with_a_plain_reader_of_one_byte_at_a_time(void **state)
+static void agrees_with_a_simple_reader_of_one_byte_at_a_time(void **state)
 {
     (void)state;
     char head[EVERY_SPLIT_MAX + 8];
@@ -348,10 +348,10 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(does_not_depend_on_how_the_corpus_is_cut),
-        cmocka_unit_test(does_not_depend_on_how_long_heads_are_cut),
-        cmocka_unit_test(does_not_depend_on_how_mutated_heads_are_cut),
-        cmocka_unit_test(agrees_with_a_plain_reader_of_one_byte_at_a_time),
+        cmocka_unit_test(gives_one_result_for_known_heads_at_any_split),
+        cmocka_unit_test(gives_one_result_for_long_heads_at_any_split),
+        cmocka_unit_test(gives_one_result_for_mutated_heads_at_any_split),
+        cmocka_unit_test(agrees_with_a_simple_reader_of_one_byte_at_a_time),
     };
     return cmocka_run_group_tests_name("request", tests, start, NULL);
 }

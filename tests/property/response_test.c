@@ -158,7 +158,7 @@ static struct outcome make_stream(char *out, size_t *ret_len)
     return truth;
 }
 
-static void reads_streams_of_responses_however_they_are_cut(void **state)
+static void reads_streams_of_responses_at_any_split(void **state)
 {
     (void)state;
     char stream[ROOM];
@@ -173,7 +173,7 @@ static void reads_streams_of_responses_however_they_are_cut(void **state)
     }
 }
 
-static void gives_one_result_for_damaged_streams_however_they_are_cut(void **state)
+static void gives_one_result_for_damaged_streams_at_any_split(void **state)
 {
     (void)state;
     static const char likely[] = "\r\n\r\n0123fF; =\"\\:HTP/.\x01";
@@ -205,8 +205,8 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_streams_of_responses_however_they_are_cut),
-        cmocka_unit_test(gives_one_result_for_damaged_streams_however_they_are_cut),
+        cmocka_unit_test(reads_streams_of_responses_at_any_split),
+        cmocka_unit_test(gives_one_result_for_damaged_streams_at_any_split),
     };
     return cmocka_run_group_tests_name("response", tests, start, NULL);
 }

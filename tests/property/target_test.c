@@ -141,7 +141,7 @@ static void assert_inside_the_root(struct span path)
     }
 }
 
-static void agrees_with_a_plain_reading_and_stays_inside_the_root(void **state)
+static void agrees_with_a_simple_reader_and_stays_inside_the_root(void **state)
 {
     (void)state;
     char text[TARGET_ROOM], want[TARGET_ROOM];
@@ -175,7 +175,7 @@ static void agrees_with_a_plain_reading_and_stays_inside_the_root(void **state)
     assert_in_range(normal, PATHS / 20, PATHS);
 }
 
-static void gives_an_encoded_path_back_as_it_was(void **state)
+static void reads_an_encoded_path_back_as_it_was(void **state)
 {
     (void)state;
     char text[TARGET_ROOM], path[TARGET_ROOM], encoded[3 * TARGET_ROOM];
@@ -212,8 +212,8 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_a_plain_reading_and_stays_inside_the_root),
-        cmocka_unit_test(gives_an_encoded_path_back_as_it_was),
+        cmocka_unit_test(agrees_with_a_simple_reader_and_stays_inside_the_root),
+        cmocka_unit_test(reads_an_encoded_path_back_as_it_was),
     };
     return cmocka_run_group_tests_name("target", tests, start, NULL);
 }

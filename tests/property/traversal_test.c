@@ -250,7 +250,7 @@ static bool open_raw(const struct world *world, struct span path)
     return true;
 }
 
-static void nothing_outside_is_ever_found(void **state)
+static void never_finds_a_file_outside_the_root(void **state)
 {
     struct world *world = *state;
     unsigned counts[SITE_BROKEN + 1] = { 0 };
@@ -276,10 +276,10 @@ static void nothing_outside_is_ever_found(void **state)
     assert_true(counts[SITE_FORBIDDEN] > 0);
 }
 
-static void nothing_outside_is_found_by_the_walk_either(void **state)
+static void never_finds_a_file_outside_the_root_by_walking(void **state)
 {
     (void)os_file_force_walk(true);
-    nothing_outside_is_ever_found(state);
+    never_finds_a_file_outside_the_root(state);
 }
 
 struct swapper {
@@ -334,7 +334,7 @@ static void race(struct world *world)
     assert_int_equal(counts[SITE_BROKEN], 0);
 }
 
-static void a_directory_that_becomes_a_link_meanwhile_leads_nowhere(void **state)
+static void a_directory_that_becomes_a_link_leads_nowhere(void **state)
 {
     struct world *world = *state;
     const struct tree *tree = &world->tree;
@@ -356,11 +356,11 @@ int main(void)
 {
     const char *seed = getenv("SEED");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_outside_is_ever_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_outside_is_found_by_the_walk_either, set_up,
+        cmocka_unit_test_setup_teardown(never_finds_a_file_outside_the_root, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(never_finds_a_file_outside_the_root_by_walking, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_directory_that_becomes_a_link_meanwhile_leads_nowhere,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_directory_that_becomes_a_link_leads_nowhere, set_up,
+                                        tear_down),
     };
 
     random_state = seed != NULL ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);

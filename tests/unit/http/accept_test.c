@@ -40,7 +40,7 @@ static void assert_weight(const char *field, const char *type, int expected)
         fail_msg("`%s` for %s: expected %d, got %d", field, type, expected, got);
 }
 
-static void without_the_field_nothing_is_coded(void **state)
+static void sends_identity_without_the_field(void **state)
 {
     (void)state;
     assert_int_equal(http_accept_coding(false, SPAN(""), ALL), HTTP_CODING_IDENTITY);
@@ -48,7 +48,7 @@ static void without_the_field_nothing_is_coded(void **state)
     assert_coding(" , ,", ALL, HTTP_CODING_IDENTITY);
 }
 
-static void among_equals_the_better_coding_wins(void **state)
+static void prefers_the_better_coding_among_equal_weights(void **state)
 {
     (void)state;
     assert_coding("gzip, deflate, br, zstd", ALL, HTTP_CODING_BR);
@@ -60,7 +60,7 @@ static void among_equals_the_better_coding_wins(void **state)
     assert_coding("deflate", ALL, HTTP_CODING_IDENTITY);
 }
 
-static void the_highest_weight_wins(void **state)
+static void prefers_the_highest_weight(void **state)
 {
     (void)state;
     assert_coding("br;q=0.5, gzip;q=0.8", ALL, HTTP_CODING_GZIP);
@@ -71,7 +71,7 @@ static void the_highest_weight_wins(void **state)
     assert_coding("gzip;q=0.2, gzip;q=0.9, br;q=0.5", ALL, HTTP_CODING_GZIP);
 }
 
-static void weight_zero_is_a_refusal(void **state)
+static void never_sends_a_coding_with_weight_zero(void **state)
 {
     (void)state;
     assert_coding("gzip;q=0", ALL, HTTP_CODING_IDENTITY);
@@ -79,7 +79,7 @@ static void weight_zero_is_a_refusal(void **state)
     assert_coding("br;q=0, *", ALL, HTTP_CODING_ZSTD);
 }
 
-static void the_star_stands_for_what_is_not_listed(void **state)
+static void applies_the_star_to_codings_that_are_not_listed(void **state)
 {
     (void)state;
     assert_coding("*", ALL, HTTP_CODING_BR);
@@ -89,7 +89,7 @@ static void the_star_stands_for_what_is_not_listed(void **state)
     assert_coding("*;q=0.5, identity", ALL, HTTP_CODING_IDENTITY);
 }
 
-static void identity_is_the_last_resort_even_when_excluded(void **state)
+static void sends_identity_as_the_last_resort_even_when_excluded(void **state)
 {
     (void)state;
     assert_coding("identity;q=0", ALL, HTTP_CODING_IDENTITY);
@@ -98,7 +98,7 @@ static void identity_is_the_last_resort_even_when_excluded(void **state)
     assert_coding("br, identity;q=0", 0, HTTP_CODING_IDENTITY);
 }
 
-static void names_have_no_case_and_gzip_an_old_name(void **state)
+static void reads_names_in_any_case_and_the_old_name_of_gzip(void **state)
 {
     (void)state;
     assert_coding("GZip", ALL, HTTP_CODING_GZIP);
@@ -106,7 +106,7 @@ static void names_have_no_case_and_gzip_an_old_name(void **state)
     assert_coding("gzip ; Q=0.5 , br\t;\tq=0.4", ALL, HTTP_CODING_GZIP);
 }
 
-static void malformed_elements_are_passed_over(void **state)
+static void ignores_malformed_elements(void **state)
 {
     (void)state;
     static const char *const fields[] = {
@@ -135,7 +135,7 @@ static void codings_have_names_and_suffixes(void **state)
 }
 
 /* The example of RFC 9110 section 12.5.1, for types without parameters. */
-static void the_most_specific_range_counts(void **state)
+static void uses_the_weight_of_the_most_specific_range(void **state)
 {
     (void)state;
     const char *field = "text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, "
@@ -148,7 +148,7 @@ static void the_most_specific_range_counts(void **state)
     assert_weight("text/html;q=0.1, text/html;q=0.2", "text/html", 200);
 }
 
-static void an_absent_or_empty_accept_takes_anything(void **state)
+static void accepts_anything_when_accept_is_absent_or_empty(void **state)
 {
     (void)state;
     assert_int_equal(http_accept_weight(false, SPAN("text/html"), SPAN("a/b")), 1000);
@@ -156,7 +156,7 @@ static void an_absent_or_empty_accept_takes_anything(void **state)
     assert_weight(",", "text/html", 1000);
 }
 
-static void what_no_range_names_has_no_weight(void **state)
+static void gives_a_type_without_a_matching_range_no_weight(void **state)
 {
     (void)state;
     assert_weight("application/json", "text/html", 0);
@@ -170,14 +170,14 @@ static void what_no_range_names_has_no_weight(void **state)
     assert_weight("text/html;q=2", "text/html", 0);
 }
 
-static void ranges_have_no_case(void **state)
+static void reads_media_ranges_in_any_case(void **state)
 {
     (void)state;
     assert_weight("TEXT/Html;Q=0.5", "text/html", 500);
     assert_weight("Text/*;q=0.5", "text/html", 500);
 }
 
-static void parameters_narrow_a_range_unless_they_ask_for_utf8(void **state)
+static void ignores_a_range_with_parameters_other_than_utf8(void **state)
 {
     (void)state;
     assert_weight("text/html;level=1", "text/html", 0);
@@ -189,7 +189,7 @@ static void parameters_narrow_a_range_unless_they_ask_for_utf8(void **state)
     assert_weight("a/b;x=\"q=0;,\\\"\";q=0.5, */*;q=0.2", "a/b", 200);
 }
 
-static void what_browsers_send_prefers_html(void **state)
+static void prefers_html_for_what_browsers_send(void **state)
 {
     (void)state;
     const char *browser = "text/html,application/xhtml+xml,application/xml;q=0.9,"
@@ -202,21 +202,21 @@ static void what_browsers_send_prefers_html(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_the_field_nothing_is_coded),
-        cmocka_unit_test(among_equals_the_better_coding_wins),
-        cmocka_unit_test(the_highest_weight_wins),
-        cmocka_unit_test(weight_zero_is_a_refusal),
-        cmocka_unit_test(the_star_stands_for_what_is_not_listed),
-        cmocka_unit_test(identity_is_the_last_resort_even_when_excluded),
-        cmocka_unit_test(names_have_no_case_and_gzip_an_old_name),
-        cmocka_unit_test(malformed_elements_are_passed_over),
+        cmocka_unit_test(sends_identity_without_the_field),
+        cmocka_unit_test(prefers_the_better_coding_among_equal_weights),
+        cmocka_unit_test(prefers_the_highest_weight),
+        cmocka_unit_test(never_sends_a_coding_with_weight_zero),
+        cmocka_unit_test(applies_the_star_to_codings_that_are_not_listed),
+        cmocka_unit_test(sends_identity_as_the_last_resort_even_when_excluded),
+        cmocka_unit_test(reads_names_in_any_case_and_the_old_name_of_gzip),
+        cmocka_unit_test(ignores_malformed_elements),
         cmocka_unit_test(codings_have_names_and_suffixes),
-        cmocka_unit_test(the_most_specific_range_counts),
-        cmocka_unit_test(an_absent_or_empty_accept_takes_anything),
-        cmocka_unit_test(what_no_range_names_has_no_weight),
-        cmocka_unit_test(ranges_have_no_case),
-        cmocka_unit_test(parameters_narrow_a_range_unless_they_ask_for_utf8),
-        cmocka_unit_test(what_browsers_send_prefers_html),
+        cmocka_unit_test(uses_the_weight_of_the_most_specific_range),
+        cmocka_unit_test(accepts_anything_when_accept_is_absent_or_empty),
+        cmocka_unit_test(gives_a_type_without_a_matching_range_no_weight),
+        cmocka_unit_test(reads_media_ranges_in_any_case),
+        cmocka_unit_test(ignores_a_range_with_parameters_other_than_utf8),
+        cmocka_unit_test(prefers_html_for_what_browsers_send),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

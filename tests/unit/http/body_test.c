@@ -129,7 +129,7 @@ static void refuses_transfer_encoding_in_http_1_0(void **state)
     assert_int_equal(body.kind, HTTP_BODY_LENGTH);
 }
 
-static void discards_a_body_of_known_length_and_nothing_behind_it(void **state)
+static void discards_a_body_of_known_length_and_no_byte_more(void **state)
 {
     (void)state;
     struct http_body body;
@@ -217,7 +217,7 @@ static void discards_well_formed_chunks(void **state)
     }
 }
 
-static void leaves_what_is_behind_the_last_chunk(void **state)
+static void leaves_the_bytes_behind_the_last_chunk(void **state)
 {
     (void)state;
     uint64_t total = 0;
@@ -346,10 +346,10 @@ int main(void)
         cmocka_unit_test(decides_the_framing),
         cmocka_unit_test(refuses_framing_that_could_be_read_in_two_ways),
         cmocka_unit_test(refuses_transfer_encoding_in_http_1_0),
-        cmocka_unit_test(discards_a_body_of_known_length_and_nothing_behind_it),
+        cmocka_unit_test(discards_a_body_of_known_length_and_no_byte_more),
         cmocka_unit_test(takes_no_byte_when_there_is_no_body),
         cmocka_unit_test(discards_well_formed_chunks),
-        cmocka_unit_test(leaves_what_is_behind_the_last_chunk),
+        cmocka_unit_test(leaves_the_bytes_behind_the_last_chunk),
         cmocka_unit_test(refuses_malformed_chunks),
         cmocka_unit_test(bounds_chunk_lines_and_trailers),
         cmocka_unit_test(counts_the_body_over_all_chunks),

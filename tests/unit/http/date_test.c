@@ -56,7 +56,7 @@ static void assert_formatted(int64_t seconds, const char *expected)
     assert_memory_equal(text, expected, HTTP_DATE_LEN);
 }
 
-static void writes_and_reads_known_instants(void **state)
+static void writes_and_reads_known_dates(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(instants) / sizeof(instants[0]); i++) {
@@ -65,7 +65,7 @@ static void writes_and_reads_known_instants(void **state)
     }
 }
 
-static void clamps_what_has_no_four_digit_year(void **state)
+static void clamps_to_years_of_four_digits(void **state)
 {
     (void)state;
     assert_formatted(-1, "Thu, 01 Jan 1970 00:00:00 GMT");
@@ -96,7 +96,7 @@ static void reads_every_day_name_of_rfc850(void **state)
         assert_date(texts[i], NOW_2024, 784111777 + i * INT64_C(86400));
 }
 
-static void a_two_digit_year_is_at_most_fifty_years_ahead(void **state)
+static void reads_a_two_digit_year_as_at_most_fifty_years_ahead(void **state)
 {
     (void)state;
     /* Now is the first second of 2024: fifty years ahead is the first of 2074. */
@@ -123,13 +123,13 @@ static void reads_years_before_1970_and_a_leap_second(void **state)
     assert_date("Sat, 31 Dec 2016 23:59:60 GMT", NOW_2024, 1483228800);
 }
 
-static void the_day_name_is_not_held_against_the_date(void **state)
+static void does_not_compare_the_day_name_with_the_date(void **state)
 {
     (void)state;
     assert_date("Mon, 06 Nov 1994 08:49:37 GMT", NOW_2024, 784111777);
 }
 
-static void refuses_everything_else(void **state)
+static void refuses_malformed_dates(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -194,7 +194,7 @@ static void refuses_everything_else(void **state)
     }
 }
 
-static void every_proper_beginning_of_a_date_is_refused(void **state)
+static void refuses_every_truncated_date(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -217,15 +217,15 @@ static void every_proper_beginning_of_a_date_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_and_reads_known_instants),
-        cmocka_unit_test(clamps_what_has_no_four_digit_year),
+        cmocka_unit_test(writes_and_reads_known_dates),
+        cmocka_unit_test(clamps_to_years_of_four_digits),
         cmocka_unit_test(reads_all_three_forms),
         cmocka_unit_test(reads_every_day_name_of_rfc850),
-        cmocka_unit_test(a_two_digit_year_is_at_most_fifty_years_ahead),
+        cmocka_unit_test(reads_a_two_digit_year_as_at_most_fifty_years_ahead),
         cmocka_unit_test(reads_years_before_1970_and_a_leap_second),
-        cmocka_unit_test(the_day_name_is_not_held_against_the_date),
-        cmocka_unit_test(refuses_everything_else),
-        cmocka_unit_test(every_proper_beginning_of_a_date_is_refused),
+        cmocka_unit_test(does_not_compare_the_day_name_with_the_date),
+        cmocka_unit_test(refuses_malformed_dates),
+        cmocka_unit_test(refuses_every_truncated_date),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void writes_the_range_of_a_part_and_of_a_416(void **state)
                        "Content-Range: bytes */1000\r\n");
 }
 
-static void remembers_that_a_head_does_not_fit(void **state)
+static void reports_a_head_that_does_not_fit(void **state)
 {
     (void)state;
     struct buf head = buf_over(storage, 40);
@@ -85,7 +85,7 @@ int main(void)
         cmocka_unit_test(writes_a_whole_head),
         cmocka_unit_test(writes_the_validators_that_there_are),
         cmocka_unit_test(writes_the_range_of_a_part_and_of_a_416),
-        cmocka_unit_test(remembers_that_a_head_does_not_fit),
+        cmocka_unit_test(reports_a_head_that_does_not_fit),
     };
     return cmocka_run_group_tests_name("http/head", tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static void knows_its_length_at_any_time(void **state)
     }
 }
 
-static void has_nothing_to_give_when_zeroed(void **state)
+static void has_ended_when_zeroed(void **state)
 {
     (void)state;
     struct http_multipart body = { 0 };
@@ -91,7 +91,7 @@ int main(void)
         cmocka_unit_test(frames_two_parts),
         cmocka_unit_test(names_its_boundary_in_the_content_type),
         cmocka_unit_test(knows_its_length_at_any_time),
-        cmocka_unit_test(has_nothing_to_give_when_zeroed),
+        cmocka_unit_test(has_ended_when_zeroed),
     };
     return cmocka_run_group_tests_name("http/multipart", tests, NULL, NULL);
 }

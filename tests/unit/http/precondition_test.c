@@ -60,7 +60,7 @@ static void check_rows(const struct row *rows, size_t count, struct http_validat
 
 #define CHECK_ROWS(rows, current) check_rows(rows, sizeof(rows) / sizeof((rows)[0]), current)
 
-static void without_a_condition_it_proceeds(void **state)
+static void proceeds_without_a_condition(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -90,7 +90,7 @@ static void if_none_match_compares_weakly(void **state)
     CHECK_ROWS(rows, own);
 }
 
-static void a_malformed_tag_ends_the_list(void **state)
+static void ends_a_list_at_a_malformed_tag(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -114,7 +114,7 @@ static void a_malformed_tag_ends_the_list(void **state)
     CHECK_ROWS(rows, own);
 }
 
-static void a_list_may_come_in_several_lines(void **state)
+static void reads_a_list_in_several_lines(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -157,7 +157,7 @@ static void compares_no_more_tags_than_the_limit(void **state)
     }
 }
 
-static void if_modified_since_compares_dates_of_every_form(void **state)
+static void if_modified_since_reads_dates_of_every_form(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -184,7 +184,7 @@ static void if_unmodified_since_fails_when_modified_later(void **state)
     CHECK_ROWS(rows, own);
 }
 
-static void dates_that_cannot_be_read_or_come_twice_are_ignored(void **state)
+static void ignores_malformed_and_repeated_dates(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -229,7 +229,7 @@ static void conditions_are_evaluated_in_order(void **state)
     CHECK_ROWS(rows, own);
 }
 
-static void if_range_wants_the_very_representation(void **state)
+static void if_range_compares_strongly(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -259,7 +259,7 @@ static void a_date_fits_if_range_only_when_its_second_is_over(void **state)
     assert_int_equal(evaluate(fields, own, MODIFIED + 1), HTTP_PROCEED);
 }
 
-static void missing_validators_match_nothing_but_the_star(void **state)
+static void missing_validators_match_only_the_star(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -279,19 +279,19 @@ static void missing_validators_match_nothing_but_the_star(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_condition_it_proceeds),
+        cmocka_unit_test(proceeds_without_a_condition),
         cmocka_unit_test(if_none_match_compares_weakly),
-        cmocka_unit_test(a_malformed_tag_ends_the_list),
-        cmocka_unit_test(a_list_may_come_in_several_lines),
+        cmocka_unit_test(ends_a_list_at_a_malformed_tag),
+        cmocka_unit_test(reads_a_list_in_several_lines),
         cmocka_unit_test(if_match_compares_strongly),
         cmocka_unit_test(compares_no_more_tags_than_the_limit),
-        cmocka_unit_test(if_modified_since_compares_dates_of_every_form),
+        cmocka_unit_test(if_modified_since_reads_dates_of_every_form),
         cmocka_unit_test(if_unmodified_since_fails_when_modified_later),
-        cmocka_unit_test(dates_that_cannot_be_read_or_come_twice_are_ignored),
+        cmocka_unit_test(ignores_malformed_and_repeated_dates),
         cmocka_unit_test(conditions_are_evaluated_in_order),
-        cmocka_unit_test(if_range_wants_the_very_representation),
+        cmocka_unit_test(if_range_compares_strongly),
         cmocka_unit_test(a_date_fits_if_range_only_when_its_second_is_over),
-        cmocka_unit_test(missing_validators_match_nothing_but_the_star),
+        cmocka_unit_test(missing_validators_match_only_the_star),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static void reads_one_range(void **state)
     CHECK_ROWS(rows);
 }
 
-static void a_range_behind_the_end_is_unsatisfiable(void **state)
+static void finds_a_range_behind_the_end_unsatisfiable(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -128,7 +128,7 @@ static void ignores_what_is_malformed(void **state)
     }
 }
 
-static void one_malformed_range_spoils_the_field(void **state)
+static void ignores_a_field_with_one_malformed_range(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -139,7 +139,7 @@ static void one_malformed_range_spoils_the_field(void **state)
     CHECK_ROWS(rows);
 }
 
-static void the_unit_has_no_case_and_the_list_has_room_for_spaces(void **state)
+static void reads_the_unit_in_any_case_and_a_list_with_spaces(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -152,7 +152,7 @@ static void the_unit_has_no_case_and_the_list_has_room_for_spaces(void **state)
     CHECK_ROWS(rows);
 }
 
-static void numbers_too_large_for_the_machine_are_clamped(void **state)
+static void clamps_numbers_above_64_bits(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -172,7 +172,7 @@ static void numbers_too_large_for_the_machine_are_clamped(void **state)
     CHECK_ROWS(rows);
 }
 
-static void several_ranges_keep_the_order_asked_for(void **state)
+static void keeps_the_requested_order_of_ranges(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -183,7 +183,7 @@ static void several_ranges_keep_the_order_asked_for(void **state)
     CHECK_ROWS(rows);
 }
 
-static void ranges_that_overlap_or_touch_become_one(void **state)
+static void merges_ranges_that_overlap_or_touch(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -220,7 +220,7 @@ static void make_field(char *out, size_t size, unsigned count, unsigned step)
         at += (size_t)snprintf(out + at, size - at, "%u-%u,", i * step, i * step);
 }
 
-static void more_ranges_than_the_limit_send_the_whole_file(void **state)
+static void ignores_more_ranges_than_the_limit(void **state)
 {
     (void)state;
     char field[64 * 1024];
@@ -260,15 +260,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_one_range),
-        cmocka_unit_test(a_range_behind_the_end_is_unsatisfiable),
+        cmocka_unit_test(finds_a_range_behind_the_end_unsatisfiable),
         cmocka_unit_test(ignores_what_is_malformed),
-        cmocka_unit_test(one_malformed_range_spoils_the_field),
-        cmocka_unit_test(the_unit_has_no_case_and_the_list_has_room_for_spaces),
-        cmocka_unit_test(numbers_too_large_for_the_machine_are_clamped),
-        cmocka_unit_test(several_ranges_keep_the_order_asked_for),
-        cmocka_unit_test(ranges_that_overlap_or_touch_become_one),
+        cmocka_unit_test(ignores_a_field_with_one_malformed_range),
+        cmocka_unit_test(reads_the_unit_in_any_case_and_a_list_with_spaces),
+        cmocka_unit_test(clamps_numbers_above_64_bits),
+        cmocka_unit_test(keeps_the_requested_order_of_ranges),
+        cmocka_unit_test(merges_ranges_that_overlap_or_touch),
         cmocka_unit_test(an_empty_file_has_no_range),
-        cmocka_unit_test(more_ranges_than_the_limit_send_the_whole_file),
+        cmocka_unit_test(ignores_more_ranges_than_the_limit),
         cmocka_unit_test(writes_nothing_unless_satisfiable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

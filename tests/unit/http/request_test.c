@@ -117,7 +117,7 @@ static void reads_a_browsers_request(void **state)
     parsed_done(&p);
 }
 
-static void recognises_every_field_of_the_table_in_any_case_and_no_neighbour(void **state)
+static void recognises_every_field_of_the_table_in_any_case_and_no_similar_name(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -222,7 +222,7 @@ static void refuses_a_malformed_request_line(void **state)
     check_rows(rows, COUNT(rows));
 }
 
-static void refuses_a_malformed_version_and_another_major_one(void **state)
+static void refuses_a_malformed_version_and_other_major_versions(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -315,7 +315,7 @@ static void refuses_malformed_fields(void **state)
     check_rows(rows, COUNT(rows));
 }
 
-static void takes_values_as_they_are_and_trims_them(void **state)
+static void keeps_values_as_they_are_and_trims_them(void **state)
 {
     (void)state;
     static const struct {
@@ -340,7 +340,7 @@ static void takes_values_as_they_are_and_trims_them(void **state)
     }
 }
 
-static void does_not_take_look_alikes_for_framing_fields(void **state)
+static void does_not_mistake_similar_names_for_framing_fields(void **state)
 {
     (void)state;
     struct parsed p;
@@ -351,7 +351,7 @@ static void does_not_take_look_alikes_for_framing_fields(void **state)
     parsed_done(&p);
 }
 
-static void says_which_fields_are_repeated_and_gives_all_their_values(void **state)
+static void reports_repeated_fields_and_gives_all_their_values(void **state)
 {
     (void)state;
     static const char *const values[] = { "a", "", "b, c" };
@@ -380,7 +380,7 @@ static void says_which_fields_are_repeated_and_gives_all_their_values(void **sta
     parsed_done(&p);
 }
 
-static void leaves_bytes_behind_the_head_alone(void **state)
+static void does_not_read_bytes_behind_the_head(void **state)
 {
     (void)state;
     struct parsed p;
@@ -390,7 +390,7 @@ static void leaves_bytes_behind_the_head_alone(void **state)
     parsed_done(&p);
 }
 
-static void asks_for_more_while_the_beginning_is_valid(void **state)
+static void needs_more_while_the_beginning_is_valid(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -426,7 +426,7 @@ static int parse_filled(const char *before, char fill, size_t count, const char 
     return p.result;
 }
 
-static void holds_every_limit_and_does_not_wait_for_the_end_to_say_so(void **state)
+static void applies_every_limit_at_the_first_byte_above_it(void **state)
 {
     (void)state;
     const char *end = " HTTP/1.1\r\n" FIELDS;
@@ -462,7 +462,7 @@ static void holds_every_limit_and_does_not_wait_for_the_end_to_say_so(void **sta
     assert_int_equal(parse_filled(value, ' ', 100000, ""), 431);
 }
 
-static void takes_so_many_fields_and_not_one_more(void **state)
+static void accepts_fields_up_to_the_limit(void **state)
 {
     (void)state;
     for (size_t count = HTTP_FIELDS_MAX; count <= HTTP_FIELDS_MAX + 1; count++) {
@@ -478,7 +478,7 @@ static void takes_so_many_fields_and_not_one_more(void **state)
     }
 }
 
-static void keeps_of_a_bad_request_line_what_the_log_should_show(void **state)
+static void keeps_a_bad_request_line_for_the_log(void **state)
 {
     (void)state;
     static const struct {
@@ -570,21 +570,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_browsers_request),
         cmocka_unit_test(joins_the_lines_of_a_list_field),
-        cmocka_unit_test(recognises_every_field_of_the_table_in_any_case_and_no_neighbour),
+        cmocka_unit_test(recognises_every_field_of_the_table_in_any_case_and_no_similar_name),
         cmocka_unit_test(classifies_methods),
         cmocka_unit_test(refuses_a_malformed_request_line),
-        cmocka_unit_test(refuses_a_malformed_version_and_another_major_one),
+        cmocka_unit_test(refuses_a_malformed_version_and_other_major_versions),
         cmocka_unit_test(reads_minor_versions),
         cmocka_unit_test(skips_a_few_empty_lines_before_the_request_line),
         cmocka_unit_test(refuses_malformed_fields),
-        cmocka_unit_test(takes_values_as_they_are_and_trims_them),
-        cmocka_unit_test(does_not_take_look_alikes_for_framing_fields),
-        cmocka_unit_test(says_which_fields_are_repeated_and_gives_all_their_values),
-        cmocka_unit_test(leaves_bytes_behind_the_head_alone),
-        cmocka_unit_test(asks_for_more_while_the_beginning_is_valid),
-        cmocka_unit_test(holds_every_limit_and_does_not_wait_for_the_end_to_say_so),
-        cmocka_unit_test(takes_so_many_fields_and_not_one_more),
-        cmocka_unit_test(keeps_of_a_bad_request_line_what_the_log_should_show),
+        cmocka_unit_test(keeps_values_as_they_are_and_trims_them),
+        cmocka_unit_test(does_not_mistake_similar_names_for_framing_fields),
+        cmocka_unit_test(reports_repeated_fields_and_gives_all_their_values),
+        cmocka_unit_test(does_not_read_bytes_behind_the_head),
+        cmocka_unit_test(needs_more_while_the_beginning_is_valid),
+        cmocka_unit_test(applies_every_limit_at_the_first_byte_above_it),
+        cmocka_unit_test(accepts_fields_up_to_the_limit),
+        cmocka_unit_test(keeps_a_bad_request_line_for_the_log),
         cmocka_unit_test(knows_which_connections_persist),
     };
     return cmocka_run_group_tests_name("http/request", tests, NULL, NULL);

@@ -97,7 +97,7 @@ static void decides_the_framing(void **state)
     }
 }
 
-static void refuses_what_is_no_head_or_frames_no_body(void **state)
+static void refuses_malformed_heads_and_ambiguous_framing(void **state)
 {
     (void)state;
     static const struct {
@@ -208,7 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_status_lines),
         cmocka_unit_test(decides_the_framing),
-        cmocka_unit_test(refuses_what_is_no_head_or_frames_no_body),
+        cmocka_unit_test(refuses_malformed_heads_and_ambiguous_framing),
         cmocka_unit_test(bounds_the_head),
         cmocka_unit_test(reads_bodies),
     };

@@ -104,7 +104,7 @@ static void codes_ascend_and_are_in_the_classes_of_http(void **state)
 }
 
 /* A browser shows the answer of an error or a redirect. It never shows that of a 204 or a 304. */
-static void every_error_and_redirect_has_a_sentence_and_nothing_else_has(void **state)
+static void only_errors_and_redirects_have_a_sentence(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROW_COUNT; i++) {
@@ -123,7 +123,7 @@ int main(void)
         cmocka_unit_test(the_table_has_no_other_code),
         cmocka_unit_test(the_line_has_the_form_of_rfc_9112_section_4),
         cmocka_unit_test(codes_ascend_and_are_in_the_classes_of_http),
-        cmocka_unit_test(every_error_and_redirect_has_a_sentence_and_nothing_else_has),
+        cmocka_unit_test(only_errors_and_redirects_have_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

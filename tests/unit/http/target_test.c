@@ -185,7 +185,7 @@ static void refuses_bad_paths(void **state)
     check_refusals(rows, COUNT(rows), "Host: a\r\n");
 }
 
-static void refuses_forms_that_do_not_belong_to_the_method(void **state)
+static void refuses_target_forms_that_the_method_does_not_allow(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -229,7 +229,7 @@ static void resolves_the_asterisk_form(void **state)
     resolved_done(&r);
 }
 
-static void takes_host_and_path_of_an_absolute_target(void **state)
+static void reads_host_and_path_of_an_absolute_target(void **state)
 {
     (void)state;
     static const struct {
@@ -289,7 +289,7 @@ static void reads_hosts(void **state)
     }
 }
 
-static void refuses_bad_hosts_also_beside_an_absolute_target(void **state)
+static void refuses_a_bad_host_field_beside_an_absolute_target(void **state)
 {
     (void)state;
     static const char *const fields[] = {
@@ -335,7 +335,7 @@ static void refuses_bad_hosts_also_beside_an_absolute_target(void **state)
     }
 }
 
-static void lets_http_1_0_go_without_a_host(void **state)
+static void accepts_http_1_0_without_a_host(void **state)
 {
     (void)state;
     struct resolved r;
@@ -374,7 +374,7 @@ static void resolves_the_longest_target(void **state)
     }
 }
 
-static void encodes_what_does_not_belong_in_a_path(void **state)
+static void encodes_bytes_that_a_path_cannot_have(void **state)
 {
     (void)state;
     static const char *const rows[][2] = {
@@ -410,14 +410,14 @@ int main(void)
         cmocka_unit_test(lends_a_plain_path_as_it_came),
         cmocka_unit_test(decodes_once_and_removes_dot_segments),
         cmocka_unit_test(refuses_bad_paths),
-        cmocka_unit_test(refuses_forms_that_do_not_belong_to_the_method),
+        cmocka_unit_test(refuses_target_forms_that_the_method_does_not_allow),
         cmocka_unit_test(resolves_the_asterisk_form),
-        cmocka_unit_test(takes_host_and_path_of_an_absolute_target),
+        cmocka_unit_test(reads_host_and_path_of_an_absolute_target),
         cmocka_unit_test(reads_hosts),
-        cmocka_unit_test(refuses_bad_hosts_also_beside_an_absolute_target),
-        cmocka_unit_test(lets_http_1_0_go_without_a_host),
+        cmocka_unit_test(refuses_a_bad_host_field_beside_an_absolute_target),
+        cmocka_unit_test(accepts_http_1_0_without_a_host),
         cmocka_unit_test(resolves_the_longest_target),
-        cmocka_unit_test(encodes_what_does_not_belong_in_a_path),
+        cmocka_unit_test(encodes_bytes_that_a_path_cannot_have),
     };
     return cmocka_run_group_tests_name("http/target", tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void assert_line(enum log_format format, const struct log_access_line *li
     stop_in_memory(&log);
 }
 
-static void tells_a_request_in_both_formats(void **state)
+static void writes_a_request_in_both_formats(void **state)
 {
     (void)state;
     assert_line(LOG_COMBINED, &ordinary, ordinary_combined);
@@ -74,7 +74,7 @@ static void tells_a_request_in_both_formats(void **state)
                 "8.0\",\"id\":\"3f2a0123456789bc\"}\n");
 }
 
-static void tells_what_is_empty(void **state)
+static void writes_empty_texts(void **state)
 {
     (void)state;
     const struct log_access_line empty = { .status = 408 };
@@ -87,7 +87,7 @@ static void tells_what_is_empty(void **state)
                 "\"id\":\"0000000000000000\"}\n");
 }
 
-static void tells_numbers_of_any_size(void **state)
+static void writes_numbers_of_any_size(void **state)
 {
     (void)state;
     const struct log_access_line large = { .status = UINT_MAX,
@@ -144,7 +144,7 @@ static void escapes_hostile_bytes(void **state)
 }
 
 /* The peer stands without quotes: a space in it would begin the next field. */
-static void a_space_in_the_peer_makes_no_new_field(void **state)
+static void escapes_a_space_in_the_peer(void **state)
 {
     (void)state;
     const struct log_access_line line = { .peer = SPAN("unix:a b"), .status = 200 };
@@ -153,7 +153,7 @@ static void a_space_in_the_peer_makes_no_new_field(void **state)
                 "0000000000000000\n");
 }
 
-static void the_time_follows_the_clock(void **state)
+static void writes_the_time_of_each_second(void **state)
 {
     (void)state;
     static const struct {
@@ -216,7 +216,7 @@ static void cuts_the_longest_texts_of_a_long_line(void **state)
     }
 }
 
-static void the_longest_line_of_all_is_no_longer_than_allowed(void **state)
+static void keeps_the_longest_line_within_the_limit(void **state)
 {
     (void)state;
     static char many[40000];
@@ -255,14 +255,14 @@ static void a_log_that_is_off_costs_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_a_request_in_both_formats),
-        cmocka_unit_test(tells_what_is_empty),
-        cmocka_unit_test(tells_numbers_of_any_size),
+        cmocka_unit_test(writes_a_request_in_both_formats),
+        cmocka_unit_test(writes_empty_texts),
+        cmocka_unit_test(writes_numbers_of_any_size),
         cmocka_unit_test(escapes_hostile_bytes),
-        cmocka_unit_test(a_space_in_the_peer_makes_no_new_field),
-        cmocka_unit_test(the_time_follows_the_clock),
+        cmocka_unit_test(escapes_a_space_in_the_peer),
+        cmocka_unit_test(writes_the_time_of_each_second),
         cmocka_unit_test(cuts_the_longest_texts_of_a_long_line),
-        cmocka_unit_test(the_longest_line_of_all_is_no_longer_than_allowed),
+        cmocka_unit_test(keeps_the_longest_line_within_the_limit),
         cmocka_unit_test(a_log_that_is_off_costs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

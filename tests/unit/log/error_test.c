@@ -126,7 +126,7 @@ static void only_lines_of_the_level_or_above_are_written(void **state)
     assert_matches(" debug [^ ]+ e\n$");
 }
 
-static void control_bytes_are_escaped_and_text_is_not(void **state)
+static void escapes_control_bytes_and_no_text(void **state)
 {
     (void)state;
     log_error(LOG_INFO, "%s", "one\ntwo\r\x1b[31m\x7f \"q\\\" gr\xc3\xbc\xc3\x9f \xc2\x9b \xff");
@@ -136,7 +136,7 @@ static void control_bytes_are_escaped_and_text_is_not(void **state)
                                  "\\xc2\\x9b \\xff\n"));
 }
 
-static void a_long_line_is_cut_and_says_so(void **state)
+static void marks_a_long_line_that_is_cut(void **state)
 {
     (void)state;
     static char many[3 * LOG_ERROR_LINE_MAX];
@@ -152,7 +152,7 @@ static void a_long_line_is_cut_and_says_so(void **state)
     }
 }
 
-static void leaves_errno_alone_and_can_tell_it(void **state)
+static void keeps_errno_and_can_print_it(void **state)
 {
     (void)state;
     errno = ENOENT;
@@ -169,7 +169,7 @@ static void leaves_errno_alone_and_can_tell_it(void **state)
     log_error(LOG_INFO, "%s", "this can"); /* and tells of the loss */
 }
 
-static void what_happens_often_is_told_once_in_a_while(void **state)
+static void limits_how_often_a_line_is_written(void **state)
 {
     (void)state;
     struct log_error_limit limit = { 0 };
@@ -189,7 +189,7 @@ static void what_happens_often_is_told_once_in_a_while(void **state)
     assert_matches("still too many \\(and 999 more like it\\)\n.*and again\n$");
 }
 
-static void a_rotated_log_goes_on_in_a_new_file(void **state)
+static void a_rotated_log_continues_in_a_new_file(void **state)
 {
     (void)state;
     char moved[80];
@@ -247,7 +247,7 @@ static void hear(void *context, const char *line)
     (void)snprintf(context, 64, "%s", line);
 }
 
-static void errors_can_go_to_whoever_asked(void **state)
+static void errors_can_be_diverted_to_the_caller(void **state)
 {
     (void)state;
     char heard[64] = "";
@@ -262,7 +262,7 @@ static void errors_can_go_to_whoever_asked(void **state)
     assert_null(strstr(text, "/srv"));
 }
 
-static void without_a_file_lines_go_to_standard_error(void **state)
+static void lines_go_to_standard_error_without_a_file(void **state)
 {
     (void)state;
     capture_standard_error(say_after_a_failed_open);
@@ -271,7 +271,7 @@ static void without_a_file_lines_go_to_standard_error(void **state)
 }
 
 /* The pipe would block a writer: standard error is not ours to make non-blocking. */
-static void a_full_pipe_loses_lines_and_says_how_many(void **state)
+static void a_full_pipe_loses_lines_and_reports_how_many(void **state)
 {
     (void)state;
     int ends[2];
@@ -330,16 +330,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_line_has_time_level_and_process, open_log, close_log),
         cmocka_unit_test_setup_teardown(only_lines_of_the_level_or_above_are_written, open_log,
                                         close_log),
-        cmocka_unit_test_setup_teardown(control_bytes_are_escaped_and_text_is_not, open_log,
-                                        close_log),
-        cmocka_unit_test_setup_teardown(a_long_line_is_cut_and_says_so, open_log, close_log),
-        cmocka_unit_test_setup_teardown(leaves_errno_alone_and_can_tell_it, open_log, close_log),
-        cmocka_unit_test_setup_teardown(what_happens_often_is_told_once_in_a_while, open_log,
-                                        close_log),
-        cmocka_unit_test_setup_teardown(a_rotated_log_goes_on_in_a_new_file, open_log, close_log),
-        cmocka_unit_test_setup_teardown(errors_can_go_to_whoever_asked, open_log, close_log),
-        cmocka_unit_test_teardown(without_a_file_lines_go_to_standard_error, close_log),
-        cmocka_unit_test_teardown(a_full_pipe_loses_lines_and_says_how_many, close_log),
+        cmocka_unit_test_setup_teardown(escapes_control_bytes_and_no_text, open_log, close_log),
+        cmocka_unit_test_setup_teardown(marks_a_long_line_that_is_cut, open_log, close_log),
+        cmocka_unit_test_setup_teardown(keeps_errno_and_can_print_it, open_log, close_log),
+        cmocka_unit_test_setup_teardown(limits_how_often_a_line_is_written, open_log, close_log),
+        cmocka_unit_test_setup_teardown(a_rotated_log_continues_in_a_new_file, open_log, close_log),
+        cmocka_unit_test_setup_teardown(errors_can_be_diverted_to_the_caller, open_log, close_log),
+        cmocka_unit_test_teardown(lines_go_to_standard_error_without_a_file, close_log),
+        cmocka_unit_test_teardown(a_full_pipe_loses_lines_and_reports_how_many, close_log),
         cmocka_unit_test_setup_teardown(lines_of_several_threads_stay_whole, open_log, close_log),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -147,7 +147,7 @@ static void a_full_buffer_is_written_out(void **state)
     assert_int_equal(sink.dropped, 0);
 }
 
-static void a_rotated_log_goes_on_in_a_new_file(void **state)
+static void a_rotated_log_continues_in_a_new_file(void **state)
 {
     (void)state;
     static char bytes[4096];
@@ -196,7 +196,7 @@ static void a_failed_reopen_keeps_the_old_file(void **state)
     assert_int_equal(unlink(moved), 0);
 }
 
-static void what_cannot_be_opened_is_an_error(void **state)
+static void reports_a_path_that_cannot_be_opened(void **state)
 {
     (void)state;
     struct log_access_sink sink;
@@ -261,7 +261,7 @@ static void write_torn_log(void)
     _exit(0);
 }
 
-static void a_line_that_was_torn_is_ended_before_the_next(void **state)
+static void an_unfinished_line_is_ended_before_the_next(void **state)
 {
     (void)state;
     static char bytes[4096];
@@ -360,7 +360,7 @@ static void a_slow_socket_loses_only_what_does_not_fit(void **state)
     check_slow_reader(ends[0], ends[1], LOG_SINK_SOCKET);
 }
 
-static void a_reader_that_is_gone_costs_lines_only(void **state)
+static void a_reader_that_is_gone_costs_only_lines(void **state)
 {
     (void)state;
     int ends[2];
@@ -418,7 +418,7 @@ static void lines_of_two_writers_in_one_pipe_stay_whole(void **state)
         assert_memory_equal(bytes + at, ordinary_combined, line_len);
 }
 
-static void a_line_in_a_pipe_is_never_parted(void **state)
+static void a_line_in_a_pipe_is_never_split(void **state)
 {
     (void)state;
     static char many[8000];
@@ -440,7 +440,7 @@ static void a_line_in_a_pipe_is_never_parted(void **state)
 
 /* Standard output is a pipe for this test: written to without waiting, but neither
  * closed nor changed for whoever else has it. */
-static void standard_output_stays_open_and_as_it_was(void **state)
+static void standard_output_stays_open_and_unchanged(void **state)
 {
     (void)state;
     char bytes[1024];
@@ -478,7 +478,7 @@ static void standard_output_stays_open_and_as_it_was(void **state)
 }
 
 /* Standard output is a file for this test, and is written to as it is. */
-static void standard_output_is_not_ours_to_close(void **state)
+static void never_closes_standard_output(void **state)
 {
     (void)state;
     (void)fflush(stdout);
@@ -505,18 +505,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(appends_to_a_file_that_others_append_to, remove_file),
         cmocka_unit_test_teardown(a_full_buffer_is_written_out, remove_file),
-        cmocka_unit_test_teardown(a_rotated_log_goes_on_in_a_new_file, remove_file),
+        cmocka_unit_test_teardown(a_rotated_log_continues_in_a_new_file, remove_file),
         cmocka_unit_test_teardown(a_failed_reopen_keeps_the_old_file, remove_file),
-        cmocka_unit_test_teardown(what_cannot_be_opened_is_an_error, remove_file),
+        cmocka_unit_test_teardown(reports_a_path_that_cannot_be_opened, remove_file),
         cmocka_unit_test(a_full_disk_drops_lines_and_counts_them),
-        cmocka_unit_test_teardown(a_line_that_was_torn_is_ended_before_the_next, remove_file),
+        cmocka_unit_test_teardown(an_unfinished_line_is_ended_before_the_next, remove_file),
         cmocka_unit_test(a_slow_pipe_loses_only_what_does_not_fit),
         cmocka_unit_test(a_slow_socket_loses_only_what_does_not_fit),
-        cmocka_unit_test(a_reader_that_is_gone_costs_lines_only),
+        cmocka_unit_test(a_reader_that_is_gone_costs_only_lines),
         cmocka_unit_test(lines_of_two_writers_in_one_pipe_stay_whole),
-        cmocka_unit_test(a_line_in_a_pipe_is_never_parted),
-        cmocka_unit_test(standard_output_stays_open_and_as_it_was),
-        cmocka_unit_test(standard_output_is_not_ours_to_close),
+        cmocka_unit_test(a_line_in_a_pipe_is_never_split),
+        cmocka_unit_test(standard_output_stays_open_and_unchanged),
+        cmocka_unit_test(never_closes_standard_output),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

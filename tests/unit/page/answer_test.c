@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static void gives_openmetrics_to_who_prefers_it(void **state)
+static void sends_openmetrics_when_accept_prefers_it(void **state)
 {
     (void)state;
     static const struct {
@@ -71,7 +71,7 @@ static void knows_the_names_of_this_machine(void **state)
     assert_local(hosts, true);
 }
 
-static void takes_nothing_else_for_one(void **state)
+static void refuses_every_other_host(void **state)
 {
     (void)state;
     static const char *const hosts[] = {
@@ -120,7 +120,7 @@ static void assert_health(struct page_shared *shared, enum stats_state state, co
     guard_done(&guard);
 }
 
-static void says_whether_the_server_serves(void **state)
+static void healthz_reports_whether_the_server_serves(void **state)
 {
     (void)state;
     struct stats_segment segment;
@@ -137,10 +137,10 @@ static void says_whether_the_server_serves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_openmetrics_to_who_prefers_it),
+        cmocka_unit_test(sends_openmetrics_when_accept_prefers_it),
         cmocka_unit_test(knows_the_names_of_this_machine),
-        cmocka_unit_test(takes_nothing_else_for_one),
-        cmocka_unit_test(says_whether_the_server_serves),
+        cmocka_unit_test(refuses_every_other_host),
+        cmocka_unit_test(healthz_reports_whether_the_server_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

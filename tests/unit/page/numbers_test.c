@@ -45,7 +45,7 @@ static void assert_event(struct page_numbers *numbers, uint64_t known_ns, const 
     assert_ptr_equal(same, text);
 }
 
-static void tells_what_came_since(void **state)
+static void sends_the_seconds_since_the_last_event(void **state)
 {
     (void)state;
     struct stats_segment segment;
@@ -70,6 +70,6 @@ static void tells_what_came_since(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(tells_what_came_since) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(sends_the_seconds_since_the_last_event) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static enum page_password_verdict check(struct fixture *f, const char *field, ui
     return verdict;
 }
 
-static void lets_in_who_knows_it(void **state)
+static void accepts_the_right_password(void **state)
 {
     (void)state;
     struct fixture f = with("sesame");
@@ -59,7 +59,7 @@ static void lets_in_who_knows_it(void **state)
     assert_int_equal(check(&f, SESAME, DURATION_SECOND), PAGE_PASSWORD_WRONG);
 }
 
-static void refuses_what_is_no_password_without_comparing(void **state)
+static void refuses_malformed_fields_without_comparing(void **state)
 {
     (void)state;
     static const char *const fields[] = {
@@ -79,7 +79,7 @@ static void refuses_what_is_no_password_without_comparing(void **state)
     assert_int_equal(check(&f, longest, DURATION_SECOND), PAGE_PASSWORD_WRONG);
 }
 
-static void compares_a_few_in_a_second(void **state)
+static void compares_a_few_passwords_in_a_second(void **state)
 {
     (void)state;
     char field[] = "Basic dXNlcjphYWFh"; /* user:aaaa */
@@ -100,7 +100,7 @@ static void compares_a_few_in_a_second(void **state)
     assert_int_equal(f.password.checks, 1);
 }
 
-static void needs_none_where_there_is_none(void **state)
+static void needs_no_password_when_none_is_set(void **state)
 {
     (void)state;
     struct page_password password;
@@ -108,7 +108,7 @@ static void needs_none_where_there_is_none(void **state)
     assert_int_equal(page_password_check(&password, SPAN(""), 0), PAGE_PASSWORD_RIGHT);
 }
 
-static void knows_hashes_that_it_can_use(void **state)
+static void recognises_the_hashes_that_it_can_use(void **state)
 {
     (void)state;
     assert_false(page_password_can_use("$nothing$of$this"));
@@ -119,11 +119,11 @@ static void knows_hashes_that_it_can_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lets_in_who_knows_it),
-        cmocka_unit_test(refuses_what_is_no_password_without_comparing),
-        cmocka_unit_test(compares_a_few_in_a_second),
-        cmocka_unit_test(needs_none_where_there_is_none),
-        cmocka_unit_test(knows_hashes_that_it_can_use),
+        cmocka_unit_test(accepts_the_right_password),
+        cmocka_unit_test(refuses_malformed_fields_without_comparing),
+        cmocka_unit_test(compares_a_few_passwords_in_a_second),
+        cmocka_unit_test(needs_no_password_when_none_is_set),
+        cmocka_unit_test(recognises_the_hashes_that_it_can_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

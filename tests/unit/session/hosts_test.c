@@ -20,7 +20,7 @@ static const struct session_site *find(const struct session_hosts *hosts, const 
     return session_hosts_find(hosts, span_text(name));
 }
 
-static void exact_names_win_over_wildcards(void **state)
+static void prefers_exact_names_to_wildcards(void **state)
 {
     (void)state;
     const struct session_site sites[] = {
@@ -41,7 +41,7 @@ static void exact_names_win_over_wildcards(void **state)
     session_hosts_free(hosts);
 }
 
-static void without_a_site_for_everything_strangers_get_none(void **state)
+static void finds_no_site_for_an_unknown_host(void **state)
 {
     (void)state;
     const struct session_site sites[] = { { .hosts = docs_hosts } };
@@ -56,7 +56,7 @@ static void without_a_site_for_everything_strangers_get_none(void **state)
     session_hosts_free(hosts);
 }
 
-static void one_site_without_names_answers_everybody(void **state)
+static void finds_the_site_without_names_for_every_host(void **state)
 {
     (void)state;
     static const char *const none[] = { NULL };
@@ -72,7 +72,7 @@ static void assert_rule(const struct session_hosts *hosts, const char *host, con
     assert_true(span_equal(session_hosts_rule(hosts, span_text(host)), span_text(rule)));
 }
 
-static void the_name_that_decides_is_told(void **state)
+static void gives_the_name_that_matches(void **state)
 {
     (void)state;
     const struct session_site sites[] = {
@@ -90,10 +90,10 @@ static void the_name_that_decides_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_names_win_over_wildcards),
-        cmocka_unit_test(without_a_site_for_everything_strangers_get_none),
-        cmocka_unit_test(one_site_without_names_answers_everybody),
-        cmocka_unit_test(the_name_that_decides_is_told),
+        cmocka_unit_test(prefers_exact_names_to_wildcards),
+        cmocka_unit_test(finds_no_site_for_an_unknown_host),
+        cmocka_unit_test(finds_the_site_without_names_for_every_host),
+        cmocka_unit_test(gives_the_name_that_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ static void an_idle_connection_holds_no_buffer(void **state)
     session_close(&s);
 }
 
-static void more_requests_than_the_buffer_takes_are_all_answered(void **state)
+static void answers_more_requests_than_the_buffer_holds(void **state)
 {
     (void)state;
     enum { COUNT = 700 };
@@ -291,7 +291,7 @@ static void multipart_lengths_are_exact(void **state)
     }
 }
 
-static void a_held_answer_survives_the_turn_and_the_eviction(void **state)
+static void a_held_answer_survives_a_tick_and_an_eviction(void **state)
 {
     (void)state;
     struct session s = open_session();
@@ -371,7 +371,7 @@ static void a_slow_head_gets_408_at_an_absolute_deadline(void **state)
     session_close(&s);
 }
 
-static void an_idle_connection_is_closed_without_a_word(void **state)
+static void an_idle_connection_closes_without_an_answer(void **state)
 {
     (void)state;
     struct session s = open_session();
@@ -380,7 +380,7 @@ static void an_idle_connection_is_closed_without_a_word(void **state)
     session_close(&s);
 }
 
-static void a_reader_that_creeps_is_cut_off(void **state)
+static void a_client_that_reads_too_slowly_is_cut_off(void **state)
 {
     (void)state;
     struct session s = open_session();
@@ -394,7 +394,7 @@ static void a_reader_that_creeps_is_cut_off(void **state)
     session_close(&s);
 }
 
-static void a_reader_that_gets_on_is_not(void **state)
+static void a_client_that_makes_progress_is_not_cut_off(void **state)
 {
     (void)state;
     struct session s = open_session();
@@ -422,7 +422,7 @@ static void a_drain_closes_after_the_answer(void **state)
 }
 
 /* What may be held back until the close must not be held back for anything else. */
-static void only_the_end_of_a_connection_that_closes_is_last(void **state)
+static void only_the_final_output_of_a_closing_connection_is_last(void **state)
 {
     (void)state;
     static const struct {
@@ -445,7 +445,7 @@ static void only_the_end_of_a_connection_that_closes_is_last(void **state)
     }
 }
 
-static void a_flood_after_the_last_answer_is_bounded(void **state)
+static void discards_a_bounded_number_of_bytes_after_the_last_answer(void **state)
 {
     (void)state;
     struct session s = open_session();
@@ -464,7 +464,7 @@ static void a_flood_after_the_last_answer_is_bounded(void **state)
     session_close(&s);
 }
 
-static void a_body_is_dropped_and_the_next_request_found(void **state)
+static void discards_a_body_and_finds_the_next_request(void **state)
 {
     (void)state;
     struct session s = open_session();
@@ -487,20 +487,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_of_one_read_leave_in_one_send),
         cmocka_unit_test(an_idle_connection_holds_no_buffer),
-        cmocka_unit_test(more_requests_than_the_buffer_takes_are_all_answered),
+        cmocka_unit_test(answers_more_requests_than_the_buffer_holds),
         cmocka_unit_test(short_writes_give_the_same_bytes),
         cmocka_unit_test(multipart_lengths_are_exact),
-        cmocka_unit_test(a_held_answer_survives_the_turn_and_the_eviction),
+        cmocka_unit_test(a_held_answer_survives_a_tick_and_an_eviction),
         cmocka_unit_test(a_file_rewritten_while_it_is_sent_is_never_completed),
         cmocka_unit_test(a_file_cut_short_ends_the_connection),
         cmocka_unit_test(a_slow_head_gets_408_at_an_absolute_deadline),
-        cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
-        cmocka_unit_test(a_reader_that_creeps_is_cut_off),
-        cmocka_unit_test(a_reader_that_gets_on_is_not),
+        cmocka_unit_test(an_idle_connection_closes_without_an_answer),
+        cmocka_unit_test(a_client_that_reads_too_slowly_is_cut_off),
+        cmocka_unit_test(a_client_that_makes_progress_is_not_cut_off),
         cmocka_unit_test(a_drain_closes_after_the_answer),
-        cmocka_unit_test(only_the_end_of_a_connection_that_closes_is_last),
-        cmocka_unit_test(a_flood_after_the_last_answer_is_bounded),
-        cmocka_unit_test(a_body_is_dropped_and_the_next_request_found),
+        cmocka_unit_test(only_the_final_output_of_a_closing_connection_is_last),
+        cmocka_unit_test(discards_a_bounded_number_of_bytes_after_the_last_answer),
+        cmocka_unit_test(discards_a_body_and_finds_the_next_request),
     };
     return cmocka_run_group_tests(tests, make_world, end_world);
 }

@@ -68,7 +68,7 @@ static void assert_different(uint64_t *ids, size_t count)
 
 enum { WORKERS = 32, EACH = 4 };
 
-static void threads_begin_elsewhere_without_asking(void **state)
+static void threads_begin_at_ids_of_their_own_without_a_system_call(void **state)
 {
     (void)state;
     static struct session_thread beside; /* again and again at one place */
@@ -84,7 +84,7 @@ static void threads_begin_elsewhere_without_asking(void **state)
     assert_different(ids, WORKERS * EACH);
 }
 
-static void children_begin_elsewhere_without_asking(void **state)
+static void children_begin_at_ids_of_their_own_without_a_system_call(void **state)
 {
     (void)state;
     uint64_t ids[WORKERS * EACH];
@@ -116,10 +116,10 @@ static void children_begin_elsewhere_without_asking(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(threads_begin_elsewhere_without_asking, make_owner,
-                                        end_owner),
-        cmocka_unit_test_setup_teardown(children_begin_elsewhere_without_asking, make_owner,
-                                        end_owner),
+        cmocka_unit_test_setup_teardown(threads_begin_at_ids_of_their_own_without_a_system_call,
+                                        make_owner, end_owner),
+        cmocka_unit_test_setup_teardown(children_begin_at_ids_of_their_own_without_a_system_call,
+                                        make_owner, end_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
