@@ -300,7 +300,7 @@ def test_a_host_without_a_site_is_reported(world: World) -> None:
     )
     told = world.told("/site/hello.txt", "-c", str(only), "--host", "b.test")
     assert (told["status"], told["site"]) == (421, None)
-    assert told["cause"] == "no site answers for the host `b.test`"
+    assert told["cause"] == "no site has the host `b.test`"
     assert world.told("/site/hello.txt", "-c", str(only))["request"]["host"] == "a.test"
     assert world.told("http://a.test/site/hello.txt", "-c", str(only))["status"] == 200
     given = world.told("/site/hello.txt", str(only), "-H", "host: a.test")
@@ -316,7 +316,7 @@ def test_the_cache_step_says_how_a_file_is_kept(world: World) -> None:
         return told["file"]["cache"], lines[0]
 
     assert kept("--cache-size", "0")[0] == "none"
-    assert "there is no cache" in kept("--cache-size", "0")[1]
+    assert "the cache is off" in kept("--cache-size", "0")[1]
     assert kept("--cache-file-max", "1M")[0] == "memory"
     assert "an eighth of cache-size" in kept("--cache-file-max", "1M", "--cache-size", "256K")[1]
     assert kept("--cache-file-max", "1M", "--cache-size", "256K")[0] == "none"
