@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Negotiation: only what there is is chosen, and weights stay weights.
+ * Negotiation: only an available coding is chosen, and weights stay in range.
  */
 #include "base/check.h"
 #include "http/accept.h"

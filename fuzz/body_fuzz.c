@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chunked bodies: any split of the bytes ends at the same byte with the same
- * result, and never beyond what a body may be.
+ * Chunked bodies: any split of the bytes ends at the same byte with the same result, and never
+ * above the limit of a body.
  */
 #include "base/check.h"
 #include "base/hash.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Dates: whatever is read as one is written and read again as the same.
+ * Dates: a text that is read as a date is written and read back as the same date.
  */
 #include "base/check.h"
 #include "http/date.h"

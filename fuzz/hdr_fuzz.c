@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Histograms as anybody may send them: refused whole, or read, and then what is
- * written of them is read as the same. The input is the encoding with or without
- * its base64 and its compression, as those would keep a fuzzer from the inside.
+ * Histograms from any source: refused, or read, written and read back as the same. The input is
+ * the encoding with or without base64 and compression, because these would keep a fuzzer from
+ * the content.
  */
 #include "base/base64.h"
 #include "base/check.h"
@@ -41,7 +41,7 @@ static void put_u32(uint8_t *at, uint32_t value)
         at[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* The counters alone, in a frame that is right. */
+/* The counters alone, in a valid frame. */
 static void try_counters(const uint8_t *data, size_t size)
 {
     static const uint8_t range[] = { 0, 0, 0, 0, 0, 0, 0, 3,    0,    0,    0,    0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Range fields: what comes out lies inside the file, does not overlap, and is
- * never more than the file. The first eight bytes are the file's size.
+ * Range fields: the ranges lie inside the file, do not overlap, and never add up to more than
+ * the file. The first eight bytes are the file's size.
  */
 #include "base/check.h"
 #include "http/range.h"

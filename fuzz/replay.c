@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A main for fuzz targets where there is no fuzzer: runs every file of the
- * folders and every file named on the command line once, so that what was found
- * once is tried again by any compiler. It mutates nothing.
+ * A main for fuzz targets without a fuzzer. It runs every file that is named, and every file of
+ * the folders that are named, once. So any compiler runs the saved inputs again. It mutates
+ * nothing.
  */
 #include "base/check.h"
 
@@ -24,7 +24,7 @@ static int replay_file(const char *path)
         return 1;
     }
     size_t size = (size_t)info.st_size;
-    uint8_t *data = malloc(size ? size : 1); /* exact, so that ASan sees a read past it */
+    uint8_t *data = malloc(size ? size : 1); /* exact, so that ASan detects a read past it */
     CHECK(data);
     int result = fread(data, 1, size, in) == size ? 0 : 1;
     (void)fclose(in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heads: any split of the bytes gives what the whole gives, and every piece lies
- * inside the head. What is parsed goes on to framing, target and conditions.
+ * Heads: any split of the bytes gives the same result, and every piece lies inside the head. A
+ * parsed head is then given to framing, target and conditions.
  */
 #include "base/check.h"
 #include "base/hash.h"
@@ -32,7 +32,7 @@ static void check_pieces(const struct http_request *request, size_t size)
     CHECK((request->repeated & ~request->present) == 0);
 }
 
-/* The same bytes in portions, at another address each time. */
+/* Parses the same bytes in portions, at another address each time. */
 static enum http_parse parse_in_portions(struct http_request *request, struct span bytes,
                                          enum http_status *ret_status)
 {
@@ -54,7 +54,7 @@ static enum http_parse parse_in_portions(struct http_request *request, struct sp
     }
 }
 
-static void go_on(const struct http_request *request, const char *head)
+static void use_parsed(const struct http_request *request, const char *head)
 {
     struct http_body body;
     (void)http_body_begin(&body, request, head);
@@ -86,6 +86,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(split.head_len == whole.head_len && split.method == whole.method);
     CHECK(split.present == whole.present && split.repeated == whole.repeated);
     CHECK(memcmp(split.field, whole.field, sizeof(whole.field)) == 0);
-    go_on(&whole, bytes.at);
+    use_parsed(&whole, bytes.at);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A stream of responses, as a client reads it: any split of the bytes gives the
- * same answers, and no more body than bytes that came.
+ * A stream of responses, as a client reads it: any split of the bytes gives the same answers,
+ * and never more body bytes than input bytes.
  */
 #include "base/check.h"
 #include "base/hash.h"
@@ -51,7 +51,7 @@ static size_t read_body(struct reader *reader, struct span bytes, bool *ret_done
     return consumed;
 }
 
-/* Reads one head, or on in a body; how many bytes are done with. */
+/* Reads one head, or continues a body. Returns how many bytes are consumed. */
 static size_t step(struct reader *reader, struct span bytes)
 {
     bool done = false;

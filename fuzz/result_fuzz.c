@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The JSON of a run as anybody may write it: refused with one line, or read, and then
- * it can be shown.
+ * The JSON of a run from any source: refused with one line, or read and then printed.
  */
 #include "base/check.h"
 #include "load/print.h"

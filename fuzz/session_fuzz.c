@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The whole of a connection: real files, a real cache, no socket. Each input is
- * played at once and in random portions with short writes; both must say the
- * same, keep the session's contract, and never let out what lies outside.
+ * A whole connection: real files, a real cache, no socket. Each input is played at once, and in
+ * random portions with short writes. Both must give the same bytes, keep the contract of the
+ * session, and never send a file from outside the root.
  */
 #include "base/check.h"
 #include "base/hash.h"
@@ -40,7 +40,7 @@ static const char *const no_hosts[] = { NULL };
 static const char *const folders[] = { "site", "site/d", "site/sub", "site/.git" };
 static const struct {
     const char *name, *text;
-    size_t size; /* grown to this with zeros */
+    size_t size; /* extended to this size with zeros */
 } files[] = {
     { "secret.txt", SECRET, 0 },
     { "site/index.html", "<!doctype html>", 0 },
@@ -105,8 +105,7 @@ static void remove_files(void)
     (void)rmdir(world.top);
 }
 
-/* Takes the files away when this process has ended, however it ends: another
- * process waits for that. */
+/* Removes the files when this process ends, however it ends. Another process waits for that. */
 static void remove_files_at_end(void)
 {
     int ends[2];
@@ -115,10 +114,10 @@ static void remove_files_at_end(void)
     CHECK(pid >= 0);
     if (pid > 0) {
         (void)close(ends[0]);
-        return; /* the other end stays open for good */
+        return; /* the other end stays open until this process ends */
     }
     (void)close(ends[1]);
-    (void)setsid(); /* an interrupt on the terminal is not for this process */
+    (void)setsid(); /* an interrupt from the terminal does not reach this process */
     char byte;
     (void)!read(ends[0], &byte, 1);
     remove_files();
@@ -227,7 +226,7 @@ static enum session_want send_portion(struct conversation *c)
 static void converse(struct conversation *c, struct span input)
 {
     session_thread_tick(&world.worker, NOW_NS, 1795248000);
-    world.worker.id = 0; /* both ways of feeding give the same bytes */
+    world.worker.id = 0; /* so that both plays give the same bytes */
     session_open(&c->session, &world.worker, (struct session_peer){ .family = 0 }, NOW_NS);
     enum session_want want = WANT_READ;
     while (want != WANT_CLOSE && (want == WANT_WRITE || input.len > 0)) {

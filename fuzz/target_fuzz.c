@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Targets: whatever is asked for, the path that comes out cannot leave the root,
- * and written into a Location it comes back as itself.
+ * Targets: a resolved path cannot leave the root, and is the same after it is encoded and
+ * resolved again.
  */
 #include "base/buf.h"
 #include "base/check.h"
@@ -34,7 +34,7 @@ static void check_path(struct span path)
     }
 }
 
-/* Resolves a target as a GET would. */
+/* Resolves a target as a GET does. */
 static int resolve(struct span target, struct http_target *ret_target, char *storage, char *head)
 {
     struct buf text = buf_over(head, HTTP_HEAD_MAX);

@@ -122,7 +122,7 @@ struct page_text *page_numbers_get(struct page_numbers *numbers, enum page_form 
     bool fresh = numbers->view.snapshot && now_ns - numbers->read_ns < SAME_NS;
     if (fresh && numbers->text[form])
         return numbers->text[form];
-    char why[STATS_WHY_MAX] = "cannot be written down: out of memory";
+    char why[STATS_WHY_MAX] = "cannot be formatted: out of memory";
     if (fresh || read_segment(numbers, now_ns, why))
         numbers->text[form] = write_text(numbers, form);
     else

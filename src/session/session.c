@@ -407,16 +407,11 @@ static bool stage_tail(struct session_buffer *out)
     return true;
 }
 
-static enum session_want cut_short(struct session *s)
+enum session_want session_cut(struct session *s)
 {
     drop_output(s);
     s->closing = true;
     return WANT_CLOSE;
-}
-
-enum session_want session_cut(struct session *s)
-{
-    return cut_short(s);
 }
 
 void session_hold(struct session *s)
@@ -456,7 +451,7 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
         return send_on(s, bytes, now_ns);
     if (out->open) {
         if (out->file_at < out->file_end)
-            return stage_tail(out) ? send_on(s, bytes, now_ns) : cut_short(s);
+            return stage_tail(out) ? send_on(s, bytes, now_ns) : session_cut(s);
         if (session_answer_next_part(out))
             return send_on(s, 0, now_ns);
     }

@@ -311,7 +311,7 @@ def test_text_from_the_server_is_not_interpreted(server: ServerFactory, browser:
     wrong.wait_for()
     told = " ".join(wrong.inner_text().split())
     assert told == f"Wrong {evil} why {evil} What to do: {evil}"
-    assert page.inner_text(".verdict-summary") == "1 thing needs a look."
+    assert page.inner_text(".verdict-summary") == "1 problem needs attention."
     assert page.locator(".verdicts li").count() == 2
     assert page.locator("main img").count() == 0
     for place in ("#sites", "[data-value=reload]", "[data-value=model]"):

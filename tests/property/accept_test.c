@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random negotiation fields against a model that never reads text: the choices
- * are drawn as data, kept, and only then spelled, with whatever spaces, cases
- * and damage the grammar knows.
+ * Random negotiation fields compared with a model that reads no text. The choices are drawn as
+ * data. Then they are spelled with the spaces, cases and damage that the grammar knows.
  */
 #include "http/accept.h"
 
@@ -29,10 +28,10 @@ static const char *const range_names[] = { "text/html", "application/json",
                                            "*/*",       "image/png" };
 enum { RANGE_NAMES = 6 };
 
-/* What one element says. */
+/* One element of a field. */
 struct choice {
     unsigned name; /* index of its name */
-    int weight;    /* thousandths; -1: damaged, so that it says nothing */
+    int weight;    /* thousandths; -1: damaged, and without effect */
 };
 
 struct text {
@@ -63,7 +62,7 @@ static void append_name(struct text *t, const char *name)
         append(t, "%c", loud && *name >= 'a' && *name <= 'z' ? *name - 32 : *name);
 }
 
-/* Spells a weight in thousandths in one of the ways there are. */
+/* Spells a weight in thousandths in one of its forms. */
 static void append_weight(struct text *t, int weight)
 {
     int digits = 3;
@@ -121,7 +120,7 @@ static unsigned make_choices(struct choice *choices, struct text *t, const char 
     return count;
 }
 
-/* The highest weight that the choices give to a name; -1 when they do not. */
+/* The highest weight of a name among the choices; -1: none. */
 static int told_of(const struct choice *choices, unsigned count, unsigned name)
 {
     int best = -1;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whatever bytes a request is made of, the access log stays a log: each request is
- * one line of bounded length, no control byte comes out, a JSON line is JSON and a
- * `combined` line has its fields where they belong. Both are told by small strict
- * readers, written here and sharing nothing with the writer.
- *
- * SEED=n replays a run.
+ * Access-log lines of requests with any bytes. Each request is one line of bounded length
+ * without control bytes. A JSON line is valid JSON, and a `combined` line has its fields in
+ * place. Small strict readers check that. They share no code with the writer. SEED=n replays a
+ * run.
  */
 #include "log/access.h"
 
@@ -37,7 +35,7 @@ static unsigned below(unsigned bound)
     return (unsigned)((next_random() >> 16) % bound);
 }
 
-/* Strict readers. Each takes what it reads from the front of *in. */
+/* Strict readers. Each removes what it reads from the front of *in. */
 
 static bool take(struct span *in, const char *literal)
 {
@@ -134,7 +132,7 @@ static bool is_json_line(struct span in)
            take(&in, ",\"id\":\"") && take_hex(&in, 16) && take(&in, "\"}") && in.len == 0;
 }
 
-/* Printable ASCII up to `end`, where a backslash begins \xHH. Never empty. */
+/* Printable ASCII up to `end`, in which a backslash begins \xHH. Never empty. */
 static bool take_text(struct span *in, char end)
 {
     bool any = false;
@@ -167,8 +165,8 @@ static bool is_combined_line(struct span in)
            take(&in, " ") && take_quoted(&in) && take(&in, " ") && take_hex(&in, 16) && in.len == 0;
 }
 
-/* A text of one of several kinds: any bytes, mostly harmless, mostly UTF-8, or
- * pieces that mean something to a log. Mostly short, sometimes far too long. */
+/* A text of one of several kinds: any bytes, mostly harmless, mostly UTF-8, or pieces with a
+ * meaning in a log. It is mostly short and sometimes far too long. */
 static struct span random_text(char bytes[TEXT_MAX])
 {
     static const char *const pieces[] = { "\"",
@@ -208,7 +206,8 @@ static struct span random_text(char bytes[TEXT_MAX])
     return span_of(bytes, len);
 }
 
-/* The text in memory of exactly its length, so that a sanitizer sees a read past it. */
+/* Copies the text to memory of exactly its length, so that a sanitizer detects a read past its
+ * end. */
 static struct span exact_copy(struct span text)
 {
     char *copy = malloc(text.len > 0 ? text.len : 1);
@@ -223,7 +222,7 @@ static void check_one(enum log_format format, enum log_sink_kind kind)
     struct log_access_sink sink;
     struct log_access log;
     assert_int_equal(log_access_open(&sink, "/dev/null", format), 0);
-    sink.kind = kind; /* for the longest line that it allows */
+    sink.kind = kind; /* space for the longest line */
     const size_t line_max = kind == LOG_SINK_FILE ? LOG_LINE_MAX : PIPE_BUF;
     assert_int_equal(log_access_start(&log, &sink), 0);
     for (unsigned i = 0; i < LINES; i++) {
@@ -237,7 +236,7 @@ static void check_one(enum log_format format, enum log_sink_kind kind)
             .body_bytes = below(3) == 0 ? 0 : next_random(),
             .id = next_random(),
         };
-        log.len = 0; /* look at one line at a time */
+        log.len = 0; /* reads one line at a time */
         log_access_add(&log, &line, (int64_t)below(2000000000));
         assert_true(log.len > 0 && log.len <= line_max);
         assert_int_equal(log.bytes[log.len - 1], '\n');

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * However a chunked body is cut, the reader ends with the same result, at the
- * same byte, having counted the same. Bodies are made from random chunks,
- * extensions and trailers, so that their true length is known, and then also
- * damaged at random.
+ * Chunked bodies at any split. The reader ends with the same result, at the same byte and with
+ * the same count. Bodies are made of random chunks, extensions and trailers, so their true
+ * length is known. Then they are damaged at random.
  */
 #include "http/body.h"
 
@@ -19,7 +18,7 @@
 enum { BODY_ROOM = 4096, BODIES = 20 * 1000 };
 
 static struct random_source random_bits;
-static char *room_end; /* forbidden memory begins here */
+static char *room_end; /* unreadable memory begins here */
 
 struct outcome {
     enum http_body_step step;
@@ -40,7 +39,7 @@ static struct http_body begin_chunked(void)
     return body;
 }
 
-/* Discards `bytes` in pieces of at most `largest` bytes; 0 means in one piece. */
+/* Discards `bytes` in pieces of at most `largest` bytes; 0: in one piece. */
 static struct outcome discard(struct span bytes, size_t largest)
 {
     struct http_body body = begin_chunked();
@@ -81,7 +80,7 @@ static const char *pick(const char *const *texts, size_t count)
     return texts[random_below(&random_bits, count)];
 }
 
-/* Writes a well-formed body with something behind it; what it is by construction. */
+/* Writes a well-formed body with further bytes behind it, and returns its properties. */
 static struct outcome make_body(char *out, size_t *ret_len)
 {
     static const char *const extensions[] = { "", "", "", ";x", ";x=1;y=\"a;\\\"b\"", " ; z = 1" };
@@ -140,7 +139,7 @@ static void gives_one_result_for_damaged_bodies_at_any_split(void **state)
         check_splits(span_of(body, len), got);
         failed += got.step == HTTP_BODY_FAILED;
     }
-    assert_in_range(failed, BODIES / 20, BODIES); /* the damage is noticed often enough */
+    assert_in_range(failed, BODIES / 20, BODIES); /* enough of the damage is detected */
 }
 
 static int start(void **state)

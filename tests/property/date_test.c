@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random dates against the C library's calendar, which the code under test does
- * not use: every form there and back, and random damage to each of them.
+ * Random dates compared with the C library's calendar, which the code under test does not use.
+ * Every form is written and read back, and then damaged at random.
  */
 #include "http/date.h"
 
@@ -33,7 +33,7 @@ static const char *const forms[] = {
 
 enum { IMF_FIXDATE, RFC850, ASCTIME, FORM_COUNT };
 
-/* `strftime` leaves out the leading zeros of a year: put them back. */
+/* `strftime` omits the leading zeros of a year. This adds them. */
 static size_t render(char *out, int64_t seconds, int form)
 {
     struct tm tm;
@@ -134,14 +134,14 @@ static void reads_two_digits_as_a_year_at_most_fifty_years_away(void **state)
     }
 }
 
-/* The day name is skipped: it is not held against the date. */
+/* The day name is skipped, because it is not compared with the date. */
 static const char *behind_day_name(const char *text)
 {
     return text + strcspn(text, " ");
 }
 
-/* One byte is changed, dropped or doubled. Either that is no date any more, or it
- * is another date, and that one is spelled just so. */
+/* One byte is changed, dropped or doubled. The result is either no date, or another date in its
+ * exact spelling. */
 static void reads_a_damaged_date_as_another_date_or_refuses_it(void **state)
 {
     (void)state;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random Range fields against a bitmap: a file of a few dozen bytes, of which
- * every byte is wanted or not. What comes out must be exactly the runs of wanted
- * bytes, each once, in the order in which the field first touched them. Then the
- * promises that hold for files of any size.
+ * Random Range fields compared with a bitmap of the requested bytes of a small file. The result
+ * must be exactly the runs of requested bytes, each once, in the order in which the field first
+ * touched them. Then the promises that hold for files of any size.
  */
 #include "http/range.h"
 
@@ -22,7 +21,7 @@ enum { SIZE_MAX_MODEL = 96, ROUNDS = 20000, FIELD_SIZE = 8192, UNTOUCHED = 1000 
 
 static struct random_source rng;
 
-/* What the field asks for, kept while its text is written. */
+/* The requested bytes, recorded while the field's text is written. */
 struct model {
     unsigned size;
     unsigned touched_by[SIZE_MAX_MODEL]; /* index of the first range that has this byte */
@@ -97,8 +96,8 @@ static void make_model(struct model *m)
     }
 }
 
-/* The maximal runs of wanted bytes, ordered by the range that first touched them;
- * a range touches one run only, so no two are equal. */
+/* The maximal runs of requested bytes, ordered by the range that first touched them. A range
+ * touches one run only, so no two are equal. */
 static unsigned runs_of(const struct model *m, struct http_range *runs)
 {
     unsigned count = 0;

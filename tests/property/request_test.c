@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * However a head is cut, the parser ends with the same result, status, lines
- * and fields, and forbidden memory lies directly behind what it has been given.
- * Heads are whole ones, bad ones and long ones, and random mutations of them;
- * each call hands the bytes over at another address. A second, plain reader of
- * request heads, one byte at a time, has to agree with the fast one.
+ * Request heads at any split. The parser ends with the same result, status, lines and fields, and
+ * never reads past its input, because unreadable memory follows. Heads are complete, invalid, long,
+ * or random mutations of these. Each call has the bytes at another address. A second, simple reader
+ * of one byte at a time must agree with the fast parser.
  */
 #include "http/request.h"
 
@@ -21,7 +20,7 @@
 enum { ROOM = 32 * 1024, EVERY_SPLIT_MAX = 700, MUTATIONS = 60 * 1000 };
 
 static struct random_source random_bits;
-static char *room_end; /* forbidden memory begins here */
+static char *room_end; /* unreadable memory begins here */
 
 #define FIELDS "Host: a\r\n\r\n"
 
@@ -179,7 +178,7 @@ static void gives_one_result_for_long_heads_at_any_split(void **state)
     }
 }
 
-/* Writes a mutation of a corpus head to `out`; its length. */
+/* Writes a mutation of a known head to `out`, and returns its length. */
 static size_t mutate(char *out)
 {
     static const char likely[] = "\r\n\r\n: \t/?.HTP10G\0\x7f\x80\xff\"(,";
@@ -221,17 +220,17 @@ static void gives_one_result_for_mutated_heads_at_any_split(void **state)
         check_every_split(span_of(head, mutate(head)));
 }
 
-/* The plain reader: where it stands, and what it expects of the next byte. */
+/* The simple reader: its state, and what it expects of the next byte. */
 enum place { EMPTY_LINES, EMPTY_LF, METHOD, TARGET, VERSION, LINE, LAST_LF, NAME, VALUE, VALUE_LF };
 
 struct reader {
     enum place place;
-    size_t count; /* bytes of the present thing */
+    size_t count; /* bytes of the current item */
     size_t empty_lines, fields;
     char major;
 };
 
-/* A line begins with this byte: where it belongs. 0 or a status. */
+/* Reads the first byte of a line. Returns 0 or a status. */
 static int begin_line(struct reader *r, char c)
 {
     bool before = r->place == EMPTY_LINES;
@@ -245,7 +244,7 @@ static int begin_line(struct reader *r, char c)
     return !before && r->fields++ == HTTP_FIELDS_MAX ? 431 : 0;
 }
 
-/* Takes one byte: 0 to go on, 1 for the end of the head, or a status. */
+/* Reads one byte. Returns 0 to continue, 1 at the end of the head, or a status. */
 static int read_byte(struct reader *r, char c)
 {
     static const char version[] = "HTTP/d.d\r\n";

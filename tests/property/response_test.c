@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * However a stream of responses is cut, a client reads the same heads, statuses and
- * bodies from it. Streams are made at random, so that their truth is known, and
- * then also damaged at random.
+ * Streams of responses at any split. A client reads the same heads, statuses and bodies. Streams
+ * are made at random, so the truth is known, and then damaged at random.
  */
 #include "http/response.h"
 
@@ -20,10 +19,10 @@ enum { ROOM = 8192, STREAMS = 20 * 1000 };
 static struct random_source random_bits;
 static char *room_end;
 
-/* What a client makes of a stream. */
+/* The result of reading a stream. */
 struct outcome {
     unsigned answers, fault; /* fault: 0 none, 1 form, 2 framing, 3 body */
-    uint64_t statuses;       /* folded together in their order */
+    uint64_t statuses;       /* a hash of them in order */
     uint64_t body_bytes;
 };
 
@@ -46,8 +45,7 @@ static void end_answer(struct reader *reader)
     reader->in_body = false;
 }
 
-/* Reads from `bytes`, whose first byte is the first of a head or goes on in a body;
- * returns how many are done with. */
+/* Reads from `bytes`, which begin a head or continue a body. Returns how many are consumed. */
 static size_t step(struct reader *reader, struct span bytes)
 {
     if (!reader->in_body) {

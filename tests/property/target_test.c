@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whatever path is asked for, what comes out is a path inside the root: random
- * paths, made of the pieces that attacks are made of, against a second reading
- * that decodes everything first and walks the segments after; and an accepted
- * path survives being encoded and asked for again.
+ * Random paths, made of the pieces of attacks. Every resolved path is inside the root. A second
+ * reader, which first decodes everything and then walks the segments, must agree. An accepted
+ * path is the same after it is encoded and resolved again.
  */
 #include "http/target.h"
 
@@ -21,12 +20,12 @@
 enum { TARGET_ROOM = 512, PATHS = 200 * 1000, SEGMENTS_MAX = 64 };
 
 static struct random_source random_bits;
-static char *head_end, *storage; /* forbidden memory begins at head_end and behind storage */
+static char *head_end, *storage; /* unreadable memory begins at head_end and behind storage */
 
 struct answer {
     int status;
     struct http_target target;
-    const char *target_at; /* where the target stands in the head */
+    const char *target_at; /* the target's place in the head */
 };
 
 static struct answer resolve(struct span target)
@@ -57,7 +56,7 @@ static struct span make_target(char *out)
 
     out[0] = '/';
     for (size_t count = random_below(&random_bits, 12); count > 0; count--) {
-        /* The first 8 are harmless or nearly so: many targets should resolve. */
+        /* The first 8 are harmless, so that many targets resolve. */
         size_t kinds = random_one_in(&random_bits, 6) ? sizeof(pieces) / sizeof(pieces[0]) : 8;
         struct span piece = span_text(pieces[random_below(&random_bits, kinds)]);
         if (random_one_in(&random_bits, 3))
@@ -68,8 +67,8 @@ static struct span make_target(char *out)
     return span_of(out, len);
 }
 
-/* The second reading. Decoded bytes are kept as numbers, an encoded slash as
- * 256 + '/', so that it does not part segments. 0, 400, or 404. */
+/* The second reader. Decoded bytes are numbers, and an encoded slash is 256 + '/', so that it
+ * does not separate segments. 0, 400 or 404. */
 static int model_decode(struct span raw, int *symbols, size_t *ret_count)
 {
     int status = 0;
@@ -171,7 +170,7 @@ static void agrees_with_a_simple_reader_and_stays_inside_the_root(void **state)
         resolved++;
         normal += got.target.normal;
     }
-    assert_in_range(resolved, PATHS / 4, PATHS); /* the generator is worth its time */
+    assert_in_range(resolved, PATHS / 4, PATHS); /* the generator makes enough valid targets */
     assert_in_range(normal, PATHS / 20, PATHS);
 }
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * No path leads out. A root is filled with every kind of link that could, and
- * secrets stand beside it; then 100,000 generated paths are asked for, and
- * whatever comes back is compared with what is inside. Once with openat2, once
- * with the walk that stands in for it, and once while another thread keeps
- * swapping a directory for a link that leads out.
- *
- * SEED=n replays a run.
+ * No path leads out of the root. The root has every kind of link that could, and secrets are
+ * beside it. 100,000 generated paths are requested, and every result is compared with the files
+ * inside. This runs with openat2, with the walk that replaces it, and while another thread keeps
+ * replacing a directory by a link that leads out. SEED=n replays a run.
  */
 #include "os/file.h"
 #include "site/mime.h"
@@ -103,7 +100,7 @@ static int set_up(void **state)
         .index = index,
         .listing = true,
         .precompressed = true,
-        .hidden = true, /* one defence less */
+        .hidden = true, /* without this defence */
         .body_max = 64 * 1024,
     };
     world.mime = site_mime_new("/nonexistent");
@@ -129,7 +126,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The first LIKELY of them lead somewhere more often. */
+/* The first LIKELY of them exist more often. */
 enum { LIKELY = 12 };
 static const char *const path_parts[] = {
     "a",           "b",        "file",
@@ -152,7 +149,7 @@ static const char *const path_parts[] = {
 
 enum { PARTS = sizeof(path_parts) / sizeof(path_parts[0]) };
 
-/* Puts together a path as it is after decoding: anything may be in it. */
+/* Makes a path as it is after decoding. It may hold any byte. */
 static struct span make_path(char *out, size_t size)
 {
     size_t len = 0;
@@ -164,7 +161,7 @@ static struct span make_path(char *out, size_t size)
                                 part);
     }
     switch (below(40)) {
-    case 0: /* a name, or a path, longer than any */
+    case 0: /* a name or a path that is too long */
         memset(out + len, 'x', size - len);
         return span_of(out, len + below((unsigned)(size - len)));
     case 1: /* a byte of any value, anywhere */
@@ -183,7 +180,7 @@ static struct span make_path(char *out, size_t size)
     return span_of(out, len);
 }
 
-/* Whether any form of what was found is not from inside. */
+/* Whether any form of the entry is not from inside. */
 static bool is_foreign(const struct site_entry *entry)
 {
     char text[64];
@@ -200,7 +197,7 @@ static bool is_foreign(const struct site_entry *entry)
     return false;
 }
 
-/* Asks once, and says how it went; fails when anything from outside came back. */
+/* Looks up one path and returns the result. Fails when an entry is from outside. */
 static enum site_result ask(struct world *world, struct span path, uint64_t now_ns)
 {
     struct site_entry *entry;
@@ -220,9 +217,8 @@ static enum site_result ask(struct world *world, struct span path, uint64_t now_
     return result;
 }
 
-/* A site refuses dot segments before it opens anything; this asks for them all
- * the same. The kernel says where what was opened really is. Returns whether
- * anything was. */
+/* A site refuses dot segments before it opens a file. This test opens them all the same, and the
+ * kernel reports the real path of what was opened. Returns whether a file was opened. */
 static bool open_raw(const struct world *world, struct span path)
 {
     char text[2 * PATH_MAX];
@@ -267,7 +263,7 @@ static void never_finds_a_file_outside_the_root(void **state)
         opened += open_raw(world, made);
     }
     free(path);
-    /* Not everything was refused. */
+    /* Some paths were found. */
     assert_true(opened > PATHS / 1000);
     assert_true(counts[SITE_FILE] > 0);
     assert_true(counts[SITE_REDIRECT] > 0);
@@ -288,7 +284,7 @@ struct swapper {
     unsigned swaps;
 };
 
-/* "root/door" is in turn a directory inside and a link to one outside. */
+/* "root/door" alternates between a directory inside and a link to one outside. */
 static void *swap_all_the_time(void *argument)
 {
     struct swapper *swapper = argument;

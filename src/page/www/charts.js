@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The charts: what each shows, and how Chart.js is told. A chart has its current values beside its
-// name and all of them in a table, for who cannot see or point at it.
+// The charts, and their options for Chart.js. Each chart has its current values beside its title,
+// and all values in a table, for readers who cannot see it or point at it.
 
 import { bytes, clock, count, fairness, figure, percent, seconds } from "./figures.js";
 
@@ -107,7 +107,7 @@ const shade = (hex) => `${hex}38`;
 
 // ---- axes ----
 
-/** A quarter of it or more, as a power of two. */
+/** The smallest power of two that is at least a quarter of a value. */
 const binaryStep = (max) => 2 ** Math.ceil(Math.log2(max / 4));
 
 function valueAxis({ words, logarithmic, stacked, whole, binary, max, suggestedMax }, position) {
@@ -148,7 +148,7 @@ function timeAxis() {
     };
 }
 
-/** As Chart.js calls it: on the axis. */
+/** Called by Chart.js on the axis. */
 function ago(x) {
     if (x === 0) return "now";
     return this.min < -60 ? `−${-x / 60} min` : `−${-x} s`;
@@ -166,14 +166,14 @@ function tooltip(title, label) {
     };
 }
 
-/** The radius of each point: values without a neighbour to draw a line to can be seen, too. */
+/** The radius of each point. A value without a neighbour has no line, so it gets a dot. */
 function radii(data) {
     const has = (at) => data[at]?.y != null;
     const alone = data.map((_, at) => has(at) && !has(at - 1) && !has(at + 1));
-    return alone.includes(true) ? alone.map((dot) => (dot ? 2 : 0)) : 0; // one for all is drawn faster
+    return alone.includes(true) ? alone.map((dot) => (dot ? 2 : 0)) : 0; // one radius for all points is faster
 }
 
-/** Whole decades around what there is. */
+/** Whole decades around the values. */
 function decades(datasets) {
     const values = datasets.flatMap(({ data }) => data.map(({ y }) => y)).filter((y) => y > 0);
     if (!values.length) return [1e-5, 1e-2];
@@ -190,7 +190,7 @@ function element(name, text, className) {
     return made;
 }
 
-/** A row of a table; what stands first names it. */
+/** A row of a table; its first cell is its header. */
 export function row(cells, head) {
     const made = element("tr");
     cells.forEach((text, at) => {
@@ -201,7 +201,7 @@ export function row(cells, head) {
     return made;
 }
 
-/** Changes only what differs, so that what is selected or read out stays. */
+/** Changes only what differs, so that a selection or a screen reader keeps its place. */
 export function setText(node, text) {
     if (node.textContent !== text) node.textContent = text;
 }
@@ -257,7 +257,7 @@ class Card {
     }
 }
 
-// ---- what changes with time ----
+// ---- charts over time ----
 
 class TimeChart {
     constructor(place, description) {
@@ -357,7 +357,7 @@ class TimeChart {
     }
 }
 
-// ---- what each process does ----
+// ---- charts of processes ----
 
 class LoadChart {
     constructor(place) {
@@ -375,7 +375,7 @@ class LoadChart {
             xAxisID: axis,
             backgroundColor: color(property),
             maxBarThickness: 14,
-            categoryPercentage: Math.min(0.8, 0.2 * shown.length), // few stay together
+            categoryPercentage: Math.min(0.8, 0.2 * shown.length), // a few bars stay together
             borderRadius: 3,
             data: shown.map(value),
         });
@@ -414,7 +414,7 @@ class LoadChart {
         this.draw(this.loads, this.fair);
     }
 
-    /** fair: whether all workers have the same to do */
+    /** fair: whether all workers should have the same load */
     draw(loads, fair) {
         Object.assign(this, { loads, fair });
         const workers = loads.filter((load) => !load.master);
@@ -467,11 +467,11 @@ export class Charts {
 
     draw(points, span, loads, stats) {
         this.#showQueue(stats.counters.queue_entered > 0);
-        this.byId.loads.draw(loads, stats.configuration.serves !== "process"); // else one process accepts for the others
+        this.byId.loads.draw(loads, stats.configuration.serves !== "process"); // otherwise one process accepts for the others
         for (const { id } of DESCRIPTIONS) this.byId[id].draw(points, span);
     }
 
-    /** Colours anew, after the theme has changed. */
+    /** Applies the colours again after a change of theme. */
     paint() {
         for (const each of Object.values(this.byId)) each.paint();
     }

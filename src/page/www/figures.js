@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// What the page makes of the numbers: rates out of totals, and words out of numbers. Nothing in
-// here knows of a document or a clock, so that it can be tried without a browser.
+// What the page computes: rates from totals, and texts from numbers. Nothing here uses a document or
+// a clock, so that it can be tested without a browser.
 
 export const SPAN_MAX_S = 600;
-const GAP_MAX_S = 5; // between two moments that a rate is made of
+const GAP_MAX_S = 5; // between two seconds of a rate
 
 // ---- words ----
 
@@ -19,7 +19,7 @@ export const exact = (number) => whole.format(number);
 
 export const count = (number) => (number < 1e9 ? whole.format(Math.round(number)) : short.format(number));
 
-/** A rate or another number that need not be whole. */
+/** A rate, or another number with a fraction. */
 export const figure = (number) => (number < 100 ? three.format(number) : count(number));
 
 function scaled(number, units, base) {
@@ -41,7 +41,7 @@ export function seconds(number) {
 
 export const percent = (part) => `${(part < 0.01 ? hundredths : three).format(part * 100)}\u00a0%`;
 
-/** A time that is long: "2 d 4 h", "3 min 12 s". */
+/** A long time: "2 d 4 h", "3 min 12 s". */
 export function span(number) {
     const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
     const first = units.findIndex(([, each]) => number >= each);
@@ -58,12 +58,12 @@ export const clock = (unixSeconds) => clockFormat.format(unixSeconds * 1000);
 
 export const date = (unixSeconds) => dateFormat.format(unixSeconds * 1000);
 
-/** A value in the unit that counters.def gives it. */
+/** A value in its unit of counters.def. */
 export const inUnit = (value, unit) => (unit === "bytes" ? bytes(value) : count(value));
 
 // ---- rates ----
 
-/** What is added up by whoever counts: another one starts anew. */
+/** Identifies the process that counts. Another process starts from 0. */
 export const epoch = (stats) => `${stats.pid} ${stats.started_unix_seconds}`;
 
 /** Total of the answers whose status begins with `digit`. */
@@ -73,12 +73,12 @@ export function ofClass(stats, digit) {
         .reduce((sum, [, answers]) => sum + answers, 0);
 }
 
-/** How much more each second; null when it cannot be said, as counting began anew in between. */
+/** The increase per second; null when counting restarted in between. */
 export function rate(before, after, elapsed) {
     return elapsed > 0 && after >= before ? (after - before) / elapsed : null;
 }
 
-/** What changed each second from one state of the server to a later one, by name of the counter. */
+/** The increase per second of each counter, from one state of the server to a later one. */
 export function rates(before, after) {
     const elapsed = before && epoch(before) === epoch(after) ? timeOf(after) - timeOf(before) : 0;
     const names = Object.keys(after.counters);
@@ -86,7 +86,7 @@ export function rates(before, after) {
         names.map((name) => [name, rate(before?.counters[name] ?? 0, after.counters[name], elapsed)]));
 }
 
-/** What each process has done since it was first seen in one of the states before; the busiest first. */
+/** What each process has done since it first appeared in an earlier state, the busiest first. */
 export function loads(before, after) {
     const first = new Map();
     for (const stats of before.filter((each) => epoch(each) === epoch(after))) {
@@ -108,14 +108,14 @@ export function loads(before, after) {
         .sort((a, b) => b.rate - a.rate || b.cpu - a.cpu || a.pid - b.pid);
 }
 
-/** Jain's index: 1 when all have the same, 1/n when one has it all; null when nobody has any. */
+/** Jain's index: 1 when all values are equal, 1/n when one has everything; null when all are 0. */
 export function fairness(shares) {
     const sum = shares.reduce((total, share) => total + share, 0);
     const squares = shares.reduce((total, share) => total + share * share, 0);
     return squares > 0 ? (sum * sum) / (shares.length * squares) : null;
 }
 
-/** CPU seconds taken in each second, by all processes. */
+/** CPU seconds per second, of all processes. */
 export function cpuShare(before, after) {
     if (!before?.machine || !after.machine || epoch(before) !== epoch(after)) return null;
     return rate(cpuOf(before), cpuOf(after), timeOf(after) - timeOf(before));
@@ -123,7 +123,7 @@ export function cpuShare(before, after) {
 
 export const cpuOf = (stats) => stats.machine.cpu_user_seconds + stats.machine.cpu_system_seconds;
 
-/** By the server's clock that is never set. */
+/** On the server's monotonic clock. */
 const timeOf = (stats) => stats.read_monotonic_seconds;
 
 // ---- the last minutes ----
@@ -142,14 +142,14 @@ function momentOf(moment, stats) {
     };
 }
 
-/** How long those waited, on average, that were taken out of the queue in between. */
+/** The mean wait of the connections that left the queue in between. */
 export function meanWait(before, after) {
     if (!before || epoch(before) !== epoch(after)) return null;
     const [then, now] = [before, after].map((stats) => stats.durations.queue_wait);
     return now.count > then.count ? (now.sum_seconds - then.sum_seconds) / (now.count - then.count) : null;
 }
 
-/** The moments that servers have told of, each once, for as long as can be looked back. */
+/** The seconds that servers have reported, each once, as far back as the charts reach. */
 export class History {
     moments = [];
     #latest = null;
@@ -167,7 +167,7 @@ export class History {
         this.#latest = stats;
     }
 
-    /** One point for each moment of the last `span` seconds, the oldest first, and one for each gap. */
+    /** One point for each of the last `span` seconds, the oldest first, and one for each gap. */
     points(span) {
         const newest = this.moments.at(-1)?.at ?? 0;
         return this.moments
@@ -180,14 +180,14 @@ export class History {
     }
 }
 
-/** Where no line is to be drawn over. */
+/** A gap: the line is interrupted. */
 function gapBefore({ x, wall }) {
     return { x, wall, gap: true, classes: [] };
 }
 
 const orNull = (number) => (number > 0 ? number : null);
 
-/** What is drawn of a moment, given the one before; null where it cannot be known. */
+/** The point of a second, given the second before; null where a value is unknown. */
 export function pointOf(before, moment, newest) {
     const { counters, gauges, latency } = moment;
     const elapsed = before ? moment.at - before.at : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The statistics page: listens to /events, and writes down what it is told. What numbers mean is
-// figures.js's, what is drawn is charts.js's.
+// The statistics page: receives /events and shows the numbers. figures.js computes them, and
+// charts.js draws them.
 
 import { Charts, row, setText } from "./charts.js";
 import {
@@ -11,12 +11,12 @@ import {
 
 const SILENT_AFTER_MS = 5000; // events come each second
 const AGAIN_AFTER_MS = 1000;
-const LOADS_OVER = 5; // states of the server, over which the load of a process is the mean
+const LOADS_OVER = 5; // states of the server; the load of a process is the mean over them
 
 const byId = (id) => document.getElementById(id);
 const places = new Map([...document.querySelectorAll("[data-value]")].map((node) => [node.dataset.value, node]));
 
-/** Writes a text where it belongs, with the exact value for who points at it. */
+/** Writes a text into its place, with the exact value as a tooltip. */
 function put(name, text, title) {
     const node = places.get(name);
     setText(node, text);
@@ -82,10 +82,10 @@ function putMachine(stats, before) {
         putCount("processes", machine.processes);
         const { descriptors_fullest: most, descriptors_fullest_limit: limit } = machine;
         put("files", `${exact(machine.descriptors)}; at most ${exact(most)} of ${exact(limit)}`,
-            "of the process that is nearest to its limit");
+            "of the process nearest to its limit");
     }
     put("configuration", `number ${configuration.number}`, `hash ${configuration.hash}`);
-    if (!reload) put("reload", "none so far");
+    if (!reload) put("reload", "none");
     else put("reload", `${date(reload.at_unix_seconds)}${reload.failed ? `, refused: ${reload.error}` : ""}`);
 }
 
@@ -95,7 +95,7 @@ const GRAVITIES = { wrong: "Wrong", warning: "Warning", note: "Note" };
 
 function verdictItem() {
     const made = document.createElement("li");
-    made.innerHTML = "<h3><span></span> <b></b></h3><p></p><p></p>"; // no word of it from outside
+    made.innerHTML = "<h3><span></span> <b></b></h3><p></p><p></p>"; // fixed markup only
     return made;
 }
 
@@ -118,7 +118,7 @@ function putVerdicts({ verdicts }) {
     const grave = verdicts.filter(({ gravity }) => gravity !== "note").length;
     const summary = document.querySelector(".verdict-summary");
     summary.classList.toggle("well", grave === 0);
-    setText(summary, grave === 0 ? "Nothing is wrong." : `${plural(grave, "thing needs", "things need")} a look.`);
+    setText(summary, grave === 0 ? "Nothing is wrong." : `${plural(grave, "problem needs", "problems need")} attention.`);
 }
 
 // ---- tables ----
@@ -215,7 +215,7 @@ class Page {
     history = new History();
     charts = new Charts(byId("charts"));
     stats = null;
-    earlier = []; // states before, the oldest first
+    earlier = []; // earlier states, the oldest first
     paused = false;
     lostAt = null; // unix seconds
 
@@ -252,7 +252,7 @@ class Page {
         if (!this.stats) return ["waiting", "waiting for the first numbers"];
         const { running, state, master_seen_seconds_ago: silent } = this.stats;
         if (!running) return ["lost", "not running"];
-        if (this.paused) return ["paused", "paused; the server goes on"];
+        if (this.paused) return ["paused", "paused; the server is running"];
         if (silent > 5) return ["lost", `its master has not been seen for ${span(silent)}`];
         return state && state !== "serving" ? ["stopping", state] : ["serving", "serving"];
     }
@@ -276,7 +276,7 @@ class Page {
     }
 }
 
-/** Listens for as long as somebody looks, and begins again when nothing comes any more. */
+/** Receives events while the page is visible, and connects again when they stop. */
 class Listener {
     #source = null;
     #timer = 0;
@@ -306,7 +306,7 @@ class Listener {
         this.page.take(stats);
     }
 
-    /** The browser asks again by itself, and says what it has had; but not after a refusal. */
+    /** The browser reconnects on its own, with the id of its last event, but not after a refusal. */
     #stumble() {
         if (this.#source.readyState === EventSource.CLOSED) this.#lose();
         else this.page.lose();
@@ -324,11 +324,11 @@ class Listener {
     }
 }
 
-// ---- what can be set ----
+// ---- settings ----
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 
-/** What was chosen before; a browser may refuse to remember. */
+/** The earlier choice; a browser may refuse to store it. */
 const memory = {
     get(name) {
         try {
@@ -341,7 +341,7 @@ const memory = {
         try {
             localStorage.setItem(`weir-${name}`, value);
         } catch {
-            // It lasts for as long as the page does.
+            // The choice lasts as long as the page.
         }
     },
 };
@@ -390,5 +390,5 @@ function begin() {
     return page;
 }
 
-/** For who looks from the console, and for tests. */
+/** For the console, and for tests. */
 globalThis.weir = begin();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Content negotiation, row by row. Random fields against a model are in
- * tests/property/accept_test.c.
+ * Content negotiation, row by row. tests/property/accept_test.c compares random fields with a
+ * model.
  */
 #include "http/accept.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Body framing and the chunked coding, case by case. That the way the input is
- * cut makes no difference is tests/property/body_test.c.
+ * Body framing and the chunked coding, case by case. tests/property/body_test.c tests that the
+ * split of the input makes no difference.
  */
 #include "http/body.h"
 
@@ -16,7 +16,7 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 
-/* Parses `POST / HTTP/1.`, `minor` and the fields; what http_body_begin says of it. */
+/* Parses `POST / HTTP/1.`, `minor` and the fields, and returns the result of http_body_begin. */
 static int begin(struct http_body *ret_body, char minor, const char *fields)
 {
     char head[512];
@@ -159,8 +159,8 @@ static void takes_no_byte_when_there_is_no_body(void **state)
 
 enum { DONE = 0, MORE = 1 };
 
-/* Discards `bytes` at once as a chunked body: DONE with all of it consumed but
- * `behind` bytes, MORE, or the status. */
+/* Discards `bytes` in one call as a chunked body. Returns DONE when all but `behind` bytes were
+ * consumed, MORE, or the status. */
 static int discard(struct span bytes, size_t behind, uint64_t *ret_total)
 {
     struct http_body body;
@@ -308,7 +308,7 @@ static void bounds_chunk_lines_and_trailers(void **state)
     assert_int_equal(discard(span_of(bytes, HTTP_CHUNK_LINE_MAX), 0, &total), MORE);
     memset(bytes, '0', sizeof(bytes));
     assert_int_equal(discard(span_of(bytes, HTTP_CHUNK_LINE_MAX + 1), 0, &total), 400);
-    memcpy(bytes, "1\r\nx\r\n", 6); /* a second line has the same room */
+    memcpy(bytes, "1\r\nx\r\n", 6); /* a second line has the same limit */
     assert_int_equal(discard(span_of(bytes, 6 + HTTP_CHUNK_LINE_MAX), 0, &total), MORE);
     assert_int_equal(discard(span_of(bytes, 6 + HTTP_CHUNK_LINE_MAX + 1), 0, &total), 400);
 

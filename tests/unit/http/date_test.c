@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * HTTP dates: known instants, the three forms, and everything that is nearly a
- * date. The C library's calendar is the oracle in tests/property/date_test.c.
+ * HTTP dates: known dates, the three forms, and texts that are nearly a date.
+ * tests/property/date_test.c compares with the C library's calendar.
  */
 #include "http/date.h"
 
@@ -108,7 +108,7 @@ static void reads_a_two_digit_year_as_at_most_fifty_years_ahead(void **state)
      * century they do not reach its end. */
     assert_date("Saturday, 01-Jan-00 00:00:00 GMT", 915148800, 946684800);
     assert_date("Friday, 01-Jan-99 00:00:00 GMT", NOW_2024, 915148800);
-    /* A clock that is far off does no harm. */
+    /* A wrong clock does no harm. */
     assert_date("Thursday, 01-Jan-70 00:00:00 GMT", INT64_MIN, 0);
     int64_t seconds = 0;
     assert_true(parse("Thursday, 01-Jan-70 00:00:00 GMT", INT64_MAX, &seconds));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every cause of a refusal has its status and a sentence, and a refusal names its
- * cause.
+ * Every fault has its status and a sentence, and every refusal names its fault.
  */
 #include "http/fault.h"
 
@@ -36,7 +35,7 @@ static void every_fault_has_a_status_and_a_sentence(void **state)
     }
 }
 
-/* The fault of the first of parser, body and target that finds one. */
+/* The first fault that the parser, the body or the target reports. */
 static enum http_fault fault_of(const char *head)
 {
     struct http_request request = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Comma-separated lists: what is an element, and what only looks like one.
+ * Comma-separated lists: elements, and texts that only look like elements.
  */
 #include "http/list.h"
 

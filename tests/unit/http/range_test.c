@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Range fields, row by row: what is asked, of a file of which size, and what
- * comes of it. Random sets against a model are in tests/property/range_test.c.
+ * Range fields, row by row: the field, the size of the file, and the result.
+ * tests/property/range_test.c compares random sets with a model.
  */
 #include "http/range.h"
 
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-/* `expected` lists the ranges as "first+length first+length"; "416" and "200" are
- * the two other results. */
+/* `expected` lists the ranges as "first+length first+length". "416" and "200" are the two other
+ * results. */
 struct row {
     const char *field;
     uint64_t size;
@@ -232,7 +232,7 @@ static void ignores_more_ranges_than_the_limit(void **state)
     make_field(field, sizeof field, HTTP_RANGES_MAX + 1, 2);
     assert_int_equal(parse(field, 1000, &ranges), HTTP_RANGE_IGNORE);
 
-    /* Coalescing comes before counting, and reading stops before either. */
+    /* Ranges are merged before they are counted, and the limit of reading comes before both. */
     make_field(field, sizeof field, HTTP_RANGES_READ_MAX, 1);
     assert_int_equal(parse(field, 1000, &ranges), HTTP_RANGE_SATISFIABLE);
     assert_int_equal(ranges.count, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Request heads, good and bad, one by one. That the way the input is cut makes
- * no difference is tests/property/request_test.c.
+ * Request heads, valid and invalid, one by one. tests/property/request_test.c tests that the
+ * split of the input makes no difference.
  */
 #include "http/request.h"
 
@@ -17,7 +17,7 @@
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define FIELDS      "Host: a\r\n\r\n"
 
-/* What a test expects of a parse: 0 is HTTP_PARSED, 1 HTTP_PARSE_MORE, else a status. */
+/* The expected result of a parse: 0 is HTTP_PARSED, 1 HTTP_PARSE_MORE, anything else a status. */
 enum { PARSED = 0, MORE = 1 };
 
 struct parsed {
@@ -27,7 +27,7 @@ struct parsed {
     int result;
 };
 
-/* The result is looked at before parsed_done, for the spans point into its memory. */
+/* A test reads the result before parsed_done, because the spans point into its memory. */
 static void parse(struct parsed *p, struct span bytes)
 {
     enum http_status status = HTTP_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Response heads and what frames their bodies, one by one. That the way the input
- * is cut makes no difference is tests/property/response_test.c.
+ * Response heads and the framing of their bodies, one by one. tests/property/response_test.c
+ * tests that the split of the input makes no difference.
  */
 #include "http/response.h"
 
@@ -160,7 +160,7 @@ static void bounds_the_head(void **state)
     assert_int_equal(r.head_len, HTTP_RESPONSE_HEAD_MAX);
 }
 
-/* Reads a body whole; the bytes of its data, or -1. */
+/* Reads a whole body. Returns the bytes of its data, or -1. */
 static int read_body(const char *head, const char *body, char *out)
 {
     struct http_response r;
@@ -195,7 +195,7 @@ static void reads_bodies(void **state)
     assert_int_equal(
         read_body(chunked, "3;x=\"y\"\r\nabc\r\n2\r\nde\r\n0\r\nT: v\r\n\r\nHTTP", out), 5);
     assert_memory_equal(out, "abcde", 5);
-    /* No bound on the whole, but none that overflows. */
+    /* The body has no bound, but a size that overflows is refused. */
     assert_int_equal(read_body(chunked, "7fffffff\r\nabc", out), 3);
     assert_int_equal(read_body(chunked, "ffffffffffffffff\r\nabc", out), -1);
     assert_int_equal(read_body(chunked, "x\r\n", out), -1);

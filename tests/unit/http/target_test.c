@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Targets, Host fields and paths, row by row. Random paths against a model are
- * in tests/property/target_test.c.
+ * Targets, Host fields and paths, row by row. tests/property/target_test.c compares random paths
+ * with a model.
  */
 #include "http/target.h"
 
@@ -25,7 +25,7 @@ struct resolved {
     int status;
 };
 
-/* `line` and `fields` make the head; it has to parse. */
+/* Resolves the target of a head made of `line` and `fields`, which must parse. */
 static void resolve(struct resolved *r, const char *line, const char *fields)
 {
     static char head[HTTP_HEAD_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tokens, against RFC 9110 section 5.6.2 written down a second time.
+ * Tokens, compared with RFC 9110 section 5.6.2 written down a second time.
  */
 #include "http/token.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The access log: what a line looks like, byte for byte.
+ * The access log: the format of its lines, byte for byte.
  */
 #include "log/access.h"
 
@@ -37,7 +37,7 @@ static void assert_span(struct span got, const char *want)
     assert_memory_equal(got.at, want, got.len);
 }
 
-/* A log whose lines stay in the buffer, to be looked at. */
+/* A log whose lines stay in the buffer for the test. */
 static void start_in_memory(struct log_access *log, struct log_access_sink *sink,
                             enum log_format format)
 {
@@ -143,7 +143,7 @@ static void escapes_hostile_bytes(void **state)
     }
 }
 
-/* The peer stands without quotes: a space in it would begin the next field. */
+/* The peer has no quotes, so a space in it would begin the next field. */
 static void escapes_a_space_in_the_peer(void **state)
 {
     (void)state;
@@ -178,8 +178,8 @@ static void writes_the_time_of_each_second(void **state)
     stop_in_memory(&log);
 }
 
-/* Two texts are too long, the others stay whole: a cut shares the room evenly. The
- * request is whole only because the short texts leave their shares to it. */
+/* Two texts are too long and share the space evenly. The others stay whole. The request is whole
+ * only because the short texts leave it their shares. */
 static void cuts_the_longest_texts_of_a_long_line(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void cuts_the_longest_texts_of_a_long_line(void **state)
         start_in_memory(&log, &sink, (enum log_format)format);
         log_access_add(&log, &line, WALL_S);
         assert_true(log.len <= LOG_LINE_MAX);
-        assert_true(log.len > LOG_LINE_MAX - 120); /* no more is cut than needed */
+        assert_true(log.len > LOG_LINE_MAX - 120); /* only as much is cut as needed */
         assert_int_equal(log.bytes[log.len - 1], '\n');
         log.bytes[log.len - 1] = '\0';
         assert_non_null(strstr(log.bytes, "::1"));

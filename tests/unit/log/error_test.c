@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The error log: what a line looks like, which lines are written, and what happens
- * when it is long, hostile, repeated, or has nowhere to go.
+ * The error log: the format of its lines, which lines are written, and lines that are long,
+ * hostile, repeated or cannot be written.
  */
 #include "log/error.h"
 
@@ -26,7 +26,7 @@
 
 static char directory[] = P_tmpdir "/weir-error-XXXXXX";
 static char path[64];
-static char text[256 * 1024]; /* what the log holds */
+static char text[256 * 1024]; /* the content of the log */
 
 static int make_directory(void **state)
 {
@@ -140,7 +140,7 @@ static void marks_a_long_line_that_is_cut(void **state)
 {
     (void)state;
     static char many[3 * LOG_ERROR_LINE_MAX];
-    static const char bytes[] = { 'x', '\x01' }; /* long at once, and long when escaped */
+    static const char bytes[] = { 'x', '\x01' }; /* too long as it is, and too long when escaped */
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(truncate(path, 0), 0);
         memset(many, bytes[i], sizeof(many) - 1);
@@ -166,7 +166,7 @@ static void keeps_errno_and_can_print_it(void **state)
     log_error(LOG_INFO, "%s", "this cannot be written");
     assert_int_equal(errno, ENOENT);
     assert_int_equal(use_log(path, LOG_INFO), 0);
-    log_error(LOG_INFO, "%s", "this can"); /* and tells of the loss */
+    log_error(LOG_INFO, "%s", "this can"); /* and reports the loss */
 }
 
 static void limits_how_often_a_line_is_written(void **state)
@@ -214,7 +214,7 @@ static void a_rotated_log_continues_in_a_new_file(void **state)
     assert_int_equal(unlink(moved), 0);
 }
 
-/* Standard error is a pipe while `say` runs; returns what came out. */
+/* Standard error is a pipe while `say` runs. Returns what was written. */
 static void capture_standard_error(void (*say)(void))
 {
     int ends[2];
@@ -270,7 +270,7 @@ static void lines_go_to_standard_error_without_a_file(void **state)
     assert_matches("here\n.*and here\n$");
 }
 
-/* The pipe would block a writer: standard error is not ours to make non-blocking. */
+/* The pipe would block a writer. The log must not make standard error non-blocking. */
 static void a_full_pipe_loses_lines_and_reports_how_many(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What becomes of access log lines when the place they go to is shared, full, slow,
- * gone or moved away: whole lines, and every line either written or counted.
+ * Access-log lines whose destination is shared, full, slow, gone or moved. Lines stay whole, and
+ * every line is either written or counted.
  */
 #include "log/access.h"
 
@@ -163,7 +163,7 @@ static void a_rotated_log_continues_in_a_new_file(void **state)
     assert_int_equal(rename(path, old_path), 0);
     log_access_add(&log, &ordinary, WALL_S);
     log_access_flush(&log);
-    sink.torn = true; /* whatever the old file's end was, the new one has none */
+    sink.torn = true; /* an unfinished line of the old file does not matter in the new one */
     assert_int_equal(log_access_reopen(&sink), 0);
     assert_int_equal(sink.fd, fd);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -224,7 +224,7 @@ static void a_full_disk_drops_lines_and_counts_them(void **state)
     assert_int_equal(sink.dropped, 3000);
 }
 
-/* In a process of its own, whose files may not grow beyond two and a half lines. */
+/* In a process of its own, whose files can hold at most two and a half lines. */
 static void write_torn_log(void)
 {
     const size_t line_len = strlen(ordinary_combined);
@@ -244,7 +244,7 @@ static void write_torn_log(void)
     log_access_flush(&log);
     if (sink.dropped != 3 || !sink.torn)
         _exit(12);
-    log_access_add(&log, &ordinary, WALL_S); /* no room yet */
+    log_access_add(&log, &ordinary, WALL_S); /* no space yet */
     log_access_flush(&log);
     if (sink.dropped != 4 || !sink.torn)
         _exit(13);
@@ -280,7 +280,7 @@ static void an_unfinished_line_is_ended_before_the_next(void **state)
     assert_span(read_all(path, bytes, sizeof(bytes)), want);
 }
 
-/* A sink over the writing end of something that a reader may leave unread. */
+/* A sink on the writing end of a pipe or socket that the test reads later. */
 static void sink_over(struct log_access_sink *sink, int fd, enum log_sink_kind kind)
 {
     *sink = (struct log_access_sink){ .format = LOG_COMBINED };
@@ -288,8 +288,8 @@ static void sink_over(struct log_access_sink *sink, int fd, enum log_sink_kind k
     atomic_init(&sink->kind, kind);
 }
 
-/* Nobody reads at first: nothing blocks, what fits in the pipe and in the buffer is
- * kept, the rest is dropped and counted. Then somebody does. */
+/* At first the test does not read. Nothing blocks, the pipe and the buffer are filled, and
+ * further lines are dropped and counted. Then the test reads. */
 static void check_slow_reader(int reading, int writing, enum log_sink_kind kind)
 {
     static char bytes[4 * 1024 * 1024];
@@ -322,7 +322,7 @@ static void check_slow_reader(int reading, int writing, enum log_sink_kind kind)
     assert_int_equal(got, 0);
     assert_int_equal(close(reading), 0);
 
-    /* Whole lines, in order, and not one unaccounted for. */
+    /* Whole lines, in order, and every missing line counted. */
     const struct span all = span_of(bytes, len);
     assert_int_equal(count_lines(all) + sink.dropped, LINES);
     unsigned last = 0;
@@ -379,8 +379,7 @@ static void a_reader_that_is_gone_costs_only_lines(void **state)
     assert_int_equal(close(ends[1]), 0);
 }
 
-/* Two processes have the same pipe for their log, and write in turns whenever the
- * reader has made some room. */
+/* Two processes log into the same pipe, and write in turns whenever the reader has made space. */
 static void lines_of_two_writers_in_one_pipe_stay_whole(void **state)
 {
     (void)state;
@@ -438,8 +437,8 @@ static void a_line_in_a_pipe_is_never_split(void **state)
     assert_int_equal(close(ends[0]), 0);
 }
 
-/* Standard output is a pipe for this test: written to without waiting, but neither
- * closed nor changed for whoever else has it. */
+/* Standard output is a pipe for this test. It is written without waiting, and neither closed nor
+ * changed for other processes. */
 static void standard_output_stays_open_and_unchanged(void **state)
 {
     (void)state;
@@ -477,7 +476,7 @@ static void standard_output_stays_open_and_unchanged(void **state)
     assert_int_equal(close(saved), 0);
 }
 
-/* Standard output is a file for this test, and is written to as it is. */
+/* Standard output is a file for this test, and is written as it is. */
 static void never_closes_standard_output(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which moments an event tells of, by what its reader knows.
+ * The seconds that an event holds, by what its client knows.
  */
 #include "page/numbers.h"
 
@@ -37,7 +37,7 @@ static void assert_event(struct page_numbers *numbers, uint64_t known_ns, const 
                          unsigned moments)
 {
     static uint64_t now_ns = SECOND_NS;
-    now_ns += SECOND_NS; /* nothing of a moment ago is good enough */
+    now_ns += SECOND_NS; /* later than any text can be reused */
     struct page_text *text = page_numbers_get_event(numbers, known_ns, now_ns);
     assert_int_equal(count_of(text, kind), 1);
     assert_int_equal(count_of(text, "seconds_ago\":") - 1, moments); /* one is the master's */

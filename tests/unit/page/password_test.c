@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Passwords: what is let in, and how often anything is compared at all.
+ * Passwords: which are accepted, and how often any is compared.
  */
 #include "base/duration.h"
 #include "page/password.h"
@@ -15,7 +15,7 @@
 
 /* Each is "user:" and the password, in base64. */
 #define SESAME "Basic dXNlcjpzZXNhbWU="     /* sesame */
-#define COLONS "Basic OmE6Yjpj"             /* a:b:c, of nobody */
+#define COLONS "Basic OmE6Yjpj"             /* a:b:c, with an empty user name */
 #define EMPTY  "Basic dXNlcjo="             /* nothing */
 #define NUL    "Basic dXNlcjpzZXNhbWUAeA==" /* sesame, NUL, x */
 
@@ -86,7 +86,7 @@ static void compares_a_few_passwords_in_a_second(void **state)
     struct fixture f = with("sesame");
     assert_int_equal(page_password_init(&f.password, f.hash), 0);
     assert_int_equal(check(&f, SESAME, DURATION_SECOND),
-                     PAGE_PASSWORD_RIGHT); /* the first of them */
+                     PAGE_PASSWORD_RIGHT); /* the first of these */
     for (unsigned i = 1; i < 10; i++) {
         field[sizeof(field) - 2] = (char)('a' + i);
         enum page_password_verdict expected = i < PAGE_PASSWORD_CHECKS ? PAGE_PASSWORD_WRONG
@@ -95,7 +95,7 @@ static void compares_a_few_passwords_in_a_second(void **state)
         assert_int_equal(check(&f, SESAME, DURATION_SECOND + 2), PAGE_PASSWORD_RIGHT);
     }
     assert_int_equal(check(&f, field, 2 * DURATION_SECOND), PAGE_PASSWORD_WRONG);
-    for (unsigned i = 0; i < 10; i++) /* the same again is known */
+    for (unsigned i = 0; i < 10; i++) /* the same password again is known */
         assert_int_equal(check(&f, field, 2 * DURATION_SECOND), PAGE_PASSWORD_WRONG);
     assert_int_equal(f.password.checks, 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which site answers for which host.
+ * Finding the site of a host.
  */
 #include "session/hosts.h"
 #include "session/thread.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The seam, driven as a model drives it, with a clock of the test's own: what
- * conformance cases cannot say, because it is about buffers, deadlines, short
- * writes and files that change while they are sent.
+ * A session, driven as a model drives it, with a clock of the test's own. It tests what
+ * conformance cases cannot: buffers, deadlines, short writes, and files that change while they
+ * are sent.
  */
 #include "session/session.h"
 
@@ -127,7 +127,7 @@ static enum session_want feed(struct session *s, const char *text)
     return session_feed(s, span_text(text), world.now_ns);
 }
 
-/* Bytes of one output, memory and file, at most `most` of them, into `to`. */
+/* Copies one output, memory and file, at most `most` bytes of it, to `to`. */
 static size_t copy_output(const struct session_out *out, char *to, size_t most)
 {
     size_t len = 0;
@@ -145,7 +145,7 @@ static size_t copy_output(const struct session_out *out, char *to, size_t most)
     return len;
 }
 
-/* Sends everything, at most `step` bytes at a time; the bytes end up in `to`. */
+/* Sends everything, at most `step` bytes at a time, into `to`. */
 static enum session_want send_all(struct session *s, char *to, size_t step, size_t *ret_len)
 {
     enum session_want want = WANT_WRITE;
@@ -228,7 +228,7 @@ static void answers_more_requests_than_the_buffer_holds(void **state)
     session_close(&s);
 }
 
-/* Every size of file, every size of write: always the same bytes. */
+/* For every size of file and of write, the bytes are the same. */
 static void short_writes_give_the_same_bytes(void **state)
 {
     (void)state;
@@ -328,7 +328,7 @@ static void a_file_rewritten_while_it_is_sent_is_never_completed(void **state)
     assert_true(out.file_fd >= 0);
     assert_true(out.file_len < BIG_SIZE);
     assert_int_equal(session_sent(&s, out.piece[0].len + 1000, world.now_ns), WANT_WRITE);
-    usleep(20000); /* so that the file system's clock moves on between two versions */
+    usleep(20000); /* so that the two versions have different times */
     write_file("big.bin", BIG_SIZE, 'c');
     out = session_output(&s);
     assert_int_equal(session_sent(&s, (size_t)out.file_len, world.now_ns), WANT_CLOSE);
@@ -421,7 +421,7 @@ static void a_drain_closes_after_the_answer(void **state)
     session_close(&s);
 }
 
-/* What may be held back until the close must not be held back for anything else. */
+/* `last` lets a model delay a send until the close. No other output may be delayed. */
 static void only_the_final_output_of_a_closing_connection_is_last(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the ids of requests begin: at random once, elsewhere for each connection's thread and
- * process, and without asking the system for either.
+ * The beginning of request ids: at random once, and elsewhere for each connection's thread or
+ * process, without a system call.
  */
 #include "session/thread.h"
 
@@ -19,7 +19,7 @@
 
 static unsigned asked;
 
-/* In place of the system's. */
+/* Replaces the system's function. */
 ssize_t getrandom(void *bytes, size_t len, unsigned flags)
 {
     (void)flags;
@@ -71,7 +71,7 @@ enum { WORKERS = 32, EACH = 4 };
 static void threads_begin_at_ids_of_their_own_without_a_system_call(void **state)
 {
     (void)state;
-    static struct session_thread beside; /* again and again at one place */
+    static struct session_thread beside; /* always at the same address */
     uint64_t ids[WORKERS * EACH];
     unsigned before = asked;
     for (unsigned i = 0; i < WORKERS; i++) {
