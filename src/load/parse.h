@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the words of the command line to the plan of a load. Options and URLs come
- * in any order; every mistake is told in one line.
+ * From the options and URLs of a command line to the plan of a load. Every mistake is reported in
+ * one line.
  */
 #pragma once
 
 #include "load/option.h"
 
-/* Options that somebody else reads, of how the result is shown; NULL name at the end. */
-struct load_option_set {
-    const struct load_option *options;
-    void *context;
-};
+/* Sets the defaults. false: out of memory. */
+MUST_USE bool load_parse_begin(struct load_reading *reading);
 
-/* Reads `words` (NULL at the end, borrowed for as long as the plan is used) and the files that they
- * name. End with load_parse_done in every case. */
-MUST_USE bool load_parse(const char *const *words, const struct load_option_set *more,
-                         struct load_plan *ret_plan, struct load_refusal *refusal);
-void load_parse_done(struct load_plan *plan);
+/* Adds a URL of the command line, in order with the options. */
+MUST_USE bool load_parse_url(struct load_reading *reading, const char *url,
+                             struct option_refusal *refusal);
+
+/* Checks that the options agree, and makes the plan in `reading` complete. The plan borrows the
+ * words of the command line. */
+MUST_USE bool load_parse_finish(struct load_reading *reading, struct option_refusal *refusal);
+
+/* Frees the plan and the rest. */
+void load_parse_done(struct load_reading *reading);

@@ -50,14 +50,14 @@ static bool split_authority(struct span authority, struct span *ret_host, uint64
 }
 
 static bool look_up(const char *host, unsigned port, struct load_target *target,
-                    struct load_refusal *refusal)
+                    struct option_refusal *refusal)
 {
     char service[8];
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
     (void)snprintf(service, sizeof(service), "%u", port);
     int error = getaddrinfo(host, service, &hints, &found);
     if (error != 0)
-        return load_refuse(refusal, "the host `%s` is not known: %s", host, gai_strerror(error));
+        return option_refuse(refusal, "the host `%s` is not known: %s", host, gai_strerror(error));
     memcpy(&target->address, found->ai_addr, found->ai_addrlen);
     target->address_len = found->ai_addrlen;
     freeaddrinfo(found);
@@ -65,12 +65,12 @@ static bool look_up(const char *host, unsigned port, struct load_target *target,
 }
 
 static bool find_address(struct load_target *target, struct span authority, struct span url,
-                         struct load_refusal *refusal)
+                         struct option_refusal *refusal)
 {
     struct span host;
     uint64_t port;
     if (!split_authority(authority, &host, &port))
-        return load_refuse(refusal, "`%.*s` names no host and port", shown(url), url.at);
+        return option_refuse(refusal, "`%.*s` names no host and port", shown(url), url.at);
     char text[HOST_MAX + 8], name[HOST_MAX + 1];
     (void)snprintf(text, sizeof(text), "%.*s:%u", (int)host.len, host.at, (unsigned)port);
     (void)snprintf(name, sizeof(name), "%.*s", (int)host.len, host.at);
@@ -87,18 +87,18 @@ static bool find_address(struct load_target *target, struct span authority, stru
 
 /* The request target: up to a fragment, `/` when there is nothing. */
 static bool take_path(struct load_target *target, struct span path, struct span url,
-                      struct load_refusal *refusal)
+                      struct option_refusal *refusal)
 {
     const char *hash = path.len > 0 ? memchr(path.at, '#', path.len) : NULL;
     if (hash)
         path = span_first(path, (size_t)(hash - path.at));
     if (scan_target_end(path.at, path.len) < path.len)
-        return load_refuse(refusal, "`%.*s` has a byte that a URL cannot have; write it as %%20",
-                           shown(url), url.at);
+        return option_refuse(refusal, "`%.*s` has a byte that a URL cannot have; write it as %%20",
+                             shown(url), url.at);
     bool query_alone = path.len > 0 && path.at[0] == '?';
     char *made = malloc(path.len + 2);
     if (!made)
-        return load_refuse(refusal, "out of memory");
+        return option_refuse(refusal, "out of memory");
     (void)snprintf(made, path.len + 2, "%s%.*s", path.len == 0 || query_alone ? "/" : "",
                    (int)path.len, path.at);
     target->path = made;
@@ -112,7 +112,7 @@ static bool has_scheme(struct span url, struct span scheme)
 }
 
 /* "unix:/SOCKET:/PATH". */
-static bool take_unix(struct load_target *target, struct span url, struct load_refusal *refusal)
+static bool take_unix(struct load_target *target, struct span url, struct option_refusal *refusal)
 {
     struct span rest = span_skip(url, 5), path = { "", 0 };
     for (size_t i = 0; i + 1 < rest.len; i++) {
@@ -125,14 +125,14 @@ static bool take_unix(struct load_target *target, struct span url, struct load_r
     struct os_socket_address address;
     (void)snprintf(text, sizeof(text), "unix:%.*s", (int)rest.len, rest.at);
     if (rest.len + 6 > sizeof(text) || os_socket_parse(text, &address) < 0)
-        return load_refuse(refusal, "`%.*s` is not unix:/SOCKET:/PATH", shown(url), url.at);
+        return option_refuse(refusal, "`%.*s` is not unix:/SOCKET:/PATH", shown(url), url.at);
     target->address = address.storage;
     target->address_len = address.len;
     target->host = copy(SPAN("localhost"));
     return take_path(target, path, url, refusal);
 }
 
-static bool take_http(struct load_target *target, struct span url, struct load_refusal *refusal)
+static bool take_http(struct load_target *target, struct span url, struct option_refusal *refusal)
 {
     struct span rest = has_scheme(url, SPAN("http://")) ? span_skip(url, 7) : url;
     size_t len = 0;
@@ -140,10 +140,10 @@ static bool take_http(struct load_target *target, struct span url, struct load_r
         len++;
     struct span authority = span_first(rest, len);
     if (authority.len == 0)
-        return load_refuse(refusal, "`%.*s` names no host", shown(url), url.at);
+        return option_refuse(refusal, "`%.*s` names no host", shown(url), url.at);
     if (memchr(authority.at, '@', authority.len))
-        return load_refuse(refusal, "`%.*s` has a user's name; send it with --header", shown(url),
-                           url.at);
+        return option_refuse(refusal, "`%.*s` has a user's name; send it with --header", shown(url),
+                             url.at);
     target->host = copy(authority);
     return find_address(target, authority, url, refusal) &&
            take_path(target, span_skip(rest, len), url, refusal);
@@ -151,11 +151,11 @@ static bool take_http(struct load_target *target, struct span url, struct load_r
 
 /* A path on the host of the target before. */
 static bool take_path_alone(const struct load_plan *plan, struct load_target *target,
-                            struct span url, struct load_refusal *refusal)
+                            struct span url, struct option_refusal *refusal)
 {
     if (plan->target_count == 0)
-        return load_refuse(refusal, "`%.*s` is a path, and no URL before it names a host",
-                           shown(url), url.at);
+        return option_refuse(refusal, "`%.*s` is a path, and no URL before it names a host",
+                             shown(url), url.at);
     const struct load_target *before = &plan->targets[plan->target_count - 1];
     target->address = before->address;
     target->address_len = before->address_len;
@@ -164,19 +164,20 @@ static bool take_path_alone(const struct load_plan *plan, struct load_target *ta
 }
 
 static bool take_url(const struct load_plan *plan, struct load_target *target, struct span url,
-                     struct load_refusal *refusal)
+                     struct option_refusal *refusal)
 {
     if (has_scheme(url, SPAN("https://")))
-        return load_refuse(refusal,
-                           "`%.*s`: https is not spoken yet, nor is HTTP/2; http:// and unix: are",
-                           shown(url), url.at);
+        return option_refuse(
+            refusal, "`%.*s`: https is not spoken yet, nor is HTTP/2; http:// and unix: are",
+            shown(url), url.at);
     if (span_starts(url, SPAN("unix:")))
         return take_unix(target, url, refusal);
     if (url.len > 0 && url.at[0] == '/')
         return take_path_alone(plan, target, url, refusal);
     for (size_t i = 0; i + 2 < url.len; i++)
         if (memcmp(url.at + i, "://", 3) == 0 && !has_scheme(url, SPAN("http://")))
-            return load_refuse(refusal, "`%.*s` is neither http:// nor unix:", shown(url), url.at);
+            return option_refuse(refusal, "`%.*s` is neither http:// nor unix:", shown(url),
+                                 url.at);
     return take_http(target, url, refusal);
 }
 
@@ -199,15 +200,15 @@ static unsigned origin_of(const struct load_plan *plan, const struct load_target
 }
 
 bool load_target_add(struct load_plan *plan, struct span url, double weight,
-                     struct load_refusal *refusal)
+                     struct option_refusal *refusal)
 {
     if (plan->target_count == LOAD_TARGETS_MAX)
-        return load_refuse(refusal, "there are more than %d URLs", LOAD_TARGETS_MAX);
+        return option_refuse(refusal, "there are more than %d URLs", LOAD_TARGETS_MAX);
     if ((plan->target_count & (plan->target_count + 1)) == 0) { /* room doubles: 1, 3, 7, ... */
         size_t room = 2 * plan->target_count + 1;
         struct load_target *more = reallocarray(plan->targets, room, sizeof(*more));
         if (!more)
-            return load_refuse(refusal, "out of memory");
+            return option_refuse(refusal, "out of memory");
         plan->targets = more;
     }
     struct load_target target = { .weight = weight };
@@ -279,7 +280,7 @@ static void write_request(struct buf *out, const struct load_target *target,
 }
 
 bool load_target_make_requests(struct load_plan *plan, const struct load_manner *manner,
-                               struct load_refusal *refusal)
+                               struct option_refusal *refusal)
 {
     size_t fields_len = 0;
     for (const char *const *field = manner->fields; *field; field++)
@@ -290,7 +291,7 @@ bool load_target_make_requests(struct load_plan *plan, const struct load_manner 
                       fields_len + manner->data.len + 128;
         char *storage = malloc(size);
         if (!storage)
-            return load_refuse(refusal, "out of memory");
+            return option_refuse(refusal, "out of memory");
         struct buf out = buf_over(storage, size);
         write_request(&out, target, manner);
         CHECK(!out.overflow);

@@ -4,7 +4,8 @@
  */
 #pragma once
 
-#include "load/value.h"
+#include "load/plan.h"
+#include "option/option.h"
 
 /* How requests are made, the same for all targets. */
 struct load_manner {
@@ -18,10 +19,10 @@ struct load_manner {
 /* Adds a target for http://HOST[:PORT]/PATH or unix:/SOCKET[:/PATH]; a name is looked up. A path
  * alone has the host of the target before it. */
 MUST_USE bool load_target_add(struct load_plan *plan, struct span url, double weight,
-                              struct load_refusal *refusal);
+                              struct option_refusal *refusal);
 
 /* Makes the requests of all targets, once all are there. */
 MUST_USE bool load_target_make_requests(struct load_plan *plan, const struct load_manner *manner,
-                                        struct load_refusal *refusal);
+                                        struct option_refusal *refusal);
 
 void load_target_free_all(struct load_plan *plan);

@@ -4,17 +4,6 @@
 #include "base/duration.h"
 #include "base/num.h"
 
-#include <stdarg.h>
-
-bool load_refuse(struct load_refusal *refusal, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(refusal->text, sizeof(refusal->text), format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 bool load_value_decimal(struct span text, double *ret_value)
 {
     enum { DIGITS_MAX = 18 };

@@ -7,16 +7,6 @@
 #include "base/span.h"
 #include "load/plan.h"
 
-/* Why something is refused, in one line. */
-struct load_refusal {
-    char text[256];
-    const char *unknown; /* an option that there is not, as written; else NULL */
-};
-
-/* Always false, for `return load_refuse(...)`. */
-bool load_refuse(struct load_refusal *refusal, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* "10us", "40ms", "2s", "1m", "1h"; "0" alone has no unit. Decimals are allowed. */
 MUST_USE bool load_value_duration(struct span text, uint64_t *ret_ns);
 

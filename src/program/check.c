@@ -1,22 +1,42 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir check`: reads a configuration as `weir serve` would, tells what is wrong
- * and, asked to, what is in force; then stops. Without side effects.
+ * `weir check`: reads a configuration as `weir serve` does and reports its errors. With
+ * --explain it prints every value. It has no side effects.
  */
-#include "config/read.h"
 #include "program/command.h"
-#include "program/options.h"
+#include "program/configuration.h"
 #include "server/capacity.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
+
+struct check_options {
+    struct program_configuration configuration;
+    bool explain;
+    struct option_list argument; /* FILE or DIR */
+};
+
+static const struct option check_rows[] = {
+    { "explain", 0, NULL, "print every value in force and where it came from", OPTION_PRESENT,
+      OPTION_INTO(check_options, explain) },
+    { .name = NULL },
+};
+
+static const struct option_group check_groups[] = {
+    { .title = "Options",
+      .options = program_configuration_file,
+      .offset = offsetof(struct check_options, configuration) },
+    { .options = check_rows },
+    { .options = option_answers },
+    PROGRAM_CONFIGURATION_FLAGS(offsetof(struct check_options, configuration)),
+    { .options = NULL },
+};
 
 static const char *plural(unsigned count)
 {
     return count == 1 ? "" : "s";
 }
 
-static void print_verdict(const struct config_store *store, const char *name)
+static void print_summary(const struct config_store *store, const char *name)
 {
     const struct config *config = config_read_result(store);
     unsigned listeners = 0, warnings = config_read_warnings(store);
@@ -29,7 +49,7 @@ static void print_verdict(const struct config_store *store, const char *name)
     printf(")\n");
 }
 
-/* As this user, on this machine. */
+/* The limits of this user on this machine decide the numbers. */
 static void print_capacity(const struct config *config)
 {
     char why[MODEL_WHY_MAX], text[SERVER_CAPACITY_MAX];
@@ -41,16 +61,10 @@ static void print_capacity(const struct config *config)
            threads, plural(threads), text);
 }
 
-static int check(const struct program_options *options, const char *file, const char *folder)
+static int check(const struct check_options *options, const char *file, const char *folder)
 {
-    struct config_request request = {
-        .file = file,
-        .folder = folder,
-        .flags = options->flags,
-        .flag_count = options->flag_count,
-        .environment = (const char *const *)environ,
-        .output_is_terminal = isatty(STDOUT_FILENO) == 1,
-    };
+    struct config_request request =
+        program_configuration_request(&options->configuration, file, folder);
     struct config_store *store = config_read(&request);
     unsigned errors = config_read_errors(store);
     int status = PROGRAM_OK;
@@ -64,36 +78,56 @@ static int check(const struct program_options *options, const char *file, const 
             putchar('\n');
             print_capacity(config_read_result(store));
         }
-        print_verdict(store, file ? file : folder);
+        print_summary(store, file ? file : folder);
     }
     config_read_free(store);
     return status;
 }
 
-/* The argument is a folder, as for `weir serve`, or a file, as -c takes one. */
-static int check_argument(const struct program_command *command,
-                          const struct program_options *options)
+/* The argument is a folder, as for `weir serve`, or a configuration file, as for -c. */
+static int run_check(void *given, const char *const *words)
 {
-    (void)command;
-    const char *argument = options->argument;
+    (void)words;
+    const struct check_options *options = given;
+    const char *argument = program_argument(&options->argument);
+    const char *file = options->configuration.file;
     struct stat info;
-    if (!argument && !options->config_file) {
+    if (!argument && !file) {
         if (stat("weir.conf", &info) == 0)
             return check(options, "weir.conf", NULL);
-        fprintf(stderr, "weir: nothing to check; there is no weir.conf here: weir check FILE\n");
+        fprintf(stderr, "weir: nothing to check; this folder has no weir.conf; name a file: "
+                        "weir check FILE\n");
         return PROGRAM_USAGE;
     }
     if (!argument)
-        return check(options, options->config_file, NULL);
+        return check(options, file, NULL);
     if (stat(argument, &info) == 0 && S_ISDIR(info.st_mode))
-        return check(options, options->config_file, argument);
-    if (!options->config_file)
+        return check(options, file, argument);
+    if (!file)
         return check(options, argument, NULL);
     fprintf(stderr, "weir: `%s` is no folder, and -c already names the configuration\n", argument);
     return PROGRAM_USAGE;
 }
 
-int program_check(const struct program_command *command, const char *const *arguments)
-{
-    return program_options_act(command, arguments, check_argument);
-}
+const struct program_command program_check = {
+    .options = { .name = "check",
+                 .groups = check_groups,
+                 .arguments_offset = offsetof(struct check_options, argument),
+                 .arguments_most = 1 },
+    .brief = "...",
+    .usage = "[FILE|DIR] [-c FILE] [--explain] [OPTION]...",
+    .sentence = "test a configuration",
+    .text = "Reports every error in FILE (without one: ./weir.conf), with its line and a\n"
+            "cure. It needs no privileges, opens no socket and writes no file. Settings may\n"
+            "follow as for `weir serve`, and are tested too.\n"
+            "\n"
+            "Exit status: 0 when the configuration can be used, 1 when it cannot, 2 when the\n"
+            "command line is wrong. Warnings do not count.\n"
+            "\n"
+            "Examples:\n"
+            "  weir check weir.conf                 is it right?\n"
+            "  weir check weir.conf --explain       which values apply, and where from?\n"
+            "  weir check --explain .               what would `weir .` do?\n",
+    .size = sizeof(struct check_options),
+    .run = run_check,
+};

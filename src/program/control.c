@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "os/clock.h"
 #include "os/socket.h"
+#include "program/command.h"
 #include "server/control.h"
 #include "server/runtime.h"
 
@@ -20,17 +21,17 @@ enum { MASTERS_SHOWN = 16, STATUS_MS = 2000, PATIENCE_MS = 1000 };
 
 /* ---- the conversation ---- */
 
-/* An answer as it comes in: whole lines go to `each`, but for the last. */
+/* An answer as it arrives. Whole lines go to `each`, except the last line, which is the result. */
 struct reading {
     void (*each)(struct reading *reading, struct span line);
     FILE *out;
-    uint64_t patience_ns; /* until when what is only of passing interest is not shown */
+    uint64_t patience_ns; /* the time before which progress lines are not shown */
     enum program_control_answer answer;
     size_t len;
     char text[SERVER_CONTROL_ANSWER_MAX];
 };
 
-static void take_line(struct reading *reading, struct span line)
+static void handle_answer_line(struct reading *reading, struct span line)
 {
     if (span_equal(line, SPAN("ok")))
         reading->answer = PROGRAM_CONTROL_OK;
@@ -40,20 +41,20 @@ static void take_line(struct reading *reading, struct span line)
         reading->each(reading, line);
 }
 
-static void take_lines(struct reading *reading)
+static void handle_answer_lines(struct reading *reading)
 {
     struct span rest = span_of(reading->text, reading->len);
     const char *newline;
     while ((newline = memchr(rest.at, '\n', rest.len))) {
         struct span line = span_first(rest, (size_t)(newline - rest.at));
-        take_line(reading, line);
+        handle_answer_line(reading, line);
         rest = span_skip(rest, line.len + 1);
     }
     memmove(reading->text, rest.at, rest.len);
     reading->len = rest.len;
 }
 
-/* Reads to the end of the answer; -1: without a limit. */
+/* Reads to the end of the answer. A `limit_ms` of -1 is no limit. */
 static enum program_control_answer read_answer(int fd, struct reading *reading, int limit_ms)
 {
     struct pollfd end = { .fd = fd, .events = POLLIN };
@@ -71,7 +72,7 @@ static enum program_control_answer read_answer(int fd, struct reading *reading, 
         if (len <= 0)
             break;
         reading->len += (size_t)len;
-        take_lines(reading);
+        handle_answer_lines(reading);
     }
     return reading->answer;
 }
@@ -83,7 +84,7 @@ static void send_request(int fd, const char *request)
     (void)send(fd, line, (size_t)len, MSG_NOSIGNAL);
 }
 
-static void show_line(struct reading *reading, struct span line)
+static void show_answer_line(struct reading *reading, struct span line)
 {
     if (!span_starts(line, SPAN("..."))) {
         fprintf(stderr, "%.*s\n", (int)line.len, line.at);
@@ -99,8 +100,8 @@ enum program_control_answer program_control_ask(struct program_master *master, c
     struct reading *reading = calloc(1, sizeof(*reading));
     enum program_control_answer answer = PROGRAM_CONTROL_CUT;
     if (reading) {
-        send_request(master->fd, request); /* who is turned away finds out by reading */
-        reading->each = show_line;
+        send_request(master->fd, request); /* a failure shows when the answer is read */
+        reading->each = show_answer_line;
         reading->patience_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
         answer = read_answer(master->fd, reading, -1);
     }
@@ -110,9 +111,9 @@ enum program_control_answer program_control_ask(struct program_master *master, c
     return answer;
 }
 
-/* ---- where it listens ---- */
+/* ---- the address of the server ---- */
 
-/* Keeps the first line that is an address. */
+/* Keeps the first address. */
 static void keep_url(struct reading *reading, struct span line)
 {
     if (ftell(reading->out) == 0 && !span_starts(line, SPAN("since ")))
@@ -140,7 +141,7 @@ bool program_control_url(struct program_master *master, char *out, size_t size)
 
 /* ---- finding ---- */
 
-static int refuse(int fd, const char *path, const char *why)
+static int refuse_socket(int fd, const char *path, const char *why)
 {
     if (fd >= 0)
         close(fd);
@@ -148,46 +149,46 @@ static int refuse(int fd, const char *path, const char *why)
     return PROGRAM_FAILED;
 }
 
-static int refuse_to_connect(const char *path, int error)
+static int report_connect_error(const char *path, int error)
 {
     switch (error) {
     case ENOENT:
-        return refuse(-1, path,
-                      "there is no such socket; is the server running, and with this "
-                      "`control`?");
+        return refuse_socket(-1, path,
+                             "there is no such socket; is the server running, and with this "
+                             "`control`?");
     case ECONNREFUSED:
-        return refuse(-1, path, "the server that made this socket is gone");
+        return refuse_socket(-1, path, "the server that made this socket has ended");
     case EACCES:
     case EPERM:
-        return refuse(-1, path,
-                      "only the user that the server runs as, and root, may use it; try "
-                      "sudo");
+        return refuse_socket(-1, path,
+                             "only the user that the server runs as, and root, may use it; try "
+                             "sudo");
     case EAGAIN:
-        return refuse(-1, path, "the server is busy with other requests; try again");
+        return refuse_socket(-1, path, "the server is busy with other requests; try again");
     default:
-        return refuse(-1, path, strerror(error));
+        return refuse_socket(-1, path, strerror(error));
     }
 }
 
-/* Connects, and learns from the kernel who is at the other end. `pid` is who should be, or 0. */
-static int reach(const char *path, pid_t pid, struct program_master *ret_master)
+/* Connects, and asks the kernel which process answers. `pid` is the process expected, or 0. */
+static int connect_master(const char *path, pid_t pid, struct program_master *ret_master)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
     int fd = os_socket_connect(path);
     if (fd < 0)
-        return refuse_to_connect(path, -fd);
+        return report_connect_error(path, -fd);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return refuse(fd, path, strerror(errno));
+        return refuse_socket(fd, path, strerror(errno));
     if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0)
-        return refuse(fd, path, "it belongs to another user's process");
+        return refuse_socket(fd, path, "it belongs to another user's process");
     if (pid != 0 && peer.pid != 0 && peer.pid != pid)
-        return refuse(fd, path, "it is served by another process than the one that was named");
+        return refuse_socket(fd, path, "another process than the one named has this socket");
     *ret_master = (struct program_master){ .pid = peer.pid, .fd = fd };
     return PROGRAM_OK;
 }
 
-/* `since N`, and the URLs. */
+/* Handles the lines `since N` and the URLs. */
 static void show_status_line(struct reading *reading, struct span line)
 {
     uint64_t since;
@@ -222,20 +223,21 @@ static void show_master(const char *folder, pid_t pid)
     free(reading);
 }
 
-static int find_only(const char *folder, const char *command, struct program_master *ret_master)
+static int find_only_master(const char *folder, const char *command,
+                            struct program_master *ret_master)
 {
     pid_t pids[MASTERS_SHOWN];
     char path[SERVER_RUNTIME_MAX];
     int count = server_runtime_list(folder, pids, MASTERS_SHOWN);
     if (count <= 0) {
         fprintf(stderr,
-                "weir: no server of this user is running (there is none in %s); name another one's "
-                "socket with --control PATH\n",
+                "weir: no server of this user is running (%s has none); name the socket of "
+                "another server with --control PATH\n",
                 folder);
         return PROGRAM_FAILED;
     }
     if (count == 1 && server_runtime_socket(folder, pids[0], path) == 0)
-        return reach(path, pids[0], ret_master);
+        return connect_master(path, pids[0], ret_master);
     fprintf(stderr, "weir: %d servers are running; name one by its process id: weir %s PID\n",
             count, command);
     for (int i = 0; i < count && i < MASTERS_SHOWN; i++)
@@ -243,37 +245,36 @@ static int find_only(const char *folder, const char *command, struct program_mas
     return PROGRAM_USAGE;
 }
 
-/* In the folder where servers of this user are found. */
-static int find_by_itself(const char *command, pid_t pid, struct program_master *ret_master)
+/* Searches the folder where the servers of this user have their sockets. */
+static int find_in_folder(const char *command, pid_t pid, struct program_master *ret_master)
 {
     char folder[SERVER_RUNTIME_MAX], path[SERVER_RUNTIME_MAX];
     int rc = server_runtime_folder(folder);
     if (rc == 0)
         rc = server_runtime_check(folder);
     if (rc == -EPERM)
-        return refuse(-1, folder,
-                      "others than you can write to it or own it, so it is not "
-                      "trusted; name a socket with --control PATH");
+        return refuse_socket(-1, folder,
+                             "others than you can write to it or own it, so it is not "
+                             "trusted; name a socket with --control PATH");
     if (rc < 0 && rc != -ENOENT)
-        return refuse(-1, folder, strerror(-rc));
+        return refuse_socket(-1, folder, strerror(-rc));
     if (pid == 0)
-        return find_only(folder, command, ret_master);
+        return find_only_master(folder, command, ret_master);
     rc = server_runtime_socket(folder, pid, path);
-    return rc < 0 ? refuse(-1, folder, strerror(-rc)) : reach(path, pid, ret_master);
+    return rc < 0 ? refuse_socket(-1, folder, strerror(-rc))
+                  : connect_master(path, pid, ret_master);
 }
 
-int program_control_find(const char *command, const struct program_options *options,
+int program_control_find(const char *command, const char *path, const char *pid,
                          struct program_master *ret_master)
 {
-    uint64_t pid = 0;
-    const char *path = options->control ? options->control : getenv("WEIR_CONTROL");
-    if (options->argument &&
-        (!num_parse_u64(span_text(options->argument), &pid) || pid == 0 || pid > INT_MAX)) {
-        fprintf(stderr, "weir: `%s` is no process id; `weir help %s` explains\n", options->argument,
-                command);
+    uint64_t number = 0;
+    path = path ? path : getenv("WEIR_CONTROL");
+    if (pid && (!num_parse_u64(span_text(pid), &number) || number == 0 || number > INT_MAX)) {
+        fprintf(stderr, "weir: `%s` is no process id; `weir help %s` explains\n", pid, command);
         return PROGRAM_USAGE;
     }
     if (path && path[0] && strcmp(path, "auto") != 0)
-        return reach(path, (pid_t)pid, ret_master);
-    return find_by_itself(command, (pid_t)pid, ret_master);
+        return connect_master(path, (pid_t)number, ret_master);
+    return find_in_folder(command, (pid_t)number, ret_master);
 }

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * A running server, from the outside: finding the one that is meant, and asking it
- * something over its control socket (server/control.h).
+ * Finds a running server, and sends it requests over its control socket
+ * (server/control.h).
  */
 #pragma once
 
-#include "program/options.h"
-
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
+
+/* What --help says of --control. */
+#define PROGRAM_CONTROL_SENTENCE "the control socket of the server"
 
 struct program_master {
     pid_t pid;
-    int fd; /* connected to its control socket */
+    int fd; /* connected to the control socket */
 };
 
-/* Finds and reaches the server that the options name, or the only one there is, for
- * `weir command`. Returns PROGRAM_OK, or the exit status after having said why not. */
-int program_control_find(const char *command, const struct program_options *options,
+/* Finds and connects to the server with the socket `path` or the process id `pid`, or to the only
+ * one that this user runs; each may be NULL. Returns PROGRAM_OK, or the exit status after printing
+ * a message for `weir command`. */
+int program_control_find(const char *command, const char *path, const char *pid,
                          struct program_master *ret_master);
 
-/* Where it listens: the first of its addresses, as a URL; false when it does not say. Closes the
- * connection. */
+/* Writes the first address that the server listens on, as a URL; false when the server does not
+ * say. Closes the connection. */
 bool program_control_url(struct program_master *master, char *out, size_t size);
 
 enum program_control_answer {
@@ -29,6 +33,6 @@ enum program_control_answer {
     PROGRAM_CONTROL_CUT /* the connection ended before the last line */
 };
 
-/* Asks, and waits for the outcome. What the server says goes to standard error; what it
- * says while one waits only to a terminal, and only after a second. Closes the connection. */
+/* Sends `request`, and waits for the result. Lines of the answer go to standard error. Progress
+ * lines go there only when it is a terminal and a second has passed. Closes the connection. */
 enum program_control_answer program_control_ask(struct program_master *master, const char *request);

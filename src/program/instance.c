@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct stats_snapshot *take(const char *name)
+static struct stats_snapshot *take_or_report(const char *name)
 {
     char why[STATS_WHY_MAX];
     struct stats_snapshot *snapshot = stats_snapshot_take(name, why);
@@ -16,8 +16,8 @@ static struct stats_snapshot *take(const char *name)
     return snapshot;
 }
 
-static int find_pid(const char *argument, struct stats_snapshot **ret_snapshot,
-                    struct stats_instance *ret_instance)
+static int find_instance_of(const char *argument, struct stats_snapshot **ret_snapshot,
+                            struct stats_instance *ret_instance)
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     uint64_t pid;
@@ -26,21 +26,22 @@ static int find_pid(const char *argument, struct stats_snapshot **ret_snapshot,
         return PROGRAM_USAGE;
     }
     if (stats_instances_find(geteuid(), (pid_t)pid, instances) == 0) {
-        fprintf(stderr,
-                "weir: process %s has no statistics: it is no weir, or serves with `stats = off`\n",
-                argument);
+        fprintf(
+            stderr,
+            "weir: process %s has no statistics; it is no weir server, or `stats = off` is set\n",
+            argument);
         return PROGRAM_FAILED;
     }
     *ret_instance = instances[0];
-    *ret_snapshot = take(ret_instance->name);
+    *ret_snapshot = take_or_report(ret_instance->name);
     return *ret_snapshot ? PROGRAM_OK : PROGRAM_FAILED;
 }
 
-/* Those that run: how many, and the one that was started last. */
+/* The servers that run. */
 struct running {
     unsigned count;
-    struct stats_snapshot *newest;  /* NULL: there is none */
-    struct stats_instance instance; /* its segment */
+    struct stats_snapshot *newest;  /* of the one that started last; NULL: none runs */
+    struct stats_instance instance; /* the segment of `newest` */
     char pids[256];                 /* of all, or of as many as fit */
 };
 
@@ -75,9 +76,9 @@ static void find_running(struct running *running, const struct stats_instance *i
     }
 }
 
-/* What cannot be read is told only when there is nothing else. */
-static int find_only(const struct program_command *command, struct stats_snapshot **ret_snapshot,
-                     struct stats_instance *ret_instance)
+/* A segment that cannot be read is reported only when there is no other. */
+static int find_only_instance(const char *command, struct stats_snapshot **ret_snapshot,
+                              struct stats_instance *ret_instance)
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     struct running running;
@@ -90,15 +91,16 @@ static int find_only(const struct program_command *command, struct stats_snapsho
     }
     stats_snapshot_free(running.newest);
     if (running.count > 1) {
-        fprintf(stderr, "weir: %u servers run, choose one: weir %s PID, of %s\n", running.count,
-                command->name, running.pids);
+        fprintf(stderr, "weir: %u servers run, with the process ids %s; choose one: weir %s PID\n",
+                running.count, running.pids, command);
         return PROGRAM_USAGE;
     }
     if (found == 1) {
-        struct stats_snapshot *dead = take(instances[0].name);
+        struct stats_snapshot *dead = take_or_report(instances[0].name);
         if (dead)
-            fprintf(stderr, "weir: no server runs; one that has died left its counts: weir %s %d\n",
-                    command->name, (int)instances[0].pid);
+            fprintf(stderr,
+                    "weir: no server runs; the counts of one that died are left: weir %s %d\n",
+                    command, (int)instances[0].pid);
         stats_snapshot_free(dead);
         return PROGRAM_FAILED;
     }
@@ -106,12 +108,12 @@ static int find_only(const struct program_command *command, struct stats_snapsho
     return PROGRAM_FAILED;
 }
 
-int program_instance_find(const struct program_command *command, const char *argument,
+int program_instance_find(const char *command, const char *argument,
                           struct stats_snapshot **ret_snapshot, struct stats_instance *ret_instance)
 {
     *ret_snapshot = NULL;
-    return argument ? find_pid(argument, ret_snapshot, ret_instance)
-                    : find_only(command, ret_snapshot, ret_instance);
+    return argument ? find_instance_of(argument, ret_snapshot, ret_instance)
+                    : find_only_instance(command, ret_snapshot, ret_instance);
 }
 
 struct stats_snapshot *program_instance_newest(struct stats_instance *ret_instance)

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which server a command reads the statistics of.
+ * Finds the server whose statistics a command reads.
  */
 #pragma once
 
 #include "program/command.h"
 #include "stats/reader.h"
 
-/* The one that `argument` names by its process id, running or dead; without one, the only one that
- * this user runs. Gives its snapshot and where its segment is. What is wrong is told on standard
- * error, with the name of the command, and returned as an exit status; the snapshot is
- * NULL then. */
-int program_instance_find(const struct program_command *command, const char *argument,
+/* Finds the server with the process id `argument`, running or dead; NULL: the only server that
+ * this user runs. Gives a snapshot, and sets `ret_instance` to where its segment is. On an error
+ * it prints a message for `weir command` and returns the exit status; the snapshot is NULL
+ * then. */
+int program_instance_find(const char *command, const char *argument,
                           struct stats_snapshot **ret_snapshot,
                           struct stats_instance *ret_instance);
 
-/* The server of this user that was started last and runs; NULL: there is none. Tells nothing. */
+/* Gives a snapshot of the server of this user that started last and runs; NULL: none runs. It
+ * prints nothing. */
 struct stats_snapshot *program_instance_newest(struct stats_instance *ret_instance);

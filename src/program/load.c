@@ -1,103 +1,82 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir load`: reads the words, makes the load, shows meanwhile how it goes, and
- * prints what came of it.
+ * `weir load`: reads the options, runs the load, shows the progress on a terminal, and prints the
+ * result.
  */
-#include "program/load.h"
-
 #include "base/buf.h"
-#include "base/nearest.h"
 #include "load/engine.h"
-#include "load/feasible.h"
 #include "load/figure.h"
 #include "load/parse.h"
-#include "load/print.h"
+#include "load/resources.h"
 #include "os/process.h"
 #include "os/signal.h"
 #include "program/command.h"
-#include "program/loadmerge.h"
+#include "program/output.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- how the result is shown ---- */
-
-struct outputs {
-    struct load_print how;
-    struct load_slos slos;
+struct load_options {
+    struct load_reading reading;
+    struct program_output output;
     bool quiet;
 };
 
-static bool take_form(struct outputs *outputs, enum load_form form, struct load_refusal *refusal)
-{
-    if (outputs->how.form != LOAD_FORM_TEXT && outputs->how.form != form)
-        return load_refuse(refusal, "--json and --csv are two answers; choose one");
-    outputs->how.form = form;
-    return true;
-}
-
-static bool take_json(void *context, const char *value, struct load_refusal *refusal)
-{
-    (void)value;
-    return take_form(context, LOAD_FORM_JSON, refusal);
-}
-
-static bool take_csv(void *context, const char *value, struct load_refusal *refusal)
-{
-    (void)value;
-    return take_form(context, LOAD_FORM_CSV, refusal);
-}
-
-static bool take_hgrm(void *context, const char *value, struct load_refusal *refusal)
-{
-    (void)refusal;
-    ((struct outputs *)context)->how.hgrm = value;
-    return true;
-}
-
-static bool take_ndjson(void *context, const char *value, struct load_refusal *refusal)
-{
-    (void)refusal;
-    ((struct outputs *)context)->how.ndjson = value;
-    return true;
-}
-
-static bool take_slo(void *context, const char *value, struct load_refusal *refusal)
-{
-    char why[LOAD_SLO_WHY_MAX];
-    return load_slos_parse(value, &((struct outputs *)context)->slos, why) ||
-           load_refuse(refusal, "--slo: %s", why);
-}
-
-static bool take_quiet(void *context, const char *value, struct load_refusal *refusal)
-{
-    (void)value;
-    (void)refusal;
-    ((struct outputs *)context)->quiet = true;
-    return true;
-}
-
-const struct load_option program_load_outputs[] = {
-    { "json", 0, NULL, "print one JSON object (docs/load-json.md)", take_json },
-    { "csv", 0, NULL, "print a row for each step", take_csv },
-    { "hgrm", 0, "FILE", "write HdrHistogram's percentile distribution", take_hgrm },
-    { "ndjson", 0, "FILE", "write a line of JSON for each second", take_ndjson },
-    { "slo", 0, "LIST", "objectives: 'p99<10ms,errors<0.1%,throughput>1000,mean<=2ms'", take_slo },
-    { "quiet", 'q', NULL, "show nothing on the terminal meanwhile", take_quiet },
-    { NULL, 0, NULL, NULL, NULL },
+static const struct option load_rows[] = {
+    { "quiet", 'q', NULL, "show no progress on the terminal", OPTION_PRESENT,
+      OPTION_INTO(load_options, quiet) },
+    { .name = NULL },
 };
 
-/* ---- meanwhile ---- */
+static const struct option_group load_groups[] = {
+    { .title = "The load",
+      .options = load_option_table,
+      .offset = offsetof(struct load_options, reading) },
+    { .title = "The result",
+      .options = program_output_options,
+      .offset = offsetof(struct load_options, output) },
+    { .options = load_rows },
+    { .title = "Options", .options = option_answers },
+    { .options = NULL },
+};
 
-static void tell(void *context, const struct load_progress *progress)
+/* Words that people know from other generators. */
+static const struct option_elsewhere elsewhere[] = {
+    { "-c", "each user has a connection: --users N" },
+    { "--connections", "each user has a connection: --users N" },
+    { "--concurrency", "each user has a connection: --users N" },
+    { "--clients", "each user has a connection: --users N" },
+    { "-R", "the request rate is --rate R" },
+    { "--qps", "the request rate is --rate R" },
+    { "-k", "connections are kept open, unless --no-keepalive is given" },
+    { "--keepalive", "connections are kept open, unless --no-keepalive is given" },
+    { "--latency", "percentiles are always reported" },
+    { "-D", "the time is --duration 10s" },
+    { "-z", "the time is --duration 10s" },
+    { "-s", "weir load has no scripts; several URLs come from --urls FILE" },
+    { "-m", "the method is --method METHOD" },
+    { "-T", "the limits are --connect-timeout, --first-byte-timeout and --response-timeout" },
+    { "--timeout",
+      "the limits are --connect-timeout, --first-byte-timeout and --response-timeout" },
+    { "--body", "the body is --data TEXT or --data-file FILE" },
+    { "--http2", "weir load speaks HTTP/1.1, and no HTTP/2 yet" },
+    { "--h2", "weir load speaks HTTP/1.1, and no HTTP/2 yet" },
+    { "--h1", "weir load speaks HTTP/1.1" },
+    { "--insecure", "weir load speaks no https yet" },
+    { NULL, NULL },
+};
+
+/* ---- progress ---- */
+
+static void show_progress(void *context, const struct load_progress *progress)
 {
     (void)context;
     const struct load_second *second = &progress->latest;
     char load[64], left[32] = "";
     if (progress->load.rate > 0)
-        (void)snprintf(load, sizeof(load), "%.4g/s asked", progress->load.rate);
+        (void)snprintf(load, sizeof(load), "rate %.4g/s", progress->load.rate);
     else
         (void)snprintf(load, sizeof(load), "%u users", progress->load.users);
     if (progress->left_ns != UINT64_MAX)
@@ -110,63 +89,10 @@ static void tell(void *context, const struct load_progress *progress)
             left);
 }
 
-/* ---- all of it ---- */
+/* ---- the run ---- */
 
-/* What people know from other generators, and what it is here. */
-static const struct {
-    const char *word, *cure;
-} elsewhere[] = {
-    { "-c", "each user has a connection: --users N" },
-    { "--connections", "each user has a connection: --users N" },
-    { "--concurrency", "each user has a connection: --users N" },
-    { "--clients", "each user has a connection: --users N" },
-    { "-R", "requests a second are asked for with --rate R" },
-    { "--qps", "requests a second are asked for with --rate R" },
-    { "-k", "connections are kept, unless --no-keepalive says else" },
-    { "--keepalive", "connections are kept, unless --no-keepalive says else" },
-    { "--latency", "percentiles are always told" },
-    { "-D", "it is --duration 10s" },
-    { "-z", "it is --duration 10s" },
-    { "-s", "there are no scripts; several URLs come from --urls FILE" },
-    { "-m", "it is --method METHOD" },
-    { "-T", "limits are --connect-timeout, --first-byte-timeout and --response-timeout" },
-    { "--timeout", "limits are --connect-timeout, --first-byte-timeout and --response-timeout" },
-    { "--body", "the body is --data TEXT or --data-file FILE" },
-    { "--http2", "HTTP/2 is not spoken yet, HTTP/1.1 is" },
-    { "--h2", "HTTP/2 is not spoken yet, HTTP/1.1 is" },
-    { "--h1", "HTTP/1.1 is what is spoken" },
-    { "--insecure", "https is not spoken yet" },
-};
-
-static int refuse(const struct load_refusal *refusal)
-{
-    struct nearest nearest = { 0 };
-    for (size_t i = 0; refusal->unknown && i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
-        size_t len = strlen(elsewhere[i].word);
-        const char *end = refusal->unknown + len;
-        bool is_it = strncmp(refusal->unknown, elsewhere[i].word, len) == 0;
-        if (!is_it || (len > 2 && *end != '\0' && *end != '='))
-            continue;
-        fprintf(stderr, "weir: there is no %s; %s\n", elsewhere[i].word, elsewhere[i].cure);
-        return PROGRAM_USAGE;
-    }
-    if (refusal->unknown) {
-        const char *name = refusal->unknown + strspn(refusal->unknown, "-");
-        nearest = nearest_to(span_of(name, strcspn(name, "=")));
-        for (const struct load_option *option = load_option_table; option->name; option++)
-            nearest_offer(&nearest, option->name);
-        for (const struct load_option *option = program_load_outputs; option->name; option++)
-            nearest_offer(&nearest, option->name);
-    }
-    if (nearest.best)
-        fprintf(stderr, "weir: %s; did you mean --%s?\n", refusal->text, nearest.best);
-    else
-        fprintf(stderr, "weir: %s%s\n", refusal->text,
-                refusal->unknown ? "; `weir help load` lists them" : "");
-    return PROGRAM_USAGE;
-}
-
-static char *join(const char *const *words)
+/* Gives the command line as one text; NULL: out of memory. */
+static char *join_words(const char *const *words)
 {
     size_t len = sizeof("weir load");
     for (const char *const *word = words; *word; word++)
@@ -184,81 +110,102 @@ static char *join(const char *const *words)
     return joined;
 }
 
-static int fail(const char *what, int error)
+static int report_error(const char *what, int error)
 {
     fprintf(stderr, "weir: %s: %s\n", what, strerror(-error));
     return PROGRAM_FAILED;
 }
 
-static int show(const struct load_run *run, const struct outputs *outputs)
-{
-    struct load_report report;
-    const char *path = "the result";
-    if (run->outcome_count == 0) {
-        fprintf(stderr, "weir: it ended before anything was measured\n");
-        return PROGRAM_FAILED;
-    }
-    int rc = load_report_init(&report, run, &outputs->slos);
-    if (rc == 0)
-        rc = load_print(&report, &outputs->how, stdout, &path);
-    int status = rc < 0 ? fail(path, rc) : (int)report.conclusion;
-    load_report_done(&report);
-    return status;
-}
-
-static int make_load(const struct load_plan *plan, const struct outputs *outputs,
-                     const char *const *words)
+static int make_load(const struct load_options *options, const char *const *words)
 {
     static const int signals[] = { SIGINT, SIGTERM };
-    bool shown = !outputs->quiet && isatty(STDERR_FILENO);
+    bool shown = !options->quiet && isatty(STDERR_FILENO);
     struct load_engine engine = { .signal_fd = os_signal_open(signals, 2),
-                                  .tell = shown ? tell : NULL };
+                                  .tell = shown ? show_progress : NULL };
     struct load_run run;
     if (engine.signal_fd < 0)
-        return fail("signals", engine.signal_fd);
+        return report_error("signals", engine.signal_fd);
     (void)os_process_raise_files();
-    int rc = load_engine_run(plan, &engine, &run);
+    int rc = load_engine_run(&options->reading.plan, &engine, &run);
     if (shown)
         fprintf(stderr, "\r\033[K");
-    char *line = join(words);
+    char *line = join_words(words);
     run.command_line = line ? line : "";
     int status = PROGRAM_FAILED;
     if (rc == -ENXIO)
-        fprintf(stderr, "weir: --cpus: this process may not run on all of them\n");
+        fprintf(stderr, "weir: --cpus: this process may not run on all of these CPUs\n");
+    else if (rc < 0)
+        status = report_error("the load cannot be made", rc);
+    else if (run.outcome_count == 0)
+        fprintf(stderr, "weir: the run ended before anything was measured\n");
     else
-        status = rc < 0 ? fail("the load cannot be made", rc) : show(&run, outputs);
+        status = program_output_print(&options->output, &run, "");
     load_engine_done(&run);
     free(line);
     close(engine.signal_fd);
     return status;
 }
 
-static bool wants_help(const char *const *words)
+/* ---- the command ---- */
+
+static bool take_url(void *into, const char *url, struct option_refusal *refusal)
 {
-    for (; *words; words++)
-        if (strcmp(*words, "--help") == 0 || strcmp(*words, "-h") == 0)
-            return true;
-    return false;
+    return load_parse_url(&((struct load_options *)into)->reading, url, refusal);
 }
 
-int program_load(const struct program_command *command, const char *const *words)
+static bool begin_load(void *options)
 {
-    if (words[0] && strcmp(words[0], "merge") == 0)
-        return program_load_merge(words + 1);
-    if (wants_help(words)) {
-        program_help_print(command, stdout);
-        return PROGRAM_OK;
-    }
-    if (words[0] && (strcmp(words[0], "--version") == 0 || strcmp(words[0], "-V") == 0)) {
-        printf("weir %s\n", WEIR_VERSION);
-        return PROGRAM_OK;
-    }
-    struct load_plan plan;
-    struct load_refusal refusal;
-    struct outputs outputs = { 0 };
-    const struct load_option_set more = { program_load_outputs, &outputs };
-    bool good = load_parse(words, &more, &plan, &refusal) && load_feasible(&plan, &refusal);
-    int status = good ? make_load(&plan, &outputs, words) : refuse(&refusal);
-    load_parse_done(&plan);
-    return status;
+    return load_parse_begin(&((struct load_options *)options)->reading);
 }
+
+static void end_load(void *options)
+{
+    load_parse_done(&((struct load_options *)options)->reading);
+}
+
+static int run_load(void *given, const char *const *words)
+{
+    struct load_options *options = given;
+    struct option_refusal refusal;
+    if (!program_output_check(&options->output, ""))
+        return PROGRAM_USAGE;
+    if (load_parse_finish(&options->reading, &refusal) &&
+        load_resources_check(&options->reading.plan, &refusal))
+        return make_load(options, words);
+    fprintf(stderr, "weir: %s\n", refusal.text);
+    return PROGRAM_USAGE;
+}
+
+const struct program_command program_load = {
+    .options = { .name = "load",
+                 .groups = load_groups,
+                 .elsewhere = elsewhere,
+                 .take_argument = take_url },
+    .brief = "URL...",
+    .usage = "URL... [OPTION]...",
+    .sentence = "put a server under load, and measure it",
+    .text = "Emulated users, each with its own connection. A user sends a request, waits for\n"
+            "the whole answer, thinks, and sends the next request. Response times are\n"
+            "reported as measured, without correction for coordinated omission. With --rate\n"
+            "requests start at their time, whether or not earlier ones are answered, and\n"
+            "response times count from that time.\n"
+            "\n"
+            "A URL is http://HOST[:PORT]/PATH or unix:/SOCKET:/PATH; of several, each request\n"
+            "draws one. Ctrl-C ends the run, and prints what was measured. `weir load merge\n"
+            "FILE...` makes one result of those of several machines.\n"
+            "\n"
+            "Exit status: 0; 1 when the run failed; 2 when the command line is wrong; 3 when\n"
+            "an objective of --slo was missed; 4 when the result describes the generator\n"
+            "rather than the server.\n"
+            "\n"
+            "Examples:\n"
+            "  weir load http://127.0.0.1:8080/               10 users, 10 seconds\n"
+            "  weir load URL --users 100 --think exp:1s       a hundred users who read\n"
+            "  weir load URL --steps 1,2,5,10..100:10         where does it saturate?\n"
+            "  weir load URL --rate 500 --slo 'p99<50ms'      are 500 a second fast enough?\n"
+            "  weir load URL -u 64 -n 100000 --json           100,000 requests, as JSON\n",
+    .size = sizeof(struct load_options),
+    .begin = begin_load,
+    .end = end_load,
+    .run = run_load,
+};

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir models`: what models there are. The first word of each line is a name
- * that --model takes; programs may rely on that.
+ * `weir models`: lists the concurrency models. The first word of each line is a name that
+ * --model takes; programs may rely on that.
  */
 #include "model/model.h"
 
 #include "program/command.h"
-#include "program/options.h"
+#include "program/configuration.h"
 
-static int list(const struct program_command *command, const struct program_options *options)
+static int run_models(void *options, const char *const *words)
 {
-    (void)command, (void)options;
+    (void)options, (void)words;
     int width = 0;
     for (const struct model *model = model_all(); model->name; model++)
         if ((int)strlen(model->name) > width)
@@ -29,7 +29,17 @@ static int list(const struct program_command *command, const struct program_opti
     return PROGRAM_OK;
 }
 
-int program_models(const struct program_command *command, const char *const *arguments)
-{
-    return program_options_act(command, arguments, list);
-}
+static const struct option_group models_groups[] = {
+    { .title = "Options", .options = option_answers },
+    { .options = NULL },
+};
+
+const struct program_command program_models = {
+    .options = { .name = "models", .groups = models_groups, .others = program_configuration_flags },
+    .brief = "",
+    .usage = "",
+    .sentence = "list the concurrency models",
+    .text = "One line each: its name, what it is, and when to use it. Choose one with\n"
+            "`weir serve --model NAME`.\n",
+    .run = run_models,
+};

@@ -1,19 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir serve`: reads the configuration and hands it to the server, which may ask for
- * it again.
+ * `weir serve`: reads the configuration and hands it to the server, which reads it again at
+ * each reload.
  */
-#include "config/read.h"
+#include "program/serve.h"
+
 #include "program/command.h"
-#include "program/options.h"
 #include "server/inherited.h"
 #include "server/master.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-/* `weir serve weir.conf` is a small slip with a cure of its own. */
+static const struct option serve_rows[] = {
+    { "ready-fd", 0, "N",
+      "write the URL of each address to descriptor N once it accepts, then close it", OPTION_NUMBER,
+      OPTION_INTO(program_serve_options, ready_fd), .most = INT_MAX },
+    { "quiet", 'q', NULL, "print nothing at start", OPTION_PRESENT,
+      OPTION_INTO(program_serve_options, quiet) },
+    { .name = NULL },
+};
+
+static const struct option_group serve_groups[] = {
+    { .title = "Options",
+      .options = program_configuration_file,
+      .offset = offsetof(struct program_serve_options, configuration) },
+    { .options = serve_rows },
+    { .options = option_answers },
+    PROGRAM_CONFIGURATION_FLAGS(offsetof(struct program_serve_options, configuration)),
+    { .options = NULL },
+};
+
+/* A configuration file in the place of a folder is a frequent slip. */
 static bool is_config_file(const char *argument)
 {
     struct stat info;
@@ -21,9 +40,9 @@ static bool is_config_file(const char *argument)
            S_ISREG(info.st_mode);
 }
 
-/* The descriptor has to be one that whoever started us has opened. A process that takes the place
- * of another has been given a different one, and this number may mean anything. */
-static bool may_tell(int ready_fd)
+/* The process that starts the server opens the descriptor. After an upgrade the number means
+ * nothing: the new process did not inherit that descriptor. */
+static bool can_report_ready(int ready_fd)
 {
     if (ready_fd < 0 || server_inherited_is_upgrade() || fcntl(ready_fd, F_GETFD) >= 0)
         return true;
@@ -36,16 +55,10 @@ static struct config_store *read_configuration(void *request)
     return config_read(request);
 }
 
-static int serve(const struct program_options *options)
+static int serve(const struct program_serve_options *options, const char *folder)
 {
-    struct config_request request = {
-        .file = options->config_file,
-        .folder = options->argument,
-        .flags = options->flags,
-        .flag_count = options->flag_count,
-        .environment = (const char *const *)environ,
-        .output_is_terminal = isatty(STDOUT_FILENO) == 1,
-    };
+    struct config_request request =
+        program_configuration_request(&options->configuration, options->configuration.file, folder);
     struct config_store *store = config_read(&request);
     config_read_print_problems(store, stderr);
     if (config_read_errors(store) > 0) {
@@ -62,22 +75,59 @@ static int serve(const struct program_options *options)
     return server_master_run(store, &launch);
 }
 
-static int serve_argument(const struct program_command *command,
-                          const struct program_options *options)
+static int run_serve(void *given, const char *const *words)
 {
-    (void)command;
-    if (!options->argument && !options->config_file)
+    (void)words;
+    const struct program_serve_options *options = given;
+    const char *folder = program_argument(&options->folder);
+    if (!folder && !options->configuration.file)
         fprintf(stderr, "weir: nothing to serve; give a folder (weir serve DIR) or a "
                         "configuration (weir serve -c FILE)\n");
-    else if (options->argument && is_config_file(options->argument))
-        fprintf(stderr, "weir: `%s` is a configuration; serve it with: weir serve -c %s\n",
-                options->argument, options->argument);
-    else if (may_tell(options->ready_fd))
-        return serve(options);
+    else if (folder && is_config_file(folder))
+        fprintf(stderr, "weir: `%s` is a configuration; serve it with: weir serve -c %s\n", folder,
+                folder);
+    else if (can_report_ready(options->ready_fd))
+        return serve(options, folder);
     return PROGRAM_USAGE;
 }
 
-int program_serve(const struct program_command *command, const char *const *arguments)
-{
-    return program_options_act(command, arguments, serve_argument);
-}
+static const struct option_elsewhere elsewhere[] = {
+    { "--port", "an address goes with --listen PORT" },
+    { "-p", "an address goes with --listen PORT" },
+    { "--bind", "an address goes with --listen ADDRESS:PORT" },
+    { "-b", "an address goes with --listen ADDRESS:PORT" },
+    { "--address", "an address goes with --listen ADDRESS:PORT" },
+    { "--root", "the folder goes without an option: weir DIR" },
+    { "--directory", "the folder goes without an option: weir DIR" },
+    { "-d", "the folder goes without an option: weir DIR" },
+    { "--host", "host names go into a configuration file: see weir.conf(5)" },
+    { "-v", "--version prints the version" },
+    { NULL, NULL },
+};
+
+const struct program_command program_serve = {
+    .options = { .name = "serve",
+                 .groups = serve_groups,
+                 .elsewhere = elsewhere,
+                 .arguments_offset = offsetof(struct program_serve_options, folder),
+                 .arguments_most = 1 },
+    .brief = "...",
+    .usage = "[DIR] [-c FILE] [OPTION]...",
+    .sentence = "serve a folder, or the sites of a configuration file",
+    .text = "With DIR alone the server is for yourself: it accepts from this machine only, on\n"
+            "port 8080, lists folders, and logs requests to the terminal. With -c it serves\n"
+            "the sites of FILE. With both, DIR answers for the hosts that FILE does not name.\n"
+            "\n"
+            "Options win over environment variables, variables over the file, and the file\n"
+            "over the defaults. The variable of --cache-size is WEIR_CACHE_SIZE, and so on;\n"
+            "the settings of a site have none.\n"
+            "\n"
+            "Examples:\n"
+            "  weir .                               this folder, on http://127.0.0.1:8080/\n"
+            "  weir public --listen '*:8080'        for other machines too\n"
+            "  weir dist --spa index.html           a single-page application\n"
+            "  weir serve -c /etc/weir/weir.conf    sites, from a file (weir.conf(5))\n",
+    .size = sizeof(struct program_serve_options),
+    .defaults = &(const struct program_serve_options){ .ready_fd = -1 },
+    .run = run_serve,
+};

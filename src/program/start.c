@@ -1,8 +1,7 @@
-/* SPDX-License-Identifier: MIT
- *
- * With what a running server was started, as the kernel keeps it.
- */
+/* SPDX-License-Identifier: MIT */
 #include "program/start.h"
+
+#include "program/command.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +10,8 @@
 
 enum { WORDS_MAX = 4096, TEXT_MAX = 2 * 1024 * 1024 };
 
-/* A file of /proc that is words, each ended by a NUL. NULL at the end; in one piece, for free(). */
+/* Gives the words of a file of /proc, where a NUL ends each word. NULL is at the end. One free()
+ * frees words and text. */
 static const char **read_words(int pid, const char *name)
 {
     char path[64];
@@ -29,7 +29,7 @@ static const char **read_words(int pid, const char *name)
     return words;
 }
 
-static int go_where(int pid)
+static int enter_folder_of(int pid)
 {
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/cwd", pid);
@@ -41,25 +41,29 @@ int program_start_read(int pid, struct program_start *ret_start)
     struct program_start *s = ret_start;
     s->arguments = read_words(pid, "cmdline");
     s->environment = s->arguments ? read_words(pid, "environ") : NULL;
-    int rc = s->environment ? go_where(pid) : -errno;
+    int rc = s->environment ? enter_folder_of(pid) : -errno;
     if (rc < 0 || !s->arguments || !s->arguments[0]) {
         fprintf(stderr,
-                "weir: cannot see how process %d was started: %s; say what it serves: -c FILE or "
+                "weir: cannot read how process %d was started: %s; name what it serves: -c FILE or "
                 "DIR\n",
-                pid, rc < 0 ? strerror(-rc) : "the kernel does not tell");
+                pid, rc < 0 ? strerror(-rc) : "its command line is empty");
         return PROGRAM_FAILED;
     }
     const char *const *arguments = s->arguments + 1;
     if (arguments[0] && strcmp(arguments[0], "serve") == 0)
         arguments++;
-    bool good = program_options_read(program_command_find("serve"), arguments, &s->options) ==
-                PROGRAM_OPTIONS_READ;
-    return good ? PROGRAM_OK : PROGRAM_FAILED;
+    struct option_refusal refusal;
+    s->options = *(const struct program_serve_options *)program_serve.defaults;
+    enum option_result result =
+        option_read(&program_serve.options, arguments, &s->options, &refusal);
+    if (result == OPTION_WRONG)
+        fprintf(stderr, "weir: %s\n", refusal.text);
+    return result == OPTION_GOOD ? PROGRAM_OK : PROGRAM_FAILED;
 }
 
 void program_start_done(struct program_start *start)
 {
-    program_options_done(&start->options);
+    option_done(&program_serve.options, &start->options);
     free(start->arguments);
     free(start->environment);
 }

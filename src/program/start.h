@@ -1,16 +1,19 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line, environment and folder of a running server, as the kernel keeps them.
+ */
 #pragma once
 
-#include "program/options.h"
+#include "program/serve.h"
 
-/* How a running server was started. */
 struct program_start {
     const char **arguments;
     const char **environment;
-    struct program_options options; /* of `weir serve`; they borrow from `arguments` */
+    struct program_serve_options options; /* they borrow from `arguments` */
 };
 
-/* Reads it into zeroes, and goes to the folder that the server is in. PROGRAM_OK, or the exit
- * status after having said why not. Ends with program_start_done, which takes zeroes too. */
+/* Reads the start of process `pid` into `ret_start`, which is all zeroes, and changes to the folder
+ * of that process. Returns PROGRAM_OK, or the exit status after printing a message. End with
+ * program_start_done in every case; it accepts zeroes. */
 int program_start_read(int pid, struct program_start *ret_start);
 void program_start_done(struct program_start *start);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir top`: finds a server's segment, and shows it in the terminal as it changes.
+ * `weir top`: finds the segment of a server, and shows it in the terminal as it changes.
  */
 #include "base/duration.h"
 #include "base/span.h"
 #include "os/clock.h"
 #include "program/command.h"
+#include "program/configuration.h"
 #include "program/instance.h"
-#include "program/options.h"
 #include "top/state.h"
 #include "top/watch.h"
 
@@ -18,15 +18,32 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Which one is watched. */
-struct watched {
-    struct stats_instance instance;
-    bool any; /* another when it has ended */
-    uint64_t searched_ns;
+struct top_options {
+    uint64_t interval_ns;
+    struct option_list pid;
 };
 
-/* There is no point in a search for each of ten readings a second. */
-static struct stats_snapshot *take(void *context)
+static const struct option top_rows[] = {
+    { "interval", 0, "TIME", "time between readings, 100ms to 60s (default 1s)", OPTION_TIME,
+      OPTION_INTO(top_options, interval_ns), TOP_INTERVAL_LEAST_NS, TOP_INTERVAL_MOST_NS },
+    { .name = NULL },
+};
+
+static const struct option_group top_groups[] = {
+    { .title = "Options", .options = top_rows },
+    { .options = option_answers },
+    { .options = NULL },
+};
+
+/* The server that is watched. */
+struct watched {
+    struct stats_instance instance;
+    bool any;             /* when it has ended, another server is searched for */
+    uint64_t searched_ns; /* the time of the last search */
+};
+
+/* A search opens every segment of the user, so it runs at most once a second. */
+static struct stats_snapshot *take_or_search(void *context)
 {
     struct watched *watched = context;
     char why[STATS_WHY_MAX];
@@ -45,8 +62,8 @@ static struct stats_snapshot *take(void *context)
     return other;
 }
 
-/* Ends as whoever sent the signal expects it: by it. */
-static int end_by(int number)
+/* Ends the process by the signal, so that the sender sees that status. */
+static int end_by_signal(int number)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -58,15 +75,17 @@ static int end_by(int number)
     return PROGRAM_FAILED;
 }
 
-static int watch(struct watched *watched, struct stats_snapshot *first, uint64_t interval_ns)
+static int watch_server(struct watched *watched, struct stats_snapshot *first, uint64_t interval_ns)
 {
-    struct top_source source = { .take = take, .context = watched, .waits = watched->any };
+    struct top_source source = { .take = take_or_search,
+                                 .context = watched,
+                                 .waits = watched->any };
     const char *type = getenv("TERM");
     int rc = top_watch(&source, first, interval_ns);
     if (rc > 0)
-        return end_by(rc);
+        return end_by_signal(rc);
     if (rc == -ENOTTY)
-        fprintf(stderr, "weir: `weir top` takes keys, and standard input is no terminal\n");
+        fprintf(stderr, "weir: `weir top` reads keys, and standard input is no terminal\n");
     else if (rc == -ENOENT && type && type[0])
         fprintf(stderr,
                 "weir: `weir top` cannot draw on a terminal of type `%s`; try `weir stats`,"
@@ -75,35 +94,52 @@ static int watch(struct watched *watched, struct stats_snapshot *first, uint64_t
     else if (rc == -ENOENT)
         fprintf(stderr, "weir: TERM does not say what this terminal is; try `weir stats`\n");
     else if (rc < 0)
-        fprintf(stderr, "weir: cannot go on: %s\n", strerror(-rc));
+        fprintf(stderr, "weir: cannot continue: %s\n", strerror(-rc));
     return rc == 0 ? PROGRAM_OK : rc == -ENOTTY ? PROGRAM_USAGE : PROGRAM_FAILED;
 }
 
-static int run(const struct program_command *command, const struct program_options *options)
+static int run_top(void *given, const char *const *words)
 {
-    uint64_t interval_ns = DURATION_SECOND;
-    if (options->interval &&
-        (!duration_parse(span_text(options->interval), &interval_ns) ||
-         interval_ns < TOP_INTERVAL_LEAST_NS || interval_ns > TOP_INTERVAL_MOST_NS)) {
-        fprintf(stderr, "weir: --interval: `%s` is not a time from 100ms to 60s\n",
-                options->interval);
-        return PROGRAM_USAGE;
-    }
+    (void)words;
+    const struct top_options *options = given;
+    const char *pid = program_argument(&options->pid);
     if (!isatty(STDOUT_FILENO)) {
         fprintf(stderr, "weir: `weir top` draws on a terminal, and standard output is none; "
                         "`weir stats` prints\n");
         return PROGRAM_USAGE;
     }
-    struct watched watched = { .any = !options->argument };
+    struct watched watched = { .any = !pid };
     struct stats_snapshot *first;
-    int status = program_instance_find(command, options->argument, &first, &watched.instance);
+    int status = program_instance_find("top", pid, &first, &watched.instance);
     if (!first)
         return status;
-    (void)setlocale(LC_CTYPE, ""); /* what cannot be written is told by another character */
-    return watch(&watched, first, interval_ns);
+    (void)setlocale(LC_CTYPE, ""); /* what the terminal cannot show is replaced */
+    return watch_server(&watched, first, options->interval_ns);
 }
 
-int program_top(const struct program_command *command, const char *const *arguments)
-{
-    return program_options_act(command, arguments, run);
-}
+const struct program_command program_top = {
+    .options = { .name = "top",
+                 .groups = top_groups,
+                 .others = program_configuration_flags,
+                 .arguments_offset = offsetof(struct top_options, pid),
+                 .arguments_most = 1 },
+    .brief = "[PID]",
+    .usage = "[--interval TIME] [PID]",
+    .sentence = "watch a running server in the terminal",
+    .text = "Rates, percentiles, connections, cache, queue and workers, over time and since\n"
+            "the last reading. Each counter is explained where it is selected. `?` lists the\n"
+            "keys, `q` quits. As with `weir stats`, the server takes no part.\n"
+            "\n"
+            "Without PID it is the one server that this user runs; when it ends, the next one\n"
+            "is shown. Exit status: 2 when standard output is no terminal, or several servers\n"
+            "run.\n"
+            "\n"
+            "NO_COLOR turns colours off. Without a UTF-8 locale the screen is plain ASCII.\n"
+            "\n"
+            "Examples:\n"
+            "  weir top                             the server that I run\n"
+            "  weir top --interval 100ms 4711       the one with this process id, often\n",
+    .size = sizeof(struct top_options),
+    .defaults = &(const struct top_options){ .interval_ns = DURATION_SECOND },
+    .run = run_top,
+};

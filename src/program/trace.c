@@ -1,22 +1,58 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir trace`: answers one request as the server would, and tells how it came to
- * that. Without side effects, but for what the running server logs of it (--live).
+ * `weir trace`: answers one request as the server does, and explains the answer. It has no
+ * side effects, except what the running server logs with --live.
  */
-
 #include "trace/trace.h"
+
 #include "base/buf.h"
+#include "program/command.h"
+#include "program/configuration.h"
 #include "program/control.h"
-#include "program/options.h"
 #include "program/start.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is asked, and in which configuration. */
+struct trace_options {
+    struct program_configuration configuration;
+    const char *control;       /* or NULL */
+    struct option_list fields; /* "Name: value" */
+    const char *method, *host; /* or NULL */
+    bool live, json;
+    struct option_list arguments; /* the path, and DIR, FILE or PID */
+};
+
+static const struct option trace_rows[] = {
+    { "control", 0, "PATH", PROGRAM_CONTROL_SENTENCE, OPTION_TEXT,
+      OPTION_INTO(trace_options, control) },
+    { "request-header", 'H', "FIELD", "send this field, `Name: value`; may be repeated",
+      OPTION_LIST, OPTION_INTO(trace_options, fields) },
+    { "method", 0, "METHOD", "request with this method rather than GET", OPTION_TEXT,
+      OPTION_INTO(trace_options, method) },
+    { "host", 0, "NAME", "request this host name", OPTION_TEXT, OPTION_INTO(trace_options, host) },
+    { "live", 0, NULL, "send the request to the running server too, and compare", OPTION_PRESENT,
+      OPTION_INTO(trace_options, live) },
+    { "json", 0, NULL, "print one JSON object", OPTION_PRESENT, OPTION_INTO(trace_options, json) },
+    { .name = NULL },
+};
+
+static const struct option_group trace_groups[] = {
+    { .title = "Options",
+      .options = program_configuration_file,
+      .offset = offsetof(struct trace_options, configuration) },
+    { .options = trace_rows },
+    { .options = option_answers },
+    PROGRAM_CONFIGURATION_FLAGS(offsetof(struct trace_options, configuration)),
+    { .options = NULL },
+};
+
+/* One trace: the request, and the configuration that answers it. */
 struct tracing {
-    const struct program_options *options;
+    const struct trace_options *options;
+    const char *target;         /* the path or URL */
+    const char *second;         /* DIR, FILE or PID; or NULL */
     struct program_start start; /* of the running server */
     struct config_request configuration;
     struct program_master master;
@@ -25,15 +61,15 @@ struct tracing {
     char bytes[TRACE_REQUEST_MAX];
 };
 
-static int refuse(const char *what, const char *why)
+static int refuse_request(const char *what, const char *why)
 {
     fprintf(stderr, "weir: `%s` %s\n", what, why);
     return PROGRAM_USAGE;
 }
 
-static int refuse_lines(void)
+static int refuse_end_of_line(void)
 {
-    fputs("weir: a part of the request holds an end of line, and so would be two of them\n",
+    fputs("weir: a part of the request contains an end of line, which would make two lines of it\n",
           stderr);
     return PROGRAM_USAGE;
 }
@@ -48,40 +84,40 @@ static bool has_end_of_line(const char *text)
     return false;
 }
 
-/* What would be another request, or none, is not worth asking. */
-static int check_words(const struct program_options *options)
+/* Refuses words that would make another request than the one meant. */
+static int check_words(const struct trace_options *options, const char *target)
 {
-    const char *target = options->argument;
     if (!target) {
         fputs("weir: nothing to trace; give a path: weir trace /index.html\n", stderr);
         return PROGRAM_USAGE;
     }
     if (target[0] != '/' && strcmp(target, "*") != 0 && !strstr(target, "://"))
-        return refuse(target, "is no path; it begins with a slash, or is a URL");
+        return refuse_request(target, "is no path; it begins with a slash, or is a URL");
     const char *words[] = { target, options->method ? options->method : "",
                             options->host ? options->host : "" };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (has_end_of_line(words[i]))
-            return refuse_lines();
-    for (size_t i = 0; i < options->field_count; i++) {
-        if (has_end_of_line(options->fields[i]))
-            return refuse_lines();
-        if (!strchr(options->fields[i], ':'))
-            return refuse(options->fields[i], "is no field; write it as -H 'Name: value'");
+            return refuse_end_of_line();
+    for (size_t i = 0; i < options->fields.count; i++) {
+        if (has_end_of_line(options->fields.at[i]))
+            return refuse_end_of_line();
+        if (!strchr(options->fields.at[i], ':'))
+            return refuse_request(options->fields.at[i],
+                                  "is no field; write it as -H 'Name: value'");
     }
     return PROGRAM_OK;
 }
 
-/* The value of a field that was given, by its name with the colon. */
-static const char *given(const struct program_options *options, struct span name)
+/* The value of a field of the command line; `name` includes the colon. NULL: there is none. */
+static const char *given_field(const struct trace_options *options, struct span name)
 {
-    for (size_t i = 0; i < options->field_count; i++)
-        if (span_equal_nocase(span_first(span_text(options->fields[i]), name.len), name))
-            return options->fields[i] + name.len;
+    for (size_t i = 0; i < options->fields.count; i++)
+        if (span_equal_nocase(span_first(span_text(options->fields.at[i]), name.len), name))
+            return options->fields.at[i] + name.len;
     return NULL;
 }
 
-/* Of those that have names, the first one's; where one answers any, that one is asked. */
+/* `localhost` where a site answers for any host; else the first name of the first site. */
 static const char *any_host(const struct config *config)
 {
     for (unsigned i = 0; i < config->site_count; i++)
@@ -92,11 +128,11 @@ static const char *any_host(const struct config *config)
 
 static const char *choose_host(struct tracing *tracing, const struct config *config)
 {
-    const struct program_options *options = tracing->options;
-    const char *scheme = strstr(options->argument, "://");
+    const struct trace_options *options = tracing->options;
+    const char *scheme = strstr(tracing->target, "://");
     if (options->host)
         return options->host;
-    if (scheme && options->argument[0] != '/')
+    if (scheme && tracing->target[0] != '/')
         (void)snprintf(tracing->host, sizeof(tracing->host), "%.*s",
                        (int)strcspn(scheme + 3, "/?#"), scheme + 3);
     else
@@ -108,12 +144,12 @@ static const char *choose_host(struct tracing *tracing, const struct config *con
 
 static int write_request(struct tracing *tracing, const struct config *config)
 {
-    const struct program_options *options = tracing->options;
+    const struct trace_options *options = tracing->options;
     struct trace *trace = &tracing->trace;
     struct buf text = buf_over(tracing->bytes, sizeof(tracing->bytes));
-    const char *host = given(options, SPAN("Host:"));
+    const char *host = given_field(options, SPAN("Host:"));
     trace->method = options->method ? options->method : "GET";
-    trace->target = options->argument;
+    trace->target = tracing->target;
     trace->host = host && !options->host ? host + strspn(host, " \t")
                                          : choose_host(tracing, config);
     buf_add(&text, span_text(trace->method));
@@ -125,17 +161,18 @@ static int write_request(struct tracing *tracing, const struct config *config)
         buf_add(&text, span_text(trace->host));
         buf_add(&text, SPAN("\r\n"));
     }
-    if (!given(options, SPAN("User-Agent:")))
+    if (!given_field(options, SPAN("User-Agent:")))
         buf_add(&text, SPAN("User-Agent: weir-trace/" WEIR_VERSION "\r\n"));
-    for (size_t i = 0; i < options->field_count; i++) {
-        buf_add(&text, span_text(options->fields[i]));
+    for (size_t i = 0; i < options->fields.count; i++) {
+        buf_add(&text, span_text(options->fields.at[i]));
         buf_add(&text, SPAN("\r\n"));
     }
     buf_add(&text, SPAN("\r\n"));
     trace->request = buf_span(&text);
-    return text.overflow ? refuse(trace->target, "and its fields are longer than one read of the "
-                                                 "server's")
-                         : PROGRAM_OK;
+    return text.overflow
+               ? refuse_request(trace->target, "and its fields are longer than the server reads "
+                                               "at once")
+               : PROGRAM_OK;
 }
 
 /* ---- the configuration ---- */
@@ -147,10 +184,10 @@ static bool is_number(const char *text)
 
 static int find_server(struct tracing *tracing)
 {
-    struct program_options whom = *tracing->options;
     struct trace_live *live = &tracing->trace.live;
-    whom.argument = is_number(whom.second) ? whom.second : NULL;
-    int status = program_control_find("trace --live PATH", &whom, &tracing->master);
+    const char *pid = is_number(tracing->second) ? tracing->second : NULL;
+    int status =
+        program_control_find("trace --live PATH", tracing->options->control, pid, &tracing->master);
     if (status != PROGRAM_OK)
         return status;
     live->pid = (int)tracing->master.pid;
@@ -160,33 +197,28 @@ static int find_server(struct tracing *tracing)
     return PROGRAM_FAILED;
 }
 
-/* The folder or file that was named, else ./weir.conf. */
+/* The folder or file of the command line; without one, that of the live server or ./weir.conf. */
 static int choose_configuration(struct tracing *tracing)
 {
-    const struct program_options *options = tracing->options;
+    const struct trace_options *options = tracing->options;
     struct config_request *request = &tracing->configuration;
-    const char *second = options->live && is_number(options->second) ? NULL : options->second;
+    const char *second = options->live && is_number(tracing->second) ? NULL : tracing->second;
     struct stat info;
-    *request = (struct config_request){
-        .file = options->config_file,
-        .folder = second,
-        .flags = options->flags,
-        .flag_count = options->flag_count,
-        .environment = (const char *const *)environ,
-    };
-    if (second && !options->config_file && stat(second, &info) == 0 && S_ISREG(info.st_mode)) {
+    *request =
+        program_configuration_request(&options->configuration, options->configuration.file, second);
+    if (second && !request->file && stat(second, &info) == 0 && S_ISREG(info.st_mode)) {
         request->file = second;
         request->folder = NULL;
     }
     if (request->file || request->folder)
         return PROGRAM_OK;
     if (options->live) {
+        const struct program_serve_options *started = &tracing->start.options;
         int status = program_start_read(tracing->trace.live.pid, &tracing->start);
+        *request = program_configuration_request(&started->configuration,
+                                                 started->configuration.file,
+                                                 program_argument(&started->folder));
         request->environment = tracing->start.environment;
-        request->file = tracing->start.options.config_file;
-        request->folder = tracing->start.options.argument;
-        request->flags = tracing->start.options.flags;
-        request->flag_count = tracing->start.options.flag_count;
         return status;
     }
     if (stat("weir.conf", &info) == 0) {
@@ -199,10 +231,10 @@ static int choose_configuration(struct tracing *tracing)
     return PROGRAM_USAGE;
 }
 
-/* ---- all of it ---- */
+/* ---- the trace ---- */
 
-/* What the file system allows depends on who asks. */
-static void tell_user(struct trace *trace)
+/* Another user may read other files than the server. */
+static void note_user(struct trace *trace)
 {
     const char *user = trace->config->user;
     if (user && geteuid() != 0)
@@ -212,7 +244,7 @@ static void tell_user(struct trace *trace)
                   user);
 }
 
-static int tell(struct tracing *tracing)
+static int explain_answer(struct tracing *tracing)
 {
     struct trace *trace = &tracing->trace;
     const struct trace_answer *answer = trace->answer;
@@ -229,7 +261,7 @@ static int tell(struct tracing *tracing)
                 trace->live.url, strerror(-rc));
         return PROGRAM_FAILED;
     }
-    tell_user(trace);
+    note_user(trace);
     trace_explain(trace);
     if (tracing->options->json)
         trace_print_json(trace, stdout);
@@ -256,19 +288,23 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
         return PROGRAM_FAILED;
     }
     trace->answer = answer;
-    status = tell(tracing);
+    status = explain_answer(tracing);
     trace_answer_free(answer);
     return status;
 }
 
-static int trace(const struct program_command *command, const struct program_options *options)
+static int run_trace(void *given, const char *const *words)
 {
-    (void)command;
-    int status = check_words(options);
+    (void)words;
+    const struct trace_options *options = given;
+    const char *target = program_argument(&options->arguments);
+    int status = check_words(options, target);
     struct tracing *tracing = status == PROGRAM_OK ? calloc(1, sizeof(*tracing)) : NULL;
     if (!tracing)
         return status == PROGRAM_OK ? PROGRAM_FAILED : status;
     tracing->options = options;
+    tracing->target = target;
+    tracing->second = options->arguments.count > 1 ? options->arguments.at[1] : NULL;
     if (options->live)
         status = find_server(tracing);
     if (status == PROGRAM_OK)
@@ -283,7 +319,32 @@ static int trace(const struct program_command *command, const struct program_opt
     return status;
 }
 
-int program_trace(const struct program_command *command, const char *const *arguments)
-{
-    return program_options_act(command, arguments, trace);
-}
+const struct program_command program_trace = {
+    .options = { .name = "trace",
+                 .groups = trace_groups,
+                 .arguments_offset = offsetof(struct trace_options, arguments),
+                 .arguments_most = 2 },
+    .brief = "PATH ...",
+    .usage = "PATH [-H FIELD]... [DIR|-c FILE|PID] [--live] [OPTION]...",
+    .sentence = "explain how a request would be answered",
+    .text = "Answers one request with the code of `weir serve`, and explains the answer: its\n"
+            "site, path, file, encoding, conditions and cache; for a status other than 200\n"
+            "the exact cause; and the head of the response. DIR, FILE and the options are\n"
+            "those of `weir serve`; without them it is ./weir.conf. It writes nothing and\n"
+            "needs no server.\n"
+            "\n"
+            "With --live the request also goes to the running server, over its own address,\n"
+            "and the two answers are compared. Without DIR and FILE the expected answer comes\n"
+            "from the command line of that server. PID names one of several servers.\n"
+            "\n"
+            "Exit status: 0 when there is an answer, of any status; 1 when there is none (no\n"
+            "server, a configuration with errors); 2 when the command line is wrong.\n"
+            "\n"
+            "Examples:\n"
+            "  weir trace /a.css public             in the folder `public`\n"
+            "  weir trace /a.css -c weir.conf --host example.org\n"
+            "  weir trace /a.css . -H 'Accept-Encoding: br, gzip'\n"
+            "  weir trace --live /a.css             does the server do what it should?\n",
+    .size = sizeof(struct trace_options),
+    .run = run_trace,
+};

@@ -100,7 +100,7 @@ def test_reload_prints_the_errors_and_changes_nothing(
     *problems, last = done.stderr.splitlines()
     assert problems == checked.stderr.splitlines()[:-1]  # but for how many there are
     assert "did you mean `cache-size`?" in problems[0]
-    assert last == f"weir: process {running.popen.pid} goes on with the old configuration"
+    assert last == f"weir: process {running.popen.pid} keeps the old configuration"
     assert header_of(running) == "one"
 
 
@@ -116,7 +116,7 @@ def test_a_reload_that_cannot_take_effect_prints_why(
         done = place.weir("reload")
     assert done.returncode == 1
     assert f"127.0.0.1:{port}" in done.stderr
-    assert "goes on with the old configuration" in done.stderr
+    assert "keeps the old configuration" in done.stderr
     assert header_of(running) == "one"
 
 

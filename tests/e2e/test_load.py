@@ -550,7 +550,7 @@ def test_a_lack_of_descriptors_is_reported() -> None:
         (["URL", "-c", "10"], "--users N"),
         (["URL", "-c10"], "--users N"),
         (["URL", "--timeout=3s"], "--response-timeout"),
-        (["URL", "--http2"], "HTTP/2 is not spoken yet"),
+        (["URL", "--http2"], "no HTTP/2 yet"),
         (["HTTPS://localhost/"], "https is not spoken yet"),
         (["URL", "--server-pid", "4194304"], "there is no process 4194304"),
         (["URL", "--source", "192.0.2.7"], "192.0.2.7: Cannot assign"),

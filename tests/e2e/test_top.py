@@ -418,7 +418,7 @@ def test_an_unsuitable_terminal_is_an_error(terminal: Terminal, epoll: Server) -
         (f"TERM=nonsense {WEIR} top {epoll.master.pid}", "type `nonsense`", 1),
         (f"TERM=dumb {WEIR} top {epoll.master.pid}", "type `dumb`", 1),
         (f"TERM= {WEIR} top {epoll.master.pid}", "TERM does not say", 1),
-        (f"{WEIR} top --interval 10ms", "`10ms` is not a time from 100ms to 60s", 2),
+        (f"{WEIR} top --interval 10ms", "`10ms` is not a time from 100 ms to 60.0 s", 2),
         (f"{WEIR} top nonsense", "`nonsense` is not a process id", 2),
         (f"{WEIR} top {os.getpid()}", "has no statistics", 1),
     )

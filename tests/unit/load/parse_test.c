@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words become a plan. What each mistake is told is in tests/e2e/test_load.py.
+ * A command line becomes a plan. The messages of mistakes are in tests/e2e/test_load.py.
  */
 #include "load/parse.h"
+
+#include "load/value.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -14,29 +16,39 @@
 
 enum { WORDS_MAX = 16 };
 
-static const struct load_option nothing_more[] = { { NULL, 0, NULL, NULL, NULL } };
-
-/* Parses words that are divided by spaces. */
-static bool parse(const char *text, struct load_plan *plan, struct load_refusal *refusal)
+static bool take_url(void *into, const char *url, struct option_refusal *refusal)
 {
+    return load_parse_url(into, url, refusal);
+}
+
+/* Parses words that are divided by spaces. End with load_parse_done. */
+static bool parse(const char *text, struct load_reading *reading, struct option_refusal *refusal)
+{
+    static const struct option_group groups[] = { { .options = load_option_table },
+                                                  { .options = NULL } };
+    static const struct option_command command = { .name = "load",
+                                                   .groups = groups,
+                                                   .take_argument = take_url };
     static char storage[512];
     const char *words[WORDS_MAX + 1] = { NULL };
-    const struct load_option_set more = { nothing_more, NULL };
     (void)snprintf(storage, sizeof(storage), "%s", text);
     unsigned count = 0;
     for (char *rest = NULL, *word = strtok_r(storage, " ", &rest); word && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
-    return load_parse(words, &more, plan, refusal);
+    assert_true(load_parse_begin(reading));
+    return option_read(&command, words, reading, refusal) == OPTION_GOOD &&
+           load_parse_finish(reading, refusal);
 }
+
+static struct load_reading reading;
 
 static struct load_plan *plan_of(const char *text)
 {
-    static struct load_plan plan;
-    struct load_refusal refusal;
-    if (!parse(text, &plan, &refusal))
+    struct option_refusal refusal;
+    if (!parse(text, &reading, &refusal))
         fail_msg("`%s`: %s", text, refusal.text);
-    return &plan;
+    return &reading.plan;
 }
 
 static void has_defaults(void **state)
@@ -52,7 +64,7 @@ static void has_defaults(void **state)
     const char *request = "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
     assert_int_equal(target->request_len, strlen(request));
     assert_memory_equal(target->request, request, strlen(request));
-    load_parse_done(plan);
+    load_parse_done(&reading);
 }
 
 static void reads_steps(void **state)
@@ -63,12 +75,12 @@ static void reads_steps(void **state)
     assert_int_equal(plan->step_count, 8);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(plan->steps[i].users, users[i]);
-    load_parse_done(plan);
+    load_parse_done(&reading);
     plan = plan_of("127.0.0.1 --rate 100,250.5 --poisson");
     assert_int_equal(plan->loop, LOAD_OPEN);
     assert_true(plan->poisson && plan->steps[1].rate == 250.5);
     assert_int_equal(plan->steps[1].users, 100);
-    load_parse_done(plan);
+    load_parse_done(&reading);
 }
 
 static void reads_times(void **state)
@@ -96,7 +108,7 @@ static void reads_times(void **state)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct load_think think;
         if (load_value_think(span_text(wrong[i]), &think))
-            fail_msg("`%s` was taken", wrong[i]);
+            fail_msg("`%s` was accepted", wrong[i]);
     }
 }
 
@@ -114,10 +126,10 @@ static void reads_addresses(void **state)
     assert_string_equal(un.sun_path, "/run/x:y/w.sock");
     assert_string_equal(plan->targets[1].path, "/p");
     assert_string_equal(plan->targets[2].path, "/q");
-    static const unsigned origins[] = { 0, 1, 1, 3, 3 }; /* who share connections */
+    static const unsigned origins[] = { 0, 1, 1, 3, 3 }; /* equal numbers share connections */
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(plan->targets[i].origin, origins[i]);
-    load_parse_done(plan);
+    load_parse_done(&reading);
 }
 
 static void makes_requests(void **state)
@@ -130,10 +142,10 @@ static void makes_requests(void **state)
     assert_int_equal(plan->targets[0].request_len, strlen(request));
     assert_memory_equal(plan->targets[0].request, request, strlen(request));
     assert_false(plan->head);
-    load_parse_done(plan);
+    load_parse_done(&reading);
     plan = plan_of("127.0.0.1 --method HEAD");
     assert_true(plan->head);
-    load_parse_done(plan);
+    load_parse_done(&reading);
 }
 
 static void divides_among_shards(void **state)
@@ -146,12 +158,12 @@ static void divides_among_shards(void **state)
         struct load_plan *plan = plan_of(text);
         assert_int_equal(plan->shard, i);
         users += plan->steps[0].users;
-        load_parse_done(plan);
+        load_parse_done(&reading);
     }
     assert_int_equal(users, 20);
     struct load_plan *plan = plan_of("127.0.0.1 --rate 90 --requests 10 --shard 0/3");
     assert_true(plan->steps[0].rate == 30 && plan->requests == 10);
-    load_parse_done(plan);
+    load_parse_done(&reading);
 }
 
 static void reads_cpus_and_sources(void **state)
@@ -165,21 +177,29 @@ static void reads_cpus_and_sources(void **state)
     assert_int_equal(plan->source_count, 2);
     assert_int_equal(plan->sources[0].ss_family, AF_INET);
     assert_int_equal(plan->sources[1].ss_family, AF_INET6);
-    load_parse_done(plan);
+    load_parse_done(&reading);
 }
 
-static void names_the_option_that_there_is_not(void **state)
+static void refuses_options_that_contradict_each_other(void **state)
 {
     (void)state;
-    struct load_plan plan;
-    struct load_refusal refusal;
-    assert_false(parse("127.0.0.1 --userz=3", &plan, &refusal));
-    assert_string_equal(refusal.unknown, "--userz=3");
-    assert_string_equal(refusal.text, "unknown option --userz");
-    load_parse_done(&plan);
-    assert_false(parse("127.0.0.1 --shard 2/3 --users 2", &plan, &refusal));
-    assert_null(refusal.unknown);
-    load_parse_done(&plan);
+    static const struct {
+        const char *text, *why;
+    } rows[] = {
+        { "127.0.0.1 --userz=3", "unknown option --userz; did you mean --users?" },
+        { "127.0.0.1 --pace 1s --rate 5",
+          "--pace is for each user, --rate for all together; choose one" },
+        { "127.0.0.1 --rate 5 --pace 1s",
+          "--pace is for each user, --rate for all together; choose one" },
+        { "127.0.0.1 --requests 5 --duration 1s",
+          "--requests and --duration both say when it ends; choose one" },
+    };
+    struct option_refusal refusal;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_false(parse(rows[i].text, &reading, &refusal));
+        assert_string_equal(refusal.text, rows[i].why);
+        load_parse_done(&reading);
+    }
 }
 
 int main(void)
@@ -192,7 +212,7 @@ int main(void)
         cmocka_unit_test(makes_requests),
         cmocka_unit_test(divides_among_shards),
         cmocka_unit_test(reads_cpus_and_sources),
-        cmocka_unit_test(names_the_option_that_there_is_not),
+        cmocka_unit_test(refuses_options_that_contradict_each_other),
     };
     return cmocka_run_group_tests_name("parse", tests, NULL, NULL);
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/configuration.h"
+
+#include "option/help.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+const struct option program_configuration_file[] = {
+    { "config", 'c', "FILE", "read the configuration from FILE", OPTION_ONCE,
+      OPTION_INTO(program_configuration, file) },
+    { .name = NULL },
+};
+
+struct option program_configuration_flags[CONFIG_SETTINGS + 1];
+
+/* ---- reading ---- */
+
+static bool read_flag(void *into, const struct option *option, const char *value,
+                      struct option_refusal *refusal)
+{
+    struct program_configuration *c = into;
+    struct config_flag *more = reallocarray(c->flags, c->flag_count + 1, sizeof(*more));
+    if (!more)
+        return option_refuse(refusal, "out of memory");
+    c->flags = more;
+    c->flags[c->flag_count++] = (struct config_flag){ option->name, value };
+    return true;
+}
+
+void program_configuration_init(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
+        const struct config_setting *setting = &config_setting_table[i];
+        if (config_setting_has_flag(setting))
+            program_configuration_flags[count++] = (struct option){
+                .name = setting->name,
+                .placeholder = config_setting_placeholder(setting),
+                .sentence = setting->sentence,
+                .kind = setting->kind == CONFIG_SWITCH ? OPTION_SWITCH : OPTION_READ,
+                .read = read_flag,
+            };
+    }
+}
+
+void program_configuration_done(void *configuration)
+{
+    struct program_configuration *c = configuration;
+    free(c->flags);
+    c->flags = NULL;
+    c->flag_count = 0;
+}
+
+struct config_request program_configuration_request(
+    const struct program_configuration *configuration, const char *file, const char *folder)
+{
+    return (struct config_request){
+        .file = file,
+        .folder = folder,
+        .flags = configuration->flags,
+        .flag_count = configuration->flag_count,
+        .environment = (const char *const *)environ,
+        .output_is_terminal = isatty(STDOUT_FILENO) == 1,
+    };
+}
+
+/* ---- help ---- */
+
+/* "(default 64M)", or in parentheses what the absence of the setting means. */
+static void format_default(const struct config_setting *setting, char *out, size_t size)
+{
+    const char *text = config_setting_default(setting);
+    if (setting == &config_setting_table[SETTING_listing])
+        snprintf(out, size, "(default on for DIR, %s in a file)", text);
+    else if (setting == &config_setting_table[SETTING_access_log])
+        snprintf(out, size, "(default %s, but - for DIR alone on a terminal)", text);
+    else if (text)
+        snprintf(out, size, "(default %s)", text);
+    else
+        snprintf(out, size, "%s", setting->fallback);
+}
+
+static void print_flag(const struct option *option, const struct config_setting *setting, FILE *out)
+{
+    char text[512], value[96];
+    const char *const *choices = config_setting_choices(setting->kind);
+    size_t len = (size_t)snprintf(text, sizeof(text), "%s", setting->sentence);
+    for (size_t i = 0; choices && choices[i] && !strchr(option->placeholder, '|'); i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i == 0 ? "; one of " : ", ",
+                                choices[i]);
+    if (config_setting_type(setting->kind) == CONFIG_TYPE_LIST)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "; may be repeated");
+    format_default(setting, value, sizeof(value));
+    snprintf(text + len, sizeof(text) - len, " %s", value);
+    option_help_option(out, option, text);
+}
+
+void program_configuration_print(FILE *out)
+{
+    for (int group = 0; group < CONFIG_GROUPS; group++) {
+        bool site = group == CONFIG_GROUP_SITE;
+        fprintf(out, "\n%s%s:\n", config_setting_group_title((enum config_group)group),
+                site ? " (DIR)" : "");
+        for (const struct option *option = program_configuration_flags; option->name; option++) {
+            const struct config_setting *setting =
+                config_setting_find_anywhere(span_text(option->name));
+            if ((int)setting->group == group)
+                print_flag(option, setting, out);
+        }
+    }
+    fprintf(out, "\nSIZE is a number of bytes, or 256K, 64M, 1G. TIME is 500ms, 10s, 2m or 1h.\n");
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The options that choose a configuration: -c, and a flag for each setting of
+ * config/settings.def. The commands `serve`, `check` and `trace` take them.
+ *
+ * The values are collected unread: config/read.h checks them.
+ */
+#pragma once
+
+#include "config/read.h"
+#include "config/setting.h"
+#include "option/option.h"
+
+struct program_configuration {
+    const char *file; /* of -c; NULL: none */
+    struct config_flag *flags;
+    size_t flag_count;
+};
+
+/* -c. */
+extern const struct option program_configuration_file[];
+
+/* The flags of the settings. Empty before program_configuration_init. */
+extern struct option program_configuration_flags[CONFIG_SETTINGS + 1];
+void program_configuration_init(void);
+
+/* The group of the flags, for a command whose struct has a program_configuration at `place`. */
+#define PROGRAM_CONFIGURATION_FLAGS(place) \
+    { \
+        .options = program_configuration_flags, .offset = (place), \
+        .print = program_configuration_print, .done = program_configuration_done \
+    }
+void program_configuration_print(FILE *out);
+void program_configuration_done(void *configuration);
+
+/* What to read: `file` or `folder` or both, the flags, and the environment of this process. */
+struct config_request program_configuration_request(
+    const struct program_configuration *configuration, const char *file, const char *folder);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/output.h"
+
+#include "load/print.h"
+#include "program/command.h"
+
+#define FILE_OPTION(member) OPTION_TEXT, OPTION_INTO(program_output, member)
+
+const struct option program_output_options[] = {
+    { "json", 0, NULL, "print one JSON object (docs/load-json.md)", OPTION_PRESENT,
+      OPTION_INTO(program_output, json) },
+    { "csv", 0, NULL, "print a row for each step", OPTION_PRESENT,
+      OPTION_INTO(program_output, csv) },
+    { "hgrm", 0, "FILE", "write HdrHistogram's percentile distribution", FILE_OPTION(hgrm) },
+    { "ndjson", 0, "FILE", "write a line of JSON for each second", FILE_OPTION(ndjson) },
+    { "slo", 0, "LIST", "objectives: 'p99<10ms,errors<0.1%,throughput>1000,mean<=2ms'", OPTION_LIST,
+      OPTION_INTO(program_output, slos) },
+    { .name = NULL },
+};
+
+static bool read_slos(const struct program_output *output, struct load_slos *slos,
+                      char why[LOAD_SLO_WHY_MAX])
+{
+    *slos = (struct load_slos){ 0 };
+    for (size_t i = 0; i < output->slos.count; i++)
+        if (!load_slos_parse(output->slos.at[i], slos, why))
+            return false;
+    return true;
+}
+
+bool program_output_check(const struct program_output *output, const char *prefix)
+{
+    struct load_slos slos;
+    char why[LOAD_SLO_WHY_MAX];
+    if (output->json && output->csv) {
+        fprintf(stderr, "weir: %s--json and --csv are different answers; choose one\n", prefix);
+        return false;
+    }
+    bool good = read_slos(output, &slos, why);
+    if (!good)
+        fprintf(stderr, "weir: %s--slo: %s\n", prefix, why);
+    return good;
+}
+
+int program_output_print(const struct program_output *output, const struct load_run *run,
+                         const char *prefix)
+{
+    struct load_report report;
+    struct load_slos slos;
+    char why[LOAD_SLO_WHY_MAX];
+    const char *path = "the result";
+    const struct load_print how = { output->json  ? LOAD_FORM_JSON
+                                    : output->csv ? LOAD_FORM_CSV
+                                                  : LOAD_FORM_TEXT,
+                                    output->hgrm, output->ndjson };
+    (void)read_slos(output, &slos, why); /* program_output_check has read them before */
+    int rc = load_report_init(&report, run, &slos);
+    if (rc == 0)
+        rc = load_print(&report, &how, stdout, &path);
+    int status = rc == 0 ? (int)report.conclusion : PROGRAM_FAILED;
+    if (rc < 0)
+        fprintf(stderr, "weir: %s%s: %s\n", prefix, path, strerror(-rc));
+    load_report_done(&report);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What `weir serve` takes. `weir trace` reads the command line of a running server with it.
+ */
+#pragma once
+
+#include "program/configuration.h"
+
+struct program_serve_options {
+    struct program_configuration configuration;
+    int ready_fd; /* -1: none */
+    bool quiet;
+    struct option_list folder; /* at most one */
+};
