@@ -3,8 +3,8 @@
  * The JSON of a run from any source: refused with one line, or read and then printed.
  */
 #include "base/check.h"
-#include "load/print.h"
 #include "load/read.h"
+#include "load/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ static void show(const struct load_run *run)
     FILE *out = fopen("/dev/null", "we");
     CHECK(out && load_report_init(&report, run, &none) == 0);
     for (unsigned form = LOAD_FORM_TEXT; form <= LOAD_FORM_CSV; form++) {
-        const struct load_print how = { (enum load_form)form, "-", "-" };
-        CHECK(load_print(&report, &how, out, &path) == 0);
+        const struct load_report_output how = { (enum load_form)form, "-", "-" };
+        CHECK(load_report_print(&report, &how, out, &path) == 0);
     }
     load_report_done(&report);
     (void)fclose(out);

@@ -34,7 +34,7 @@ void load_durations_merge(struct load_durations *to, const struct load_durations
     to->sum_ns += from->sum_ns;
     to->sum_squares += from->sum_squares;
     for (size_t i = 0; i < buckets(); i++)
-        if (from->bucket[i] > 0) /* a page that was never written stays none */
+        if (from->bucket[i] > 0) /* reading alone does not allocate a page */
             to->bucket[i] += from->bucket[i];
 }
 
@@ -58,5 +58,5 @@ double load_durations_deviation_ns(const struct load_durations *durations)
         return 0;
     double count = (double)durations->count;
     double squares = durations->sum_squares - durations->sum_ns * (durations->sum_ns / count);
-    return squares > 0 ? sqrt(squares / (count - 1)) : 0; /* rounding may leave it below */
+    return squares > 0 ? sqrt(squares / (count - 1)) : 0; /* rounding may make it negative */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Durations as they are counted: in buckets of LOAD_BITS bits (base/histogram.h),
- * which are those of an HdrHistogram of 3 digits from 1 ns to 1 h, and with what
- * buckets cannot tell exactly. One thread writes; merging is adding.
+ * A histogram of durations, in buckets of LOAD_BITS bits (base/histogram.h). These are the buckets
+ * of an HdrHistogram of 3 digits from 1 ns to 1 h. Count, sums, least and most are kept exactly
+ * beside them. One thread writes; merging is adding.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 enum { LOAD_BITS = 10 };
 
-/* Longer ones are counted as this: 1 h. */
+/* 1 h. A longer duration is counted as this. */
 #define LOAD_LONGEST_NS (3600 * DURATION_SECOND)
 
 /* `bucket` has histogram_buckets(LOAD_LONGEST_NS, LOAD_BITS) places. */
@@ -43,10 +43,10 @@ static inline void load_durations_add(struct load_durations *durations, uint64_t
 
 void load_durations_merge(struct load_durations *to, const struct load_durations *from);
 
-/* The value that `part` (0 to 1) of all durations are at most: the greatest of its bucket, which is
- * within 0.1 % of it, and never more than the longest. 0 when there are none. */
+/* The quantile `part` (0 to 1): the greatest value of its bucket, which is within 0.1 %, and at
+ * most the longest duration. 0 when there are none. */
 uint64_t load_durations_quantile_ns(const struct load_durations *durations, double part);
 
-/* Both 0 when there are too few. */
+/* Both are 0 when there are too few durations. */
 double load_durations_mean_ns(const struct load_durations *durations);
 double load_durations_deviation_ns(const struct load_durations *durations); /* of the sample */

@@ -2,8 +2,8 @@
 #include "load/engine.h"
 
 #include "base/duration.h"
-#include "load/gather.h"
-#include "load/user.h"
+#include "load/aggregate.h"
+#include "load/thread.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/signal.h"
@@ -16,14 +16,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define TELL_EVERY_NS (DURATION_SECOND / 2)
-#define LEAD_NS       (DURATION_SECOND / 100) /* until all threads are there */
+#define PROGRESS_EVERY_NS (DURATION_SECOND / 2)
+#define LEAD_NS           (DURATION_SECOND / 100) /* time for all threads to start */
 
-/* What the server has taken, step by step. */
+/* The CPU time of the server, step by step. */
 struct server_watch {
     size_t step;
-    bool inside;
-    uint64_t from_ns; /* when the step at hand is counted */
+    bool inside;      /* the measured time of the step */
+    uint64_t from_ns; /* its start */
     uint64_t user_ns, system_ns;
 };
 
@@ -33,12 +33,12 @@ struct engine {
     struct load_shared shared;
     struct load_thread *threads;
     unsigned started;
-    struct load_gather gather;
+    struct load_aggregate aggregate;
     struct server_watch server;
-    int stops; /* how often it was told to stop */
+    int stops; /* number of stop requests */
 };
 
-/* ---- beginnings and ends ---- */
+/* ---- start and end ---- */
 
 static bool may_run_on_its_cpus(const struct load_plan *plan)
 {
@@ -60,11 +60,11 @@ static int make_shared(struct load_shared *shared, const struct load_plan *plan)
                               .lock = PTHREAD_MUTEX_INITIALIZER };
     shared->main_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     shared->first_body = calloc(plan->target_count, sizeof(*shared->first_body));
-    shared->turnstile = calloc(plan->step_count, sizeof(*shared->turnstile));
+    shared->quota = calloc(plan->step_count, sizeof(*shared->quota));
     shared->thread_fds = calloc(plan->threads, sizeof(*shared->thread_fds));
     if (shared->main_fd < 0)
         return -errno;
-    if (!shared->first_body || !shared->turnstile || !shared->thread_fds)
+    if (!shared->first_body || !shared->quota || !shared->thread_fds)
         return -ENOMEM;
     for (unsigned i = 0; i < plan->threads; i++) {
         shared->thread_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -82,12 +82,12 @@ static void close_shared(struct load_shared *shared, unsigned threads)
     if (shared->main_fd >= 0)
         close(shared->main_fd);
     free(shared->thread_fds);
-    free(shared->turnstile);
+    free(shared->quota);
     free(shared->first_body);
     load_choice_done(&shared->choice);
 }
 
-static void set_beginning(struct load_shared *shared)
+static void set_start(struct load_shared *shared)
 {
     uint64_t now_ns = os_clock_now_ns();
     int64_t unix_ns = os_clock_wall_ns(), wait_ns = shared->plan->start_at_unix_ns - unix_ns;
@@ -108,7 +108,7 @@ static int start_threads(struct engine *engine)
         if (rc < 0)
             return rc;
     }
-    set_beginning(&engine->shared);
+    set_start(&engine->shared);
     engine->server.from_ns = engine->shared.from_ns + plan->warmup_ns;
     for (; engine->started < plan->threads; engine->started++) {
         struct load_thread *thread = &engine->threads[engine->started];
@@ -122,7 +122,7 @@ static int start_threads(struct engine *engine)
     return 0;
 }
 
-static void stop(struct engine *engine)
+static void stop_threads(struct engine *engine)
 {
     atomic_store(&engine->shared.stop, ++engine->stops);
     for (unsigned i = 0; i < engine->started; i++)
@@ -145,24 +145,24 @@ static void sample_server(struct engine *engine, struct load_outcome *ret_outcom
     server->system_ns = system_ns;
 }
 
-/* When the counted time of the server's step ends; UINT64_MAX: not known yet. */
-static uint64_t server_step_ends_ns(const struct engine *engine)
+/* The end of the measured time of the server's step; UINT64_MAX: not known yet. */
+static uint64_t server_step_end_ns(const struct engine *engine)
 {
     const struct server_watch *server = &engine->server;
     if (engine->stops > 0)
         return 0;
     if (engine->plan->requests == 0)
         return server->from_ns + engine->plan->duration_ns;
-    uint64_t over_ns = atomic_load(&engine->shared.turnstile[server->step].over_ns);
+    uint64_t over_ns = atomic_load(&engine->shared.quota[server->step].over_ns);
     return over_ns > 0 ? over_ns : UINT64_MAX;
 }
 
-/* Looks at the server's CPU when a step begins and ends; returns when to look again. */
-static uint64_t watch_server(struct engine *engine, uint64_t now_ns)
+/* Reads the server's CPU time at the start and end of each step. Returns when to call again. */
+static uint64_t sample_server_steps(struct engine *engine, uint64_t now_ns)
 {
     struct server_watch *server = &engine->server;
     while (engine->plan->server_pid > 0 && server->step < engine->plan->step_count) {
-        uint64_t ends_ns = server_step_ends_ns(engine);
+        uint64_t ends_ns = server_step_end_ns(engine);
         if (!server->inside && now_ns < server->from_ns)
             return server->from_ns;
         if (!server->inside) {
@@ -171,7 +171,7 @@ static uint64_t watch_server(struct engine *engine, uint64_t now_ns)
         }
         if (now_ns < ends_ns)
             return ends_ns;
-        sample_server(engine, &engine->gather.outcomes[server->step]);
+        sample_server(engine, &engine->aggregate.outcomes[server->step]);
         server->from_ns = ends_ns + engine->plan->warmup_ns;
         server->inside = false;
         if (engine->stops > 0)
@@ -182,9 +182,9 @@ static uint64_t watch_server(struct engine *engine, uint64_t now_ns)
     return UINT64_MAX;
 }
 
-/* ---- meanwhile ---- */
+/* ---- during the run ---- */
 
-static int gather(struct engine *engine)
+static int collect_counts(struct engine *engine)
 {
     struct load_shared *shared = &engine->shared;
     eventfd_t ignored;
@@ -195,23 +195,23 @@ static int gather(struct engine *engine)
     shared->slices = NULL;
     shared->portions = NULL;
     CHECK(pthread_mutex_unlock(&shared->lock) == 0);
-    return load_gather_take(&engine->gather, slices, portions);
+    return load_aggregate_take(&engine->aggregate, slices, portions);
 }
 
-static void tell(struct engine *engine, uint64_t now_ns)
+static void report_progress(struct engine *engine, uint64_t now_ns)
 {
     const struct load_plan *plan = engine->plan;
-    const struct load_gather *gathered = &engine->gather;
-    if (!engine->how->tell)
+    const struct load_aggregate *sums = &engine->aggregate;
+    if (!engine->how->progress)
         return;
     uint64_t from_ns = engine->shared.from_ns, each_ns = plan->warmup_ns + plan->duration_ns;
     uint64_t end_ns = from_ns + plan->step_count * each_ns;
-    struct load_progress progress = { .step = gathered->step,
+    struct load_progress progress = { .step = sums->step,
                                       .step_count = plan->step_count,
                                       .left_ns = end_ns > now_ns ? end_ns - now_ns : 0,
-                                      .answers = gathered->step_answers,
-                                      .errors = gathered->step_errors,
-                                      .latest = gathered->latest };
+                                      .answers = sums->step_answers,
+                                      .errors = sums->step_errors,
+                                      .latest = sums->latest };
     if (plan->requests > 0)
         progress.left_ns = UINT64_MAX;
     else if (now_ns > from_ns && now_ns < end_ns)
@@ -219,41 +219,41 @@ static void tell(struct engine *engine, uint64_t now_ns)
     progress.warming = plan->requests == 0 &&
                        (now_ns < from_ns || (now_ns - from_ns) % each_ns < plan->warmup_ns);
     progress.load = plan->steps[progress.step];
-    engine->how->tell(engine->how->context, &progress);
+    engine->how->progress(engine->how->context, &progress);
 }
 
-static void hear_signals(struct engine *engine)
+static void handle_signals(struct engine *engine)
 {
     if (engine->how->signal_fd >= 0 && os_signal_read(engine->how->signal_fd) > 0)
-        stop(engine);
+        stop_threads(engine);
 }
 
-static int watch(struct engine *engine)
+static int supervise_threads(struct engine *engine)
 {
-    uint64_t tell_ns = os_clock_now_ns() + TELL_EVERY_NS;
+    uint64_t report_ns = os_clock_now_ns() + PROGRESS_EVERY_NS;
     int rc = 0;
     while (atomic_load(&engine->shared.running) > 0) {
-        uint64_t now_ns = os_clock_now_ns(), look_ns = watch_server(engine, now_ns);
-        if (now_ns >= tell_ns) {
-            tell(engine, now_ns);
-            tell_ns = now_ns + TELL_EVERY_NS;
+        uint64_t now_ns = os_clock_now_ns(), sample_ns = sample_server_steps(engine, now_ns);
+        if (now_ns >= report_ns) {
+            report_progress(engine, now_ns);
+            report_ns = now_ns + PROGRESS_EVERY_NS;
         }
         struct pollfd fds[] = { { .fd = engine->shared.main_fd, .events = POLLIN },
                                 { .fd = engine->how->signal_fd, .events = POLLIN } };
-        if (poll(fds, 2, os_clock_wait_ms(look_ns < tell_ns ? look_ns : tell_ns)) < 0 &&
+        if (poll(fds, 2, os_clock_wait_ms(sample_ns < report_ns ? sample_ns : report_ns)) < 0 &&
             errno != EINTR)
             rc = -errno;
-        hear_signals(engine);
-        int gathered = gather(engine);
+        handle_signals(engine);
+        int gathered = collect_counts(engine);
         rc = gathered < 0 ? gathered : rc;
         if (rc < 0 && engine->stops < 2)
-            stop(engine);
+            stop_threads(engine);
     }
-    (void)watch_server(engine, os_clock_now_ns());
+    (void)sample_server_steps(engine, os_clock_now_ns());
     return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the run ---- */
 
 int load_engine_run(const struct load_plan *plan, const struct load_engine *how,
                     struct load_run *ret_run)
@@ -266,30 +266,30 @@ int load_engine_run(const struct load_plan *plan, const struct load_engine *how,
     struct engine engine = { .plan = plan, .how = how };
     int rc = make_shared(&engine.shared, plan);
     if (rc == 0)
-        rc = load_gather_init(&engine.gather, plan->step_count, plan->threads);
+        rc = load_aggregate_init(&engine.aggregate, plan->step_count, plan->threads);
     if (rc == 0)
         rc = start_threads(&engine);
     if (rc < 0 && engine.started > 0) {
         engine.stops = 1;
-        stop(&engine);
+        stop_threads(&engine);
     }
     if (engine.started > 0) {
-        int watched = watch(&engine);
+        int watched = supervise_threads(&engine);
         rc = rc < 0 ? rc : watched;
     }
     for (unsigned i = 0; i < engine.started; i++) {
         CHECK(pthread_join(engine.threads[i].id, NULL) == 0);
         rc = rc == 0 ? engine.threads[i].error : rc;
     }
-    int gathered = engine.started > 0 ? gather(&engine) : 0;
+    int gathered = engine.started > 0 ? collect_counts(&engine) : 0;
     rc = rc == 0 ? gathered : rc;
     if (rc == 0)
-        load_gather_finish(&engine.gather, ret_run);
+        load_aggregate_finish(&engine.aggregate, ret_run);
     ret_run->interrupted = engine.stops > 0;
     for (unsigned i = 0; engine.threads && i < plan->threads; i++)
         load_thread_done(&engine.threads[i]);
     free(engine.threads);
-    load_gather_done(&engine.gather);
+    load_aggregate_done(&engine.aggregate);
     close_shared(&engine.shared, plan->threads);
     return rc;
 }
@@ -297,7 +297,7 @@ int load_engine_run(const struct load_plan *plan, const struct load_engine *how,
 void load_engine_done(struct load_run *run)
 {
     for (size_t i = 0; run->outcomes && i < run->plan->step_count; i++)
-        load_outcome_done(&run->outcomes[i]);
+        load_result_free_outcome(&run->outcomes[i]);
     free(run->outcomes);
     run->outcomes = NULL;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forms of a report, one by one, and what they have in common. Private to load/;
- * load/print.h is what others call. None of them looks whether `out` takes what they
- * write: load_print does, at the end.
+ * The forms of a report, and what they share. Private to load/: the program calls load/report.h.
+ * None of these functions checks `out` for errors. load_report_print does so at the end.
  */
 #pragma once
 
-#include "load/print.h"
+#include "load/report.h"
 
 /* The percentiles that are shown, in every form. */
 enum { LOAD_SHOWN = 7 };
@@ -19,17 +18,17 @@ extern const struct load_shown load_shown[LOAD_SHOWN];
 
 void load_forms_text(const struct load_report *report, FILE *out);
 
-/* As docs/load-json.md says. 0 or -ENOMEM. */
+/* As docs/load-json.md describes. 0 or -ENOMEM. */
 MUST_USE int load_forms_json(const struct load_report *report, FILE *out);
 
 /* A head, and a row for each step. */
 void load_forms_csv(const struct load_report *report, FILE *out);
 
-/* HdrHistogram's percentile distribution of a step's responses, in milliseconds. */
+/* HdrHistogram's percentile distribution of the response times of a step, in milliseconds. */
 void load_forms_hgrm(const struct load_report *report, size_t step, FILE *out);
 
 /* A line of JSON for each second. */
 void load_forms_ndjson(const struct load_report *report, FILE *out);
 
-/* "1xx" to "5xx": answers by class. */
+/* Counts the answers by class, "1xx" to "5xx". */
 void load_forms_classes(const struct load_outcome *outcome, uint64_t ret_class[5]);

@@ -24,7 +24,7 @@ enum {
     PLAIN_MAX = HEAD_BYTES + COUNTERS * NUMBER_BYTES
 };
 
-/* No run counts more, and doubles can tell all below. */
+/* No run counts more, and doubles are exact up to here. */
 static const uint64_t total_max = UINT64_C(1) << 53;
 
 struct form {
@@ -91,7 +91,7 @@ static uint8_t *put_number(uint8_t *at, int64_t number)
     return at;
 }
 
-/* The number at `*at`, which it steps over; false: it does not end before `end`. */
+/* Reads the number at `*at`, and moves `*at` behind it. false: it does not end before `end`. */
 static bool take_number(const uint8_t **at, const uint8_t *end, int64_t *ret_number)
 {
     uint64_t value = 0;
@@ -107,7 +107,7 @@ static bool take_number(const uint8_t **at, const uint8_t *end, int64_t *ret_num
     return false;
 }
 
-/* ---- there ---- */
+/* ---- encoding ---- */
 
 static size_t write_plain(const struct form *form, const uint64_t *bucket, uint8_t *plain)
 {
@@ -128,7 +128,7 @@ static size_t write_plain(const struct form *form, const uint64_t *bucket, uint8
     at = put_u32(at, (uint32_t)(len - HEAD_BYTES));
     at = put_u32(at, 0); /* offset of a shifted histogram */
     at = put_u32(at, form->digits);
-    at = put_u64(at, 1); /* lowest value told from 0 */
+    at = put_u64(at, 1); /* the lowest value that differs from 0 */
     at = put_u64(at, LOAD_LONGEST_NS);
     (void)put_u64(at, UINT64_C(0x3ff0000000000000)); /* ratio to other units: the double 1.0 */
     return len;
@@ -173,9 +173,9 @@ char *load_hdr_encode_second(const uint64_t *bucket)
     return encode(&of_second, bucket);
 }
 
-/* ---- and back ---- */
+/* ---- decoding ---- */
 
-/* Adds each counter to that of `to`, or only checks when it is NULL. */
+/* Adds each counter to `to`; only checks when `to` is NULL. */
 static bool read_counters(const struct form *form, const uint8_t *at, const uint8_t *end,
                           uint64_t *to)
 {
@@ -197,7 +197,7 @@ static bool read_counters(const struct form *form, const uint8_t *at, const uint
     return true;
 }
 
-/* Whether it is one of ours, whose counters end with it. */
+/* Whether the head is of this form, and its counters end with the text. */
 static bool head_fits(const struct form *form, const uint8_t *plain, size_t len)
 {
     return len >= HEAD_BYTES && take_u32(plain) == COOKIE &&
@@ -247,8 +247,8 @@ static int decode(const struct form *form, struct span text, uint64_t *bucket)
     return result;
 }
 
-/* What the buckets tell of the rest. */
-static void sum_up(struct load_durations *read)
+/* Derives the count, sums, least and most from the buckets. */
+static void derive_sums(struct load_durations *read)
 {
     for (size_t i = 0; i < buckets(&of_durations); i++) {
         if (read->bucket[i] == 0)
@@ -269,7 +269,7 @@ int load_hdr_decode(struct span text, struct load_durations *durations)
     if (load_durations_init(&read) != 0)
         return -ENOMEM;
     int result = decode(&of_durations, text, read.bucket);
-    sum_up(&read);
+    derive_sums(&read);
     load_durations_merge(durations, &read);
     load_durations_done(&read);
     return result;

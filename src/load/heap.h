@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * When users are due, of one thread: the earliest first, to the nanosecond. A
- * user is in it at most once, so it never needs more room than there are users.
+ * The times at which the users of one thread are due, the earliest first. A user is in the heap at
+ * most once, so the heap never needs more places than there are users.
  */
 #pragma once
 
@@ -24,13 +24,13 @@ struct load_heap {
 MUST_USE int load_heap_init(struct load_heap *heap, size_t room);
 void load_heap_done(struct load_heap *heap);
 
-/* `room` are never exceeded: that is checked. */
+/* There are fewer than `room`: a CHECK. */
 void load_heap_put(struct load_heap *heap, uint64_t at_ns, uint32_t user);
 
-/* Takes the earliest out; there is one. */
+/* Removes the earliest; there is one. */
 struct load_due load_heap_take(struct load_heap *heap);
 
-/* UINT64_MAX when it is empty. */
+/* The earliest time; UINT64_MAX: the heap is empty. */
 static inline uint64_t load_heap_next_ns(const struct load_heap *heap)
 {
     return heap->count > 0 ? heap->due[0].at_ns : UINT64_MAX;

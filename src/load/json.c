@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A report as one JSON object. Names and meanings are those of docs/load-json.md;
- * `schema` changes when one of them goes. load/read.c reads it again.
+ * A report as one JSON object. docs/load-json.md describes its names. When a name goes or changes
+ * its meaning, `schema` rises. load/read.c reads the object.
  */
 #include "load/forms.h"
 #include "load/hdr.h"
-#include "load/kin.h"
-#include "load/names.h"
+#include "load/plan.h"
+#include "load/result.h"
 #include "json/writer.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum { TARGETS_TOLD = 100 };
 
-/* ---- what was asked ---- */
+/* ---- the plan ---- */
 
 static void add_targets(struct json_writer *list, const struct load_plan *plan)
 {
@@ -34,15 +34,16 @@ static void add_targets(struct json_writer *list, const struct load_plan *plan)
 static void add_plan(struct json_writer *list, const struct load_run *run)
 {
     const struct load_plan *plan = run->plan;
-    char kin[20];
-    snprintf(kin, sizeof(kin), "%016" PRIx64, run->kin ? run->kin : load_kin(plan));
+    char digest[20];
+    snprintf(digest, sizeof(digest), "%016" PRIx64,
+             run->plan_digest ? run->plan_digest : load_plan_digest(plan));
     struct json_writer object = json_writer_begin(list, "plan", '{');
-    json_writer_add_text(&object, "kin", kin);
+    json_writer_add_text(&object, "kin", digest);
     add_targets(&object, plan);
     json_writer_add_real(&object, "zipf", plan->zipf);
-    json_writer_add_text(&object, "loop", load_loop_names[plan->loop]);
+    json_writer_add_text(&object, "loop", load_result_loops[plan->loop]);
     struct json_writer think = json_writer_begin(&object, "think", '{');
-    json_writer_add_text(&think, "kind", load_think_names[plan->think.kind]);
+    json_writer_add_text(&think, "kind", load_result_thinks[plan->think.kind]);
     json_writer_add_number(&think, "low_ns", plan->think.low_ns);
     json_writer_add_number(&think, "high_ns", plan->think.high_ns);
     json_writer_end(&think, '}');
@@ -50,9 +51,9 @@ static void add_plan(struct json_writer *list, const struct load_run *run)
 #include "load/counts.def"
 #undef LOAD_PLANNED
     json_writer_add_number(&object, "requests", plan->requests);
-    json_writer_add_text(&object, "verify", load_verify_names[plan->verify]);
+    json_writer_add_text(&object, "verify", load_result_verifies[plan->verify]);
     json_writer_add_number(&object, "threads", plan->threads);
-    char seed[24]; /* as text: more digits than many readers' numbers have */
+    char seed[24]; /* as text: many JSON readers lose digits of such a number */
     snprintf(seed, sizeof(seed), "%" PRIu64, plan->seed);
     json_writer_add_text(&object, "seed", seed);
     json_writer_add_number(&object, "shard", plan->shard);
@@ -111,7 +112,7 @@ static void add_answers(struct json_writer *list, const struct load_outcome *out
     json_writer_end(&classes, '}');
     struct json_writer errors = json_writer_begin(list, "errors", '{');
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
-        json_writer_add_number(&errors, load_errors[i].name, outcome->error[i]);
+        json_writer_add_number(&errors, load_result_errors[i].name, outcome->error[i]);
     json_writer_end(&errors, '}');
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/merge.h"
 
-#include "load/second.h"
+#include "load/result.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 3, 4))) static int blame(char *ret_why, const char *path,
-                                                       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int refuse_file(char *ret_why, const char *path,
+                                                             const char *format, ...)
 {
     va_list arguments;
     int len = snprintf(ret_why, LOAD_WHY_MAX, "%.*s: ", LOAD_WHY_MAX / 2, path);
@@ -19,9 +19,9 @@ __attribute__((format(printf, 3, 4))) static int blame(char *ret_why, const char
     return -EINVAL;
 }
 
-/* ---- do they belong together? ---- */
+/* ---- whether the files belong together ---- */
 
-/* Who is who among what has been merged. */
+/* Identifies a run that is merged already. */
 struct member {
     unsigned shard;
     int64_t began_unix_ns;
@@ -36,53 +36,38 @@ static struct member member_of(const struct load_read *read)
                             first->response.sum_ns };
 }
 
-static int check(const struct load_read *sum, const struct load_read *part, const char *path,
-                 char *ret_why)
+static int check_same_load(const struct load_read *sum, const struct load_read *part,
+                           const char *path, char *ret_why)
 {
     if (part->run.merged > 0)
-        return blame(ret_why, path, "is merged already; merge the runs that it was made of");
-    if (part->run.kin != sum->run.kin)
-        return blame(ret_why, path, "asked for something else than the first file");
+        return refuse_file(ret_why, path, "is merged already; merge the files that it was made of");
+    if (part->run.plan_digest != sum->run.plan_digest)
+        return refuse_file(ret_why, path, "has another load or server than the first file");
     if (part->run.outcome_count != sum->run.outcome_count)
-        return blame(ret_why, path, "has %zu steps, the first file %zu", part->run.outcome_count,
-                     sum->run.outcome_count);
+        return refuse_file(ret_why, path, "has %zu steps, the first file %zu",
+                           part->run.outcome_count, sum->run.outcome_count);
     if (part->plan.shards != sum->plan.shards)
-        return blame(ret_why, path, "is one of %u shards, the first file one of %u",
-                     part->plan.shards, sum->plan.shards);
+        return refuse_file(ret_why, path, "is one of %u shards, the first file one of %u",
+                           part->plan.shards, sum->plan.shards);
     return 0;
 }
 
-static int check_new(const struct member *members, size_t count, const struct load_read *part,
-                     const char *path, char *ret_why)
+static int check_not_merged(const struct member *members, size_t count,
+                            const struct load_read *part, const char *path, char *ret_why)
 {
     struct member one = member_of(part);
     for (size_t i = 0; i < count; i++) {
         const struct member *other = &members[i];
         if (part->plan.shards > 1 && other->shard == one.shard)
-            return blame(ret_why, path, "is shard %u, which another file is, too", one.shard);
+            return refuse_file(ret_why, path, "is shard %u, as another file is", one.shard);
         if (other->began_unix_ns == one.began_unix_ns && other->answers == one.answers &&
             other->sum_ns == one.sum_ns)
-            return blame(ret_why, path, "is a run that another file is, too");
+            return refuse_file(ret_why, path, "is the same run as another file");
     }
     return 0;
 }
 
 /* ---- adding ---- */
-
-static void add_sum(uint64_t *to, uint64_t from)
-{
-    *to += from;
-}
-
-static void add_most(uint64_t *to, uint64_t from)
-{
-    *to = *to > from ? *to : from;
-}
-
-static void add_least(uint64_t *to, uint64_t from)
-{
-    *to = *to < from ? *to : from;
-}
 
 static int add_outcome(struct load_outcome *to, const struct load_outcome *from)
 {
@@ -97,24 +82,13 @@ static int add_outcome(struct load_outcome *to, const struct load_outcome *from)
         to->second_count = from->second_count;
     }
     for (size_t i = 0; i < from->second_count; i++) {
-        int result = load_second_add(&to->seconds[i], &from->seconds[i]);
+        int result = load_result_add_second(&to->seconds[i], &from->seconds[i]);
         if (result != 0)
             return result;
     }
     to->step.users += from->step.users;
     to->step.rate += from->step.rate;
-    to->user_ns += from->user_ns;
-    to->thought_ns += from->thought_ns;
-    for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
-        to->status[i] += from->status[i];
-    for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
-        to->error[i] += from->error[i];
-#define LOAD_COUNT(name, way) add_##way(&to->name, from->name);
-#include "load/counts.def"
-#undef LOAD_COUNT
-#define LOAD_DURATIONS(name) load_durations_merge(&to->name, &from->name);
-#include "load/counts.def"
-#undef LOAD_DURATIONS
+    load_result_add_outcome(to, from);
     return 0;
 }
 
@@ -132,19 +106,19 @@ static int add_run(struct load_read *sum, const struct load_read *part)
         int result = add_outcome(to, from);
         if (result != 0)
             return result;
-        /* Of the beginnings the earliest is kept, and how far any other is from it. */
+        /* The earliest start is kept, and its distance to the latest one. */
         int64_t apart_ns = from->began_unix_ns - to->began_unix_ns;
         if (apart_ns < 0) {
             to->began_unix_ns = from->began_unix_ns;
             run->start_skew_ns += i == 0 ? (uint64_t)-apart_ns : 0;
-        } else if (i == 0) {
-            add_most(&run->start_skew_ns, (uint64_t)apart_ns);
+        } else if (i == 0 && run->start_skew_ns < (uint64_t)apart_ns) {
+            run->start_skew_ns = (uint64_t)apart_ns;
         }
     }
     return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- the files ---- */
 
 static int add_file(struct load_read *sum, struct member *members, size_t count, const char *path,
                     char *ret_why)
@@ -153,12 +127,12 @@ static int add_file(struct load_read *sum, struct member *members, size_t count,
     char why[LOAD_WHY_MAX];
     int result = load_read_file(path, &part, why);
     if (result != 0) {
-        (void)blame(ret_why, path, "%s", why);
+        (void)refuse_file(ret_why, path, "%s", why);
         return result;
     }
-    result = check(count > 0 ? sum : &part, &part, path, ret_why);
+    result = check_same_load(count > 0 ? sum : &part, &part, path, ret_why);
     if (result == 0)
-        result = check_new(members, count, &part, path, ret_why);
+        result = check_not_merged(members, count, &part, path, ret_why);
     if (result != 0) {
         load_read_done(&part);
         return result;
@@ -172,7 +146,7 @@ static int add_file(struct load_read *sum, struct member *members, size_t count,
     }
     result = add_run(sum, &part);
     if (result != 0)
-        (void)blame(ret_why, path, "no memory");
+        (void)refuse_file(ret_why, path, "out of memory");
     load_read_done(&part);
     return result;
 }
@@ -184,7 +158,7 @@ int load_merge_files(const char *const *paths, size_t count, struct load_read *r
     struct member *members = calloc(count, sizeof(*members));
     int result = members ? 0 : -ENOMEM;
     if (result != 0)
-        (void)blame(ret_why, paths[0], "no memory");
+        (void)refuse_file(ret_why, paths[0], "out of memory");
     for (size_t i = 0; i < count && result == 0; i++)
         result = add_file(ret_read, members, i, paths[i], ret_why);
     free(members);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a load is to be: everything that a run needs to know, checked, before its
- * first connection. Pure data; load/parse.c makes it from the words on the
- * command line.
+ * The plan of a load: everything that a run needs to know, checked before its first connection.
+ * Pure data; load/parse.c makes it from the command line.
  */
 #pragma once
 
@@ -23,18 +22,18 @@ enum {
     LOAD_PIPELINE_MAX = 64
 };
 
-/* How long a user thinks between an answer and the next request. */
+/* The time between an answer and the next request of a user. */
 enum load_think_kind { LOAD_THINK_CONSTANT, LOAD_THINK_EXPONENTIAL, LOAD_THINK_UNIFORM };
 struct load_think {
     enum load_think_kind kind;
-    uint64_t low_ns, high_ns; /* constant, exponential: both the mean */
+    uint64_t low_ns, high_ns; /* constant and exponential: both are the mean */
 };
 
-/* When requests begin. */
+/* When requests start. */
 enum load_loop {
-    LOAD_CLOSED, /* when a user has thought */
-    LOAD_PACED,  /* each user once in `pace_ns`, late ones at once */
-    LOAD_OPEN    /* `rate` a second of all users together, whoever is free */
+    LOAD_CLOSED, /* after the think time of a user */
+    LOAD_PACED,  /* each user once every `pace_ns`; late ones at once */
+    LOAD_OPEN    /* `rate` per second of all users together, by any free user */
 };
 
 /* One URL. */
@@ -42,7 +41,7 @@ struct load_target {
     const char *host; /* for Host and SNI, as written, with its port */
     struct sockaddr_storage address;
     socklen_t address_len;
-    unsigned origin;  /* the first target with this address: they share connections */
+    unsigned origin;  /* number of the first target with this address: both share connections */
     const char *path; /* origin-form */
     double weight;
     const char *request; /* the bytes of one request, ready to send */
@@ -59,7 +58,7 @@ struct load_plan {
         *targets; /* at least one, with cumulative choice made from weights or Zipf */
     size_t target_count;
     double zipf;             /* exponent; 0: by weight */
-    struct load_step *steps; /* at least one; of a shard: its own part */
+    struct load_step *steps; /* at least one; only the part of this shard */
     size_t step_count;
     struct load_think think;
     enum load_loop loop;
@@ -68,17 +67,21 @@ struct load_plan {
     uint64_t warmup_ns, duration_ns; /* of each step; duration 0: by `requests` */
     uint64_t requests;               /* of each step and of all shards together; 0: by duration */
     bool keep_alive;
-    unsigned pipeline; /* requests under way on a connection, at least 1 */
-    bool head;         /* answers have no body: method HEAD */
+    unsigned pipeline; /* requests under way on one connection, at least 1 */
+    bool head;         /* method HEAD: answers have no body */
     uint64_t connect_timeout_ns, first_byte_timeout_ns, response_timeout_ns; /* 0: none */
     enum load_verify { LOAD_VERIFY_NOT, LOAD_VERIFY_LENGTH, LOAD_VERIFY_HASH } verify;
     struct sockaddr_storage sources[LOAD_SOURCES_MAX]; /* local addresses, in turn */
     unsigned source_count;
     unsigned threads;           /* of the generator, at least 1 */
     int cpus[LOAD_THREADS_MAX]; /* thread i runs on cpus[i % cpu_count] */
-    unsigned cpu_count;         /* 0: wherever */
+    unsigned cpu_count;         /* 0: any CPU */
     uint64_t seed;
-    unsigned shard, shards;   /* this one of how many; 0 of 1 */
+    unsigned shard, shards;   /* number of this shard, from 0, and of all shards */
     int64_t start_at_unix_ns; /* 0: now */
-    pid_t server_pid;         /* whose CPU is told; 0: none */
+    pid_t server_pid;         /* the process whose CPU time is reported; 0: none */
 };
+
+/* A number that is the same for all plans that put the same load on the same server, whatever
+ * their shard and machine. Results of plans with the same digest can be merged. */
+uint64_t load_plan_digest(const struct load_plan *plan);

@@ -3,8 +3,7 @@
 
 #include "base/num.h"
 #include "load/hdr.h"
-#include "load/names.h"
-#include "load/second.h"
+#include "load/result.h"
 #include "load/tally.h"
 
 #include <errno.h>
@@ -17,17 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Greater ones are none of ours, and sums of these do not wrap. */
+/* No result has a greater number, and sums of numbers up to this one do not wrap. */
 static const uint64_t number_max = UINT64_C(1) << 53;
 
-/* The first thing that is wrong is what is told. */
+/* Keeps the first error. */
 struct reading {
     int result;
     char *why;
 };
 
-__attribute__((format(printf, 3, 4))) static void fail(struct reading *reading, int result,
-                                                       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void set_error(struct reading *reading, int result,
+                                                            const char *format, ...)
 {
     if (reading->result != 0)
         return;
@@ -38,13 +37,13 @@ __attribute__((format(printf, 3, 4))) static void fail(struct reading *reading, 
     reading->result = result;
 }
 
-/* ---- members; when they are not what they should be it fails ---- */
+/* ---- members of an object, checked ---- */
 
 static json_t *take_object(struct reading *reading, const json_t *from, const char *name)
 {
     json_t *value = json_object_get(from, name);
     if (!json_is_object(value))
-        fail(reading, -EINVAL, "`%s` is no object", name);
+        set_error(reading, -EINVAL, "`%s` is no object", name);
     return value;
 }
 
@@ -53,7 +52,7 @@ static json_t *take_array(struct reading *reading, const json_t *from, const cha
 {
     json_t *value = json_object_get(from, name);
     if (!json_is_array(value) || json_array_size(value) > most)
-        fail(reading, -EINVAL, "`%s` is no array of at most %zu", name, most);
+        set_error(reading, -EINVAL, "`%s` is no array of at most %zu elements", name, most);
     return value;
 }
 
@@ -64,7 +63,7 @@ static uint64_t take_number(struct reading *reading, const json_t *from, const c
     json_int_t number = json_integer_value(value);
     if (json_is_integer(value) && number >= 0 && (uint64_t)number <= most)
         return (uint64_t)number;
-    fail(reading, -EINVAL, "`%s` is no whole number from 0 to %" PRIu64, name, most);
+    set_error(reading, -EINVAL, "`%s` is no integer from 0 to %" PRIu64, name, most);
     return 0;
 }
 
@@ -74,7 +73,7 @@ static double take_real(struct reading *reading, const json_t *from, const char 
     double number = json_number_value(value);
     if (json_is_number(value) && isfinite(number) && number >= 0)
         return number;
-    fail(reading, -EINVAL, "`%s` is no number from 0", name);
+    set_error(reading, -EINVAL, "`%s` is no number of at least 0", name);
     return 0;
 }
 
@@ -82,7 +81,7 @@ static const char *take_text(struct reading *reading, const json_t *from, const 
 {
     const char *text = json_string_value(json_object_get(from, name));
     if (!text)
-        fail(reading, -EINVAL, "`%s` is no text", name);
+        set_error(reading, -EINVAL, "`%s` is no text", name);
     return text ? text : "";
 }
 
@@ -93,7 +92,7 @@ static unsigned take_name(struct reading *reading, const json_t *from, const cha
     for (unsigned i = 0; i < count; i++)
         if (strcmp(text, names[i]) == 0)
             return i;
-    fail(reading, -EINVAL, "`%s` is unknown", name);
+    set_error(reading, -EINVAL, "`%s` is unknown", name);
     return 0;
 }
 
@@ -105,7 +104,7 @@ static void read_targets(struct reading *reading, const json_t *from, struct loa
     size_t count = json_array_size(targets);
     plan->targets = calloc(count > 0 ? count : 1, sizeof(*plan->targets));
     if (!plan->targets) {
-        fail(reading, -ENOMEM, "no memory");
+        set_error(reading, -ENOMEM, "out of memory");
         return;
     }
     for (size_t i = 0; i < count && reading->result == 0; i++) {
@@ -121,17 +120,18 @@ static void read_plan(struct reading *reading, const json_t *top, struct load_re
 {
     struct load_plan *plan = &read->plan;
     const json_t *from = take_object(reading, top, "plan");
-    struct span kin = span_text(take_text(reading, from, "kin"));
-    if (kin.len != 16 || !num_parse_hex(kin, &read->run.kin) || read->run.kin == 0)
-        fail(reading, -EINVAL, "`kin` is no number of 16 hexadecimal digits");
+    struct span digest = span_text(take_text(reading, from, "kin"));
+    if (digest.len != 16 || !num_parse_hex(digest, &read->run.plan_digest) ||
+        read->run.plan_digest == 0)
+        set_error(reading, -EINVAL, "`kin` is no number of 16 hexadecimal digits");
     read_targets(reading, from, plan);
     plan->zipf = take_real(reading, from, "zipf");
-    plan->loop = (enum load_loop)take_name(reading, from, "loop", load_loop_names, LOAD_LOOPS);
+    plan->loop = (enum load_loop)take_name(reading, from, "loop", load_result_loops, LOAD_LOOPS);
     plan->verify =
-        (enum load_verify)take_name(reading, from, "verify", load_verify_names, LOAD_VERIFIES);
+        (enum load_verify)take_name(reading, from, "verify", load_result_verifies, LOAD_VERIFIES);
     const json_t *think = take_object(reading, from, "think");
     plan->think.kind =
-        (enum load_think_kind)take_name(reading, think, "kind", load_think_names, LOAD_THINKS);
+        (enum load_think_kind)take_name(reading, think, "kind", load_result_thinks, LOAD_THINKS);
     plan->think.low_ns = take_number(reading, think, "low_ns", number_max);
     plan->think.high_ns = take_number(reading, think, "high_ns", number_max);
     plan->requests = take_number(reading, from, "requests", number_max);
@@ -147,27 +147,28 @@ static void read_plan(struct reading *reading, const json_t *top, struct load_re
 
 /* ---- a step ---- */
 
-/* What buckets say has to be what is said beside them. */
-static bool agrees(const struct load_durations *told, const struct load_durations *counted)
+/* Whether the numbers of an object agree with its histogram. */
+static bool agrees_with_buckets(const struct load_durations *given,
+                                const struct load_durations *counted)
 {
-    double count = (double)told->count;
-    if (told->count != counted->count)
+    double count = (double)given->count;
+    if (given->count != counted->count)
         return false;
-    if (told->count == 0)
-        return told->sum_ns == 0 && told->sum_squares == 0;
-    return histogram_index(told->least_ns, LOAD_BITS) ==
+    if (given->count == 0)
+        return given->sum_ns == 0 && given->sum_squares == 0;
+    return histogram_index(given->least_ns, LOAD_BITS) ==
                histogram_index(counted->least_ns, LOAD_BITS) &&
-           histogram_index(told->most_ns, LOAD_BITS) ==
+           histogram_index(given->most_ns, LOAD_BITS) ==
                histogram_index(counted->most_ns, LOAD_BITS) &&
-           told->sum_ns >= (double)told->least_ns * count * (1 - 1e-9) &&
-           told->sum_ns <= (double)told->most_ns * count * (1 + 1e-9);
+           given->sum_ns >= (double)given->least_ns * count * (1 - 1e-9) &&
+           given->sum_ns <= (double)given->most_ns * count * (1 + 1e-9);
 }
 
 static void read_durations(struct reading *reading, const json_t *step, const char *name,
                            struct load_durations *durations)
 {
     const json_t *from = take_object(reading, step, name);
-    struct load_durations told = {
+    struct load_durations given = {
         .count = take_number(reading, from, "count", number_max),
         .least_ns = take_number(reading, from, "min_ns", LOAD_LONGEST_NS),
         .most_ns = take_number(reading, from, "max_ns", LOAD_LONGEST_NS),
@@ -178,18 +179,19 @@ static void read_durations(struct reading *reading, const json_t *step, const ch
     if (reading->result != 0)
         return;
     if (load_durations_init(durations) != 0) {
-        fail(reading, -ENOMEM, "no memory");
+        set_error(reading, -ENOMEM, "out of memory");
         return;
     }
     int result = load_hdr_decode(span_text(blob), durations);
     if (result == -ENOMEM)
-        fail(reading, result, "no memory");
+        set_error(reading, result, "out of memory");
     else if (result != 0)
-        fail(reading, result, "the histogram of `%s` is damaged", name);
-    else if (!agrees(&told, durations))
-        fail(reading, -EINVAL, "the histogram of `%s` is not what stands beside it", name);
-    told.bucket = durations->bucket;
-    *durations = told;
+        set_error(reading, result, "the histogram of `%s` is damaged", name);
+    else if (!agrees_with_buckets(&given, durations))
+        set_error(reading, -EINVAL, "the histogram of `%s` contradicts the numbers beside it",
+                  name);
+    given.bucket = durations->bucket;
+    *durations = given;
 }
 
 static void read_status(struct reading *reading, const json_t *step, struct load_outcome *outcome)
@@ -202,17 +204,18 @@ static void read_status(struct reading *reading, const json_t *step, struct load
         uint64_t number;
         if (strlen(code) != 3 || !num_parse_u64(span_text(code), &number) ||
             number >= LOAD_STATUS_MAX)
-            fail(reading, -EINVAL, "`status` has a code that is none");
+            set_error(reading, -EINVAL, "`status` has a name that is no status code");
         else
             outcome->status[number] = take_number(reading, from, code, number_max);
     }
     const json_t *errors = take_object(reading, step, "errors");
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
-        if (json_object_get(errors, load_errors[i].name))
-            outcome->error[i] = take_number(reading, errors, load_errors[i].name, number_max);
+        if (json_object_get(errors, load_result_errors[i].name))
+            outcome->error[i] =
+                take_number(reading, errors, load_result_errors[i].name, number_max);
 }
 
-/* The histogram of a second, and what it tells; `null` where there is none. */
+/* Reads the histogram of a second; `null` stands for none. */
 static void read_second_hdr(struct reading *reading, const json_t *from, struct load_second *second)
 {
     static const char name[] = "hdr_v2_ns";
@@ -224,11 +227,11 @@ static void read_second_hdr(struct reading *reading, const json_t *from, struct 
     if (result == 0 && histogram_total(bucket, LOAD_SECOND_BUCKETS) != second->answers)
         result = -EINVAL;
     if (result == 0)
-        result = load_second_settle(second, bucket);
+        result = load_result_settle_second(second, bucket);
     if (result == -ENOMEM)
-        fail(reading, result, "no memory");
+        set_error(reading, result, "out of memory");
     else if (result != 0)
-        fail(reading, result, "the histogram of a second is damaged");
+        set_error(reading, result, "the histogram of a second is damaged");
     free(bucket);
 }
 
@@ -238,7 +241,7 @@ static void read_seconds(struct reading *reading, const json_t *step, struct loa
     size_t count = json_array_size(seconds);
     outcome->seconds = calloc(count > 0 ? count : 1, sizeof(*outcome->seconds));
     if (!outcome->seconds) {
-        fail(reading, -ENOMEM, "no memory");
+        set_error(reading, -ENOMEM, "out of memory");
         return;
     }
     for (size_t i = 0; i < count && reading->result == 0; i++) {
@@ -280,11 +283,11 @@ static void read_steps(struct reading *reading, const json_t *top, struct load_r
     size_t count = json_array_size(steps);
     run->outcomes = calloc(count > 0 ? count : 1, sizeof(*run->outcomes));
     if (!run->outcomes) {
-        fail(reading, -ENOMEM, "no memory");
+        set_error(reading, -ENOMEM, "out of memory");
         return;
     }
     if (count == 0)
-        fail(reading, -EINVAL, "it has no steps");
+        set_error(reading, -EINVAL, "it has no steps");
     for (size_t i = 0; i < count && reading->result == 0; i++) {
         run->outcome_count++;
         read_step(reading, json_array_get(steps, i), &run->outcomes[i]);
@@ -298,10 +301,11 @@ static void read_run(struct reading *reading, const json_t *top, struct load_rea
     struct load_run *run = &read->run;
     const json_t *schema = json_object_get(top, "schema");
     if (!json_is_integer(schema) || !json_object_get(top, "steps"))
-        fail(reading, -EINVAL, "it is no result of `weir load --json`");
+        set_error(reading, -EINVAL, "this is no result of `weir load --json`");
     else if (json_integer_value(schema) != LOAD_SCHEMA)
-        fail(reading, -EINVAL, "its schema is %" JSON_INTEGER_FORMAT "; this program reads %d",
-             json_integer_value(schema), LOAD_SCHEMA);
+        set_error(reading, -EINVAL,
+                  "its schema is %" JSON_INTEGER_FORMAT ", and this program reads schema %d",
+                  json_integer_value(schema), LOAD_SCHEMA);
     if (reading->result != 0)
         return;
     run->plan = &read->plan;
@@ -314,24 +318,24 @@ static void read_run(struct reading *reading, const json_t *top, struct load_rea
     read_steps(reading, top, run);
 }
 
-/* Gives all that is in the file, and its size. */
-static char *take_file(struct reading *reading, const char *path, size_t *ret_len)
+/* Gives the content of the file, and its size. */
+static char *read_file(struct reading *reading, const char *path, size_t *ret_len)
 {
     FILE *file = fopen(path, "re");
     struct stat info;
     char *text = NULL;
     if (!file || fstat(fileno(file), &info) != 0)
-        fail(reading, -errno, "it cannot be read: %s", strerror(errno));
+        set_error(reading, -errno, "it cannot be read: %s", strerror(errno));
     else if (!S_ISREG(info.st_mode))
-        fail(reading, -EINVAL, "it is no file");
+        set_error(reading, -EINVAL, "it is no regular file");
     else if (info.st_size > LOAD_FILE_MAX)
-        fail(reading, -EFBIG, "it is larger than %d MiB", LOAD_FILE_MAX >> 20);
+        set_error(reading, -EFBIG, "it is larger than %d MiB", LOAD_FILE_MAX >> 20);
     else if (!(text = malloc((size_t)info.st_size + 1)))
-        fail(reading, -ENOMEM, "no memory");
+        set_error(reading, -ENOMEM, "out of memory");
     else
         *ret_len = fread(text, 1, (size_t)info.st_size, file);
     if (text && ferror(file))
-        fail(reading, -EIO, "it cannot be read: %s", strerror(errno));
+        set_error(reading, -EIO, "it cannot be read: %s", strerror(errno));
     if (file)
         (void)fclose(file);
     return text;
@@ -347,7 +351,7 @@ int load_read_text(struct span text, struct load_read *ret_read, char ret_why[LO
     if (top)
         read_run(&reading, top, ret_read);
     else
-        fail(&reading, -EINVAL, "line %d: it is no JSON, or cut off", error.line);
+        set_error(&reading, -EINVAL, "line %d is no JSON, or the file is cut off", error.line);
     if (reading.result != 0)
         load_read_done(ret_read);
     return reading.result;
@@ -357,7 +361,7 @@ int load_read_file(const char *path, struct load_read *ret_read, char ret_why[LO
 {
     struct reading reading = { 0, ret_why };
     size_t len = 0;
-    char *text = take_file(&reading, path, &len);
+    char *text = read_file(&reading, path, &len);
     int result = reading.result;
     if (result == 0)
         result = load_read_text(span_of(text, len), ret_read, ret_why);
@@ -368,7 +372,7 @@ int load_read_file(const char *path, struct load_read *ret_read, char ret_why[LO
 void load_read_done(struct load_read *read)
 {
     for (size_t i = 0; i < read->run.outcome_count; i++)
-        load_outcome_done(&read->run.outcomes[i]);
+        load_result_free_outcome(&read->run.outcomes[i]);
     free(read->run.outcomes);
     free(read->plan.targets);
     json_decref(read->text);

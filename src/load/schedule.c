@@ -50,8 +50,9 @@ uint64_t load_stagger_ns(uint64_t index, uint64_t span_ns)
     return (uint64_t)((double)(index * GOLDEN) * 0x1p-64 * (double)span_ns);
 }
 
-/* Brings weights to a mean of 1 in `keep`. */
-static void scale(double *keep, const struct load_target *targets, size_t count, double zipf)
+/* Writes the weights to `keep`, scaled to a mean of 1. */
+static void scale_weights(double *keep, const struct load_target *targets, size_t count,
+                          double zipf)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
@@ -62,7 +63,7 @@ static void scale(double *keep, const struct load_target *targets, size_t count,
         keep[i] *= (double)count / sum;
 }
 
-/* Each column that has less than its height is filled up from one that has more. */
+/* Each column below the mean is filled up from a column above it. */
 int load_choice_init(struct load_choice *choice, const struct load_target *targets, size_t count,
                      double zipf)
 {
@@ -75,7 +76,7 @@ int load_choice_init(struct load_choice *choice, const struct load_target *targe
         load_choice_done(choice);
         return -ENOMEM;
     }
-    scale(choice->keep, targets, count, zipf);
+    scale_weights(choice->keep, targets, count, zipf);
     size_t low = 0, high = count; /* low ones from the front of the stack, high ones from its end */
     for (size_t i = 0; i < count; i++) {
         choice->other[i] = (uint32_t)i;
@@ -115,11 +116,11 @@ size_t load_choice_draw(const struct load_choice *choice, struct load_random *ra
 
 /* ---- arrivals ---- */
 
-static void place(struct load_arrivals *arrivals)
+static void set_next_arrival(struct load_arrivals *arrivals)
 {
     if (arrivals->poisson)
         arrivals->at_ns += -log(load_random_unit(&arrivals->random)) * arrivals->gap_ns;
-    else /* counted, not added up, which would drift */
+    else /* a sum of gaps would drift */
         arrivals->at_ns = ((double)arrivals->count + arrivals->phase) * arrivals->gap_ns;
     arrivals->count++;
 }
@@ -132,10 +133,10 @@ void load_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned in
                                         .phase = (double)index / of,
                                         .poisson = poisson,
                                         .random = random };
-    place(arrivals);
+    set_next_arrival(arrivals);
 }
 
 void load_arrivals_take(struct load_arrivals *arrivals)
 {
-    place(arrivals);
+    set_next_arrival(arrivals);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * When users ask, and for what: numbers drawn from a seed, so that a run can be
- * repeated. Each user has a stream of its own, and so does each thread's arrivals;
- * what one draws does not depend on how fast the others are answered.
+ * When users send requests, and to which target: random numbers from a seed, so that a run can be
+ * repeated. Each user and each thread's arrivals have a stream of their own, so that their numbers
+ * do not depend on how fast others are answered.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 /* ---- random numbers ---- */
 
-/* A counter in steps of the golden ratio, mixed: 8 bytes for each user. */
+/* SplitMix64: a counter in steps of the golden ratio, mixed. It takes 8 bytes per user. */
 struct load_random {
     uint64_t state;
 };
@@ -28,24 +28,24 @@ static inline double load_random_unit(struct load_random *random)
     return (double)((load_random_next(random) >> 11) + 1) * 0x1p-53;
 }
 
-/* ---- thinking ---- */
+/* ---- think times ---- */
 
 uint64_t load_think_draw(const struct load_think *think, struct load_random *random);
 
-/* The mean of what is drawn. */
+/* The mean of the numbers drawn. */
 uint64_t load_think_mean_ns(const struct load_think *think);
 
-/* How long user number `index` waits before its first request: spread evenly over `span_ns`,
- * however many users there are. */
+/* The time that user number `index` waits before its first request. The times of any number of
+ * users are spread evenly over `span_ns`. */
 uint64_t load_stagger_ns(uint64_t index, uint64_t span_ns);
 
 /* ---- which target ---- */
 
-/* Draws indices in proportion to their weights, each in the same few steps (Walker's aliases). */
+/* Draws indices in proportion to their weights, in constant time (Walker's alias method). */
 struct load_choice {
     size_t count;
     double *keep;    /* the part of a column that is its own index */
-    uint32_t *other; /* whose the rest is */
+    uint32_t *other; /* the index that has the rest of the column */
 };
 
 /* By the targets' weights, or by 1/rank^zipf in their order. 0 or -ENOMEM. */
@@ -59,14 +59,14 @@ size_t load_choice_draw(const struct load_choice *choice, struct load_random *ra
 struct load_arrivals {
     uint64_t from_ns;
     double gap_ns; /* the mean */
-    double at_ns;  /* of the next one, after from_ns */
+    double at_ns;  /* the next one, counted from from_ns */
     uint64_t count;
-    double phase; /* evenly spaced: of this thread among all */
+    double phase; /* evenly spaced: the place of this thread among all */
     bool poisson;
     struct load_random random;
 };
 
-/* Those of part `index` of `of` equal parts of `rate` a second, from `from_ns` on. */
+/* The arrivals of part `index` of `of` equal parts of `rate` per second, from `from_ns` on. */
 void load_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned index, unsigned of,
                         bool poisson, struct load_random random, uint64_t from_ns);
 
@@ -75,12 +75,12 @@ static inline uint64_t load_arrivals_due_ns(const struct load_arrivals *arrivals
     return arrivals->from_ns + (uint64_t)arrivals->at_ns;
 }
 
-/* Goes on to the next one. */
+/* Moves to the next arrival. */
 void load_arrivals_take(struct load_arrivals *arrivals);
 
 /* ---- parts ---- */
 
-/* What part `index` of `of` gets of `total` things that cannot be divided. */
+/* The share of part `index` of `of` in `total` whole things. */
 static inline uint64_t load_share(uint64_t total, unsigned index, unsigned of)
 {
     return total / of + (index < total % of);

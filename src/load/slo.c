@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-/* Of what is wrong with `word`. */
+/* Sets the error of `word`; always false. */
 __attribute__((format(printf, 3, 4))) static bool wrong(char *ret_why, struct span word,
                                                         const char *format, ...)
 {
@@ -58,8 +58,8 @@ static enum load_slo_order take_order(struct span *text)
     return equal ? LOAD_SLO_AT_LEAST : LOAD_SLO_ABOVE;
 }
 
-/* The text without `ending`, if that is what it has. */
-static bool without(struct span *text, struct span ending)
+/* Removes `ending` from the text; false: the text ends otherwise. */
+static bool remove_ending(struct span *text, struct span ending)
 {
     bool ends = span_ends(*text, ending);
     text->len -= ends ? ending.len : 0;
@@ -70,12 +70,12 @@ static bool parse_limit(struct span limit, struct span word, struct load_slo *sl
 {
     uint64_t ns;
     if (slo->of == LOAD_SLO_THROUGHPUT) {
-        (void)without(&limit, SPAN("/s"));
+        (void)remove_ending(&limit, SPAN("/s"));
         return load_value_decimal(limit, &slo->limit) ||
                wrong(ret_why, word, "is a number of requests a second, as in throughput>1000");
     }
     if (slo->of == LOAD_SLO_ERRORS) {
-        bool percent = without(&limit, SPAN("%"));
+        bool percent = remove_ending(&limit, SPAN("%"));
         if (!load_value_decimal(limit, &slo->limit))
             return wrong(ret_why, word, "is a share, as in errors<0.1%%");
         slo->limit /= percent ? 100 : 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Service level objectives: what a step has to reach, as somebody writes it,
- * `p99<10ms,errors<0.1%,throughput>1000,mean<=2ms`, and whether it has. Pure.
+ * Service level objectives of a step, as `p99<10ms,errors<0.1%,throughput>1000,mean<=2ms`. Pure.
  *
- * Each is NAME SIGN LIMIT. Names: `p` with a percentage (p50, p99.9), `mean`, `max`:
- * a duration with its unit, us to h; of paced and open loops that from when
- * the request should have begun. `errors`: the share of requests that failed, an
- * answer of status 400 or above being a failure, as 0.1% or 0.001. `throughput`:
- * requests answered with success, a second. SIGN: < <= > >=.
+ * Each is NAME SIGN LIMIT; SIGN is < <= > or >=. The names are:
+ *   p50, p99.9, mean, max   response times, with a unit from us to h; in paced and open loops they
+ *                           count from the time when the request was due
+ *   errors                  the share of failed requests, as 0.1% or 0.001; a status of 400 or
+ *                           above is a failure
+ *   throughput              successful requests per second
  */
 #pragma once
 
@@ -37,11 +37,11 @@ struct load_slos {
     struct load_slo slo[LOAD_SLOS_MAX];
 };
 
-/* Adds what `text` asks for. Else false, and `ret_why` says what is wrong, in one line. */
+/* Adds the objectives in `text`. false: `ret_why` is one line about the error. */
 MUST_USE bool load_slos_parse(const char *text, struct load_slos *slos,
                               char ret_why[LOAD_SLO_WHY_MAX]);
 
-/* What a step has of it, in the unit of the limit. */
+/* The value of a step, in the unit of the limit. */
 double load_slo_value(const struct load_slo *slo, const struct load_run *run,
                       const struct load_outcome *outcome);
 

@@ -23,7 +23,7 @@ static void print_csv_head(FILE *out)
           out);
 }
 
-/* Empty when there is nothing to tell. */
+/* The cell is empty when the answers are too few. */
 static void print_quantile(const struct load_durations *durations, double part, FILE *out)
 {
     fputc(',', out);
@@ -86,8 +86,8 @@ void load_forms_csv(const struct load_report *report, FILE *out)
 
 /* ---- HdrHistogram's distribution ---- */
 
-/* Rows at parts of which each group of five halves what is left to 1, as its tools write them,
- * down to the last value. */
+/* Prints a row for each part, up to the greatest value. As HdrHistogram's tools do, each group of
+ * five parts halves the distance to 1. */
 static void print_distribution(const struct load_durations *durations, FILE *out)
 {
     double part = 0, left = 1;

@@ -1,42 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/tally.h"
 
-#include "load/second.h"
+#include "load/result.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- what is handed over ---- */
-
-void load_outcome_done(struct load_outcome *outcome)
-{
-    load_durations_done(&outcome->response);
-    load_durations_done(&outcome->intended);
-    load_durations_done(&outcome->connect);
-    load_durations_done(&outcome->first_byte);
-    load_durations_done(&outcome->lag);
-    for (size_t i = 0; i < outcome->second_count; i++)
-        load_second_done(&outcome->seconds[i]);
-    free(outcome->seconds);
-    *outcome = (struct load_outcome){ 0 };
-}
-
-int load_outcome_init(struct load_outcome *outcome)
-{
-    *outcome = (struct load_outcome){ 0 };
-    if (load_durations_init(&outcome->response) < 0 ||
-        load_durations_init(&outcome->intended) < 0 || load_durations_init(&outcome->connect) < 0 ||
-        load_durations_init(&outcome->lag) < 0 || load_durations_init(&outcome->first_byte) < 0) {
-        load_outcome_done(outcome);
-        return -ENOMEM;
-    }
-    return 0;
-}
+/* ---- what a thread hands over ---- */
 
 struct load_portion *load_tally_portion_new(size_t step)
 {
     struct load_portion *portion = calloc(1, sizeof(*portion));
-    if (!portion || load_outcome_init(&portion->outcome) < 0) {
+    if (!portion || load_result_init_outcome(&portion->outcome) < 0) {
         free(portion);
         return NULL;
     }
@@ -47,7 +22,7 @@ struct load_portion *load_tally_portion_new(size_t step)
 void load_tally_portion_free(struct load_portion *portion)
 {
     if (portion)
-        load_outcome_done(&portion->outcome);
+        load_result_free_outcome(&portion->outcome);
     free(portion);
 }
 
@@ -95,12 +70,12 @@ void load_tally_error(struct load_tally *tally, enum load_error error)
 
 /* ---- times without an answer ---- */
 
-static uint64_t length(const struct load_gap *gap)
+static uint64_t gap_length(const struct load_gap *gap)
 {
     return gap->to_ns - gap->from_ns;
 }
 
-/* Keeps the longest ones. */
+/* Keeps the gap if it is one of the longest. */
 static void keep_gap(struct load_gaps *gaps, struct load_gap gap)
 {
     if (gaps->count < LOAD_GAPS) {
@@ -108,8 +83,8 @@ static void keep_gap(struct load_gaps *gaps, struct load_gap gap)
     } else {
         unsigned shortest = 0;
         for (unsigned i = 1; i < LOAD_GAPS; i++)
-            shortest = length(&gaps->gap[i]) < length(&gaps->gap[shortest]) ? i : shortest;
-        if (length(&gaps->gap[shortest]) >= length(&gap))
+            shortest = gap_length(&gaps->gap[i]) < gap_length(&gaps->gap[shortest]) ? i : shortest;
+        if (gap_length(&gaps->gap[shortest]) >= gap_length(&gap))
             return;
         gaps->gap[shortest] = gap;
     }
@@ -117,8 +92,8 @@ static void keep_gap(struct load_gaps *gaps, struct load_gap gap)
         return;
     gaps->least_ns = UINT64_MAX;
     for (unsigned i = 0; i < LOAD_GAPS; i++)
-        if (length(&gaps->gap[i]) < gaps->least_ns)
-            gaps->least_ns = length(&gaps->gap[i]);
+        if (gap_length(&gaps->gap[i]) < gaps->least_ns)
+            gaps->least_ns = gap_length(&gaps->gap[i]);
 }
 
 void load_tally_end_gap(struct load_tally *tally, uint64_t now_ns, bool answered, unsigned over)
@@ -126,14 +101,14 @@ void load_tally_end_gap(struct load_tally *tally, uint64_t now_ns, bool answered
     if (answered || tally->awaited == over) {
         struct load_gap gap = { tally->gap_from_ns, now_ns };
         if (tally->awaited > 0 && gap.from_ns < gap.to_ns &&
-            length(&gap) > tally->portion->gaps.least_ns)
+            gap_length(&gap) > tally->portion->gaps.least_ns)
             keep_gap(&tally->portion->gaps, gap);
         tally->gap_from_ns = now_ns;
     }
     tally->awaited -= over;
 }
 
-void load_gaps_meet(struct load_gaps *gaps, const struct load_gaps *other)
+void load_tally_intersect_gaps(struct load_gaps *gaps, const struct load_gaps *other)
 {
     struct load_gaps met = { 0 };
     for (unsigned i = 0; i < gaps->count; i++) {
@@ -141,50 +116,18 @@ void load_gaps_meet(struct load_gaps *gaps, const struct load_gaps *other)
             struct load_gap a = gaps->gap[i], b = other->gap[j];
             struct load_gap both = { a.from_ns > b.from_ns ? a.from_ns : b.from_ns,
                                      a.to_ns < b.to_ns ? a.to_ns : b.to_ns };
-            if (both.from_ns < both.to_ns && length(&both) > met.least_ns)
+            if (both.from_ns < both.to_ns && gap_length(&both) > met.least_ns)
                 keep_gap(&met, both);
         }
     }
     *gaps = met;
 }
 
-uint64_t load_gaps_longest_ns(const struct load_gaps *gaps)
+uint64_t load_tally_longest_gap_ns(const struct load_gaps *gaps)
 {
     uint64_t longest_ns = 0;
     for (unsigned i = 0; i < gaps->count; i++)
-        if (length(&gaps->gap[i]) > longest_ns)
-            longest_ns = length(&gaps->gap[i]);
+        if (gap_length(&gaps->gap[i]) > longest_ns)
+            longest_ns = gap_length(&gaps->gap[i]);
     return longest_ns;
-}
-
-/* ---- adding up ---- */
-
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    return a + b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-void load_outcome_add(struct load_outcome *to, const struct load_outcome *from)
-{
-#define LOAD_COUNT(name, how) to->name = how(to->name, from->name);
-#define LOAD_DURATIONS(name)  load_durations_merge(&to->name, &from->name);
-#include "load/counts.def"
-#undef LOAD_COUNT
-#undef LOAD_DURATIONS
-    for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
-        to->status[i] += from->status[i];
-    for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
-        to->error[i] += from->error[i];
-    to->thought_ns += from->thought_ns;
-    to->user_ns += from->user_ns;
 }

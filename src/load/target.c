@@ -29,7 +29,7 @@ static char *copy(struct span text)
 
 /* ---- addresses ---- */
 
-/* "host", "host:port", "[v6]:port" split; the port is 80 when it is not said. */
+/* Splits "host", "host:port" and "[v6]:port". The port is 80 without one. */
 static bool split_authority(struct span authority, struct span *ret_host, uint64_t *ret_port)
 {
     const char *bracket = authority.len > 0 && authority.at[0] == '['
@@ -105,7 +105,7 @@ static bool take_path(struct load_target *target, struct span path, struct span 
     return true;
 }
 
-/* Schemes are in any case (RFC 3986 section 3.1). */
+/* The scheme may be in either case (RFC 3986 section 3.1). */
 static bool has_scheme(struct span url, struct span scheme)
 {
     return url.len >= scheme.len && span_equal_nocase(span_first(url, scheme.len), scheme);
@@ -142,8 +142,8 @@ static bool take_http(struct load_target *target, struct span url, struct option
     if (authority.len == 0)
         return option_refuse(refusal, "`%.*s` names no host", shown(url), url.at);
     if (memchr(authority.at, '@', authority.len))
-        return option_refuse(refusal, "`%.*s` has a user's name; send it with --header", shown(url),
-                             url.at);
+        return option_refuse(refusal, "`%.*s` has a user name; send credentials with --header",
+                             shown(url), url.at);
     target->host = copy(authority);
     return find_address(target, authority, url, refusal) &&
            take_path(target, span_skip(rest, len), url, refusal);
@@ -168,8 +168,9 @@ static bool take_url(const struct load_plan *plan, struct load_target *target, s
 {
     if (has_scheme(url, SPAN("https://")))
         return option_refuse(
-            refusal, "`%.*s`: https is not spoken yet, nor is HTTP/2; http:// and unix: are",
-            shown(url), url.at);
+            refusal,
+            "`%.*s`: https is not supported yet, nor is HTTP/2; use http:// or unix:", shown(url),
+            url.at);
     if (span_starts(url, SPAN("unix:")))
         return take_unix(target, url, refusal);
     if (url.len > 0 && url.at[0] == '/')
@@ -204,7 +205,8 @@ bool load_target_add(struct load_plan *plan, struct span url, double weight,
 {
     if (plan->target_count == LOAD_TARGETS_MAX)
         return option_refuse(refusal, "there are more than %d URLs", LOAD_TARGETS_MAX);
-    if ((plan->target_count & (plan->target_count + 1)) == 0) { /* room doubles: 1, 3, 7, ... */
+    if ((plan->target_count & (plan->target_count + 1)) ==
+        0) { /* the space doubles: 1, 3, 7, ... */
         size_t room = 2 * plan->target_count + 1;
         struct load_target *more = reallocarray(plan->targets, room, sizeof(*more));
         if (!more)
@@ -245,8 +247,8 @@ static bool names_host(const char *field)
     return span_equal_nocase(span_first(span_text(field), 5), SPAN("host:"));
 }
 
-/* Whether servers want to know that such a request has no body. */
-static bool wants_length(const char *method)
+/* Whether a request needs `Content-Length: 0` when it has no body (RFC 9110 section 8.6). */
+static bool needs_length(const char *method)
 {
     return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
            strcmp(method, "PATCH") == 0;
@@ -270,7 +272,7 @@ static void write_request(struct buf *out, const struct load_target *target,
         add_field(out, *field);
     if (!manner->keep_alive)
         add_field(out, "Connection: close");
-    if (manner->has_data || wants_length(manner->method)) {
+    if (manner->has_data || needs_length(manner->method)) {
         buf_add(out, SPAN("Content-Length: "));
         buf_add_u64(out, manner->data.len);
         buf_add(out, SPAN("\r\n"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is asked, and whom: URLs become addresses and the bytes of requests.
+ * The targets of a load: URLs become addresses and the bytes of requests.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct load_manner {
 MUST_USE bool load_target_add(struct load_plan *plan, struct span url, double weight,
                               struct option_refusal *refusal);
 
-/* Makes the requests of all targets, once all are there. */
+/* Makes the requests of all targets, once all targets are added. */
 MUST_USE bool load_target_make_requests(struct load_plan *plan, const struct load_manner *manner,
                                         struct option_refusal *refusal);
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * A report for people, 80 columns wide: of one step everything, of several a row each;
- * then whether to believe it.
+ * The report for people, 80 columns wide: all numbers of a single step, or a row for each of
+ * several steps, and whether the result is valid.
  */
 #include "base/escape.h"
-#include "load/figure.h"
+#include "load/format.h"
 #include "load/forms.h"
-#include "load/names.h"
+#include "load/result.h"
 
 #include <inttypes.h>
 #include <sys/un.h>
 
 enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3, TARGET_MAX = 64, LINE_WIDTH = 80 };
 
-/* ---- what was asked ---- */
+/* ---- the plan ---- */
 
-/* What somebody typed, of any bytes and length, on a part of a line. */
+/* Prints a text of the command line, of any bytes and length, on a part of a line. */
 static void print_clean(FILE *out, const char *text, size_t room)
 {
     char clean[TARGET_MAX + 1];
@@ -34,7 +34,7 @@ static void print_think(const struct load_think *think, FILE *out)
         fputs(", no think time", out);
     else
         fprintf(out, ", think time %s%s%s", kinds[think->kind],
-                think->kind == LOAD_THINK_UNIFORM ? "mean " : "", load_figure_time(mean_ns).text);
+                think->kind == LOAD_THINK_UNIFORM ? "mean " : "", load_format_time(mean_ns).text);
 }
 
 static void print_loop(const struct load_plan *plan, FILE *out)
@@ -45,8 +45,8 @@ static void print_loop(const struct load_plan *plan, FILE *out)
         print_think(&plan->think, out);
         break;
     case LOAD_PACED:
-        fprintf(out, "Paced: each user asks once in %s",
-                load_figure_time((double)plan->pace_ns).text);
+        fprintf(out, "Paced: each user sends a request every %s",
+                load_format_time((double)plan->pace_ns).text);
         break;
     case LOAD_OPEN:
         fprintf(out, "Open loop, %s arrivals", plan->poisson ? "Poisson" : "evenly spaced");
@@ -75,7 +75,7 @@ static void print_target(const struct load_target *target, FILE *out)
     fputc('\n', out);
 }
 
-static void print_asked(const struct load_run *run, FILE *out)
+static void print_plan(const struct load_run *run, FILE *out)
 {
     const struct load_plan *plan = run->plan;
     for (size_t i = 0; i < plan->target_count && i < SHOWN_TARGETS; i++)
@@ -84,10 +84,10 @@ static void print_asked(const struct load_run *run, FILE *out)
         fprintf(out, "and %zu more\n", plan->target_count - SHOWN_TARGETS);
     print_loop(plan, out);
     if (run->merged > 0)
-        fprintf(out, "%u runs merged, which began %s apart\n", run->merged,
-                load_figure_time((double)run->start_skew_ns).text);
+        fprintf(out, "%u runs merged, which started %s apart\n", run->merged,
+                load_format_time((double)run->start_skew_ns).text);
     if (run->interrupted)
-        fputs("Interrupted: this is what there was until then\n", out);
+        fputs("Interrupted: the numbers are those up to the interruption\n", out);
 }
 
 /* ---- one step ---- */
@@ -103,18 +103,19 @@ static void print_head(const struct load_report *report, size_t step, FILE *out)
     const struct load_derived *d = &report->derived[step];
     fprintf(out, "\n%u user%s", outcome->step.users, outcome->step.users == 1 ? "" : "s");
     if (report->run->plan->loop == LOAD_OPEN)
-        fprintf(out, ", %s requests a second asked", load_figure_number(outcome->step.rate).text);
-    fprintf(out, ", measured for %s\n\n", load_figure_time((double)outcome->measured_ns).text);
+        fprintf(out, ", rate of %s requests/s requested",
+                load_format_number(outcome->step.rate).text);
+    fprintf(out, ", measured for %s\n\n", load_format_time((double)outcome->measured_ns).text);
     print_name(out, "average throughput");
-    fprintf(out, "%*s requests/s\n", COLUMN_WIDTH, load_figure_number(d->throughput_per_s).text);
+    fprintf(out, "%*s requests/s\n", COLUMN_WIDTH, load_format_number(d->throughput_per_s).text);
     print_name(out, "average response time");
     fprintf(out, "%*s%s\n", COLUMN_WIDTH,
-            outcome->answers > 0 ? load_figure_time(d->response_ns).text : "-   ",
+            outcome->answers > 0 ? load_format_time(d->response_ns).text : "-   ",
             report->run->plan->loop == LOAD_CLOSED ? "  closed loop, uncorrected"
                                                    : "  from when requests were sent");
     print_name(out, "failed requests");
     fprintf(out, "%*s  %" PRIu64 " of %" PRIu64 "\n", COLUMN_WIDTH,
-            load_figure_share(d->failed_share).text, d->errors + d->refusals,
+            load_format_share(d->failed_share).text, d->errors + d->refusals,
             d->errors + outcome->answers);
 }
 
@@ -143,7 +144,7 @@ static void print_row(FILE *out, const char *name, const struct column *columns,
     print_name(out, name);
     for (unsigned i = 0; i < count; i++)
         fprintf(out, " %*s", COLUMN_WIDTH,
-                columns[i].durations->count > 0 ? load_figure_time(value(columns[i].durations)).text
+                columns[i].durations->count > 0 ? load_format_time(value(columns[i].durations)).text
                                                 : "-   ");
     fputc('\n', out);
 }
@@ -166,7 +167,7 @@ static void print_percentile(FILE *out, const struct load_shown *shown,
         const struct load_durations *durations = columns[i].durations;
         double ns = (double)load_durations_quantile_ns(durations, shown->part);
         fprintf(out, " %*s", COLUMN_WIDTH,
-                load_trust_carries(durations->count, shown->part) ? load_figure_time(ns).text
+                load_trust_carries(durations->count, shown->part) ? load_format_time(ns).text
                                                                   : "-   ");
     }
     fputc('\n', out);
@@ -207,17 +208,17 @@ static void print_traffic(const struct load_outcome *outcome, const struct load_
     fprintf(out, "%s\n", outcome->answers == 0 ? " none" : "");
     print_name(out, "received");
     fprintf(
-        out, " %s (%s/s), bodies %s\n", load_figure_bytes((double)outcome->received_bytes).text,
-        load_figure_bytes(d->seconds > 0 ? (double)outcome->received_bytes / d->seconds : 0).text,
-        load_figure_bytes((double)outcome->body_bytes).text);
+        out, " %s (%s/s), bodies %s\n", load_format_bytes((double)outcome->received_bytes).text,
+        load_format_bytes(d->seconds > 0 ? (double)outcome->received_bytes / d->seconds : 0).text,
+        load_format_bytes((double)outcome->body_bytes).text);
     print_name(out, "connections");
     fprintf(out, " %" PRIu64 " opened", outcome->connects);
     if (outcome->reopened > 0)
-        fprintf(out, "; %" PRIu64 " requests sent again on a fresh one", outcome->reopened);
+        fprintf(out, "; %" PRIu64 " requests sent again on a new one", outcome->reopened);
     fputc('\n', out);
 }
 
-/* ---- errors, of one step or of all ---- */
+/* ---- errors, of all steps together ---- */
 
 static void print_errors(const struct load_run *run, FILE *out)
 {
@@ -230,29 +231,29 @@ static void print_errors(const struct load_run *run, FILE *out)
             continue;
         if (*phase == '\0')
             fputs("\nErrors\n", out);
-        if (strcmp(phase, load_errors[i].phase) != 0)
-            fprintf(out, "  %s\n", load_errors[i].phase);
-        phase = load_errors[i].phase;
-        fprintf(out, "  %10" PRIu64 "  %s\n", count, load_errors[i].sentence);
+        if (strcmp(phase, load_result_errors[i].phase) != 0)
+            fprintf(out, "  %s\n", load_result_errors[i].phase);
+        phase = load_result_errors[i].phase;
+        fprintf(out, "  %10" PRIu64 "  %s\n", count, load_result_errors[i].sentence);
     }
 }
 
-/* ---- what it cost, and Little ---- */
+/* ---- CPU time, and Little's law ---- */
 
 static void print_server(const struct load_run *run, const struct load_derived *d, FILE *out)
 {
     if (!d->server)
         return;
     print_name(out, "server's CPU");
-    fprintf(out, " %s an answer (demand D), %s cores in use\n", load_figure_time(d->demand_ns).text,
-            load_figure_number(d->server_cores).text);
+    fprintf(out, " %s per answer (demand D), %s cores in use\n",
+            load_format_time(d->demand_ns).text, load_format_number(d->server_cores).text);
     print_name(out, "saturation point N*");
     fprintf(out, " %s users and %s answers/s for one core\n",
-            load_figure_number(d->saturation_one_core).text,
-            load_figure_number(d->one_core_per_s).text);
+            load_format_number(d->saturation_one_core).text,
+            load_format_number(d->one_core_per_s).text);
     if (run->server_cpus > 1) {
         print_name(out, "");
-        fprintf(out, " %s users for its %u\n", load_figure_number(d->saturation).text,
+        fprintf(out, " %s users for its %u cores\n", load_format_number(d->saturation).text,
                 run->server_cpus);
     }
 }
@@ -261,22 +262,22 @@ static void print_generator(const struct load_outcome *outcome, const struct loa
                             FILE *out)
 {
     print_name(out, "generator's CPU");
-    fprintf(out, " %s an answer, busiest thread %.0f %%\n",
-            load_figure_time(d->generator_cost_ns).text, d->busiest_share * 100);
+    fprintf(out, " %s per answer, busiest thread %.0f %%\n",
+            load_format_time(d->generator_cost_ns).text, d->busiest_share * 100);
     if (outcome->lag.count > 0) {
         print_name(out, "generator's lateness");
         fprintf(out, " p99 %s, at most %s\n",
-                load_figure_time((double)load_durations_quantile_ns(&outcome->lag, 0.99)).text,
-                load_figure_time((double)outcome->lag.most_ns).text);
+                load_format_time((double)load_durations_quantile_ns(&outcome->lag, 0.99)).text,
+                load_format_time((double)outcome->lag.most_ns).text);
     }
     print_name(out, "Little's law");
     if (d->little)
-        fprintf(out, " N/X is %s; a cycle's parts explain %.2f %%\n",
-                load_figure_time(d->cycle_ns).text, (1 - d->hidden_share) * 100);
+        fprintf(out, " the cycle N/X is %s; its parts explain %.2f %%\n",
+                load_format_time(d->cycle_ns).text, (1 - d->hidden_share) * 100);
     else
-        fputs(" is about closed loops without pipelines\n", out);
+        fputs(" applies to closed loops without pipelines\n", out);
     print_name(out, "longest gap");
-    fprintf(out, " %s without an answer\n", load_figure_time((double)outcome->longest_gap_ns).text);
+    fprintf(out, " %s without an answer\n", load_format_time((double)outcome->longest_gap_ns).text);
 }
 
 static void print_one(const struct load_report *report, FILE *out)
@@ -294,18 +295,18 @@ static void print_one(const struct load_report *report, FILE *out)
 
 /* ---- several steps ---- */
 
-/* What a step asks for: a rate in an open loop, users else. */
+/* What the steps vary: the rate in an open loop, else the users. */
 static const char *level_name(const struct load_report *report)
 {
-    return report->run->plan->loop == LOAD_OPEN ? "asked/s" : "users";
+    return report->run->plan->loop == LOAD_OPEN ? "rate/s" : "users";
 }
 
-static struct load_figure level_of(const struct load_report *report, size_t step)
+static struct load_formatted level_of(const struct load_report *report, size_t step)
 {
     const struct load_step *level = &report->run->outcomes[step].step;
-    struct load_figure figure;
+    struct load_formatted figure;
     (void)snprintf(figure.text, sizeof(figure.text), "%u", level->users);
-    return report->run->plan->loop == LOAD_OPEN ? load_figure_number(level->rate) : figure;
+    return report->run->plan->loop == LOAD_OPEN ? load_format_number(level->rate) : figure;
 }
 
 static void print_step(const struct load_report *report, size_t step, FILE *out)
@@ -316,13 +317,13 @@ static void print_step(const struct load_report *report, size_t step, FILE *out)
     double p50_ns = (double)load_durations_quantile_ns(durations, 0.5);
     double p99_ns = (double)load_durations_quantile_ns(durations, 0.99);
     fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s%s\n", level_of(report, step).text,
-            load_figure_number(d->throughput_per_s).text,
-            load_figure_time(load_durations_mean_ns(durations)).text,
-            durations->count > 0 ? load_figure_time(p50_ns).text : "-",
-            load_trust_carries(durations->count, 0.99) ? load_figure_time(p99_ns).text : "-",
-            load_figure_time((double)durations->most_ns).text,
-            load_figure_share(d->failed_share).text,
-            d->server ? load_figure_time(d->demand_ns).text : "-",
+            load_format_number(d->throughput_per_s).text,
+            load_format_time(load_durations_mean_ns(durations)).text,
+            durations->count > 0 ? load_format_time(p50_ns).text : "-",
+            load_trust_carries(durations->count, 0.99) ? load_format_time(p99_ns).text : "-",
+            load_format_time((double)durations->most_ns).text,
+            load_format_share(d->failed_share).text,
+            d->server ? load_format_time(d->demand_ns).text : "-",
             report->verdicts[step].invalid ? " !" : "");
 }
 
@@ -330,16 +331,16 @@ static void print_steps(const struct load_report *report, FILE *out)
 {
     fprintf(out, "\nResponse times %s\n\n",
             report->run->plan->loop == LOAD_CLOSED ? "of a closed loop, uncorrected"
-                                                   : "from when requests should have begun");
+                                                   : "from the time when requests were due");
     fprintf(out, "%7s %11s %9s %9s %9s %9s %8s %8s\n", level_name(report), "requests/s", "mean",
             "p50", "p99", "max", "failed", "CPU/ans.");
     for (size_t i = 0; i < report->run->outcome_count; i++)
         print_step(report, i, out);
 }
 
-/* ---- whether to believe it ---- */
+/* ---- validity ---- */
 
-/* A text in lines of at most LINE_WIDTH, all indented. */
+/* Prints a text in lines of at most LINE_WIDTH, all indented. */
 static void print_wrapped(FILE *out, const char *text, unsigned indent)
 {
     size_t room = LINE_WIDTH - indent, left = strlen(text);
@@ -359,7 +360,7 @@ static void print_wrapped(FILE *out, const char *text, unsigned indent)
     }
 }
 
-/* Of several steps the first that is doubted speaks for the others. */
+/* Of several steps, the first one with this doubt gives the numbers. */
 static void print_doubt(const struct load_report *report, enum load_doubt which, FILE *out)
 {
     size_t steps = report->run->outcome_count, doubted = 0, first = 0;
@@ -373,22 +374,24 @@ static void print_doubt(const struct load_report *report, enum load_doubt which,
     if (steps > 1)
         fprintf(out, "  %zu step%s; in number %zu (%s: %s):\n", doubted, doubted == 1 ? "" : "s",
                 first + 1, level_name(report), level_of(report, first).text);
-    print_wrapped(out, report->verdicts[first].reason[which], steps > 1 ? 4 : 2);
-    print_wrapped(out, load_doubts[which].cure, steps > 1 ? 6 : 4);
+    unsigned indent = steps > 1 ? 4 : 2;
+    print_wrapped(out, load_doubts[which].cause, indent);
+    print_wrapped(out, report->verdicts[first].reason[which], indent);
+    print_wrapped(out, load_doubts[which].cure, indent + 2);
 }
 
-/* Of a table's steps, notes would be many lines for little. */
+/* A table of several steps shows the doubts that make a step invalid, and leaves out the others. */
 static void print_validity(const struct load_report *report, FILE *out)
 {
     size_t invalid = 0, steps = report->run->outcome_count;
     for (size_t i = 0; i < steps; i++)
         invalid += report->verdicts[i].invalid ? 1 : 0;
     if (invalid == 0 && steps > 0)
-        fputs("\nValid: the generator was not what limited this.\n", out);
+        fputs("\nValid: the generator did not limit the result.\n", out);
     else if (steps == 0 || (steps == 1 && report->run->outcomes[0].answers == 0))
         fputs("\nINVALID: nothing was measured.\n", out);
     else if (steps == 1)
-        fputs("\nINVALID: this says more of the generator than of the server.\n", out);
+        fputs("\nINVALID:\n", out);
     else
         fprintf(out, "\nINVALID: %zu of %zu steps, marked !\n", invalid, steps);
     for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++)
@@ -400,9 +403,9 @@ static void print_slo(const struct load_report *report, const struct load_slo *s
 {
     for (size_t i = 0; i < report->run->outcome_count; i++) {
         double value = load_slo_value(slo, report->run, &report->run->outcomes[i]);
-        struct load_figure figure = slo->of == LOAD_SLO_ERRORS       ? load_figure_share(value)
-                                    : slo->of == LOAD_SLO_THROUGHPUT ? load_figure_number(value)
-                                                                     : load_figure_time(value);
+        struct load_formatted figure = slo->of == LOAD_SLO_ERRORS       ? load_format_share(value)
+                                       : slo->of == LOAD_SLO_THROUGHPUT ? load_format_number(value)
+                                                                        : load_format_time(value);
         fprintf(out, "  %-7s %-*s %s", load_slo_met(slo, value) ? "met" : "MISSED",
                 LOAD_SLO_TEXT_MAX, slo->text, figure.text);
         if (report->run->outcome_count > 1)
@@ -413,7 +416,7 @@ static void print_slo(const struct load_report *report, const struct load_slo *s
 
 void load_forms_text(const struct load_report *report, FILE *out)
 {
-    print_asked(report->run, out);
+    print_plan(report->run, out);
     if (report->run->outcome_count == 1)
         print_one(report, out);
     else

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A thread of the generator: its users, one epoll, and the steps in their order.
- * When a step begins, is counted and ends is known to all threads before the first
- * one starts (or, of a number of requests, once the last has ended), so that none
- * waits for another.
+ * A thread of the generator: its users, one epoll, and the steps in their order. All threads know
+ * when each step starts, is measured and ends before the first one starts. With --requests they
+ * know the end once the last request has ended. So no thread waits for another.
  *
- * It sleeps until the next user is due, to the microsecond, and never spins.
+ * A thread sleeps until its next user is due, to the microsecond, and never spins.
  */
-#include "base/duration.h"
-#include "load/user.h"
+#include "load/thread.h"
 
+#include "base/duration.h"
+#include "load/connection.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -24,9 +24,9 @@
 enum { EVENTS = 256, SWEEP_USERS = 4096, SWEEPS_OF_LIMIT = 32 };
 
 #define SECOND   DURATION_SECOND
-#define DRAIN_NS SECOND /* what is under way at the end may still be answered */
+#define DRAIN_NS SECOND /* the time that requests under way have at the end */
 
-/* ---- beginnings and ends ---- */
+/* ---- start and end ---- */
 
 int load_thread_init(struct load_thread *thread, struct load_shared *shared, unsigned index)
 {
@@ -53,7 +53,7 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
         !thread->tally.slice || load_heap_init(&thread->heap, count) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
-        struct load_user *user = load_user_at(thread, i);
+        struct load_user *user = load_thread_user(thread, i);
         user->number = i;
         user->global = (i * plan->threads + index) * plan->shards + plan->shard;
         user->random = load_random_of(plan->seed, user->global);
@@ -67,7 +67,7 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
 void load_thread_done(struct load_thread *thread)
 {
     for (uint32_t i = 0; thread->users && i < thread->user_count; i++)
-        load_link_close(load_user_at(thread, i));
+        load_connection_close(load_thread_user(thread, i));
     load_heap_done(&thread->heap);
     free(thread->users);
     free(thread->free_ring);
@@ -78,8 +78,8 @@ void load_thread_done(struct load_thread *thread)
         close(thread->epoll_fd);
 }
 
-static void hand_over(struct load_thread *thread, struct load_slice *slice,
-                      struct load_portion *portion)
+static void hand_over_counts(struct load_thread *thread, struct load_slice *slice,
+                             struct load_portion *portion)
 {
     struct load_shared *shared = thread->shared;
     CHECK(pthread_mutex_lock(&shared->lock) == 0);
@@ -96,36 +96,37 @@ static void hand_over(struct load_thread *thread, struct load_slice *slice,
         (void)eventfd_write(shared->main_fd, 1);
 }
 
-/* ---- what is counted ---- */
+/* ---- measuring ---- */
 
 static uint64_t ns_of(struct timeval time)
 {
     return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_usec * 1000;
 }
 
-static int64_t since(uint64_t from_ns, uint64_t now_ns)
+static int64_t time_since(uint64_t from_ns, uint64_t now_ns)
 {
     return now_ns > from_ns ? (int64_t)(now_ns - from_ns) : 0;
 }
 
-/* Adds (1) what users that think or are away have still to wait, or takes it away (-1): only the
- * time between is counted. And of requests under way: those that end meanwhile are counted whole,
- * so their time before belongs to it, and that of those which end later does not. */
-static void clip(struct load_thread *thread, uint64_t now_ns, int sign)
+/* Corrects the sums of think time and away time at the start (sign 1) and the end (sign -1) of the
+ * measured time. The time that users still have to wait is added at the start and subtracted at
+ * the end. A request that ends in the measured time counts whole, so its time before the start
+ * belongs to the sums. A request that ends later does not count. */
+static void clip_to_measured(struct load_thread *thread, uint64_t now_ns, int sign)
 {
     for (uint32_t i = 0; i < thread->user_count; i++) {
-        const struct load_user *user = load_user_at(thread, i);
+        const struct load_user *user = load_thread_user(thread, i);
         const struct load_asked *asked = &user->asked[user->first];
-        int64_t rest_ns = since(now_ns, user->due_ns);
+        int64_t rest_ns = time_since(now_ns, user->due_ns);
         if (user->mood == LOAD_THINKING)
             thread->thought_ns += sign * rest_ns;
         else if (user->mood == LOAD_AWAY)
             thread->away_ns += sign * rest_ns;
         else if (user->mood == LOAD_ASKING && user->asked_count > 0)
-            thread->away_ns -= sign *
-                               since(asked->sent_ns > 0 ? asked->sent_ns : asked->due_ns, now_ns);
+            thread->away_ns -=
+                sign * time_since(asked->sent_ns > 0 ? asked->sent_ns : asked->due_ns, now_ns);
         else if (user->mood == LOAD_IDLE && user->number < thread->active && sign < 0)
-            thread->away_ns += since(
+            thread->away_ns += time_since(
                 user->due_ns > thread->measured_from_ns ? user->due_ns : thread->measured_from_ns,
                 now_ns);
     }
@@ -141,7 +142,7 @@ static void begin_counting(struct load_thread *thread)
         thread->error = -ENOMEM;
         return;
     }
-    hand_over(thread, thread->tally.slice, NULL);
+    hand_over_counts(thread, thread->tally.slice, NULL);
     load_tally_portion_free(thread->tally.portion);
     thread->tally.portion = portion;
     thread->tally.slice = slice;
@@ -149,14 +150,14 @@ static void begin_counting(struct load_thread *thread)
     thread->measured_from_ns = thread->now_ns;
     thread->thought_ns = 0;
     thread->away_ns = 0;
-    clip(thread, thread->now_ns, 1);
+    clip_to_measured(thread, thread->now_ns, 1);
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
     thread->cpu_user_ns = ns_of(usage.ru_utime);
     thread->cpu_system_ns = ns_of(usage.ru_stime);
 }
 
-/* Arrivals that were due before `until_ns` and have met nobody. */
+/* Counts the arrivals that were due before `until_ns` and found no free user. */
 static uint64_t count_unsent(struct load_thread *thread, uint64_t until_ns)
 {
     uint64_t unsent = 0;
@@ -171,7 +172,7 @@ static void end_counting(struct load_thread *thread)
 {
     struct load_portion *portion = thread->tally.portion;
     struct load_outcome *outcome = &portion->outcome;
-    /* Nothing was counted behind the phase's end, however late this thread has noticed it. */
+    /* Nothing is counted after the end of the phase, even if this thread notices the end late. */
     uint64_t end_ns = thread->phase_end_ns < thread->now_ns ? thread->phase_end_ns : thread->now_ns;
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
@@ -182,7 +183,7 @@ static void end_counting(struct load_thread *thread)
                                                              : 0;
     outcome->began_unix_ns = thread->shared->from_unix_ns +
                              (int64_t)(thread->measured_from_ns - thread->shared->from_ns);
-    clip(thread, end_ns, -1);
+    clip_to_measured(thread, end_ns, -1);
     outcome->thought_ns = (double)thread->thought_ns;
     outcome->user_ns = (double)thread->active * thread->plan->pipeline *
                            (double)outcome->measured_ns -
@@ -198,13 +199,13 @@ static void end_counting(struct load_thread *thread)
         thread->error = -ENOMEM;
         return;
     }
-    hand_over(thread, thread->tally.slice, NULL);
-    hand_over(thread, NULL, portion);
+    hand_over_counts(thread, thread->tally.slice, NULL);
+    hand_over_counts(thread, NULL, portion);
     thread->tally.portion = next;
     thread->tally.slice = slice;
 }
 
-/* A second is over. */
+/* Ends a second. */
 static void turn_slice(struct load_thread *thread)
 {
     struct load_slice *old = thread->tally.slice;
@@ -213,19 +214,19 @@ static void turn_slice(struct load_thread *thread)
         thread->error = -ENOMEM;
         return;
     }
-    hand_over(thread, old, NULL);
+    hand_over_counts(thread, old, NULL);
     thread->tally.slice = slice;
 }
 
 /* ---- steps ---- */
 
-/* Those who have nothing to do and are wanted begin, over the time that they think. */
-static void wake_users(struct load_thread *thread)
+/* Starts the idle users of this step, spread over their think time. */
+static void start_users(struct load_thread *thread)
 {
     const struct load_plan *plan = thread->plan;
     uint64_t span_ns = plan->loop == LOAD_PACED ? plan->pace_ns : load_think_mean_ns(&plan->think);
     for (uint32_t i = 0; i < thread->active; i++) {
-        struct load_user *user = load_user_at(thread, i);
+        struct load_user *user = load_thread_user(thread, i);
         if (user->mood != LOAD_IDLE)
             continue;
         uint64_t wait_ns = load_stagger_ns(user->global, span_ns);
@@ -233,7 +234,9 @@ static void wake_users(struct load_thread *thread)
             load_user_rest(thread, user);
             continue;
         }
-        user->mood = wait_ns > 0 ? LOAD_THINKING : LOAD_AWAY; /* all at once: some must be late */
+        user->mood = wait_ns > 0
+                         ? LOAD_THINKING
+                         : LOAD_AWAY; /* all at once: the lateness is no fault of the generator */
         user->due_ns = thread->now_ns + wait_ns;
         thread->thought_ns += (int64_t)wait_ns;
         load_heap_put(&thread->heap, user->due_ns, i);
@@ -255,8 +258,8 @@ static void begin_step(struct load_thread *thread)
             load_random_of(plan->seed, stream ^ (uint64_t)thread->index << 50), thread->step_ns);
         thread->has_arrivals = true;
     }
-    if (plan->warmup_ns > 0) /* else nobody asks before that is counted */
-        wake_users(thread);
+    if (plan->warmup_ns > 0) /* else the users start with the measured time */
+        start_users(thread);
 }
 
 static void begin_drain(struct load_thread *thread)
@@ -266,12 +269,12 @@ static void begin_drain(struct load_thread *thread)
     thread->has_arrivals = false;
 }
 
-/* When what is counted ends: UINT64_MAX of a number of requests, as long as some are out. */
-static uint64_t counting_ends_ns(const struct load_thread *thread)
+/* The end of the measured time. With --requests it is UINT64_MAX until the last one has ended. */
+static uint64_t measured_end_ns(const struct load_thread *thread)
 {
     if (thread->plan->requests == 0)
         return thread->step_ns + thread->plan->warmup_ns + thread->plan->duration_ns;
-    uint64_t over_ns = atomic_load(&thread->shared->turnstile[thread->step].over_ns);
+    uint64_t over_ns = atomic_load(&thread->shared->quota[thread->step].over_ns);
     return over_ns > 0 ? over_ns : UINT64_MAX;
 }
 
@@ -285,8 +288,8 @@ static void next_phase(struct load_thread *thread)
     case LOAD_PHASE_WARM:
         begin_counting(thread);
         thread->phase = LOAD_PHASE_MEASURE;
-        thread->phase_end_ns = counting_ends_ns(thread);
-        wake_users(thread); /* those who were woken too early for it, or not at all yet */
+        thread->phase_end_ns = measured_end_ns(thread);
+        start_users(thread); /* those that became idle in the warm-up, or have not started yet */
         break;
     case LOAD_PHASE_MEASURE:
         end_counting(thread);
@@ -319,7 +322,7 @@ void load_thread_edge(struct load_thread *thread)
     }
 }
 
-/* ---- a number of requests ---- */
+/* ---- --requests ---- */
 
 bool load_thread_admits(struct load_thread *thread, bool *ret_counted)
 {
@@ -328,8 +331,8 @@ bool load_thread_admits(struct load_thread *thread, bool *ret_counted)
         return false;
     if (*ret_counted || thread->phase != LOAD_PHASE_MEASURE)
         return true;
-    struct load_turnstile *turnstile = &thread->shared->turnstile[thread->step];
-    *ret_counted = atomic_fetch_add(&turnstile->asked, 1) < thread->shared->requests;
+    struct load_quota *quota = &thread->shared->quota[thread->step];
+    *ret_counted = atomic_fetch_add(&quota->asked, 1) < thread->shared->requests;
     return *ret_counted;
 }
 
@@ -338,22 +341,22 @@ void load_thread_ended(struct load_thread *thread)
     struct load_shared *shared = thread->shared;
     if (thread->plan->requests == 0)
         return;
-    struct load_turnstile *turnstile = &shared->turnstile[thread->step];
-    if (atomic_fetch_add(&turnstile->ended, 1) + 1 < shared->requests)
+    struct load_quota *quota = &shared->quota[thread->step];
+    if (atomic_fetch_add(&quota->ended, 1) + 1 < shared->requests)
         return;
-    atomic_store(&turnstile->over_ns, thread->now_ns);
+    atomic_store(&quota->over_ns, thread->now_ns);
     for (unsigned i = 0; i < thread->plan->threads; i++)
         (void)eventfd_write(shared->thread_fds[i], 1);
 }
 
 /* ---- the loop ---- */
 
-static void wake_due(struct load_thread *thread)
+static void serve_due_users(struct load_thread *thread)
 {
     while (load_heap_next_ns(&thread->heap) <= thread->now_ns) {
         struct load_due due = load_heap_take(&thread->heap);
-        thread->now_ns = os_clock_now_ns(); /* sending to the one before took time */
-        load_user_wake(thread, load_user_at(thread, due.user));
+        thread->now_ns = os_clock_now_ns(); /* the user before has taken time to send */
+        load_user_wake(thread, load_thread_user(thread, due.user));
     }
     while (thread->has_arrivals && thread->free_count > 0 &&
            load_arrivals_due_ns(&thread->arrivals) <= thread->now_ns) {
@@ -365,12 +368,12 @@ static void wake_due(struct load_thread *thread)
         load_arrivals_take(&thread->arrivals);
         thread->now_ns = os_clock_now_ns();
         load_durations_add(&thread->tally.portion->outcome.lag, thread->now_ns - due_ns);
-        load_user_begin(thread, load_user_at(thread, number), due_ns);
+        load_user_begin(thread, load_thread_user(thread, number), due_ns);
     }
 }
 
-/* Looks at some of the users, so that all are looked at often for the shortest limit. */
-static void sweep(struct load_thread *thread)
+/* Checks the limits of some users. All are checked many times within the shortest limit. */
+static void check_some_limits(struct load_thread *thread)
 {
     if (thread->now_ns < thread->sweep_ns)
         return;
@@ -378,7 +381,7 @@ static void sweep(struct load_thread *thread)
     uint32_t count = thread->user_count < SWEEP_USERS ? thread->user_count : SWEEP_USERS;
     for (uint32_t i = 0; i < count; i++) {
         thread->sweep_at = thread->sweep_at + 1 < thread->user_count ? thread->sweep_at + 1 : 0;
-        load_user_check_limits(thread, load_user_at(thread, thread->sweep_at));
+        load_user_check_limits(thread, load_thread_user(thread, thread->sweep_at));
     }
 }
 
@@ -401,7 +404,7 @@ static void plan_sweeps(struct load_thread *thread)
     thread->sweep_ns = thread->now_ns + thread->sweep_gap_ns;
 }
 
-static uint64_t next_ns(const struct load_thread *thread)
+static uint64_t next_wake_ns(const struct load_thread *thread)
 {
     uint64_t next_ns = load_heap_next_ns(&thread->heap);
     next_ns = thread->edge_ns < next_ns ? thread->edge_ns : next_ns;
@@ -415,24 +418,24 @@ static uint64_t next_ns(const struct load_thread *thread)
 
 static int wait_for_events(const struct load_thread *thread, struct epoll_event *events)
 {
-    uint64_t due_ns = next_ns(thread), now_ns = thread->now_ns;
+    uint64_t due_ns = next_wake_ns(thread), now_ns = thread->now_ns;
     uint64_t wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
     struct timespec limit = { (time_t)(wait_ns / SECOND), (long)(wait_ns % SECOND) };
     int count =
         epoll_pwait2(thread->epoll_fd, events, EVENTS, due_ns == UINT64_MAX ? NULL : &limit, NULL);
-    if (count < 0 && errno == ENOSYS) /* before Linux 5.11: to the millisecond */
+    if (count < 0 && errno == ENOSYS) /* before Linux 5.11: accurate to the millisecond */
         count = epoll_wait(thread->epoll_fd, events, EVENTS, os_clock_wait_ms(due_ns));
     return count < 0 && errno != EINTR ? -errno : count;
 }
 
-/* Somebody else has something to say: a step is over, or all is to end. */
-static void hear(struct load_thread *thread)
+/* Handles a notice of the main thread or another one: a step has ended, or the run must end. */
+static void handle_notice(struct load_thread *thread)
 {
     eventfd_t ignored;
     (void)eventfd_read(thread->shared->thread_fds[thread->index], &ignored);
     int stop = atomic_load(&thread->shared->stop);
     if (thread->phase == LOAD_PHASE_MEASURE)
-        thread->phase_end_ns = stop > 0 ? thread->now_ns : counting_ends_ns(thread);
+        thread->phase_end_ns = stop > 0 ? thread->now_ns : measured_end_ns(thread);
     if (stop > 0) {
         if (thread->phase == LOAD_PHASE_MEASURE)
             end_counting(thread);
@@ -444,7 +447,7 @@ static void hear(struct load_thread *thread)
     thread->edge_ns = thread->now_ns;
 }
 
-static void pin(const struct load_thread *thread)
+static void pin_to_cpu(const struct load_thread *thread)
 {
     const struct load_plan *plan = thread->plan;
     if (plan->cpu_count == 0)
@@ -452,7 +455,7 @@ static void pin(const struct load_thread *thread)
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((unsigned)plan->cpus[thread->index % plan->cpu_count], &set);
-    (void)sched_setaffinity(0, sizeof(set), &set); /* whether it may was tested before */
+    (void)sched_setaffinity(0, sizeof(set), &set); /* load_engine_run has checked that it may */
 }
 
 void *load_thread_run(void *argument)
@@ -460,8 +463,8 @@ void *load_thread_run(void *argument)
     struct load_thread *thread = argument;
     struct epoll_event events[EVENTS];
     thread->phase_end_ns = thread->edge_ns = thread->shared->from_ns;
-    pin(thread);
-    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* 50 us else */
+    pin_to_cpu(thread);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* the default is 50 us */
     thread->now_ns = os_clock_now_ns();
     plan_sweeps(thread);
     while (thread->error == 0) {
@@ -478,10 +481,10 @@ void *load_thread_run(void *argument)
             if (events[i].data.ptr)
                 load_user_event(thread, events[i].data.ptr, events[i].events);
             else
-                hear(thread);
+                handle_notice(thread);
         }
-        wake_due(thread);
-        sweep(thread);
+        serve_due_users(thread);
+        check_some_limits(thread);
     }
     atomic_fetch_sub(&thread->shared->running, 1);
     (void)eventfd_write(thread->shared->main_fd, 1);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/trust.h"
 
-#include "load/figure.h"
+#include "load/format.h"
 
 #include <math.h>
 #include <stdarg.h>
 
-/* Thresholds. What a law may be off by; what a thread may use of its CPU before it is
- * late for others (k6 advises the same); what lateness is none. */
+/* Thresholds: of the deviation from Little's law, of the CPU share above which a thread serves
+ * its users late (k6 advises the same), and of the lateness that counts. */
 static const double hidden_share_max = 0.02;
-static const double hidden_ns_least = 10e3; /* nobody asks again in less */
+static const double hidden_ns_least = 10e3; /* less is the cost of the send call itself */
 static const double busiest_share_max = 0.80;
 static const double lag_share_max = 0.05;
 static const double lag_ns_least = 1e6;
@@ -19,12 +19,12 @@ static const double gap_medians_max = 10;
 static const double skew_ns_max = 50e6;
 
 const struct load_doubt_about load_doubts[LOAD_DOUBT_COUNT] = {
-#define LOAD_DOUBT(name, invalid, cure) { #name, invalid, cure },
+#define LOAD_DOUBT(name, invalid, cause, cure) { #name, invalid, cause, cure },
     LOAD_DOUBTS(LOAD_DOUBT)
 #undef LOAD_DOUBT
 };
 
-/* ---- what follows ---- */
+/* ---- what follows from the counts ---- */
 
 static double ratio(double part, double whole)
 {
@@ -98,7 +98,7 @@ bool load_trust_carries(uint64_t count, double part)
     return (double)count * (1 - part) >= 3 - 1e-6; /* 1 - 0.95 is about e^-3 */
 }
 
-/* ---- what speaks against it ---- */
+/* ---- doubts ---- */
 
 __attribute__((format(printf, 3, 4))) static void doubt(struct load_verdict *verdict,
                                                         enum load_doubt which, const char *format,
@@ -112,8 +112,8 @@ __attribute__((format(printf, 3, 4))) static void doubt(struct load_verdict *ver
     verdict->invalid = verdict->invalid || load_doubts[which].invalid;
 }
 
-/* How far off Little's law may be: 2 %, and what users amid a cycle when counting begins and ends
- * make uncertain, which is about the root of their number. */
+/* Little's law may be off by 2 %, plus the uncertainty that comes from users in the middle of a
+ * cycle at the start and end of the measured time. That is about the root of their number. */
 static bool little_fails(const struct load_derived *d, const struct load_outcome *outcome,
                          double *ret_limit)
 {
@@ -125,18 +125,18 @@ static void judge_little(struct load_verdict *verdict, const struct load_derived
                          const struct load_outcome *outcome)
 {
     double limit;
-    /* A request that failed took its user time, too, which no answer tells. */
+    /* A failed request takes time of its user, too, and no answer accounts for that time. */
     if (!little_fails(d, outcome, &limit) || d->errors > 0)
         return;
     doubt(verdict, LOAD_DOUBT_little,
-          "Little's law: N/X is %s, and the parts of a cycle explain all but %s of it (%.1f %%; "
-          "%.1f may be).",
-          load_figure_time(d->cycle_ns).text, load_figure_time(d->hidden_ns).text,
+          "Little's law: the cycle N/X is %s, and its parts leave %s of it unexplained (%.1f %%; "
+          "the limit is %.1f %%).",
+          load_format_time(d->cycle_ns).text, load_format_time(d->hidden_ns).text,
           d->hidden_share * 100, limit * 100);
 }
 
-/* What lateness has to be small against: the time between a user's requests, or in an open loop
- * what is told of a response. */
+/* The time that lateness is compared with: the time between a user's requests, or in an open loop
+ * the reported response time. */
 static double lag_basis_ns(const struct load_run *run, const struct load_outcome *outcome,
                            const struct load_derived *d)
 {
@@ -156,14 +156,14 @@ static void judge_generator(struct load_verdict *verdict, const struct load_run 
 {
     if (d->busiest_share > busiest_share_max)
         doubt(verdict, LOAD_DOUBT_generator_cpu,
-              "The generator's busiest thread used %.0f %% of a CPU; above %.0f %% it is late.",
+              "Its busiest thread used %.0f %% of a CPU; above %.0f %% it sends late.",
               d->busiest_share * 100, busiest_share_max * 100);
     double lag_ns = (double)load_durations_quantile_ns(&outcome->lag, 0.99);
     double basis_ns = lag_basis_ns(run, outcome, d);
     if (lag_ns > lag_ns_least && lag_ns > lag_share_max * basis_ns)
         doubt(verdict, LOAD_DOUBT_lag,
-              "Requests began up to %s late (p99), more than %.0f %% of the %s %s.",
-              load_figure_time(lag_ns).text, lag_share_max * 100, load_figure_time(basis_ns).text,
+              "Requests started up to %s late (p99), more than %.0f %% of the %s %s.",
+              load_format_time(lag_ns).text, lag_share_max * 100, load_format_time(basis_ns).text,
               run->plan->loop == LOAD_OPEN ? "at p99" : "between a user's requests");
     if (outcome->error[LOAD_no_descriptor] > 0)
         doubt(verdict, LOAD_DOUBT_no_descriptor, "%llu requests found no descriptor left.",
@@ -179,16 +179,17 @@ static void judge_schedule(struct load_verdict *verdict, const struct load_run *
     double due = (double)outcome->requests + (double)outcome->unsent;
     if (run->plan->loop == LOAD_OPEN && (double)outcome->unsent > unsent_share_max * due)
         doubt(verdict, LOAD_DOUBT_unsent,
-              "%llu of %.0f requests due were not sent: no user was free. Those would be the "
-              "slowest.",
+              "%llu of %.0f requests that were due were not sent, because no user was free. They "
+              "would "
+              "have been the slowest.",
               (unsigned long long)outcome->unsent, due);
     if (run->merged > 0 && run->merged < run->plan->shards)
-        doubt(verdict, LOAD_DOUBT_shards, "Only %u of %u shards are here.", run->merged,
+        doubt(verdict, LOAD_DOUBT_shards, "The files hold %u of %u shards.", run->merged,
               run->plan->shards);
     if (run->merged > 0 && (double)run->start_skew_ns > skew_ns_max)
-        doubt(verdict, LOAD_DOUBT_skew, "The runs merged began %s apart; %s may be.",
-              load_figure_time((double)run->start_skew_ns).text,
-              load_figure_time(skew_ns_max).text);
+        doubt(verdict, LOAD_DOUBT_skew, "The merged runs started %s apart; the limit is %s.",
+              load_format_time((double)run->start_skew_ns).text,
+              load_format_time(skew_ns_max).text);
 }
 
 static void judge_gap(struct load_verdict *verdict, const struct load_run *run,
@@ -199,8 +200,8 @@ static void judge_gap(struct load_verdict *verdict, const struct load_run *run,
     if (run->plan->loop == LOAD_CLOSED && gap_ns > gap_share_max * (double)outcome->measured_ns &&
         gap_ns > gap_medians_max * median_ns)
         doubt(verdict, LOAD_DOUBT_gap,
-              "For %s no answer came; the percentiles know one such request of each user.",
-              load_figure_time(gap_ns).text);
+              "No answer came for %s; the percentiles include one such request of each user.",
+              load_format_time(gap_ns).text);
 }
 
 static void judge_counts(struct load_verdict *verdict, const struct load_run *run,
@@ -211,12 +212,12 @@ static void judge_counts(struct load_verdict *verdict, const struct load_run *ru
         const struct load_slo *slo = &slos->slo[i];
         if (slo->of == LOAD_SLO_QUANTILE && !load_trust_carries(count, slo->part))
             doubt(verdict, LOAD_DOUBT_few_for_slo,
-                  "%llu answers cannot tell %s; that takes %.0f of them.",
-                  (unsigned long long)count, slo->text, ceil(3 / (1 - slo->part) - 1e-6));
+                  "%llu answers are too few for %s, which needs %.0f.", (unsigned long long)count,
+                  slo->text, ceil(3 / (1 - slo->part) - 1e-6));
     }
     if (!load_trust_carries(count, 0.9999))
         doubt(verdict, LOAD_DOUBT_few_answers,
-              "%llu answers carry no percentile above p%.4g; those are left out.",
+              "%llu answers support no percentile above p%.4g; higher ones are left out.",
               (unsigned long long)count, count > 3 ? floor(1e4 - 3e4 / (double)count) / 100 : 0.0);
 }
 
@@ -228,7 +229,7 @@ void load_trust_judge(const struct load_run *run, const struct load_outcome *out
     judge_generator(ret_verdict, run, outcome, &d);
     judge_schedule(ret_verdict, run, outcome);
     if (outcome->answers == 0) {
-        doubt(ret_verdict, LOAD_DOUBT_no_answers, "Not one request was answered.");
+        doubt(ret_verdict, LOAD_DOUBT_no_answers, "No answer came in the measured time.");
         return;
     }
     judge_little(ret_verdict, &d, outcome);

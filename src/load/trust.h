@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a step's numbers amount to, and whether they can be trusted. Each step is
- * held to the laws that any closed system obeys and to what its generator has left
- * unused; where it fails, the server was not what was measured. Pure.
+ * What follows from the counts of a step, and whether the result can be trusted. Each step is
+ * checked against the laws that every closed system obeys, and against the capacity that the
+ * generator had left. A step that fails describes something other than the server. Pure.
  */
 #pragma once
 
@@ -15,61 +15,73 @@ struct load_derived {
     uint64_t errors;         /* requests without a whole answer */
     uint64_t refusals;       /* answers of status 400 and above */
     double failed_share;     /* of requests that ended: errors and refusals */
-    double answers_per_s;    /* X: whole answers, whatever the status */
-    double throughput_per_s; /* average throughput: requests a second that were served */
+    double answers_per_s;    /* X: whole answers, of any status */
+    double throughput_per_s; /* average throughput: successful requests per second */
     double response_ns;      /* average response time, R: of whole answers */
-    double think_ns;         /* Z, for an answer */
-    double connect_ns;       /* C: time to connect before asking, for an answer */
-    double close_ns;         /* and to close the connection afterwards */
-    double users;            /* N: those that could ask, on average */
+    double think_ns;         /* think time, Z: per answer */
+    double connect_ns;       /* C: time to connect before a request, per answer */
+    double close_ns;         /* time to close the connection afterwards, per answer */
+    double users;            /* N: users that could send, on average */
     double cycle_ns;         /* N/X: from one answer of a user to its next */
-    double hidden_ns;        /* what of that none of these is: the generator itself has added it */
+    double hidden_ns;        /* the rest of the cycle, which the generator itself added */
     double hidden_share;     /* of the cycle */
-    bool little;             /* whether that says anything: closed loop, one request at a time */
+    bool little;             /* whether Little's law applies: closed loop, one request at a time */
 
-    double generator_cores;   /* CPUs that it kept busy */
-    double busiest_share;     /* of one CPU, by its busiest thread */
-    double generator_cost_ns; /* CPU for an answer */
+    double generator_cores;   /* CPUs that the generator kept busy */
+    double busiest_share;     /* of one CPU, used by its busiest thread */
+    double generator_cost_ns; /* CPU time per answer */
 
-    bool server;                /* whether the server's CPU was seen; else 0: */
-    double server_cores;        /* CPUs that it kept busy: X D */
-    double demand_ns;           /* D: its CPU for an answer, the service demand */
-    double one_core_per_s;      /* 1/D: what one core can answer */
-    double saturation_one_core; /* N*: users that keep one core busy, (D + Z)/D */
-    double saturation;          /* the same of all its cores, m (D + Z)/D; 0: m is not known */
+    bool server;           /* whether the server's CPU time is known; else all of these are 0 */
+    double server_cores;   /* CPUs that the server kept busy: utilisation X D */
+    double demand_ns;      /* service demand, D: its CPU time per answer */
+    double one_core_per_s; /* 1/D: answers per second of one busy core */
+    double saturation_one_core; /* saturation point of one core, N*: (D + Z)/D users */
+    double saturation;          /* of all m cores: m (D + Z)/D users; 0: m is not known */
 };
 
 struct load_derived load_trust_derive(const struct load_run *run,
                                       const struct load_outcome *outcome);
 
-/* The durations that objectives are about: of closed loops those of the responses; of paced and
- * open ones those from when the requests should have begun. Lent for as long as the outcome. */
+/* The durations that objectives are about. For a closed loop these are the response times. For a
+ * paced or open loop they count from the time when the request was due. Lent for as long as the
+ * outcome. */
 const struct load_durations *load_trust_response(const struct load_run *run,
                                                  const struct load_outcome *outcome);
 
-/* ---- what speaks against them ---- */
+/* ---- doubts ---- */
 
-/* LOAD_DOUBT(name, whether it makes the step invalid, what to do about it) */
+/* LOAD_DOUBT(name, whether it makes the step invalid, what happened, what to do) */
 #define LOAD_DOUBTS(LOAD_DOUBT) \
-    LOAD_DOUBT(no_answers, true, "See the errors; is the server there, and is this its address?") \
-    LOAD_DOUBT(generator_cpu, true, \
+    LOAD_DOUBT(no_answers, true, "No request was answered.", \
+               "See the errors; check that the server runs and has this address.") \
+    LOAD_DOUBT(generator_cpu, true, "The generator was short of CPU time.", \
                "Use more --threads, give it CPUs of its own (--cpus), or more machines.") \
-    LOAD_DOUBT(lag, true, "Use more --threads, CPUs of its own (--cpus), or ask for less.") \
-    LOAD_DOUBT(little, true, \
+    LOAD_DOUBT(lag, true, "The generator sent requests late.", \
+               "Use more --threads, CPUs of its own (--cpus), or less load.") \
+    LOAD_DOUBT(little, true, "The generator lost time that no part of a cycle explains.", \
                "Give the generator CPUs of its own (--cpus), or measure for longer.") \
-    LOAD_DOUBT(no_descriptor, true, "Raise the limit of open files (ulimit -n).") \
-    LOAD_DOUBT(no_port, true, "Use keep-alive, more local addresses (--source), or ask for less.") \
-    LOAD_DOUBT(unsent, true, "Use more --users; or the server is at its limit: ask for less.") \
-    LOAD_DOUBT(skew, true, "Set the machines' clocks, and start later with --start-at.") \
-    LOAD_DOUBT(shards, true, "Merge all of them; if one has died, measure again.") \
-    LOAD_DOUBT(few_for_slo, true, "Measure for longer.") \
-    LOAD_DOUBT(few_answers, false, "Measure for longer to have them all.") \
+    LOAD_DOUBT(no_descriptor, true, "The generator ran out of descriptors.", \
+               "Raise the limit of open files (ulimit -n).") \
+    LOAD_DOUBT(no_port, true, "The generator ran out of local ports.", \
+               "Use keep-alive, more local addresses (--source), or less load.") \
     LOAD_DOUBT( \
-        gap, false, \
-        "A closed loop asks nothing meanwhile; --rate or --pace shows who would have waited.")
+        unsent, true, \
+        "The requested rate was not reached: too few users, or the server is at its limit.", \
+        "Use more --users, or a lower --rate.") \
+    LOAD_DOUBT(skew, true, "The merged runs did not start together.", \
+               "Set the machines' clocks, and start later with --start-at.") \
+    LOAD_DOUBT(shards, true, "Some shards are missing.", \
+               "Merge all shards; if one has failed, measure again.") \
+    LOAD_DOUBT(few_for_slo, true, "The answers are too few for an objective.", \
+               "Measure for longer.") \
+    LOAD_DOUBT(few_answers, false, "The answers are too few for the highest percentiles.", \
+               "Measure for longer to have them all.") \
+    LOAD_DOUBT(gap, false, "For some time the server answered no request.", \
+               "A closed loop sends nothing meanwhile; --rate or --pace shows the requests that " \
+               "would have waited.")
 
 enum load_doubt {
-#define LOAD_DOUBT(name, invalid, cure) LOAD_DOUBT_##name,
+#define LOAD_DOUBT(name, invalid, cause, cure) LOAD_DOUBT_##name,
     LOAD_DOUBTS(LOAD_DOUBT)
 #undef LOAD_DOUBT
         LOAD_DOUBT_COUNT
@@ -77,17 +89,17 @@ enum load_doubt {
 
 enum { LOAD_REASON_MAX = 160 };
 
-/* Of one step. */
+/* The judgement of one step. */
 struct load_verdict {
     bool invalid;
     bool doubted[LOAD_DOUBT_COUNT];
-    char reason[LOAD_DOUBT_COUNT][LOAD_REASON_MAX]; /* with the numbers; of those doubted */
+    char reason[LOAD_DOUBT_COUNT][LOAD_REASON_MAX]; /* with the numbers; of the doubts that apply */
 };
 
 struct load_doubt_about {
     const char *name;
-    bool invalid; /* else it is told, and the step stands */
-    const char *cure;
+    bool invalid; /* else the step stays valid */
+    const char *cause, *cure;
 };
 extern const struct load_doubt_about load_doubts[LOAD_DOUBT_COUNT];
 
@@ -95,6 +107,6 @@ extern const struct load_doubt_about load_doubts[LOAD_DOUBT_COUNT];
 void load_trust_judge(const struct load_run *run, const struct load_outcome *outcome,
                       const struct load_slos *slos, struct load_verdict *ret_verdict);
 
-/* Whether so many durations can tell what `part` of all are at most: at least one is to be
- * expected above it, with 95 %. */
+/* Whether `count` durations support the percentile `part`: with 95 % probability at least one of
+ * them lies above it. */
 bool load_trust_carries(uint64_t count, double part);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a user does between one event and the next. A request on a warm connection
- * costs one recv and one send; the clock is read once for each recv, and that
- * reading is both the end of an answer and, without thinking, the beginning of the
- * next request. So no time lies between the two that nobody accounts for.
+ * What a user does between one event and the next. A request on a warm connection costs one recv
+ * and one send. The clock is read once for each recv. That time is the end of an answer and,
+ * without think time, also the start of the next request, so no time between the two is lost.
  */
 #include "load/user.h"
+
+#include "load/connection.h"
 
 #include "os/clock.h"
 
@@ -15,15 +16,15 @@
 
 enum { FULL_READS_MAX = 8 };
 
-/* After a failure a user waits, longer each time, for a server that refuses at once is asked
- * by nobody as fast as that. */
+/* After a failure a user waits, twice as long each time. Without this, a server that refuses at
+ * once would get requests faster than any real client sends them. */
 #define AWAY_FIRST_NS UINT64_C(10000000)
 enum { AWAY_DOUBLINGS_MAX = 6 };
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* Adds requests to those under way; how many. */
-static unsigned ask(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
+/* Adds requests to those under way. Returns how many. */
+static unsigned add_requests(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
 {
     unsigned added = 0, pipeline = thread->plan->pipeline;
     bool counted;
@@ -50,13 +51,13 @@ static void be_idle(struct load_thread *thread, struct load_user *user)
 void load_user_begin(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
 {
     user->mood = LOAD_ASKING;
-    if (ask(thread, user, due_ns) == 0)
+    if (add_requests(thread, user, due_ns) == 0)
         be_idle(thread, user);
     else
-        load_link_transmit(thread, user);
+        load_connection_transmit(thread, user);
 }
 
-/* ---- resting ---- */
+/* ---- between requests ---- */
 
 static void wait_until(struct load_thread *thread, struct load_user *user, uint64_t due_ns,
                        enum load_mood mood)
@@ -90,7 +91,7 @@ static void rest_closed(struct load_thread *thread, struct load_user *user)
         load_user_begin(thread, user, thread->now_ns);
 }
 
-/* A cycle that is late already begins at once, and is not made up for by leaving out others. */
+/* A cycle that is late starts at once. Later cycles are not left out to make up for it. */
 static void rest_paced(struct load_thread *thread, struct load_user *user)
 {
     uint64_t due_ns = user->due_ns + thread->plan->pace_ns;
@@ -105,7 +106,7 @@ static void rest_paced(struct load_thread *thread, struct load_user *user)
 static void rest_open(struct load_thread *thread, struct load_user *user)
 {
     uint64_t due_ns = load_arrivals_due_ns(&thread->arrivals);
-    if (thread->has_arrivals && due_ns <= thread->now_ns) { /* one has been waiting */
+    if (thread->has_arrivals && due_ns <= thread->now_ns) { /* a request is waiting */
         load_arrivals_take(&thread->arrivals);
         load_user_begin(thread, user, due_ns);
         return;
@@ -156,23 +157,23 @@ void load_user_wake(struct load_thread *thread, struct load_user *user)
 
 /* ---- answers ---- */
 
-/* FNV-1a, which does not care how the bytes were cut. */
+/* FNV-1a: the result does not depend on how the bytes were divided. */
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 
-static uint64_t hash_on(uint64_t hash, struct span bytes)
+static uint64_t hash_more(uint64_t hash, struct span bytes)
 {
     for (size_t i = 0; i < bytes.len; i++)
         hash = (hash ^ (unsigned char)bytes.at[i]) * UINT64_C(0x100000001b3);
     return hash;
 }
 
-/* Whether a body is as the first one from this target was. */
-static bool is_as_the_first(struct load_thread *thread, const struct load_user *user,
-                            uint32_t target)
+/* Whether a body equals the first one of its target, by length or hash. */
+static bool equals_first_body(struct load_thread *thread, const struct load_user *user,
+                              uint32_t target)
 {
     bool by_length = thread->plan->verify == LOAD_VERIFY_LENGTH;
     uint64_t mark = by_length ? user->response.body.total + 1 : user->body_hash | 1;
-    uint64_t first = 0; /* nobody's mark */
+    uint64_t first = 0; /* no body has this mark */
     return atomic_compare_exchange_strong(&thread->shared->first_body[target], &first, mark) ||
            first == mark;
 }
@@ -181,7 +182,7 @@ static void count_answer(struct load_thread *thread, const struct load_user *use
                          const struct load_asked *asked)
 {
     const struct load_plan *plan = thread->plan;
-    if (plan->verify != LOAD_VERIFY_NOT && !is_as_the_first(thread, user, asked->target)) {
+    if (plan->verify != LOAD_VERIFY_NOT && !equals_first_body(thread, user, asked->target)) {
         load_tally_error(&thread->tally,
                          plan->verify == LOAD_VERIFY_LENGTH ? LOAD_wrong_length : LOAD_wrong_body);
         return;
@@ -198,7 +199,7 @@ static void count_answer(struct load_thread *thread, const struct load_user *use
     load_tally_answer(&thread->tally, &ended);
 }
 
-/* The answer at hand is whole. */
+/* The present answer is whole. */
 static void end_answer(struct load_thread *thread, struct load_user *user)
 {
     struct load_asked *asked = &user->asked[user->first];
@@ -211,7 +212,7 @@ static void end_answer(struct load_thread *thread, struct load_user *user)
     user->failures = 0;
     if (user->sent_count > 0)
         user->sent_count--;
-    else /* answered before it was sent whole: what is left of it can go nowhere */
+    else /* answered before it was sent whole, so the rest cannot be sent */
         user->response.persists = false;
     user->answered = true;
     user->began = user->in_body = false;
@@ -227,21 +228,21 @@ static enum reading read_head(struct load_thread *thread, struct load_user *user
     struct http_response *response = &user->response;
     enum http_parse result;
     if (user->sent_count == 0 && user->sent_part == 0)
-        return READ_LAST; /* nothing has been asked that this could answer */
+        return READ_LAST; /* no request is sent that this could answer */
     if (!user->began) {
         user->began = true;
         user->first_byte_ns = thread->now_ns;
         user->body_hash = HASH_BEGIN;
-        result = load_recall_parse(&thread->recall, user->asked[user->first].target, response,
-                                   bytes, thread->plan->head);
+        result = load_headcache_parse(&thread->headcache, user->asked[user->first].target, response,
+                                      bytes, thread->plan->head);
     } else {
         result = http_response_parse(response, bytes, thread->plan->head);
     }
     if (result == HTTP_PARSE_MORE)
         return READ_MORE;
     if (result == HTTP_PARSE_FAILED) {
-        load_link_fail(thread, user,
-                       response->fault == HTTP_RESPONSE_FORM ? LOAD_no_http : LOAD_bad_framing);
+        load_connection_fail(
+            thread, user, response->fault == HTTP_RESPONSE_FORM ? LOAD_no_http : LOAD_bad_framing);
         return READ_FAILED;
     }
     *ret_used = response->head_len;
@@ -264,18 +265,18 @@ static enum reading read_body(struct load_thread *thread, struct load_user *user
     enum http_body_step step =
         http_body_read(&user->response.body, bytes, ret_used, &data, &status);
     if (step == HTTP_BODY_FAILED) {
-        load_link_fail(thread, user, LOAD_bad_framing);
+        load_connection_fail(thread, user, LOAD_bad_framing);
         return READ_FAILED;
     }
     if (thread->plan->verify == LOAD_VERIFY_HASH)
-        user->body_hash = hash_on(user->body_hash, data);
+        user->body_hash = hash_more(user->body_hash, data);
     if (step == HTTP_BODY_MORE)
         return READ_ON;
     end_answer(thread, user);
     return user->response.persists ? READ_ON : READ_LAST;
 }
 
-/* Keeps a head that is not whole for when more has come. False: no memory. */
+/* Keeps a partial head until more arrives. false: out of memory. */
 static bool keep_tail(struct load_user *user, struct span rest)
 {
     if (rest.len == 0 || (user->tail && rest.len > user->tail_len)) {
@@ -292,8 +293,8 @@ static bool keep_tail(struct load_user *user, struct span rest)
     return true;
 }
 
-/* Reads answers from what has come. False: the connection is gone, and all is seen to. */
-static bool consume(struct load_thread *thread, struct load_user *user, struct span bytes)
+/* Reads answers from `bytes`. false: the connection is closed, and its requests are ended. */
+static bool read_answers(struct load_thread *thread, struct load_user *user, struct span bytes)
 {
     enum reading reading = READ_ON;
     while (bytes.len > 0 && reading == READ_ON) {
@@ -308,31 +309,31 @@ static bool consume(struct load_thread *thread, struct load_user *user, struct s
         (reading == READ_ON && user->asked_count == 0 && !thread->plan->keep_alive)) {
         if (bytes.len > 0)
             load_tally_error(&thread->tally, LOAD_unexpected);
-        load_link_finish(thread, user);
+        load_connection_finish(thread, user);
         return true;
     }
     if (bytes.len > 0 || user->tail) {
         if (!keep_tail(user, bytes)) {
-            load_link_fail(thread, user, LOAD_no_descriptor);
+            load_connection_fail(thread, user, LOAD_no_descriptor);
             return false;
         }
     }
     return true;
 }
 
-/* The connection has ended. */
-static void read_end(struct load_thread *thread, struct load_user *user, int error)
+/* Handles the end of the connection. */
+static void handle_end(struct load_thread *thread, struct load_user *user, int error)
 {
     if (error == 0 && user->in_body && user->response.body.kind == HTTP_BODY_CLOSE)
         end_answer(thread, user);
     if (user->asked_count == 0 && user->mood == LOAD_ASKING)
-        load_link_finish(thread, user);
+        load_connection_finish(thread, user);
     else
-        load_link_lost(thread, user, error);
+        load_connection_lost(thread, user, error);
 }
 
-/* After what has come: asks on. */
-static void go_on(struct load_thread *thread, struct load_user *user)
+/* Starts what follows the answers that were read. */
+static void continue_cycle(struct load_thread *thread, struct load_user *user)
 {
     if (user->mood != LOAD_ASKING)
         return;
@@ -340,19 +341,21 @@ static void go_on(struct load_thread *thread, struct load_user *user)
         load_user_rest(thread, user);
         return;
     }
-    bool closed = user->link == LOAD_LINK_NONE; /* the server keeps it open no longer */
+    bool closed = user->connection == LOAD_CONNECTION_NONE; /* by the server */
     bool more = !closed && thread->plan->pipeline > 1 && user->number < thread->active &&
-                ask(thread, user, thread->now_ns) > 0;
-    bool elsewhere = user->sent_count == 0 && user->asked_count > 0; /* at another address */
+                add_requests(thread, user, thread->now_ns) > 0;
+    bool elsewhere = user->sent_count == 0 &&
+                     user->asked_count > 0; /* the next target has another address */
     if (closed || more || elsewhere)
-        load_link_transmit(thread, user);
+        load_connection_transmit(thread, user);
 }
 
-/* Receives until nothing is left. False: the connection is gone, and all is seen to. */
-static bool receive(struct load_thread *thread, struct load_user *user, bool to_its_end)
+/* Receives until nothing is left. false: the connection is closed, and its requests are ended. */
+static bool receive_answers(struct load_thread *thread, struct load_user *user, bool to_its_end)
 {
-    for (unsigned full = 0; user->link == LOAD_LINK_OPEN; full++) {
-        if (full == FULL_READS_MAX) { /* others have their turn; the event is to come again */
+    for (unsigned full = 0; user->connection == LOAD_CONNECTION_OPEN; full++) {
+        if (full ==
+            FULL_READS_MAX) { /* the other users get their turn; EPOLL_CTL_MOD repeats the event */
             struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                          .data.ptr = user };
             (void)epoll_ctl(thread->epoll_fd, EPOLL_CTL_MOD, user->fd, &event);
@@ -365,15 +368,15 @@ static bool receive(struct load_thread *thread, struct load_user *user, bool to_
         if (got < 0 && errno == EAGAIN)
             return true;
         int error = got < 0 ? -errno : 0;
-        load_thread_look(thread);
+        load_thread_read_clock(thread);
         if (got <= 0) {
-            read_end(thread, user, error);
+            handle_end(thread, user, error);
             return user->mood == LOAD_ASKING && user->asked_count == 0;
         }
         if (kept > 0)
             memcpy(thread->buffer, user->tail, kept);
         thread->tally.portion->outcome.received_bytes += (size_t)got;
-        if (!consume(thread, user, span_of(thread->buffer, kept + (size_t)got)))
+        if (!read_answers(thread, user, span_of(thread->buffer, kept + (size_t)got)))
             return false;
         if (got < LOAD_BUFFER_SIZE && !to_its_end)
             return true;
@@ -383,15 +386,15 @@ static bool receive(struct load_thread *thread, struct load_user *user, bool to_
 
 void load_user_event(struct load_thread *thread, struct load_user *user, unsigned events)
 {
-    if (user->link == LOAD_LINK_CONNECTING)
-        load_link_connected(thread, user);
+    if (user->connection == LOAD_CONNECTION_CONNECTING)
+        load_connection_connected(thread, user);
     else if ((events & EPOLLOUT) != 0 && user->sent_count < user->asked_count)
-        load_link_transmit(thread, user);
-    if ((events & ~(unsigned)EPOLLOUT) == 0 || user->link != LOAD_LINK_OPEN)
+        load_connection_transmit(thread, user);
+    if ((events & ~(unsigned)EPOLLOUT) == 0 || user->connection != LOAD_CONNECTION_OPEN)
         return;
     bool to_its_end = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    if (receive(thread, user, to_its_end))
-        go_on(thread, user);
+    if (receive_answers(thread, user, to_its_end))
+        continue_cycle(thread, user);
 }
 
 /* ---- limits ---- */
@@ -407,13 +410,13 @@ void load_user_check_limits(struct load_thread *thread, struct load_user *user)
     if (user->mood != LOAD_ASKING || user->asked_count == 0)
         return;
     uint64_t now_ns = thread->now_ns, sent_ns = user->asked[user->first].sent_ns;
-    if (user->link == LOAD_LINK_CONNECTING) {
+    if (user->connection == LOAD_CONNECTION_CONNECTING) {
         if (is_past(now_ns, user->connect_ns, plan->connect_timeout_ns))
-            load_link_fail(thread, user, LOAD_connect_timeout);
+            load_connection_fail(thread, user, LOAD_connect_timeout);
     } else if (sent_ns > 0 && !user->began &&
                is_past(now_ns, sent_ns, plan->first_byte_timeout_ns)) {
-        load_link_fail(thread, user, LOAD_first_byte_timeout);
+        load_connection_fail(thread, user, LOAD_first_byte_timeout);
     } else if (sent_ns > 0 && is_past(now_ns, sent_ns, plan->response_timeout_ns)) {
-        load_link_fail(thread, user, LOAD_response_timeout);
+        load_connection_fail(thread, user, LOAD_response_timeout);
     }
 }

@@ -41,7 +41,7 @@ bool option_refuse(struct option_refusal *refusal, const char *format, ...)
 
 /* ---- values ---- */
 
-bool option_list_add(struct option_list *list, const char *value)
+static bool add_to_list(struct option_list *list, const char *value)
 {
     const char **more = reallocarray(list->at, list->count + 1, sizeof(*more));
     if (!more)
@@ -114,7 +114,7 @@ static bool store_value(struct reader *reader, const struct option_group *group,
         return store_text(member, option, shown, value, reader->refusal);
     case OPTION_LIST:
         CHECK(option->size == sizeof(struct option_list));
-        return option_list_add(member, value) || option_refuse(reader->refusal, "out of memory");
+        return add_to_list(member, value) || option_refuse(reader->refusal, "out of memory");
     case OPTION_NUMBER:
         return store_number(member, option, value, reader->refusal);
     case OPTION_TIME:
@@ -215,7 +215,7 @@ static bool take_argument(struct reader *reader, const char *word)
         return option_refuse(reader->refusal,
                              "`%s` is one argument too many; `weir help %s` explains", word,
                              command->name);
-    return option_list_add(arguments, word) || option_refuse(reader->refusal, "out of memory");
+    return add_to_list(arguments, word) || option_refuse(reader->refusal, "out of memory");
 }
 
 static bool take_word(struct reader *reader, const char *word)

@@ -107,6 +107,3 @@ MUST_USE enum option_result option_read(const struct option_command *command,
 
 /* Frees the lists in `into`, and what the groups allocated. */
 void option_done(const struct option_command *command, void *into);
-
-/* Appends to a list; false: out of memory. */
-MUST_USE bool option_list_add(struct option_list *list, const char *value);

@@ -5,7 +5,7 @@
  */
 #include "base/buf.h"
 #include "load/engine.h"
-#include "load/figure.h"
+#include "load/format.h"
 #include "load/parse.h"
 #include "load/resources.h"
 #include "os/process.h"
@@ -84,8 +84,8 @@ static void show_progress(void *context, const struct load_progress *progress)
                        (unsigned long long)((progress->left_ns + 999999999) / 1000000000));
     fprintf(stderr, "\r\033[K%s %zu/%zu  %s  %llu/s  p50 %s  p99 %s  %llu errors%s",
             progress->warming ? "warm-up" : "step", progress->step + 1, progress->step_count, load,
-            (unsigned long long)second->answers, load_figure_time((double)second->p50_ns).text,
-            load_figure_time((double)second->p99_ns).text, (unsigned long long)progress->errors,
+            (unsigned long long)second->answers, load_format_time((double)second->p50_ns).text,
+            load_format_time((double)second->p99_ns).text, (unsigned long long)progress->errors,
             left);
 }
 
@@ -121,7 +121,7 @@ static int make_load(const struct load_options *options, const char *const *word
     static const int signals[] = { SIGINT, SIGTERM };
     bool shown = !options->quiet && isatty(STDERR_FILENO);
     struct load_engine engine = { .signal_fd = os_signal_open(signals, 2),
-                                  .tell = shown ? show_progress : NULL };
+                                  .progress = shown ? show_progress : NULL };
     struct load_run run;
     if (engine.signal_fd < 0)
         return report_error("signals", engine.signal_fd);

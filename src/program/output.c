@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "program/output.h"
 
-#include "load/print.h"
+#include "load/report.h"
 #include "program/command.h"
 
 #define FILE_OPTION(member) OPTION_TEXT, OPTION_INTO(program_output, member)
@@ -49,14 +49,14 @@ int program_output_print(const struct program_output *output, const struct load_
     struct load_slos slos;
     char why[LOAD_SLO_WHY_MAX];
     const char *path = "the result";
-    const struct load_print how = { output->json  ? LOAD_FORM_JSON
-                                    : output->csv ? LOAD_FORM_CSV
-                                                  : LOAD_FORM_TEXT,
-                                    output->hgrm, output->ndjson };
+    const struct load_report_output how = { output->json  ? LOAD_FORM_JSON
+                                            : output->csv ? LOAD_FORM_CSV
+                                                          : LOAD_FORM_TEXT,
+                                            output->hgrm, output->ndjson };
     (void)read_slos(output, &slos, why); /* program_output_check has read them before */
     int rc = load_report_init(&report, run, &slos);
     if (rc == 0)
-        rc = load_print(&report, &how, stdout, &path);
+        rc = load_report_print(&report, &how, stdout, &path);
     int status = rc == 0 ? (int)report.conclusion : PROGRAM_FAILED;
     if (rc < 0)
         fprintf(stderr, "weir: %s%s: %s\n", prefix, path, strerror(-rc));

@@ -5,7 +5,7 @@
  */
 #include "load/merge.h"
 
-#include "load/print.h"
+#include "load/report.h"
 #include "unit/load/fixture.h"
 
 #include <setjmp.h>
@@ -53,14 +53,14 @@ static void put(const char *path, const char *text, size_t len)
 static char *json_of(const struct load_run *run)
 {
     struct load_report report;
-    const struct load_print how = { .form = LOAD_FORM_JSON };
+    const struct load_report_output how = { .form = LOAD_FORM_JSON };
     const char *path;
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     assert_non_null(out);
     assert_int_equal(load_report_init(&report, run, &no_slos), 0);
-    assert_int_equal(load_print(&report, &how, out, &path), 0);
+    assert_int_equal(load_report_print(&report, &how, out, &path), 0);
     load_report_done(&report);
     assert_int_equal(fclose(out), 0);
     return text;
@@ -287,10 +287,10 @@ static void runs_have_to_belong_together(void **state)
         void (*change)(struct fixture *);
         const char *why;
     } rows[] = {
-        { another_path, "asked for something else than the first file" },
-        { another_think_time, "asked for something else than the first file" },
-        { without_keep_alive, "asked for something else than the first file" },
-        { the_same_shard, "is shard 0, which another file is, too" },
+        { another_path, "has another load or server than the first file" },
+        { another_think_time, "has another load or server than the first file" },
+        { without_keep_alive, "has another load or server than the first file" },
+        { the_same_shard, "is shard 0, as another file is" },
         { of_other_shards, "is one of 3 shards, the first file one of 2" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -310,7 +310,7 @@ static void one_run_is_not_merged_twice(void **state)
     fixture_answer(&f.outcomes[0], 1000);
     save(&f.run, paths[0]);
     assert_int_equal(load_merge_files(paths, 2, &merged, why), -EINVAL);
-    assert_non_null(strstr(why, "is a run that another file is, too"));
+    assert_non_null(strstr(why, "is the same run as another file"));
     assert_int_equal(unlink(paths[0]), 0);
     fixture_done(&f);
 }
@@ -344,7 +344,7 @@ static void damaged_files_are_named(void **state)
     assert_non_null(strstr(why, "No such file"));
     const char *const directory = folder;
     assert_int_equal(load_merge_files(&directory, 1, &read, why), -EINVAL);
-    assert_non_null(strstr(why, "it is no file"));
+    assert_non_null(strstr(why, "it is no regular file"));
     fixture_done(&f);
 }
 
@@ -372,22 +372,23 @@ static void what_contradicts_itself_is_refused(void **state)
     fixture_init(&f, 1);
     fixture_answer(&f.outcomes[0], 1000);
     char *good = json_of(&f.run);
-    refuses(good, "{\"schema\":1", "{\"schema\":2", "its schema is 2; this program reads 1");
-    refuses(good, "\"schema\"", "\"scheme\"", "it is no result of `weir load --json`");
+    refuses(good, "{\"schema\":1", "{\"schema\":2",
+            "its schema is 2, and this program reads schema 1");
+    refuses(good, "\"schema\"", "\"scheme\"", "this is no result of `weir load --json`");
     refuses(good, "\"requests\":1", "\"requests\":-1",
-            "`requests` is no whole number from 0 to 9007199254740992");
+            "`requests` is no integer from 0 to 9007199254740992");
     refuses(good, "\"requests\":1", "\"requests\":1.5",
-            "`requests` is no whole number from 0 to 9007199254740992");
+            "`requests` is no integer from 0 to 9007199254740992");
     refuses(good, "\"response\":{\"count\":1", "\"response\":{\"count\":2",
-            "the histogram of `response` is not what stands beside it");
+            "the histogram of `response` contradicts the numbers beside it");
     refuses(good, "\"min_ns\":1000", "\"min_ns\":900",
-            "the histogram of `response` is not what stands beside it");
+            "the histogram of `response` contradicts the numbers beside it");
     refuses(good, "\"sum_ns\":1000", "\"sum_ns\":1001",
-            "the histogram of `response` is not what stands beside it");
+            "the histogram of `response` contradicts the numbers beside it");
     refuses(good, "HISTF", "HISTG", "the histogram of `response` is damaged");
     refuses(good, "\"loop\":\"closed\"", "\"loop\":\"open\\u0007\"", "`loop` is unknown");
-    refuses(good, "\"200\":1", "\"700\":1", "`status` has a code that is none");
-    refuses(good, "\"200\":1", "\"20\":1", "`status` has a code that is none");
+    refuses(good, "\"200\":1", "\"700\":1", "`status` has a name that is no status code");
+    refuses(good, "\"200\":1", "\"20\":1", "`status` has a name that is no status code");
     refuses(good, "\"kin\":\"", "\"kin\":\"x", "`kin` is no number of 16 hexadecimal digits");
     free(good);
     fixture_done(&f);

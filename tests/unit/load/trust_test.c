@@ -318,7 +318,7 @@ static void few_answers_are_told_and_cannot_meet_an_objective(void **state)
     load_trust_judge(&f.run, &f.outcomes[0], &slos, &verdict);
     assert_true(verdict.invalid);
     assert_string_equal(verdict.reason[LOAD_DOUBT_few_for_slo],
-                        "2999 answers cannot tell p99.9<1s; that takes 3000 of them.");
+                        "2999 answers are too few for p99.9<1s, which needs 3000.");
     fixture_answer(&f.outcomes[0], 1000000);
     load_trust_judge(&f.run, &f.outcomes[0], &slos, &verdict);
     assert_false(verdict.invalid);

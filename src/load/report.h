@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run as people and programs read it. Every form is made from one report, so that
- * none can say what another does not.
+ * The report of a run, for people and for programs. Every form is made from one struct, so that no
+ * two forms can contradict each other.
  */
 #pragma once
 
@@ -9,11 +9,11 @@
 
 #include <stdio.h>
 
-/* How a run ended. What is invalid cannot tell whether an objective was reached, so it comes
- * first. The values are exit statuses. */
+/* How a run ended. The values are exit statuses. An invalid result cannot show whether an objective
+ * was met, so LOAD_INVALID wins over LOAD_SLO_MISSED. */
 enum load_conclusion { LOAD_GOOD = 0, LOAD_SLO_MISSED = 3, LOAD_INVALID = 4 };
 
-/* A run, what it is worth, and whether it reached what was asked of it. */
+/* A run, its verdicts, and whether it met its objectives. */
 struct load_report {
     const struct load_run *run;
     const struct load_slos *slos;
@@ -30,12 +30,13 @@ void load_report_done(struct load_report *report);
 
 enum load_form { LOAD_FORM_TEXT, LOAD_FORM_JSON, LOAD_FORM_CSV };
 
-/* Writes the report to `out`, and to the files `hgrm` and `ndjson` where they are not NULL (`-`:
- * to `out`). Of several steps each has a histogram file of its own: out.hgrm becomes out.1.hgrm,
- * out.2.hgrm. 0, or -errno with `ret_path` the file that could not be written. */
-struct load_print {
+/* Writes the report to `out`, and to the files `hgrm` and `ndjson` where they are not NULL. `-`
+ * stands for `out`. With several steps each one has its own histogram file: out.hgrm becomes
+ * out.1.hgrm, out.2.hgrm. 0, or -errno with `ret_path` the file that could not be written. */
+struct load_report_output {
     enum load_form form;
     const char *hgrm, *ndjson; /* or NULL */
 };
-MUST_USE int load_print(const struct load_report *report, const struct load_print *how, FILE *out,
-                        const char **ret_path);
+MUST_USE int load_report_print(const struct load_report *report,
+                               const struct load_report_output *how, FILE *out,
+                               const char **ret_path);

@@ -2,9 +2,9 @@
  *
  * What people are shown, and how a run ends.
  */
-#include "load/print.h"
+#include "load/report.h"
 
-#include "load/figure.h"
+#include "load/format.h"
 #include "unit/load/fixture.h"
 
 #include <setjmp.h>
@@ -72,14 +72,14 @@ static char *print(const struct fixture *f, enum load_form form, const char *slo
 {
     struct load_slos slos = slos_of(slo_text);
     struct load_report report;
-    const struct load_print how = { .form = form };
+    const struct load_report_output how = { .form = form };
     const char *path;
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     assert_non_null(out);
     assert_int_equal(load_report_init(&report, &f->run, &slos), 0);
-    assert_int_equal(load_print(&report, &how, out, &path), 0);
+    assert_int_equal(load_report_print(&report, &how, out, &path), 0);
     load_report_done(&report);
     assert_int_equal(fclose(out), 0);
     return text;
@@ -115,8 +115,8 @@ static void one_step_is_shown_whole(void **state)
     has(text, "average throughput              4000 requests/s");
     has(text, "closed loop, uncorrected");
     has(text, "\n  p99.99 ");
-    has(text, "2  Reset in the middle of an answer.");
-    has(text, "50.0 us an answer (demand D)");
+    has(text, "2  The connection was reset in the middle of an answer.");
+    has(text, "50.0 us per answer (demand D)");
     has(text, "161.0 users and 20000 answers/s for one core");
     has(text, "met     p99<10ms");
     has(text, "MISSED  mean<=1.5ms");
@@ -203,7 +203,7 @@ static void nothing_measured_is_shown_as_nothing(void **state)
     char *text = print(&f, LOAD_FORM_TEXT, NULL);
     check_lines(text);
     has(text, "INVALID: nothing was measured.");
-    has(text, "Not one request was answered.");
+    has(text, "No request was answered.");
     assert_null(strstr(text, "standard deviation"));
     free(text);
     for (unsigned form = LOAD_FORM_JSON; form <= LOAD_FORM_CSV; form++) {
@@ -227,7 +227,7 @@ static void intended_times_are_shown_where_there_are_some(void **state)
         load_durations_add(&f.outcomes[0].intended, 7000000);
     char *text = print(&f, LOAD_FORM_TEXT, "mean<6ms");
     check_lines(text);
-    has(text, "4000 requests a second asked");
+    has(text, "rate of 4000 requests/s requested");
     has(text, "from intended     response");
     has(text, "MISSED  mean<6ms                         7.00 ms");
     free(text);
@@ -247,15 +247,15 @@ static void files_that_cannot_be_written_are_named(void **state)
     FILE *full = fopen("/dev/full", "we");
     FILE *none = fopen("/dev/null", "we");
     assert_true(full && none);
-    struct load_print how = { .form = LOAD_FORM_JSON };
-    assert_int_equal(load_print(&report, &how, full, &path), -ENOSPC);
+    struct load_report_output how = { .form = LOAD_FORM_JSON };
+    assert_int_equal(load_report_print(&report, &how, full, &path), -ENOSPC);
     assert_string_equal(path, "standard output");
     how.hgrm = "/dev/full";
-    assert_int_equal(load_print(&report, &how, none, &path), -ENOSPC);
+    assert_int_equal(load_report_print(&report, &how, none, &path), -ENOSPC);
     assert_string_equal(path, "/dev/full");
     how.hgrm = NULL;
     how.ndjson = "/nonexistent/file";
-    assert_int_equal(load_print(&report, &how, none, &path), -ENOENT);
+    assert_int_equal(load_report_print(&report, &how, none, &path), -ENOENT);
     assert_string_equal(path, "/nonexistent/file");
     (void)fclose(full);
     (void)fclose(none);
@@ -280,12 +280,12 @@ static void each_step_has_a_histogram_file(void **state)
     FILE *none = fopen("/dev/null", "we");
     assert_non_null(none);
     (void)snprintf(path, sizeof(path), "%s/out.hgrm", folder);
-    struct load_print how = { .hgrm = path };
-    assert_int_equal(load_print(&report, &how, none, &failed), 0);
+    struct load_report_output how = { .hgrm = path };
+    assert_int_equal(load_report_print(&report, &how, none, &failed), 0);
     assert_int_equal(unlink(made[0]) | unlink(made[1]), 0);
     path[strlen(path) - 5] = '\0'; /* without an ending, in a folder that has one */
     made[0][strlen(made[0]) - 5] = made[1][strlen(made[1]) - 5] = '\0';
-    assert_int_equal(load_print(&report, &how, none, &failed), 0);
+    assert_int_equal(load_report_print(&report, &how, none, &failed), 0);
     assert_int_equal(unlink(made[0]) | unlink(made[1]) | rmdir(folder), 0);
     (void)fclose(none);
     load_report_done(&report);
@@ -295,22 +295,22 @@ static void each_step_has_a_histogram_file(void **state)
 static void figures_have_three_digits_and_a_unit(void **state)
 {
     (void)state;
-    assert_string_equal(load_figure_time(0).text, "0.00 us");
-    assert_string_equal(load_figure_time(1234).text, "1.23 us");
-    assert_string_equal(load_figure_time(999400).text, "999 us");
-    assert_string_equal(load_figure_time(999600).text, "1.00 ms");
-    assert_string_equal(load_figure_time(12345678).text, "12.3 ms");
-    assert_string_equal(load_figure_time(3600e9).text, "3600 s");
-    assert_string_equal(load_figure_time(-5e6).text, "-5.00 ms");
-    assert_string_equal(load_figure_bytes(0).text, "0 B");
-    assert_string_equal(load_figure_bytes(1023).text, "1023 B");
-    assert_string_equal(load_figure_bytes(1536).text, "1.50 KiB");
-    assert_string_equal(load_figure_bytes(5e12).text, "4.55 TiB");
-    assert_string_equal(load_figure_share(0).text, "0.00 %");
-    assert_string_equal(load_figure_share(0.0001).text, "0.0100 %");
-    assert_string_equal(load_figure_share(1).text, "100.00 %");
-    assert_string_equal(load_figure_number(23507.1).text, "23507");
-    assert_string_equal(load_figure_number(12.34).text, "12.3");
+    assert_string_equal(load_format_time(0).text, "0.00 us");
+    assert_string_equal(load_format_time(1234).text, "1.23 us");
+    assert_string_equal(load_format_time(999400).text, "999 us");
+    assert_string_equal(load_format_time(999600).text, "1.00 ms");
+    assert_string_equal(load_format_time(12345678).text, "12.3 ms");
+    assert_string_equal(load_format_time(3600e9).text, "3600 s");
+    assert_string_equal(load_format_time(-5e6).text, "-5.00 ms");
+    assert_string_equal(load_format_bytes(0).text, "0 B");
+    assert_string_equal(load_format_bytes(1023).text, "1023 B");
+    assert_string_equal(load_format_bytes(1536).text, "1.50 KiB");
+    assert_string_equal(load_format_bytes(5e12).text, "4.55 TiB");
+    assert_string_equal(load_format_share(0).text, "0.00 %");
+    assert_string_equal(load_format_share(0.0001).text, "0.0100 %");
+    assert_string_equal(load_format_share(1).text, "100.00 %");
+    assert_string_equal(load_format_number(23507.1).text, "23507");
+    assert_string_equal(load_format_number(12.34).text, "12.3");
 }
 
 int main(void)

@@ -3,7 +3,7 @@
  * Seconds of several threads or machines are one: what is told of the sum is what would
  * have been told of all durations at once.
  */
-#include "load/second.h"
+#include "load/result.h"
 
 #include "load/hdr.h"
 #include "unit/load/fixture.h"
@@ -41,10 +41,10 @@ static void sums_are_those_of_all(void **state)
         count(&whole, ns);
         count(&part[i % 3 == 0], ns);
     }
-    assert_int_equal(load_second_settle(&whole.second, whole.bucket), 0);
+    assert_int_equal(load_result_settle_second(&whole.second, whole.bucket), 0);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(load_second_settle(&part[i].second, part[i].bucket), 0);
-    assert_int_equal(load_second_add(&part[0].second, &part[1].second), 0);
+        assert_int_equal(load_result_settle_second(&part[i].second, part[i].bucket), 0);
+    assert_int_equal(load_result_add_second(&part[0].second, &part[1].second), 0);
     const struct load_second *a = &whole.second, *b = &part[0].second;
     assert_string_equal(a->hdr, b->hdr);
     assert_int_equal(a->answers, b->answers);
@@ -57,8 +57,8 @@ static void sums_are_those_of_all(void **state)
     assert_true(a->p50_ns > 0 && a->p50_ns < a->p90_ns && a->p90_ns < a->p99_ns);
     assert_true(a->p99_ns <= a->most_ns);
     for (unsigned i = 0; i < 2; i++)
-        load_second_done(&part[i].second);
-    load_second_done(&whole.second);
+        load_result_free_second(&part[i].second);
+    load_result_free_second(&whole.second);
 }
 
 static void nothing_adds_nothing_and_what_one_does_not_know_nobody_knows(void **state)
@@ -67,19 +67,19 @@ static void nothing_adds_nothing_and_what_one_does_not_know_nobody_knows(void **
     static struct counted known;
     struct load_second none = { .errors = 3 }, sum = { 0 }, unknown = { .answers = 1 };
     count(&known, 1000000);
-    assert_int_equal(load_second_settle(&known.second, known.bucket), 0);
-    assert_int_equal(load_second_settle(&none, known.bucket), 0);
+    assert_int_equal(load_result_settle_second(&known.second, known.bucket), 0);
+    assert_int_equal(load_result_settle_second(&none, known.bucket), 0);
     assert_null(none.hdr);
-    assert_int_equal(load_second_add(&sum, &none), 0);
+    assert_int_equal(load_result_add_second(&sum, &none), 0);
     assert_null(sum.hdr);
-    assert_int_equal(load_second_add(&sum, &known.second), 0);
+    assert_int_equal(load_result_add_second(&sum, &known.second), 0);
     assert_string_equal(sum.hdr, known.second.hdr);
     assert_int_equal(sum.errors, 3);
     assert_int_equal(sum.p50_ns, 1000000); /* never more than the longest */
-    assert_int_equal(load_second_add(&sum, &unknown), 0);
+    assert_int_equal(load_result_add_second(&sum, &unknown), 0);
     assert_null(sum.hdr);
     assert_int_equal(sum.answers, 2);
-    load_second_done(&known.second);
+    load_result_free_second(&known.second);
 }
 
 static void other_precisions_are_refused(void **state)

@@ -3,7 +3,7 @@
  * What is remembered of a head is what reading it gives: for the same bytes, for ones that differ
  * in any byte, and for ones that are not whole.
  */
-#include "load/recall.h"
+#include "load/headcache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,8 @@
     "Content-Length: 5\r\n\r\n"
 
 /* Both ways of reading `bytes`, on memory of its own that ends where they end. */
-static void is_as_read(struct load_recall *recall, uint32_t target, const char *bytes, size_t len)
+static void is_as_read(struct load_headcache *headcache, uint32_t target, const char *bytes,
+                       size_t len)
 {
     char *copy = malloc(len + 1);
     assert_non_null(copy);
@@ -25,7 +26,7 @@ static void is_as_read(struct load_recall *recall, uint32_t target, const char *
     memset(&known, 0x55, sizeof(known));
     memset(&read, 0, sizeof(read));
     enum http_parse expected = http_response_parse(&read, span_of(copy, len), false);
-    assert_int_equal(load_recall_parse(recall, target, &known, span_of(copy, len), false),
+    assert_int_equal(load_headcache_parse(headcache, target, &known, span_of(copy, len), false),
                      expected);
     assert_int_equal(known.status, read.status);
     assert_int_equal(known.persists, read.persists);
@@ -41,25 +42,25 @@ static void is_as_read(struct load_recall *recall, uint32_t target, const char *
 static void the_same_bytes_mean_the_same(void **state)
 {
     (void)state;
-    static struct load_recall recall;
+    static struct load_headcache headcache;
     static const char head[] = HEAD "hello";
     for (unsigned turn = 0; turn < 3; turn++)
         for (size_t len = 1; len < sizeof(head); len++)
-            is_as_read(&recall, turn, head, len);
+            is_as_read(&headcache, turn, head, len);
 }
 
 static void any_byte_that_differs_is_read(void **state)
 {
     (void)state;
-    static struct load_recall recall;
+    static struct load_headcache headcache;
     static const char head[] = HEAD;
     for (size_t i = 0; i < sizeof(head) - 1; i++) {
         for (unsigned with = 0; with < 256; with += 3) {
             char other[sizeof(head)];
             memcpy(other, head, sizeof(head));
-            is_as_read(&recall, 7, head, sizeof(head) - 1);
+            is_as_read(&headcache, 7, head, sizeof(head) - 1);
             other[i] = (char)with;
-            is_as_read(&recall, 7, other, sizeof(head) - 1);
+            is_as_read(&headcache, 7, other, sizeof(head) - 1);
         }
     }
 }
@@ -67,27 +68,27 @@ static void any_byte_that_differs_is_read(void **state)
 static void targets_do_not_mix(void **state)
 {
     (void)state;
-    static struct load_recall recall;
+    static struct load_headcache headcache;
     static const char *const heads[] = { HEAD, "HTTP/1.1 304 Not Modified\r\n\r\n",
                                          "HTTP/1.0 200 OK\r\n\r\nto the end",
                                          "HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/1.1 2" };
     for (uint32_t i = 0; i < 200; i++) {
         const char *head = heads[i % 5];
-        is_as_read(&recall, i % 11, head, strlen(head));
+        is_as_read(&headcache, i % 11, head, strlen(head));
     }
 }
 
 static void a_head_too_long_to_keep_is_read_each_time(void **state)
 {
     (void)state;
-    static struct load_recall recall;
-    char head[LOAD_RECALL_MAX + 200] = "HTTP/1.1 200 OK\r\nX: ";
+    static struct load_headcache headcache;
+    char head[LOAD_HEADCACHE_MAX + 200] = "HTTP/1.1 200 OK\r\nX: ";
     size_t len = strlen(head);
-    memset(head + len, 'x', LOAD_RECALL_MAX);
-    memcpy(head + len + LOAD_RECALL_MAX, "\r\n\r\n", 5);
+    memset(head + len, 'x', LOAD_HEADCACHE_MAX);
+    memcpy(head + len + LOAD_HEADCACHE_MAX, "\r\n\r\n", 5);
     for (unsigned i = 0; i < 2; i++)
-        is_as_read(&recall, 0, head, strlen(head));
-    assert_int_equal(recall.head[0].response.head_len, 0);
+        is_as_read(&headcache, 0, head, strlen(head));
+    assert_int_equal(headcache.head[0].response.head_len, 0);
 }
 
 int main(void)

@@ -1,13 +1,5 @@
-/* SPDX-License-Identifier: MIT
- *
- * A user's connection: made when there is something to send, kept until the
- * server closes it or says that it will.
- *
- * A request is asked once more only where the server has closed a connection that
- * it had answered on before, without a byte of an answer: it may do that at any time
- * (RFC 9112 section 9.3.1), and then the request was on its way to nobody.
- */
-#include "load/user.h"
+/* SPDX-License-Identifier: MIT */
+#include "load/connection.h"
 
 #include "os/clock.h"
 
@@ -25,34 +17,34 @@ static struct load_asked *asked_at(const struct load_thread *thread, struct load
     return &user->asked[at < thread->plan->pipeline ? at : at - thread->plan->pipeline];
 }
 
-void load_link_close(struct load_user *user)
+void load_connection_close(struct load_user *user)
 {
-    if (user->link != LOAD_LINK_NONE)
+    if (user->connection != LOAD_CONNECTION_NONE)
         close(user->fd);
     free(user->tail);
     user->tail = NULL;
     user->tail_len = 0;
-    user->link = LOAD_LINK_NONE;
+    user->connection = LOAD_CONNECTION_NONE;
     user->answered = user->began = user->in_body = false;
     user->response = (struct http_response){ 0 };
     user->sent_count = 0;
     user->sent_part = 0;
 }
 
-void load_link_finish(struct load_thread *thread, struct load_user *user)
+void load_connection_finish(struct load_thread *thread, struct load_user *user)
 {
     uint64_t from_ns = thread->now_ns;
-    load_link_close(user);
-    if (user->mood != LOAD_ASKING) /* it thinks already, and waits for nothing */
+    load_connection_close(user);
+    if (user->mood != LOAD_ASKING) /* the user thinks already, and does not wait for this */
         return;
-    load_thread_look(thread);
+    load_thread_read_clock(thread);
     thread->tally.portion->outcome.closing_ns += thread->now_ns - from_ns;
 }
 
 /* ---- failing ---- */
 
-/* One request is over that has not been answered. */
-static void drop(struct load_thread *thread, struct load_user *user, enum load_error error)
+/* Ends the first request under way, without an answer. */
+static void fail_request(struct load_thread *thread, struct load_user *user, enum load_error error)
 {
     struct load_asked *asked = asked_at(thread, user, 0);
     uint64_t from_ns = asked->sent_ns > 0 ? asked->sent_ns : asked->due_ns;
@@ -66,47 +58,47 @@ static void drop(struct load_thread *thread, struct load_user *user, enum load_e
         load_thread_ended(thread);
 }
 
-void load_link_fail(struct load_thread *thread, struct load_user *user, enum load_error error)
+void load_connection_fail(struct load_thread *thread, struct load_user *user, enum load_error error)
 {
-    load_link_close(user);
+    load_connection_close(user);
     while (user->asked_count > 0)
-        drop(thread, user, error);
+        fail_request(thread, user, error);
     if (user->failures < UINT8_MAX)
         user->failures++;
     load_user_rest(thread, user);
 }
 
-/* The answer before was the last one on this connection: the rest is asked on another. */
-static void reopen(struct load_thread *thread, struct load_user *user)
+/* The answer before was the last one on this connection. The other requests go on a new one. */
+static void resend_on_new_connection(struct load_thread *thread, struct load_user *user)
 {
     unsigned sent = user->sent_count + (user->sent_part > 0);
-    load_link_close(user);
+    load_connection_close(user);
     for (unsigned i = 0; i < user->asked_count && i < sent; i++) {
         struct load_asked *asked = asked_at(thread, user, i);
         if (asked->again) {
-            load_link_fail(thread, user, LOAD_closed_before);
+            load_connection_fail(thread, user, LOAD_closed_before);
             return;
         }
         asked->again = true;
         thread->tally.portion->outcome.reopened += asked->counted;
     }
-    load_link_transmit(thread, user);
+    load_connection_transmit(thread, user);
 }
 
-void load_link_lost(struct load_thread *thread, struct load_user *user, int error)
+void load_connection_lost(struct load_thread *thread, struct load_user *user, int error)
 {
-    if (user->asked_count == 0) { /* closed while it thought, as a server may */
-        load_link_close(user);
+    if (user->asked_count == 0) { /* closed during the think time, as a server may */
+        load_connection_close(user);
         return;
     }
     if (user->began)
-        load_link_fail(thread, user, error == 0 ? LOAD_closed_amid : LOAD_reset_amid);
+        load_connection_fail(thread, user, error == 0 ? LOAD_closed_amid : LOAD_reset_amid);
     else if (user->answered)
-        reopen(thread, user);
+        resend_on_new_connection(thread, user);
     else if (user->sent_count == 0)
-        load_link_fail(thread, user, LOAD_send_reset);
+        load_connection_fail(thread, user, LOAD_send_reset);
     else
-        load_link_fail(thread, user, error == 0 ? LOAD_closed_before : LOAD_reset_before);
+        load_connection_fail(thread, user, error == 0 ? LOAD_closed_before : LOAD_reset_before);
 }
 
 /* ---- connecting ---- */
@@ -115,7 +107,7 @@ static enum load_error connect_error(int error)
 {
     switch (error) {
     case ECONNREFUSED:
-    case ENOENT: /* of a Unix socket */
+    case ENOENT: /* for a Unix socket */
         return LOAD_connect_refused;
     case ENETUNREACH:
     case EHOSTUNREACH:
@@ -137,7 +129,7 @@ static enum load_error connect_error(int error)
     }
 }
 
-/* A local address of those that the plan names, in turn. */
+/* Binds to one of the plan's source addresses, in turn. */
 static int choose_source(const struct load_thread *thread, const struct load_user *user, int fd,
                          int family)
 {
@@ -146,13 +138,13 @@ static int choose_source(const struct load_thread *thread, const struct load_use
     while (plan->sources[at].ss_family != family && ++tried < plan->source_count)
         at = at + 1 < plan->source_count ? at + 1 : 0;
     const struct sockaddr_storage *source = &plan->sources[at];
-    int on = 1; /* the port is chosen with the peer known, so that each source has all of them */
+    int on = 1; /* connect chooses the port, so that each source has all ports for each peer */
     (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     socklen_t len = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     return bind(fd, (const struct sockaddr *)source, len) < 0 ? -errno : 0;
 }
 
-/* 0, or -errno without a descriptor. */
+/* 0, or -errno; the descriptor is closed then. */
 static int open_socket(const struct load_thread *thread, struct load_user *user,
                        const struct load_target *target)
 {
@@ -161,7 +153,7 @@ static int open_socket(const struct load_thread *thread, struct load_user *user,
     if (user->fd < 0)
         return -errno;
     int rc = 0;
-    if (family != AF_UNIX) { /* requests behind each other are not held back */
+    if (family != AF_UNIX) { /* a request must not wait for the ACK of an earlier one */
         (void)setsockopt(user->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         if (thread->plan->source_count > 0)
             rc = choose_source(thread, user, user->fd, family);
@@ -185,14 +177,14 @@ static void begin_connect(struct load_thread *thread, struct load_user *user)
     user->connect_ns = os_clock_now_ns();
     int rc = open_socket(thread, user, target);
     if (rc < 0) {
-        load_link_fail(thread, user, connect_error(-rc));
+        load_connection_fail(thread, user, connect_error(-rc));
         return;
     }
-    user->link = LOAD_LINK_CONNECTING;
+    user->connection = LOAD_CONNECTION_CONNECTING;
     user->origin = target->origin;
 }
 
-void load_link_connected(struct load_thread *thread, struct load_user *user)
+void load_connection_connected(struct load_thread *thread, struct load_user *user)
 {
     int error = 0;
     socklen_t len = sizeof(error);
@@ -200,24 +192,24 @@ void load_link_connected(struct load_thread *thread, struct load_user *user)
         error = errno;
     thread->now_ns = os_clock_now_ns();
     if (error != 0) {
-        load_link_fail(thread, user, connect_error(error));
+        load_connection_fail(thread, user, connect_error(error));
         return;
     }
-    user->link = LOAD_LINK_OPEN;
+    user->connection = LOAD_CONNECTION_OPEN;
     thread->tally.portion->outcome.connects++;
     thread->tally.slice->counts.connects++;
     uint64_t took_ns = thread->now_ns - user->connect_ns;
     load_durations_add(&thread->tally.portion->outcome.connect, took_ns);
     if (user->asked_count > 0 && asked_at(thread, user, 0)->sent_ns == 0)
-        thread->tally.portion->outcome.connecting_ns += took_ns; /* else of a response */
-    load_link_transmit(thread, user);
+        thread->tally.portion->outcome.connecting_ns += took_ns; /* else part of a response */
+    load_connection_transmit(thread, user);
 }
 
 /* ---- sending ---- */
 
-/* The requests that may go now, in one piece each; how many. */
-static unsigned collect(struct load_thread *thread, struct load_user *user,
-                        struct iovec pieces[LOAD_PIPELINE_MAX])
+/* Collects the requests that may go now, one piece each. Returns their number. */
+static unsigned collect_requests(struct load_thread *thread, struct load_user *user,
+                                 struct iovec pieces[LOAD_PIPELINE_MAX])
 {
     unsigned count = 0;
     for (unsigned i = user->sent_count; i < user->asked_count; i++) {
@@ -226,7 +218,7 @@ static unsigned collect(struct load_thread *thread, struct load_user *user,
         if (target->origin != user->origin)
             break;
         size_t gone = count == 0 ? user->sent_part : 0;
-        /* sendmsg does not write through it */
+        /* sendmsg does not write through the pointer */
         pieces[count++] = (struct iovec){ (void *)(uintptr_t)(target->request + gone),
                                           target->request_len - gone };
         if (asked->sent_ns == 0)
@@ -252,23 +244,23 @@ static ssize_t send_pieces(int fd, struct iovec *pieces, unsigned count)
                       : sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-void load_link_transmit(struct load_thread *thread, struct load_user *user)
+void load_connection_transmit(struct load_thread *thread, struct load_user *user)
 {
     struct iovec pieces[LOAD_PIPELINE_MAX];
-    if (user->link == LOAD_LINK_OPEN && user->sent_count == 0 && user->sent_part == 0 &&
+    if (user->connection == LOAD_CONNECTION_OPEN && user->sent_count == 0 && user->sent_part == 0 &&
         thread->plan->targets[asked_at(thread, user, 0)->target].origin != user->origin)
-        load_link_close(user); /* the next target is elsewhere */
-    if (user->link == LOAD_LINK_NONE)
+        load_connection_close(user); /* the next target has another address */
+    if (user->connection == LOAD_CONNECTION_NONE)
         begin_connect(thread, user);
-    while (user->link == LOAD_LINK_OPEN) {
-        unsigned count = collect(thread, user, pieces);
+    while (user->connection == LOAD_CONNECTION_OPEN) {
+        unsigned count = collect_requests(thread, user, pieces);
         if (count == 0)
             return;
         ssize_t sent = send_pieces(user->fd, pieces, count);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno != EAGAIN)
-            load_link_lost(thread, user, -errno);
+            load_connection_lost(thread, user, -errno);
         if (sent < 0)
             return;
         thread->tally.portion->outcome.sent_bytes += (size_t)sent;
