@@ -284,7 +284,10 @@ def test_objectives_decide_the_exit_status_of_a_result(served: Server) -> None:
 def test_the_manual_lists_every_flag() -> None:
     manual = (TOP / "docs/man/weir-load.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", manual, re.MULTILINE)
-    sources = [(TOP / path).read_text() for path in ("src/load/option.c", "src/program/load.c")]
+    sources = [
+        (TOP / path).read_text()
+        for path in ("src/load/option.c", "src/program/output.c", "src/program/load.c")
+    ]
     flags = [
         flag
         for source in sources
