@@ -9,16 +9,16 @@
 
 enum { PIECE = 128, PIECE_LEAST = PIECE - 4, ESCAPED_MOST = 6 };
 
-void json_writer_next(struct json_writer *list, const char *name)
+void json_writer_next(struct json_writer *writer, const char *name)
 {
-    if (list->any)
-        fputc(',', list->out);
-    list->any = true;
+    if (writer->any)
+        fputc(',', writer->out);
+    writer->any = true;
     if (name)
-        fprintf(list->out, "\"%s\":", name);
+        fprintf(writer->out, "\"%s\":", name);
 }
 
-/* In pieces, as it may be long, and none of them ends within a character. */
+/* A text may be long, so it is escaped in pieces. No piece ends within a character. */
 static void print_text(FILE *out, struct span text)
 {
     char escaped[ESCAPED_MOST * PIECE];
@@ -40,58 +40,58 @@ struct json_writer json_writer_open(FILE *out, char bracket)
     return (struct json_writer){ .out = out };
 }
 
-struct json_writer json_writer_begin(struct json_writer *list, const char *name, char bracket)
+struct json_writer json_writer_begin(struct json_writer *writer, const char *name, char bracket)
 {
-    json_writer_next(list, name);
-    return json_writer_open(list->out, bracket);
+    json_writer_next(writer, name);
+    return json_writer_open(writer->out, bracket);
 }
 
-void json_writer_end(const struct json_writer *list, char bracket)
+void json_writer_end(const struct json_writer *writer, char bracket)
 {
-    fputc(bracket, list->out);
+    fputc(bracket, writer->out);
 }
 
-void json_writer_add_span(struct json_writer *list, const char *name, struct span text)
+void json_writer_add_span(struct json_writer *writer, const char *name, struct span text)
 {
-    json_writer_next(list, name);
-    print_text(list->out, text);
+    json_writer_next(writer, name);
+    print_text(writer->out, text);
 }
 
-void json_writer_add_text(struct json_writer *list, const char *name, const char *text)
+void json_writer_add_text(struct json_writer *writer, const char *name, const char *text)
 {
-    json_writer_add_span(list, name, span_text(text));
+    json_writer_add_span(writer, name, span_text(text));
 }
 
-void json_writer_add_number(struct json_writer *list, const char *name, uint64_t value)
+void json_writer_add_number(struct json_writer *writer, const char *name, uint64_t value)
 {
-    json_writer_next(list, name);
-    fprintf(list->out, "%" PRIu64, value);
+    json_writer_next(writer, name);
+    fprintf(writer->out, "%" PRIu64, value);
 }
 
-void json_writer_add_seconds(struct json_writer *list, const char *name, uint64_t ns)
+void json_writer_add_seconds(struct json_writer *writer, const char *name, uint64_t ns)
 {
-    json_writer_next(list, name);
-    fprintf(list->out, "%" PRIu64 ".%09" PRIu64, ns / DURATION_SECOND, ns % DURATION_SECOND);
+    json_writer_next(writer, name);
+    fprintf(writer->out, "%" PRIu64 ".%09" PRIu64, ns / DURATION_SECOND, ns % DURATION_SECOND);
 }
 
-void json_writer_add_null(struct json_writer *list, const char *name)
+void json_writer_add_null(struct json_writer *writer, const char *name)
 {
-    json_writer_next(list, name);
-    fputs("null", list->out);
+    json_writer_next(writer, name);
+    fputs("null", writer->out);
 }
 
-void json_writer_add_real(struct json_writer *list, const char *name, double value)
+void json_writer_add_real(struct json_writer *writer, const char *name, double value)
 {
     if (!isfinite(value)) {
-        json_writer_add_null(list, name);
+        json_writer_add_null(writer, name);
         return;
     }
-    json_writer_next(list, name);
-    fprintf(list->out, "%.17g", value);
+    json_writer_next(writer, name);
+    fprintf(writer->out, "%.17g", value);
 }
 
-void json_writer_add_bool(struct json_writer *list, const char *name, bool value)
+void json_writer_add_bool(struct json_writer *writer, const char *name, bool value)
 {
-    json_writer_next(list, name);
-    fputs(value ? "true" : "false", list->out);
+    json_writer_next(writer, name);
+    fputs(value ? "true" : "false", writer->out);
 }

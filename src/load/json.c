@@ -17,9 +17,9 @@ enum { TARGETS_TOLD = 100 };
 
 /* ---- the plan ---- */
 
-static void add_targets(struct json_writer *list, const struct load_plan *plan)
+static void add_targets(struct json_writer *writer, const struct load_plan *plan)
 {
-    struct json_writer targets = json_writer_begin(list, "targets", '[');
+    struct json_writer targets = json_writer_begin(writer, "targets", '[');
     for (size_t i = 0; i < plan->target_count && i < TARGETS_TOLD; i++) {
         struct json_writer target = json_writer_begin(&targets, NULL, '{');
         json_writer_add_text(&target, "host", plan->targets[i].host);
@@ -28,16 +28,16 @@ static void add_targets(struct json_writer *list, const struct load_plan *plan)
         json_writer_end(&target, '}');
     }
     json_writer_end(&targets, ']');
-    json_writer_add_number(list, "target_count", plan->target_count);
+    json_writer_add_number(writer, "target_count", plan->target_count);
 }
 
-static void add_plan(struct json_writer *list, const struct load_run *run)
+static void add_plan(struct json_writer *writer, const struct load_run *run)
 {
     const struct load_plan *plan = run->plan;
     char digest[20];
     snprintf(digest, sizeof(digest), "%016" PRIx64,
              run->plan_digest ? run->plan_digest : load_plan_digest(plan));
-    struct json_writer object = json_writer_begin(list, "plan", '{');
+    struct json_writer object = json_writer_begin(writer, "plan", '{');
     json_writer_add_text(&object, "kin", digest);
     add_targets(&object, plan);
     json_writer_add_real(&object, "zipf", plan->zipf);
@@ -63,13 +63,13 @@ static void add_plan(struct json_writer *list, const struct load_run *run)
 
 /* ---- a step ---- */
 
-static int add_durations(struct json_writer *list, const char *name,
+static int add_durations(struct json_writer *writer, const char *name,
                          const struct load_durations *durations)
 {
     char *blob = load_hdr_encode(durations);
     if (!blob)
         return -ENOMEM;
-    struct json_writer object = json_writer_begin(list, name, '{');
+    struct json_writer object = json_writer_begin(writer, name, '{');
     json_writer_add_number(&object, "count", durations->count);
     json_writer_add_number(&object, "min_ns", durations->least_ns);
     json_writer_add_number(&object, "max_ns", durations->most_ns);
@@ -92,9 +92,9 @@ static int add_durations(struct json_writer *list, const char *name,
     return 0;
 }
 
-static void add_answers(struct json_writer *list, const struct load_outcome *outcome)
+static void add_answers(struct json_writer *writer, const struct load_outcome *outcome)
 {
-    struct json_writer status = json_writer_begin(list, "status", '{');
+    struct json_writer status = json_writer_begin(writer, "status", '{');
     for (unsigned i = 0; i < LOAD_STATUS_MAX; i++) {
         char code[8];
         snprintf(code, sizeof(code), "%03u", i);
@@ -104,21 +104,21 @@ static void add_answers(struct json_writer *list, const struct load_outcome *out
     json_writer_end(&status, '}');
     uint64_t class[5];
     load_forms_classes(outcome, class);
-    struct json_writer classes = json_writer_begin(list, "classes", '{');
+    struct json_writer classes = json_writer_begin(writer, "classes", '{');
     for (unsigned i = 0; i < 5; i++) {
         char name[4] = { (char)('1' + i), 'x', 'x', '\0' };
         json_writer_add_number(&classes, name, class[i]);
     }
     json_writer_end(&classes, '}');
-    struct json_writer errors = json_writer_begin(list, "errors", '{');
+    struct json_writer errors = json_writer_begin(writer, "errors", '{');
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)
         json_writer_add_number(&errors, load_result_errors[i].name, outcome->error[i]);
     json_writer_end(&errors, '}');
 }
 
-static void add_little(struct json_writer *list, const struct load_derived *d)
+static void add_little(struct json_writer *writer, const struct load_derived *d)
 {
-    struct json_writer little = json_writer_begin(list, "little", '{');
+    struct json_writer little = json_writer_begin(writer, "little", '{');
     json_writer_add_bool(&little, "applies", d->little);
     json_writer_add_real(&little, "users", d->users);
     json_writer_add_real(&little, "cycle_ns", d->cycle_ns);
@@ -131,19 +131,19 @@ static void add_little(struct json_writer *list, const struct load_derived *d)
     json_writer_end(&little, '}');
 }
 
-static void add_cpu(struct json_writer *list, const struct load_run *run,
+static void add_cpu(struct json_writer *writer, const struct load_run *run,
                     const struct load_derived *d)
 {
-    struct json_writer generator = json_writer_begin(list, "generator", '{');
+    struct json_writer generator = json_writer_begin(writer, "generator", '{');
     json_writer_add_real(&generator, "cpu_ns_per_answer", d->generator_cost_ns);
     json_writer_add_real(&generator, "cores_used", d->generator_cores);
     json_writer_add_real(&generator, "busiest_thread_share", d->busiest_share);
     json_writer_end(&generator, '}');
     if (!d->server) {
-        json_writer_add_null(list, "server");
+        json_writer_add_null(writer, "server");
         return;
     }
-    struct json_writer server = json_writer_begin(list, "server", '{');
+    struct json_writer server = json_writer_begin(writer, "server", '{');
     json_writer_add_real(&server, "demand_ns", d->demand_ns);
     json_writer_add_real(&server, "cores_used", d->server_cores);
     json_writer_add_real(&server, "one_core_answers_per_second", d->one_core_per_s);
@@ -155,10 +155,10 @@ static void add_cpu(struct json_writer *list, const struct load_run *run,
     json_writer_end(&server, '}');
 }
 
-static void add_verdict(struct json_writer *list, const struct load_verdict *verdict)
+static void add_verdict(struct json_writer *writer, const struct load_verdict *verdict)
 {
-    json_writer_add_bool(list, "valid", !verdict->invalid);
-    struct json_writer doubts = json_writer_begin(list, "doubts", '[');
+    json_writer_add_bool(writer, "valid", !verdict->invalid);
+    struct json_writer doubts = json_writer_begin(writer, "doubts", '[');
     for (unsigned i = 0; i < LOAD_DOUBT_COUNT; i++) {
         if (!verdict->doubted[i])
             continue;
@@ -172,10 +172,10 @@ static void add_verdict(struct json_writer *list, const struct load_verdict *ver
     json_writer_end(&doubts, ']');
 }
 
-static void add_slos(struct json_writer *list, const struct load_report *report,
+static void add_slos(struct json_writer *writer, const struct load_report *report,
                      const struct load_outcome *outcome)
 {
-    struct json_writer slos = json_writer_begin(list, "slos", '[');
+    struct json_writer slos = json_writer_begin(writer, "slos", '[');
     for (unsigned i = 0; i < report->slos->count; i++) {
         const struct load_slo *slo = &report->slos->slo[i];
         double value = load_slo_value(slo, report->run, outcome);
@@ -216,15 +216,15 @@ static void add_second(struct json_writer *object, const struct load_second *sec
         json_writer_add_null(object, "hdr_v2_ns");
 }
 
-static int add_step(struct json_writer *list, const struct load_report *report, size_t step)
+static int add_step(struct json_writer *writer, const struct load_report *report, size_t step)
 {
     const struct load_outcome *outcome = &report->run->outcomes[step];
     const struct load_derived *d = &report->derived[step];
-    struct json_writer object = json_writer_begin(list, NULL, '{');
+    struct json_writer object = json_writer_begin(writer, NULL, '{');
     json_writer_add_number(&object, "users", outcome->step.users);
     json_writer_add_real(&object, "rate_per_second", outcome->step.rate);
     json_writer_next(&object, "began_unix_ns");
-    fprintf(list->out, "%" PRId64, outcome->began_unix_ns);
+    fprintf(writer->out, "%" PRId64, outcome->began_unix_ns);
 #define LOAD_COUNT(name, way) json_writer_add_number(&object, #name, outcome->name);
 #include "load/counts.def"
 #undef LOAD_COUNT

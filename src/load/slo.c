@@ -12,7 +12,7 @@ __attribute__((format(printf, 3, 4))) static bool wrong(char *ret_why, struct sp
                                                         const char *format, ...)
 {
     va_list arguments;
-    int len = snprintf(ret_why, LOAD_SLO_WHY_MAX, "`%.*s`: ",
+    int len = snprintf(ret_why, LOAD_SLO_WHY_MAX, "`%.*s` ",
                        (int)(word.len < LOAD_SLO_TEXT_MAX ? word.len : LOAD_SLO_TEXT_MAX), word.at);
     va_start(arguments, format);
     (void)vsnprintf(ret_why + len, LOAD_SLO_WHY_MAX - (size_t)len, format, arguments);
@@ -40,9 +40,9 @@ static bool parse_name(struct span name, struct span word, struct load_slo *slo,
     double percent;
     if (!span_starts(name, SPAN("p")) || !load_value_decimal(digits, &percent))
         return wrong(ret_why, word,
-                     "begins with p50, p99.9 or the like, mean, max, errors or throughput");
+                     "has no known name; write p50, p99.9, mean, max, errors or throughput");
     if (percent <= 0 || percent >= 100)
-        return wrong(ret_why, word, "a percentile is above 0 and below 100");
+        return wrong(ret_why, word, "is no percentile between p0 and p100");
     slo->of = LOAD_SLO_QUANTILE;
     slo->part = percent / 100;
     return true;
@@ -72,17 +72,17 @@ static bool parse_limit(struct span limit, struct span word, struct load_slo *sl
     if (slo->of == LOAD_SLO_THROUGHPUT) {
         (void)remove_ending(&limit, SPAN("/s"));
         return load_value_decimal(limit, &slo->limit) ||
-               wrong(ret_why, word, "is a number of requests a second, as in throughput>1000");
+               wrong(ret_why, word, "needs a number of requests per second, as in throughput>1000");
     }
     if (slo->of == LOAD_SLO_ERRORS) {
         bool percent = remove_ending(&limit, SPAN("%"));
         if (!load_value_decimal(limit, &slo->limit))
-            return wrong(ret_why, word, "is a share, as in errors<0.1%%");
+            return wrong(ret_why, word, "needs a share, as in errors<0.1%%");
         slo->limit /= percent ? 100 : 1;
-        return slo->limit <= 1 || wrong(ret_why, word, "is more than all: 0.1%% is 0.001");
+        return slo->limit <= 1 || wrong(ret_why, word, "has a share above 1; write 0.1%% or 0.001");
     }
     if (!load_value_duration(limit, &ns))
-        return wrong(ret_why, word, "is a time with its unit: us, ms, s, m or h");
+        return wrong(ret_why, word, "needs a time with a unit (us, ms, s, m or h), as in p99<10ms");
     slo->limit = (double)ns;
     return true;
 }
@@ -90,7 +90,7 @@ static bool parse_limit(struct span limit, struct span word, struct load_slo *sl
 static bool parse_one(struct span word, struct load_slos *slos, char *ret_why)
 {
     if (slos->count == LOAD_SLOS_MAX)
-        return wrong(ret_why, word, "more than %d objectives", LOAD_SLOS_MAX);
+        return wrong(ret_why, word, "is one objective too many; at most %d", LOAD_SLOS_MAX);
     if (word.len >= LOAD_SLO_TEXT_MAX)
         return wrong(ret_why, word, "is too long");
     struct load_slo *slo = &slos->slo[slos->count];
@@ -98,7 +98,7 @@ static bool parse_one(struct span word, struct load_slos *slos, char *ret_why)
     memcpy(slo->text, word.at, word.len);
     size_t name_len = strcspn(slo->text, "<>");
     if (name_len == word.len)
-        return wrong(ret_why, word, "has no < <= > or >=, as in p99<10ms");
+        return wrong(ret_why, word, "has no sign; write < <= > or >=, as in p99<10ms");
     struct span rest = span_skip(word, name_len);
     if (!parse_name(span_first(word, name_len), word, slo, ret_why))
         return false;

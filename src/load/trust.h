@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What follows from the counts of a step, and whether the result can be trusted. Each step is
- * checked against the laws that every closed system obeys, and against the capacity that the
- * generator had left. A step that fails describes something other than the server. Pure.
+ * Derives the results of a step from its counts, and judges whether they can be trusted. Each
+ * step is checked against the laws that every closed system obeys, and against the capacity that
+ * the generator had left. A step that fails describes something other than the server. Pure.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ struct option_refusal {
 bool option_refuse(struct option_refusal *refusal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What an option takes, and the type of the member that its value goes into. */
+/* The value of an option, and the type of the member that it goes into. */
 enum option_kind {
     OPTION_PRESENT, /* no value; bool: the option is given */
     OPTION_TEXT,    /* const char *: the value; the last one counts */

@@ -33,6 +33,7 @@ void program_configuration_init(void);
 void program_configuration_print(FILE *out);
 void program_configuration_done(void *configuration);
 
-/* What to read: `file` or `folder` or both, the flags, and the environment of this process. */
+/* Makes the request for config_read: `file` or `folder` or both, the flags, and the environment of
+ * this process. */
 struct config_request program_configuration_request(
     const struct program_configuration *configuration, const char *file, const char *folder);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What --help says of --control. */
+/* The sentence about --control in --help. */
 #define PROGRAM_CONTROL_SENTENCE "the control socket of the server"
 
 struct program_master {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `weir serve` takes. `weir trace` reads the command line of a running server with it.
+ * The options of `weir serve`. `weir trace` reads the command line of a running server with them.
  */
 #pragma once
 

@@ -29,7 +29,7 @@ static void assert_written(struct json_writer *list, const char *expected)
     free(written);
 }
 
-static void parts_members_of_every_kind(void **state)
+static void separates_members_of_every_kind(void **state)
 {
     (void)state;
     struct json_writer top = open_object();
@@ -47,7 +47,7 @@ static void parts_members_of_every_kind(void **state)
                          "\"e\":null,\"f\":[false,{}]}");
 }
 
-static void a_number_that_json_has_not_is_null(void **state)
+static void writes_null_for_a_number_that_json_lacks(void **state)
 {
     (void)state;
     struct json_writer top = open_object();
@@ -57,7 +57,7 @@ static void a_number_that_json_has_not_is_null(void **state)
     assert_written(&top, "{\"a\":0.5,\"b\":null,\"c\":null}");
 }
 
-static void escapes_what_would_end_a_text(void **state)
+static void escapes_quotes_and_control_bytes(void **state)
 {
     (void)state;
     struct json_writer top = open_object();
@@ -65,7 +65,7 @@ static void escapes_what_would_end_a_text(void **state)
     assert_written(&top, "{\"a\":\"\\u0022\\u005c\\u000a\\u00ff\"}");
 }
 
-static void a_long_text_parts_no_character(void **state)
+static void splits_a_long_text_between_characters(void **state)
 {
     (void)state;
     for (size_t before = 100; before < 140; before++) {
@@ -82,10 +82,10 @@ static void a_long_text_parts_no_character(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_members_of_every_kind),
-        cmocka_unit_test(a_number_that_json_has_not_is_null),
-        cmocka_unit_test(escapes_what_would_end_a_text),
-        cmocka_unit_test(a_long_text_parts_no_character),
+        cmocka_unit_test(separates_members_of_every_kind),
+        cmocka_unit_test(writes_null_for_a_number_that_json_lacks),
+        cmocka_unit_test(escapes_quotes_and_control_bytes),
+        cmocka_unit_test(splits_a_long_text_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

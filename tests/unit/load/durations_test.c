@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Durations against the same ones sorted: what buckets may be off by, and what is exact.
+ * Durations compared with the same samples sorted: the error of buckets, and the exact numbers.
  */
 #include "load/durations.h"
 
@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Of all sizes, from nanoseconds to an hour. */
+/* Samples of all sizes, from nanoseconds to an hour. */
 static void draw(uint64_t *samples, size_t count)
 {
     uint64_t state = 7;
@@ -33,7 +33,7 @@ static void draw(uint64_t *samples, size_t count)
     }
 }
 
-static void quantiles_are_those_of_the_sorted_samples(void **state)
+static void quantiles_equal_those_of_sorted_samples(void **state)
 {
     (void)state;
     static uint64_t samples[SAMPLES];
@@ -85,7 +85,7 @@ static void equal_durations_do_not_deviate(void **state)
     load_durations_done(&durations);
 }
 
-static void none_is_longer_than_the_longest(void **state)
+static void longer_durations_count_as_the_longest(void **state)
 {
     (void)state;
     struct load_durations durations;
@@ -100,7 +100,7 @@ static void none_is_longer_than_the_longest(void **state)
     load_durations_done(&durations);
 }
 
-static void merged_durations_are_those_counted_together(void **state)
+static void merging_equals_counting_together(void **state)
 {
     (void)state;
     static uint64_t samples[SAMPLES];
@@ -132,11 +132,11 @@ static void merged_durations_are_those_counted_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantiles_are_those_of_the_sorted_samples),
+        cmocka_unit_test(quantiles_equal_those_of_sorted_samples),
         cmocka_unit_test(mean_and_deviation_are_exact),
         cmocka_unit_test(equal_durations_do_not_deviate),
-        cmocka_unit_test(none_is_longer_than_the_longest),
-        cmocka_unit_test(merged_durations_are_those_counted_together),
+        cmocka_unit_test(longer_durations_count_as_the_longest),
+        cmocka_unit_test(merging_equals_counting_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

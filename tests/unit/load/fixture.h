@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs that nobody has made: outcomes with the numbers that a test asks for.
+ * Runs without a server: outcomes with the numbers that a test needs.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct fixture {
     struct load_run run;
 };
 
-/* Numbers of a sequence that is the same each time. */
+/* The next number of a fixed sequence. */
 static inline uint64_t fixture_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -26,7 +26,7 @@ static inline uint64_t fixture_random(uint64_t *state)
     return mixed ^ mixed >> 32;
 }
 
-/* A plan of closed users who think for 8 ms, and steps without anything measured. */
+/* A closed loop with a think time of 8 ms, and steps without measurements. */
 static inline void fixture_init(struct fixture *f, size_t steps)
 {
     memset(f, 0, sizeof(*f));
@@ -73,7 +73,7 @@ static inline void fixture_done(struct fixture *f)
     }
 }
 
-/* One whole answer in so many, of a user who then thought for 8 ms. */
+/* Counts one whole answer, of a user that then thinks for 8 ms. */
 static inline void fixture_answer(struct load_outcome *outcome, uint64_t response_ns)
 {
     load_durations_add(&outcome->response, response_ns);
@@ -91,8 +91,8 @@ static inline void fixture_answer(struct load_outcome *outcome, uint64_t respons
     outcome->user_ns += 8e6 + (double)response_ns;
 }
 
-/* 40,000 answers of 1 to 3 ms each, of as many users on average as make that N = X(R + Z); what
- * they cost the server 50 us each, and the generator 10. */
+/* 40,000 answers of 1 to 3 ms each. The number of users is N = X(R + Z). An answer takes 50 us of
+ * CPU time of the server, and 10 us of the generator. */
 static inline void fixture_fill(struct load_outcome *outcome, uint64_t seed)
 {
     uint64_t state = seed;

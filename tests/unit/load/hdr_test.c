@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Histograms on the way to others and back; texts that are damaged in every way.
- * That HdrHistogram's own libraries read them is tests/e2e/test_load_results.py.
+ * Encoding and decoding of histograms, and damaged texts. tests/e2e/test_load_results.py reads the
+ * encoding with the library of HdrHistogram.
  */
 #include "load/hdr.h"
 
@@ -36,7 +36,7 @@ static void check_round_trip(const struct load_durations *durations)
     load_durations_done(&back);
 }
 
-static void what_is_encoded_is_decoded(void **state)
+static void decodes_what_it_encodes(void **state)
 {
     (void)state;
     struct load_durations durations;
@@ -56,7 +56,7 @@ static void what_is_encoded_is_decoded(void **state)
     load_durations_done(&durations);
 }
 
-static void theirs_is_read_and_ours_is_theirs(void **state)
+static void agrees_with_an_encoding_of_the_library(void **state)
 {
     (void)state;
     struct load_durations durations;
@@ -69,7 +69,7 @@ static void theirs_is_read_and_ours_is_theirs(void **state)
     assert_int_equal(durations.bucket[histogram_index(LOAD_LONGEST_NS, LOAD_BITS)], 1);
     char *text = load_hdr_encode(&durations);
     assert_string_equal(text, theirs);
-    /* A single zero before a 1 is one counter to some and a run of one to others. */
+    /* Some encoders write a single zero as a counter, others as a run of one. */
     assert_int_equal(
         load_hdr_decode(SPAN("HISTFAAAACJ4nJNpmSzMwMDAxAABzFCaEch0M9ixgMH+A1SACQBXGQRQ"),
                         &durations),
@@ -80,8 +80,8 @@ static void theirs_is_read_and_ours_is_theirs(void **state)
     load_durations_done(&durations);
 }
 
-/* None adds anything, and none is read past its end. */
-static void damaged_texts_are_refused(void **state)
+/* A damaged text adds nothing, and is not read past its end. */
+static void refuses_damaged_texts(void **state)
 {
     (void)state;
     struct load_durations durations;
@@ -105,14 +105,14 @@ static void damaged_texts_are_refused(void **state)
         load_durations_done(&other);
         guard_done(&guard);
     }
-    assert_true(accepted <= 8); /* bits that mean nothing: of zlib's level, of padding, the ratio */
+    assert_true(accepted <= 8); /* bits without meaning: the zlib level, padding, the ratio */
     assert_int_equal(load_hdr_decode(SPAN("@@@@"), &durations), -EINVAL);
     assert_int_equal(load_hdr_decode(SPAN("===="), &durations), -EINVAL);
     assert_int_equal(durations.count, 0);
     load_durations_done(&durations);
 }
 
-static void a_text_longer_than_any_is_refused(void **state)
+static void refuses_a_text_that_is_too_long(void **state)
 {
     (void)state;
     struct load_durations durations;
@@ -129,10 +129,10 @@ static void a_text_longer_than_any_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_encoded_is_decoded),
-        cmocka_unit_test(theirs_is_read_and_ours_is_theirs),
-        cmocka_unit_test(damaged_texts_are_refused),
-        cmocka_unit_test(a_text_longer_than_any_is_refused),
+        cmocka_unit_test(decodes_what_it_encodes),
+        cmocka_unit_test(agrees_with_an_encoding_of_the_library),
+        cmocka_unit_test(refuses_damaged_texts),
+        cmocka_unit_test(refuses_a_text_that_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

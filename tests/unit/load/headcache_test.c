@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is remembered of a head is what reading it gives: for the same bytes, for ones that differ
- * in any byte, and for ones that are not whole.
+ * A cached head equals the result of parsing: for the same bytes, for bytes that differ in any
+ * place, and for partial heads.
  */
 #include "load/headcache.h"
 
@@ -15,7 +15,7 @@
     "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 17:00:00 GMT\r\nConnection: keep-alive\r\n" \
     "Content-Length: 5\r\n\r\n"
 
-/* Both ways of reading `bytes`, on memory of its own that ends where they end. */
+/* Parses `bytes` with and without the cache, in memory that ends where they end. */
 static void is_as_read(struct load_headcache *headcache, uint32_t target, const char *bytes,
                        size_t len)
 {
@@ -39,7 +39,7 @@ static void is_as_read(struct load_headcache *headcache, uint32_t target, const 
     free(copy);
 }
 
-static void the_same_bytes_mean_the_same(void **state)
+static void equal_bytes_give_the_cached_head(void **state)
 {
     (void)state;
     static struct load_headcache headcache;
@@ -49,7 +49,7 @@ static void the_same_bytes_mean_the_same(void **state)
             is_as_read(&headcache, turn, head, len);
 }
 
-static void any_byte_that_differs_is_read(void **state)
+static void parses_a_head_that_differs_in_any_byte(void **state)
 {
     (void)state;
     static struct load_headcache headcache;
@@ -65,7 +65,7 @@ static void any_byte_that_differs_is_read(void **state)
     }
 }
 
-static void targets_do_not_mix(void **state)
+static void keeps_targets_apart(void **state)
 {
     (void)state;
     static struct load_headcache headcache;
@@ -78,7 +78,7 @@ static void targets_do_not_mix(void **state)
     }
 }
 
-static void a_head_too_long_to_keep_is_read_each_time(void **state)
+static void parses_a_head_that_is_too_long_to_cache(void **state)
 {
     (void)state;
     static struct load_headcache headcache;
@@ -94,10 +94,10 @@ static void a_head_too_long_to_keep_is_read_each_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bytes_mean_the_same),
-        cmocka_unit_test(any_byte_that_differs_is_read),
-        cmocka_unit_test(targets_do_not_mix),
-        cmocka_unit_test(a_head_too_long_to_keep_is_read_each_time),
+        cmocka_unit_test(equal_bytes_give_the_cached_head),
+        cmocka_unit_test(parses_a_head_that_differs_in_any_byte),
+        cmocka_unit_test(keeps_targets_apart),
+        cmocka_unit_test(parses_a_head_that_is_too_long_to_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,8 @@ static void gives_the_earliest_first(void **state)
             size_t pick = random_below(&random, idle_count);
             uint32_t user = idle[pick];
             idle[pick] = idle[--idle_count];
-            at_ns[user] = out + random_below(&random, 1000); /* never before what was taken */
+            at_ns[user] = out +
+                          random_below(&random, 1000); /* never before the entry that was taken */
             load_heap_put(&heap, at_ns[user], user);
         } else if (heap.count > 0) {
             uint64_t next_ns = load_heap_next_ns(&heap);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs written as JSON, read again and merged: what comes back is what was there, parts
- * are the whole, and files that do not fit are named.
+ * Runs are written as JSON, read and merged. Reading gives what was written, shards merge into the
+ * whole run, and a damaged file gets one line.
  */
 #include "load/merge.h"
 
@@ -73,7 +73,7 @@ static void save(const struct load_run *run, const char *path)
     free(text);
 }
 
-/* One step of a busy life, everything in it different from zero. */
+/* A step in which every number differs from zero. */
 static void fill(struct fixture *f, size_t step, uint64_t seed)
 {
     struct load_outcome *outcome = &f->outcomes[step];
@@ -126,7 +126,7 @@ static void same_outcome(const struct load_outcome *a, const struct load_outcome
     }
 }
 
-static void what_is_written_is_read_again(void **state)
+static void reads_what_the_report_writes(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -163,7 +163,7 @@ static void what_is_written_is_read_again(void **state)
     fixture_done(&f);
 }
 
-static void parts_are_the_whole(void **state)
+static void merged_shards_equal_the_whole_run(void **state)
 {
     (void)state;
     static struct fixture part[PARTS], whole;
@@ -192,7 +192,8 @@ static void parts_are_the_whole(void **state)
         fixture_answer(&whole.outcomes[0], ns);
         fixture_answer(&part[fixture_random(&random) % PARTS].outcomes[0], ns);
     }
-    for (unsigned i = 0; i < PARTS; i++) /* seconds are told by when, not by how many */
+    for (unsigned i = 0; i < PARTS;
+         i++) /* fixture_answer chooses the second by the number of answers */
         for (unsigned k = 0; k < 10; k++)
             part[i].outcomes[0].seconds[k].answers = part[i].outcomes[0].seconds[k].by_class[1] =
                 1000;
@@ -217,7 +218,7 @@ static void parts_are_the_whole(void **state)
     fixture_done(&whole);
 }
 
-/* Merges two runs, the second as it was made by `change`, and tells what was said. */
+/* Merges two runs, the second one changed by `change`. Gives the message. */
 static int merge_with(void (*change)(struct fixture *), char *why)
 {
     static struct fixture a, b;
@@ -278,7 +279,7 @@ static void of_other_shards(struct fixture *f)
     f->plan.shards = 3;
 }
 
-static void runs_have_to_belong_together(void **state)
+static void refuses_runs_of_another_load(void **state)
 {
     (void)state;
     char why[LOAD_WHY_MAX];
@@ -299,7 +300,7 @@ static void runs_have_to_belong_together(void **state)
     }
 }
 
-static void one_run_is_not_merged_twice(void **state)
+static void refuses_the_same_run_twice(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -315,7 +316,7 @@ static void one_run_is_not_merged_twice(void **state)
     fixture_done(&f);
 }
 
-static void damaged_files_are_named(void **state)
+static void names_a_damaged_file(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -331,7 +332,7 @@ static void damaged_files_are_named(void **state)
         assert_memory_equal(why, path, strlen(path));
         assert_null(strchr(why, '\n'));
     }
-    for (size_t i = 0; i < strlen(text); i += 31) { /* a digit or a letter is another */
+    for (size_t i = 0; i < strlen(text); i += 31) { /* with one character changed */
         char was = text[i];
         text[i] = was == '7' ? '8' : '7';
         if (load_read_text(span_text(text), &read, why) == 0)
@@ -348,7 +349,7 @@ static void damaged_files_are_named(void **state)
     fixture_done(&f);
 }
 
-/* Replaces the first `what` in a good text and tells what is said about it. */
+/* Replaces the first `what` in a good text, and checks the message. */
 static void refuses(const char *good, const char *what, const char *by, const char *wanted)
 {
     char why[LOAD_WHY_MAX] = "";
@@ -365,7 +366,7 @@ static void refuses(const char *good, const char *what, const char *by, const ch
     free(bad);
 }
 
-static void what_contradicts_itself_is_refused(void **state)
+static void refuses_numbers_that_contradict_each_other(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -397,12 +398,12 @@ static void what_contradicts_itself_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_again),
-        cmocka_unit_test(parts_are_the_whole),
-        cmocka_unit_test(runs_have_to_belong_together),
-        cmocka_unit_test(one_run_is_not_merged_twice),
-        cmocka_unit_test(damaged_files_are_named),
-        cmocka_unit_test(what_contradicts_itself_is_refused),
+        cmocka_unit_test(reads_what_the_report_writes),
+        cmocka_unit_test(merged_shards_equal_the_whole_run),
+        cmocka_unit_test(refuses_runs_of_another_load),
+        cmocka_unit_test(refuses_the_same_run_twice),
+        cmocka_unit_test(names_a_damaged_file),
+        cmocka_unit_test(refuses_numbers_that_contradict_each_other),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What people are shown, and how a run ends.
+ * The forms of the report, and the exit status.
  */
 #include "load/report.h"
 
@@ -35,7 +35,7 @@ static enum load_conclusion conclude(const struct fixture *f, const char *slo_te
     return conclusion;
 }
 
-static void what_is_invalid_cannot_tell_whether_an_objective_is_met(void **state)
+static void an_invalid_result_wins_over_a_missed_objective(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -55,7 +55,7 @@ static void what_is_invalid_cannot_tell_whether_an_objective_is_met(void **state
 }
 
 /* One step that misses is enough. */
-static void all_steps_have_to_meet_it(void **state)
+static void every_step_must_meet_an_objective(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -85,7 +85,7 @@ static char *print(const struct fixture *f, enum load_form form, const char *slo
     return text;
 }
 
-/* Of text: no line is longer than a terminal is wide. */
+/* No line of text is wider than a terminal. */
 static void check_lines(const char *text)
 {
     while (*text) {
@@ -102,7 +102,7 @@ static void has(const char *text, const char *part)
         fail_msg("no `%s` in\n%s", part, text);
 }
 
-static void one_step_is_shown_whole(void **state)
+static void prints_all_numbers_of_one_step(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -125,8 +125,8 @@ static void one_step_is_shown_whole(void **state)
     fixture_done(&f);
 }
 
-/* Whatever somebody calls their files, it stays one line of a terminal. */
-static void names_are_cut_and_cleaned(void **state)
+/* A URL of any bytes stays on one line of the terminal. */
+static void shortens_names_and_escapes_control_bytes(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -142,7 +142,7 @@ static void names_are_cut_and_cleaned(void **state)
     has(text, "http://hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh...\\x0a");
     free(text);
     struct sockaddr_un local = { .sun_family = AF_UNIX };
-    memset(local.sun_path, 's', sizeof(local.sun_path)); /* the kernel's longest has no end */
+    memset(local.sun_path, 's', sizeof(local.sun_path)); /* the longest path has no NUL */
     memcpy(&f.target.address, &local, sizeof(local));
     f.target.path = "/index.html";
     text = print(&f, LOAD_FORM_TEXT, NULL);
@@ -152,7 +152,7 @@ static void names_are_cut_and_cleaned(void **state)
     fixture_done(&f);
 }
 
-static void an_invalid_run_says_why_and_what_to_do(void **state)
+static void an_invalid_result_names_cause_and_cure(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -169,7 +169,7 @@ static void an_invalid_run_says_why_and_what_to_do(void **state)
     fixture_done(&f);
 }
 
-static void several_steps_are_a_table(void **state)
+static void prints_several_steps_as_a_table(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -193,8 +193,8 @@ static void several_steps_are_a_table(void **state)
     fixture_done(&f);
 }
 
-/* Nothing was measured: no number is made up, and no line of JSON is broken. */
-static void nothing_measured_is_shown_as_nothing(void **state)
+/* Without answers no number is invented, and the JSON stays valid. */
+static void prints_a_step_without_answers(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -215,7 +215,7 @@ static void nothing_measured_is_shown_as_nothing(void **state)
     fixture_done(&f);
 }
 
-static void intended_times_are_shown_where_there_are_some(void **state)
+static void prints_intended_times_of_an_open_loop(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -234,7 +234,7 @@ static void intended_times_are_shown_where_there_are_some(void **state)
     fixture_done(&f);
 }
 
-static void files_that_cannot_be_written_are_named(void **state)
+static void names_a_file_that_cannot_be_written(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -263,7 +263,7 @@ static void files_that_cannot_be_written_are_named(void **state)
     fixture_done(&f);
 }
 
-static void each_step_has_a_histogram_file(void **state)
+static void writes_a_histogram_file_for_each_step(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -283,7 +283,7 @@ static void each_step_has_a_histogram_file(void **state)
     struct load_report_output how = { .hgrm = path };
     assert_int_equal(load_report_print(&report, &how, none, &failed), 0);
     assert_int_equal(unlink(made[0]) | unlink(made[1]), 0);
-    path[strlen(path) - 5] = '\0'; /* without an ending, in a folder that has one */
+    path[strlen(path) - 5] = '\0'; /* a file without an extension, in a folder with one */
     made[0][strlen(made[0]) - 5] = made[1][strlen(made[1]) - 5] = '\0';
     assert_int_equal(load_report_print(&report, &how, none, &failed), 0);
     assert_int_equal(unlink(made[0]) | unlink(made[1]) | rmdir(folder), 0);
@@ -292,7 +292,7 @@ static void each_step_has_a_histogram_file(void **state)
     fixture_done(&f);
 }
 
-static void figures_have_three_digits_and_a_unit(void **state)
+static void formats_numbers_with_three_digits_and_a_unit(void **state)
 {
     (void)state;
     assert_string_equal(load_format_time(0).text, "0.00 us");
@@ -316,17 +316,17 @@ static void figures_have_three_digits_and_a_unit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_invalid_cannot_tell_whether_an_objective_is_met),
-        cmocka_unit_test(all_steps_have_to_meet_it),
-        cmocka_unit_test(one_step_is_shown_whole),
-        cmocka_unit_test(names_are_cut_and_cleaned),
-        cmocka_unit_test(an_invalid_run_says_why_and_what_to_do),
-        cmocka_unit_test(several_steps_are_a_table),
-        cmocka_unit_test(nothing_measured_is_shown_as_nothing),
-        cmocka_unit_test(intended_times_are_shown_where_there_are_some),
-        cmocka_unit_test(files_that_cannot_be_written_are_named),
-        cmocka_unit_test(each_step_has_a_histogram_file),
-        cmocka_unit_test(figures_have_three_digits_and_a_unit),
+        cmocka_unit_test(an_invalid_result_wins_over_a_missed_objective),
+        cmocka_unit_test(every_step_must_meet_an_objective),
+        cmocka_unit_test(prints_all_numbers_of_one_step),
+        cmocka_unit_test(shortens_names_and_escapes_control_bytes),
+        cmocka_unit_test(an_invalid_result_names_cause_and_cure),
+        cmocka_unit_test(prints_several_steps_as_a_table),
+        cmocka_unit_test(prints_a_step_without_answers),
+        cmocka_unit_test(prints_intended_times_of_an_open_loop),
+        cmocka_unit_test(names_a_file_that_cannot_be_written),
+        cmocka_unit_test(writes_a_histogram_file_for_each_step),
+        cmocka_unit_test(formats_numbers_with_three_digits_and_a_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Seconds of several threads or machines are one: what is told of the sum is what would
- * have been told of all durations at once.
+ * The sum of the seconds of several threads or machines has the percentiles of all their durations
+ * together.
  */
 #include "load/result.h"
 
@@ -30,7 +30,7 @@ static void count(struct counted *counted, uint64_t ns)
     second->most_ns = ns > second->most_ns ? ns : second->most_ns;
 }
 
-static void sums_are_those_of_all(void **state)
+static void sums_have_the_percentiles_of_all_durations(void **state)
 {
     (void)state;
     static struct counted whole, part[2];
@@ -61,7 +61,7 @@ static void sums_are_those_of_all(void **state)
     load_result_free_second(&whole.second);
 }
 
-static void nothing_adds_nothing_and_what_one_does_not_know_nobody_knows(void **state)
+static void a_second_without_durations_leaves_no_percentiles(void **state)
 {
     (void)state;
     static struct counted known;
@@ -82,7 +82,7 @@ static void nothing_adds_nothing_and_what_one_does_not_know_nobody_knows(void **
     load_result_free_second(&known.second);
 }
 
-static void other_precisions_are_refused(void **state)
+static void refuses_another_precision(void **state)
 {
     (void)state;
     static uint64_t bucket[LOAD_SECOND_BUCKETS];
@@ -103,9 +103,9 @@ static void other_precisions_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_all),
-        cmocka_unit_test(nothing_adds_nothing_and_what_one_does_not_know_nobody_knows),
-        cmocka_unit_test(other_precisions_are_refused),
+        cmocka_unit_test(sums_have_the_percentiles_of_all_durations),
+        cmocka_unit_test(a_second_without_durations_leaves_no_percentiles),
+        cmocka_unit_test(refuses_another_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is drawn has the distribution it should have, and is drawn again from the
- * same seed. Seeds are fixed, so these tests pass always or never.
+ * Random numbers have their distribution, and repeat with the same seed. Seeds are fixed, so a test
+ * passes always or never.
  */
 #include "load/schedule.h"
 
@@ -28,7 +28,7 @@ static void streams_repeat_and_differ(void **state)
     assert_int_equal(same, 0);
 }
 
-static void units_are_even(void **state)
+static void random_units_are_evenly_distributed(void **state)
 {
     (void)state;
     enum { CELLS = 100 };
@@ -69,7 +69,7 @@ static void assert_near(double value, double expected, double part)
         fail_msg("%f, not %f", value, expected);
 }
 
-static void thinks_as_it_was_told(void **state)
+static void think_times_have_their_distribution(void **state)
 {
     (void)state;
     const struct load_think constant = { LOAD_THINK_CONSTANT, 40000000, 40000000 };
@@ -93,7 +93,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void first_requests_are_spread_however_many_users_there_are(void **state)
+static void spreads_the_first_requests_of_any_number_of_users(void **state)
 {
     (void)state;
     static const unsigned counts[] = { 2, 10, 37, 1000 };
@@ -197,9 +197,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_repeat_and_differ),
-        cmocka_unit_test(units_are_even),
-        cmocka_unit_test(thinks_as_it_was_told),
-        cmocka_unit_test(first_requests_are_spread_however_many_users_there_are),
+        cmocka_unit_test(random_units_are_evenly_distributed),
+        cmocka_unit_test(think_times_have_their_distribution),
+        cmocka_unit_test(spreads_the_first_requests_of_any_number_of_users),
         cmocka_unit_test(chooses_by_weight_and_by_zipf),
         cmocka_unit_test(arrivals_keep_their_rate),
         cmocka_unit_test(shares_add_up),

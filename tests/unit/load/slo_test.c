@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Objectives as they are written, well and badly, and when they are met.
+ * Reading objectives, mistakes in them, and when they are met.
  */
 #include "load/slo.h"
 
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-static void what_is_written_is_what_is_read(void **state)
+static void reads_each_kind_of_objective(void **state)
 {
     (void)state;
     static const struct row {
@@ -47,7 +47,7 @@ static void what_is_written_is_what_is_read(void **state)
     }
 }
 
-static void a_list_is_read_whole_and_added_to(void **state)
+static void reads_a_list_and_appends_to_it(void **state)
 {
     (void)state;
     struct load_slos slos = { 0 };
@@ -59,35 +59,35 @@ static void a_list_is_read_whole_and_added_to(void **state)
     assert_string_equal(slos.slo[3].text, "mean<1ms");
 }
 
-static void what_is_wrong_is_told(void **state)
+static void refuses_a_mistake_with_a_cure(void **state)
 {
     (void)state;
     static const struct row {
         const char *text, *why;
     } rows[] = {
-        { "", "`': has no < <= > or >=, as in p99<10ms" },
-        { "p99<10ms,", "`': has no < <= > or >=, as in p99<10ms" },
-        { "p99", "`p99': has no < <= > or >=, as in p99<10ms" },
-        { "p99=10ms", "`p99=10ms': has no < <= > or >=, as in p99<10ms" },
-        { "p99<10", "`p99<10': is a time with its unit: us, ms, s, m or h" },
-        { "p99<10 ms", "`p99<10 ms': is a time with its unit: us, ms, s, m or h" },
-        { "p99<<10ms", "`p99<<10ms': is a time with its unit: us, ms, s, m or h" },
-        { "p99<ms", "`p99<ms': is a time with its unit: us, ms, s, m or h" },
-        { "p99<.ms", "`p99<.ms': is a time with its unit: us, ms, s, m or h" },
-        { "mean<-1ms", "`mean<-1ms': is a time with its unit: us, ms, s, m or h" },
-        { "p100<1s", "`p100<1s': a percentile is above 0 and below 100" },
-        { "p0<1s", "`p0<1s': a percentile is above 0 and below 100" },
-        { "p<1s", "`p<1s': begins with p50, p99.9 or the like, mean, max, errors or throughput" },
-        { "<1s", "`<1s': begins with p50, p99.9 or the like, mean, max, errors or throughput" },
+        { "", "`' has no sign; write < <= > or >=, as in p99<10ms" },
+        { "p99<10ms,", "`' has no sign; write < <= > or >=, as in p99<10ms" },
+        { "p99", "`p99' has no sign; write < <= > or >=, as in p99<10ms" },
+        { "p99=10ms", "`p99=10ms' has no sign; write < <= > or >=, as in p99<10ms" },
+        { "p99<10", "`p99<10' needs a time with a unit (us, ms, s, m or h), as in p99<10ms" },
+        { "p99<10 ms", "`p99<10 ms' needs a time with a unit (us, ms, s, m or h), as in p99<10ms" },
+        { "p99<<10ms", "`p99<<10ms' needs a time with a unit (us, ms, s, m or h), as in p99<10ms" },
+        { "p99<ms", "`p99<ms' needs a time with a unit (us, ms, s, m or h), as in p99<10ms" },
+        { "p99<.ms", "`p99<.ms' needs a time with a unit (us, ms, s, m or h), as in p99<10ms" },
+        { "mean<-1ms", "`mean<-1ms' needs a time with a unit (us, ms, s, m or h), as in p99<10ms" },
+        { "p100<1s", "`p100<1s' is no percentile between p0 and p100" },
+        { "p0<1s", "`p0<1s' is no percentile between p0 and p100" },
+        { "p<1s", "`p<1s' has no known name; write p50, p99.9, mean, max, errors or throughput" },
+        { "<1s", "`<1s' has no known name; write p50, p99.9, mean, max, errors or throughput" },
         { "p9x<1s",
-          "`p9x<1s': begins with p50, p99.9 or the like, mean, max, errors or throughput" },
+          "`p9x<1s' has no known name; write p50, p99.9, mean, max, errors or throughput" },
         { "median<1s",
-          "`median<1s': begins with p50, p99.9 or the like, mean, max, errors or throughput" },
-        { "errors<5", "`errors<5': is more than all: 0.1% is 0.001" },
-        { "errors<1ms", "`errors<1ms': is a share, as in errors<0.1%" },
+          "`median<1s' has no known name; write p50, p99.9, mean, max, errors or throughput" },
+        { "errors<5", "`errors<5' has a share above 1; write 0.1% or 0.001" },
+        { "errors<1ms", "`errors<1ms' needs a share, as in errors<0.1%" },
         { "throughput>5%",
-          "`throughput>5%': is a number of requests a second, as in throughput>1000" },
-        { "p99<00000000000000000000000000010ms", "`p99<000000000000000000000000000': is too long" },
+          "`throughput>5%' needs a number of requests per second, as in throughput>1000" },
+        { "p99<00000000000000000000000000010ms", "`p99<000000000000000000000000000' is too long" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct load_slos slos = { 0 };
@@ -97,13 +97,13 @@ static void what_is_wrong_is_told(void **state)
             *strchr(wanted, '\'') = '`';
         assert_false(load_slos_parse(rows[i].text, &slos, why));
         if (strstr(rows[i].why, "too long"))
-            assert_non_null(strstr(why, "`: is too long"));
+            assert_non_null(strstr(why, "` is too long"));
         else
             assert_string_equal(why, wanted);
     }
 }
 
-static void there_are_only_so_many(void **state)
+static void refuses_too_many_objectives(void **state)
 {
     (void)state;
     struct load_slos slos = { 0 };
@@ -111,7 +111,7 @@ static void there_are_only_so_many(void **state)
     for (unsigned i = 0; i < LOAD_SLOS_MAX; i++)
         assert_true(load_slos_parse("max<1s", &slos, why));
     assert_false(load_slos_parse("max<1s", &slos, why));
-    assert_string_equal(why, "`max<1s`: more than 16 objectives");
+    assert_string_equal(why, "`max<1s` is one objective too many; at most 16");
 }
 
 static bool meets(const struct fixture *f, const char *text)
@@ -123,7 +123,7 @@ static bool meets(const struct fixture *f, const char *text)
 }
 
 /* 9 answers of 1 us and one of 2 us in 10 s, of which one is a 404; and 2 errors. */
-static void values_are_compared_with_limits(void **state)
+static void compares_values_with_limits(void **state)
 {
     (void)state;
     struct fixture f;
@@ -149,7 +149,7 @@ static void values_are_compared_with_limits(void **state)
     fixture_done(&f);
 }
 
-static void a_paced_loop_answers_for_its_lateness(void **state)
+static void a_paced_loop_counts_from_the_due_time(void **state)
 {
     (void)state;
     struct fixture f;
@@ -167,12 +167,12 @@ static void a_paced_loop_answers_for_its_lateness(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_what_is_read),
-        cmocka_unit_test(a_list_is_read_whole_and_added_to),
-        cmocka_unit_test(what_is_wrong_is_told),
-        cmocka_unit_test(there_are_only_so_many),
-        cmocka_unit_test(values_are_compared_with_limits),
-        cmocka_unit_test(a_paced_loop_answers_for_its_lateness),
+        cmocka_unit_test(reads_each_kind_of_objective),
+        cmocka_unit_test(reads_a_list_and_appends_to_it),
+        cmocka_unit_test(refuses_a_mistake_with_a_cure),
+        cmocka_unit_test(refuses_too_many_objectives),
+        cmocka_unit_test(compares_values_with_limits),
+        cmocka_unit_test(a_paced_loop_counts_from_the_due_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is derived of counts, and every doubt: when it begins, and that it does not
- * begin a little earlier.
+ * Results derived from counts, and every doubt: it applies above its threshold, and not below.
  */
 #include "load/trust.h"
 
@@ -25,7 +24,7 @@ static struct load_verdict judge(const struct fixture *f)
     return verdict;
 }
 
-/* Whether this doubt is the only one; it says so in words, and is invalid if it should be. */
+/* Whether this doubt is the only one, has a reason, and makes the step invalid as it should. */
 static bool doubts_only(const struct fixture *f, enum load_doubt which)
 {
     struct load_verdict verdict = judge(f);
@@ -56,7 +55,7 @@ static struct fixture *fresh(void)
     return &f;
 }
 
-static void a_good_step_is_not_doubted(void **state)
+static void a_sound_step_has_no_doubts(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -64,7 +63,7 @@ static void a_good_step_is_not_doubted(void **state)
     fixture_done(f);
 }
 
-static void averages_are_those_of_the_definitions(void **state)
+static void averages_follow_their_definitions(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -87,7 +86,7 @@ static void averages_are_those_of_the_definitions(void **state)
     fixture_done(f);
 }
 
-/* 40 ms of thinking and 42 us of CPU: 953 users ask for all that one core can do. */
+/* 40 ms of think time and 42 us of CPU time: 953 users saturate one core. */
 static void saturation_follows_from_demand(void **state)
 {
     (void)state;
@@ -108,13 +107,13 @@ static void saturation_follows_from_demand(void **state)
     fixture_done(f);
 }
 
-static void time_that_nothing_explains_is_doubted(void **state)
+static void doubts_unexplained_time(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
     struct load_outcome *outcome = &f->outcomes[0];
     double explained = outcome->user_ns;
-    /* 2 % may be hidden, and the root of 40 users in 40,000 answers. */
+    /* 2 % may be unexplained, plus the root of 40 users in 40,000 answers. */
     double limit = 0.02 + sqrt(explained / (1 - 0.02) / 10e9) / 40000;
     outcome->user_ns = explained / (1 - limit + 1e-5);
     assert_true(doubts_none(f));
@@ -129,7 +128,7 @@ static void time_that_nothing_explains_is_doubted(void **state)
     outcome->closing_ns = 0;
     assert_true(doubts_only(f, LOAD_DOUBT_little));
     outcome->connecting_ns = 0;
-    outcome->error[LOAD_response_timeout] = 1; /* where the time is, no answer tells */
+    outcome->error[LOAD_response_timeout] = 1; /* its time is in no answer */
     assert_true(doubts_none(f));
     outcome->error[LOAD_response_timeout] = 0;
     f->plan.pipeline = 2;
@@ -138,8 +137,8 @@ static void time_that_nothing_explains_is_doubted(void **state)
     fixture_done(f);
 }
 
-/* What a generator needs to look at an answer is no fault of it, however short the cycle. */
-static void a_few_microseconds_are_not_hidden(void **state)
+/* The few microseconds that the generator needs per answer are no fault, even in a short cycle. */
+static void accepts_a_few_unexplained_microseconds(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -155,7 +154,7 @@ static void a_few_microseconds_are_not_hidden(void **state)
     fixture_done(&f);
 }
 
-static void a_busy_thread_is_doubted(void **state)
+static void doubts_a_busy_thread(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -174,7 +173,7 @@ static void set_lag(struct load_outcome *outcome, uint64_t ns)
         load_durations_add(&outcome->lag, ns);
 }
 
-static void lateness_is_measured_by_the_cycle(void **state)
+static void compares_lateness_with_the_cycle(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -199,7 +198,7 @@ static void lateness_is_measured_by_the_cycle(void **state)
     fixture_done(f);
 }
 
-static void what_runs_out_is_doubted(void **state)
+static void doubts_exhausted_descriptors_and_ports(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -209,12 +208,12 @@ static void what_runs_out_is_doubted(void **state)
     f->outcomes[0].error[LOAD_no_port] = 1;
     assert_true(doubts_only(f, LOAD_DOUBT_no_port));
     f->outcomes[0].error[LOAD_no_port] = 0;
-    f->outcomes[0].error[LOAD_connect_refused] = 20000; /* the server's doing */
+    f->outcomes[0].error[LOAD_connect_refused] = 20000; /* the fault of the server */
     assert_true(doubts_none(f));
     fixture_done(f);
 }
 
-static void requests_that_were_not_sent_are_doubted(void **state)
+static void doubts_unsent_requests(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -230,7 +229,7 @@ static void requests_that_were_not_sent_are_doubted(void **state)
     fixture_done(f);
 }
 
-static void runs_that_did_not_begin_together_are_doubted(void **state)
+static void doubts_runs_that_started_apart(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -247,7 +246,7 @@ static void runs_that_did_not_begin_together_are_doubted(void **state)
     fixture_done(f);
 }
 
-static void a_gap_is_told_of_closed_loops(void **state)
+static void notes_a_gap_in_a_closed_loop(void **state)
 {
     (void)state;
     struct fixture *f = fresh();
@@ -265,7 +264,7 @@ static void a_gap_is_told_of_closed_loops(void **state)
 }
 
 /* A server that takes as long for every answer has no gap. */
-static void slowness_is_no_gap(void **state)
+static void a_slow_server_makes_no_gap(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -277,7 +276,7 @@ static void slowness_is_no_gap(void **state)
     fixture_done(&f);
 }
 
-static void without_answers_nothing_is_valid(void **state)
+static void a_step_without_answers_is_invalid(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -288,7 +287,7 @@ static void without_answers_nothing_is_valid(void **state)
     fixture_done(&f);
 }
 
-static void so_many_answers_carry_a_percentile(void **state)
+static void a_percentile_needs_enough_answers(void **state)
 {
     (void)state;
     assert_true(load_trust_carries(6, 0.5));
@@ -300,7 +299,7 @@ static void so_many_answers_carry_a_percentile(void **state)
     assert_false(load_trust_carries(0, 0.5));
 }
 
-static void few_answers_are_told_and_cannot_meet_an_objective(void **state)
+static void too_few_answers_cannot_meet_an_objective(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -328,21 +327,21 @@ static void few_answers_are_told_and_cannot_meet_an_objective(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_step_is_not_doubted),
-        cmocka_unit_test(averages_are_those_of_the_definitions),
+        cmocka_unit_test(a_sound_step_has_no_doubts),
+        cmocka_unit_test(averages_follow_their_definitions),
         cmocka_unit_test(saturation_follows_from_demand),
-        cmocka_unit_test(time_that_nothing_explains_is_doubted),
-        cmocka_unit_test(a_few_microseconds_are_not_hidden),
-        cmocka_unit_test(a_busy_thread_is_doubted),
-        cmocka_unit_test(lateness_is_measured_by_the_cycle),
-        cmocka_unit_test(what_runs_out_is_doubted),
-        cmocka_unit_test(requests_that_were_not_sent_are_doubted),
-        cmocka_unit_test(runs_that_did_not_begin_together_are_doubted),
-        cmocka_unit_test(a_gap_is_told_of_closed_loops),
-        cmocka_unit_test(slowness_is_no_gap),
-        cmocka_unit_test(without_answers_nothing_is_valid),
-        cmocka_unit_test(so_many_answers_carry_a_percentile),
-        cmocka_unit_test(few_answers_are_told_and_cannot_meet_an_objective),
+        cmocka_unit_test(doubts_unexplained_time),
+        cmocka_unit_test(accepts_a_few_unexplained_microseconds),
+        cmocka_unit_test(doubts_a_busy_thread),
+        cmocka_unit_test(compares_lateness_with_the_cycle),
+        cmocka_unit_test(doubts_exhausted_descriptors_and_ports),
+        cmocka_unit_test(doubts_unsent_requests),
+        cmocka_unit_test(doubts_runs_that_started_apart),
+        cmocka_unit_test(notes_a_gap_in_a_closed_loop),
+        cmocka_unit_test(a_slow_server_makes_no_gap),
+        cmocka_unit_test(a_step_without_answers_is_invalid),
+        cmocka_unit_test(a_percentile_needs_enough_answers),
+        cmocka_unit_test(too_few_answers_cannot_meet_an_objective),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
