@@ -46,7 +46,7 @@ void model_balance_init(struct model_balance *b, uint64_t now_ns)
 
 static uint64_t window_of(const struct model_reactor *r)
 {
-    return r->now_ns / WINDOW_NS;
+    return r->loop.now_ns / WINDOW_NS;
 }
 
 static unsigned smaller(unsigned a, unsigned b)
@@ -70,21 +70,21 @@ static unsigned busy_of(struct model_reactor *other, uint64_t window)
 
 static struct standing compare(struct model_reactor *r)
 {
-    CHECK(r->count > 0);
+    CHECK(r->loop.count > 0);
     uint64_t window = window_of(r);
     struct standing s = { .busy_least = UINT32_MAX, .live_least = UINT32_MAX };
     uint64_t busy_sum = 0, live_sum = 0;
-    for (unsigned i = 0; i < r->count; i++) {
-        struct model_reactor *each = &r->all[i];
+    for (unsigned i = 0; i < r->loop.count; i++) {
+        struct model_reactor *each = model_reactor_at(r, i);
         unsigned busy = busy_of(each, window);
-        unsigned live = atomic_load_explicit(&each->live, memory_order_relaxed);
+        unsigned live = atomic_load_explicit(&each->loop.live, memory_order_relaxed);
         busy_sum += busy;
         live_sum += live;
         if (each == r) {
             s.busy = busy;
             s.live = live;
         }
-        if (busy < s.busy_least && live < each->connections_max) {
+        if (busy < s.busy_least && live < each->loop.connections_max) {
             s.busy_least = busy;
             s.idlest = each;
         }
@@ -93,8 +93,8 @@ static struct standing compare(struct model_reactor *r)
             s.emptiest = each;
         }
     }
-    s.busy_mean = (unsigned)(busy_sum / r->count);
-    s.live_mean = (unsigned)(live_sum / r->count);
+    s.busy_mean = (unsigned)(busy_sum / r->loop.count);
+    s.live_mean = (unsigned)(live_sum / r->loop.count);
     return s;
 }
 
@@ -120,7 +120,7 @@ static bool claim(struct model_reactor *to, uint64_t window)
 
 static bool give(struct model_reactor *r, struct model_connection *c, struct model_reactor *to)
 {
-    if (atomic_load_explicit(&to->live, memory_order_relaxed) >= to->connections_max)
+    if (atomic_load_explicit(&to->loop.live, memory_order_relaxed) >= to->loop.connections_max)
         return false;
     c->stays_until = (uint32_t)window_of(r) + STAY;
     if (!model_connection_hand_over(r, c, to))
@@ -133,7 +133,7 @@ static bool give(struct model_reactor *r, struct model_connection *c, struct mod
 static bool is_quiet(const struct model_reactor *r, const struct model_connection *c)
 {
     return session_deadline_ns(&c->session) + QUIET_NS <=
-           r->now_ns + r->worker.shared->idle_timeout_ns;
+           r->loop.now_ns + r->loop.thread.shared->idle_timeout_ns;
 }
 
 static bool must_stay(const struct model_reactor *r, const struct model_connection *c)
@@ -151,7 +151,7 @@ static void give_for_number(struct model_reactor *r, const struct standing *s)
     wanted = smaller(wanted, GIVEN_MAX);
     unsigned looked_at = 0;
     for (unsigned i = 0; i < WHEEL_SLOTS; i++) {
-        struct model_wheel_node *head = &r->wheel.slot[b->slot];
+        struct model_wheel_node *head = &r->loop.wheel.slot[b->slot];
         struct model_wheel_node *next;
         for (struct model_wheel_node *node = head->next; node != head; node = next) {
             next = node->next;
@@ -212,17 +212,17 @@ bool model_balance_turn(struct model_reactor *r)
     struct model_balance *b = &r->balance;
     if (b->left == 0) {
         b->busy_ns += b->work_ns;
-        b->span_ns += r->now_ns - b->woke_ns;
+        b->span_ns += r->loop.now_ns - b->woke_ns;
         b->left = b->stride;
     }
-    b->woke_ns = r->now_ns;
+    b->woke_ns = r->loop.now_ns;
     b->turns++;
-    if (r->now_ns - b->window_ns < WINDOW_NS)
+    if (r->loop.now_ns - b->window_ns < WINDOW_NS)
         return b->to != NULL;
-    end_window(b, r->now_ns);
+    end_window(b, r->loop.now_ns);
     if (b->to)
         hold_back(b, window_of(r));
-    else if (!r->retiring && !r->placement)
+    else if (!r->loop.draining && !r->placement)
         decide(r);
     return b->to != NULL;
 }
@@ -230,7 +230,7 @@ bool model_balance_turn(struct model_reactor *r)
 void model_balance_offer(struct model_reactor *r, struct model_connection *c)
 {
     struct model_balance *b = &r->balance;
-    if (r->retiring || c->owner != r || must_stay(r, c) || b->given >= GIVEN_MAX)
+    if (r->loop.draining || c->owner != r || must_stay(r, c) || b->given >= GIVEN_MAX)
         return;
     c->stays_until = (uint32_t)window_of(r) + 2; /* counted once; the window ends before that */
     b->heard++;

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/connection.h"
 
-#include "log/error.h"
 #include "model/model.h"
-#include "model/peer.h"
-#include "model/reactor.h"
 #include "model/transfer.h"
 #include "os/file.h"
-#include "os/socket.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
-
-enum { TURN_BYTES = 2048 * 1024 }; /* one connection's share of a turn of the loop */
 
 #define INPUT_EVENTS (EPOLLIN | EPOLLRDHUP)
 
@@ -21,26 +15,20 @@ static int fd_of(const struct model_reactor *r, const struct model_connection *c
     return (int)(c - r->table);
 }
 
-static void count_one_less(struct model_reactor *r)
-{
-    if (atomic_fetch_sub_explicit(&r->live, 1, memory_order_release) == r->connections_max)
-        model_reactor_has_room(r);
-}
-
 void model_connection_close(struct model_reactor *r, struct model_connection *c)
 {
     session_close(&c->session);
-    stats_add(&r->worker.stats, STATS_connections_closed, 1);
-    model_wheel_remove(&r->wheel, &c->timer);
+    stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+    model_wheel_remove(&r->loop.wheel, &c->timer);
     if (c->watched && r->placement && r->placement->forks)
         (void)epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd_of(r, c), NULL);
     c->watched = 0;
-    /* The number may be another thread's the moment it is closed, and with it
-     * this struct: the release pairs with the acquire in model_connection_begin. */
+    /* Once the descriptor is closed, another thread may get its number, and with it this struct:
+     * the release pairs with the acquire in begin_session. */
     atomic_store_explicit(&c->owner, NULL, memory_order_release);
     os_file_close(fd_of(r, c));
-    ipc_fdpass_ended(&r->server->intake);
-    count_one_less(r);
+    ipc_fdpass_ended(&r->loop.server->passed);
+    model_loop_count_out(&r->loop);
 }
 
 bool model_connection_watch(struct model_reactor *r, struct model_connection *c,
@@ -57,7 +45,7 @@ bool model_connection_watch(struct model_reactor *r, struct model_connection *c,
     return true;
 }
 
-static bool watch(struct model_reactor *r, struct model_connection *c, uint32_t events)
+static bool watch_for(struct model_reactor *r, struct model_connection *c, uint32_t events)
 {
     if (c->watched == events)
         return true;
@@ -66,123 +54,102 @@ static bool watch(struct model_reactor *r, struct model_connection *c, uint32_t 
 
 /* ---- following what the session wants ---- */
 
-/* A timer that fires too early is put off when it fires; only an earlier
- * deadline has to be told to the wheel. */
-static void keep_time(struct model_reactor *r, struct model_connection *c)
+/* The wheel is changed only for an earlier deadline. A timer that fires before its deadline is
+ * added again then. */
+static void keep_timer(struct model_reactor *r, struct model_connection *c)
 {
     uint64_t due_ns = session_deadline_ns(&c->session);
     if (__builtin_expect(!c->timer.next || due_ns < c->timer.due_ns - WHEEL_TICK_NS, 0))
-        model_wheel_add(&r->wheel, &c->timer, due_ns);
+        model_wheel_add(&r->loop.wheel, &c->timer, due_ns);
 }
 
-static void follow(struct model_reactor *r, struct model_connection *c, enum session_want want)
+static void follow_want(struct model_reactor *r, struct model_connection *c, enum session_want want)
 {
     if (want == WANT_WRITE)
-        want = model_transfer_send(&c->session, fd_of(r, c), TURN_BYTES, r->now_ns);
+        want = model_transfer_send(&c->session, fd_of(r, c), LOOP_TURN_BYTES, r->loop.now_ns);
     if (want == WANT_HALF_CLOSE) {
-        (void)shutdown(fd_of(r, c), SHUT_WR); /* fails only when the peer is gone: recv will tell */
+        (void)shutdown(fd_of(r, c),
+                       SHUT_WR); /* fails only when the peer is gone, and then recv does */
         want = WANT_READ;
     }
-    if (want == WANT_CLOSE || !watch(r, c, want == WANT_WRITE ? EPOLLOUT : INPUT_EVENTS)) {
+    if (want == WANT_CLOSE || !watch_for(r, c, want == WANT_WRITE ? EPOLLOUT : INPUT_EVENTS)) {
         model_connection_close(r, c);
         return;
     }
-    keep_time(r, c);
+    keep_timer(r, c);
 }
 
-static void fail(struct model_reactor *r, struct model_connection *c, int error)
+static void fail_connection(struct model_reactor *r, struct model_connection *c, int error)
 {
     session_failed(&c->session, error);
     model_connection_close(r, c);
 }
 
-static void receive(struct model_reactor *r, struct model_connection *c)
+static void receive_input(struct model_reactor *r, struct model_connection *c)
 {
     size_t room = session_room(&c->session);
     ssize_t len = recv(fd_of(r, c), r->input, room, MSG_DONTWAIT);
     if (len >= 0)
-        follow(r, c, session_feed(&c->session, span_of(r->input, (size_t)len), r->now_ns));
+        follow_want(r, c,
+                    session_feed(&c->session, span_of(r->input, (size_t)len), r->loop.now_ns));
     else if (errno == EAGAIN || errno == EINTR)
-        follow(r, c, WANT_READ);
+        follow_want(r, c, WANT_READ);
     else
-        fail(r, c, errno);
+        fail_connection(r, c, errno);
 }
 
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events)
 {
     if (c->watched & EPOLLIN)
-        receive(r, c);
+        receive_input(r, c);
     else if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
-        follow(r, c, WANT_WRITE);
+        follow_want(r, c, WANT_WRITE);
 }
 
 void model_connection_resume(struct model_reactor *r, struct model_connection *c)
 {
     if (c->watched & EPOLLOUT)
-        follow(r, c, WANT_WRITE);
+        follow_want(r, c, WANT_WRITE);
     else
-        receive(r, c);
+        receive_input(r, c);
 }
 
 void model_connection_expire(struct model_reactor *r, struct model_wheel_node *node)
 {
     struct model_connection *c = model_connection_of(node);
-    if (r->now_ns < session_deadline_ns(&c->session))
-        keep_time(r, c);
+    if (r->loop.now_ns < session_deadline_ns(&c->session))
+        keep_timer(r, c);
     else
-        follow(r, c, session_expire(&c->session, r->now_ns));
+        follow_want(r, c, session_expire(&c->session, r->loop.now_ns));
 }
 
 /* ---- accepting ---- */
 
-int model_connection_accept(struct model_reactor *r, int listener_fd, struct session_peer *ret_peer)
-{
-    static struct log_error_limit limit;
-    struct os_socket_address address;
-    struct ipc_fdpass_receiver *intake = &r->server->intake;
-    int fd = listener_fd == intake->fd ? ipc_fdpass_receive(intake, &address)
-                                       : os_socket_accept(listener_fd, &address);
-    if (fd >= 0 && (size_t)fd >= r->table_size) {
-        os_file_close(fd);
-        ipc_fdpass_ended(intake);
-        fd = -EMFILE;
-    }
-    if (fd < 0) {
-        if (fd != -EAGAIN && fd != -EPIPE)
-            log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s",
-                              strerror(-fd));
-        return fd;
-    }
-    stats_add(&r->worker.stats, STATS_connections_accepted, 1);
-    *ret_peer = model_peer_of(&address);
-    return fd;
-}
-
-static void begin(struct model_reactor *r, int fd, struct session_peer peer, bool refuse)
+static void begin_session(struct model_reactor *r, int fd, struct session_peer peer, bool refuse)
 {
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     atomic_store_explicit(&c->owner, r, memory_order_relaxed);
-    session_open(&c->session, &r->worker, peer, r->now_ns);
+    session_open(&c->session, &r->loop.thread, peer, r->loop.now_ns);
     if (refuse)
         session_refuse(&c->session);
-    receive(r, c); /* the request is often here already, and then epoll need not be asked */
+    receive_input(r, c); /* the request has often arrived, which saves an epoll_ctl */
 }
 
 void model_connection_begin(struct model_reactor *r, int fd, struct session_peer peer)
 {
-    begin(r, fd, peer, false);
+    begin_session(r, fd, peer, false);
 }
 
 void model_connection_refuse(struct model_reactor *r, int fd, struct session_peer peer)
 {
-    begin(r, fd, peer, true);
+    begin_session(r, fd, peer, true);
 }
 
 /* ---- from loop to loop ---- */
 
-/* From here to the adoption it is nobody's: its number cannot be given anew while it is open, and
- * `handed_lock` passes on what was written. */
+/* Until the other reactor adopts it, no reactor owns the connection. The descriptor stays open, so
+ * no other connection gets its number. `handed_lock` makes what was written here visible there. */
 bool model_connection_hand_over(struct model_reactor *r, struct model_connection *c,
                                 struct model_reactor *to)
 {
@@ -191,11 +158,11 @@ bool model_connection_hand_over(struct model_reactor *r, struct model_connection
         epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0)
         return false;
     c->watched = 0;
-    model_wheel_remove(&r->wheel, &c->timer);
+    model_wheel_remove(&r->loop.wheel, &c->timer);
     atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
-    bool handed = model_reactor_hand(to, (struct model_handed){ .fd = fd, .moved = true });
+    bool handed = model_loop_hand_over(&to->loop, (struct model_handed){ .fd = fd, .moved = true });
     if (handed)
-        count_one_less(r);
+        model_loop_count_out(&r->loop);
     else
         model_connection_adopt(r, fd);
     return handed;
@@ -205,6 +172,6 @@ void model_connection_adopt(struct model_reactor *r, int fd)
 {
     struct model_connection *c = &r->table[fd];
     atomic_store_explicit(&c->owner, r, memory_order_relaxed);
-    session_move(&c->session, &r->worker);
-    follow(r, c, WANT_READ); /* epoll tells what has come meanwhile */
+    session_move(&c->session, &r->loop.thread);
+    follow_want(r, c, WANT_READ); /* epoll reports what has arrived meanwhile */
 }

@@ -16,8 +16,7 @@ int model_epoll_serve(struct server *server)
     struct model_reactor *reactor = NULL;
     int rc = model_reactors_new(server, 1, NULL, NULL, &reactor);
     if (rc == 0) {
-        model_reactor_run(reactor);
-        rc = reactor->status;
+        rc = model_reactor_serve(&reactor->loop);
     }
     model_reactors_free(reactor);
     return rc;

@@ -129,13 +129,13 @@ static int install_handlers(void)
  * loop answers 503 is gone when the loop says so. */
 static void close_inherited(const struct model_reactor *r, bool loop_has_some)
 {
-    const struct server *server = r->server;
+    const struct server *server = r->loop.server;
     for (unsigned i = 0; i < server->listener_count * server->listener_sets; i++)
         os_file_close(server->listeners[i]);
     os_file_close(r->epoll_fd);
-    os_file_close(r->wake_fd);
+    os_file_close(r->loop.wake_fd);
     os_file_close(server->signal_fd);
-    for (size_t fd = 0; fd < r->table_size && loop_has_some; fd++)
+    for (size_t fd = 0; fd < r->loop.files_max && loop_has_some; fd++)
         if (r->table[fd].owner == r)
             os_file_close((int)fd);
 }
@@ -143,17 +143,17 @@ static void close_inherited(const struct model_reactor *r, bool loop_has_some)
 static _Noreturn void serve(struct model_reactor *r, int fd, struct session_peer peer, pid_t parent,
                             bool loop_has_some)
 {
-    child.server = r->server;
-    model_pump_init(&child.pump, fd, r->server->drain_idle_ns);
+    child.server = r->loop.server;
+    model_pump_init(&child.pump, fd, r->loop.server->drain_idle_ns);
     close_inherited(r, loop_has_some);
-    session_thread_inherit(&r->worker);
+    session_thread_inherit(&r->loop.thread);
     sigset_t set;
     handled_set(&set);
     if (os_process_end_with_parent(SIGTERM, parent) == 0 &&
         sigprocmask(SIG_UNBLOCK, &set, NULL) == 0)
-        model_pump_run(&child.pump, &r->worker, peer, r->input);
+        model_pump_serve(&child.pump, &r->loop.thread, peer, r->input);
     os_file_close(fd); /* first: the client waits for it */
-    session_thread_stop(&r->worker);
+    session_thread_stop(&r->loop.thread);
     _exit(0);
 }
 
@@ -206,8 +206,8 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
     static struct log_error_limit limit;
     struct children *c = r->place;
     pid_t parent = getpid();
-    bool loop_has_some = atomic_load(&r->live) > c->alive + 1; /* this one */
-    session_thread_divide(&r->worker);
+    bool loop_has_some = atomic_load(&r->loop.live) > c->alive + 1; /* this one */
+    session_thread_divide(&r->loop.thread);
     pid_t pid = fork();
     if (pid == 0)
         serve(r, fd, peer, parent, loop_has_some);
@@ -229,16 +229,16 @@ static void reap(struct model_reactor *r)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (!forget(r->place, pid))
             continue;
-        stats_add(&r->worker.stats, STATS_connections_closed, 1);
+        stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-            (void)stats_blocks_settle(r->server->shared->stats, pid);
-            stats_add(&r->worker.stats, STATS_connections_lost, 1);
+            (void)stats_blocks_settle(r->loop.server->shared->stats, pid);
+            stats_add(&r->loop.thread.stats, STATS_connections_lost, 1);
         }
         if (WIFSIGNALED(status))
             log_error_limited(&limit, 10, LOG_ERROR,
                               "process %d, with one connection, was killed by signal %d", (int)pid,
                               WTERMSIG(status));
-        model_reactor_ended(r);
+        model_loop_ended(&r->loop);
     }
 }
 
@@ -283,9 +283,8 @@ int model_fork_serve(struct server *server)
     if (rc == 0)
         rc = model_reactors_new(server, 1, &placement, c, &reactor);
     if (rc == 0) {
-        session_thread_prepare(&reactor->worker);
-        model_reactor_run(reactor);
-        rc = reactor->status;
+        session_thread_prepare(&reactor->loop.thread);
+        rc = model_reactor_serve(&reactor->loop);
     }
     model_reactors_free(reactor);
     munmap(c, sizeof(*c));

@@ -61,7 +61,7 @@ struct server {
     int *listeners;
     unsigned listener_count;
     unsigned listener_sets;
-    struct ipc_fdpass_receiver intake; /* where the master accepts: its connections come here */
+    struct ipc_fdpass_receiver passed; /* where the master accepts: its connections arrive here */
     unsigned threads;         /* that accept, each; or that serve, beside the one that does */
     unsigned cache_readers;   /* the accepting threads' come first */
     unsigned connections_max; /* of the whole process */

@@ -14,36 +14,15 @@
  */
 #include "model/model.h"
 #include "model/reactor.h"
-#include "model/threads.h"
 
 int model_percore_serve(struct server *server);
-
-static int run_reactor(void *reactors, unsigned index)
-{
-    struct model_reactor *r = (struct model_reactor *)reactors + index;
-    model_reactor_run(r);
-    return r->status;
-}
-
-static void stop(void *reactors)
-{
-    struct model_reactor *first = reactors;
-    atomic_store(&first->server->phase, SERVER_STOPPING);
-    model_reactors_wake(first);
-}
 
 int model_percore_serve(struct server *server)
 {
     struct model_reactor *reactors = NULL;
     int rc = model_reactors_new(server, server->threads, NULL, NULL, &reactors);
-    struct model_threads threads = {
-        .count = server->threads,
-        .run = run_reactor,
-        .stop = stop,
-        .context = reactors,
-    };
     if (rc == 0)
-        rc = model_threads_run(&threads);
+        rc = model_loops_serve(&reactors->loop, model_reactor_serve);
     model_reactors_free(reactors);
     return rc;
 }

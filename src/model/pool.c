@@ -16,5 +16,5 @@ int model_pool_serve(struct server *server);
 
 int model_pool_serve(struct server *server)
 {
-    return model_threadpool_run(server);
+    return model_threadpool_serve(server);
 }

@@ -17,5 +17,5 @@ int model_prefork_serve(struct server *server);
 
 int model_prefork_serve(struct server *server)
 {
-    return model_threadpool_run(server);
+    return model_threadpool_serve(server);
 }

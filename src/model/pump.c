@@ -194,8 +194,8 @@ static enum session_want send_output(struct model_pump *p)
     return want;
 }
 
-void model_pump_run(struct model_pump *p, struct session_thread *worker, struct session_peer peer,
-                    char *input)
+void model_pump_serve(struct model_pump *p, struct session_thread *worker, struct session_peer peer,
+                      char *input)
 {
     p->now_ns = os_clock_now_ns();
     session_thread_tick(worker, p->now_ns, os_clock_wall_s());

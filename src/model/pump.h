@@ -34,8 +34,8 @@ void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns);
 
 /* Serves the connection to its end, but for closing the descriptor. The worker is online, and
  * is so again afterwards; `input` holds SESSION_READ_MAX bytes. */
-void model_pump_run(struct model_pump *pump, struct session_thread *worker,
-                    struct session_peer peer, char *input);
+void model_pump_serve(struct model_pump *pump, struct session_thread *worker,
+                      struct session_peer peer, char *input);
 
 /* End the connection if it is between requests, or in any case. Any thread, or a
  * signal handler, as long as the descriptor is open; once is enough, whatever

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/ringconnection.h"
 
-#include "model/peer.h"
 #include "model/ringloop.h"
 #include "model/transfer.h"
 #include "os/file.h"
@@ -11,189 +10,180 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-enum { TURN_BYTES = 2048 * 1024 }; /* of files: one connection's share of a turn of the loop */
+static void follow_want(struct model_ringloop *r, struct model_ringconnection *c,
+                        enum session_want want);
 
-static void follow(struct model_ringloop *loop, struct model_ringconnection *c,
-                   enum session_want want);
-
-static uint64_t about(const struct model_ringloop *loop, const struct model_ringconnection *c,
-                      enum model_ringloop_about what)
+static uint64_t about_connection(const struct model_ringloop *r,
+                                 const struct model_ringconnection *c,
+                                 enum model_ringloop_about what)
 {
-    return model_ringloop_about(what, (size_t)(c - loop->table));
+    return model_ringloop_about(what, (size_t)(c - r->table));
 }
 
 /* ---- closing ---- */
 
-static void count_out(struct model_ringloop *loop)
-{
-    unsigned live = atomic_fetch_sub_explicit(&loop->live, 1, memory_order_release);
-    if (live == loop->connections_max && loop->count > 1) /* others may wait for room here */
-        model_ringloop_wake_all(loop);
-}
-
-static void finish(struct model_ringloop *loop, struct model_ringconnection *c)
+static void end_connection(struct model_ringloop *r, struct model_ringconnection *c)
 {
     session_close(&c->session);
-    stats_add(&loop->worker.stats, STATS_connections_closed, 1);
-    model_wheel_remove(&loop->wheel, &c->timer);
-    model_ringearly_free(c->early);
+    stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+    model_wheel_remove(&r->loop.wheel, &c->timer);
+    model_ringpending_free(c->pending);
     os_file_close(c->fd);
     c->fd = -1;
-    c->next = loop->free;
-    loop->free = (unsigned)(c - loop->table);
-    count_out(loop);
+    c->next = r->free;
+    r->free = (unsigned)(c - r->table);
+    model_loop_count_out(&r->loop);
 }
 
-/* With output. */
-static bool is_busy(const struct model_ringconnection *c)
+static bool is_sending(const struct model_ringconnection *c)
 {
-    return c->sending || c->awaiting_room;
+    return c->sending || c->awaiting_writable;
 }
 
-static bool under_way(const struct model_ringconnection *c)
+static bool has_operation(const struct model_ringconnection *c)
 {
-    return c->receiving || is_busy(c);
+    return c->receiving || is_sending(c);
 }
 
-static void cancel(struct model_ringloop *loop, const struct model_ringconnection *c,
-                   enum model_ringloop_about what)
+static void cancel_operation(struct model_ringloop *r, const struct model_ringconnection *c,
+                             enum model_ringloop_about what)
 {
-    model_ring_cancel(&loop->ring, about(loop, c, what), model_ringloop_about(ABOUT_NOTHING, 0));
+    model_ring_cancel(&r->ring, about_connection(r, c, what),
+                      model_ringloop_about(ABOUT_NOTHING, 0));
 }
 
-void model_ringconnection_close(struct model_ringloop *loop, struct model_ringconnection *c)
+void model_ringconnection_close(struct model_ringloop *r, struct model_ringconnection *c)
 {
-    if (!under_way(c)) {
-        finish(loop, c);
+    if (!has_operation(c)) {
+        end_connection(r, c);
         return;
     }
     if (c->leaving)
         return;
     c->leaving = true;
     if (c->receiving)
-        cancel(loop, c, ABOUT_RECEIVE);
+        cancel_operation(r, c, ABOUT_RECEIVE);
     if (c->sending)
-        cancel(loop, c, ABOUT_SEND);
-    if (c->awaiting_room)
-        cancel(loop, c, ABOUT_ROOM);
+        cancel_operation(r, c, ABOUT_SEND);
+    if (c->awaiting_writable)
+        cancel_operation(r, c, ABOUT_WRITABLE);
 }
 
-void model_ringconnection_close_idle(struct model_ringloop *loop, struct model_ringconnection *c)
+void model_ringconnection_close_idle(struct model_ringloop *r, struct model_ringconnection *c)
 {
     if (!session_idle(&c->session) || !c->receiving || c->leaving)
         return;
     c->dispensable = true;
-    cancel(loop, c, ABOUT_RECEIVE);
+    cancel_operation(r, c, ABOUT_RECEIVE);
 }
 
-static void fail(struct model_ringloop *loop, struct model_ringconnection *c, int error)
+static void fail_connection(struct model_ringloop *r, struct model_ringconnection *c, int error)
 {
     if (!c->leaving)
         session_failed(&c->session, error);
-    model_ringconnection_close(loop, c);
+    model_ringconnection_close(r, c);
 }
 
 /* ---- sending ---- */
 
-/* A file is sent by the loop itself: a ring has no sendfile, and its splice goes through another
- * thread. */
-static void await_room(struct model_ringloop *loop, struct model_ringconnection *c)
+static void await_writable(struct model_ringloop *r, struct model_ringconnection *c)
 {
-    struct io_uring_sqe *entry = model_ring_entry(&loop->ring, about(loop, c, ABOUT_ROOM));
+    struct io_uring_sqe *entry = model_ring_entry(&r->ring, about_connection(r, c, ABOUT_WRITABLE));
     io_uring_prep_poll_add(entry, c->fd, POLLOUT);
-    c->awaiting_room = true;
+    c->awaiting_writable = true;
 }
 
-static enum session_want send_output(struct model_ringloop *loop, struct model_ringconnection *c)
+/* The loop itself sends files: a ring has no sendfile, and its splice uses another thread. */
+static enum session_want send_output(struct model_ringloop *r, struct model_ringconnection *c)
 {
     struct session_out out = session_output(&c->session);
     if (out.file_len > 0) {
-        enum session_want want = model_transfer_send(&c->session, c->fd, TURN_BYTES, loop->now_ns);
+        enum session_want want =
+            model_transfer_send(&c->session, c->fd, LOOP_TURN_BYTES, r->loop.now_ns);
         if (want == WANT_WRITE)
-            await_room(loop, c);
+            await_writable(r, c);
         return want;
     }
     session_hold(&c->session);
-    model_ring_send(&loop->ring, c->fd, out.piece, model_transfer_flags(&out),
-                    about(loop, c, ABOUT_SEND));
+    model_ring_send(&r->ring, c->fd, out.piece, model_transfer_flags(&out),
+                    about_connection(r, c, ABOUT_SEND));
     c->sending = true;
     return WANT_WRITE;
 }
 
-void model_ringconnection_has_room(struct model_ringloop *loop, struct model_ringconnection *c)
+void model_ringconnection_writable(struct model_ringloop *r, struct model_ringconnection *c)
 {
-    c->awaiting_room = false;
+    c->awaiting_writable = false;
     if (c->leaving)
-        model_ringconnection_close(loop, c);
+        model_ringconnection_close(r, c);
     else
-        follow(loop, c, WANT_WRITE);
+        follow_want(r, c, WANT_WRITE);
 }
 
-void model_ringconnection_sent(struct model_ringloop *loop, struct model_ringconnection *c,
-                               int result)
+void model_ringconnection_sent(struct model_ringloop *r, struct model_ringconnection *c, int result)
 {
     c->sending = false;
     if (!c->leaving && result >= 0)
-        follow(loop, c, session_sent(&c->session, (size_t)result, loop->now_ns));
+        follow_want(r, c, session_sent(&c->session, (size_t)result, r->loop.now_ns));
     else if (!c->leaving && (result == -EAGAIN || result == -EINTR))
-        await_room(loop, c);
+        await_writable(r, c);
     else
-        fail(loop, c, -result);
+        fail_connection(r, c, -result);
 }
 
 /* ---- receiving ---- */
 
-static void receive(struct model_ringloop *loop, struct model_ringconnection *c)
+static void submit_receive(struct model_ringloop *r, struct model_ringconnection *c)
 {
     if (c->receiving)
         return;
-    model_ring_receive(&loop->ring, c->fd, c->kept, about(loop, c, ABOUT_RECEIVE));
+    model_ring_receive(&r->ring, c->fd, c->kept, about_connection(r, c, ABOUT_RECEIVE));
     c->receiving = true;
     c->kept = true;
 }
 
-/* Feeds what has come early; what the session wants then. */
-static enum session_want use_early(struct model_ringloop *loop, struct model_ringconnection *c)
+/* Feeds the bytes that wait, and returns what the session wants then. */
+static enum session_want feed_pending(struct model_ringloop *r, struct model_ringconnection *c)
 {
-    struct span in = model_ringearly_bytes(c->early);
+    struct span in = model_ringpending_bytes(c->pending);
     size_t room = session_room(&c->session);
     if (in.len > room)
         in.len = room;
-    enum session_want want = session_feed(&c->session, in, loop->now_ns);
-    model_ringearly_drop(&c->early, in.len);
+    enum session_want want = session_feed(&c->session, in, r->loop.now_ns);
+    model_ringpending_drop(&c->pending, in.len);
     return want;
 }
 
-/* The session is still sending what came before. */
-static void take_early(struct model_ringloop *loop, struct model_ringconnection *c, struct span in)
+/* The session takes no input while it sends. */
+static void keep_pending(struct model_ringloop *r, struct model_ringconnection *c, struct span in)
 {
     if (in.len == 0) {
         c->ended = true;
         return;
     }
-    if (c->receiving && !c->early)
-        cancel(loop, c, ABOUT_RECEIVE);
-    if (!model_ringearly_keep(&c->early, in))
-        model_ringconnection_close(loop, c);
+    if (c->receiving && !c->pending)
+        cancel_operation(r, c, ABOUT_RECEIVE);
+    if (!model_ringpending_keep(&c->pending, in))
+        model_ringconnection_close(r, c);
 }
 
-static void take(struct model_ringloop *loop, struct model_ringconnection *c, struct span in)
+static void act_on_input(struct model_ringloop *r, struct model_ringconnection *c, struct span in)
 {
     if (c->leaving)
-        model_ringconnection_close(loop, c);
-    else if (is_busy(c))
-        take_early(loop, c, in);
+        model_ringconnection_close(r, c);
+    else if (is_sending(c))
+        keep_pending(r, c, in);
     else
-        follow(loop, c, session_feed(&c->session, in, loop->now_ns));
+        follow_want(r, c, session_feed(&c->session, in, r->loop.now_ns));
 }
 
-/* Whether the connection does, after receiving has ended so. */
-static bool goes_on(const struct model_ringconnection *c, int result)
+/* Whether to receive again, after receiving has ended with this result. */
+static bool may_receive_again(const struct model_ringconnection *c, int result)
 {
     switch (-result) {
     case ECANCELED:
         return !c->dispensable || !session_idle(&c->session);
-    case ENOBUFS: /* they come back before anything is submitted */
+    case ENOBUFS: /* all buffers are in use, but free again before the next submission */
     case EINTR:
     case EAGAIN:
         return true;
@@ -202,105 +192,108 @@ static bool goes_on(const struct model_ringconnection *c, int result)
     }
 }
 
-void model_ringconnection_received(struct model_ringloop *loop, struct model_ringconnection *c,
+void model_ringconnection_received(struct model_ringloop *r, struct model_ringconnection *c,
                                    const struct io_uring_cqe *done)
 {
     if (!(done->flags & IORING_CQE_F_MORE))
         c->receiving = false;
     if (done->res >= 0)
-        take(loop, c, model_ring_taken(&loop->ring, done));
-    else if (c->leaving || !goes_on(c, done->res))
-        fail(loop, c, -done->res);
-    else if (!is_busy(c))
-        receive(loop, c);
-    model_ring_give(&loop->ring, done);
+        act_on_input(r, c, model_ring_taken(&r->ring, done));
+    else if (c->leaving || !may_receive_again(c, done->res))
+        fail_connection(r, c, -done->res);
+    else if (!is_sending(c))
+        submit_receive(r, c);
+    model_ring_give(&r->ring, done);
 }
 
 /* ---- following what the session wants ---- */
 
-static void keep_time(struct model_ringloop *loop, struct model_ringconnection *c)
+static void keep_timer(struct model_ringloop *r, struct model_ringconnection *c)
 {
     uint64_t due_ns = session_deadline_ns(&c->session);
     if (__builtin_expect(!c->timer.next || due_ns < c->timer.due_ns - WHEEL_TICK_NS, 0))
-        model_wheel_add(&loop->wheel, &c->timer, due_ns);
+        model_wheel_add(&r->loop.wheel, &c->timer, due_ns);
 }
 
-/* The next step that the session wants; what it wants then. */
-static enum session_want step(struct model_ringloop *loop, struct model_ringconnection *c,
-                              enum session_want want)
+/* Takes the next step that the session wants, and returns what it wants then. */
+static enum session_want take_step(struct model_ringloop *r, struct model_ringconnection *c,
+                                   enum session_want want)
 {
     if (want == WANT_WRITE)
-        return send_output(loop, c);
+        return send_output(r, c);
     if (want == WANT_HALF_CLOSE)
-        (void)shutdown(c->fd, SHUT_WR); /* fails only when the peer is gone: receiving will tell */
-    if (c->early)
-        return use_early(loop, c);
+        (void)shutdown(c->fd,
+                       SHUT_WR); /* fails only when the peer is gone, and then receiving does */
+    if (c->pending)
+        return feed_pending(r, c);
     if (c->ended)
-        return session_feed(&c->session, span_of(NULL, 0), loop->now_ns);
-    receive(loop, c);
+        return session_feed(&c->session, span_of(NULL, 0), r->loop.now_ns);
+    submit_receive(r, c);
     return WANT_READ;
 }
 
-/* The kernel has been asked for what the session wants. */
+/* An operation for what the session wants is under way. */
 static bool is_settled(const struct model_ringconnection *c, enum session_want want)
 {
-    return is_busy(c) || (want == WANT_READ && c->receiving && !c->early);
+    return is_sending(c) || (want == WANT_READ && c->receiving && !c->pending);
 }
 
-static void follow(struct model_ringloop *loop, struct model_ringconnection *c,
-                   enum session_want want)
+static void follow_want(struct model_ringloop *r, struct model_ringconnection *c,
+                        enum session_want want)
 {
     while (want != WANT_CLOSE && !is_settled(c, want))
-        want = step(loop, c, want);
+        want = take_step(r, c, want);
     if (want == WANT_CLOSE)
-        model_ringconnection_close(loop, c);
+        model_ringconnection_close(r, c);
     else
-        keep_time(loop, c);
+        keep_timer(r, c);
 }
 
-void model_ringconnection_expire(struct model_ringloop *loop, struct model_wheel_node *node)
+void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_node *node)
 {
     struct model_ringconnection *c =
         (struct model_ringconnection *)((char *)node -
                                         offsetof(struct model_ringconnection, timer));
-    if (loop->now_ns < session_deadline_ns(&c->session))
-        keep_time(loop, c);
+    if (r->loop.now_ns < session_deadline_ns(&c->session))
+        keep_timer(r, c);
     else if (!c->leaving)
-        follow(loop, c, session_expire(&c->session, loop->now_ns));
+        follow_want(r, c, session_expire(&c->session, r->loop.now_ns));
 }
 
 /* ---- beginning ---- */
 
+/* The kernel does not report the peers of connections that it accepts on its own. */
 static struct session_peer peer_of(int fd)
 {
     struct os_socket_address address = { .len = sizeof(address.storage) };
     if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
-        return (struct session_peer){ 0 }; /* gone already */
-    return model_peer_of(&address);
+        return (struct session_peer){ 0 }; /* the peer is gone */
+    return model_loop_peer(&address);
 }
 
-static struct model_ringconnection *take_free(struct model_ringloop *loop)
+static struct model_ringconnection *take_free(struct model_ringloop *r)
 {
-    if (loop->free < loop->table_size) {
-        struct model_ringconnection *c = &loop->table[loop->free];
-        loop->free = c->next;
+    if (r->free < r->table_size) {
+        struct model_ringconnection *c = &r->table[r->free];
+        r->free = c->next;
         return c;
     }
-    return loop->table_used < loop->table_size ? &loop->table[loop->table_used++] : NULL;
+    return r->table_used < r->table_size ? &r->table[r->table_used++] : NULL;
 }
 
-void model_ringconnection_begin(struct model_ringloop *loop, int fd)
+void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session_peer peer)
 {
-    struct model_ringconnection *c = take_free(loop);
+    struct model_ringconnection *c = take_free(r);
     if (!c) {
         os_file_close(fd);
-        stats_add(&loop->worker.stats, STATS_connections_closed, 1);
-        count_out(loop);
+        stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+        model_loop_count_out(&r->loop);
         return;
     }
     c->fd = fd;
-    c->early = NULL;
+    c->pending = NULL;
     c->ended = c->kept = c->dispensable = c->leaving = false;
-    session_open(&c->session, &loop->worker, peer_of(fd), loop->now_ns);
-    follow(loop, c, WANT_READ);
+    session_open(&c->session, &r->loop.thread, peer.family == 0 ? peer_of(fd) : peer,
+                 r->loop.now_ns);
+    follow_want(r, c, WANT_READ);
 }

@@ -1,157 +1,240 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/ringloop.h"
 
-#include "base/duration.h"
 #include "model/model.h"
 #include "model/ringconnection.h"
-#include "os/clock.h"
-#include "os/signal.h"
+#include "os/file.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
-#define CLOSE_AGAIN_NS (DURATION_SECOND / 10)
+enum {
+    COMPLETIONS_MAX = 256, /* acted on before the clock is read again */
+    SPARE = 4096,          /* connections beyond the limit: the kernel accepts until it is told */
 
-/* ---- waking ---- */
+    /* With capacity for this many more connections, the kernel accepts on its own. With less it
+     * only reports that connections wait: it would accept all of them, and one more while another
+     * loop takes the last place. */
+    MANY_FROM = 4096
+};
 
-static void watch(struct model_ringloop *loop, int fd, enum model_ringloop_about what)
+static struct model_ringloop *ringloop_of(struct model_loop *loop)
 {
-    struct io_uring_sqe *entry = model_ring_entry(&loop->ring, model_ringloop_about(what, 0));
-    io_uring_prep_poll_multishot(entry, fd, POLLIN);
+    return (struct model_ringloop *)loop;
 }
 
-void model_ringloop_wake(const struct model_ringloop *loop)
+/* ---- accepting ---- */
+
+static void act_on_accepted(struct model_ringloop *r, size_t number,
+                            const struct io_uring_cqe *done)
 {
-    uint64_t one = 1;
-    (void)!write(loop->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
+    struct model_ringlistener *listener = &r->listeners[number];
+    if (!(done->flags & IORING_CQE_F_MORE))
+        listener->accepting = listener->cancelling = false;
+    if (done->res >= 0)
+        model_loop_place(&r->loop, done->res, (struct session_peer){ 0 });
+    else if (done->res != -ECANCELED && !os_socket_lost_connection(-done->res))
+        model_loop_cannot_accept(&r->loop, -done->res);
 }
 
-void model_ringloop_wake_all(const struct model_ringloop *loop)
+static void act_on_listener(struct model_ringloop *r, size_t number, int result)
 {
-    for (unsigned i = 0; i < loop->count; i++)
-        model_ringloop_wake(&loop->all[i]);
+    struct model_ringlistener *listener = &r->listeners[number];
+    listener->watching = listener->cancelling = false;
+    if (result >= 0) /* when more wait, the kernel reports it again */
+        (void)model_loop_accept(&r->loop, model_loop_listeners(&r->loop)[number]);
+}
+
+static void start_listener(struct model_ringloop *r, size_t number, bool accepting)
+{
+    struct model_ringlistener *listener = &r->listeners[number];
+    int fd = model_loop_listeners(&r->loop)[number];
+    struct io_uring_sqe *entry = model_ring_entry(
+        &r->ring, model_ringloop_about(accepting ? ABOUT_ACCEPT : ABOUT_LISTENER, number));
+    if (accepting)
+        io_uring_prep_multishot_accept(entry, fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    else
+        io_uring_prep_poll_add(entry, fd, POLLIN);
+    listener->accepting = accepting;
+    listener->watching = !accepting;
+}
+
+static void stop_listener(struct model_ringloop *r, size_t number)
+{
+    struct model_ringlistener *listener = &r->listeners[number];
+    if (listener->cancelling)
+        return;
+    listener->cancelling = true;
+    uint64_t what =
+        model_ringloop_about(listener->accepting ? ABOUT_ACCEPT : ABOUT_LISTENER, number);
+    model_ring_cancel(&r->ring, what, model_ringloop_about(ABOUT_NOTHING, 0));
+}
+
+/* Once for each turn: accepts from every listener, while there is capacity. */
+static void keep_listening(struct model_ringloop *r)
+{
+    struct model_loop *loop = &r->loop;
+    if (loop->draining || loop->now_ns < loop->listen_again_ns)
+        return;
+    loop->listen_again_ns = 0;
+    bool many = atomic_load_explicit(&loop->live, memory_order_relaxed) + MANY_FROM <=
+                loop->connections_max;
+    for (unsigned i = 0; i < loop->server->listener_count; i++) {
+        const struct model_ringlistener *listener = &r->listeners[i];
+        if (listener->accepting && !many)
+            stop_listener(r, i);
+        else if (!listener->accepting && !listener->watching &&
+                 model_loop_listeners(loop)[i] >= 0 && !model_loop_is_full(loop))
+            start_listener(r, i, many);
+    }
 }
 
 /* ---- draining ---- */
 
-static void close_all(struct model_ringloop *loop, bool idle)
+/* Connections that the kernel has already accepted are served. Those that arrive faster than they
+ * can be placed are reset. The port is free once the other processes have closed their copies of
+ * the listeners. */
+static void close_listeners(struct model_loop *loop, bool first_turn)
 {
-    for (unsigned i = 0; i < loop->table_used; i++) {
-        struct model_ringconnection *c = &loop->table[i];
-        if (c->fd < 0)
+    (void)first_turn; /* a listener is closed in the turn after its cancel */
+    struct model_ringloop *r = ringloop_of(loop);
+    uint64_t until_ns = loop->now_ns + loop->server->drain_idle_ns;
+    int *fd = model_loop_listeners(loop);
+    for (unsigned i = 0; i < loop->server->listener_count; i++) {
+        if (fd[i] < 0)
             continue;
-        if (idle)
-            model_ringconnection_close_idle(loop, c);
-        else
-            model_ringconnection_close(loop, c);
+        if (r->listeners[i].accepting || r->listeners[i].watching) {
+            stop_listener(r, i);
+            continue;
+        }
+        model_loop_accept_rest(loop, fd[i], until_ns);
+        os_file_close(fd[i]);
+        fd[i] = -1;
     }
 }
 
-static void begin_drain(struct model_ringloop *loop)
+static bool has_listener(const struct model_loop *loop)
 {
-    loop->retiring = true;
-    loop->drain_idle_ns = loop->now_ns + loop->server->drain_idle_ns;
-    loop->drain_end_ns = loop->now_ns + loop->server->drain_timeout_ns;
-}
-
-/* Nothing is left to do, or it cannot be done, and nobody hands anything over any more. */
-static bool leave(struct model_ringloop *loop, bool failed)
-{
-    pthread_mutex_lock(&loop->handed_lock);
-    loop->left = failed || atomic_load_explicit(&loop->live, memory_order_acquire) == 0;
-    bool left = loop->left;
-    pthread_mutex_unlock(&loop->handed_lock);
-    if (left && loop->index > 0)
-        model_ringloop_wake(&loop->all[0]);
-    return left;
-}
-
-static bool has_left(struct model_ringloop *loop)
-{
-    pthread_mutex_lock(&loop->handed_lock);
-    bool left = loop->left;
-    pthread_mutex_unlock(&loop->handed_lock);
-    return left;
-}
-
-/* The first loop stays until the others have left: it reads the signals. */
-static bool others_are_there(const struct model_ringloop *loop)
-{
-    for (unsigned i = 1; loop->index == 0 && i < loop->count; i++)
-        if (!has_left(&loop->all[i]))
+    for (unsigned i = 0; i < loop->server->listener_count; i++)
+        if (model_loop_listeners(loop)[i] >= 0)
             return true;
     return false;
 }
 
-/* Whether the loop goes on. */
-static bool follow_phase(struct model_ringloop *loop)
+static void close_each(struct model_loop *loop,
+                       void (*close)(struct model_ringloop *r, struct model_ringconnection *c))
 {
-    int phase = atomic_load_explicit(&loop->server->phase, memory_order_acquire);
-    if (phase == SERVER_RUNNING) {
-        model_ringdoors_keep(loop);
-        return true;
+    struct model_ringloop *r = ringloop_of(loop);
+    for (unsigned i = 0; i < r->table_used; i++)
+        if (r->table[i].fd >= 0)
+            close(r, &r->table[i]);
+}
+
+static void close_idle_connections(struct model_loop *loop)
+{
+    close_each(loop, model_ringconnection_close_idle);
+}
+
+static void close_connections(struct model_loop *loop)
+{
+    close_each(loop, model_ringconnection_close);
+}
+
+static void begin_accepted(struct model_loop *loop, int fd, struct session_peer peer)
+{
+    model_ringconnection_begin(ringloop_of(loop), fd, peer);
+}
+
+static const struct model_loop_kind ringloop_kind = {
+    .bytes = sizeof(struct model_ringloop),
+    .begin = begin_accepted,
+    .drain = close_listeners,
+    .still_accepts = has_listener,
+    .close_idle = close_idle_connections,
+    .close_all = close_connections,
+};
+
+/* ---- making and ending ---- */
+
+static int open_ringloop(struct model_ringloop *r)
+{
+    void *table = mmap(NULL, r->table_size * sizeof(*r->table), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (table == MAP_FAILED)
+        return -errno;
+    r->table = table;
+    r->listeners = calloc(r->loop.server->listener_count, sizeof(*r->listeners));
+    return r->listeners ? model_loop_open(&r->loop) : -ENOMEM;
+}
+
+int model_ringloops_new(struct server *server, unsigned count, struct model_ringloop **ret_loops)
+{
+    struct model_ringloop *first =
+        (struct model_ringloop *)model_loops_new(server, count, &ringloop_kind);
+    if (!first)
+        return -ENOMEM;
+    *ret_loops = first;
+    int rc = 0;
+    for (unsigned i = 0; i < count && rc == 0; i++) {
+        struct model_ringloop *r = model_ringloop_at(first, i);
+        r->table_size = r->free = r->loop.connections_max + SPARE;
+        rc = open_ringloop(r);
     }
-    if (!loop->retiring)
-        begin_drain(loop);
-    bool shut = model_ringdoors_shut(loop);
-    if (loop->drain_idle_ns != 0 && loop->now_ns >= loop->drain_idle_ns) {
-        close_all(loop, true);
-        loop->drain_idle_ns = 0;
+    return rc;
+}
+
+void model_ringloops_free(struct model_ringloop *loops)
+{
+    for (unsigned i = 0; loops && i < loops->loop.count; i++) {
+        struct model_ringloop *r = model_ringloop_at(loops, i);
+        model_ring_close(&r->ring);
+        model_loop_close(&r->loop);
+        if (r->table)
+            munmap(r->table, r->table_size * sizeof(*r->table));
+        free(r->listeners);
     }
-    if (phase == SERVER_STOPPING || loop->now_ns >= loop->drain_end_ns) {
-        close_all(loop, false);
-        loop->drain_end_ns = loop->now_ns + CLOSE_AGAIN_NS;
-    }
-    return !shut || others_are_there(loop) || !leave(loop, false);
+    free(loops);
 }
 
 /* ---- the loop ---- */
 
-static void read_signals(struct model_ringloop *loop)
+static void report_input(struct model_ringloop *r, int fd, enum model_ringloop_about what)
 {
-    int signal;
-    while ((signal = os_signal_read(loop->server->signal_fd)) > 0)
-        if (server_signal(loop->server, signal))
-            model_ringloop_wake_all(loop);
+    struct io_uring_sqe *entry = model_ring_entry(&r->ring, model_ringloop_about(what, 0));
+    io_uring_prep_poll_multishot(entry, fd, POLLIN);
 }
 
-static void empty_wake(const struct model_ringloop *loop)
-{
-    uint64_t count;
-    (void)!read(loop->wake_fd, &count,
-                sizeof(count)); /* what it was woken for is looked up anyway */
-}
-
-static void act_on(struct model_ringloop *loop, const struct io_uring_cqe *done)
+static void act_on_completion(struct model_ringloop *r, const struct io_uring_cqe *done)
 {
     size_t number = (size_t)(done->user_data >> RINGLOOP_ABOUT_BITS);
+    bool ended = !(done->flags & IORING_CQE_F_MORE);
     switch ((enum model_ringloop_about)(done->user_data & ((1 << RINGLOOP_ABOUT_BITS) - 1))) {
     case ABOUT_RECEIVE:
-        model_ringconnection_received(loop, &loop->table[number], done);
+        model_ringconnection_received(r, &r->table[number], done);
         return;
     case ABOUT_SEND:
-        model_ringconnection_sent(loop, &loop->table[number], done->res);
+        model_ringconnection_sent(r, &r->table[number], done->res);
         return;
-    case ABOUT_ROOM:
-        model_ringconnection_has_room(loop, &loop->table[number]);
+    case ABOUT_WRITABLE:
+        model_ringconnection_writable(r, &r->table[number]);
         return;
     case ABOUT_ACCEPT:
-        model_ringdoor_accepted(loop, number, done);
+        act_on_accepted(r, number, done);
         return;
     case ABOUT_LISTENER:
-        model_ringdoor_knocked(loop, number, done->res);
+        act_on_listener(r, number, done->res);
         return;
     case ABOUT_WAKE:
-        empty_wake(loop);
-        model_ringdoors_take_handed(loop);
-        if (!(done->flags & IORING_CQE_F_MORE))
-            watch(loop, loop->wake_fd, ABOUT_WAKE);
+        model_loop_woken(&r->loop);
+        if (ended)
+            report_input(r, r->loop.wake_fd, ABOUT_WAKE);
         return;
     case ABOUT_SIGNAL:
-        read_signals(loop);
-        if (!(done->flags & IORING_CQE_F_MORE))
-            watch(loop, loop->server->signal_fd, ABOUT_SIGNAL);
+        model_loop_read_signals(&r->loop);
+        if (ended)
+            report_input(r, r->loop.server->signal_fd, ABOUT_SIGNAL);
         return;
     case ABOUT_NOTHING:
         return;
@@ -159,73 +242,52 @@ static void act_on(struct model_ringloop *loop, const struct io_uring_cqe *done)
     CHECK(false);
 }
 
-static void act_on_all(struct model_ringloop *loop)
+static void act_on_completions(struct model_ringloop *r)
 {
-    struct io_uring *uring = &loop->ring.uring;
+    struct io_uring *uring = &r->ring.uring;
     struct io_uring_cqe *done;
     unsigned head;
     unsigned count = 0;
     io_uring_for_each_cqe(uring, head, done)
     {
-        act_on(loop, done);
-        if (++count == RINGLOOP_COMPLETIONS)
+        act_on_completion(r, done);
+        if (++count == COMPLETIONS_MAX)
             break;
     }
     io_uring_cq_advance(uring, count);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static int wait_for_completions(struct model_ringloop *r)
 {
-    return a < b ? a : b;
-}
-
-static uint64_t due_ns(struct model_ringloop *loop)
-{
-    uint64_t due = earlier(model_wheel_next_ns(&loop->wheel), session_thread_due_ns(&loop->worker));
-    if (!loop->retiring)
-        due = earlier(due, loop->listen_again_ns ? loop->listen_again_ns : UINT64_MAX);
-    else
-        due = earlier(due, loop->drain_idle_ns ? loop->drain_idle_ns : loop->drain_end_ns);
-    return due;
-}
-
-/* A thread that sleeps must not keep others from freeing what left the cache. */
-static int wait_for_completions(struct model_ringloop *loop)
-{
-    bool others = loop->server->cache_readers > 1;
-    uint64_t due = due_ns(loop);
-    if (others)
-        session_thread_rest(&loop->worker);
-    int rc = model_ring_wait(&loop->ring, loop->now_ns, due);
-    if (others)
-        session_thread_resume(&loop->worker);
-    loop->now_ns = os_clock_now_ns();
-    session_thread_tick(&loop->worker, loop->now_ns, os_clock_wall_s());
+    uint64_t due_ns = model_loop_due_ns(&r->loop);
+    model_loop_rest(&r->loop);
+    int rc = model_ring_wait(&r->ring, r->loop.now_ns, due_ns);
+    model_loop_resume(&r->loop);
+    model_loop_tick(&r->loop);
     return rc;
 }
 
-int model_ringloop_run(struct model_ringloop *loop)
+int model_ringloop_serve(struct model_loop *loop)
 {
-    int rc = model_ring_enable(&loop->ring);
-    if (rc < 0) {
-        (void)leave(loop, true);
-        return rc;
+    struct model_ringloop *r = ringloop_of(loop);
+    int rc = model_ring_enable(&r->ring);
+    if (rc == 0) {
+        report_input(r, loop->wake_fd, ABOUT_WAKE);
+        if (loop->index == 0)
+            report_input(r, loop->server->signal_fd, ABOUT_SIGNAL);
+        model_loop_tick(loop);
     }
-    watch(loop, loop->wake_fd, ABOUT_WAKE);
-    if (loop->index == 0)
-        watch(loop, loop->server->signal_fd, ABOUT_SIGNAL);
-    loop->now_ns = os_clock_now_ns();
-    session_thread_tick(&loop->worker, loop->now_ns, os_clock_wall_s());
-    while (follow_phase(loop)) {
-        rc = wait_for_completions(loop);
+    while (rc == 0 && model_loop_continues(loop)) {
+        keep_listening(r);
+        rc = wait_for_completions(r);
         if (rc < 0)
             break;
-        act_on_all(loop);
+        act_on_completions(r);
         struct model_wheel_node *node;
         while ((node = model_wheel_expired(&loop->wheel, loop->now_ns)))
-            model_ringconnection_expire(loop, node);
+            model_ringconnection_expire(r, node);
     }
     if (rc < 0)
-        (void)leave(loop, true);
+        model_loop_fail(loop);
     return rc;
 }

@@ -87,7 +87,7 @@ static void leave(struct slot *slot)
     stats_add(&slot->worker.stats, STATS_connections_closed, 1);
     put_back(slot); /* first: from now on nobody shuts the descriptor down */
     os_file_close(fd);
-    model_reactor_ended(t->reactor);
+    model_loop_ended(&t->reactor->loop);
 }
 
 static void *serve(void *argument)
@@ -95,7 +95,7 @@ static void *serve(void *argument)
     struct slot *slot = argument;
     char input[SESSION_READ_MAX];
     session_thread_resume(&slot->worker);
-    model_pump_run(&slot->pump, &slot->worker, slot->peer, input);
+    model_pump_serve(&slot->pump, &slot->worker, slot->peer, input);
     session_thread_rest(&slot->worker);
     leave(slot);
     return NULL;
@@ -135,7 +135,7 @@ static struct slot *make_slot(struct threads *t)
     struct slot *slot = slot_at(t, t->slots_made);
     *slot = (struct slot){ .all = t, .fd = -1 };
     t->slots_made++;
-    session_thread_start_beside(&slot->worker, &t->reactor->worker, t->slots_made);
+    session_thread_start_beside(&slot->worker, &t->reactor->loop.thread, t->slots_made);
     return slot;
 }
 
@@ -229,9 +229,8 @@ int model_thread_serve(struct server *server)
     CHECK(pthread_mutex_init(&t.lock, NULL) == 0);
     int rc = model_reactors_new(server, 1, &placement, &t, &t.reactor);
     if (rc == 0) {
-        session_thread_share_log(&t.reactor->worker);
-        model_reactor_run(t.reactor);
-        rc = t.reactor->status;
+        session_thread_share_log(&t.reactor->loop.thread);
+        rc = model_reactor_serve(&t.reactor->loop);
         end_each(&t, model_pump_end); /* there are some only when the loop has failed */
         end_slots(&t);
     }

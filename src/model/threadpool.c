@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * Theory of operation. A connection has one owner at a time, told by the atomic
- * `owner` of its element of the loop's table. Only the owner touches the session,
- * names the descriptor to the kernel, or closes it.
+ * Theory of operation. A connection has one owner at a time: the atomic `owner` in its element of
+ * the reactor's table. Only the owner touches the session, changes the descriptor's events, or
+ * closes it.
  *
- *   the loop --queue--> CREW: in the queue, or in a thread's hands --close--> NULL
- *      ^                  |
- *      +---- release -----+   parked: watched by EPOLLONESHOT, nothing to do
+ *   the reactor --queue--> POOL: in the queue, or served by a thread --close--> NULL
+ *      ^                     |
+ *      +----- release -------+   parked: epoll watches it with EPOLLONESHOT
  *
- * To park, a thread first arms the descriptor and only then gives the connection
- * up: the other way round, the loop could close it for its deadline, and the
- * thread would arm whatever has the number by then. So epoll may tell the loop of
- * a connection that is not its own yet. It then moves `owner` from CREW to CREW_CALLED,
- * and the thread, which wants to move it from CREW to the loop, finds it so and goes
- * on itself. One of the two always sees the other, since both compare and
- * swap the same word; so no event is lost, and none is acted on twice.
+ * To park a connection, a thread first arms the descriptor and then releases the connection. In the
+ * other order, the reactor could close the connection at its deadline, and the thread would arm a
+ * new connection with the same descriptor. So epoll may report a connection that the reactor does
+ * not own yet. The reactor then changes `owner` from POOL to POOL_CALLED. The thread wants to
+ * change `owner` from POOL to the reactor, finds POOL_CALLED, and serves the connection again. Both
+ * compare and swap the same word, so one of them always sees the other: no event is lost, and none
+ * is acted on twice.
  *
- * The stores that give a connection away are releases and those that take it are
- * acquires; the queue's mutex does the same for what goes through the queue. What epoll
- * tells of a descriptor that has changed hands since is at worst a needless turn:
- * a thread that finds nothing to receive parks again.
+ * Stores that release a connection have release order, and loads before it is taken have acquire
+ * order. The queue's mutex does the same for connections in the queue. An event may be reported
+ * after its connection has changed owners. It costs one unnecessary turn: a thread that finds no
+ * input parks the connection again.
  *
- * The timer is the loop's alone, whoever owns the connection: it looks after a
- * connection once a second, and acts on what is parked.
+ * Only the reactor uses the timer, whoever owns the connection. It fires once a second, and the
+ * reactor then acts on the connection if it is parked.
  *
- * With the policy `sticky` a connection is CREW's until it is closed, and the
- * thread waits in blocking calls (model/pump.h), which the loop ends by a shutdown
- * of the descriptor. A lock keeps it from meeting one that has been closed, and is
- * another's by now.
+ * With the policy `sticky` POOL owns a connection until it is closed. The thread waits in blocking
+ * calls (model/pump.h), which the reactor ends by shutting the descriptor down. A lock prevents the
+ * reactor from doing so after the thread has closed the descriptor, when its number may belong to
+ * another connection.
  */
 #include "model/threadpool.h"
 
@@ -43,66 +43,64 @@
 #include "os/file.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 enum {
-    TURN_BYTES = 2048 * 1024, /* sent to one connection before others get their turn */
-    TURN_READS = 16,          /* and received from it, in calls */
+    TURN_READS = 16, /* calls of recv for one connection before other connections get their turn */
     PARKED_FOR_READING = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
     PARKED_FOR_WRITING = EPOLLOUT | EPOLLONESHOT
 };
 
-/* Owners beside the loop: their addresses. */
-static const char CREW, CREW_CALLED;
+/* Their addresses are owners of connections, beside the reactor. */
+static const char POOL, POOL_CALLED;
 
-struct crew_thread {
-    _Alignas(CACHE_LINE) struct model_threadpool *crew;
+struct pool_thread {
+    _Alignas(CACHE_LINE) struct model_threadpool *pool;
     pthread_t id;
-    bool bound; /* the worker has been started */
-    struct session_thread worker;
+    bool started; /* `thread` has been started */
+    struct session_thread thread;
     char *input; /* SESSION_READ_MAX bytes */
 
     pthread_mutex_t lock; /* guards what is below */
-    bool pumping;         /* the pump's descriptor is open, and may be shut down */
+    bool pumping;         /* the pump's descriptor is open */
     struct model_pump pump;
 };
 
 struct model_threadpool {
     struct server *server;
-    struct model_reactor *loop;
+    struct model_reactor *reactor;
     struct model_queue queue;
-    bool closes_idle;    /* the loop's: a drain has waited long enough */
-    _Atomic bool ending; /* connections are closed, whatever they are at */
+    bool closes_idle;    /* the reactor's: a drain has waited long enough */
+    _Atomic bool ending; /* every connection is closed, idle or not */
     unsigned ready_count;
-    int ready[REACTOR_EVENTS]; /* the loop's: what it has been told of in this turn */
+    int ready[REACTOR_EVENTS]; /* the reactor's: descriptors to queue at the end of its turn */
     unsigned running;
     unsigned count;
-    struct crew_thread threads[];
+    struct pool_thread threads[];
 };
 
 /* ---- in a thread ---- */
 
-static void finish(struct crew_thread *t, struct model_connection *c, int fd)
+static void close_served(struct pool_thread *t, struct model_connection *c, int fd)
 {
     session_close(&c->session);
-    stats_add(&t->worker.stats, STATS_connections_closed, 1);
+    stats_add(&t->thread.stats, STATS_connections_closed, 1);
     c->watched = 0;
-    /* The number may be another connection's the moment it is closed, and with it
-     * the element: the release pairs with the acquire in `place`. */
+    /* Once the descriptor is closed, another connection may get its number, and with it the
+     * element: the release pairs with the acquire in queue_accepted. */
     atomic_store_explicit(&c->owner, NULL, memory_order_release);
     os_file_close(fd);
-    model_reactor_ended(t->crew->loop);
+    model_loop_ended(&t->pool->reactor->loop);
 }
 
-/* Receives and sends until the peer or the kernel has to do something first
- * (WANT_READ, WANT_WRITE), or the connection has had its share. */
-static enum session_want move_bytes(struct crew_thread *t, struct session *s, int fd,
+/* Receives and sends until it would have to wait for input (WANT_READ) or for the kernel to take
+ * output (WANT_WRITE), or the connection has had its turn. */
+static enum session_want move_bytes(struct pool_thread *t, struct session *s, int fd,
                                     enum session_want want)
 {
     if (want == WANT_WRITE)
-        want = model_transfer_send(s, fd, TURN_BYTES, t->worker.now_ns);
+        want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
     for (unsigned reads = 0; want == WANT_READ && reads < TURN_READS; reads++) {
         size_t room = session_room(s);
         ssize_t len = recv(fd, t->input, room, MSG_DONTWAIT);
@@ -112,192 +110,191 @@ static enum session_want move_bytes(struct crew_thread *t, struct session *s, in
             session_failed(s, errno);
             return WANT_CLOSE;
         }
-        want = session_feed(s, span_of(t->input, (size_t)len), t->worker.now_ns);
+        want = session_feed(s, span_of(t->input, (size_t)len), t->thread.now_ns);
         if (want == WANT_WRITE)
-            want = model_transfer_send(s, fd, TURN_BYTES, t->worker.now_ns);
+            want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
         if (want == WANT_HALF_CLOSE) {
-            (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone: recv will tell */
+            (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
             want = WANT_READ;
         } else if (want == WANT_READ && (size_t)len < room) {
-            return want; /* that was all; epoll tells of more */
+            return want; /* nothing more has arrived; epoll reports when it does */
         }
     }
     return want;
 }
 
-/* Gives the connection to the loop, which is told by epoll when to go on; false
- * when it is already time to. */
-static bool give_up(struct crew_thread *t, struct model_connection *c)
+/* Releases the connection to the reactor. False: epoll has reported it already, and the thread
+ * serves it again. */
+static bool release_connection(struct pool_thread *t, struct model_connection *c)
 {
-    struct model_reactor *loop = t->crew->loop;
-    session_move(&c->session, &loop->worker);
-    const void *owner = &CREW;
-    if (atomic_compare_exchange_strong_explicit(&c->owner, &owner, loop, memory_order_release,
+    struct model_reactor *r = t->pool->reactor;
+    session_move(&c->session, &r->loop.thread);
+    const void *owner = &POOL;
+    if (atomic_compare_exchange_strong_explicit(&c->owner, &owner, r, memory_order_release,
                                                 memory_order_relaxed))
         return true;
-    CHECK(owner == &CREW_CALLED);
-    atomic_store_explicit(&c->owner, &CREW, memory_order_relaxed);
+    CHECK(owner == &POOL_CALLED);
+    atomic_store_explicit(&c->owner, &POOL, memory_order_relaxed);
     return false;
 }
 
-static void serve_until_it_would_wait(struct crew_thread *t, int fd)
+static void serve_until_it_waits(struct pool_thread *t, int fd)
 {
-    struct model_reactor *loop = t->crew->loop;
-    struct model_connection *c = &loop->table[fd];
+    struct model_reactor *r = t->pool->reactor;
+    struct model_connection *c = &r->table[fd];
     enum session_want want = c->watched & EPOLLOUT ? WANT_WRITE : WANT_READ;
     do {
-        session_move(&c->session, &t->worker);
+        session_move(&c->session, &t->thread);
         want = move_bytes(t, &c->session, fd, want);
         uint32_t events = want == WANT_WRITE ? PARKED_FOR_WRITING : PARKED_FOR_READING;
-        if (want == WANT_CLOSE || atomic_load(&t->crew->ending) ||
-            !model_connection_watch(loop, c, MODEL_EVENT_PLACED, events)) {
-            finish(t, c, fd);
+        if (want == WANT_CLOSE || atomic_load(&t->pool->ending) ||
+            !model_connection_watch(r, c, MODEL_EVENT_PLACED, events)) {
+            close_served(t, c, fd);
             return;
         }
-    } while (!give_up(t, c));
+    } while (!release_connection(t, c));
 }
 
-static void set_pumping(struct crew_thread *t, bool pumping)
+static void set_pumping(struct pool_thread *t, bool pumping)
 {
     pthread_mutex_lock(&t->lock);
     t->pumping = pumping;
     pthread_mutex_unlock(&t->lock);
 }
 
-static void serve_until_it_leaves(struct crew_thread *t, int fd)
+static void serve_until_it_closes(struct pool_thread *t, int fd)
 {
-    struct model_reactor *loop = t->crew->loop;
-    struct model_connection *c = &loop->table[fd];
-    model_pump_init(&t->pump, fd, t->crew->server->drain_idle_ns);
-    set_pumping(t, true); /* before it looks: whoever sets `ending` then ends the pump */
-    if (!atomic_load(&t->crew->ending))
-        model_pump_run(&t->pump, &t->worker, c->session.peer, t->input);
+    struct model_reactor *r = t->pool->reactor;
+    struct model_connection *c = &r->table[fd];
+    model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns);
+    set_pumping(t, true); /* before reading `ending`: the thread that sets it then ends the pump */
+    if (!atomic_load(&t->pool->ending))
+        model_pump_serve(&t->pump, &t->thread, c->session.peer, t->input);
     set_pumping(t, false);
-    finish(t, c, fd);
+    close_served(t, c, fd);
 }
 
-static void count_wait(const struct crew_thread *t, int fd)
+static void count_queue_wait(const struct pool_thread *t, int fd)
 {
-    const struct stats_writer *stats = &t->worker.stats;
+    const struct stats_writer *stats = &t->thread.stats;
     stats_add(stats, STATS_queue_left, 1);
     if (stats_writer_visible(stats))
         stats_record(stats, &stats->block->queue_wait,
-                     t->worker.now_ns - t->crew->loop->table[fd].queued_ns, 1);
+                     t->thread.now_ns - t->pool->reactor->table[fd].queued_ns, 1);
 }
 
-/* A thread that sleeps must not keep others from freeing what left the cache. */
-static int next_descriptor(struct crew_thread *t)
+/* A thread that sleeps must not keep other threads from reclaiming entries. */
+static int next_descriptor(struct pool_thread *t)
 {
-    struct model_queue *queue = &t->crew->queue;
+    struct model_queue *queue = &t->pool->queue;
     int fd = model_queue_try_pop(queue);
     if (fd == MODEL_QUEUE_EMPTY) {
-        uint64_t until_ns = session_thread_due_ns(&t->worker);
-        session_thread_rest(&t->worker);
+        uint64_t until_ns = session_thread_due_ns(&t->thread);
+        session_thread_rest(&t->thread);
         fd = model_queue_pop(queue, until_ns);
-        session_thread_resume(&t->worker);
+        session_thread_resume(&t->thread);
     }
-    session_thread_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
+    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
     if (fd >= 0)
-        count_wait(t, fd);
+        count_queue_wait(t, fd);
     return fd;
 }
 
-static void *work(void *thread)
+static void *serve_from_queue(void *thread)
 {
-    struct crew_thread *t = thread;
-    session_thread_resume(&t->worker);
-    session_thread_tick(&t->worker, os_clock_now_ns(), os_clock_wall_s());
-    bool sticky = t->crew->server->pool_sticky;
+    struct pool_thread *t = thread;
+    session_thread_resume(&t->thread);
+    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
+    bool sticky = t->pool->server->pool_sticky;
     int fd;
     while ((fd = next_descriptor(t)) != MODEL_QUEUE_CLOSED)
         if (fd >= 0 && sticky)
-            serve_until_it_leaves(t, fd);
+            serve_until_it_closes(t, fd);
         else if (fd >= 0)
-            serve_until_it_would_wait(t, fd);
-    session_thread_rest(&t->worker);
+            serve_until_it_waits(t, fd);
+    session_thread_rest(&t->thread);
     return NULL;
 }
 
-/* ---- in the loop ---- */
+/* ---- in the reactor's thread ---- */
 
-#define LOOK_AFTER_NS DURATION_SECOND
+#define CHECK_NS DURATION_SECOND
 
 static bool is_parked(const struct model_reactor *r, const struct model_connection *c)
 {
     return atomic_load_explicit(&c->owner, memory_order_acquire) == r && c->watched & EPOLLONESHOT;
 }
 
-static void tell_of_full_queue(const struct model_threadpool *crew)
+static void report_full_queue(const struct model_threadpool *pool)
 {
     static struct log_error_limit limit;
     log_error_limited(&limit, 10, LOG_WARNING,
                       "all %u threads are busy and %u connections wait for one (pool-queue): "
                       "answering 503",
-                      crew->count, crew->server->pool_queue);
+                      pool->count, pool->server->pool_queue);
 }
 
-static bool place(struct model_reactor *r, int fd, struct session_peer peer)
+static bool queue_accepted(struct model_reactor *r, int fd, struct session_peer peer)
 {
-    struct model_threadpool *crew = r->place;
+    struct model_threadpool *pool = r->place;
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
-    session_open(&c->session, &r->worker, peer, r->now_ns);
-    atomic_store_explicit(&c->owner, &CREW, memory_order_relaxed);
-    if (!crew->server->pool_sticky)
-        model_wheel_add(&r->wheel, &c->timer, r->now_ns + LOOK_AFTER_NS);
-    c->queued_ns = r->now_ns;
-    if (model_queue_push(&crew->queue, &fd, 1) == 1) {
-        stats_add(&r->worker.stats, STATS_queue_entered, 1);
+    session_open(&c->session, &r->loop.thread, peer, r->loop.now_ns);
+    atomic_store_explicit(&c->owner, &POOL, memory_order_relaxed);
+    if (!pool->server->pool_sticky)
+        model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);
+    c->queued_ns = r->loop.now_ns;
+    if (model_queue_push(&pool->queue, &fd, 1) == 1) {
+        stats_add(&r->loop.thread.stats, STATS_queue_entered, 1);
         return true;
     }
     atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
-    tell_of_full_queue(crew);
+    report_full_queue(pool);
     return false;
 }
 
-static void turned(struct model_reactor *r)
+static void queue_ready(struct model_reactor *r)
 {
-    struct model_threadpool *crew = r->place;
-    unsigned count = crew->ready_count;
-    unsigned pushed = count > 0 ? model_queue_push(&crew->queue, crew->ready, count) : 0;
-    crew->ready_count = 0;
-    stats_add(&r->worker.stats, STATS_queue_entered, pushed);
+    struct model_threadpool *pool = r->place;
+    unsigned count = pool->ready_count;
+    unsigned pushed = count > 0 ? model_queue_push(&pool->queue, pool->ready, count) : 0;
+    pool->ready_count = 0;
+    stats_add(&r->loop.thread.stats, STATS_queue_entered, pushed);
     if (pushed == count)
         return;
-    tell_of_full_queue(crew);
+    report_full_queue(pool);
     for (unsigned i = pushed; i < count; i++) {
-        struct model_connection *c = &r->table[crew->ready[i]];
+        struct model_connection *c = &r->table[pool->ready[i]];
         atomic_store_explicit(&c->owner, r, memory_order_relaxed);
-        session_refuse(&c->session); /* an answer under way is finished, by the loop */
+        session_refuse(&c->session); /* the reactor finishes an answer that is under way */
         model_connection_resume(r, c);
     }
 }
 
-/* Whether a connection that a thread has not given up yet is called back. */
-static bool call(struct model_connection *c)
+/* True: a thread has not released the connection yet, and will serve it again. */
+static bool call_back(struct model_connection *c)
 {
-    const void *owner = &CREW;
-    return atomic_compare_exchange_strong_explicit(&c->owner, &owner, &CREW_CALLED,
+    const void *owner = &POOL;
+    return atomic_compare_exchange_strong_explicit(&c->owner, &owner, &POOL_CALLED,
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
-static void ready(struct model_reactor *r, int fd)
+static void act_on_parked(struct model_reactor *r, int fd)
 {
-    struct model_threadpool *crew = r->place;
+    struct model_threadpool *pool = r->place;
     struct model_connection *c = &r->table[fd];
-    if (call(c) || !is_parked(r, c))
+    if (call_back(c) || !is_parked(r, c))
         return;
-    atomic_store_explicit(&c->owner, &CREW, memory_order_relaxed);
-    CHECK(crew->ready_count < REACTOR_EVENTS);
-    c->queued_ns = r->now_ns;
-    crew->ready[crew->ready_count++] = fd;
+    atomic_store_explicit(&c->owner, &POOL, memory_order_relaxed);
+    CHECK(pool->ready_count < REACTOR_EVENTS);
+    c->queued_ns = r->loop.now_ns;
+    pool->ready[pool->ready_count++] = fd;
 }
 
-static void due(struct model_reactor *r, struct model_wheel_node *timer)
+static void act_on_timer(struct model_reactor *r, struct model_wheel_node *timer)
 {
-    const struct model_threadpool *crew = r->place;
-    struct model_connection *c =
-        (struct model_connection *)((char *)timer - offsetof(struct model_connection, timer));
+    const struct model_threadpool *pool = r->place;
+    struct model_connection *c = model_connection_of(timer);
     const void *owner = atomic_load_explicit(&c->owner, memory_order_acquire);
     if (!owner)
         return;
@@ -306,20 +303,20 @@ static void due(struct model_reactor *r, struct model_wheel_node *timer)
         model_connection_expire(r, timer);
         return;
     }
-    uint64_t look_ns = r->now_ns + LOOK_AFTER_NS;
-    uint64_t deadline_ns = parked ? session_deadline_ns(&c->session) : look_ns;
-    if (parked && crew->closes_idle && session_idle(&c->session))
+    uint64_t check_ns = r->loop.now_ns + CHECK_NS;
+    uint64_t deadline_ns = parked ? session_deadline_ns(&c->session) : check_ns;
+    if (parked && pool->closes_idle && session_idle(&c->session))
         model_connection_close(r, c);
-    else if (deadline_ns <= r->now_ns)
+    else if (deadline_ns <= r->loop.now_ns)
         model_connection_expire(r, timer);
     else
-        model_wheel_add(&r->wheel, timer, deadline_ns < look_ns ? deadline_ns : look_ns);
+        model_wheel_add(&r->loop.wheel, timer, deadline_ns < check_ns ? deadline_ns : check_ns);
 }
 
-static void end_pumps(struct model_threadpool *crew, void (*end)(struct model_pump *pump))
+static void end_pumps(struct model_threadpool *pool, void (*end)(struct model_pump *pump))
 {
-    for (unsigned i = 0; i < crew->running; i++) {
-        struct crew_thread *t = &crew->threads[i];
+    for (unsigned i = 0; i < pool->running; i++) {
+        struct pool_thread *t = &pool->threads[i];
         pthread_mutex_lock(&t->lock);
         if (t->pumping)
             end(&t->pump);
@@ -327,107 +324,105 @@ static void end_pumps(struct model_threadpool *crew, void (*end)(struct model_pu
     }
 }
 
-static void close_idle(struct model_reactor *r)
+static void end_idle_clients(struct model_reactor *r)
 {
-    struct model_threadpool *crew = r->place;
-    crew->closes_idle = true;
-    end_pumps(crew, model_pump_end_idle);
+    struct model_threadpool *pool = r->place;
+    pool->closes_idle = true;
+    end_pumps(pool, model_pump_end_idle);
 }
 
-static void close_all(struct model_reactor *r)
+static void end_all_clients(struct model_reactor *r)
 {
-    struct model_threadpool *crew = r->place;
-    atomic_store(&crew->ending, true);
-    end_pumps(crew, model_pump_end);
+    struct model_threadpool *pool = r->place;
+    atomic_store(&pool->ending, true);
+    end_pumps(pool, model_pump_end);
 }
 
-static const struct model_placement crew_placement = {
-    .place = place,
-    .ready = ready,
-    .turned = turned,
-    .due = due,
-    .close_idle = close_idle,
-    .close_all = close_all,
+static const struct model_placement pool_placement = {
+    .place = queue_accepted,
+    .ready = act_on_parked,
+    .turned = queue_ready,
+    .due = act_on_timer,
+    .close_idle = end_idle_clients,
+    .close_all = end_all_clients,
 };
 
 /* ---- making and ending ---- */
 
-/* Makes the queue and what the threads need; none runs yet. */
-static int new_crew(struct server *server, struct model_threadpool **ret_crew)
+/* Makes the queue and the memory of the threads, and starts none. */
+static int new_pool(struct server *server, struct model_threadpool **ret_pool)
 {
-    size_t size = sizeof(struct model_threadpool) + server->threads * sizeof(struct crew_thread);
-    struct model_threadpool *crew = aligned_alloc(CACHE_LINE, size);
-    if (!crew)
+    size_t size = sizeof(struct model_threadpool) + server->threads * sizeof(struct pool_thread);
+    struct model_threadpool *pool = aligned_alloc(CACHE_LINE, size);
+    if (!pool)
         return -ENOMEM;
-    memset(crew, 0, size);
-    crew->server = server;
-    crew->count = server->threads;
-    *ret_crew = crew;
-    int rc = model_queue_init(&crew->queue, server->pool_queue);
-    for (unsigned i = 0; i < crew->count && rc == 0; i++) {
-        struct crew_thread *t = &crew->threads[i];
-        t->crew = crew;
+    memset(pool, 0, size);
+    pool->server = server;
+    pool->count = server->threads;
+    *ret_pool = pool;
+    int rc = model_queue_init(&pool->queue, server->pool_queue);
+    for (unsigned i = 0; i < pool->count && rc == 0; i++) {
+        struct pool_thread *t = &pool->threads[i];
+        t->pool = pool;
         pthread_mutex_init(&t->lock, NULL);
         t->input = malloc(SESSION_READ_MAX);
-        t->bound = t->input != NULL;
-        rc = t->bound ? session_thread_start(&t->worker, server->shared, i + 1) : -ENOMEM;
-        if (t->bound)
-            session_thread_rest(&t->worker);
+        t->started = t->input != NULL;
+        rc = t->started ? session_thread_start(&t->thread, server->shared, i + 1) : -ENOMEM;
+        if (t->started)
+            session_thread_rest(&t->thread);
     }
     return rc;
 }
 
-/* Where it fails some may run, which free_crew ends. */
-static int start_threads(struct model_threadpool *crew, struct model_reactor *loop)
+/* After a failure some threads may run: free_pool ends them. */
+static int start_pool_threads(struct model_threadpool *pool, struct model_reactor *r)
 {
-    crew->loop = loop;
+    pool->reactor = r;
     int rc = 0;
-    while (crew->running < crew->count && rc == 0) {
-        struct crew_thread *t = &crew->threads[crew->running];
-        rc = -pthread_create(&t->id, NULL, work, t);
-        crew->running += rc == 0;
+    while (pool->running < pool->count && rc == 0) {
+        struct pool_thread *t = &pool->threads[pool->running];
+        rc = -pthread_create(&t->id, NULL, serve_from_queue, t);
+        pool->running += rc == 0;
     }
     return rc;
 }
 
-/* Ends and joins the threads; the loop does not run any more, and is still there. */
-static void free_crew(struct model_threadpool *crew)
+/* Ends and joins the threads. The reactor has returned, but is not freed yet. */
+static void free_pool(struct model_threadpool *pool)
 {
-    if (!crew)
+    if (!pool)
         return;
-    if (crew->queue.ring)
-        model_queue_close(&crew->queue);
-    atomic_store(&crew->ending, true); /* there are connections only when the loop has failed */
-    end_pumps(crew, model_pump_end);
-    for (unsigned i = 0; i < crew->running; i++)
-        pthread_join(crew->threads[i].id, NULL);
-    for (unsigned i = 0; i < crew->count; i++) {
-        struct crew_thread *t = &crew->threads[i];
-        if (t->bound)
-            session_thread_stop(&t->worker);
+    if (pool->queue.ring)
+        model_queue_close(&pool->queue);
+    atomic_store(&pool->ending, true); /* connections are left only when the reactor has failed */
+    end_pumps(pool, model_pump_end);
+    for (unsigned i = 0; i < pool->running; i++)
+        pthread_join(pool->threads[i].id, NULL);
+    for (unsigned i = 0; i < pool->count; i++) {
+        struct pool_thread *t = &pool->threads[i];
+        if (t->started)
+            session_thread_stop(&t->thread);
         free(t->input);
-        if (t->crew)
+        if (t->pool)
             pthread_mutex_destroy(&t->lock);
     }
-    if (crew->queue.ring)
-        model_queue_done(&crew->queue);
-    free(crew);
+    if (pool->queue.ring)
+        model_queue_done(&pool->queue);
+    free(pool);
 }
 
-int model_threadpool_run(struct server *server)
+int model_threadpool_serve(struct server *server)
 {
-    struct model_threadpool *crew = NULL;
-    struct model_reactor *loop = NULL;
-    int rc = new_crew(server, &crew);
+    struct model_threadpool *pool = NULL;
+    struct model_reactor *r = NULL;
+    int rc = new_pool(server, &pool);
     if (rc == 0)
-        rc = model_reactors_new(server, 1, &crew_placement, crew, &loop);
+        rc = model_reactors_new(server, 1, &pool_placement, pool, &r);
     if (rc == 0)
-        rc = start_threads(crew, loop);
-    if (rc == 0) {
-        model_reactor_run(loop);
-        rc = loop->status;
-    }
-    free_crew(crew);
-    model_reactors_free(loop);
+        rc = start_pool_threads(pool, r);
+    if (rc == 0)
+        rc = model_reactor_serve(&r->loop);
+    free_pool(pool);
+    model_reactors_free(r);
     return rc;
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fixed number of threads that serve what a loop accepts, and the queue
- * between the two. Models `pool` and `prefork` are made of it.
+ * A fixed number of threads that serve the connections a reactor accepts, and the queue between
+ * them. Models `pool` and `prefork` use it.
  *
- * The loop accepts, and watches connections on which there is nothing to do. A
- * thread takes a connection from the queue and serves it until it would wait;
- * then, by policy,
+ * The reactor accepts, and watches connections that wait. A thread takes a connection from the
+ * queue and serves it until it would wait. The next step depends on the policy:
  *
- *   park     gives it back to the loop, which puts it into the queue again when
- *            it may go on: any number of clients make progress on a few threads;
- *   sticky   waits with it until the client leaves: whoever comes when all
- *            threads have a client waits in the queue, for as long as they like.
+ *   park     the thread returns the connection to the reactor, which queues it again when it can
+ *            continue. A few threads serve any number of clients.
+ *   sticky   the thread waits with the connection until the client closes it. While every thread
+ *            has a client, new connections wait in the queue, without a limit of time.
  *
- * A queue that is full is answered 503, by the loop: nothing waits outside it.
+ * When the queue is full, the reactor answers 503. No connection waits outside the queue.
  */
 #pragma once
 
@@ -20,6 +19,6 @@
 
 struct server;
 
-/* Serves with one loop and server->threads threads, and a queue of server->pool_queue
- * connections between them, until the server has stopped. 0 or -errno. */
-MUST_USE int model_threadpool_run(struct server *server);
+/* Serves with one reactor, server->threads threads and a queue of server->pool_queue connections,
+ * until the server has stopped. 0 or -errno. */
+MUST_USE int model_threadpool_serve(struct server *server);

@@ -19,13 +19,13 @@ static void *run(void *argument)
 {
     struct thread *thread = argument;
     const struct model_threads *threads = thread->threads;
-    thread->status = threads->run(threads->context, thread->index);
+    thread->status = threads->serve(threads->context, thread->index);
     if (thread->status < 0)
         threads->stop(threads->context);
     return NULL;
 }
 
-int model_threads_run(const struct model_threads *threads)
+int model_threads_serve(const struct model_threads *threads)
 {
     struct thread *all = calloc(threads->count, sizeof(*all));
     if (!all)

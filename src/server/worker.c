@@ -103,7 +103,7 @@ static int run_model(struct server_resources *resources, const struct server_wor
         .listeners = plan->listeners,
         .listener_count = plan->listener_count,
         .listener_sets = plan->listener_sets,
-        .intake = plan->intake,
+        .passed = plan->intake,
         .threads = plan->threads,
         .cache_readers = cache_readers(plan, files),
         .connections_max = server_capacity_connections(plan->config, files),
@@ -117,9 +117,9 @@ static int run_model(struct server_resources *resources, const struct server_wor
         log_error(LOG_ERROR, "cannot receive signals: %s", strerror(-server.signal_fd));
         return server.signal_fd;
     }
-    server.intake.files_max = files;
-    if (server.intake.tally)
-        atomic_store(&server.intake.tally->most, server.connections_max);
+    server.passed.files_max = files;
+    if (server.passed.tally)
+        atomic_store(&server.passed.tally->most, server.connections_max);
     bool go = may_serve(plan);
     log_error_divert(NULL, NULL);
     os_file_close(plan->ready_fd);

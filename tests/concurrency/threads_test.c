@@ -69,7 +69,7 @@ static void stop(void *context)
 static int run_threads(struct scene *scene)
 {
     struct model_threads threads = { THREADS, run, stop, scene };
-    return model_threads_run(&threads);
+    return model_threads_serve(&threads);
 }
 
 static void *stop_later(void *context)
