@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A receiver may die between taking a message and saying so. The numbers of the messages mend
- * that: whoever finds one missing counts it as ended, for its connection died with that process.
+ * A receiver may die after it takes a message and before it counts it. The message numbers correct
+ * that: the next receiver finds a number missing and counts it as ended, because its connection
+ * died with the process.
  *
- * A descriptor that arrives where no number is free is lost, and its connection reset. So where
- * numbers run short a message is looked at first, which gives a copy of the descriptor or fails
- * with the message still in its place.
+ * A descriptor that arrives when no number is free is lost, and its connection is reset. So when
+ * few numbers are left, the receiver first peeks at a message. That gives a copy of the descriptor,
+ * or fails and leaves the message in its place.
  */
 #include "ipc/fdpass.h"
 
@@ -48,7 +49,7 @@ void ipc_fdpass_close(struct ipc_fdpass_channel *channel)
 int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
                     const struct os_socket_address *peer, uint32_t number)
 {
-    /* The address goes last and as long as it is: most are much shorter than may be. */
+    /* The address comes last, with its real length: most are much shorter than the longest. */
     socklen_t len = peer->len < sizeof(peer->storage) ? peer->len : sizeof(peer->storage);
     struct iovec parts[] = {
         { &number, sizeof(number) },
@@ -75,7 +76,7 @@ int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
 
 void ipc_fdpass_end(const struct ipc_fdpass_channel *channel)
 {
-    (void)shutdown(channel->sending_fd, SHUT_WR); /* fails only where it is shut already */
+    (void)shutdown(channel->sending_fd, SHUT_WR); /* fails only where it is shut down already */
 }
 
 bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel)
@@ -86,8 +87,8 @@ bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel)
 
 /* ---- receiving ---- */
 
-/* The one descriptor of a message, or -1. The control buffer has room for one only, and what does
- * not fit the kernel closes. */
+/* The descriptor of a message, or -1. The control buffer has space for one, and the kernel closes
+ * those that do not fit. */
 static int descriptor_of(struct msghdr *header)
 {
     int fd = -1;
@@ -98,7 +99,7 @@ static int descriptor_of(struct msghdr *header)
     return fd;
 }
 
-/* Reads a message; the descriptor, -EPROTO when there is none, or what recvmsg says. */
+/* Reads a message. Returns its descriptor, -EPROTO when it has none, or the error of recvmsg. */
 static int read_message(int receiving_fd, int flags, struct message *ret_message)
 {
     struct iovec parts[] = {
@@ -110,7 +111,7 @@ static int read_message(int receiving_fd, int flags, struct message *ret_message
         .msg_iov = parts,
         .msg_iovlen = 2,
         .msg_control = &control,
-        .msg_controllen = CMSG_LEN(sizeof(int)), /* padded, there is room for two */
+        .msg_controllen = CMSG_LEN(sizeof(int)), /* with padding there would be space for two */
     };
     ssize_t len;
     do
@@ -133,7 +134,7 @@ static bool numbers_run_short(const struct ipc_fdpass_receiver *receiver)
     return (size_t)receiver->last_fd + NUMBERS_SPARE >= receiver->files_max;
 }
 
-/* Takes a copy of the descriptor first, and then the message away. */
+/* First takes a copy of the descriptor, then removes the message. */
 static int read_carefully(int receiving_fd, struct message *ret_message)
 {
     int fd = read_message(receiving_fd, MSG_PEEK, ret_message);
@@ -166,24 +167,26 @@ int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver, struct os_socket_ad
     return fd;
 }
 
-/* The sender sets `tell` and then looks at `ended`; here it is the other way round, so that one of
- * the two sees the other. */
+/* The sender sets `notify` and then reads `ended`. This function writes and reads in the other
+ * order, so that one of the two sees the other. */
 void ipc_fdpass_ended(const struct ipc_fdpass_receiver *receiver)
 {
     struct ipc_fdpass_tally *tally = receiver->tally;
     if (!tally)
         return;
     atomic_fetch_add(&tally->ended, 1);
-    if (!atomic_load(&tally->tell) || !atomic_exchange(&tally->tell, false))
+    if (!atomic_load(&tally->notify) || !atomic_exchange(&tally->notify, false))
         return;
     uint64_t one = 1;
-    (void)!write(receiver->wake_fd, &one, sizeof(one)); /* full means that it is awake already */
+    (void)!write(receiver->wake_fd, &one,
+                 sizeof(one)); /* fails only when the count is at its limit */
 }
 
 void ipc_fdpass_bury(const struct ipc_fdpass_channel *channel, struct ipc_fdpass_tally *tally,
                      uint32_t number)
 {
-    if (!ipc_fdpass_waits(channel)) /* then it has taken the last one, whether it could say so */
+    if (!ipc_fdpass_waits(
+            channel)) /* then it had taken the last one, even if it did not count it */
         atomic_store(&tally->taken, number);
     atomic_store(&tally->ended, atomic_load(&tally->taken));
 }

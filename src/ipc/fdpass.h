@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Accepted connections on their way from one process to another: a descriptor in each message
- * (SCM_RIGHTS) of a pair of connected AF_UNIX sockets that keep messages whole (SOCK_SEQPACKET).
+ * Passes accepted connections from one process to another. Each message carries a descriptor
+ * (SCM_RIGHTS) over a pair of connected AF_UNIX sockets that keep messages whole (SOCK_SEQPACKET).
  *
- * What waits in the channel belongs to nobody but the kernel, and outlives both processes as long
- * as a third holds the receiving end. One process sends, one at a time receives, and what the
- * receiver has taken and ended stands in memory that both share, so that the sender knows how much
- * the receiver has to do, and a successor of the receiver can go on.
+ * The kernel alone owns a connection in the channel. It outlives both processes while a third one
+ * holds the receiving end. One process sends. One process at a time receives. A tally in memory
+ * that both share counts the connections that the receiver has taken and ended. So the sender knows
+ * the receiver's load, and a successor of the receiver can continue.
  */
 #pragma once
 
@@ -17,66 +17,66 @@
 #include <stdint.h>
 
 struct ipc_fdpass_channel {
-    int sending_fd;   /* non-blocking and CLOEXEC, as is the other */
-    int receiving_fd; /* -1 after either is closed */
+    int sending_fd; /* both are non-blocking and CLOEXEC, and -1 after they are closed */
+    int receiving_fd;
 };
 
-/* What a receiver tells the sender; zero at first. Written by the receiving process only, but for
- * `tell`, or by the sending one while there is no receiver. The first two wrap around. */
+/* What a receiver reports to the sender; zero at first. Only the receiving process writes it, or
+ * the sending process while there is no receiver. Both write `notify`. The first two wrap around.
+ * */
 struct ipc_fdpass_tally {
     _Alignas(CACHE_LINE) _Atomic uint32_t taken; /* the number of the last message received */
-    _Atomic uint32_t ended; /* connections that are over, or were lost with their process */
-    _Atomic uint32_t most;  /* connections that it can have; 0: any number */
-    _Atomic bool tell;      /* the sender waits for the next one that ends */
+    _Atomic uint32_t ended; /* connections that were closed, or lost with their process */
+    _Atomic uint32_t most;  /* connections that the receiver can have; 0: any number */
+    _Atomic bool notify;    /* the sender waits for the next connection that ends */
 };
 
 /* The receiving end, as the receiver holds it. */
 struct ipc_fdpass_receiver {
-    int fd;                         /* -1: there is none, or there is no more to come */
-    struct ipc_fdpass_tally *tally; /* NULL: nobody wants to know */
-    int wake_fd;                    /* the sender's eventfd, for `tell` */
+    int fd;                         /* -1: no channel, or its end has arrived */
+    struct ipc_fdpass_tally *tally; /* NULL: nothing is reported */
+    int wake_fd;                    /* the sender's eventfd, for `notify` */
     size_t files_max;               /* descriptors that the process may have open */
-    int last_fd; /* the number that the last one got, 0 at first: they are given from below */
+    int last_fd; /* received last, 0 at first: the kernel gives the lowest free number */
 };
 
 /* 0 or -errno. */
 MUST_USE int ipc_fdpass_open(struct ipc_fdpass_channel *channel);
 void ipc_fdpass_close(struct ipc_fdpass_channel *channel);
 
-/* Sends a copy of `fd`, which stays the caller's to close, with its peer, as message `number`: one
- * more than the last. 0; -EAGAIN when the channel is full, which it is with some 270 waiting;
- * -ETOOMANYREFS when the kernel lets this user have no more descriptors on their way; or another
- * -errno. Nothing is sent unless it is 0. */
+/* Sends a copy of `fd` and its peer as message `number`, which is one more than the last. The
+ * caller still closes `fd`. 0; -EAGAIN when the channel is full, with about 270 messages;
+ * -ETOOMANYREFS when this user has as many descriptors in channels as the kernel allows; or another
+ * -errno. After an error nothing was sent. */
 MUST_USE int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
                              const struct os_socket_address *peer, uint32_t number);
 
-/* No more will be sent: who receives finds the end behind what waits. All copies of the sending
- * end, in whatever process, are of no more use. */
+/* Ends the channel: the receiver finds the end behind the messages that wait. No process can send
+ * through its copy of the sending end any more. */
 void ipc_fdpass_end(const struct ipc_fdpass_channel *channel);
 
-/* Whether anything but the end waits. */
+/* True: at least one message waits. */
 bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel);
 
-/* Receives a descriptor, CLOEXEC, the caller's to close, and counts it as taken. -EAGAIN when none
- * waits; -EPIPE at the end; -EMFILE when this process has no number free, and then the descriptor
- * goes on waiting; -EPROTO for a message that is none of ours or whose descriptor is withheld
- * (security modules do that): it is dropped, with whatever came, and counted as ended when the next
- * one is taken. */
+/* Receives a descriptor (CLOEXEC), which the caller closes, and counts it as taken. -EAGAIN when
+ * none waits; -EPIPE at the end. -EMFILE when this process can open no more descriptors: the
+ * message stays in the channel. -EPROTO for a message of another form, or one whose descriptor a
+ * security module withholds: the message is dropped, and counted as ended when the next one is
+ * taken. */
 MUST_USE int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver,
                                 struct os_socket_address *ret_peer);
 
-/* Counts a connection that was received as over, and wakes the sender if it waits for that. Any
- * thread. */
+/* Counts a received connection as ended, and wakes the sender if it waits for that. Any thread. */
 void ipc_fdpass_ended(const struct ipc_fdpass_receiver *receiver);
 
-/* Connections sent and not over yet, where `number` was the last one sent. */
+/* Connections that were sent and have not ended, where `number` was sent last. */
 static inline uint32_t ipc_fdpass_load(const struct ipc_fdpass_tally *tally, uint32_t number)
 {
     int32_t load = (int32_t)(number - atomic_load(&tally->ended));
     return load > 0 ? (uint32_t)load : 0;
 }
 
-/* The receiving process is dead: what it had taken is over. `number` is that of the last message
- * sent. */
+/* Counts the connections that the receiving process had taken as ended, after its death.
+ * `number` was sent last. */
 void ipc_fdpass_bury(const struct ipc_fdpass_channel *channel, struct ipc_fdpass_tally *tally,
                      uint32_t number);

@@ -10,26 +10,26 @@
 
 enum {
     PERMILLE = 1000,
-    BUSY = 100,      /* a loop that works less, in permille, has no load to share */
-    SATURATED = 900, /* from here on, how busy loops are tells nothing of what waits for them */
+    BUSY = 100,      /* permille: below this a reactor shares no load */
+    SATURATED = 900, /* permille: above this, utilisation does not show how much work waits */
     UNEVEN_LOAD = 50,
-    UNEVEN_LOAD_SHARE = 4, /* or this part of the busier one's, whichever is more */
+    UNEVEN_LOAD_SHARE = 4, /* or this part of the busier reactor's, whichever is more */
     UNEVEN_COUNT = 4,
-    UNEVEN_COUNT_SHARE = 8, /* likewise; more than accepting allows, which is a twentieth */
-    MEASURED = 100,         /* turns in a window */
-    PATIENCE = 3,           /* windows */
-    FRESH = 2,              /* windows for which a measure holds */
-    PAUSE_FIRST = 2,        /* windows */
+    UNEVEN_COUNT_SHARE = 8, /* likewise. More than choose_owner of loop.c allows, a twentieth */
+    MEASURED = 100,         /* turns in a window, about */
+    PATIENCE = 3,           /* windows that are uneven before a handover */
+    FRESH = 2,              /* windows for which a measurement is valid */
+    PAUSE_FIRST = 2,        /* windows after a handover */
     PAUSE_LAST = 256,
-    STAY = 10,       /* windows */
-    GIVEN_MAX = 128, /* connections at a time */
-    LOOKED_AT_MAX = 1024
+    STAY = 10,       /* windows that a connection stays */
+    GIVEN_MAX = 128, /* connections in one handover */
+    EXAMINED_MAX = 1024
 };
 
-/* How the loops stand. */
+/* This reactor beside the others. */
 struct standing {
     struct model_reactor *idlest, *emptiest;
-    unsigned busy, busy_least, busy_mean; /* permille; `busy` and `live` are this loop's */
+    unsigned busy, busy_least, busy_mean; /* permille; `busy` and `live` are this reactor's */
     unsigned live, live_least, live_mean;
 };
 
@@ -59,7 +59,7 @@ static unsigned larger(unsigned a, unsigned b)
     return a > b ? a : b;
 }
 
-/* A loop that sleeps does not tell how busy it is, nor does one that hangs in a read of a disk. */
+/* Neither a reactor that sleeps nor one that waits for a disk updates its load. */
 static unsigned busy_of(struct model_reactor *other, uint64_t window)
 {
     uint64_t load = atomic_load_explicit(&other->balance.load, memory_order_relaxed);
@@ -68,7 +68,7 @@ static unsigned busy_of(struct model_reactor *other, uint64_t window)
     return atomic_load_explicit(&other->balance.waiting, memory_order_relaxed) ? 0 : PERMILLE;
 }
 
-static struct standing compare(struct model_reactor *r)
+static struct standing compare_reactors(struct model_reactor *r)
 {
     CHECK(r->loop.count > 0);
     uint64_t window = window_of(r);
@@ -110,15 +110,15 @@ static bool has_more_connections(const struct standing *s)
            s->live > s->live_least + larger(UNEVEN_COUNT, s->live / UNEVEN_COUNT_SHARE);
 }
 
-/* Makes this loop the only one that hands over to `to` for the time. */
-static bool claim(struct model_reactor *to, uint64_t window)
+/* Makes this reactor the only one that hands over to `to` for a while. */
+static bool claim_reactor(struct model_reactor *to, uint64_t window)
 {
     uint64_t claimed = atomic_load_explicit(&to->balance.claimed, memory_order_relaxed);
     return claimed < window &&
            atomic_compare_exchange_strong(&to->balance.claimed, &claimed, window + PAUSE_FIRST);
 }
 
-static bool give(struct model_reactor *r, struct model_connection *c, struct model_reactor *to)
+static bool give_away(struct model_reactor *r, struct model_connection *c, struct model_reactor *to)
 {
     if (atomic_load_explicit(&to->loop.live, memory_order_relaxed) >= to->loop.connections_max)
         return false;
@@ -129,14 +129,14 @@ static bool give(struct model_reactor *r, struct model_connection *c, struct mod
     return true;
 }
 
-/* Without a request for a while: its deadline tells, which every request moves. */
+/* No request has arrived for a while: each request moves the deadline. */
 static bool is_quiet(const struct model_reactor *r, const struct model_connection *c)
 {
     return session_deadline_ns(&c->session) + QUIET_NS <=
            r->loop.now_ns + r->loop.thread.shared->idle_timeout_ns;
 }
 
-static bool must_stay(const struct model_reactor *r, const struct model_connection *c)
+static bool has_to_stay(const struct model_reactor *r, const struct model_connection *c)
 {
     return (int32_t)(c->stays_until - (uint32_t)window_of(r)) > 0;
 }
@@ -149,23 +149,23 @@ static void give_for_number(struct model_reactor *r, const struct standing *s)
     bool saturated = s->busy >= SATURATED && emptiest_busy >= SATURATED;
     unsigned wanted = smaller(s->live - s->live_mean, s->live_mean - s->live_least);
     wanted = smaller(wanted, GIVEN_MAX);
-    unsigned looked_at = 0;
+    unsigned examined = 0;
     for (unsigned i = 0; i < WHEEL_SLOTS; i++) {
         struct model_wheel_node *head = &r->loop.wheel.slot[b->slot];
         struct model_wheel_node *next;
         for (struct model_wheel_node *node = head->next; node != head; node = next) {
             next = node->next;
             struct model_connection *c = model_connection_of(node);
-            if (b->given >= wanted || ++looked_at > LOOKED_AT_MAX)
+            if (b->given >= wanted || ++examined > EXAMINED_MAX)
                 return;
-            if (!must_stay(r, c) && (idle || saturated || is_quiet(r, c)))
-                (void)give(r, c, s->emptiest);
+            if (!has_to_stay(r, c) && (idle || saturated || is_quiet(r, c)))
+                (void)give_away(r, c, s->emptiest);
         }
         b->slot = (b->slot + 1) % WHEEL_SLOTS;
     }
 }
 
-static void hold_back(struct model_balance *b, uint64_t window)
+static void pause_handover(struct model_balance *b, uint64_t window)
 {
     b->pause = b->received ? smaller(b->pause * 2, PAUSE_LAST) : PAUSE_FIRST;
     b->received = false;
@@ -173,16 +173,17 @@ static void hold_back(struct model_balance *b, uint64_t window)
     b->to = NULL;
 }
 
-static void decide(struct model_reactor *r)
+static void decide_handover(struct model_reactor *r)
 {
     struct model_balance *b = &r->balance;
     uint64_t window = window_of(r);
-    struct standing s = compare(r);
+    struct standing s = compare_reactors(r);
     bool load = has_more_load(&s), number = has_more_connections(&s);
     b->uneven = load || number ? b->uneven + 1 : 0;
-    if (b->uneven < PATIENCE || window < b->again || !claim(load ? s.idlest : s.emptiest, window))
+    if (b->uneven < PATIENCE || window < b->again ||
+        !claim_reactor(load ? s.idlest : s.emptiest, window))
         return;
-    b->heard = b->given = 0;
+    b->seen = b->given = 0;
     if (load) {
         b->to = s.idlest;
         b->share = smaller(s.busy - s.busy_mean, s.busy_mean - s.busy_least) * PERMILLE / s.busy;
@@ -190,10 +191,10 @@ static void decide(struct model_reactor *r)
     }
     give_for_number(r, &s);
     if (b->given > 0)
-        hold_back(b, window);
+        pause_handover(b, window);
 }
 
-/* Tells the others how busy the loop was; where no turn was measured, it was as before. */
+/* Publishes the utilisation. Where no turn was measured, the previous value stays. */
 static void end_window(struct model_balance *b, uint64_t now_ns)
 {
     uint64_t busy = atomic_load_explicit(&b->load, memory_order_relaxed) & 0xffff;
@@ -221,19 +222,19 @@ bool model_balance_turn(struct model_reactor *r)
         return b->to != NULL;
     end_window(b, r->loop.now_ns);
     if (b->to)
-        hold_back(b, window_of(r));
+        pause_handover(b, window_of(r));
     else if (!r->loop.draining && !r->placement)
-        decide(r);
+        decide_handover(r);
     return b->to != NULL;
 }
 
 void model_balance_offer(struct model_reactor *r, struct model_connection *c)
 {
     struct model_balance *b = &r->balance;
-    if (r->loop.draining || c->owner != r || must_stay(r, c) || b->given >= GIVEN_MAX)
+    if (r->loop.draining || c->owner != r || has_to_stay(r, c) || b->given >= GIVEN_MAX)
         return;
-    c->stays_until = (uint32_t)window_of(r) + 2; /* counted once; the window ends before that */
-    b->heard++;
-    if ((b->given + 1) * PERMILLE <= b->share * b->heard)
-        (void)give(r, c, b->to);
+    c->stays_until = (uint32_t)window_of(r) + 2; /* offered once: the window ends before that */
+    b->seen++;
+    if ((b->given + 1) * PERMILLE <= b->share * b->seen)
+        (void)give_away(r, c, b->to);
 }

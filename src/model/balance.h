@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Evens out the loops of a process after their connections have aged. New ones
- * go to the loop with the fewest; but connections end where they please, and the
- * busy ones may all live on one loop. So each loop measures which part of its
- * time it works, and one that works clearly more than the idlest, or has clearly
- * more connections than the emptiest, hands some of them over.
+ * Balances the reactors of a process after their connections have aged. New connections go to the
+ * reactor with the fewest. But connections end at any time, and the busy ones may all be on one
+ * reactor. So each reactor measures its utilisation: the part of its time in which it works. It
+ * hands connections over if it is clearly busier than the idlest reactor, or has clearly more
+ * connections than the emptiest.
  *
- * Which ones: for load, of those that the loop hears from while it hands over,
- * so that the busiest come first, and never the only one. For number, as they
- * come; but while a loop is busy only quiet ones, which bring no load along.
+ * Which connections: to share load, those with events while the reactor hands over, so that the
+ * busiest go first, and never the only one. To share numbers, any connections, but while a reactor
+ * is busy only quiet ones, which bring no load along.
  *
- * That nothing swings: the unevenness has to last; half of it is handed over at a
- * time, to a loop that nobody else hands to; a connection stays for a while where
- * it came to; and a loop that gets some back waits longer each time.
+ * Four rules prevent oscillation. The unevenness has to last. One pass hands over half of it, to a
+ * reactor that no other reactor hands to. A connection stays for a while where it arrived. A
+ * reactor that gets connections back waits longer each time.
  *
- * A request pays nothing for it: a loop that has others beside it looks at them
- * ten times a second, and reads the clock for some of its turns only, a hundred or
- * so between two such looks.
+ * A request pays nothing for it. A reactor compares itself with the others ten times a second, and
+ * reads the clock once more in about a hundred of the turns between.
  */
 #pragma once
 
@@ -29,36 +28,36 @@
 struct model_connection;
 struct model_reactor;
 
-/* A loop's own. */
+/* Part of a reactor. A window is a tenth of a second; windows are numbered by the clock. */
 struct model_balance {
-    /* Read by the other loops. */
-    _Atomic uint64_t load;    /* window number << 16 | part of that window at work, in permille */
-    _Atomic bool waiting;     /* for events, at this moment */
-    _Atomic uint64_t claimed; /* the window until which one other loop hands over to this one.
-                                 Written by any */
+    /* Read by the other reactors. */
+    _Atomic uint64_t load;    /* window number << 16 | utilisation in that window, in permille */
+    _Atomic bool waiting;     /* for events, now */
+    _Atomic uint64_t claimed; /* the window until which another reactor hands over to this one.
+                                 Any reactor writes it */
 
-    /* The rest is the loop's alone. */
+    /* The rest is used by the reactor alone. */
     uint64_t window_ns;        /* when the present window began */
-    unsigned turns;            /* since then */
-    unsigned stride;           /* every so many turns one is measured */
-    unsigned left;             /* turns until that; 0: this one was */
-    uint64_t work_ns;          /* of that turn, without the wait that ends it */
-    uint64_t busy_ns, span_ns; /* of the turns measured in this window: work, and all */
+    unsigned turns;            /* in this window */
+    unsigned stride;           /* one turn of this many is measured */
+    unsigned left;             /* turns until the next measured one; 0: this one is measured */
+    uint64_t work_ns;          /* of the measured turn, without the wait that ends it */
+    uint64_t busy_ns, span_ns; /* of the measured turns of this window: work, and all */
     uint64_t woke_ns;          /* when this turn began */
-    unsigned uneven;           /* windows in a row that found it so */
-    unsigned pause;            /* windows, after handing over */
-    uint64_t again;            /* no handing over before this window */
-    bool received;             /* a connection from another loop, since it last handed over */
+    unsigned uneven;           /* windows in a row with a clear unevenness */
+    unsigned pause;            /* windows to wait after handing over */
+    uint64_t again;            /* the first window in which it may hand over again */
+    bool received;             /* it got a connection from another reactor since it handed over */
     unsigned slot;             /* of the wheel, where the next search begins */
 
-    struct model_reactor *to; /* handing over for load: to whom; NULL: not at present */
-    unsigned share;           /* of the connections heard from, in permille */
-    unsigned heard, given;
+    struct model_reactor *to; /* hands over to it, to share load; NULL: not now */
+    unsigned share;           /* of the connections with events, in permille */
+    unsigned seen, given;     /* connections with events; connections handed over */
 };
 
 void model_balance_init(struct model_balance *b, uint64_t now_ns);
 
-/* Around a wait. */
+/* Before and after a wait. */
 static inline void model_balance_rest(struct model_balance *b)
 {
     if (--b->left == 0)
@@ -71,9 +70,9 @@ static inline void model_balance_resume(struct model_balance *b)
     atomic_store_explicit(&b->waiting, false, memory_order_relaxed);
 }
 
-/* Once for each turn, between two waits. Whether the loop is to offer the connections that it has
- * heard from. */
+/* Once for each turn, between two waits. True: the reactor offers the connections that had
+ * events. */
 bool model_balance_turn(struct model_reactor *r);
 
-/* Hands the connection over if it is one that should go. It need not be there any more. */
+/* Hands the connection over if it should move. The connection may be closed already. */
 void model_balance_offer(struct model_reactor *r, struct model_connection *c);

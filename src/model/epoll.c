@@ -2,9 +2,9 @@
  *
  * Model `epoll`: one thread, one event loop, every connection on it.
  *
- * Cost: none for locks, none for threads; a private descriptor table, which the
- * kernel looks up faster than a shared one. One core at most.
- * Failure: a slow disk read stops everybody; a crash loses every connection.
+ * Cost: no locks and no other threads. The process has one thread, so the kernel looks up a
+ * descriptor faster than in a table that threads share. It uses one core at most.
+ * Failure: a slow disk read stops every client. A crash loses every connection.
  */
 #include "model/model.h"
 #include "model/reactor.h"

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Model `fork`: one process for each connection, with blocking calls. A loop
- * accepts, forks, and reaps on SIGCHLD.
+ * Model `fork`: one process for each connection, with blocking calls. A reactor accepts, forks, and
+ * reaps on SIGCHLD.
  *
- * Cost: a fork, an exit and the faults of a copied address space for each
- * connection; a switch of processes for each request. The cache is the child's
- * own and begins empty, so each connection opens and reads its files anew, and
- * keeps in memory what it has read; its log lines go out in a write of its own.
- * Failure: a crash costs one connection. No more processes to be had is 503 for
- * new connections. Should the parent die, its children drain and end by
- * themselves.
+ * Cost: for each connection a fork, an exit, and the page faults of a copied address space; for
+ * each request a switch of processes. A child's cache is its own and begins empty, so each
+ * connection opens and reads its files again, and keeps them in memory. Its log lines need a write
+ * of their own.
+ * Failure: a crash costs one connection. When the system allows no more processes, new connections
+ * get 503. When the parent dies, its children drain and end.
  *
- * The handlers below are installed in the parent, which blocks the signals and
- * so never runs them: a child is spared the calls. What they do is safe at any
- * moment: shutdown(2) and setitimer(2), and for the log open(2) and dup3(2).
+ * The parent installs the signal handlers below and blocks the signals, so it never runs them. This
+ * saves each child the calls. The handlers call only functions that are safe at any moment:
+ * shutdown(2) and setitimer(2), and for the log open(2) and dup3(2).
  */
 #include "log/error.h"
 #include "model/connection.h"
@@ -34,30 +33,30 @@
 int model_fork_serve(struct server *server);
 
 enum {
-    BUCKETS = 8192, /* of their table; a power of two */
-    KILL_AFTER = 10 /* calls to end, by which a child has ended or is killed */
+    BUCKETS = 8192, /* of the table of children; a power of two */
+    KILL_AFTER = 10 /* SIGQUIT is sent this often before SIGKILL */
 };
 
 struct child {
-    struct child *next; /* in the bucket, or among the free ones */
+    struct child *next; /* in its bucket, or in the list of free elements */
     pid_t pid;
 };
 
-/* No child has this: it is neither copied for them nor, by their coming, to be
- * copied on each write. */
+/* Children do not get this memory (MADV_DONTFORK). So a fork does not copy its page tables, and the
+ * parent's writes do not copy its pages. */
 struct children {
     struct server *server;
     struct child *free;
     struct child *bucket[BUCKETS];
     unsigned alive;
-    unsigned ends; /* how often they were told to end */
-    unsigned made; /* elements of `all` that were ever used */
+    unsigned ends; /* how often the children got SIGQUIT or SIGKILL */
+    unsigned made; /* elements of `all` that have ever been used */
     struct child all[MODEL_PER_CONNECTION_MAX];
 };
 
 /* ---- in the child ---- */
 
-/* What its signal handlers know. */
+/* What the signal handlers use. */
 static struct {
     struct server *server;
     struct model_pump pump;
@@ -72,13 +71,13 @@ static void set_alarm(uint64_t wait_ns)
     (void)setitimer(ITIMER_REAL, &time, NULL); /* fails for bad arguments only */
 }
 
-static void begin_drain(void)
+static void begin_child_drain(void)
 {
     if (!atomic_exchange(&child.server->shared->draining, true))
         set_alarm(child.server->drain_idle_ns);
 }
 
-static void go_on_draining(void)
+static void continue_child_drain(void)
 {
     if (child.had_idle_alarm) {
         model_pump_end(&child.pump);
@@ -89,17 +88,17 @@ static void go_on_draining(void)
     set_alarm(child.server->drain_timeout_ns);
 }
 
-static void handle(int signal)
+static void handle_signal(int signal)
 {
     int saved_errno = errno;
     if (signal == SIGTERM)
-        begin_drain();
+        begin_child_drain();
     else if (signal == SIGALRM)
-        go_on_draining();
+        continue_child_drain();
     else if (signal == SIGQUIT)
         model_pump_end(&child.pump);
     else if (log_access_reopen(child.server->shared->log) < 0 || log_error_reopen() < 0)
-        (void)0; /* the parent tells */
+        (void)0; /* the parent reports it */
     errno = saved_errno;
 }
 
@@ -118,16 +117,16 @@ static int install_handlers(void)
     handled_set(&set);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
-    struct sigaction action = { .sa_handler = handle, .sa_mask = set };
+    struct sigaction action = { .sa_handler = handle_signal, .sa_mask = set };
     for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
         if (sigaction(handled[i], &action, NULL) < 0)
             return -errno;
     return 0;
 }
 
-/* A stopped server's port is free although children still serve, and whom the
- * loop answers 503 is gone when the loop says so. */
-static void close_inherited(const struct model_reactor *r, bool loop_has_some)
+/* Without these copies, a stopped server's port is free while children still serve, and a
+ * connection that the reactor has closed is closed. */
+static void close_inherited(const struct model_reactor *r, bool reactor_has_some)
 {
     const struct server *server = r->loop.server;
     for (unsigned i = 0; i < server->listener_count * server->listener_sets; i++)
@@ -135,24 +134,24 @@ static void close_inherited(const struct model_reactor *r, bool loop_has_some)
     os_file_close(r->epoll_fd);
     os_file_close(r->loop.wake_fd);
     os_file_close(server->signal_fd);
-    for (size_t fd = 0; fd < r->loop.files_max && loop_has_some; fd++)
+    for (size_t fd = 0; fd < r->loop.files_max && reactor_has_some; fd++)
         if (r->table[fd].owner == r)
             os_file_close((int)fd);
 }
 
-static _Noreturn void serve(struct model_reactor *r, int fd, struct session_peer peer, pid_t parent,
-                            bool loop_has_some)
+static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct session_peer peer,
+                                     pid_t parent, bool reactor_has_some)
 {
     child.server = r->loop.server;
     model_pump_init(&child.pump, fd, r->loop.server->drain_idle_ns);
-    close_inherited(r, loop_has_some);
+    close_inherited(r, reactor_has_some);
     session_thread_inherit(&r->loop.thread);
     sigset_t set;
     handled_set(&set);
     if (os_process_end_with_parent(SIGTERM, parent) == 0 &&
         sigprocmask(SIG_UNBLOCK, &set, NULL) == 0)
         model_pump_serve(&child.pump, &r->loop.thread, peer, r->input);
-    os_file_close(fd); /* first: the client waits for it */
+    os_file_close(fd); /* first, because the client waits for it */
     session_thread_stop(&r->loop.thread);
     _exit(0);
 }
@@ -164,7 +163,7 @@ static struct child **bucket_of(struct children *c, pid_t pid)
     return &c->bucket[(unsigned)pid % BUCKETS];
 }
 
-static void remember(struct children *c, pid_t pid)
+static void remember_child(struct children *c, pid_t pid)
 {
     struct child *each = c->free;
     if (each)
@@ -176,8 +175,8 @@ static void remember(struct children *c, pid_t pid)
     c->alive++;
 }
 
-/* Whether it was a child of ours. */
-static bool forget(struct children *c, pid_t pid)
+/* False: it was not a child that serves. */
+static bool forget_child(struct children *c, pid_t pid)
 {
     struct child **link = bucket_of(c, pid);
     while (*link && (*link)->pid != pid)
@@ -192,42 +191,42 @@ static bool forget(struct children *c, pid_t pid)
     return true;
 }
 
-static void tell(struct children *c, int signal)
+static void signal_children(struct children *c, int signal)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct child *each = c->bucket[i]; each; each = each->next)
-            (void)kill(each->pid, signal); /* until it is reaped the id is nobody else's */
+            (void)kill(each->pid, signal); /* the id stays the child's until it is reaped */
 }
 
-/* ---- what the loop asks for ---- */
+/* ---- the placement ---- */
 
-static bool place(struct model_reactor *r, int fd, struct session_peer peer)
+static bool fork_child(struct model_reactor *r, int fd, struct session_peer peer)
 {
     static struct log_error_limit limit;
     struct children *c = r->place;
     pid_t parent = getpid();
-    bool loop_has_some = atomic_load(&r->loop.live) > c->alive + 1; /* this one */
+    bool reactor_has_some = atomic_load(&r->loop.live) > c->alive + 1; /* beside this connection */
     session_thread_divide(&r->loop.thread);
     pid_t pid = fork();
     if (pid == 0)
-        serve(r, fd, peer, parent, loop_has_some);
+        serve_in_child(r, fd, peer, parent, reactor_has_some);
     if (pid < 0) {
         log_error_limited(&limit, 10, LOG_ERROR, "cannot start a process: %s; answering 503",
                           strerror(errno));
         return false;
     }
-    remember(c, pid);
+    remember_child(c, pid);
     os_file_close(fd);
     return true;
 }
 
-static void reap(struct model_reactor *r)
+static void reap_children(struct model_reactor *r)
 {
     static struct log_error_limit limit;
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (!forget(r->place, pid))
+        if (!forget_child(r->place, pid))
             continue;
         stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -242,31 +241,31 @@ static void reap(struct model_reactor *r)
     }
 }
 
-static void follow_signal(struct model_reactor *r, int signal)
+static void act_on_signal(struct model_reactor *r, int signal)
 {
     if (signal == SIGCHLD)
-        reap(r); /* several deaths may be one signal */
+        reap_children(r); /* one signal may stand for several deaths */
     else if (signal == SIGUSR1)
-        tell(r->place, SIGUSR1);
+        signal_children(r->place, SIGUSR1);
 }
 
-static void drain(struct model_reactor *r)
+static void drain_children(struct model_reactor *r)
 {
-    tell(r->place, SIGTERM);
+    signal_children(r->place, SIGTERM);
 }
 
-static void close_all(struct model_reactor *r)
+static void end_children(struct model_reactor *r)
 {
     struct children *c = r->place;
-    tell(c, c->ends++ < KILL_AFTER ? SIGQUIT : SIGKILL);
+    signal_children(c, c->ends++ < KILL_AFTER ? SIGQUIT : SIGKILL);
 }
 
-static const struct model_placement placement = {
+static const struct model_placement fork_placement = {
     .forks = true,
-    .place = place,
-    .drain = drain,
-    .close_all = close_all,
-    .signal = follow_signal,
+    .place = fork_child,
+    .drain = drain_children,
+    .close_all = end_children,
+    .signal = act_on_signal,
 };
 
 int model_fork_serve(struct server *server)
@@ -281,7 +280,7 @@ int model_fork_serve(struct server *server)
     struct model_reactor *reactor = NULL;
     int rc = madvise(c, sizeof(*c), MADV_DONTFORK) < 0 ? -errno : install_handlers();
     if (rc == 0)
-        rc = model_reactors_new(server, 1, &placement, c, &reactor);
+        rc = model_reactors_new(server, 1, &fork_placement, c, &reactor);
     if (rc == 0) {
         session_thread_prepare(&reactor->loop.thread);
         rc = model_reactor_serve(&reactor->loop);

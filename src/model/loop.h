@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every event loop has, whether the kernel reports readiness (model/reactor.h) or completions
- * (model/ringloop.h): its place among the loops of the process, its clock and timers, the
- * connections that other loops hand over, and the phases of a drain. Each kind of loop embeds this
- * struct as its first member. The functions of struct model_loop_kind are called for a connection
- * or for a phase, never for a request.
+ * The common part of both event loops: one waits for readiness (model/reactor.h), the other for
+ * completions (model/ringloop.h). It holds a loop's place among the loops of the process, its clock
+ * and timers, the connections that other loops hand over, and the phases of a drain. Each kind of
+ * loop embeds this struct as its first member. The functions of struct model_loop_kind are called
+ * for a connection or for a phase, never for a request.
  *
- * It deliberately waits for nothing and moves no bytes: each kind does so in its own way.
+ * It deliberately does not wait or move bytes: each kind of loop does both in its own way.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ struct model_handed {
     struct session_peer peer;
 };
 
-/* What differs between kinds of loops. The loop's thread makes these calls. */
+/* The operations that each kind of loop defines. The loop's thread calls them. */
 struct model_loop_kind {
     size_t bytes; /* of the struct that embeds the loop */
     /* Serves an accepted connection, which is already counted in `live`. */

@@ -24,7 +24,7 @@ const struct model *model_all(void)
     return models;
 }
 
-static const struct model *find(struct span name)
+static const struct model *find_model(struct span name)
 {
     for (const struct model *model = models; model->name; model++)
         if (span_equal(span_text(model->name), name))
@@ -37,10 +37,10 @@ static const struct model *choose_for_machine(char why[MODEL_WHY_MAX])
     unsigned cpus = os_process_cpus(0);
     if (cpus == 1) {
         snprintf(why, MODEL_WHY_MAX, "this process may use one CPU: one loop, nothing shared");
-        return find(SPAN("epoll"));
+        return find_model(SPAN("epoll"));
     }
     snprintf(why, MODEL_WHY_MAX, "this process may use %u CPUs", cpus);
-    return find(SPAN("percore"));
+    return find_model(SPAN("percore"));
 }
 
 const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX])
@@ -49,6 +49,6 @@ const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX])
     if (span_equal(name, SPAN("auto")))
         return choose_for_machine(why);
     if (span_equal(name, SPAN("uring")) && !model_uring_possible(why, MODEL_WHY_MAX))
-        return find(SPAN("percore"));
-    return find(name);
+        return find_model(SPAN("percore"));
+    return find_model(name);
 }

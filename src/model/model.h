@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A concurrency model is one function that moves bytes between descriptors and
- * sessions until it is told to stop. It gets a server, and knows no HTTP.
+ * A concurrency model is one function that moves bytes between descriptors and sessions until the
+ * server stops. It knows no HTTP. docs/add-a-model.md says how to write one.
  */
 #pragma once
 
@@ -16,29 +16,28 @@
 struct session_shared;
 struct server;
 
-/* For the `threads` of a model, in place of a number. */
+/* Values of a model's `threads` that are not a number. */
 enum { MODEL_PER_CPU = 0, MODEL_DECIDES = -1 };
 
-/* Connections of a worker that has a process or a thread for each: Linux has 32768 process ids
- * unless told otherwise, and 65530 mappings for a process (vm.max_map_count), of which a thread
- * takes two. */
+/* Connections of a worker, where each has a process or a thread. By default Linux has 32768 process
+ * ids, and a process may have 65530 mappings (vm.max_map_count), of which a thread needs two. */
 enum { MODEL_PER_CONNECTION_MAX = 32000 };
 
 struct model {
     const char *name;
     enum stats_accepts accepts;
     enum stats_serves serves;
-    unsigned workers; /* processes, unless the configuration says otherwise */
-    int threads;      /* in each, likewise */
+    unsigned workers; /* processes, unless the configuration sets another number */
+    int threads;      /* in each worker, likewise */
     const char *sentence;
     const char *use; /* when to choose it */
-    /* Serves until server->phase says stop and everything is drained. 0 or -errno. */
+    /* Serves until server->phase is not RUNNING and every connection has ended. 0 or -errno. */
     int (*serve)(struct server *server);
 };
 
-/* The model to run where the configuration asks for `name`, or NULL when there is none of this
- * name. "auto" is the best for this machine, and a model that this machine cannot run gives way to
- * another; `why` then tells why, and is empty where the very model asked for runs. */
+/* The model for this name, or NULL when no model has it. "auto" chooses the best model for this
+ * machine, and another model replaces one that this machine cannot run. In both cases `why` gives
+ * the reason. It is empty where the model has the name that was requested. */
 enum { MODEL_WHY_MAX = 160 };
 const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX]);
 
@@ -47,33 +46,33 @@ const struct model *model_all(void);
 
 enum server_phase {
     SERVER_RUNNING,
-    SERVER_DRAINING, /* no new connections; finish what has begun */
-    SERVER_STOPPING  /* leave now */
+    SERVER_DRAINING, /* accept nothing new, and finish what is under way */
+    SERVER_STOPPING  /* end all connections */
 };
 
-/* What a model serves with; made by server/worker.c, one in a worker process. */
+/* The arguments of a model. server/worker.c makes one in each worker process. */
 struct server {
     struct session_shared *shared;
-    /* Listening sockets: `listener_sets` sets of `listener_count`, set after
-     * set, one for each thread that accepts. The sets share addresses through
-     * SO_REUSEPORT, except Unix sockets, which stand in the first set only and
-     * are -1 in the others. A thread that drains closes its set and leaves -1. */
+    /* Listening sockets: `listener_sets` sets of `listener_count` each, one set after the other.
+     * Each thread that accepts has a set. The sets share addresses through SO_REUSEPORT. A Unix
+     * socket is in the first set only, and -1 in the others. A thread that drains closes its set
+     * and stores -1. */
     int *listeners;
     unsigned listener_count;
     unsigned listener_sets;
     struct ipc_fdpass_receiver passed; /* where the master accepts: its connections arrive here */
-    unsigned threads;         /* that accept, each; or that serve, beside the one that does */
-    unsigned cache_readers;   /* the accepting threads' come first */
+    unsigned threads;         /* event loops; or serving threads, beside the one that accepts */
+    unsigned cache_readers;   /* those of the accepting threads come first */
     unsigned connections_max; /* of the whole process */
-    unsigned pool_queue;      /* connections that may wait for a thread; where few serve many */
-    bool pool_sticky;         /* such a thread serves its client until it leaves */
-    uint64_t drain_idle_ns;   /* how long a drain leaves connections between requests alone */
+    unsigned pool_queue;      /* connections that may wait for a thread of the pool */
+    bool pool_sticky;         /* a thread of the pool serves a client until it closes */
+    uint64_t drain_idle_ns;   /* how long a drain keeps connections between requests open */
     uint64_t drain_timeout_ns;
-    int signal_fd;     /* os/signal.h; read by one thread, for server_signal */
+    int signal_fd;     /* os/signal.h; one thread reads it, for server_signal */
     _Atomic int phase; /* enum server_phase */
 };
 
-/* Acts on one signal number read from signal_fd: moves the phase on (drain, then
- * stop), reopens the logs. Any thread; returns whether the phase changed, in
- * which case the model wakes its other threads. In server/worker.c. */
+/* Acts on a signal that was read from signal_fd: changes the phase to drain or stop, or reopens the
+ * logs. True: the phase has changed, and the model wakes its other threads. Any thread. Defined in
+ * server/worker.c. */
 bool server_signal(struct server *server, int signal);

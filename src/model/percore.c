@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Model `percore`: one event loop for each core, each a thread with listeners of
- * its own (SO_REUSEPORT), all of them sharing one cache.
+ * Model `percore`: one event loop for each core. Each loop is a thread with listeners of its own
+ * (SO_REUSEPORT), and all share one cache.
  *
- * The kernel spreads connections by hash, which is uneven when they are few; a
- * loop that has more than the emptiest one hands what it accepts to that one. Later,
- * when connections have aged, a loop that works clearly more than the idlest, or has
- * clearly more of them than the emptiest, hands some over (model/balance.h).
+ * The kernel spreads new connections by hash, which is uneven when they are few. So a loop that has
+ * more connections than the emptiest loop hands over what it accepts. Later, when connections have
+ * aged, a loop hands over open connections if it is clearly busier than the idlest loop, or has
+ * clearly more connections than the emptiest (model/balance.h).
  *
- * Cost: a descriptor table that threads share is slower to look up, for each
- * request; a hand-over is a lock and a wake-up, for each connection.
+ * Cost: the kernel looks up a descriptor more slowly in a table that threads share, for each
+ * request. A handover costs a lock and a wake-up, for each connection.
  * Failure: a crash loses every connection of the process.
  */
 #include "model/model.h"

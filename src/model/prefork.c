@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * Model `prefork`: the master accepts, and passes each connection to the worker process that has
- * the fewest (server/dispatch.h, ipc/fdpass.h); in a worker a loop takes them in and watches them,
- * and a fixed number of threads serve (model/threadpool.h).
+ * the fewest (server/dispatch.h, ipc/fdpass.h). In a worker a reactor receives and watches the
+ * connections, and a fixed number of threads serve them (model/threadpool.h).
  *
- * Cost: over `pool`, for each connection a message, a wake-up of another process, and one process
- * that sees them all; for each worker a cache of its own, so that a file is read, kept and compared
- * with the disk by each of them, and one notices its change sooner than another.
- * Failure: a crash loses the connections of one worker; those on their way to it are served by its
- * successor. When all have as many as they can, clients wait in the listeners.
+ * Cost: compared with `pool`, a message and a wake-up of another process for each connection, and
+ * one process that handles all of them. Each worker has a cache of its own. So each of them reads a
+ * file, keeps it, and compares it with the disk, and one notices a change sooner than another.
+ * Failure: a crash loses the connections of one worker. Its successor serves those that are still
+ * in the channel. When all workers have as many connections as they can, clients wait in the
+ * backlog.
  */
 #include "model/model.h"
 #include "model/threadpool.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a blocked call is ended from outside: by shutdown(2). Unlike a signal it
- * lasts, so it cannot come too early, between the decision to wait and the wait.
- * What had arrived before is still read and answered.
+ * Another thread ends a blocked call by shutdown(2). Unlike a signal, a shutdown lasts: it cannot
+ * arrive too early, between the decision to wait and the wait. Input that arrived before is still
+ * read and answered.
  */
 #include "model/pump.h"
 
@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define SLACK_NS UINT64_C(125000000) /* deadlines are kept to this, late rather than early */
+#define SLACK_NS UINT64_C(125000000) /* a wait may end this much late */
 
-enum { SEND_LOOKS = 4 }; /* at the clock, within one deadline for sending */
+enum { SEND_WAITS = 4 }; /* a blocked send reads the clock this often within its deadline */
 
 void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns)
 {
@@ -32,7 +32,7 @@ void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns)
 void model_pump_end_idle(struct model_pump *pump)
 {
     if (atomic_load(&pump->idle))
-        (void)shutdown(pump->fd, SHUT_RD); /* fails only where the peer has gone */
+        (void)shutdown(pump->fd, SHUT_RD); /* fails only when the peer is gone */
 }
 
 void model_pump_end(struct model_pump *pump)
@@ -42,7 +42,7 @@ void model_pump_end(struct model_pump *pump)
 
 /* ---- time ---- */
 
-static void look_at_clock(struct model_pump *p)
+static void read_clock(struct model_pump *p)
 {
     p->now_ns = os_clock_now_ns();
     session_thread_tick(p->session.thread, p->now_ns, os_clock_wall_s());
@@ -50,7 +50,7 @@ static void look_at_clock(struct model_pump *p)
 
 static bool set_timeout(const struct model_pump *p, int option, uint64_t timeout_ns)
 {
-    uint64_t ms = timeout_ns / DURATION_MS + 1; /* 0 would mean for ever */
+    uint64_t ms = timeout_ns / DURATION_MS + 1; /* 0 would mean no timeout */
     struct timeval time = { .tv_sec = (time_t)(ms / 1000),
                             .tv_usec = (suseconds_t)(ms % 1000 * 1000) };
     return setsockopt(p->fd, SOL_SOCKET, option, &time, sizeof(time)) == 0;
@@ -61,7 +61,7 @@ static bool make_blocking(struct model_pump *p)
     if (p->blocking)
         return true;
     p->blocking = true;
-    uint64_t send_ns = p->session.thread->shared->send_timeout_ns / SEND_LOOKS;
+    uint64_t send_ns = p->session.thread->shared->send_timeout_ns / SEND_WAITS;
     return fcntl(p->fd, F_SETFL, O_RDWR) == 0 && set_timeout(p, SO_SNDTIMEO, send_ns);
 }
 
@@ -70,28 +70,28 @@ static bool is_draining(const struct model_pump *p)
     return atomic_load(&p->session.thread->shared->draining);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t sooner_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* When to be back from waiting for input. */
-static uint64_t due_ns(struct model_pump *p)
+/* The time at which waiting for input ends. */
+static uint64_t wait_until_ns(struct model_pump *p)
 {
     uint64_t due =
-        earlier(session_deadline_ns(&p->session), session_thread_due_ns(p->session.thread));
+        sooner_of(session_deadline_ns(&p->session), session_thread_due_ns(p->session.thread));
     if (__builtin_expect(is_draining(p), 0) && session_idle(&p->session)) {
         if (p->leave_ns == 0)
             p->leave_ns = p->now_ns + p->drain_idle_ns;
-        due = earlier(due, p->leave_ns);
+        due = sooner_of(due, p->leave_ns);
     }
     return due;
 }
 
-/* Sees to it that a recv is back in time. */
+/* Makes recv return in time. */
 static bool limit_wait(struct model_pump *p)
 {
-    uint64_t due = due_ns(p);
+    uint64_t due = wait_until_ns(p);
     uint64_t wait_ns = due > p->now_ns ? due - p->now_ns : 0;
     if (__builtin_expect(p->receive_timeout_ns <= wait_ns + SLACK_NS, 1))
         return true;
@@ -106,7 +106,7 @@ static enum session_want act_on_time(struct model_pump *p)
         return WANT_CLOSE;
     if (p->now_ns >= session_deadline_ns(&p->session))
         return session_expire(&p->session, p->now_ns);
-    p->receive_timeout_ns = UINT64_MAX; /* it was too short for what is due now */
+    p->receive_timeout_ns = UINT64_MAX; /* it was too short for the next deadline */
     return WANT_READ;
 }
 
@@ -123,7 +123,7 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
 {
     bool idle = session_idle(&p->session);
     if (__builtin_expect(idle != atomic_load_explicit(&p->idle, memory_order_relaxed), 0))
-        atomic_store(&p->idle, idle); /* before it looks whether there is a drain */
+        atomic_store(&p->idle, idle); /* before reading whether a drain has begun */
     if (!make_blocking(p) || !limit_wait(p))
         return -errno;
     session_thread_rest(p->session.thread);
@@ -131,11 +131,11 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
     if (len < 0)
         len = -errno;
     session_thread_resume(p->session.thread);
-    look_at_clock(p);
+    read_clock(p);
     return len;
 }
 
-static enum session_want receive(struct model_pump *p, char *input)
+static enum session_want receive_and_feed(struct model_pump *p, char *input)
 {
     size_t room = session_room(&p->session);
     ssize_t len = p->blocking ? -EAGAIN : receive_at_once(p, input, room);
@@ -153,13 +153,13 @@ static ssize_t send_at_once(struct model_pump *p, const struct session_out *out)
 {
     ssize_t sent = model_transfer_some(p->fd, out, MSG_DONTWAIT, &p->stuck);
     if (__builtin_expect(p->stuck, 0)) {
-        session_hold(&p->session); /* the look lets go of what was found */
-        look_at_clock(p);
+        session_hold(&p->session); /* reading the clock releases the entry */
+        read_clock(p);
     }
     return sent;
 }
 
-/* A send that may wait leaves the cache to others meanwhile. */
+/* A send that may wait lets other threads reclaim entries meanwhile. */
 static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
 {
     bool full;
@@ -167,11 +167,11 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
     session_thread_rest(p->session.thread);
     ssize_t sent = model_transfer_some(p->fd, out, 0, &full);
     session_thread_resume(p->session.thread);
-    look_at_clock(p);
+    read_clock(p);
     return sent;
 }
 
-static enum session_want send_output(struct model_pump *p)
+static enum session_want send_pending(struct model_pump *p)
 {
     struct session_out out = session_output(&p->session);
     bool file_blocks = p->blocking && out.piece[0].len == 0;
@@ -185,7 +185,7 @@ static enum session_want send_output(struct model_pump *p)
         return WANT_CLOSE;
     }
     if (stats_writer_visible(&p->session.thread->stats))
-        p->now_ns = os_clock_now_ns(); /* an answer is measured to here */
+        p->now_ns = os_clock_now_ns(); /* response times end here */
     enum session_want want = session_sent(&p->session, (size_t)sent, p->now_ns);
     if (want != WANT_WRITE)
         p->stuck = false;
@@ -194,21 +194,22 @@ static enum session_want send_output(struct model_pump *p)
     return want;
 }
 
-void model_pump_serve(struct model_pump *p, struct session_thread *worker, struct session_peer peer,
+void model_pump_serve(struct model_pump *p, struct session_thread *thread, struct session_peer peer,
                       char *input)
 {
     p->now_ns = os_clock_now_ns();
-    session_thread_tick(worker, p->now_ns, os_clock_wall_s());
-    session_open(&p->session, worker, peer, p->now_ns);
+    session_thread_tick(thread, p->now_ns, os_clock_wall_s());
+    session_open(&p->session, thread, peer, p->now_ns);
     enum session_want want = WANT_READ;
     while (want != WANT_CLOSE) {
         if (want == WANT_WRITE) {
-            want = send_output(p);
+            want = send_pending(p);
             continue;
         }
         if (want == WANT_HALF_CLOSE)
-            (void)shutdown(p->fd, SHUT_WR); /* fails only when the peer is gone: recv will tell */
-        want = receive(p, input);
+            (void)shutdown(p->fd,
+                           SHUT_WR); /* fails only when the peer is gone, and then recv does */
+        want = receive_and_feed(p, input);
     }
     session_close(&p->session);
 }

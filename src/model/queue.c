@@ -29,7 +29,7 @@ void model_queue_done(struct model_queue *queue)
     queue->ring = NULL;
 }
 
-static bool try_wait(sem_t *semaphore)
+static bool take_token(sem_t *semaphore)
 {
     int rc;
     do
@@ -38,35 +38,35 @@ static bool try_wait(sem_t *semaphore)
     return rc == 0;
 }
 
-static void post(sem_t *semaphore, unsigned times)
+static void post_tokens(sem_t *semaphore, unsigned times)
 {
     while (times-- > 0)
-        CHECK(sem_post(semaphore) == 0); /* bounded by `slots`, and the one of the close */
+        CHECK(sem_post(semaphore) == 0); /* at most `slots` tokens, and one of the close */
 }
 
 unsigned model_queue_push(struct model_queue *queue, const int *fds, unsigned count)
 {
-    unsigned room = 0;
-    while (room < count && try_wait(&queue->free))
-        room++;
-    if (room == 0)
+    unsigned taken = 0;
+    while (taken < count && take_token(&queue->free))
+        taken++;
+    if (taken == 0)
         return 0;
     pthread_mutex_lock(&queue->lock);
     bool closed = queue->closed;
     unsigned at = (queue->first + queue->count) % queue->slots;
-    for (unsigned i = 0; i < room && !closed; i++) {
+    for (unsigned i = 0; i < taken && !closed; i++) {
         queue->ring[at] = fds[i];
         at = at + 1 < queue->slots ? at + 1 : 0;
     }
-    queue->count += closed ? 0 : room;
+    queue->count += closed ? 0 : taken;
     CHECK(queue->count <= queue->slots);
     pthread_mutex_unlock(&queue->lock);
-    post(closed ? &queue->free : &queue->filled, room);
-    return closed ? 0 : room;
+    post_tokens(closed ? &queue->free : &queue->filled, taken);
+    return closed ? 0 : taken;
 }
 
-/* One of the filled slots is the caller's, or the close has woken it. */
-static int take(struct model_queue *queue)
+/* The caller has a token: for a filled slot, or for the close. */
+static int take_oldest(struct model_queue *queue)
 {
     int fd = MODEL_QUEUE_CLOSED;
     pthread_mutex_lock(&queue->lock);
@@ -78,13 +78,14 @@ static int take(struct model_queue *queue)
         CHECK(queue->closed);
     }
     pthread_mutex_unlock(&queue->lock);
-    post(fd == MODEL_QUEUE_CLOSED ? &queue->filled : &queue->free, 1); /* the next one is woken */
+    post_tokens(fd == MODEL_QUEUE_CLOSED ? &queue->filled : &queue->free,
+                1); /* wakes the next consumer */
     return fd;
 }
 
 int model_queue_try_pop(struct model_queue *queue)
 {
-    return try_wait(&queue->filled) ? take(queue) : MODEL_QUEUE_EMPTY;
+    return take_token(&queue->filled) ? take_oldest(queue) : MODEL_QUEUE_EMPTY;
 }
 
 int model_queue_pop(struct model_queue *queue, uint64_t until_ns)
@@ -98,7 +99,7 @@ int model_queue_pop(struct model_queue *queue, uint64_t until_ns)
         rc = until_ns == UINT64_MAX ? sem_wait(&queue->filled)
                                     : sem_clockwait(&queue->filled, CLOCK_MONOTONIC, &until);
     while (rc < 0 && errno == EINTR);
-    return rc == 0 ? take(queue) : MODEL_QUEUE_EMPTY;
+    return rc == 0 ? take_oldest(queue) : MODEL_QUEUE_EMPTY;
 }
 
 void model_queue_close(struct model_queue *queue)
@@ -108,5 +109,5 @@ void model_queue_close(struct model_queue *queue)
     queue->closed = true;
     pthread_mutex_unlock(&queue->lock);
     if (first)
-        post(&queue->filled, 1);
+        post_tokens(&queue->filled, 1);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A bounded queue of descriptors between the threads that find work and those
- * that do it: a ring under a mutex, with one counting semaphore for its free
- * slots and one for its filled ones. Who brings work never waits: a queue that
- * is full says so. Who does it waits for the second semaphore, on which a post
- * costs a system call only when somebody waits.
+ * A bounded queue of descriptors: a ring under a mutex, with one counting semaphore for its free
+ * slots and one for its filled slots. A producer never waits: a full queue takes no more. A
+ * consumer waits for the second semaphore, where a post costs a system call only when a thread
+ * waits.
  */
 #pragma once
 
@@ -26,23 +25,24 @@ struct model_queue {
     int *ring;
 };
 
-/* Room for `slots` descriptors (1 .. INT_MAX). 0 or -ENOMEM. */
+/* Makes a queue of `slots` descriptors (1 .. INT_MAX). 0 or -ENOMEM. */
 MUST_USE int model_queue_init(struct model_queue *queue, unsigned slots);
 
-/* Nobody uses it any more. Descriptors that are in it are not closed. */
+/* Frees the queue, which no thread uses any more. Does not close the descriptors in it. */
 void model_queue_done(struct model_queue *queue);
 
-/* Puts `count` descriptors in, in their order; how many went in: the rest found
- * the queue full, or closed. Any thread. */
+/* Appends `count` descriptors in their order. Returns how many it took: for the rest the queue was
+ * full, or closed. Any thread. */
 MUST_USE unsigned model_queue_push(struct model_queue *queue, const int *fds, unsigned count);
 
-/* Takes the oldest descriptor, or tells that there is none. Any thread. */
+/* Takes the oldest descriptor; MODEL_QUEUE_EMPTY or MODEL_QUEUE_CLOSED when there is none. Any
+ * thread. */
 int model_queue_try_pop(struct model_queue *queue);
 
-/* The same, but waits for one, until `until_ns` (monotonic; UINT64_MAX: for
- * good) at the longest. Any thread. */
+/* The same, but waits for a descriptor until `until_ns` (CLOCK_MONOTONIC; UINT64_MAX: without a
+ * limit). Any thread. */
 int model_queue_pop(struct model_queue *queue, uint64_t until_ns);
 
-/* Takes nothing more. What is in it can still be taken; after that, and where
- * somebody waits, the answer is MODEL_QUEUE_CLOSED. Any thread. */
+/* Closes the queue: it accepts no more descriptors. Those in it can still be taken. When it is
+ * empty, consumers get MODEL_QUEUE_CLOSED, also those that wait. Any thread. */
 void model_queue_close(struct model_queue *queue);

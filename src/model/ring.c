@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { GROUP = 0 }; /* of buffers: there is one */
+enum { GROUP = 0 }; /* the only group of buffers */
 
 #define INDEX_BYTES  (RING_BUFFERS * sizeof(struct io_uring_buf))
 #define MAPPED_BYTES (INDEX_BYTES + (size_t)RING_BUFFERS * RING_BUFFER_BYTES)
@@ -62,8 +62,8 @@ int model_ring_open(struct model_ring *ring, const char **ret_call)
 {
     *ring = (struct model_ring){ .uring.ring_fd = -1 };
     struct io_uring_params params = {
-        /* One thread submits, and completions are worked on when it asks for them, not whenever
-         * a packet comes: work is done in batches, and nothing interrupts a request. */
+        /* One thread submits. The kernel works on completions when the thread waits for them, not
+         * when a packet arrives: it works in batches, and does not interrupt a request. */
         .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_R_DISABLED |
                  IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE,
         .cq_entries = RING_COMPLETIONS,
@@ -99,17 +99,17 @@ void model_ring_close(struct model_ring *ring)
 
 int model_ring_enable(struct model_ring *ring)
 {
-    /* io_uring_enable_rings is declared, but not exported, by liburing 2.3. */
+    /* liburing 2.3 declares io_uring_enable_rings but does not export it. */
     int rc =
         io_uring_register((unsigned)ring->uring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
     if (rc == 0)
-        (void)io_uring_register_ring_fd(&ring->uring); /* only makes waiting cheaper */
+        (void)io_uring_register_ring_fd(&ring->uring); /* it makes waiting cheaper, and may fail */
     return rc;
 }
 
 /* ---- operations ---- */
 
-/* liburing prepares all of an entry but what it is about. */
+/* liburing sets every field of an entry but user_data. */
 struct io_uring_sqe *model_ring_entry(struct model_ring *ring, uint64_t about)
 {
     struct io_uring_sqe *entry = io_uring_get_sqe(&ring->uring);

@@ -12,7 +12,7 @@
 
 enum {
     COMPLETIONS_MAX = 256, /* acted on before the clock is read again */
-    SPARE = 4096,          /* connections beyond the limit: the kernel accepts until it is told */
+    SPARE = 4096, /* connections beyond the limit: the kernel accepts until a cancel arrives */
 
     /* With capacity for this many more connections, the kernel accepts on its own. With less it
      * only reports that connections wait: it would accept all of them, and one more while another

@@ -16,7 +16,7 @@
 
 struct model_ringconnection;
 
-/* What a completion is about: one of these, and the number of a connection or of a listener. */
+/* The subject of a completion, beside the number of a connection or of a listener. */
 enum model_ringloop_about {
     ABOUT_NOTHING, /* a cancel that came too late */
     ABOUT_WAKE,

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Model `thread`: one thread for each connection, with blocking calls. A loop
- * accepts, and starts them.
+ * Model `thread`: one thread for each connection, with blocking calls. A reactor accepts, and
+ * starts the threads.
  *
- * A thread that ends leaves its slot, its stack and the buffers of its worker to
- * a thread to come, the last one first, so that memory is what the most
- * connections at a time have needed. It is joined by whoever takes its slot, and
- * at the end by the model: none is left when the process goes.
+ * A thread that ends leaves its slot, with the stack and the buffers, to a later thread. The slot
+ * that was released last is used first, so memory is what the largest number of connections at one
+ * time has needed. The thread that takes a slot joins its predecessor. The model joins the rest
+ * before it returns.
  *
- * Cost: a thread's start and end for each connection, a switch of threads for
- * each request, a stack for each connection; the threads share the cache, the
- * access log's buffer (under a lock) and a descriptor table. While connections
- * are open the loop wakes four times a second, to write the log.
- * Failure: no more threads to be had is 503 for new connections; a crash loses
- * every connection of the process.
+ * Cost: for each connection the start and end of a thread, and a stack; for each request a switch
+ * of threads. The threads share the cache, the access log's buffer (under a lock) and a descriptor
+ * table. While connections are open the reactor wakes up four times a second, to write the log.
+ * Failure: when the system allows no more threads, new connections get 503. A crash loses every
+ * connection of the process.
  */
 #include "log/error.h"
 #include "model/model.h"
@@ -28,10 +27,10 @@
 int model_thread_serve(struct server *server);
 
 enum {
-    GUARD_BYTES = 4096, /* below each stack, and never touched: an overflow ends the process */
+    GUARD_BYTES = 4096, /* below each stack, without access: an overflow ends the process */
 
-/* What a slot takes: mostly its stack, of which the longest path (a folder's
-     * listing) needs less than half beside the input. Untouched pages cost nothing. */
+/* The size of a slot, which is mostly its stack. The deepest call (a folder's listing) needs less
+     * than half of it, beside the input. Pages that are never touched cost nothing. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     SLOT_BYTES = 1024 * 1024
 #else
@@ -40,16 +39,16 @@ enum {
 };
 #define TURN_NS UINT64_C(250000000)
 
-/* At the end of its memory, behind the stack. */
+/* Placed at the end of its memory, above the stack. */
 struct slot {
     struct model_pump pump;
-    struct session_thread worker;
+    struct session_thread thread;
     struct threads *all;
-    struct slot *next; /* among those that are free */
+    struct slot *next; /* in the list of free slots */
     struct session_peer peer;
-    pthread_t thread;
+    pthread_t id;
     bool joinable; /* a thread was started, and not joined yet */
-    int fd;        /* -1: none that others may end */
+    int fd;        /* that other threads may shut down; -1: none */
 };
 
 struct threads {
@@ -57,7 +56,7 @@ struct threads {
     struct model_reactor *reactor;
     char *memory; /* of all slots */
     unsigned slots_max;
-    unsigned slots_made;  /* those that were ever used */
+    unsigned slots_made;  /* slots that have ever been used */
     pthread_mutex_t lock; /* guards `free`, and `fd` in the slots */
     struct slot *free;
 };
@@ -70,7 +69,7 @@ static struct slot *slot_at(const struct threads *t, unsigned index)
 
 /* ---- a thread's life ---- */
 
-static void put_back(struct slot *slot)
+static void release_slot(struct slot *slot)
 {
     struct threads *t = slot->all;
     CHECK(pthread_mutex_lock(&t->lock) == 0);
@@ -80,35 +79,35 @@ static void put_back(struct slot *slot)
     CHECK(pthread_mutex_unlock(&t->lock) == 0);
 }
 
-static void leave(struct slot *slot)
+static void end_client(struct slot *slot)
 {
     struct threads *t = slot->all;
     int fd = slot->fd;
-    stats_add(&slot->worker.stats, STATS_connections_closed, 1);
-    put_back(slot); /* first: from now on nobody shuts the descriptor down */
+    stats_add(&slot->thread.stats, STATS_connections_closed, 1);
+    release_slot(slot); /* first, so that no other thread shuts the descriptor down */
     os_file_close(fd);
     model_loop_ended(&t->reactor->loop);
 }
 
-static void *serve(void *argument)
+static void *serve_client(void *argument)
 {
     struct slot *slot = argument;
     char input[SESSION_READ_MAX];
-    session_thread_resume(&slot->worker);
-    model_pump_serve(&slot->pump, &slot->worker, slot->peer, input);
-    session_thread_rest(&slot->worker);
-    leave(slot);
+    session_thread_resume(&slot->thread);
+    model_pump_serve(&slot->pump, &slot->thread, slot->peer, input);
+    session_thread_rest(&slot->thread);
+    end_client(slot);
     return NULL;
 }
 
-static void join(struct slot *slot)
+static void join_slot(struct slot *slot)
 {
     if (slot->joinable)
-        CHECK(pthread_join(slot->thread, NULL) == 0);
+        CHECK(pthread_join(slot->id, NULL) == 0);
     slot->joinable = false;
 }
 
-static int start(struct slot *slot)
+static int start_thread(struct slot *slot)
 {
     char *begin = (char *)slot + sizeof(*slot) - SLOT_BYTES + GUARD_BYTES;
     size_t stack_bytes = (size_t)((char *)slot - begin);
@@ -117,7 +116,7 @@ static int start(struct slot *slot)
     if (rc < 0)
         return rc;
     CHECK(pthread_attr_setstack(&attributes, begin, stack_bytes) == 0);
-    rc = -pthread_create(&slot->thread, &attributes, serve, slot);
+    rc = -pthread_create(&slot->id, &attributes, serve_client, slot);
     (void)pthread_attr_destroy(&attributes); /* cannot fail on Linux */
     slot->joinable = rc == 0;
     return rc;
@@ -135,7 +134,7 @@ static struct slot *make_slot(struct threads *t)
     struct slot *slot = slot_at(t, t->slots_made);
     *slot = (struct slot){ .all = t, .fd = -1 };
     t->slots_made++;
-    session_thread_start_beside(&slot->worker, &t->reactor->loop.thread, t->slots_made);
+    session_thread_start_beside(&slot->thread, &t->reactor->loop.thread, t->slots_made);
     return slot;
 }
 
@@ -148,7 +147,7 @@ static struct slot *take_slot(struct threads *t)
     CHECK(pthread_mutex_unlock(&t->lock) == 0);
     if (!slot)
         return make_slot(t);
-    join(slot); /* it may have a few instructions to go */
+    join_slot(slot); /* its thread may have a few instructions left */
     return slot;
 }
 
@@ -159,9 +158,9 @@ static void set_fd(struct slot *slot, int fd)
     CHECK(pthread_mutex_unlock(&slot->all->lock) == 0);
 }
 
-/* ---- what the loop asks for ---- */
+/* ---- the placement ---- */
 
-static bool place(struct model_reactor *r, int fd, struct session_peer peer)
+static bool start_client(struct model_reactor *r, int fd, struct session_peer peer)
 {
     static struct log_error_limit limit;
     struct threads *t = r->place;
@@ -171,9 +170,9 @@ static bool place(struct model_reactor *r, int fd, struct session_peer peer)
         model_pump_init(&slot->pump, fd, t->server->drain_idle_ns);
         slot->peer = peer;
         set_fd(slot, fd);
-        rc = start(slot);
+        rc = start_thread(slot);
         if (rc < 0)
-            put_back(slot);
+            release_slot(slot);
     }
     if (rc < 0)
         log_error_limited(&limit, 10, LOG_ERROR, "cannot start a thread: %s; answering 503",
@@ -190,28 +189,28 @@ static void end_each(struct threads *t, void (*end)(struct model_pump *pump))
     CHECK(pthread_mutex_unlock(&t->lock) == 0);
 }
 
-static void close_idle(struct model_reactor *r)
+static void end_idle_clients(struct model_reactor *r)
 {
     end_each(r->place, model_pump_end_idle);
 }
 
-static void close_all(struct model_reactor *r)
+static void end_all_clients(struct model_reactor *r)
 {
     end_each(r->place, model_pump_end);
 }
 
-static const struct model_placement placement = {
+static const struct model_placement thread_placement = {
     .turn_ns = TURN_NS,
-    .place = place,
-    .close_idle = close_idle,
-    .close_all = close_all,
+    .place = start_client,
+    .close_idle = end_idle_clients,
+    .close_all = end_all_clients,
 };
 
 static void end_slots(struct threads *t)
 {
     for (unsigned i = 0; i < t->slots_made; i++) {
-        join(slot_at(t, i));
-        session_thread_stop(&slot_at(t, i)->worker);
+        join_slot(slot_at(t, i));
+        session_thread_stop(&slot_at(t, i)->thread);
     }
 }
 
@@ -227,11 +226,11 @@ int model_thread_serve(struct server *server)
     if (t.memory == MAP_FAILED)
         return -errno;
     CHECK(pthread_mutex_init(&t.lock, NULL) == 0);
-    int rc = model_reactors_new(server, 1, &placement, &t, &t.reactor);
+    int rc = model_reactors_new(server, 1, &thread_placement, &t, &t.reactor);
     if (rc == 0) {
         session_thread_share_log(&t.reactor->loop.thread);
         rc = model_reactor_serve(&t.reactor->loop);
-        end_each(&t, model_pump_end); /* there are some only when the loop has failed */
+        end_each(&t, model_pump_end); /* connections are left only when the reactor has failed */
         end_slots(&t);
     }
     model_reactors_free(t.reactor);

@@ -21,8 +21,8 @@
  * after its connection has changed owners. It costs one unnecessary turn: a thread that finds no
  * input parks the connection again.
  *
- * Only the reactor uses the timer, whoever owns the connection. It fires once a second, and the
- * reactor then acts on the connection if it is parked.
+ * Only the reactor uses the timer, also while POOL owns the connection. It fires once a second, and
+ * the reactor then acts on the connection if it is parked.
  *
  * With the policy `sticky` POOL owns a connection until it is closed. The thread waits in blocking
  * calls (model/pump.h), which the reactor ends by shutting the descriptor down. A lock prevents the

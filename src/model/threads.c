@@ -15,7 +15,7 @@ struct thread {
     int status; /* read after the join */
 };
 
-static void *run(void *argument)
+static void *serve_numbered(void *argument)
 {
     struct thread *thread = argument;
     const struct model_threads *threads = thread->threads;
@@ -35,11 +35,11 @@ int model_threads_serve(const struct model_threads *threads)
     unsigned started = 1;
     int rc = 0;
     while (started < threads->count && rc == 0) {
-        rc = -pthread_create(&all[started].id, NULL, run, &all[started]);
+        rc = -pthread_create(&all[started].id, NULL, serve_numbered, &all[started]);
         started += rc == 0;
     }
     if (rc == 0) {
-        run(&all[0]);
+        serve_numbered(&all[0]);
     } else {
         log_error(LOG_ERROR, "cannot start thread %u of %u: %s", started + 1, threads->count,
                   strerror(-rc));

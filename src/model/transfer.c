@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/sendfile.h>
 
-enum { SENDFILE_CHUNK = 2048 * 1024 }; /* asked of one sendfile */
+enum { SENDFILE_CHUNK = 2048 * 1024 }; /* requested in one sendfile */
 
 static ssize_t send_memory(int fd, const struct session_out *out, int flags)
 {
@@ -21,8 +21,8 @@ static ssize_t send_memory(int fd, const struct session_out *out, int flags)
     return sendmsg(fd, &message, flags);
 }
 
-/* What one call is asked to take. */
-static size_t asked_of(const struct session_out *out)
+/* The bytes that one call tries to send. */
+static size_t requested_of(const struct session_out *out)
 {
     size_t memory = out->piece[0].len + out->piece[1].len;
     if (memory > 0)
@@ -30,22 +30,22 @@ static size_t asked_of(const struct session_out *out)
     return out->file_len < SENDFILE_CHUNK ? (size_t)out->file_len : SENDFILE_CHUNK;
 }
 
-/* A short count says that the kernel is full: asking again would only confirm it. */
+/* After a short count the socket is full: another call would return EAGAIN. */
 ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bool *ret_full)
 {
-    size_t asked = asked_of(out);
+    size_t requested = requested_of(out);
     ssize_t sent;
     if (out->piece[0].len > 0) {
         sent = send_memory(fd, out, flags);
     } else {
         off_t offset = (off_t)out->file_offset;
-        sent = sendfile(fd, out->file_fd, &offset, asked);
+        sent = sendfile(fd, out->file_fd, &offset, requested);
         if (sent == 0)
             return -ENODATA;
     }
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
         return -errno;
-    *ret_full = sent < 0 || (size_t)sent < asked;
+    *ret_full = sent < 0 || (size_t)sent < requested;
     return sent < 0 ? 0 : sent;
 }
 
@@ -64,11 +64,11 @@ enum session_want model_transfer_send(struct session *s, int fd, size_t most, ui
             return WANT_CLOSE;
         }
         if (stats_writer_visible(&s->thread->stats))
-            now_ns = s->thread->now_ns = os_clock_now_ns(); /* an answer is measured to here */
+            now_ns = s->thread->now_ns = os_clock_now_ns(); /* response times end here */
         want = session_sent(s, (size_t)sent, now_ns);
         total += (size_t)sent;
     }
     if (want == WANT_WRITE)
-        session_hold(s); /* the next answer may have been made, and nothing of it been sent */
+        session_hold(s); /* keeps the entry of an answer of which nothing has been sent yet */
     return want;
 }

@@ -7,6 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes the ring that the model needs, and ends it at once. Where that fails, what failed and
- * why, as far as can be known, stands in `why`. Any process, at any time before it has threads. */
+/* Makes the ring that the model needs, and closes it. When that fails, `why` names the call that
+ * failed, and the cause as far as it is known. Call it before the process has threads. */
 bool model_uring_possible(char *why, size_t size);

@@ -62,7 +62,7 @@ struct model_wheel_node *model_wheel_expired(struct model_wheel *wheel, uint64_t
 {
     uint64_t next_ns = model_wheel_next_ns(wheel);
     if (next_ns > now_ns) {
-        /* Nothing is due up to now, so the wheel may turn that far at once. */
+        /* No timer fires up to now, so the wheel may turn that far at once. */
         if (now_ns / WHEEL_TICK_NS > wheel->tick)
             wheel->tick = now_ns / WHEEL_TICK_NS;
         return NULL;

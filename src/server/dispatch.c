@@ -231,7 +231,7 @@ static int find_worker_or_ask(struct server_dispatch *d)
     if (index >= 0)
         return index;
     for (unsigned i = 0; i < d->workers; i++)
-        atomic_store(&d->tallies[i].tell, true);
+        atomic_store(&d->tallies[i].notify, true);
     return find_worker(d);
 }
 

@@ -313,7 +313,7 @@ static void a_sender_that_waits_is_told_of_one_end(void **state)
     p->receiver.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ipc_fdpass_ended(&p->receiver);
     assert_int_equal(read(p->receiver.wake_fd, &told, sizeof(told)), -1);
-    atomic_store(&p->tally.tell, true);
+    atomic_store(&p->tally.notify, true);
     for (int i = 0; i < 3; i++)
         ipc_fdpass_ended(&p->receiver);
     assert_int_equal(read(p->receiver.wake_fd, &told, sizeof(told)), sizeof(told));
