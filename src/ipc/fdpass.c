@@ -182,8 +182,8 @@ void ipc_fdpass_ended(const struct ipc_fdpass_receiver *receiver)
                  sizeof(one)); /* fails only when the count is at its limit */
 }
 
-void ipc_fdpass_bury(const struct ipc_fdpass_channel *channel, struct ipc_fdpass_tally *tally,
-                     uint32_t number)
+void ipc_fdpass_receiver_died(const struct ipc_fdpass_channel *channel,
+                              struct ipc_fdpass_tally *tally, uint32_t number)
 {
     if (!ipc_fdpass_waits(
             channel)) /* then it had taken the last one, even if it did not count it */

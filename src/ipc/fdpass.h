@@ -78,5 +78,5 @@ static inline uint32_t ipc_fdpass_load(const struct ipc_fdpass_tally *tally, uin
 
 /* Counts the connections that the receiving process had taken as ended, after its death.
  * `number` was sent last. */
-void ipc_fdpass_bury(const struct ipc_fdpass_channel *channel, struct ipc_fdpass_tally *tally,
-                     uint32_t number);
+void ipc_fdpass_receiver_died(const struct ipc_fdpass_channel *channel,
+                              struct ipc_fdpass_tally *tally, uint32_t number);

@@ -298,7 +298,7 @@ void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
     struct slot *slot = &dispatch->slots[index];
     slot->up = false;
     dispatch->up--;
-    ipc_fdpass_bury(&slot->channel, &dispatch->tallies[index], slot->number);
+    ipc_fdpass_receiver_died(&slot->channel, &dispatch->tallies[index], slot->number);
     update_listening(dispatch);
 }
 

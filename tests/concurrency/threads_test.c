@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A function on several threads: all are joined, whatever goes wrong. Each waits
- * until it is stopped, so a stop that is not told ends in the test's time limit.
+ * One function runs on several threads, and all are joined, also after an error. Each thread waits
+ * for `stop`. If `stop` is not called, the test ends at its time limit.
  */
 #include "model/threads.h"
 
@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-enum { THREADS = 4, NOBODY = -1 };
+enum { THREADS = 4, NONE = -1 };
 
 struct scene {
-    int failing; /* this number ends with an error once all run, or NOBODY */
+    int failing; /* the thread that ends with an error once all run, or NONE */
     int outcome;
     _Atomic unsigned begun;
     _Atomic unsigned ended;
@@ -43,7 +43,7 @@ static void end(struct scene *scene)
     pthread_cond_destroy(&scene->changed);
 }
 
-static int run(void *context, unsigned index)
+static int wait_for_stop(void *context, unsigned index)
 {
     struct scene *scene = context;
     pthread_mutex_lock(&scene->lock);
@@ -66,9 +66,9 @@ static void stop(void *context)
     pthread_mutex_unlock(&scene->lock);
 }
 
-static int run_threads(struct scene *scene)
+static int serve_threads(struct scene *scene)
 {
-    struct model_threads threads = { THREADS, run, stop, scene };
+    struct model_threads threads = { THREADS, wait_for_stop, stop, scene };
     return model_threads_serve(&threads);
 }
 
@@ -83,35 +83,35 @@ static void *stop_later(void *context)
     return NULL;
 }
 
-static void every_number_runs_once_and_is_joined(void **state)
+static void every_thread_runs_once_and_is_joined(void **state)
 {
     (void)state;
     struct scene scene;
-    begin(&scene, NOBODY, 0);
+    begin(&scene, NONE, 0);
     pthread_t stopper;
     assert_int_equal(pthread_create(&stopper, NULL, stop_later, &scene), 0);
-    assert_int_equal(run_threads(&scene), 0);
+    assert_int_equal(serve_threads(&scene), 0);
     assert_int_equal(scene.ended, THREADS);
     assert_int_equal(scene.stops, 1);
     pthread_join(stopper, NULL);
     end(&scene);
 }
 
-static void one_that_fails_stops_the_others(void **state)
+static void a_thread_that_fails_stops_the_others(void **state)
 {
     (void)state;
     for (int failing = 0; failing < THREADS; failing++) {
         struct scene scene;
         begin(&scene, failing, -EIO - failing);
-        assert_int_equal(run_threads(&scene), -EIO - failing);
+        assert_int_equal(serve_threads(&scene), -EIO - failing);
         assert_int_equal(scene.ended, THREADS);
         assert_int_equal(scene.stops, 1);
         end(&scene);
     }
 }
 
-/* Leaves no address space for the stacks of the threads that follow. */
-static size_t ask_for_stacks(size_t bytes)
+/* Sets the stack size of later threads. With SIZE_MAX / 4 no thread can start. */
+static size_t set_stack_size(size_t bytes)
 {
     pthread_attr_t attributes;
     size_t before = 0;
@@ -123,14 +123,14 @@ static size_t ask_for_stacks(size_t bytes)
     return before;
 }
 
-static void one_that_cannot_be_started_stops_the_others(void **state)
+static void a_thread_that_cannot_start_stops_the_others(void **state)
 {
     (void)state;
     struct scene scene;
-    begin(&scene, NOBODY, 0);
-    size_t before = ask_for_stacks(SIZE_MAX / 4);
-    int rc = run_threads(&scene);
-    ask_for_stacks(before);
+    begin(&scene, NONE, 0);
+    size_t before = set_stack_size(SIZE_MAX / 4);
+    int rc = serve_threads(&scene);
+    set_stack_size(before);
     assert_int_equal(rc, -EAGAIN);
     assert_int_equal(scene.stops, 1);
     assert_int_equal(scene.ended, 0);
@@ -141,9 +141,9 @@ int main(void)
 {
     alarm(60);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number_runs_once_and_is_joined),
-        cmocka_unit_test(one_that_fails_stops_the_others),
-        cmocka_unit_test(one_that_cannot_be_started_stops_the_others),
+        cmocka_unit_test(every_thread_runs_once_and_is_joined),
+        cmocka_unit_test(a_thread_that_fails_stops_the_others),
+        cmocka_unit_test(a_thread_that_cannot_start_stops_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

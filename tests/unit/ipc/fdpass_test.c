@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A descriptor that is sent arrives, works and is the receiver's; whatever goes wrong, none is
- * lost that could be kept, and none stays open.
+ * A descriptor that is sent arrives, works, and belongs to the receiver. After an error no
+ * descriptor is lost that could be kept, and none stays open.
  */
 #include "ipc/fdpass.h"
 
@@ -24,7 +24,7 @@
 
 enum { FILES = 1024 };
 
-/* What a test passes from one end to the other, and how many descriptors there were before. */
+/* Both ends of a channel, and how many descriptors were open before. */
 struct passage {
     struct ipc_fdpass_channel channel;
     struct ipc_fdpass_tally tally;
@@ -72,7 +72,7 @@ static struct os_socket_address an_address(void)
     return address;
 }
 
-/* Sends the writing end of a new pipe, and gives the reading end. */
+/* Sends the writing end of a new pipe, and returns the reading end. */
 static int send_pipe(const struct passage *p, uint32_t number)
 {
     int ends[2];
@@ -83,7 +83,7 @@ static int send_pipe(const struct passage *p, uint32_t number)
     return ends[0];
 }
 
-/* What is written to one is read from the other. Closes both. */
+/* Bytes written to one are read from the other. Closes both. */
 static void assert_joined(int writing_fd, int reading_fd)
 {
     char byte = 0;
@@ -91,7 +91,7 @@ static void assert_joined(int writing_fd, int reading_fd)
     assert_int_equal(read(reading_fd, &byte, 1), 1);
     assert_int_equal(byte, 'x');
     os_file_close(writing_fd);
-    assert_int_equal(read(reading_fd, &byte, 1), 0); /* no copy is open anywhere */
+    assert_int_equal(read(reading_fd, &byte, 1), 0); /* no copy of the writing end is open */
     os_file_close(reading_fd);
 }
 
@@ -110,7 +110,7 @@ static void a_descriptor_arrives_with_its_peer(void **state)
     assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
 }
 
-static void a_peer_without_an_address_is_one_too(void **state)
+static void a_peer_may_have_no_address(void **state)
 {
     struct passage *p = *state;
     struct os_socket_address peer = { .len = 0 };
@@ -121,7 +121,7 @@ static void a_peer_without_an_address_is_one_too(void **state)
     os_file_close(fd);
 }
 
-static void a_full_channel_says_so_and_keeps_what_it_has(void **state)
+static void a_full_channel_refuses_and_keeps_its_messages(void **state)
 {
     struct passage *p = *state;
     struct os_socket_address peer = an_address();
@@ -142,7 +142,7 @@ static void a_full_channel_says_so_and_keeps_what_it_has(void **state)
     assert_false(ipc_fdpass_waits(&p->channel));
 }
 
-static void the_end_comes_behind_what_waits(void **state)
+static void the_end_arrives_after_the_messages_that_wait(void **state)
 {
     struct passage *p = *state;
     int reading_fd = send_pipe(p, 1);
@@ -156,7 +156,7 @@ static void the_end_comes_behind_what_waits(void **state)
     assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, 2), -EPIPE);
 }
 
-static void what_nobody_receives_is_closed_with_the_channel(void **state)
+static void closing_the_channel_closes_the_descriptors_in_it(void **state)
 {
     struct passage *p = *state;
     int reading_fd = send_pipe(p, 1);
@@ -176,7 +176,7 @@ static void limit_files(rlim_t files)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void without_a_number_free_a_descriptor_goes_on_waiting(void **state)
+static void a_descriptor_waits_while_the_process_can_open_none(void **state)
 {
     struct passage *p = *state;
     int reading_fd = send_pipe(p, 1);
@@ -198,7 +198,7 @@ static void without_a_number_free_a_descriptor_goes_on_waiting(void **state)
     assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
 }
 
-/* ---- messages that are none ---- */
+/* ---- malformed messages ---- */
 
 static void send_raw(const struct passage *p, size_t len, unsigned count)
 {
@@ -222,7 +222,7 @@ static void send_raw(const struct passage *p, size_t len, unsigned count)
     assert_int_equal(sendmsg(p->channel.sending_fd, &header, MSG_DONTWAIT), len);
 }
 
-static void what_is_no_message_of_ours_is_dropped_with_what_came(void **state)
+static void a_malformed_message_is_dropped_with_its_descriptors(void **state)
 {
     struct passage *p = *state;
     static const struct {
@@ -242,7 +242,7 @@ static void what_is_no_message_of_ours_is_dropped_with_what_came(void **state)
     }
 }
 
-/* ---- who has how many ---- */
+/* ---- counting ---- */
 
 static void receive_and_close(struct passage *p)
 {
@@ -258,7 +258,7 @@ static void send_numbered(const struct passage *p, uint32_t number)
     assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, number), 0);
 }
 
-static void the_load_is_what_was_sent_and_has_not_ended(void **state)
+static void the_load_is_the_connections_sent_and_not_ended(void **state)
 {
     struct passage *p = *state;
     for (uint32_t i = 1; i <= 3; i++)
@@ -274,22 +274,22 @@ static void the_load_is_what_was_sent_and_has_not_ended(void **state)
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 0);
 }
 
-static void a_death_leaves_the_load_that_waits(void **state)
+static void after_a_death_the_load_is_the_messages_that_wait(void **state)
 {
     struct passage *p = *state;
     for (uint32_t i = 1; i <= 5; i++)
         send_numbered(p, i);
     receive_and_close(p);
     receive_and_close(p);
-    ipc_fdpass_bury(&p->channel, &p->tally, 5);
+    ipc_fdpass_receiver_died(&p->channel, &p->tally, 5);
     assert_int_equal(ipc_fdpass_load(&p->tally, 5), 3);
     for (int i = 0; i < 3; i++)
         receive_and_close(p);
-    ipc_fdpass_bury(&p->channel, &p->tally, 5);
+    ipc_fdpass_receiver_died(&p->channel, &p->tally, 5);
     assert_int_equal(ipc_fdpass_load(&p->tally, 5), 0);
 }
 
-static void a_message_that_was_taken_and_not_counted_is_found_missing(void **state)
+static void a_message_taken_but_not_counted_is_counted_as_ended(void **state)
 {
     struct passage *p = *state;
     for (uint32_t i = 1; i <= 3; i++)
@@ -299,29 +299,29 @@ static void a_message_that_was_taken_and_not_counted_is_found_missing(void **sta
     struct ipc_fdpass_receiver dies = { p->receiver.fd, &other, -1, FILES, 0 };
     struct os_socket_address peer;
     os_file_close(ipc_fdpass_receive(&dies, &peer));
-    ipc_fdpass_bury(&p->channel, &p->tally, 3);
+    ipc_fdpass_receiver_died(&p->channel, &p->tally, 3);
     receive_and_close(p);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 1);
     ipc_fdpass_ended(&p->receiver);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 0);
 }
 
-static void a_sender_that_waits_is_told_of_one_end(void **state)
+static void a_sender_that_waits_is_notified_once(void **state)
 {
     struct passage *p = *state;
-    uint64_t told;
+    uint64_t wakes;
     p->receiver.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ipc_fdpass_ended(&p->receiver);
-    assert_int_equal(read(p->receiver.wake_fd, &told, sizeof(told)), -1);
+    assert_int_equal(read(p->receiver.wake_fd, &wakes, sizeof(wakes)), -1);
     atomic_store(&p->tally.notify, true);
     for (int i = 0; i < 3; i++)
         ipc_fdpass_ended(&p->receiver);
-    assert_int_equal(read(p->receiver.wake_fd, &told, sizeof(told)), sizeof(told));
-    assert_int_equal(told, 1);
+    assert_int_equal(read(p->receiver.wake_fd, &wakes, sizeof(wakes)), sizeof(wakes));
+    assert_int_equal(wakes, 1);
     os_file_close(p->receiver.wake_fd);
 }
 
-static void the_numbers_may_wrap_around(void **state)
+static void the_message_numbers_may_wrap_around(void **state)
 {
     struct passage *p = *state;
     atomic_store(&p->tally.taken, UINT32_MAX);
@@ -340,17 +340,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_descriptor_arrives_with_its_peer),
-        TEST(a_peer_without_an_address_is_one_too),
-        TEST(a_full_channel_says_so_and_keeps_what_it_has),
-        TEST(the_end_comes_behind_what_waits),
-        TEST(what_nobody_receives_is_closed_with_the_channel),
-        TEST(without_a_number_free_a_descriptor_goes_on_waiting),
-        TEST(what_is_no_message_of_ours_is_dropped_with_what_came),
-        TEST(the_load_is_what_was_sent_and_has_not_ended),
-        TEST(a_death_leaves_the_load_that_waits),
-        TEST(a_message_that_was_taken_and_not_counted_is_found_missing),
-        TEST(a_sender_that_waits_is_told_of_one_end),
-        TEST(the_numbers_may_wrap_around),
+        TEST(a_peer_may_have_no_address),
+        TEST(a_full_channel_refuses_and_keeps_its_messages),
+        TEST(the_end_arrives_after_the_messages_that_wait),
+        TEST(closing_the_channel_closes_the_descriptors_in_it),
+        TEST(a_descriptor_waits_while_the_process_can_open_none),
+        TEST(a_malformed_message_is_dropped_with_its_descriptors),
+        TEST(the_load_is_the_connections_sent_and_not_ended),
+        TEST(after_a_death_the_load_is_the_messages_that_wait),
+        TEST(a_message_taken_but_not_counted_is_counted_as_ended),
+        TEST(a_sender_that_waits_is_notified_once),
+        TEST(the_message_numbers_may_wrap_around),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

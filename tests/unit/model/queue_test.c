@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What goes in comes out, in its order, and no more goes in than there is room for.
+ * The queue returns descriptors in the order in which it took them, and takes no more than it has
+ * slots for.
  */
 #include "base/duration.h"
 #include "model/queue.h"
@@ -19,14 +20,14 @@ static unsigned push(struct model_queue *queue, int fd)
     return model_queue_push(queue, &fd, 1);
 }
 
-static void first_in_first_out(void **state)
+static void is_first_in_first_out(void **state)
 {
     (void)state;
     struct model_queue queue;
     assert_int_equal(model_queue_init(&queue, 5), 0);
     int next_in = 0;
     int next_out = 0;
-    for (unsigned turn = 0; turn < 100; turn++) { /* round the ring, filled to every level */
+    for (unsigned turn = 0; turn < 100; turn++) { /* goes around the ring, filled to every level */
         unsigned level = turn % 5 + 1;
         for (unsigned i = 0; i < level; i++)
             assert_int_equal(push(&queue, next_in++), 1);
@@ -37,7 +38,7 @@ static void first_in_first_out(void **state)
     model_queue_done(&queue);
 }
 
-static void takes_what_it_has_room_for(void **state)
+static void takes_as_many_as_it_has_slots_for(void **state)
 {
     (void)state;
     const int fds[] = { 10, 11, 12, 13, 14, 15, 16 };
@@ -55,7 +56,7 @@ static void takes_what_it_has_room_for(void **state)
     model_queue_done(&queue);
 }
 
-static void waits_no_longer_than_told(void **state)
+static void waits_until_the_given_time(void **state)
 {
     (void)state;
     struct model_queue queue;
@@ -63,13 +64,13 @@ static void waits_no_longer_than_told(void **state)
     const uint64_t until_ns = os_clock_now_ns() + DURATION_SECOND / 50;
     assert_int_equal(model_queue_pop(&queue, until_ns), MODEL_QUEUE_EMPTY);
     assert_true(os_clock_now_ns() >= until_ns);
-    assert_int_equal(model_queue_pop(&queue, 1), MODEL_QUEUE_EMPTY); /* long past */
+    assert_int_equal(model_queue_pop(&queue, 1), MODEL_QUEUE_EMPTY); /* a time in the past */
     assert_int_equal(push(&queue, 3), 1);
     assert_int_equal(model_queue_pop(&queue, 1), 3);
     model_queue_done(&queue);
 }
 
-static void a_closed_one_gives_out_what_it_has(void **state)
+static void a_closed_queue_returns_what_is_in_it(void **state)
 {
     (void)state;
     const int fds[] = { 7, 8 };
@@ -90,10 +91,10 @@ static void a_closed_one_gives_out_what_it_has(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_in_first_out),
-        cmocka_unit_test(takes_what_it_has_room_for),
-        cmocka_unit_test(waits_no_longer_than_told),
-        cmocka_unit_test(a_closed_one_gives_out_what_it_has),
+        cmocka_unit_test(is_first_in_first_out),
+        cmocka_unit_test(takes_as_many_as_it_has_slots_for),
+        cmocka_unit_test(waits_until_the_given_time),
+        cmocka_unit_test(a_closed_queue_returns_what_is_in_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sending, on a pair of sockets: what a turn leaves over must still be there when
- * the next one sends it, whatever has become of the cache meanwhile.
+ * Sends on a pair of sockets. Output that one turn leaves over is still valid when a later turn
+ * sends it, even if the cache has evicted the entry meanwhile.
  */
 #include "model/transfer.h"
 
@@ -32,7 +32,7 @@ static struct {
     struct session_site site;
     struct log_access_sink log;
     struct session_shared shared;
-    struct session_thread worker;
+    struct session_thread thread;
     uint64_t now_ns;
     int fd[2];
     char got[4 * SIZE];
@@ -51,7 +51,7 @@ static void write_file(char fill)
 static void tick(void)
 {
     world.now_ns += 2 * SECOND;
-    session_thread_tick(&world.worker, world.now_ns, 1800000000 + (int64_t)(world.now_ns / SECOND));
+    session_thread_tick(&world.thread, world.now_ns, 1800000000 + (int64_t)(world.now_ns / SECOND));
 }
 
 static int make_world(void **state)
@@ -84,7 +84,7 @@ static int make_world(void **state)
         .send_timeout_ns = 60 * SECOND,
     };
     world.now_ns = 1000 * SECOND;
-    if (session_thread_start(&world.worker, &world.shared, 0) < 0)
+    if (session_thread_start(&world.thread, &world.shared, 0) < 0)
         return -1;
     tick();
     return 0;
@@ -93,7 +93,7 @@ static int make_world(void **state)
 static int end_world(void **state)
 {
     (void)state;
-    session_thread_stop(&world.worker);
+    session_thread_stop(&world.thread);
     site_cache_free(world.shared.cache);
     session_hosts_free(world.shared.hosts);
     site_close(world.site.site);
@@ -105,7 +105,7 @@ static int end_world(void **state)
     return rmdir(world.root);
 }
 
-/* The body that has arrived: everything behind the only head. */
+/* The body that has arrived, behind the only head. */
 static struct span receive_body(void)
 {
     ssize_t len = recv(world.fd[1], world.got, sizeof(world.got), MSG_DONTWAIT);
@@ -123,24 +123,24 @@ static void assert_body(char fill)
         assert_int_equal(body.at[i], fill);
 }
 
-static struct session begin(struct span requests)
+static struct session begin_session(struct span requests)
 {
     struct session s;
-    session_open(&s, &world.worker, (struct session_peer){ .family = 4 }, world.now_ns);
+    session_open(&s, &world.thread, (struct session_peer){ .family = 4 }, world.now_ns);
     assert_int_equal(session_feed(&s, requests, world.now_ns), WANT_WRITE);
     return s;
 }
 
-static void what_waits_for_its_turn_survives_an_eviction(void **state)
+static void output_that_waits_for_its_turn_survives_an_eviction(void **state)
 {
     (void)state;
-    struct session s = begin(SPAN(GET GET));
+    struct session s = begin_session(SPAN(GET GET));
     assert_int_equal(model_transfer_send(&s, world.fd[0], 1, world.now_ns), WANT_WRITE);
-    assert_body('o'); /* the first answer; the second has been made, and nothing of it is sent */
+    assert_body('o'); /* the first answer; nothing of the second is sent yet */
 
     write_file('n');
     tick();
-    struct session other = begin(SPAN(GET));
+    struct session other = begin_session(SPAN(GET));
     assert_int_equal(model_transfer_send(&other, world.fd[0], SIZE_MAX, world.now_ns), WANT_READ);
     assert_body('n');
     session_close(&other);
@@ -155,8 +155,8 @@ static void what_waits_for_its_turn_survives_an_eviction(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_waits_for_its_turn_survives_an_eviction),
+        cmocka_unit_test(output_that_waits_for_its_turn_survives_an_eviction),
     };
-    mallopt(M_PERTURB, 'x'); /* what is freed is gone */
+    mallopt(M_PERTURB, 'x'); /* overwrites freed memory */
     return cmocka_run_group_tests(tests, make_world, end_world);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Deadlines fire late by at most a tick, never early within the wheel's span,
- * and exactly once.
+ * A timer fires once, at most a tick late, and within the wheel's span never early.
  */
 #include "model/wheel.h"
 
@@ -28,7 +27,7 @@ static void fires_between_its_deadline_and_two_ticks_later(void **state)
     }
 }
 
-static void tells_when_the_next_one_fires(void **state)
+static void returns_the_time_of_the_next_timer(void **state)
 {
     (void)state;
     struct model_wheel wheel;
@@ -69,8 +68,8 @@ static void a_deadline_beyond_the_span_fires_at_its_end(void **state)
     assert_ptr_equal(model_wheel_expired(&wheel, node.due_ns), &node);
 }
 
-/* A process that was stopped wakes with everything overdue: each node fires once,
- * even when its owner puts it in again. */
+/* After a process was stopped for long, all timers are overdue. Each fires once, even when its
+ * owner adds it again. */
 static void survives_a_long_sleep(void **state)
 {
     (void)state;
@@ -121,7 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fires_between_its_deadline_and_two_ticks_later),
-        cmocka_unit_test(tells_when_the_next_one_fires),
+        cmocka_unit_test(returns_the_time_of_the_next_timer),
         cmocka_unit_test(moves_a_node_that_is_added_again),
         cmocka_unit_test(a_deadline_beyond_the_span_fires_at_its_end),
         cmocka_unit_test(survives_a_long_sleep),
