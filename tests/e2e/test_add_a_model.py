@@ -53,7 +53,7 @@ def test_a_drain_ends_an_idle_connection(serial: Server) -> None:
 def test_the_statistics_say_what_the_model_means(serial: Server) -> None:
     with connect(serial.address) as client:
         assert client.get("/hello.txt").status == 200
-    command = [EXAMPLE, "stats", "--json", str(serial.popen.pid)]
+    command = [str(EXAMPLE), "stats", "--json", str(serial.popen.pid)]
     read = subprocess.run(command, capture_output=True, text=True, check=True)
     configuration = json.loads(read.stdout)["configuration"]
     assert configuration["model"] == "serial"
