@@ -88,7 +88,7 @@ static void continue_child_drain(void)
     set_alarm(child.server->drain_timeout_ns);
 }
 
-static void handle_signal(int signal)
+static void handle_in_child(int signal)
 {
     int saved_errno = errno;
     if (signal == SIGTERM)
@@ -117,7 +117,7 @@ static int install_handlers(void)
     handled_set(&set);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
-    struct sigaction action = { .sa_handler = handle_signal, .sa_mask = set };
+    struct sigaction action = { .sa_handler = handle_in_child, .sa_mask = set };
     for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
         if (sigaction(handled[i], &action, NULL) < 0)
             return -errno;
@@ -158,7 +158,7 @@ static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct ses
 
 /* ---- the table of children ---- */
 
-static struct child **bucket_of(struct children *c, pid_t pid)
+static struct child **bucket_of_child(struct children *c, pid_t pid)
 {
     return &c->bucket[(unsigned)pid % BUCKETS];
 }
@@ -170,15 +170,15 @@ static void remember_child(struct children *c, pid_t pid)
         c->free = each->next;
     else
         each = &c->all[c->made++]; /* no more than connections_max are alive */
-    *each = (struct child){ .next = *bucket_of(c, pid), .pid = pid };
-    *bucket_of(c, pid) = each;
+    *each = (struct child){ .next = *bucket_of_child(c, pid), .pid = pid };
+    *bucket_of_child(c, pid) = each;
     c->alive++;
 }
 
 /* False: it was not a child that serves. */
 static bool forget_child(struct children *c, pid_t pid)
 {
-    struct child **link = bucket_of(c, pid);
+    struct child **link = bucket_of_child(c, pid);
     while (*link && (*link)->pid != pid)
         link = &(*link)->next;
     struct child *each = *link;
@@ -220,7 +220,7 @@ static bool fork_child(struct model_reactor *r, int fd, struct session_peer peer
     return true;
 }
 
-static void reap_children(struct model_reactor *r)
+static void reap_serving(struct model_reactor *r)
 {
     static struct log_error_limit limit;
     int status;
@@ -244,7 +244,7 @@ static void reap_children(struct model_reactor *r)
 static void act_on_signal(struct model_reactor *r, int signal)
 {
     if (signal == SIGCHLD)
-        reap_children(r); /* one signal may stand for several deaths */
+        reap_serving(r); /* one signal may stand for several deaths */
     else if (signal == SIGUSR1)
         signal_children(r->place, SIGUSR1);
 }

@@ -18,6 +18,21 @@
 #define PAUSE_NS       (DURATION_SECOND / 10) /* after a failure to accept */
 #define CLOSE_AGAIN_NS (DURATION_SECOND / 10)
 
+/* ---- waking ---- */
+
+static void wake_loop(const struct model_loop *loop)
+{
+    uint64_t one = 1;
+    (void)!write(loop->wake_fd, &one, sizeof(one)); /* fails only when the count is at its limit */
+}
+
+/* Makes every loop of the process read the phase, and what was handed over to it. */
+static void wake_all_loops(const struct model_loop *loop)
+{
+    for (unsigned i = 0; i < loop->count; i++)
+        wake_loop(model_loop_at(loop, i));
+}
+
 /* ---- making ---- */
 
 struct model_loop *model_loops_new(struct server *server, unsigned count,
@@ -77,7 +92,7 @@ static void stop_all_loops(void *context)
 {
     const struct serving *serving = context;
     atomic_store(&serving->first->server->phase, SERVER_STOPPING);
-    model_loops_wake(serving->first);
+    wake_all_loops(serving->first);
 }
 
 int model_loops_serve(struct model_loop *first, int (*serve)(struct model_loop *loop))
@@ -92,26 +107,14 @@ int model_loops_serve(struct model_loop *first, int (*serve)(struct model_loop *
     return model_threads_serve(&threads);
 }
 
-/* ---- waking ---- */
-
-static void wake_loop(const struct model_loop *loop)
-{
-    uint64_t one = 1;
-    (void)!write(loop->wake_fd, &one, sizeof(one)); /* fails only when the count is at its limit */
-}
-
-void model_loops_wake(const struct model_loop *loop)
-{
-    for (unsigned i = 0; i < loop->count; i++)
-        wake_loop(model_loop_at(loop, i));
-}
+/* ---- signals ---- */
 
 void model_loop_read_signals(struct model_loop *loop)
 {
     int signal;
     while ((signal = os_signal_read(loop->server->signal_fd)) > 0) {
         if (server_signal(loop->server, signal))
-            model_loops_wake(loop);
+            wake_all_loops(loop);
         if (loop->kind->signal)
             loop->kind->signal(loop, signal);
     }
@@ -128,7 +131,7 @@ void model_loop_count_out(struct model_loop *loop)
 {
     unsigned live = atomic_fetch_sub_explicit(&loop->live, 1, memory_order_release);
     if (live == loop->connections_max && loop->count > 1)
-        model_loops_wake(loop); /* loops that paused because all were full accept again */
+        wake_all_loops(loop); /* loops that paused because all were full accept again */
 }
 
 void model_loop_ended(struct model_loop *loop)
@@ -305,7 +308,7 @@ void model_loop_accept_rest(struct model_loop *loop, int listener_fd, uint64_t u
 
 /* ---- phases ---- */
 
-static void begin_drain(struct model_loop *loop)
+static void begin_loop_drain(struct model_loop *loop)
 {
     loop->draining = true;
     loop->drain_idle_until_ns = loop->now_ns + loop->server->drain_idle_ns;
@@ -353,7 +356,7 @@ bool model_loop_continues(struct model_loop *loop)
         return true;
     bool first_turn = !loop->draining;
     if (first_turn)
-        begin_drain(loop);
+        begin_loop_drain(loop);
     loop->kind->drain(loop, first_turn);
     if (loop->drain_idle_until_ns != 0 && loop->now_ns >= loop->drain_idle_until_ns) {
         loop->drain_idle_until_ns = 0;

@@ -158,9 +158,6 @@ void model_loop_count_out(struct model_loop *loop);
 
 /* ---- any thread ---- */
 
-/* Makes every loop of the process read the server's phase. */
-void model_loops_wake(const struct model_loop *loop);
-
 /* Hands a connection over to a loop, which counts it in `live` from now on. False: the loop takes
  * none, or none now, and the connection stays with the caller. */
 MUST_USE bool model_loop_hand_over(struct model_loop *to, struct model_handed handed);

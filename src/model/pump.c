@@ -42,7 +42,7 @@ void model_pump_end(struct model_pump *pump)
 
 /* ---- time ---- */
 
-static void read_clock(struct model_pump *p)
+static void read_pump_clock(struct model_pump *p)
 {
     p->now_ns = os_clock_now_ns();
     session_thread_tick(p->session.thread, p->now_ns, os_clock_wall_s());
@@ -131,7 +131,7 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
     if (len < 0)
         len = -errno;
     session_thread_resume(p->session.thread);
-    read_clock(p);
+    read_pump_clock(p);
     return len;
 }
 
@@ -154,7 +154,7 @@ static ssize_t send_at_once(struct model_pump *p, const struct session_out *out)
     ssize_t sent = model_transfer_some(p->fd, out, MSG_DONTWAIT, &p->stuck);
     if (__builtin_expect(p->stuck, 0)) {
         session_hold(&p->session); /* reading the clock releases the entry */
-        read_clock(p);
+        read_pump_clock(p);
     }
     return sent;
 }
@@ -167,7 +167,7 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
     session_thread_rest(p->session.thread);
     ssize_t sent = model_transfer_some(p->fd, out, 0, &full);
     session_thread_resume(p->session.thread);
-    read_clock(p);
+    read_pump_clock(p);
     return sent;
 }
 

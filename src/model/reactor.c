@@ -2,7 +2,7 @@
  *
  * One request's way through a reactor, on a connection that is open and idle:
  *
- *   1. epoll_wait returns the connection's descriptor, and up to 255 more (wait_for_events).
+ *   1. epoll_wait returns the connection's descriptor, and up to 255 more (wait_for_epoll).
  *   2. model_loop_tick reads the clock, once for all events of the turn, and ends the session calls
  *      of the turn before: entries of the cache that it used may be reclaimed.
  *   3. act_on_event finds the connection in the table by its descriptor, and
@@ -93,7 +93,7 @@ static void listen_again_when_possible(struct model_reactor *r)
         (void)set_listening(r, true);
 }
 
-static void begin_accepted(struct model_loop *loop, int fd, struct session_peer peer)
+static void begin_or_place(struct model_loop *loop, int fd, struct session_peer peer)
 {
     struct model_reactor *r = reactor_of(loop);
     if (!r->placement)
@@ -184,7 +184,7 @@ static void pass_signal_on(struct model_loop *loop, int signal)
 
 static const struct model_loop_kind reactor_kind = {
     .bytes = sizeof(struct model_reactor),
-    .begin = begin_accepted,
+    .begin = begin_or_place,
     .adopt = adopt_moved,
     .pause = stop_listening,
     .end_passing = end_passing,
@@ -297,7 +297,7 @@ static int wait_ms(struct model_reactor *r)
     return due_ns <= now_ns ? 0 : (int)((due_ns - now_ns) / DURATION_MS + 1);
 }
 
-static int wait_for_events(struct model_reactor *r, struct epoll_event *events)
+static int wait_for_epoll(struct model_reactor *r, struct epoll_event *events)
 {
     int timeout_ms = wait_ms(r);
     model_loop_rest(&r->loop);
@@ -337,7 +337,7 @@ int model_reactor_serve(struct model_loop *loop)
     struct epoll_event events[REACTOR_EVENTS];
     model_loop_tick(loop);
     while (model_loop_continues(loop)) {
-        int count = wait_for_events(r, events);
+        int count = wait_for_epoll(r, events);
         if (count < 0) {
             model_loop_fail(loop);
             return count;

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-static void follow_want(struct model_ringloop *r, struct model_ringconnection *c,
-                        enum session_want want);
+static void follow_on_ring(struct model_ringloop *r, struct model_ringconnection *c,
+                           enum session_want want);
 
 static uint64_t about_connection(const struct model_ringloop *r,
                                  const struct model_ringconnection *c,
@@ -77,7 +77,7 @@ void model_ringconnection_close_idle(struct model_ringloop *r, struct model_ring
     cancel_operation(r, c, ABOUT_RECEIVE);
 }
 
-static void fail_connection(struct model_ringloop *r, struct model_ringconnection *c, int error)
+static void fail_on_ring(struct model_ringloop *r, struct model_ringconnection *c, int error)
 {
     if (!c->leaving)
         session_failed(&c->session, error);
@@ -117,18 +117,18 @@ void model_ringconnection_writable(struct model_ringloop *r, struct model_ringco
     if (c->leaving)
         model_ringconnection_close(r, c);
     else
-        follow_want(r, c, WANT_WRITE);
+        follow_on_ring(r, c, WANT_WRITE);
 }
 
 void model_ringconnection_sent(struct model_ringloop *r, struct model_ringconnection *c, int result)
 {
     c->sending = false;
     if (!c->leaving && result >= 0)
-        follow_want(r, c, session_sent(&c->session, (size_t)result, r->loop.now_ns));
+        follow_on_ring(r, c, session_sent(&c->session, (size_t)result, r->loop.now_ns));
     else if (!c->leaving && (result == -EAGAIN || result == -EINTR))
         await_writable(r, c);
     else
-        fail_connection(r, c, -result);
+        fail_on_ring(r, c, -result);
 }
 
 /* ---- receiving ---- */
@@ -174,7 +174,7 @@ static void act_on_input(struct model_ringloop *r, struct model_ringconnection *
     else if (is_sending(c))
         keep_pending(r, c, in);
     else
-        follow_want(r, c, session_feed(&c->session, in, r->loop.now_ns));
+        follow_on_ring(r, c, session_feed(&c->session, in, r->loop.now_ns));
 }
 
 /* Whether to receive again, after receiving has ended with this result. */
@@ -200,7 +200,7 @@ void model_ringconnection_received(struct model_ringloop *r, struct model_ringco
     if (done->res >= 0)
         act_on_input(r, c, model_ring_taken(&r->ring, done));
     else if (c->leaving || !may_receive_again(c, done->res))
-        fail_connection(r, c, -done->res);
+        fail_on_ring(r, c, -done->res);
     else if (!is_sending(c))
         submit_receive(r, c);
     model_ring_give(&r->ring, done);
@@ -208,7 +208,7 @@ void model_ringconnection_received(struct model_ringloop *r, struct model_ringco
 
 /* ---- following what the session wants ---- */
 
-static void keep_timer(struct model_ringloop *r, struct model_ringconnection *c)
+static void keep_ring_timer(struct model_ringloop *r, struct model_ringconnection *c)
 {
     uint64_t due_ns = session_deadline_ns(&c->session);
     if (__builtin_expect(!c->timer.next || due_ns < c->timer.due_ns - WHEEL_TICK_NS, 0))
@@ -233,20 +233,20 @@ static enum session_want take_step(struct model_ringloop *r, struct model_ringco
 }
 
 /* An operation for what the session wants is under way. */
-static bool is_settled(const struct model_ringconnection *c, enum session_want want)
+static bool is_submitted(const struct model_ringconnection *c, enum session_want want)
 {
     return is_sending(c) || (want == WANT_READ && c->receiving && !c->pending);
 }
 
-static void follow_want(struct model_ringloop *r, struct model_ringconnection *c,
-                        enum session_want want)
+static void follow_on_ring(struct model_ringloop *r, struct model_ringconnection *c,
+                           enum session_want want)
 {
-    while (want != WANT_CLOSE && !is_settled(c, want))
+    while (want != WANT_CLOSE && !is_submitted(c, want))
         want = take_step(r, c, want);
     if (want == WANT_CLOSE)
         model_ringconnection_close(r, c);
     else
-        keep_timer(r, c);
+        keep_ring_timer(r, c);
 }
 
 void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_node *node)
@@ -255,9 +255,9 @@ void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_no
         (struct model_ringconnection *)((char *)node -
                                         offsetof(struct model_ringconnection, timer));
     if (r->loop.now_ns < session_deadline_ns(&c->session))
-        keep_timer(r, c);
+        keep_ring_timer(r, c);
     else if (!c->leaving)
-        follow_want(r, c, session_expire(&c->session, r->loop.now_ns));
+        follow_on_ring(r, c, session_expire(&c->session, r->loop.now_ns));
 }
 
 /* ---- beginning ---- */
@@ -295,5 +295,5 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
     c->ended = c->kept = c->dispensable = c->leaving = false;
     session_open(&c->session, &r->loop.thread, peer.family == 0 ? peer_of(fd) : peer,
                  r->loop.now_ns);
-    follow_want(r, c, WANT_READ);
+    follow_on_ring(r, c, WANT_READ);
 }

@@ -96,7 +96,7 @@ static void keep_listening(struct model_ringloop *r)
 /* Connections that the kernel has already accepted are served. Those that arrive faster than they
  * can be placed are reset. The port is free once the other processes have closed their copies of
  * the listeners. */
-static void close_listeners(struct model_loop *loop, bool first_turn)
+static void close_ring_listeners(struct model_loop *loop, bool first_turn)
 {
     (void)first_turn; /* a listener is closed in the turn after its cancel */
     struct model_ringloop *r = ringloop_of(loop);
@@ -132,28 +132,28 @@ static void close_each(struct model_loop *loop,
             close(r, &r->table[i]);
 }
 
-static void close_idle_connections(struct model_loop *loop)
+static void close_idle_on_ring(struct model_loop *loop)
 {
     close_each(loop, model_ringconnection_close_idle);
 }
 
-static void close_connections(struct model_loop *loop)
+static void close_on_ring(struct model_loop *loop)
 {
     close_each(loop, model_ringconnection_close);
 }
 
-static void begin_accepted(struct model_loop *loop, int fd, struct session_peer peer)
+static void begin_on_ring(struct model_loop *loop, int fd, struct session_peer peer)
 {
     model_ringconnection_begin(ringloop_of(loop), fd, peer);
 }
 
 static const struct model_loop_kind ringloop_kind = {
     .bytes = sizeof(struct model_ringloop),
-    .begin = begin_accepted,
-    .drain = close_listeners,
+    .begin = begin_on_ring,
+    .drain = close_ring_listeners,
     .still_accepts = has_listener,
-    .close_idle = close_idle_connections,
-    .close_all = close_connections,
+    .close_idle = close_idle_on_ring,
+    .close_all = close_on_ring,
 };
 
 /* ---- making and ending ---- */

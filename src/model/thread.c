@@ -89,7 +89,7 @@ static void end_client(struct slot *slot)
     model_loop_ended(&t->reactor->loop);
 }
 
-static void *serve_client(void *argument)
+static void *serve_in_thread(void *argument)
 {
     struct slot *slot = argument;
     char input[SESSION_READ_MAX];
@@ -116,7 +116,7 @@ static int start_thread(struct slot *slot)
     if (rc < 0)
         return rc;
     CHECK(pthread_attr_setstack(&attributes, begin, stack_bytes) == 0);
-    rc = -pthread_create(&slot->id, &attributes, serve_client, slot);
+    rc = -pthread_create(&slot->id, &attributes, serve_in_thread, slot);
     (void)pthread_attr_destroy(&attributes); /* cannot fail on Linux */
     slot->joinable = rc == 0;
     return rc;

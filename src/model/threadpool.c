@@ -324,14 +324,14 @@ static void end_pumps(struct model_threadpool *pool, void (*end)(struct model_pu
     }
 }
 
-static void end_idle_clients(struct model_reactor *r)
+static void end_idle_pool_clients(struct model_reactor *r)
 {
     struct model_threadpool *pool = r->place;
     pool->closes_idle = true;
     end_pumps(pool, model_pump_end_idle);
 }
 
-static void end_all_clients(struct model_reactor *r)
+static void end_pool_clients(struct model_reactor *r)
 {
     struct model_threadpool *pool = r->place;
     atomic_store(&pool->ending, true);
@@ -343,8 +343,8 @@ static const struct model_placement pool_placement = {
     .ready = act_on_parked,
     .turned = queue_ready,
     .due = act_on_timer,
-    .close_idle = end_idle_clients,
-    .close_all = end_all_clients,
+    .close_idle = end_idle_pool_clients,
+    .close_all = end_pool_clients,
 };
 
 /* ---- making and ending ---- */
