@@ -619,7 +619,7 @@ def test_a_load_ends_although_the_server_never_answers() -> None:
 @one_model
 def test_objectives_decide_the_exit_status(server: ServerFactory) -> None:
     running = server()
-    words = [running.url + "/", "--users", "2", "--think", "20ms", "--requests", "400"]
+    words = [running.url + "/", "--users", "10", "--think", "20ms", "--requests", "400"]
     assert weir_load(*words, "--slo", "errors<1%").returncode in (0, INVALID)
     assert weir_load(*words, "--slo", "throughput>1000000").returncode in (3, INVALID)
 

@@ -162,7 +162,7 @@ def test_slow_readers_hold_no_thread(server: ServerFactory, site: Path) -> None:
     running = server("--threads", "10")
     with contextlib.ExitStack() as stack:
         slow = []
-        for _ in range(20):
+        for _ in range(12):
             connection = Connection.to(running.address, receive_buffer=4096)
             stack.callback(connection.close)
             connection.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n")

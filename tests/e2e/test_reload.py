@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.load import Load
 from tests.e2e.running import WEIR, Process, Server, models, start
-from tests.e2e.test_stopping import begin_download, wait_until_refused
+from tests.e2e.test_stopping import BIG, begin_download, wait_until_refused
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
@@ -338,7 +338,7 @@ def test_several_generations_drain_at_the_same_time(
     try:
         assert len(running.workers()) >= workers + len(downloads)
         for download in downloads:
-            assert len(download.read().body) == 20_000_000
+            assert len(download.read().body) == BIG
     finally:
         for download in downloads:
             download.close()

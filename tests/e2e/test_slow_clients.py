@@ -28,7 +28,7 @@ def tiny_connection(running: Server) -> Connection:
 def test_a_slow_reader_receives_a_large_file_while_others_are_served(
     server: ServerFactory, site: Path
 ) -> None:
-    content = os.urandom(10_000_000)
+    content = os.urandom(5_000_000)
     (site / "big.bin").write_bytes(content)
     running = server()
     slow = tiny_connection(running)

@@ -44,7 +44,7 @@ from tests.e2e.statistics import (
 from tests.e2e.wire import WireError, connect
 from tests.waiting import wait_until
 
-REQUESTS = int(os.environ.get("WEIR_STATS_REQUESTS", "20000"))
+REQUESTS = int(os.environ.get("WEIR_STATS_REQUESTS", "8000"))
 CLIENTS = 4
 
 
@@ -169,7 +169,7 @@ def test_a_killed_worker_loses_only_the_requests_in_flight(server: ServerFactory
     running = server()
     hello = ("/hello.txt", b"hello\n")
     # A request to a worker that is killed may get no answer and no reset for a long time.
-    with Load(running.address, *hello, clients=4, keep=False, patience_s=5) as load:
+    with Load(running.address, *hello, clients=4, keep=False, patience_s=2) as load:
         for _ in range(3):
             load.wait_for(50)
             workers = running.workers()

@@ -16,7 +16,7 @@ from tests.e2e.running import Server
 from tests.e2e.wire import Connection, connect
 from tests.waiting import wait_until
 
-BIG = 20_000_000
+BIG = 10_000_000
 
 
 def begin_download(running: Server, site: Path, name: str = "big.bin") -> Connection:

@@ -22,7 +22,7 @@ from tests.e2e.wire import Connection, WireError, connect
 from tests.waiting import wait_until
 
 # A request to a worker that is killed may get no answer and no reset for a long time.
-PATIENCE_S = 5.0
+PATIENCE_S = 2.0
 
 
 def kill_worker(running: Server) -> None:
