@@ -108,13 +108,16 @@ def titles(top: Path) -> dict[Section, str]:
     return {(rfc, section): title for rfc, section, title in words}
 
 
-def row(section: str, title: str, cited: Cited) -> str:
+def rows(section: str, title: str, cited: Cited) -> list[str]:
+    """A row for the section and the code that cites it, then one for each case."""
     code = ", ".join(f"[{path}](../src/{path})" for path in sorted(cited.code))
-    tests = "; ".join(
-        f"[{name}](../{CASES}/{file}#{anchor(name)})" + (f" ({count})" if count > 1 else "")
+    tests = [
+        f"| | [{name}](../{CASES}/{file}#{anchor(name)})"
+        + (f" ({count})" if count > 1 else "")
+        + " |"
         for file, name, count in cited.cases
-    )
-    return f"| {section} {title} | {code} | {tests} |"
+    ]
+    return [f"| **{section} {title}** | {code} |", *tests]
 
 
 def order(section: str) -> list[int]:
@@ -126,8 +129,9 @@ def draw(cited: dict[Section, Cited], names: dict[Section, str]) -> str:
     for rfc, name in RFCS.items():
         sections = sorted((section for number, section in cited if number == rfc), key=order)
         if sections:
-            parts += [f"## RFC {rfc}: {name}\n", "| section | code | cases |", "|---|---|---|"]
-            parts += [row(each, names[rfc, each], cited[rfc, each]) for each in sections]
+            parts += [f"## RFC {rfc}: {name}\n", "| section | code, then cases |", "|---|---|"]
+            for each in sections:
+                parts += rows(each, names[rfc, each], cited[rfc, each])
             parts.append("")
     return "\n".join(parts)
 

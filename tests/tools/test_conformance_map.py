@@ -57,12 +57,12 @@ def test_orders_sections_by_number() -> None:
     assert sorted(["10.1", "9.3.2", "9.3"], key=conformance_map.order) == ["9.3", "9.3.2", "10.1"]
 
 
-def test_draws_code_and_cases_in_one_row() -> None:
+def test_draws_a_row_for_the_code_and_one_for_each_case() -> None:
     cited = conformance_map.Cited({"http/body.c"}, [("a.md", "L01 is HTTP/1.1", 2)])
     page = conformance_map.draw({("9112", "6.3"): cited}, {("9112", "6.3"): "Message Body Length"})
     assert (
-        "| 6.3 Message Body Length | [http/body.c](../src/http/body.c) |"
-        " [L01 is HTTP/1.1](../tests/conformance/cases/a.md#l01-is-http11) (2) |"
+        "| **6.3 Message Body Length** | [http/body.c](../src/http/body.c) |\n"
+        "| | [L01 is HTTP/1.1](../tests/conformance/cases/a.md#l01-is-http11) (2) |\n"
     ) in page
 
 
