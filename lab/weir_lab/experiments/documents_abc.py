@@ -19,12 +19,12 @@ from weir_lab.experiments.reproduction import (
     kept,
     mean_ms_of,
     middle,
+    number_text,
     one_run,
+    quotient_text,
     rate_of,
-    shown,
     stays_open,
     survives,
-    times,
 )
 from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Section, Table
@@ -69,13 +69,13 @@ def a_section(store: Store, _options: Options) -> Section:
             rows.append(
                 [
                     row.label,
-                    shown(row.rate),
-                    shown(rate),
-                    times(row.rate, theirs[0].rate),
-                    times(rate, base),
-                    shown(row.mean_ms, 3),
-                    shown(middle(found, mean_ms_of), 3),
-                    shown(sum(r["load"]["failed"] for r in found)),
+                    number_text(row.rate),
+                    number_text(rate),
+                    quotient_text(row.rate, theirs[0].rate),
+                    quotient_text(rate, base),
+                    number_text(row.mean_ms, 3),
+                    number_text(middle(found, mean_ms_of), 3),
+                    number_text(sum(r["load"]["failed"] for r in found)),
                 ]
             )
     broken, table = checked("a", _a_checks(store, ours))
@@ -191,9 +191,9 @@ def b_section(store: Store, _options: Options) -> Section:
             [
                 str(theirs.users),
                 "document",
-                shown(theirs.seconds, 3),
-                shown(theirs.rate),
-                shown(theirs.mean_ms, 3),
+                number_text(theirs.seconds, 3),
+                number_text(theirs.rate),
+                number_text(theirs.mean_ms, 3),
                 *theirs.total,
             ]
         )
@@ -203,10 +203,10 @@ def b_section(store: Store, _options: Options) -> Section:
             [
                 str(theirs.users),
                 "here",
-                shown(middle(found, lambda r: float(r["load"]["seconds"])), 3),
-                shown(middle(found, rate_of)),
-                shown(middle(found, mean_ms_of), 3),
-                *(shown(value, 1) for value in spread),
+                number_text(middle(found, lambda r: float(r["load"]["seconds"])), 3),
+                number_text(middle(found, rate_of)),
+                number_text(middle(found, mean_ms_of), 3),
+                *(number_text(value, 1) for value in spread),
             ]
         )
     found_all = kept(store, "b/")
@@ -281,12 +281,12 @@ def c_section(store: Store, _options: Options) -> Section:
             [
                 theirs.label,
                 str(published.C_FILES[theirs.label]),
-                shown(theirs.rate),
-                shown(middle(found_all, rate_of)),
-                shown(theirs.mean_ms, 3),
-                shown(middle(found_all, mean_ms_of), 3),
-                shown(middle(closed, rate_of)),
-                times(middle(found_all, rate_of), middle(closed, rate_of)),
+                number_text(theirs.rate),
+                number_text(middle(found_all, rate_of)),
+                number_text(theirs.mean_ms, 3),
+                number_text(middle(found_all, mean_ms_of), 3),
+                number_text(middle(closed, rate_of)),
+                quotient_text(middle(found_all, rate_of), middle(closed, rate_of)),
             ]
         )
     opened = [r for name in published.C_FILES for r in kept(store, f"c/{name}/keep-alive/")]

@@ -14,10 +14,10 @@ from weir_lab.experiments.reproduction import (
     kept,
     mean_ms_of,
     middle,
+    number_text,
     one_run,
+    quotient_text,
     rate_of,
-    shown,
-    times,
 )
 from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Section, Table
@@ -69,10 +69,10 @@ def d_section(store: Store, options: Options) -> Section:
         rows.append(
             [
                 theirs.label,
-                shown(theirs.rate),
-                shown(middle(found, rate_of)),
-                shown(theirs.mean_ms, 3),
-                shown(middle(found, mean_ms_of), 3),
+                number_text(theirs.rate),
+                number_text(middle(found, rate_of)),
+                number_text(theirs.mean_ms, 3),
+                number_text(middle(found, mean_ms_of), 3),
             ]
         )
     verdict = [health(kept(store, "d/"), "fork and thread at 1 to 60 connections")]
@@ -262,8 +262,8 @@ def _e_table(found: Sequence[Record]) -> Table:
         return [
             label,
             f"{users:,}",
-            shown(rate),
-            shown(response_s * 1e3, 2),
+            number_text(rate),
+            number_text(response_s * 1e3, 2),
             f"{response_s / think_s:.2f}",
             part,
             f"{little:.2f}",
@@ -274,7 +274,7 @@ def _e_table(found: Sequence[Record]) -> Table:
     ]
     for users, here in sorted(by_users.items()):
         rate, mean_ms = middle(here, rate_of) or 0.0, middle(here, mean_ms_of) or 0.0
-        rows.append(row("here", users, rate, mean_ms / 1e3, times(rate, most)))
+        rows.append(row("here", users, rate, mean_ms / 1e3, quotient_text(rate, most)))
     return Table(
         name="e",
         title="Users who think for 40 ms",

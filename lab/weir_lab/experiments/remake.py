@@ -19,7 +19,7 @@ Remake = Callable[[Store, Options], Report]
 Question = TypeVar("Question")
 
 
-def asked(question: type[Question], plan: dict[str, Any], **others: object) -> Question:
+def question_of(question: type[Question], plan: dict[str, Any], **others: object) -> Question:
     """The question that the plan was made from.
 
     Raises:
@@ -42,13 +42,13 @@ def option(store: Store, name: str, default: str) -> str:
 
 def of_compare(store: Store, _options: Options) -> Report:
     """The report of `compare`."""
-    return compare.report(store, asked(compare.Question, store.head["plan"]))
+    return compare.report(store, question_of(compare.Question, store.head["plan"]))
 
 
 def of_capacity(store: Store, options: Options) -> Report:
     """The report of `capacity`, with the training levels and limit of that command."""
     limit_ms = option(store, "--p99-ms", "")
-    question = asked(
+    question = question_of(
         capacity.Question,
         store.head["plan"],
         train_to=int(option(store, "--train-to", str(tour.TRAIN_TO))),
@@ -78,7 +78,7 @@ def of_reproduce(store: Store, options: Options) -> Report:
 def of_sync(store: Store, options: Options) -> Report:
     """The report of `sync`."""
     try:
-        return sync.report(store, sync.asked(store.head["plan"]), options.seed)
+        return sync.report(store, sync.question_of(store.head["plan"]), options.seed)
     except (KeyError, TypeError) as error:
         raise LabError(f"the results are of another version of weir-lab: {error}") from error
 

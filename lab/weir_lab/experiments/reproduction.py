@@ -101,11 +101,11 @@ def mean_ms_of(record: Record) -> float:
     return float(record["load"]["mean_s"]) * 1e3
 
 
-def shown(value: float | None, digits: int = 0) -> str:
+def number_text(value: float | None, digits: int = 0) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def times(value: float | None, base: float | None) -> str:
+def quotient_text(value: float | None, base: float | None) -> str:
     return "-" if value is None or not base else f"{value / base:.2f}"
 
 

@@ -261,7 +261,7 @@ def run(options: Options, question: Question) -> Report:
     return report(store, question, options.seed)
 
 
-def asked(plan: Mapping[str, Any]) -> Question:
+def question_of(plan: Mapping[str, Any]) -> Question:
     """The question of existing results, from their plan."""
 
     def part(name: str, default: dict[str, Any]) -> dict[str, Any]:

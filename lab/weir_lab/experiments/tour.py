@@ -10,7 +10,6 @@ from weir_lab.report.page import Report, write
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 
-THINK_S = 0.002
 TRAIN_TO = 20
 
 

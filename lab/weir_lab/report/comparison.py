@@ -195,12 +195,12 @@ def digits(value: float) -> int:
     return 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
 
 
-def told(value: float | None) -> str:
+def figure_text(value: float | None) -> str:
     """A figure as text for tables."""
     return "-" if value is None else f"{value:,.{digits(value)}f}"
 
 
-def times(value: float) -> str:
+def ratio_text(value: float) -> str:
     """A ratio as text; beyond a thousand its digits have no meaning."""
     return f"{value:.2f}" if value < 1000 else "> 1,000"
 
@@ -220,8 +220,8 @@ def ratio_table(comparison: Comparison) -> Table:
             if each.at_least:
                 said = "shown, and more: the generator was the limit"
             said = f"not judged: {each.why_not}" if each.why_not else said
-            bounds = [times(bound) for bound in (found.low, found.high)]
-            rows.append([FIGURES[name].title, work, server, times(found.value), *bounds, said])
+            bounds = [ratio_text(bound) for bound in (found.low, found.high)]
+            rows.append([FIGURES[name].title, work, server, ratio_text(found.value), *bounds, said])
     head = ["figure", "work", "server", f"times {comparison.first}", "low", "high", "difference"]
     return Table(name="ratios", title="Ratios", head=head, rows=rows)
 
@@ -230,7 +230,7 @@ def _table(comparison: Comparison, name: str, title: str, names: Sequence[str], 
     rows = []
     for work in comparison.works:
         for server in comparison.servers:
-            row = [told(comparison.middle(work, server, each)) for each in names]
+            row = [figure_text(comparison.middle(work, server, each)) for each in names]
             rows.append([work, server, *row])
     titles = [
         f"{FIGURES[n].title}{f', {FIGURES[n].unit}' if FIGURES[n].unit else ''}" for n in names
@@ -318,10 +318,11 @@ def _times(server: str, each: Judged) -> str:
     far = ""
     if each.at_least:
         far = "at least " if found.value > 1 else "at most "
-    return f"{server} {far}{times(found.value)} times ({times(found.low)} to {times(found.high)})"
+    value, low, high = (ratio_text(n) for n in (found.value, found.low, found.high))
+    return f"{server} {far}{value} times ({low} to {high})"
 
 
 def _bounds(found: Ratio) -> str:
     if math.isinf(found.high):
         return f"{found.value:.2f} times; too few rounds for an interval"
-    return f"{times(found.value)} times, {times(found.low)} to {times(found.high)}"
+    return f"{ratio_text(found.value)} times, {ratio_text(found.low)} to {ratio_text(found.high)}"

@@ -47,13 +47,13 @@ def each_ns(record: Record) -> float:
     return float(record["ns"] / record["expected"])
 
 
-def cpu_ns(record: Record) -> float:
+def cpu_each_ns(record: Record) -> float:
     """CPU nanoseconds for each addition."""
     return float(record["cpu_ns"] / record["expected"])
 
 
 WALL = Figure(name="Time", of=each_ns)
-CPU = Figure(name="CPU time", of=cpu_ns)
+CPU = Figure(name="CPU time", of=cpu_each_ns)
 
 
 def _alone(records: Records) -> list[Record]:
@@ -221,7 +221,7 @@ def _table(records: Records, workers: Sequence[int]) -> Table:
                         str(n),
                         f"{time.value:,.1f}",
                         low_high,
-                        f"{middle([cpu_ns(r) for r in found]).value:,.1f}",
+                        f"{middle([cpu_each_ns(r) for r in found]).value:,.1f}",
                         f"{gone:,} of {wanted:,}",
                         f"{gone / wanted:.1%}",
                     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
-from weir_lab.report.comparison import Comparison, told
+from weir_lab.report.comparison import Comparison, figure_text
 from weir_lab.report.page import Table
 
 MEMORY_CLEARLY = 1.25  # a smaller factor in memory does not decide
@@ -114,9 +114,9 @@ def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]
             "of those servers"
         )
     found = [
-        f"{best.name} suits this machine best ({where}): {told(best.cpu_us)} µs of CPU per request"
-        f"{over}, {why}; {told(best.memory_mib)} MiB of memory under load."
-        + _in_words(best.name, words)
+        f"{best.name} suits this machine best ({where}). It uses {figure_text(best.cpu_us)} µs of "
+        f"CPU per request{over}, {why}. It uses {figure_text(best.memory_mib)} MiB of memory "
+        "under load." + _in_words(best.name, words)
     ]
     if advice.equals:
         found.append(f"No difference in CPU is shown to {_listed(advice.equals)}.")
@@ -129,7 +129,8 @@ def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]
 
 def _listed(candidates: Sequence[Candidate]) -> str:
     return ", ".join(
-        f"{c.name} ({told(c.cpu_us)} µs, {told(c.memory_mib)} MiB)" for c in candidates
+        f"{each.name} ({figure_text(each.cpu_us)} µs, {figure_text(each.memory_mib)} MiB)"
+        for each in candidates
     )
 
 
@@ -148,10 +149,10 @@ def table(advice: Advice, words: Mapping[str, str]) -> Table:
         rows.append(
             [
                 each.name,
-                told(each.cpu_us),
+                figure_text(each.cpu_us),
                 times,
-                told(each.memory_mib),
-                told(each.p99_ms),
+                figure_text(each.memory_mib),
+                figure_text(each.p99_ms),
                 said,
                 words.get(each.name, ""),
             ]

@@ -180,7 +180,7 @@ def prediction(name: str, sweep: Sweep, choice: Choice) -> Picture:
     )
 
 
-def shown(interval: Interval | None, unit: str = "") -> str:
+def interval_text(interval: Interval | None, unit: str = "") -> str:
     """An interval as text."""
     if interval is None:
         return "-"
@@ -264,16 +264,16 @@ def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -
         knee = answers.saturation_users
         where = "Saturates gradually, without a knee"
         if knee and math.isfinite(knee.value):
-            where = f"Saturates at N* = {shown(knee, unit)}"
+            where = f"Saturates at N* = {interval_text(knee, unit)}"
         found.append(
             f"{where}; at most "
-            f"{shown(answers.most_rate)} requests per second ({choice.chosen.model.name}, "
+            f"{interval_text(answers.most_rate)} requests per second ({choice.chosen.model.name}, "
             f"trained on up to {choice.training.levels[-1]} users)."
         )
         if answers.p99_limit_s is not None:
             found.append(
                 f"99 % of requests are answered within {answers.p99_limit_s * 1e3:g} ms for up to "
-                f"{shown(answers.users_within_p99, unit)}."
+                f"{interval_text(answers.users_within_p99, unit)}."
             )
     found.append(bottleneck_sentence(choice.training if choice.training.points else sweep))
     if choice.chosen and held_out.points and not choice.refusal:
