@@ -56,8 +56,10 @@ def test_a_difference_that_is_there_is_shown_with_its_size() -> None:
 
 
 def test_a_factor_common_to_a_round_cancels() -> None:
-    mood = np.exp(np.random.default_rng(2).standard_normal(6))
-    found = ratio({n: 11 * m for n, m in enumerate(mood)}, {n: 10 * m for n, m in enumerate(mood)})
+    slowdown = np.exp(np.random.default_rng(2).standard_normal(6))
+    found = ratio(
+        {n: 11 * m for n, m in enumerate(slowdown)}, {n: 10 * m for n, m in enumerate(slowdown)}
+    )
     assert found
     assert found.value == pytest.approx(1.1)
     assert found.high - found.low < 1e-6

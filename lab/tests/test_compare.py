@@ -74,34 +74,34 @@ def comparison(
 
 
 def machine(seed: int) -> Callable[[], float]:
-    """A machine's mood at each run: it drifts, and sometimes something else takes the core."""
+    """The slowdown of each run by the machine: drift, and sometimes another program."""
     drawn = random.Random(seed)
     drift = drawn.gauss(0, 0.08)
 
-    def mood() -> float:
+    def slowdown() -> float:
         nonlocal drift
         drift = 0.9 * drift + drawn.gauss(0, 0.08 * math.sqrt(1 - 0.9**2))
         tail = drawn.gauss(0, 1) / math.sqrt(drawn.gammavariate(1.5, 2) / 3)  # Student's t, 3 df
         outlier = drawn.expovariate(4) if drawn.random() < 0.05 else 0.0
         return math.exp(drift + 0.02 * tail + outlier)
 
-    return mood
+    return slowdown
 
 
 def drawn_comparison(seed: int, factor: float) -> Comparison:
-    """A server beside itself, or beside one `factor` times as dear, in interleaved rounds."""
-    mood = machine(seed)
+    """A server against itself, with `factor` times the CPU, in interleaved rounds."""
+    slowdown = machine(seed)
     runs = []
     for work in WORKS:
         for number, order in enumerate(interleave.rounds(["a", "b"], 6, seed)):
             for server in order:
-                slow = mood()
+                slow = slowdown()
                 each = record(
                     10 * slow * (factor if server == "b" else 1.0),
-                    rate=10_000 / mood(),
-                    percentiles_s={"99": 0.002 * mood() ** 2},
+                    rate=10_000 / slowdown(),
+                    percentiles_s={"99": 0.002 * slowdown() ** 2},
                 )
-                each["memory_load_kib"] = 1200.0 * mood() ** 0.1
+                each["memory_load_kib"] = 1200.0 * slowdown() ** 0.1
                 runs.append(Run(work=work, server=server, round=number, record=each))
     return Comparison(servers=["a", "b"], works=WORKS, runs=runs, seed=seed)
 
@@ -205,7 +205,7 @@ def test_the_least_cpu_suits_and_among_equals_the_least_memory() -> None:
     assert advice
     assert advice.best.name == "b"
     assert [c.name for c in advice.equals] == ["a"]
-    assert [c.name for c in advice.others if c.is_dearer] == ["c"]
+    assert [c.name for c in advice.others if c.uses_more_cpu] == ["c"]
     said = " ".join(suitability.sentences(advice, {"b": "small machines"}, "here"))
     assert "b suits this machine best (here)" in said
     assert "It is good for small machines." in said

@@ -130,7 +130,7 @@ def test_an_interrupted_experiment_continues(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "said"),
     [
         (DIED, "the server died"),
         (FileNotFoundError(2, "No such file or directory", "weir"), "No such file or directory"),
@@ -138,12 +138,12 @@ def test_an_interrupted_experiment_continues(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_dies_costs_only_its_point(
-    error: Exception, told: str, tmp_path: Path
+    error: Exception, said: str, tmp_path: Path
 ) -> None:
     done: list[str] = []
     perform(store := new_store(tmp_path), steps(done, "abc", fails="b", error=error), "test")
     assert done == ["a", "c"]
-    assert told in str(store.records["b"]["error"])
+    assert said in str(store.records["b"]["error"])
     perform(new_store(tmp_path), steps(done, "abc"), "test")
     assert done == ["a", "c", "b"]  # what failed is tried again
 

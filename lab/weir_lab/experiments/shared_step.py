@@ -261,22 +261,22 @@ class Command:
         limit_s = None
         if asked.duration_s is not None:
             limit_s = lead_s + asked.warmup_s + asked.duration_s + SLACK_S
-        told = self.fleet.generate(commands, hosts, limit_s, self._server_readings(at_ns))
-        if asked.server_pid and END not in told:
-            told[END] = self.fleet.used(asked.server_pid, 0)
+        results = self.fleet.generate(commands, hosts, limit_s, self._server_readings(at_ns))
+        if asked.server_pid and END not in results:
+            results[END] = self.fleet.used(asked.server_pid, 0)
         after = self.fleet.offsets(hosts)
         parts = [
             Part(
                 host=host,
                 command=commands[host.label],
-                result=_one_step(host.label, told[host.label]),
+                result=_one_step(host.label, results[host.label]),
                 before=before[host.label],
                 after=after[host.label],
             )
             for host in hosts
         ]
         start_ns = at_ns + round(asked.warmup_s * 1e9)
-        record = self._record(parts, self._merged(key, parts), told, start_ns)
+        record = self._record(parts, self._merged(key, parts), results, start_ns)
         if max(h["late_s"] for h in record["hosts"]) > LATE_S:
             self.lead_s = min(LEAD_MOST_S, 2 * self.lead_s)
         return record | {"level": float(level)}
@@ -322,7 +322,7 @@ class Command:
         self,
         parts: Sequence[Part],
         merged: str,
-        told: Mapping[str, Any],
+        results: Mapping[str, Any],
         start_ns: int,
     ) -> Record:
         asked = self.question
@@ -332,7 +332,9 @@ class Command:
             errors = ", ".join(f"{n} {kind}" for kind, n in step["errors"].items() if n)
             raise LabError(f"no request was answered ({errors or 'none was sent'})")
         outcome = generators.parse_weir_load(merged, [str(self.weir), "load", "merge"], 0.0)
-        cpu_s = (told[END]["cpu_ns"] - told[BEGIN]["cpu_ns"]) / 1e9 if asked.server_pid else 0.0
+        cpu_s = (
+            (results[END]["cpu_ns"] - results[BEGIN]["cpu_ns"]) / 1e9 if asked.server_pid else 0.0
+        )
         limit_s = parse.seconds("--skew-limit", asked.skew_limit)
         more = doubts(parts, step, start_ns, limit_s, timed=asked.duration_s is not None)
         outcome = replace(
@@ -350,8 +352,8 @@ class Command:
             "think_s": (plan["think"]["low_ns"] + plan["think"]["high_ns"]) / 2e9,
             "load": outcome.record(),
             "server_cpu_s": cpu_s,
-            "server_cpus": told[END]["cpus"] if asked.server_pid else 0,
-            "memory_kib": told[END]["memory_kib"] if asked.server_pid else 0.0,
+            "server_cpus": results[END]["cpus"] if asked.server_pid else 0,
+            "memory_kib": results[END]["memory_kib"] if asked.server_pid else 0.0,
             "counted": None,
             "threads": plan["threads"],
             "start": {

@@ -189,9 +189,9 @@ def report(
     closed = [r for r in found if r["loop"] == "closed"]
     if train_to is not None and closed:
         sections.append(_study(closed, train_to, seed))
-    told = environment(store)
+    facts = environment(store)
     for host in (h for r in found for h in r["hosts"]):
-        told[f"host {host['host']}"] = (
+        facts[f"host {host['host']}"] = (
             f"{host['hostname']}, {host['cpus']} CPUs, Linux {host['kernel']}, {host['weir']}"
         )
     status = 0
@@ -202,7 +202,7 @@ def report(
     page = Report(
         title="Load from several machines",
         sections=sections,
-        environment=told,
+        environment=facts,
         data=store.everything(),
         notes=[*notes, *failures(store)],
     )

@@ -379,8 +379,8 @@ class Chart:
         parts = [_series_in_words(kind, label, found) for (kind, label), found in by_series.items()]
         axes = f"{self.y} against {self.x}" if self.y else self.x
         more = len(parts) - ALT_SERIES_MAX
-        told = "; ".join(parts[:ALT_SERIES_MAX]) + (f"; and {more} more" if more > 0 else "")
-        return f"{self.title}: {axes}. {told}."
+        text = "; ".join(parts[:ALT_SERIES_MAX]) + (f"; and {more} more" if more > 0 else "")
+        return f"{self.title}: {axes}. {text}."
 
     def _csv(self) -> str:
         out = io.StringIO()

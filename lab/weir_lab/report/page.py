@@ -93,14 +93,14 @@ def prose(text: str) -> Markup:
 
 def themed(picture: Picture) -> Markup:
     """The SVG for the page: with a description, and with colours that the page can change."""
-    name, told = f"{picture.name}-title", html.escape(picture.alt or picture.title)
+    name, label = f"{picture.name}-title", html.escape(picture.alt or picture.title)
     svg = re.sub(r"<metadata>.*?</metadata>", "", picture.svg, flags=re.DOTALL)
     for number, colour in enumerate(COLOURS[:-1]):
         svg = re.sub(colour, f"var(--s{number}, {colour})", svg, flags=re.IGNORECASE)
     head = f'<svg role="img" aria-labelledby="{name}"'
     svg = svg.replace("<svg", head, 1)
     at = svg.index(">") + 1
-    return Markup(f'{svg[:at]}<title id="{name}">{told}</title>{svg[at:]}')
+    return Markup(f'{svg[:at]}<title id="{name}">{label}</title>{svg[at:]}')
 
 
 def named(sections: Sequence[Section]) -> list[tuple[str, Section]]:

@@ -21,7 +21,7 @@ class Candidate:
     memory_mib: float  # the largest under any work
     p99_ms: float  # the largest under any work
     ratio: Ratio | None = None  # its CPU over that of the cheapest server, over all works
-    is_dearer: bool = False  # shown to use more CPU under one work at least
+    uses_more_cpu: bool = False  # shown to use more CPU under one work at least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Advice:
     @property
     def equals(self) -> list[Candidate]:
         """The candidates that are not shown to use more CPU."""
-        return [c for c in self.others if not c.is_dearer]
+        return [c for c in self.others if not c.uses_more_cpu]
 
 
 def _over_all(comparison: Comparison, name: str) -> dict[int, float]:
@@ -85,11 +85,11 @@ def advise(comparison: Comparison, names: Sequence[str]) -> Advice | None:
                 memory_mib=max(middles(name, "memory")),
                 p99_ms=max(middles(name, "p99")),
                 ratio=over_all if name != cheapest else None,
-                is_dearer=name != cheapest
+                uses_more_cpu=name != cheapest
                 and any(r.low > 1 for r in [over_all, *by_work] if r is not None),
             )
         )
-    equal = [c for c in candidates if not c.is_dearer]
+    equal = [c for c in candidates if not c.uses_more_cpu]
     lightest = min(equal, key=lambda c: c.memory_mib)
     best = candidates[0]
     if 0 < lightest.memory_mib * MEMORY_CLEARLY < best.memory_mib:
@@ -120,8 +120,8 @@ def sentences(advice: Advice, words: Mapping[str, str], where: str) -> list[str]
     ]
     if advice.equals:
         found.append(f"No difference in CPU is shown to {_listed(advice.equals)}.")
-    if dearer := [c for c in advice.others if c.is_dearer]:
-        found.append(f"Shown to use more CPU under at least one work: {_listed(dearer)}.")
+    if costlier := [c for c in advice.others if c.uses_more_cpu]:
+        found.append(f"Shown to use more CPU under at least one work: {_listed(costlier)}.")
     if advice.left_out:
         found.append(f"Not judged, because a work has no valid run: {', '.join(advice.left_out)}.")
     return found
@@ -145,7 +145,9 @@ def table(advice: Advice, words: Mapping[str, str]) -> Table:
         times = "1"
         if each.ratio:
             times = f"{each.ratio.value:.2f} ({each.ratio.low:.2f} to {each.ratio.high:.2f})"
-        said = "suits best" if each is advice.best else "more CPU" if each.is_dearer else "equal"
+        said = (
+            "suits best" if each is advice.best else "more CPU" if each.uses_more_cpu else "equal"
+        )
         rows.append(
             [
                 each.name,

@@ -32,7 +32,7 @@ LOOK_S = 0.1
 
 Answer = TypeVar("Answer")
 Client = Any  # of Dask, which is typed in parts
-Told = Any  # the result of a function on a host
+Result = Any  # the result of a function on a host
 
 
 class CannotContinueError(Exception):
@@ -233,8 +233,8 @@ class Fleet:
     def _answering(self, places: Sequence[Place]) -> list[Place]:
         """The places that answer; the scheduler's list may be outdated."""
         tasks = {p.label: partial(self._run, p, time.time_ns) for p in places}
-        told = dict(as_done(tasks, ANSWER_S))
-        return [p for p in places if isinstance(told.get(p.label), int)]
+        answers = dict(as_done(tasks, ANSWER_S))
+        return [p for p in places if isinstance(answers.get(p.label), int)]
 
     def _enough(self, there: Sequence[Place]) -> bool:
         """Whether all expected hosts are connected."""
@@ -302,19 +302,19 @@ class Fleet:
 
     def _check_packages(self, places: Sequence[Place]) -> None:
         try:
-            told = at_once({"the workers": self._client.get_versions}, ANSWER_S)["the workers"]
+            answers = at_once({"the workers": self._client.get_versions}, ANSWER_S)["the workers"]
         except Exception as error:
             raise LabError(f"the Dask workers did not report their versions: {error}") from error
-        ours = _packages(told["client"])
+        ours = _packages(answers["client"])
         for place in places:
-            theirs = told["workers"].get(place.address)
+            theirs = answers["workers"].get(place.address)
             why = unlike(place.label, _packages(theirs), ours) if theirs else ""
             if why:
                 raise CannotContinueError(why)
 
     # ---- one host ----
 
-    def _run(self, place: Place, function: Callable[..., Any], *args: object) -> Told:
+    def _run(self, place: Place, function: Callable[..., Any], *args: object) -> Result:
         try:
             found = self._client.run(function, *args, workers=[place.address], on_error="return")
             answer = found[place.address]
@@ -364,13 +364,13 @@ class Fleet:
             CannotContinueError: there is no such process.
         """
         if self.server is None:
-            told = asyncio.run(on_host.used(pid, at_ns))
+            answers = asyncio.run(on_host.used(pid, at_ns))
         else:
-            told = self._run(self.server.place, on_host.used, pid, at_ns)
-        if "why" in told:
+            answers = self._run(self.server.place, on_host.used, pid, at_ns)
+        if "why" in answers:
             where = self.server.label if self.server else "this machine"
-            raise CannotContinueError(f"{where} {told['why']}")
-        return told
+            raise CannotContinueError(f"{where} {answers['why']}")
+        return answers
 
     # ---- all hosts ----
 
@@ -393,10 +393,10 @@ class Fleet:
         run = f"{os.getpid()}-{time.time_ns()}-{next(self._runs)}"
 
         def one(host: Host) -> str:
-            told = self._run(
+            answers = self._run(
                 host.place, on_host.generate, run, list(commands[host.label]), within_s
             )
-            return self._printed(host, told)
+            return self._printed(host, answers)
 
         tasks: dict[str, Callable[[], Any]] = {h.label: partial(one, h) for h in hosts}
         limit_s = None if within_s is None else within_s + ANSWER_S
@@ -406,14 +406,16 @@ class Fleet:
             self._stop(run, hosts)
             raise
 
-    def _printed(self, host: Host, told: Mapping[str, Any]) -> str:
-        if "refused" in told:
-            raise LabError(f"{host.label} {told['refused']}")
-        status = told["status"]
+    def _printed(self, host: Host, answers: Mapping[str, Any]) -> str:
+        if "refused" in answers:
+            raise LabError(f"{host.label} {answers['refused']}")
+        status = answers["status"]
         # 3: an objective was missed. 4: the result is in doubt. In both cases it is printed.
         if status in (0, 3, 4):
-            return str(told["out"])
-        said = (str(told["err"]).strip() or str(told["out"]).strip() or "nothing").splitlines()[-1]
+            return str(answers["out"])
+        said = (
+            str(answers["err"]).strip() or str(answers["out"]).strip() or "nothing"
+        ).splitlines()[-1]
         if status == 2:
             raise CannotContinueError(said)
         ended = f"was killed by signal {-status}" if status < 0 else f"ended with {status}"
