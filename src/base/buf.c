@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers appended to a bounded writer; the appends that matter for speed are
- * inline in buf.h.
+ * Numbers appended to a bounded writer. The appends that matter for speed are inline in buf.h.
  */
 #include "base/buf.h"
 

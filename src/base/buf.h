@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A bounded writer: text is appended until the storage is full, and then the
- * buffer remembers that something did not fit instead of writing past its end.
- * It owns no memory.
+ * A bounded writer. Text is appended until the storage is full. Then the buffer records an
+ * overflow instead of writing past its end. It owns no memory.
  */
 #pragma once
 
@@ -14,10 +13,10 @@ struct buf {
     char *at;
     size_t len;
     size_t size;   /* capacity in bytes */
-    bool overflow; /* something did not fit; what is there is a whole prefix of appends */
+    bool overflow; /* an append did not fit; the content is the appends before it */
 };
 
-/* Borrows `storage` of `size` bytes for as long as the buffer is used. */
+/* Borrows `storage` of `size` bytes while the buffer is in use. */
 static inline struct buf buf_over(char *storage, size_t size)
 {
     return (struct buf){ .at = storage, .len = 0, .size = size, .overflow = false };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Years begin on the first of March here, so that the leap day is the last of a year and
+ * Years begin on the first of March here. The leap day is then the last day of a year, and
  * months need no table. 400 years are one period of 146097 days.
  */
 #include "base/calendar.h"

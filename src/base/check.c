@@ -23,6 +23,6 @@ _Noreturn void check_failed(const char *condition, const char *file, int line)
     buf_add(&out, span_text(condition));
     storage[out.len++] = '\n';
     ssize_t written = write(STDERR_FILENO, out.at, out.len);
-    (void)written; /* nobody is left to tell */
+    (void)written; /* no process is left to report to */
     abort();
 }

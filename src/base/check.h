@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * CHECK is for our own bugs, and is always on: a broken invariant stops the
- * process rather than serve something wrong. What the world does is a return
- * code and what the peer sends is a status; neither ever reaches a CHECK.
+ * CHECK is for faults of our own, and is always on. A broken invariant stops the process before
+ * it serves something wrong. An error of the system is a return code, and bad input from a peer
+ * is a status. Neither ever reaches a CHECK.
  */
 #pragma once
 
@@ -15,13 +15,13 @@ _Noreturn void check_failed(const char *condition, const char *file, int line);
             check_failed(#condition, __FILE__, __LINE__); \
     } while (0)
 
-/* A condition the compiler checks; C17 has it as a keyword with an underscore. */
+/* A condition that the compiler checks. The keyword of C17 has an underscore. */
 #ifndef static_assert
 #define static_assert _Static_assert
 #endif
 
-/* The result says whether it worked; the compiler insists that somebody looks. */
+/* The result says whether the call succeeded. The compiler warns if it is ignored. */
 #define MUST_USE __attribute__((warn_unused_result))
 
-/* Set beside data that is known to be written by one thread and read by others. */
+/* The alignment of data that one thread writes and others read. */
 #define CACHE_LINE 64

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One unit at a time: a byte or a character goes through as it is or becomes its
- * escape. Counting and writing are one loop, so the two cannot disagree. The fast
- * way for clean text is the caller's: scan_log_unsafe first.
+ * One unit at a time: a byte or a character is copied or becomes its escape. Counting and writing
+ * are one loop, so the two cannot disagree. A caller that wants the fast path for clean text
+ * tests it with scan_log_unsafe first.
  */
 #include "base/escape.h"
 
@@ -37,9 +37,9 @@ static size_t put_json_escape(char *out, uint32_t code)
     return 6;
 }
 
-/* Tells the front of `text` in `out`. Returns the length of that, and through
- * *ret_taken how much of the text it stands for. */
-static size_t tell_unit(char out[UNIT_MAX], struct span text, enum escape how, size_t *ret_taken)
+/* Writes the first unit of `text` to `out`. Returns how many bytes that took, and in *ret_taken how
+ * many bytes of the text. */
+static size_t put_unit(char out[UNIT_MAX], struct span text, enum escape how, size_t *ret_taken)
 {
     const unsigned char first = (unsigned char)text.at[0];
     uint32_t code = first;
@@ -66,7 +66,7 @@ size_t escape_text(char *out, size_t room, struct span text, enum escape how)
     while (text.len > 0) {
         char unit[UNIT_MAX];
         size_t taken;
-        const size_t len = tell_unit(unit, text, how, &taken);
+        const size_t len = put_unit(unit, text, how, &taken);
         if (len > room - used)
             break;
         if (out != NULL)

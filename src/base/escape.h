@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How bytes that anybody may have chosen are told, in a log, on a terminal or to a
- * program: so that a line stays one line, a terminal that shows it obeys nothing in
- * it, and a program can read it back.
+ * Escapes for bytes that a peer may have chosen, in logs, on terminals and in JSON. A line stays
+ * one line, a terminal obeys nothing in it, and a program can read the original back.
  */
 #pragma once
 
@@ -10,15 +9,14 @@
 
 enum escape {
     ESCAPE_BYTES, /* `"`, `\`, controls and all above ASCII as \xHH */
-    ESCAPE_WORD,  /* spaces too: for what stands without quotes */
-    ESCAPE_TEXT,  /* controls, and what is not UTF-8, as \xHH */
+    ESCAPE_WORD,  /* the same and spaces: for a word without quotes */
+    ESCAPE_TEXT,  /* controls, and bytes that are not UTF-8, as \xHH */
     ESCAPE_JSON,  /* `"`, `\` and controls as \u00HH; bytes that are not UTF-8 likewise */
 };
 
-/* Writes `text` to `out`, as much of it as fits in `room` bytes without parting an
- * escape or a character, and returns how many bytes that took. With `out` NULL it
- * only counts.
+/* Writes as much of `text` to `out` as fits in `room` bytes, in whole escapes and characters.
+ * Returns how many bytes were written. With `out` NULL it only counts.
  *
- * Where UTF-8 may stand, C1 controls (U+0080 to U+009F), line and paragraph
- * separators and what turns the direction of writing around are controls too. */
+ * In ESCAPE_TEXT and ESCAPE_JSON, C1 controls (U+0080 to U+009F), line and paragraph separators,
+ * and characters that change the direction of writing count as controls, too. */
 size_t escape_text(char *out, size_t room, struct span text, enum escape how);

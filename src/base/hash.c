@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Eight bytes at a time through a 64x64 -> 128 bit multiplication folded by
- * exclusive or. Only one factor ever holds input, and it is mixed with a state
- * that the seed has gone through, so bytes chosen without knowing the seed
- * cannot steer the product to zero. It reads words in the machine's byte
- * order: hashes are for this machine, not for the wire.
+ * Eight bytes at a time go through a 64x64 -> 128 bit multiplication, folded by exclusive or. Only
+ * one factor holds input, and the other one holds a state that depends on the seed. Bytes chosen
+ * without the seed therefore cannot steer the product to zero. Words are read in the machine's byte
+ * order, so hashes are for this machine only.
  */
 #include "base/hash.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One 64-bit hash of bytes. With a secret random seed it keeps peers who pick
- * the keys from steering them into one bucket; with a fixed seed it names
- * contents (entity tags). Not for signatures.
+ * One 64-bit hash of bytes. With a secret random seed, a peer that chooses the keys cannot steer
+ * them into one bucket. With a fixed seed, the hash names contents (entity tags). Not for
+ * signatures.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers from text and to text. Overflow is found before it happens; nothing
- * is accepted that the contract in num.h does not name.
+ * Numbers from text and to text. Overflow is detected before it happens. Only
+ * what num.h allows is accepted.
  */
 #include "base/num.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers from text and to text, without errno, locale or sign surprises.
+ * Numbers from text and to text, without errno, locale or surprises with signs.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 
 enum { NUM_U64_DIGITS = 20 }; /* digits of the largest uint64_t */
 
-/* Reads a span that is decimal digits and nothing else (no sign, no space).
- * Returns false when it is empty, has any other byte, or exceeds UINT64_MAX;
- * `ret_value` is written only on success. Leading zeros are decimal zeros. */
+/* Reads a span of decimal digits only (no sign, no space). Returns false when it is empty, has any
+ * other byte, or exceeds UINT64_MAX. `ret_value` is written only on success. Leading zeros are
+ * decimal zeros. */
 bool num_parse_u64(struct span text, uint64_t *ret_value);
 
 /* The same for hexadecimal digits of either case, at most 16 of them after

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scalar twins: each is the definition of its class, one byte at a time.
- * They serve machines without SSE2, runs too short for it, and the test that
- * holds the fast routines of scan.h against them.
+ * The scalar twins: each is the definition of its class, one byte at a time. They serve machines
+ * without SSE2, short runs, and the test that compares them with the fast routines of scan.h.
  */
 #include "base/scan.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding the first byte of a class in a run of bytes, 16 at a time where the
- * machine has SSE2. Each routine has a scalar twin (`scan_*_scalar`), which is
- * the definition; a property test proves the two equal. No routine reads a
- * byte outside [at, at + len).
+ * Finding the first byte of a class in a run of bytes, 16 at a time on machines with SSE2. Each
+ * routine has a scalar twin (`scan_*_scalar`), which is the definition. A property test proves the
+ * two equal. No routine reads a byte outside [at, at + len).
  *
- * The routines are inline: the runs are short, and a call costs as much as a step.
+ * The routines are inline, because the runs are short and a call costs as much as a step.
  */
 #pragma once
 
@@ -13,14 +12,14 @@
 
 /* Each returns the index of the first byte that is in the class, or `len`. */
 
-/* A byte that may not stand in a field value: controls other than HTAB, and DEL
+/* A byte that a field value cannot contain: controls other than HTAB, and DEL
  * (RFC 9110 section 5.5). CR and LF are such bytes, so this finds a line's end. */
 static inline size_t scan_field_value_end(const char *at, size_t len);
 size_t scan_field_value_end_scalar(const char *at, size_t len);
 
-/* A byte that may not stand in a request target: anything at or below SP, and DEL.
- * Bytes above DEL should have been percent-encoded (RFC 9112 section 3.2), but
- * people type them and they cannot be mistaken for framing, so they pass. */
+/* A byte that a request target cannot contain: anything at or below SP, and DEL. Bytes above DEL
+ * should be percent-encoded (RFC 9112 section 3.2). They are accepted, because people type them
+ * and they cannot be mistaken for framing. */
 static inline size_t scan_target_end(const char *at, size_t len);
 size_t scan_target_end_scalar(const char *at, size_t len);
 
@@ -32,7 +31,7 @@ size_t scan_plain_name_end_scalar(const char *at, size_t len);
 static inline size_t scan_log_unsafe(const char *at, size_t len);
 size_t scan_log_unsafe_scalar(const char *at, size_t len);
 
-/* A byte that keeps a path from being used as it stands: `%`, `?`, `#`, NUL,
+/* A byte that makes a path need decoding or normalisation: `%`, `?`, `#`, NUL,
  * or a `/` followed by `/` or `.`. (The last byte being `/` is fine.) */
 static inline size_t scan_path_special(const char *at, size_t len);
 size_t scan_path_special_scalar(const char *at, size_t len);
@@ -176,8 +175,8 @@ static inline size_t scan_path_special(const char *at, size_t len)
             return scan_path_special_scalar(at, len);
         __m128i v = scan_load_short(at, len);
         __m128i pair = scan_class_path_pair(v, _mm_srli_si128(v, 1));
-        /* Where the halves meet the neighbour is a false one; the byte stands
-         * in the second half once more, beside its true neighbour. */
+        /* At the seam of the two halves the neighbour is wrong. The second half has the byte
+         * again, beside its true neighbour. */
         unsigned seam = len >= 8 ? 1u << 7 : 1u << 3;
         unsigned mask = (unsigned)_mm_movemask_epi8(scan_class_path(v)) |
                         ((unsigned)_mm_movemask_epi8(pair) & ~seam);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A span is a borrowed run of bytes: it owns nothing, ends nowhere with a NUL
- * and is passed by value. Whoever hands one out says how long it lasts.
+ * A span is a borrowed run of bytes. It owns nothing, has no NUL at its end, and is passed by
+ * value. The function that returns one says how long it is valid.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Decodes UTF-8 (RFC 3629), strictly: no surrogates, no overlong forms, nothing above
- * U+10FFFF. What replaces an invalid byte is up to the caller.
+ * U+10FFFF. The caller decides what replaces an invalid byte.
  */
 #pragma once
 

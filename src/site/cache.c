@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table, its bounds and its lock. Entries stand in chains of a bucket array
- * of fixed size; writers change chains under the lock, readers walk them at any
- * time. Which entry leaves is eviction.h's to say, when its memory may go
- * reclaim.h's.
+ * The table, its limits and its lock. Entries stand in chains of a bucket array of fixed size.
+ * Writers change chains under the lock, and readers walk them at any time. eviction.h decides
+ * which entry leaves, and reclaim.h when its memory is freed.
  */
 #include "site/cache.h"
 
@@ -19,7 +18,7 @@
 typedef _Atomic(struct site_cache_entry *) chain_link;
 
 struct site_cache {
-    /* Written by site_cache_new, read by everybody. */
+    /* Written by site_cache_new, then constant. */
     struct site_cache_limits limits;
     chain_link *buckets;
     size_t bucket_mask;
@@ -27,7 +26,7 @@ struct site_cache {
     struct site_cache_reader *readers;
     unsigned reader_count;
 
-    /* sieve takes it for writing only. */
+    /* Policy sieve takes it for writing only. */
     _Alignas(CACHE_LINE) pthread_rwlock_t lock;
     struct site_eviction eviction;
     struct site_cache_totals totals;
@@ -49,11 +48,11 @@ static uint64_t random_seed(const void *anything)
     uint64_t seed;
     if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
         return seed;
-    /* Only in the first moments after boot: where the heap lies is not known outside either. */
+    /* Only right after boot. A client does not know the address of the heap either. */
     return (uint64_t)(uintptr_t)anything * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* glibc's default would let a stream of readers keep a writer out for good. */
+/* With glibc's default a stream of readers can starve a writer. */
 static int init_lock(pthread_rwlock_t *lock)
 {
     pthread_rwlockattr_t attributes;
@@ -68,7 +67,7 @@ static int init_lock(pthread_rwlock_t *lock)
     return error;
 }
 
-/* The ghost has forgotten something of this key. */
+/* A simulated cache has to see the next use of this key. */
 static void on_ghost_forget(void *cache_, uint64_t hash)
 {
     struct site_cache *cache = cache_;
@@ -154,7 +153,7 @@ static void report_to_ghost(struct site_cache *cache, struct site_cache_entry *e
     atomic_store_explicit(&entry->ghost_pending, ghost_pending, memory_order_relaxed);
 }
 
-/* Of an entry that was found: it may be out of the cache by now, which is no matter here. */
+/* Another thread may have removed the entry meanwhile, which does no harm here. */
 static __attribute__((noinline)) void report_hit_to_ghost(struct site_cache *cache,
                                                           struct site_cache_entry *entry)
 {
@@ -164,8 +163,8 @@ static __attribute__((noinline)) void report_hit_to_ghost(struct site_cache *cac
     unlock_cache(cache);
 }
 
-/* Between the two locks the entry may be taken out, but not freed: the reader
- * has not been quiet since it found it. */
+/* Between the two locks the entry can be removed, but not freed, because the reader has not
+ * quiesced. */
 static struct site_cache_entry *find_lru(struct site_cache *cache, uint64_t hash, struct span key)
 {
     CHECK(pthread_rwlock_rdlock(&cache->lock) == 0);
@@ -190,7 +189,7 @@ struct site_cache_entry *site_cache_find(struct site_cache_reader *reader, uint6
     if (cache->limits.policy == SITE_CACHE_LRU)
         return find_lru(cache, hash, key);
     struct site_cache_entry *entry = walk_chain(cache, hash, key);
-    /* A store only when it says something new keeps the line shared between cores. */
+    /* No store if the bit is set: the cache line stays shared between cores. */
     if (entry != NULL && atomic_load_explicit(&entry->visited, memory_order_relaxed) == 0)
         atomic_store_explicit(&entry->visited, 1, memory_order_relaxed);
     if (entry != NULL &&
@@ -214,8 +213,8 @@ static chain_link *link_to(struct site_cache *cache, const struct site_cache_ent
     }
 }
 
-/* Takes a resident entry out, putting what `link` is to point to in its place. Its
- * own chain stays as it is: readers may be walking through it. */
+/* Removes a resident entry and makes `link` point to `successor`. The chain of the entry itself
+ * stays, because readers may be walking through it. */
 static void take_out(struct site_cache *cache, struct site_cache_entry *entry, chain_link *link,
                      struct site_cache_entry *successor)
 {
@@ -234,8 +233,8 @@ static void evict_entry(struct site_cache *cache, struct site_cache_entry *entry
              atomic_load_explicit(&entry->chain, memory_order_relaxed));
 }
 
-/* Evicts until `entry` fits. `*old`, the one it is to replace, counts as gone; it
- * becomes NULL when it is evicted itself. False when too much is retired. */
+/* Evicts until `entry` fits. `*old`, which it will replace, counts as removed, and becomes NULL
+ * when it is evicted itself. False when removed entries use too much memory. */
 static bool evict_for(struct site_cache *cache, const struct site_cache_entry *entry,
                       struct site_cache_entry **old)
 {
@@ -335,7 +334,7 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
 
 /* Freeing */
 
-/* Somebody else who holds the lock collects instead, or the next turn does. */
+/* Another thread that holds the lock collects instead, or the next turn does. */
 static void try_to_collect(struct site_cache *cache)
 {
     if (pthread_rwlock_trywrlock(&cache->lock) != 0)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The built-in error page, put together from texts of our own, so nothing in it
- * needs escaping. It names no path, header or version: it says what happened, by
- * which id an administrator finds it in the log, and nothing that a prober could
- * use.
+ * The built-in error page, made of constant texts, so nothing needs escaping. It names no path,
+ * header or version, which a prober could use. It says what happened, and shows the id by which
+ * an administrator finds the request in the log.
  */
 #include "site/errorpage.h"
 
@@ -55,5 +54,5 @@ size_t site_errorpage_render(char *out, size_t size, const struct site_errorpage
     buf_add_hex(&page, content->id, NUM_HEX_DIGITS);
     buf_add(&page, SPAN("</p>\n"));
     buf_add(&page, SPAN("</main>\n</html>\n"));
-    return page.len; /* cut at a piece's end in storage that is too small */
+    return page.len; /* storage that is too small gets whole pieces only */
 }

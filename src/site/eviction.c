@@ -2,10 +2,10 @@
  *
  * Two orders of eviction over the same doubly linked queues.
  *
- * sieve (Zhang and others, NSDI 2024): newcomers enter at the newest end and never
- * move. A hand walks from old to new; it spares an entry that was visited, clearing
- * the mark, and evicts the first that was not. lru: an entry moves to the newest
- * end when it is used, and the oldest leaves.
+ * sieve (Zhang and others, NSDI 2024): new entries enter at the newest end and never move. A
+ * hand walks from old to new. It spares an entry that was visited, and clears the bit; it evicts
+ * the first one that was not. lru: an entry moves to the newest end when it is used, and the
+ * oldest leaves.
  */
 #include "site/eviction.h"
 
@@ -41,7 +41,7 @@ static void queue_unlink(struct site_eviction *eviction, struct site_cache_entry
     eviction->queue[which].count--;
 }
 
-/* How many of the queues an entry stands in; the queue of all is the first. */
+/* The number of queues that hold an entry; the queue of all is the first. */
 static unsigned queues_of(const struct site_cache_entry *entry)
 {
     return entry->descriptors > 0 ? SITE_EVICTION_OPEN + 1 : SITE_EVICTION_ALL + 1;
@@ -69,8 +69,8 @@ void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry
     }
 }
 
-/* One round clears every mark, so a second one would find a victim; but readers
- * may be setting marks meanwhile, so whatever stands there after a round goes. */
+/* One round clears every bit, so a second round would find a victim. But readers may set bits
+ * meanwhile. So after one round the hand takes the entry where it stands. */
 static struct site_cache_entry *sieve_victim(struct site_eviction *eviction, unsigned which)
 {
     struct site_cache_entry *hand = eviction->queue[which].hand;

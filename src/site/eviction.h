@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The order in which entries leave a full cache, by either policy. Entries stand
- * in a queue of all, and those that hold descriptors in a second one, so that
- * room for a descriptor is found without looking through the others. Private to
- * the cache, and under its lock; knows no limits and no table.
+ * The order in which entries leave a full cache, by either policy. Entries stand in a queue of
+ * all; entries that hold descriptors also stand in a second queue, so that one of them is found
+ * without a search. Private to the cache, and under its lock. Knows no limits and no table.
  */
 #pragma once
 
@@ -15,21 +14,21 @@ struct site_eviction {
     enum site_cache_policy policy;
     struct {
         struct site_cache_entry *newest, *oldest;
-        struct site_cache_entry *hand; /* sieve: where to look next; NULL: at the oldest */
+        struct site_cache_entry *hand; /* sieve: the next candidate; NULL: the oldest */
         size_t count;
     } queue[SITE_EVICTION_QUEUES];
 };
 
-/* A newcomer. */
+/* Adds a new entry. */
 void site_eviction_enter(struct site_eviction *eviction, struct site_cache_entry *entry);
 
-/* It is no longer in the cache. */
+/* Removes an entry. */
 void site_eviction_leave(struct site_eviction *eviction, struct site_cache_entry *entry);
 
-/* lru: it was used just now. */
+/* lru: moves an entry that was just used. */
 void site_eviction_touch(struct site_eviction *eviction, struct site_cache_entry *entry);
 
-/* The next one to leave, among all or among those that hold descriptors; it still
- * stands in its queues. NULL when the queue is empty. */
+/* The next entry to leave, of one of the queues. It stays in its queues. NULL when the queue is
+ * empty. */
 struct site_cache_entry *site_eviction_victim(struct site_eviction *eviction,
                                               enum site_eviction_queue which);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading and sorting a directory. Natural order is made by giving each name a
- * key whose plain byte order it is: letters in lower case, and each run of
- * digits as '0', the count of its digits without leading zeros, and those
- * digits. Comparing bytes is an order whatever the names are, and it is fast.
+ * Reading and sorting a directory. For natural order, each name gets a key whose byte order is
+ * the wanted one: letters in lower case, and each run of digits as '0', the count of its digits
+ * without leading zeros, and those digits. Comparing bytes is fast, and a total order for any
+ * names.
  */
 #include "site/folder.h"
 
@@ -67,7 +67,7 @@ static uint64_t start_of_key(const char *key, size_t len)
     return start;
 }
 
-/* Measures what a link leads to, if that is inside the root. */
+/* Measures the target of a link, if it is inside the root. */
 static int stat_through_link(const struct reading *reading, struct span name,
                              struct stat *ret_status)
 {
@@ -94,7 +94,7 @@ static bool may_be_named(const struct site *site, struct span name)
         return false;
     for (size_t i = 0; i < name.len; i++)
         if ((unsigned char)name.at[i] < ' ' || name.at[i] == 0x7f)
-            return false; /* no request can ask for it */
+            return false; /* no request can name it */
     return true;
 }
 
@@ -144,7 +144,7 @@ static int add_name(struct reading *reading, const char *text)
     if (error == -EMFILE || error == -ENFILE || error == -ENOMEM)
         return error;
     if (error < 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
-        return 0; /* gone again, or not to be served */
+        return 0; /* removed meanwhile, or not to be served */
     if (reading->folder.count == SITE_LISTING_ENTRIES_MAX) {
         reading->folder.cut = true;
         return 0;
@@ -184,7 +184,7 @@ int site_folder_read(const struct site *site, struct span path, struct site_fold
     return error;
 }
 
-/* How the rows compare; one comparison for each order, for qsort_r. */
+/* The context of compare_rows, for qsort_r. */
 struct ordering {
     const char *names;
     enum site_listing_order order;
@@ -197,8 +197,8 @@ static int compare_bytes(struct span a, struct span b)
     return difference != 0 ? difference : (a.len > b.len) - (a.len < b.len);
 }
 
-/* By key, and by the bytes of the name where two keys are equal ("a" and "A",
- * "1" and "01"); names in a directory differ, so it is a total order. */
+/* Compares keys, and the bytes of the names where the keys are equal ("a" and "A", "1" and "01").
+ * Names in a directory differ, so this is a total order. */
 static int compare_names(const char *names, const struct site_folder_row *a,
                          const struct site_folder_row *b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a directory holds and may be shown, in order. Private to site/.
+ * The contents of a directory that can be shown, in order. Private to site/.
  */
 #pragma once
 
@@ -20,18 +20,18 @@ struct site_folder_row {
 struct site_folder {
     struct site_folder_row *rows;
     size_t count;
-    size_t directories; /* how many of them are */
+    size_t directories; /* how many of the rows are directories */
     char *names;
     bool cut; /* there are more than SITE_LISTING_ENTRIES_MAX */
 };
 
-/* Reads the directory: what could not be served (hidden names, devices, links
- * that are dead or lead out, names with control bytes) is left out. 0 or -errno. */
+/* Reads the directory. Names that cannot be served are left out: hidden names, devices, links that
+ * are dead or lead out of the root, names with control bytes. Returns 0 or -errno. */
 MUST_USE int site_folder_read(const struct site *site, struct span path,
                               struct site_folder *ret_folder);
 
-/* Puts directories first, then by `order`, ties and directories without a size
- * by name; `descending` turns each group round. */
+/* Sorts directories first, then by `order`, and equal rows by name. `descending` reverses each
+ * group. */
 void site_folder_sort(struct site_folder *folder, enum site_listing_order order, bool descending);
 
 void site_folder_free(struct site_folder *folder);

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 
 enum {
-    KEYS_WANTED = 8192, /* in the greatest cache: the sample is as small as that allows */
+    KEYS_WANTED = 8192, /* in the largest simulated cache; determines the sample */
     KEYS_MAX = 4 * KEYS_WANTED,
-    ENTRY_BYTES = 2048, /* of an entry, by a guess */
-    ENTRY_SHARE = 8     /* of the smallest cache: larger entries would be too few to tell */
+    ENTRY_BYTES = 2048, /* assumed size of an entry */
+    ENTRY_SHARE = 8     /* of the smallest cache; larger entries are too few for an estimate */
 };
 
-/* Nodes are known by their number; 0 is none. */
+/* A node is known by its index; 0 is none. */
 struct node {
     uint64_t hash;
     size_t size_bytes;
@@ -21,7 +21,7 @@ struct node {
 struct mini {
     size_t bytes, bytes_max;
     uint32_t count, count_max;
-    uint32_t made, free; /* nodes that were ever used, and the first that is not now */
+    uint32_t made, free; /* nodes ever used, and the first free one */
     uint32_t newest, oldest, hand;
     struct node *nodes;
     uint32_t *buckets;
@@ -66,7 +66,7 @@ static void mini_unlink(struct mini *m, uint32_t at)
         m->oldest = node->newer;
 }
 
-/* As site/eviction.c does it. */
+/* The same algorithm as in site/eviction.c. */
 static uint32_t mini_sieve(struct site_ghost *ghost, struct mini *m)
 {
     uint32_t hand = m->hand ? m->hand : m->oldest;
@@ -188,7 +188,7 @@ void site_ghost_free(struct site_ghost *ghost)
     free(ghost);
 }
 
-/* What holds descriptors is limited by them, and not by bytes. */
+/* Entries with descriptors are left out: descriptors limit them, not bytes. */
 bool site_ghost_watches(const struct site_ghost *ghost, const struct site_cache_entry *entry)
 {
     return ghost && entry->hash >> 1 >> (63 - ghost->shift) == 0 && entry->descriptors == 0 &&
@@ -198,7 +198,7 @@ bool site_ghost_watches(const struct site_ghost *ghost, const struct site_cache_
 bool site_ghost_lookup(struct site_ghost *ghost, const struct site_cache_entry *entry,
                        uint64_t misses[SITE_CACHE_SIZES])
 {
-    bool told = true;
+    bool known = true;
     for (unsigned i = 0; i < SITE_CACHE_SIZES; i++) {
         struct mini *m = &ghost->mini[i];
         uint32_t at = mini_find(ghost, m, entry->hash);
@@ -206,9 +206,9 @@ bool site_ghost_lookup(struct site_ghost *ghost, const struct site_cache_entry *
             mini_use(ghost, m, at);
             continue;
         }
-        told = false;
+        known = false;
         misses[i] += UINT64_C(1) << ghost->shift;
         mini_insert(ghost, m, entry->hash, entry->size_bytes);
     }
-    return told;
+    return known;
 }

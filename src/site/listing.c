@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Listings as a page and as JSON. The page stands alone: no script, no picture,
- * nothing fetched; every link in it is relative, so that it works under any
- * prefix that a proxy puts in front.
+ * Listings as a page and as JSON. The page is complete in itself: no script, no image, no other
+ * request. Every link in it is relative, so that it works behind a proxy that adds a prefix.
  *
- * It does not decide whether a directory may be listed; whoever asks has done so.
+ * Whether a directory may be listed is decided by the caller.
  */
 #include "site/listing.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Directory listings: what a folder holds, in an order that people expect
- * (directories first, then names in natural order: img2 before img10), as a
- * page or as JSON.
+ * Directory listings, as a page or as JSON. Directories come first, then names in natural order:
+ * img2 before img10.
  */
 #pragma once
 
@@ -20,11 +19,10 @@ struct site_listing_request {
     enum site_listing_form form;
 };
 
-/* Renders the directory into memory of its own, which the caller frees with
- * free(). Left out is what could not be served: hidden names (unless the site
- * shows them), devices and the like, links that are dead or lead out of the
- * root. At most SITE_LISTING_ENTRIES_MAX entries are read; the page says so when
- * there are more. The JSON form is an array of
+/* Renders the directory into new memory, which the caller frees with free(). Names that cannot be
+ * served are left out: hidden names (unless the site shows them), devices and the like, links
+ * that are dead or lead out of the root. At most SITE_LISTING_ENTRIES_MAX entries are read, and
+ * the page says when there are more. The JSON form is an array of
  *   {"name":"a","type":"file","size":308,"modified":"2026-11-21T08:00:00Z"}
  * with type "directory" and size null for directories. Both forms are UTF-8.
  * Returns 0, -EACCES or -ENOENT (not to be shown), or another -errno. */

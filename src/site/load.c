@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Entries: small files are read into memory, one whole version of each; large
- * ones stay open. What identifies each version, towards clients (entity tag,
- * modification time) and towards the disk, is settled here, once.
+ * Entries: small files are read into memory, one whole version of each; large files stay open.
+ * The validators of each version (entity tag, modification time) and its identity on the disk are
+ * set here, once.
  *
- * It does not decide when an entry is used or thrown away.
+ * Using and evicting entries is up to the caller and the cache.
  */
 #include "site/load.h"
 
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/hash.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -18,27 +19,27 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define NS_PER_S INT64_C(1000000000)
+#define SECOND_NS ((int64_t)DURATION_SECOND)
 
-/* A file's times are taken from a clock that ticks, at most every 10 ms: two
- * changes within a tick look like one. Filesystems that keep whole seconds
- * (FAT: every second one) give themselves away by the missing fraction. */
-#define TICK_NS        (20 * INT64_C(1000000))
-#define COARSE_TICK_NS (2 * NS_PER_S + TICK_NS)
+/* The times of a file come from a clock with a tick of at most 10 ms, so two changes within a tick
+ * look like one. A filesystem that stores whole seconds (FAT: even ones) is recognised by the
+ * missing fraction. */
+#define TICK_NS        (20 * (int64_t)DURATION_MS)
+#define COARSE_TICK_NS (2 * SECOND_NS + TICK_NS)
 
 enum {
     READ_ATTEMPTS = 4,
     ETAG_SIZE = 2 + 16 + 1 + 16 + 4, /* quotes, time, '-', size, "-zst" */
 };
 
-/* Fixed, so that a tag stays the same over restarts and for every worker; each
- * variant adds its number, so that equal bytes in two codings have two tags. */
+/* Fixed, so that tags are the same after a restart and in every worker. Each variant adds its
+ * number, so that equal bytes in two codings have two tags. */
 #define ETAG_SEED UINT64_C(0x77656972)
 
 struct loaded {
     struct site_entry entry; /* first */
     struct site_identity identity[SITE_VARIANTS];
-    bool settled; /* every file's last change was at least a tick before the load */
+    bool settled; /* the last change of each file was at least a tick before the load */
     bool whole;
     char etag[SITE_VARIANTS][ETAG_SIZE];
     char key[];
@@ -76,9 +77,9 @@ static void release_entry(struct site_cache_entry *cached)
     free(loaded);
 }
 
-/* Reads the version that `identity` tells. When the file turns out to be another
- * by now, *identity tells which: -EAGAIN with as many bytes read all the same,
- * or -ENODATA when there were not as many. */
+/* Reads the version that `identity` describes. If the file has changed meanwhile, *identity becomes
+ * that of the new version. Returns -EAGAIN then if as many bytes were read, and -ENODATA if the
+ * file is shorter. */
 static int read_version(int fd, struct site_identity *identity, char *bytes)
 {
     struct stat status;
@@ -97,8 +98,8 @@ static int read_version(int fd, struct site_identity *identity, char *bytes)
     return read_error < 0 ? read_error : -EAGAIN;
 }
 
-/* Brings a file into memory, unless it is larger than `body_max`; then the body
- * stays NULL. *ret_whole is false when no version of it held still. 0 or -errno. */
+/* Reads a file into memory, unless it is larger than `body_max`; then the body stays NULL.
+ * *ret_whole is false when the file changed during every attempt. Returns 0 or -errno. */
 static int load_body(int fd, struct site_identity *identity, size_t body_max,
                      struct site_file *file, bool *ret_whole)
 {
@@ -122,10 +123,10 @@ static int load_body(int fd, struct site_identity *identity, size_t body_max,
     }
 }
 
-/* Whether a change after `began_ns` is sure to show in the file's times. */
+/* Whether a change after `began_ns` certainly changes the times of the file. */
 static bool times_are_settled(const struct site_identity *identity, int64_t began_ns)
 {
-    const int64_t tick_ns = identity->changed_ns % NS_PER_S == 0 ? COARSE_TICK_NS : TICK_NS;
+    const int64_t tick_ns = identity->changed_ns % SECOND_NS == 0 ? COARSE_TICK_NS : TICK_NS;
     const int64_t age_ns = began_ns - identity->changed_ns;
     return age_ns >= tick_ns || age_ns <= -tick_ns;
 }
@@ -169,8 +170,8 @@ int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash)
     return 0;
 }
 
-/* Loads one variant into the entry; the descriptor is taken from *fd when it
- * stays open. 0 or -errno, and then there is nothing of it in the entry. */
+/* Loads one variant into the entry, and takes *fd if the file stays open. Returns 0, or -errno with
+ * the entry unchanged. */
 static int load_variant(struct loaded *loaded, int v, const struct site_lookup *lookup, int *fd)
 {
     struct site_identity *identity = &loaded->identity[v];
@@ -180,9 +181,9 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
     *identity = lookup->identity[v];
     int error = load_body(*fd, identity, loaded->entry.site->options->body_max, file, &whole);
     if (error == 0 && file->body == NULL && site_hash_end(*fd, file->size, &file->end_hash) < 0)
-        file->end_hash = 0; /* it has become shorter; whoever sends it will find out */
+        file->end_hash = 0; /* it has become shorter, which sending will detect */
     if (error == 0 && !whole && v != SITE_PLAIN)
-        error = -EAGAIN; /* the plain file serves better than half of two siblings */
+        error = -EAGAIN; /* the plain file is better than a mixture of two siblings */
     loaded->entry.variants |= (uint8_t)(1u << v);
     if (error < 0) {
         drop_variant(loaded, v);
@@ -193,7 +194,7 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
         *fd = -1;
     }
 
-    const int64_t modified_s = identity->modified_ns / NS_PER_S;
+    const int64_t modified_s = identity->modified_ns / SECOND_NS;
     const bool dated = modified_s > 1;
     const bool settled = times_are_settled(identity, lookup->began_ns);
     file->modified_ns = identity->modified_ns;
@@ -201,7 +202,7 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
         make_etag(loaded->etag[v], file, v, whole && (file->body != NULL || (dated && settled)));
     file->last_modified_s = -1;
     if (whole && dated) {
-        const int64_t began_s = lookup->began_ns / NS_PER_S;
+        const int64_t began_s = lookup->began_ns / SECOND_NS;
         file->last_modified_s = modified_s < began_s ? modified_s : began_s;
     }
     loaded->settled = loaded->settled && settled;
@@ -209,7 +210,7 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
     return 0;
 }
 
-/* Tells the cache what the entry costs. */
+/* Sets the costs of the entry for the cache. */
 static void measure_entry(struct loaded *loaded)
 {
     struct site_cache_entry *cached = &loaded->entry.cache;
@@ -264,7 +265,7 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
     for (int v = 0; v < SITE_PLAIN && loaded->whole; v++) {
         if (lookup->fd[v] < 0 || load_variant(loaded, v, lookup, &lookup->fd[v]) < 0)
             continue;
-        /* Either of the two may have changed since they were sighted. */
+        /* Either of the two may have changed since the lookup. */
         if (!site_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
             drop_variant(loaded, v);
     }

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Making an entry of what was sighted on the disk, and telling whether an entry
- * is still what a new lookup would make. Private to site/.
+ * Makes an entry of a lookup, and tells whether an entry still equals a new lookup. Private to
+ * site/.
  */
 #pragma once
 
 #include "site/lookup.h"
 
-/* Loads what `lookup` holds into an entry for `key`, with one reference, the
- * caller's. Descriptors that the entry keeps are taken from the lookup.
- * SITE_FILE, SITE_BUSY or SITE_BROKEN. */
+/* Loads a lookup into an entry for `key`, with one reference, the caller's. Takes from the lookup
+ * the descriptors that the entry keeps. Returns SITE_FILE, SITE_BUSY or SITE_BROKEN. */
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry);
 
-/* Whether loading `lookup` would give the same answer again. False as well when
- * the entry was loaded so soon after its last change that another could have
- * followed without leaving a trace in the file's times. */
+/* Whether loading `lookup` would give the same entry. False as well when the entry was loaded so
+ * soon after the file's last change that another change could have left the same times. */
 bool site_entry_matches(const struct site_entry *entry, const struct site_lookup *lookup);
 
-/* Whether the entry holds one version of its file; false when the file changed
- * under every attempt at reading it, and then nobody else should get the entry. */
+/* Whether the entry holds one version of its file. False when the file changed during every attempt
+ * to read it; such an entry is for this request only. */
 bool site_entry_is_whole(const struct site_entry *entry);
 
 /* The hash of the last SITE_END_BYTES before `size` of an open file. 0 or -errno. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a path to open files. Every decision is made about a descriptor that is
- * already open, never about a name that could mean something else a moment
- * later; names are only ever opened beneath the root.
+ * From a path to open files. Every decision is about a descriptor that is already open, never
+ * about a name, which could mean another file a moment later. Names are opened beneath the root
+ * only.
  *
- * It does not read the files and knows nothing of the cache.
+ * Reading the files is in load.c. This file knows nothing of the cache.
  */
 #include "site/lookup.h"
 
@@ -22,7 +22,7 @@ static const struct span endings[SITE_VARIANTS] = {
     [SITE_PLAIN] = SPAN(""),
 };
 
-/* What stands under one name. */
+/* The file or directory under one name. */
 struct place {
     int fd; /* -1 unless it is a regular file */
     bool is_directory;
@@ -30,7 +30,7 @@ struct place {
     struct site_identity identity;
 };
 
-/* Clamped to what 64 bits hold, the years 1678 to 2261: filesystems can say more. */
+/* Clamped to the years 1678 to 2261, which 64 bits can hold; filesystems can exceed them. */
 static int64_t to_ns(struct timespec time)
 {
     const int64_t second = INT64_C(1000000000);
@@ -96,7 +96,7 @@ static enum site_result try_name(int root_fd, const char *path, struct place *re
     int fd = os_file_open_beneath(root_fd, path);
     bool unreadable = fd == -EACCES;
     *ret_place = (struct place){ .fd = -1, .error = fd < 0 ? fd : 0 };
-    if (unreadable) /* a directory may be closed to reading and open to passing through */
+    if (unreadable) /* a directory may be searchable but not readable */
         fd = os_file_peek_beneath(root_fd, path);
     if (fd < 0)
         return result_of_error(fd);
@@ -129,9 +129,8 @@ static bool name_is_hidden(struct span name)
     return name.at[0] == '.' && !span_equal(name, SPAN(".well-known"));
 }
 
-/* Whether a request may ask for this path at all. What it may not is absent, so
- * that nobody learns whether it is there. Callers normalise paths; this does not
- * depend on it. */
+/* Whether a path can be served at all. A path that cannot be is absent, so that a client does not
+ * learn whether it exists. Callers normalise paths, but this check does not rely on it. */
 static bool path_may_be_served(const struct site *site, struct span path)
 {
     const struct span whole = path;
@@ -153,8 +152,7 @@ static bool path_may_be_served(const struct site *site, struct span path)
     return true;
 }
 
-/* Puts `path` and `ending` together with a NUL; false when it is longer than any
- * path can be. */
+/* Joins `path` and `ending`, with a NUL. False when the result is longer than PATH_MAX. */
 static bool join_path(char out[PATH_MAX], struct span path, struct span ending)
 {
     if (path.len >= PATH_MAX || ending.len >= PATH_MAX - path.len)
@@ -173,9 +171,8 @@ static bool is_compressed(struct span path)
     return false;
 }
 
-/* Opens what stands beside the plain file, as far as it can stand for it. Only
- * want of descriptors or memory is told; whatever else is wrong with a sibling,
- * the plain file is there to send. */
+/* Opens the siblings that can stand for the plain file. Only a lack of descriptors or memory is an
+ * error. With any other fault of a sibling, the plain file is sent. */
 static enum site_result find_siblings(const struct site *site, int root_fd,
                                       struct site_lookup *lookup)
 {
@@ -206,7 +203,7 @@ static enum site_result find_siblings(const struct site *site, int root_fd,
     return SITE_FILE;
 }
 
-/* Looks at the file whose path the lookup holds. */
+/* Opens the file at `lookup->path`, and its siblings. */
 static enum site_result find_variants(const struct site *site, int root_fd,
                                       enum site_purpose purpose, struct site_lookup *lookup)
 {

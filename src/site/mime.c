@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of media types: an open-addressed hash from endings to types, built
- * once at start, then only read. The first word about an ending stands, so the
- * order of loading is the order of trust: mime.def's FIXED lines, the system's
- * table, mime.def's FILL lines.
+ * The table of media types: an open-addressed hash from endings to types, built once at the
+ * start. The first entry for an ending stays, so the order of loading is the order of trust:
+ * FIXED lines of mime.def, the system's table, FILL lines of mime.def.
  *
- * It does not look into files: a name is all there is to go by.
+ * Only names are used. Files are not opened.
  */
 #include "site/mime.h"
 
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 
 enum {
-    ENDING_MAX = 31,     /* longer ones are in no table */
+    ENDING_MAX = 31,     /* no table has a longer one */
     TYPE_MAX = 127,      /* RFC 6838 section 4.2 allows 127 for each half; real ones stay below */
     SLOTS_AT_FIRST = 512 /* a power of two */
 };
@@ -91,7 +90,7 @@ static bool grow_table(struct site_mime *mime)
     return true;
 }
 
-/* False without memory. What does not fit a slot is left out. */
+/* False without memory. An ending or type that is too long for a slot is left out. */
 static bool add_type(struct site_mime *mime, struct span ending, struct span type)
 {
     char lower[ENDING_MAX];
@@ -128,7 +127,7 @@ static bool add_built_in(struct site_mime *mime, enum trust trust)
     return true;
 }
 
-/* Takes the next run of anything but blanks from *line; empty at the end. */
+/* Takes the next word from *line; empty at the end. */
 static struct span next_word(struct span *line)
 {
     static const char blanks[] = " \t\r\n";
@@ -143,8 +142,8 @@ static struct span next_word(struct span *line)
     return word;
 }
 
-/* A type goes into a response's head as it stands, so it is a type and no more:
- * two tokens (RFC 9110 section 8.3.1) and a slash. */
+/* A type is copied into response heads, so it has to be exactly two tokens (RFC 9110 section 8.3.1)
+ * and a slash. */
 static bool is_type(struct span type)
 {
     static const char token[] = "!#$%&'*+-.^_`|~";
@@ -227,7 +226,7 @@ struct span site_mime_type(const struct site_mime *mime, struct span file_name)
             return unknown;
         len++;
     }
-    if (len == 0 || len + 1 >= file_name.len) /* no dot, or none but in front */
+    if (len == 0 || len + 1 >= file_name.len) /* no dot, or only a leading one */
         return unknown;
     for (size_t i = 0; i < len; i++)
         lower[i] = ascii_lower(file_name.at[file_name.len - len + i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Retired entries and the readers they wait for; the argument is in the header.
- * It takes no lock: the cache's own protects the list.
+ * Retired entries, and the readers that they wait for. The header has the argument. Nothing here
+ * takes a lock: the cache's own lock protects the list.
  */
 #include "site/reclaim.h"
 
@@ -36,14 +36,14 @@ void site_reclaim_retire(struct site_reclaim *reclaim, struct site_cache_entry *
 static uint64_t seen_by(struct site_cache_reader *reader)
 {
     uint64_t seen = atomic_load_explicit(&reader->seen, memory_order_acquire);
-    if (seen == SITE_RECLAIM_OFFLINE) /* changes nothing, but takes a place in the order */
+    if (seen == SITE_RECLAIM_OFFLINE) /* changes nothing, but orders this access (see the header) */
         seen = atomic_fetch_or_explicit(&reader->seen, 0, memory_order_acq_rel);
     return seen != SITE_RECLAIM_OFFLINE ? seen : UINT64_MAX;
 }
 
-/* The lowest epoch that an online reader has seen, or one that is low enough to
- * hold up even the oldest entry; UINT64_MAX without a reader. Whoever held it up
- * the last time is asked first, for there may be thousands to ask. */
+/* The lowest epoch that an online reader has seen, or one that is low enough to keep the oldest
+ * entry. UINT64_MAX without an online reader. The reader that delayed the last collection is
+ * tried first, because there may be thousands of readers. */
 static uint64_t lowest_seen(struct site_reclaim *reclaim)
 {
     const uint64_t oldest = reclaim->oldest->retired_at;

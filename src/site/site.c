@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers for paths: from the cache while they are fresh, else from the disk.
- * A hit is a hash, a look into the table and a comparison of two times; all the
- * rest is for what is not there, or not fresh, and happens in load_from_disk.
+ * Answers for paths: from the cache while they are fresh, otherwise from the disk. A hit is a
+ * hash, a lookup in the table and a comparison of two times, with an fstat for files that are
+ * kept open. Everything else is in load_from_disk.
  *
- * It does not open or read files itself (look.c, load.c), and keeps no list of
- * what is not there: an absent path asks the disk each time.
+ * Opening and reading files is in lookup.c and load.c. Absent paths are not cached: each request
+ * for one goes to the disk.
  */
 #include "site/site.h"
 
@@ -19,7 +19,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-/* What is asked for. Keys of paths begin with '/', the others do not. */
+/* What a caller wants. Only keys of paths begin with '/'. */
 struct query {
     enum { QUERY_PATH, QUERY_FALLBACK, QUERY_ERROR_PAGE } kind;
     struct span path;
@@ -44,7 +44,7 @@ static enum site_result look_up(const struct site *site, const struct query *que
     }
 }
 
-/* Signed, because another thread's time may be a little ahead of ours. */
+/* Signed, because another thread's time may be slightly ahead. */
 static inline bool entry_is_fresh(uint64_t checked_ns, uint64_t now_ns)
 {
     return (int64_t)(now_ns - checked_ns) < (int64_t)SITE_FRESH_NS;
@@ -57,12 +57,12 @@ static inline struct site_entry *find_entry(const struct site *site,
 {
     struct site_entry *entry = (struct site_entry *)site_cache_find(reader, hash, key);
 
-    /* Two sites' keys can be equal, and then only their hashes tell them apart. */
+    /* Two sites can have equal keys; their hashes differ by the seed of the site. */
     return entry != NULL && entry->site == site ? entry : NULL;
 }
 
-/* Makes the caller the one who asks the disk about a stale entry; the others go
- * on with it meanwhile. False when somebody else was first. */
+/* Claims the comparison of a stale entry with the disk for this thread. Other threads use the entry
+ * meanwhile. False when another thread was first. */
 static bool claim_recheck(struct site_entry *entry, uint64_t *checked_ns, uint64_t now_ns)
 {
     return !entry_is_fresh(*checked_ns, now_ns) &&
@@ -77,8 +77,8 @@ static void return_recheck(struct site_entry *entry, uint64_t checked_ns, uint64
                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
-/* Asks the disk, about `old` if that is not NULL. An old entry that is no longer
- * right leaves the cache at once, whatever becomes of the new one. */
+/* Finds and loads from the disk, or compares `old` with the disk if it is not NULL. An old entry
+ * that has changed leaves the cache at once, even if loading the new one fails. */
 static __attribute__((noinline)) enum site_result load_from_disk(
     const struct site *site, struct site_cache_reader *reader, const struct query *query,
     struct site_entry *old, uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
@@ -117,7 +117,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
     return result;
 }
 
-/* Size and time of the file behind an open variant, against those measured. */
+/* Compares size and time of the file behind an open variant with those measured. */
 static bool is_same_version(const struct site_file *file, uint64_t *ret_size)
 {
     struct stat status;
@@ -126,14 +126,13 @@ static bool is_same_version(const struct site_file *file, uint64_t *ret_size)
         *ret_size = 0;
         return false;
     }
-    /* Not the inode's own time: that moves when another file takes its name. */
+    /* Not the inode's ctime, which also changes when another file takes its name. */
     const struct site_identity now = site_identity_of(&status);
     *ret_size = now.size;
     return now.size == file->size && now.modified_ns == file->modified_ns;
 }
 
-/* Whether the files that an entry keeps open are what they were: their lengths
- * are about to be announced. */
+/* Whether the files that an entry keeps open are unchanged. Their lengths will be announced. */
 static bool open_files_are_current(const struct site_entry *entry)
 {
     uint64_t size;
@@ -144,7 +143,7 @@ static bool open_files_are_current(const struct site_entry *entry)
     return true;
 }
 
-/* Makes the next query about an entry go to the disk. */
+/* Makes the next request for an entry compare it with the disk. */
 static void make_stale(struct site_entry *entry, uint64_t now_ns)
 {
     atomic_store_explicit(&entry->checked_ns, now_ns - SITE_FRESH_NS, memory_order_relaxed);
@@ -214,7 +213,7 @@ enum site_result site_find_error_page(const struct site *site, struct site_cache
 
 void site_publish(struct site_cache_reader *reader, struct site_entry *entry)
 {
-    /* A refusal is counted by the cache, and the caller has its own reference. */
+    /* The cache counts a refusal, and the caller has its own reference. */
     if (site_entry_is_whole(entry))
         (void)site_cache_insert(reader, &entry->cache);
 }
@@ -240,7 +239,7 @@ bool site_file_unchanged(const struct site_file *file)
            end_hash == file->end_hash;
 }
 
-/* The fallback has to be there at the start; later it may come and go. */
+/* The fallback has to exist at the start. Later it may come and go. */
 static int fallback_is_file(const struct site *site)
 {
     struct stat status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growing text and its escapes. A listing of 100,000 names passes each byte
- * through here, so runs of plain bytes are copied in one piece.
+ * Growing text and its escapes. A listing of 100,000 names passes each byte through here, so runs
+ * of plain bytes are copied in one piece.
  */
 #include "site/text.h"
 
@@ -15,8 +15,8 @@
 
 enum { SIZE_AT_FIRST = 8 * 1024 };
 
-/* Room for `size` more bytes in one piece, to be claimed by adding to `len`;
- * NULL, and `failed`, without memory. */
+/* Makes space for `size` more bytes in one piece. The caller adds what it writes to `len`. Returns
+ * NULL, and sets `failed`, without memory. */
 static char *reserve(struct site_text *text, size_t size)
 {
     if (text->failed)
@@ -70,7 +70,7 @@ static struct span html_escape(char c)
     }
 }
 
-/* `storage` holds what is returned, where it is not static. */
+/* `storage` holds a result that is not static. */
 static struct span json_escape(char c, char storage[6])
 {
     static const char digits[] = "0123456789abcdef";
@@ -97,7 +97,7 @@ static void add_escaped(struct site_text *text, struct span s, bool json)
 
     while (s.len > 0) {
         size_t plain = 0;
-        size_t len = 0; /* of what cannot stand as it is */
+        size_t len = 0; /* of the character that needs an escape */
         struct span instead = SPAN("");
         while (plain < s.len && instead.len == 0) {
             struct span rest = span_skip(s, plain);

@@ -61,7 +61,7 @@ enum site_cause site_cause_of(enum site_result result, int error)
     return SITE_CAUSE_BROKEN;
 }
 
-/* Notes where the link leads that the path up to `end` may be. */
+/* Records the target if the path up to `end` is a symbolic link. */
 static void read_link(int root_fd, struct site_step *step, size_t start, size_t end)
 {
     char parent[PATH_MAX], name[PATH_MAX];
@@ -78,7 +78,7 @@ static void read_link(int root_fd, struct site_step *step, size_t start, size_t 
     os_file_close(fd);
 }
 
-/* Goes along the path to where it ends, or up to the last link on the way. */
+/* Follows the path to where it ends, and records the last link on the way. */
 static void follow_path(int root_fd, struct site_step *step)
 {
     char prefix[PATH_MAX];
@@ -94,7 +94,7 @@ static void follow_path(int root_fd, struct site_step *step)
         (void)snprintf(prefix, sizeof(prefix), "%.*s", (int)end, step->path);
         int fd = os_file_peek_beneath(root_fd, prefix);
         read_link(root_fd, step, start, end);
-        if (fd < 0) { /* a folder that may not be passed through denies what is in it */
+        if (fd < 0) { /* a folder without search permission denies its contents */
             step->end = fd == -EACCES && start > 0 ? start - 1 : end;
             return;
         }

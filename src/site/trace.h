@@ -1,11 +1,7 @@
-/* SPDX-License-Identifier: MIT
- *
- * What a site sees on its way to an answer, kept for somebody who asks why. The
- * looks at the disk are those of site_find and the like; this only writes down
- * what they found, and then goes along a path that led nowhere to say where it
- * ended. Sites that nobody traces pay for a pointer that is NULL, and only when
- * they go to the disk.
- */
+/* SPDX-License-Identifier: MIT The lookups of a site on its way to an answer, recorded for `weir
+ * trace`. The lookups are those of site_find. This file only records them, and follows a path
+ * that led nowhere to show where it ended. A site that is not traced tests one pointer for NULL,
+ * and only when it goes to the disk. */
 #pragma once
 
 #include "site/site.h"
@@ -18,15 +14,15 @@ enum site_cause {
 #undef CAUSE
 };
 
-/* Behind the name of what it is about; static. */
+/* The rest of a sentence that begins with the name in question. Static. */
 struct span site_cause_sentence(enum site_cause cause);
 
-/* What a look was for. */
+/* The purpose of a lookup. */
 enum site_purpose {
-    SITE_LOOKUP_PATH,      /* what was asked for */
-    SITE_LOOKUP_INDEX,     /* an index file of a directory that was asked for */
-    SITE_LOOKUP_SIBLING,   /* a stored form of the file before it */
-    SITE_LOOKUP_DIRECTORY, /* that no index file stands for */
+    SITE_LOOKUP_PATH,      /* the path of the request */
+    SITE_LOOKUP_INDEX,     /* an index file of the requested directory */
+    SITE_LOOKUP_SIBLING,   /* a stored form of the file in the step before */
+    SITE_LOOKUP_DIRECTORY, /* a directory without an index file */
     SITE_LOOKUP_FALLBACK,
     SITE_LOOKUP_ERROR_PAGE
 };
@@ -38,20 +34,20 @@ struct site_step {
     uint64_t size;
     int64_t modified_ns;
     char path[PATH_MAX]; /* below the root, without a leading slash */
-    size_t end;          /* of the part of `path` that the cause is about; its length: all */
-    char target[256];    /* of a symbolic link that `path`, up to `end`, is; else empty */
+    size_t end;          /* length of the part of `path` that the cause is about */
+    char target[256];    /* of the symbolic link at `path` up to `end`; else empty */
 };
 
 enum { SITE_STEPS_MAX = 48 };
 
 struct site_trace {
-    unsigned count; /* of steps; those past the last one are only counted in `more` */
+    unsigned count; /* of steps; further ones are only counted in `more` */
     unsigned more;
     struct site_step step[SITE_STEPS_MAX];
 };
 
-/* From now on the site writes down what it sees; NULL: no more. Borrows the trace until then.
- * For a site that one thread uses. */
+/* Begins recording; NULL ends it. The trace is borrowed until then. For a site that only one thread
+ * uses. */
 void site_trace_begin(struct site *site, struct site_trace *trace);
 
 /* ---- for the site itself ---- */
@@ -66,9 +62,9 @@ void site_trace_lookup(const struct site *site, int root_fd, enum site_purpose p
                        const char *path, enum site_cause cause, int error,
                        const struct site_identity *identity);
 
-/* The last look came to this. */
+/* Replaces the cause of the last step. */
 void site_trace_judge(const struct site *site, enum site_cause cause);
 
-/* The path was not looked for: `name`, a part of it, is why. */
+/* Records that the path was refused without a lookup, because of `name`, a part of it. */
 void site_trace_refuse(const struct site *site, struct span path, struct span name,
                        enum site_cause cause);

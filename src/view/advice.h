@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What another cache-size would do, from the estimates of the workers' caches (site/ghost.h).
+ * The effect of another cache-size, from the estimates of the workers' caches (site/ghost.h).
  */
 #pragma once
 

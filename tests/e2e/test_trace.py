@@ -106,7 +106,7 @@ CASES = [
     Case("/empty/", 200, "as JSON", "list.test", ("Accept: application/json",)),
     Case("/out", 403, "the link `out` (to `/etc/passwd`) leaves the root"),
     Case("/sub/up", 403, "the link `up` (to `../../errors`) leaves the root"),
-    Case("/loop", 403, "the link `loop` (to `loop`) is a link that may not be followed"),
+    Case("/loop", 403, "the link `loop` (to `loop`) is a link that must not be followed"),
     Case("/fifo", 403, "is neither a file nor a directory"),
     Case("/.secret", 404, "`.secret` is hidden: hidden = off"),
     Case("/.dir/x", 404, "`.dir` is hidden: hidden = off"),
