@@ -179,7 +179,7 @@ static void *run_thread(void *argument)
     struct site_cache_reader *reader = site_cache_reader(t->cache, t->index);
     struct timespec start_time;
     (void)clock_gettime(CLOCK_MONOTONIC, &start_time);
-    /* However busy the machine is, nobody leaves before all that is tested happened. */
+    /* No thread ends before everything that is tested has happened, however busy the machine is. */
     while (!time_is_up(&start_time) || t->hits == 0 || site_cache_totals(t->cache).evicted == 0)
         for (unsigned i = 0; i < 64; i++)
             turn(t, reader);
@@ -239,13 +239,13 @@ static void run(enum site_cache_policy policy)
     assert_int_equal(atomic_load(&released), atomic_load(&made));
 }
 
-static void what_is_found_is_whole_under_sieve(void **state)
+static void a_found_value_is_whole_under_sieve(void **state)
 {
     (void)state;
     run(SITE_CACHE_SIEVE);
 }
 
-static void what_is_found_is_whole_under_lru(void **state)
+static void a_found_value_is_whole_under_lru(void **state)
 {
     (void)state;
     run(SITE_CACHE_LRU);
@@ -282,7 +282,7 @@ static void *follow_one_key(void *argument)
     return NULL;
 }
 
-static void a_key_that_is_replaced_is_always_there(void **state)
+static void a_replaced_key_is_always_found(void **state)
 {
     (void)state;
     for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
@@ -304,9 +304,9 @@ static void a_key_that_is_replaced_is_always_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_found_is_whole_under_sieve),
-        cmocka_unit_test(what_is_found_is_whole_under_lru),
-        cmocka_unit_test(a_key_that_is_replaced_is_always_there),
+        cmocka_unit_test(a_found_value_is_whole_under_sieve),
+        cmocka_unit_test(a_found_value_is_whole_under_lru),
+        cmocka_unit_test(a_replaced_key_is_always_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

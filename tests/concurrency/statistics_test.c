@@ -19,7 +19,7 @@ enum { WRITERS = 4, LIVES = 200, REQUESTS = 500, READERS = 2 };
 static struct stats_segment segment;
 static _Atomic unsigned writing;
 
-/* Many short lives: each with a block that somebody had before. */
+/* Many short-lived writers, each with a block that another one had before. */
 static void *write_some(void *unused)
 {
     (void)unused;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every fast scan equals its scalar twin: at every length up to several steps,
- * every alignment, with each byte at each place, and on random runs; always
- * with forbidden memory directly behind the run.
+ * Every fast scan equals its scalar twin: at every length up to several steps, at every alignment,
+ * with each byte at each place, and on random runs. Forbidden memory follows each run directly.
  */
 #include "base/scan.h"
 

@@ -69,7 +69,7 @@ static void read_some(const char *bytes, size_t len)
     guard_done(&guard);
 }
 
-static void a_segment_is_read_or_refused_however_long_it_is(void **state)
+static void a_segment_of_any_length_is_read_or_refused(void **state)
 {
     (void)state;
     char *bytes;
@@ -101,7 +101,7 @@ static uint64_t hostile(struct random_source *random, size_t len)
     }
 }
 
-static void a_segment_is_read_or_refused_whatever_it_says(void **state)
+static void a_segment_with_random_bytes_is_read_or_refused(void **state)
 {
     (void)state;
     char *bytes;
@@ -125,7 +125,7 @@ static void a_segment_is_read_or_refused_whatever_it_says(void **state)
 }
 
 /* The words that lead somewhere, one by one. */
-static void a_segment_whose_places_lead_astray_is_refused(void **state)
+static void a_segment_with_places_outside_is_refused(void **state)
 {
     (void)state;
     char *bytes;
@@ -159,9 +159,9 @@ static void a_segment_whose_places_lead_astray_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_segment_is_read_or_refused_however_long_it_is),
-        cmocka_unit_test(a_segment_is_read_or_refused_whatever_it_says),
-        cmocka_unit_test(a_segment_whose_places_lead_astray_is_refused),
+        cmocka_unit_test(a_segment_of_any_length_is_read_or_refused),
+        cmocka_unit_test(a_segment_with_random_bytes_is_read_or_refused),
+        cmocka_unit_test(a_segment_with_places_outside_is_refused),
     };
     return cmocka_run_group_tests_name("statistics", tests, NULL, NULL);
 }

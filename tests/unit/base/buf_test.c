@@ -35,7 +35,7 @@ static void appends_in_order(void **state)
     assert_true(span_equal(buf_span(&b), SPAN("abc-01234567890123")));
 }
 
-static void writes_as_many_hexadecimal_digits_as_asked(void **state)
+static void writes_the_requested_number_of_hexadecimal_digits(void **state)
 {
     (void)state;
     char storage[64];
@@ -83,7 +83,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends_in_order),
-        cmocka_unit_test(writes_as_many_hexadecimal_digits_as_asked),
+        cmocka_unit_test(writes_the_requested_number_of_hexadecimal_digits),
         cmocka_unit_test(fills_its_storage_to_the_last_byte),
         cmocka_unit_test(adds_all_of_a_piece_or_nothing_and_nothing_after_it),
     };

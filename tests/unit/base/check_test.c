@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-static void lets_a_true_condition_pass(void **state)
+static void does_nothing_on_a_true_condition(void **state)
 {
     (void)state;
     int evaluated = 0;
@@ -58,7 +58,7 @@ static void names_the_place_and_aborts_on_a_false_condition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lets_a_true_condition_pass),
+        cmocka_unit_test(does_nothing_on_a_true_condition),
         cmocka_unit_test(names_the_place_and_aborts_on_a_false_condition),
     };
     return cmocka_run_group_tests_name("base/check", tests, NULL, NULL);

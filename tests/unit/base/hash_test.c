@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What callers of the hash rely on: every byte, the length and the seed count,
- * a changed bit changes about half of the result, and buckets fill evenly.
+ * The properties of the hash that its callers rely on. Every byte, the length and the seed count.
+ * A changed bit changes about half of the result. Buckets fill evenly.
  */
 #include "base/hash.h"
 

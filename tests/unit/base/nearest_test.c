@@ -37,7 +37,7 @@ static void counts_the_slips_between_two_names(void **state)
     }
 }
 
-static void offers_what_was_probably_meant(void **state)
+static void suggests_the_probable_name(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -66,7 +66,7 @@ static void offers_what_was_probably_meant(void **state)
     }
 }
 
-static void a_very_long_name_is_near_to_nothing(void **state)
+static void a_very_long_name_has_no_suggestion(void **state)
 {
     (void)state;
     char name[4000];
@@ -79,8 +79,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_the_slips_between_two_names),
-        cmocka_unit_test(offers_what_was_probably_meant),
-        cmocka_unit_test(a_very_long_name_is_near_to_nothing),
+        cmocka_unit_test(suggests_the_probable_name),
+        cmocka_unit_test(a_very_long_name_has_no_suggestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

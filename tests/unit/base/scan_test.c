@@ -80,7 +80,7 @@ static void finds_the_end_of_a_line_and_of_a_target(void **state)
     assert_int_equal(scan(scan_plain_name_end, "Upgrade-Insecure-Requests: 1"), 25);
 }
 
-static void finds_what_keeps_a_path_from_being_used_as_it_is(void **state)
+static void finds_bytes_that_make_a_path_need_decoding(void **state)
 {
     (void)state;
     static const struct {
@@ -116,7 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_the_classes_of_its_contract),
         cmocka_unit_test(finds_the_end_of_a_line_and_of_a_target),
-        cmocka_unit_test(finds_what_keeps_a_path_from_being_used_as_it_is),
+        cmocka_unit_test(finds_bytes_that_make_a_path_need_decoding),
     };
     return cmocka_run_group_tests_name("base/scan", tests, NULL, NULL);
 }

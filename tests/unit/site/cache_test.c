@@ -128,7 +128,7 @@ static void tells_keys_with_the_same_hash_apart(void **state)
     site_cache_free(cache);
 }
 
-static void a_value_lives_until_its_creator_and_the_cache_let_go(void **state)
+static void a_value_lives_until_its_creator_and_the_cache_release_it(void **state)
 {
     (void)state;
     struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 8000, 10, 10);
@@ -144,7 +144,7 @@ static void a_value_lives_until_its_creator_and_the_cache_let_go(void **state)
     site_cache_free(cache);
 }
 
-static void what_was_found_stays_valid_until_the_next_quiesce(void **state)
+static void a_found_entry_stays_valid_until_the_next_quiesce(void **state)
 {
     (void)state;
     for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
@@ -164,7 +164,7 @@ static void what_was_found_stays_valid_until_the_next_quiesce(void **state)
     }
 }
 
-static void every_reader_that_is_online_is_waited_for(void **state)
+static void reclamation_waits_for_every_online_reader(void **state)
 {
     (void)state;
     struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 8000, 10, 10);
@@ -187,7 +187,7 @@ static void every_reader_that_is_online_is_waited_for(void **state)
 
     assert_true(put(first, cache, "c", 100, 0));
     site_cache_remove(first, find(first, cache, "c"));
-    site_cache_quiesce(first); /* nobody waits for one that is away */
+    site_cache_quiesce(first); /* an offline reader delays nothing */
     assert_int_equal(released, 3);
 
     site_cache_online(second);
@@ -248,7 +248,7 @@ static void a_newer_value_replaces_one_with_the_same_key(void **state)
     }
 }
 
-static void a_replacement_in_a_full_cache_evicts_nobody(void **state)
+static void a_replacement_in_a_full_cache_evicts_no_entry(void **state)
 {
     (void)state;
     struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 800, 2, 2);
@@ -261,7 +261,7 @@ static void a_replacement_in_a_full_cache_evicts_nobody(void **state)
     site_cache_free(cache);
 }
 
-static void refuses_what_is_above_its_share(void **state)
+static void refuses_an_entry_above_its_share(void **state)
 {
     (void)state;
     struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 800, 10, 2);
@@ -292,7 +292,7 @@ static void keeps_nothing_without_bytes_or_entries(void **state)
     }
 }
 
-static void an_entry_goes_in_once(void **state)
+static void an_entry_is_inserted_once(void **state)
 {
     (void)state;
     struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 8000, 10, 10);
@@ -309,7 +309,7 @@ static void an_entry_goes_in_once(void **state)
     site_cache_free(cache);
 }
 
-static void refuses_to_grow_while_a_quarter_is_retired(void **state)
+static void refuses_entries_while_a_quarter_is_retired(void **state)
 {
     (void)state;
     struct site_cache *cache = new_cache(SITE_CACHE_SIEVE, 800, 100, 0);
@@ -375,7 +375,7 @@ static void evicts_in_the_order_of_its_policy(void **state)
     }
 }
 
-static void room_for_a_descriptor_is_taken_from_those_who_hold_some(void **state)
+static void a_descriptor_is_freed_by_an_entry_that_holds_one(void **state)
 {
     (void)state;
     for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++) {
@@ -394,7 +394,7 @@ static void room_for_a_descriptor_is_taken_from_those_who_hold_some(void **state
     }
 }
 
-static void each_cache_hashes_in_its_own_way(void **state)
+static void each_cache_hashes_with_its_own_seed(void **state)
 {
     (void)state;
     struct site_cache *one = new_cache(SITE_CACHE_SIEVE, 800, 1, 0);
@@ -417,19 +417,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_was_put_in_and_nothing_else),
         cmocka_unit_test(tells_keys_with_the_same_hash_apart),
-        cmocka_unit_test(a_value_lives_until_its_creator_and_the_cache_let_go),
-        cmocka_unit_test(what_was_found_stays_valid_until_the_next_quiesce),
-        cmocka_unit_test(every_reader_that_is_online_is_waited_for),
+        cmocka_unit_test(a_value_lives_until_its_creator_and_the_cache_release_it),
+        cmocka_unit_test(a_found_entry_stays_valid_until_the_next_quiesce),
+        cmocka_unit_test(reclamation_waits_for_every_online_reader),
         cmocka_unit_test(a_held_entry_outlives_eviction_and_the_cache),
         cmocka_unit_test(a_newer_value_replaces_one_with_the_same_key),
-        cmocka_unit_test(a_replacement_in_a_full_cache_evicts_nobody),
-        cmocka_unit_test(refuses_what_is_above_its_share),
+        cmocka_unit_test(a_replacement_in_a_full_cache_evicts_no_entry),
+        cmocka_unit_test(refuses_an_entry_above_its_share),
         cmocka_unit_test(keeps_nothing_without_bytes_or_entries),
-        cmocka_unit_test(an_entry_goes_in_once),
-        cmocka_unit_test(refuses_to_grow_while_a_quarter_is_retired),
+        cmocka_unit_test(an_entry_is_inserted_once),
+        cmocka_unit_test(refuses_entries_while_a_quarter_is_retired),
         cmocka_unit_test(evicts_in_the_order_of_its_policy),
-        cmocka_unit_test(room_for_a_descriptor_is_taken_from_those_who_hold_some),
-        cmocka_unit_test(each_cache_hashes_in_its_own_way),
+        cmocka_unit_test(a_descriptor_is_freed_by_an_entry_that_holds_one),
+        cmocka_unit_test(each_cache_hashes_with_its_own_seed),
         cmocka_unit_test(a_table_beyond_all_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

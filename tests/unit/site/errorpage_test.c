@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The built-in error page: whole, within its bound, and nobody else's.
+ * The built-in error page is complete, within its limit, and makes no further request.
  */
 #include "site/errorpage.h"
 

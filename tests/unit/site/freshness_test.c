@@ -25,7 +25,7 @@ static void a_fresh_hit_does_not_ask_the_disk(void **state)
 }
 
 /* Its length is about to be announced, so it has to be right. */
-static void a_file_kept_open_is_looked_at_each_time(void **state)
+static void a_file_kept_open_is_checked_at_each_hit(void **state)
 {
     struct fixture *f = *state;
     char text[BODY_MAX * 2] = "x";
@@ -152,7 +152,7 @@ static void the_choice_of_index_file_is_checked_too(void **state)
     assert_int_equal(result_of(f, SPAN("/")), SITE_FORBIDDEN);
 }
 
-static void out_of_descriptors_is_busy_and_passes(void **state)
+static void a_lack_of_descriptors_is_busy_and_temporary(void **state)
 {
     struct fixture *f = *state;
     struct rlimit limit, none;
@@ -195,7 +195,7 @@ static void *change_all_the_time(void *argument)
     return NULL;
 }
 
-static void an_entry_holds_one_version_or_is_nobody_elses(void **state)
+static void an_entry_holds_one_version_or_is_not_shared(void **state)
 {
     struct fixture *f = *state;
     struct restless restless = { .tree = &f->tree };
@@ -232,15 +232,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_fresh_hit_does_not_ask_the_disk),
-        TEST(a_file_kept_open_is_looked_at_each_time),
+        TEST(a_file_kept_open_is_checked_at_each_hit),
         TEST(a_time_before_the_last_check_is_fresh),
         TEST(an_unchanged_file_keeps_its_entry),
         TEST(every_kind_of_change_is_seen_after_half_a_second),
         TEST(a_change_within_the_tick_of_the_load_is_seen_by_content),
         TEST(a_changed_entry_leaves_the_cache_even_if_the_new_one_is_not_published),
         TEST(the_choice_of_index_file_is_checked_too),
-        TEST(out_of_descriptors_is_busy_and_passes),
-        TEST(an_entry_holds_one_version_or_is_nobody_elses),
+        TEST(a_lack_of_descriptors_is_busy_and_temporary),
+        TEST(an_entry_holds_one_version_or_is_not_shared),
     };
     return cmocka_run_group_tests_name("site/freshness", tests, NULL, NULL);
 }

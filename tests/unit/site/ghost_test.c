@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the cache says of other sizes is what caches of these sizes do: the same requests, of which
- * some are many and most are few (a Zipf distribution), through each of them.
+ * Estimates for other cache sizes equal what caches of these sizes do. The same requests, with a
+ * Zipf distribution, go through each of them.
  */
 #include "site/cache.h"
 #include "support/random.h"

@@ -193,7 +193,7 @@ static void every_pair_of_random_names_is_in_natural_order(void **state)
                 fail_msg("%s before %s", names[a], names[b]);
 }
 
-static void leaves_out_what_could_not_be_served(void **state)
+static void leaves_out_names_that_cannot_be_served(void **state)
 {
     struct fixture *f = *state;
     const struct tree *tree = &f->tree;
@@ -214,7 +214,7 @@ static void leaves_out_what_could_not_be_served(void **state)
     assert_order(f, "/", "", ".git here .hidden file inside");
 }
 
-static void says_what_each_entry_is(void **state)
+static void shows_the_type_of_each_entry(void **state)
 {
     struct fixture *f = *state;
     tree_folder(&f->tree, "root/folder");
@@ -353,7 +353,7 @@ static void shows_the_way_back_up(void **state)
     free(html);
 }
 
-static void column_heads_sort_and_turn_round(void **state)
+static void column_heads_sort_and_reverse(void **state)
 {
     struct fixture *f = *state;
     char *html = render(f, "/", "", SITE_LISTING_HTML);
@@ -397,13 +397,13 @@ int main(void)
         TEST(puts_directories_first_and_names_in_natural_order),
         TEST(sorts_as_the_query_says),
         TEST(every_pair_of_random_names_is_in_natural_order),
-        TEST(leaves_out_what_could_not_be_served),
-        TEST(says_what_each_entry_is),
+        TEST(leaves_out_names_that_cannot_be_served),
+        TEST(shows_the_type_of_each_entry),
         TEST(shows_times_of_every_century),
         TEST(shows_sizes_that_people_can_read),
         TEST(no_name_breaks_the_page_or_the_json),
         TEST(shows_the_way_back_up),
-        TEST(column_heads_sort_and_turn_round),
+        TEST(column_heads_sort_and_reverse),
         TEST(refuses_what_is_not_a_directory_to_show),
     };
     return cmocka_run_group_tests_name("site/listing", tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void only_a_last_ending_counts(void **state)
     site_mime_free(mime);
 }
 
-static void takes_the_systems_word_but_for_what_is_fixed(void **state)
+static void the_systems_table_wins_except_over_fixed_types(void **state)
 {
     struct tree tree;
     (void)state;
@@ -122,7 +122,7 @@ static void takes_the_systems_word_but_for_what_is_fixed(void **state)
     tree_remove(&tree);
 }
 
-static void holds_a_table_of_any_length(void **state)
+static void reads_a_table_of_any_length(void **state)
 {
     enum { ENDINGS = 5000 };
     struct tree tree;
@@ -153,8 +153,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_the_web_without_the_system),
         cmocka_unit_test(only_a_last_ending_counts),
-        cmocka_unit_test(takes_the_systems_word_but_for_what_is_fixed),
-        cmocka_unit_test(holds_a_table_of_any_length),
+        cmocka_unit_test(the_systems_table_wins_except_over_fixed_types),
+        cmocka_unit_test(reads_a_table_of_any_length),
     };
     return cmocka_run_group_tests_name("site/mime", tests, NULL, NULL);
 }

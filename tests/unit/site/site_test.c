@@ -69,7 +69,7 @@ static void append(const struct tree *tree, const char *name, const char *text)
     (void)close(fd);
 }
 
-static void a_file_that_grows_keeps_what_it_had_and_one_rewritten_longer_does_not(void **state)
+static void a_file_that_grows_is_unchanged_and_one_rewritten_longer_is_not(void **state)
 {
     struct fixture *f = *state;
     char text[BODY_MAX * 2];
@@ -99,7 +99,7 @@ static void a_replaced_large_file_is_still_the_one_that_was_measured(void **stat
     assert_true(site_file_unchanged(file));
 }
 
-static void trusts_no_time_of_a_reproducible_build(void **state)
+static void ignores_the_times_of_a_reproducible_build(void **state)
 {
     struct fixture *f = *state;
     char text[BODY_MAX + 1] = "x";
@@ -265,7 +265,7 @@ static void a_path_with_a_nul_or_too_long_is_absent(void **state)
     assert_int_equal(result_of(f, span_of(path, sizeof(path))), SITE_ABSENT);
 }
 
-static void what_may_not_be_read_is_forbidden(void **state)
+static void an_unreadable_file_is_forbidden(void **state)
 {
     struct fixture *f = *state;
     const uid_t user = geteuid();
@@ -357,7 +357,7 @@ static void works_without_a_cache(void **state)
     }
 }
 
-static void what_is_too_large_for_the_cache_is_served_all_the_same(void **state)
+static void a_file_too_large_for_the_cache_is_served(void **state)
 {
     struct fixture *f = *state;
     struct site_entry *entry;
@@ -492,19 +492,19 @@ int main(void)
         TEST(serves_a_small_file_from_memory_with_its_type_and_validators),
         TEST(serves_an_empty_file),
         TEST(keeps_a_large_file_open),
-        TEST(a_file_that_grows_keeps_what_it_had_and_one_rewritten_longer_does_not),
+        TEST(a_file_that_grows_is_unchanged_and_one_rewritten_longer_is_not),
         TEST(a_replaced_large_file_is_still_the_one_that_was_measured),
-        TEST(trusts_no_time_of_a_reproducible_build),
+        TEST(ignores_the_times_of_a_reproducible_build),
         TEST(gives_an_open_file_no_tag_while_its_time_could_be_shared),
         TEST(never_says_that_a_file_was_modified_after_it_was_loaded),
         TEST(tags_tell_contents_apart_and_nothing_else),
         TEST(judges_paths_as_the_table_says),
         TEST(a_path_with_a_nul_or_too_long_is_absent),
-        TEST(what_may_not_be_read_is_forbidden),
+        TEST(an_unreadable_file_is_forbidden),
         TEST(a_head_stands_directly_before_the_body),
         TEST(an_open_file_has_a_head_of_any_length),
         TEST(works_without_a_cache),
-        TEST(what_is_too_large_for_the_cache_is_served_all_the_same),
+        TEST(a_file_too_large_for_the_cache_is_served),
         TEST(two_sites_share_a_cache_and_nothing_else),
         TEST(error_pages_and_the_fallback_have_keys_that_no_path_has),
         TEST(without_a_fallback_or_error_pages_they_are_absent),

@@ -54,7 +54,7 @@ static void large_forms_carry_their_name_in_the_tag(void **state)
     assert_true(entry->file[SITE_PLAIN].body != NULL);
 }
 
-static void a_form_that_is_older_empty_or_no_file_is_passed_over(void **state)
+static void a_form_that_is_older_empty_or_not_a_file_is_ignored(void **state)
 {
     struct fixture *f = *state;
     tree_write(&f->tree, "root/a.js", "plain");
@@ -69,7 +69,7 @@ static void a_form_that_is_older_empty_or_no_file_is_passed_over(void **state)
     assert_int_equal(find_file(f, "/a.js")->variants, 1 << SITE_BR | 1 << SITE_PLAIN);
 }
 
-static void a_form_is_a_plain_file_when_asked_for_by_name(void **state)
+static void a_form_requested_by_name_is_a_plain_file(void **state)
 {
     struct fixture *f = *state;
     write_forms(&f->tree);
@@ -87,7 +87,7 @@ static void forms_without_their_plain_file_are_absent(void **state)
     assert_int_equal(result_of(f, SPAN("/a.js")), SITE_ABSENT);
 }
 
-static void forms_are_looked_for_only_when_asked_to(void **state)
+static void forms_are_used_only_when_the_option_is_on(void **state)
 {
     struct fixture *f = *state;
     write_forms(&f->tree);
@@ -119,10 +119,10 @@ int main(void)
         TEST(finds_stored_forms_each_with_its_own_tag),
         TEST(equal_bytes_in_two_forms_have_two_tags),
         TEST(large_forms_carry_their_name_in_the_tag),
-        TEST(a_form_that_is_older_empty_or_no_file_is_passed_over),
-        TEST(a_form_is_a_plain_file_when_asked_for_by_name),
+        TEST(a_form_that_is_older_empty_or_not_a_file_is_ignored),
+        TEST(a_form_requested_by_name_is_a_plain_file),
         TEST(forms_without_their_plain_file_are_absent),
-        TEST(forms_are_looked_for_only_when_asked_to),
+        TEST(forms_are_used_only_when_the_option_is_on),
         TEST(a_form_that_comes_changes_or_goes_is_noticed),
     };
     return cmocka_run_group_tests_name("site/stored_forms", tests, NULL, NULL);

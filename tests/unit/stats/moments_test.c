@@ -65,7 +65,7 @@ static void a_moment_has_the_totals_of_all_and_the_latency_since(void **state)
     assert_int_equal(s->moment_count, 3);
     assert_int_equal(s->moment[0].at_ns, 1000);
     assert_int_equal(s->moment[0].counter[STATS_requests], 5);
-    assert_int_equal(s->moment[0].latency_count, 0); /* since when, nobody knows */
+    assert_int_equal(s->moment[0].latency_count, 0); /* of an unknown time */
     assert_int_equal(s->moment[1].counter[STATS_requests], 105);
     assert_int_equal(s->moment[1].by_class[3], 105);
     assert_int_equal(s->moment[1].latency_count, 100);
@@ -80,7 +80,7 @@ static void a_moment_has_the_totals_of_all_and_the_latency_since(void **state)
     stats_writer_close(&b);
 }
 
-static void the_last_ones_are_remembered_the_oldest_first(void **state)
+static void the_last_moments_are_kept_oldest_first(void **state)
 {
     (void)state;
     for (unsigned i = 1; i <= STATS_MOMENTS + 10; i++)
@@ -92,7 +92,7 @@ static void the_last_ones_are_remembered_the_oldest_first(void **state)
     stats_snapshot_free(s);
 }
 
-static void only_the_master_of_the_segment_remembers(void **state)
+static void only_the_master_of_the_segment_adds_moments(void **state)
 {
     (void)state;
     atomic_store(&stats_segment_header(&segment)->master, 1);
@@ -104,7 +104,7 @@ static void only_the_master_of_the_segment_remembers(void **state)
 }
 
 /* Moments that cannot follow each other are left out, whatever the segment says. */
-static void a_reader_believes_no_moment(void **state)
+static void a_reader_trusts_no_moment(void **state)
 {
     (void)state;
     struct stats_header *header = stats_segment_header(&segment);
@@ -129,9 +129,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_SEGMENT(a_moment_has_the_totals_of_all_and_the_latency_since),
-        WITH_SEGMENT(the_last_ones_are_remembered_the_oldest_first),
-        WITH_SEGMENT(only_the_master_of_the_segment_remembers),
-        WITH_SEGMENT(a_reader_believes_no_moment),
+        WITH_SEGMENT(the_last_moments_are_kept_oldest_first),
+        WITH_SEGMENT(only_the_master_of_the_segment_adds_moments),
+        WITH_SEGMENT(a_reader_trusts_no_moment),
     };
     return cmocka_run_group_tests_name("moments", tests, NULL, NULL);
 }

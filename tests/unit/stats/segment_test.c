@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A segment from its making to its end: what writers count is what a reader finds,
- * whoever has died meanwhile.
+ * A segment from its creation to its end: a reader finds what writers counted, even when a
+ * writer has died.
  */
 #include "stats/blocks.h"
 #include "stats/reader.h"
@@ -58,7 +58,7 @@ static uint64_t counted(enum stats_counter counter)
 
 /* ---- counting ---- */
 
-static void what_is_counted_is_found(void **state)
+static void a_reader_finds_what_was_counted(void **state)
 {
     (void)state;
     struct stats_writer a, b;
@@ -84,7 +84,7 @@ static void what_is_counted_is_found(void **state)
     stats_writer_close(&b);
 }
 
-static void a_block_goes_on_with_its_next_writer(void **state)
+static void the_next_writer_continues_a_block(void **state)
 {
     (void)state;
     struct stats_writer writer;
@@ -101,7 +101,7 @@ static void a_block_goes_on_with_its_next_writer(void **state)
     assert_int_equal(counted(STATS_cache_entries), 0);
 }
 
-static void without_a_segment_counting_is_in_vain(void **state)
+static void counting_without_a_segment_has_no_effect(void **state)
 {
     (void)state;
     struct stats_writer writer;
@@ -113,7 +113,7 @@ static void without_a_segment_counting_is_in_vain(void **state)
     stats_writer_close(&writer);
 }
 
-static void durations_are_told_within_one_percent(void **state)
+static void durations_are_within_one_percent(void **state)
 {
     (void)state;
     static const uint64_t durations_ns[] = { 1000,       1500,        99999,        1234567,
@@ -186,7 +186,7 @@ static void what_a_dead_process_had_open_is_settled(void **state)
 }
 
 /* Blocks that are uneven by themselves, and even together, are not settled again. */
-static void an_unevenness_from_before_is_nobodys(void **state)
+static void an_earlier_difference_is_not_settled_again(void **state)
 {
     (void)state;
     struct stats_writer a, b;
@@ -203,7 +203,7 @@ static void an_unevenness_from_before_is_nobodys(void **state)
     assert_int_equal(counted(STATS_connections_lost), 1);
 }
 
-static void processes_that_nobody_waited_for_are_found(void **state)
+static void dead_processes_that_were_not_waited_for_are_found(void **state)
 {
     (void)state;
     struct stats_writer mine;
@@ -218,7 +218,7 @@ static void processes_that_nobody_waited_for_are_found(void **state)
 
 /* ---- bounds ---- */
 
-static void a_full_segment_is_told_and_never_faults(void **state)
+static void a_full_segment_is_reported_and_never_faults(void **state)
 {
     (void)state;
     struct stats_writer first, last;
@@ -238,7 +238,7 @@ static void a_full_segment_is_told_and_never_faults(void **state)
     stats_writer_close(&first);
 }
 
-static void places_come_to_an_end(void **state)
+static void taking_memory_ends_at_the_limit(void **state)
 {
     (void)state;
     assert_int_equal(stats_segment_take(&segment, STATS_SEGMENT_BYTES), 0);
@@ -270,7 +270,7 @@ static void sites_beyond_the_last_share_a_place(void **state)
 
 /* ---- the master's words ---- */
 
-static void generations_and_reloads_are_told(void **state)
+static void generations_and_reloads_are_recorded(void **state)
 {
     (void)state;
     struct stats_generation generation = { .configuration = 77, .workers = 2, .model = "epoll" };
@@ -297,7 +297,7 @@ static void generations_and_reloads_are_told(void **state)
 
 /* ---- names ---- */
 
-static void the_segment_is_its_users_alone_and_goes_at_the_end(void **state)
+static void the_segment_is_private_to_its_user_and_removed_at_the_end(void **state)
 {
     (void)state;
     char path[STATS_PATH_MAX];
@@ -310,7 +310,7 @@ static void the_segment_is_its_users_alone_and_goes_at_the_end(void **state)
     stats_segment_remove(&segment);
 }
 
-static void what_a_dead_server_left_is_removed_by_the_next(void **state)
+static void a_new_server_removes_the_segment_of_a_dead_one(void **state)
 {
     (void)state;
     char mine[STATS_NAME_MAX], theirs[STATS_NAME_MAX];
@@ -331,7 +331,7 @@ static void what_a_dead_server_left_is_removed_by_the_next(void **state)
     assert_int_equal(errno, ENOENT);
 }
 
-static void a_successor_goes_on_under_its_own_name(void **state)
+static void a_successor_continues_under_its_own_name(void **state)
 {
     (void)state;
     struct stats_writer writer;
@@ -368,7 +368,7 @@ static void a_successor_goes_on_under_its_own_name(void **state)
     assert_int_equal(shm_unlink(before), 0);
 }
 
-static void nothing_of_another_layout_is_taken_over(void **state)
+static void a_segment_of_another_layout_is_refused(void **state)
 {
     (void)state;
     struct stats_segment next;
@@ -416,21 +416,21 @@ static void instances_are_followed_to_their_new_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_SEGMENT(what_is_counted_is_found),
-        WITH_SEGMENT(a_block_goes_on_with_its_next_writer),
-        cmocka_unit_test(without_a_segment_counting_is_in_vain),
-        WITH_SEGMENT(durations_are_told_within_one_percent),
+        WITH_SEGMENT(a_reader_finds_what_was_counted),
+        WITH_SEGMENT(the_next_writer_continues_a_block),
+        cmocka_unit_test(counting_without_a_segment_has_no_effect),
+        WITH_SEGMENT(durations_are_within_one_percent),
         WITH_SEGMENT(what_a_dead_process_had_open_is_settled),
-        WITH_SEGMENT(an_unevenness_from_before_is_nobodys),
-        WITH_SEGMENT(processes_that_nobody_waited_for_are_found),
-        WITH_SEGMENT(a_full_segment_is_told_and_never_faults),
-        WITH_SEGMENT(places_come_to_an_end),
+        WITH_SEGMENT(an_earlier_difference_is_not_settled_again),
+        WITH_SEGMENT(dead_processes_that_were_not_waited_for_are_found),
+        WITH_SEGMENT(a_full_segment_is_reported_and_never_faults),
+        WITH_SEGMENT(taking_memory_ends_at_the_limit),
         WITH_SEGMENT(sites_beyond_the_last_share_a_place),
-        WITH_SEGMENT(generations_and_reloads_are_told),
-        WITH_SEGMENT(the_segment_is_its_users_alone_and_goes_at_the_end),
-        WITH_SEGMENT(what_a_dead_server_left_is_removed_by_the_next),
-        WITH_SEGMENT(a_successor_goes_on_under_its_own_name),
-        WITH_SEGMENT(nothing_of_another_layout_is_taken_over),
+        WITH_SEGMENT(generations_and_reloads_are_recorded),
+        WITH_SEGMENT(the_segment_is_private_to_its_user_and_removed_at_the_end),
+        WITH_SEGMENT(a_new_server_removes_the_segment_of_a_dead_one),
+        WITH_SEGMENT(a_successor_continues_under_its_own_name),
+        WITH_SEGMENT(a_segment_of_another_layout_is_refused),
         WITH_SEGMENT(instances_are_found_by_their_names),
         WITH_SEGMENT(instances_are_followed_to_their_new_names),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is drawn, without a terminal: at any size, with any text, by any key.
+ * The content of the terminal, drawn without one: at any size, with any text, after any key.
  */
 #include "top/format.h"
 #include "top/frame.h"
@@ -92,7 +92,7 @@ static void every_screen_is_drawn_at_every_size(void **state)
     }
 }
 
-static void any_keys_leave_a_choice_that_is_there(void **state)
+static void any_keys_leave_a_valid_selection(void **state)
 {
     (void)state;
     static const unsigned keys[] = { '1',
@@ -154,9 +154,9 @@ static void intervals_go_in_steps(void **state)
     assert_int_equal(frame.state.interval_ns, TOP_INTERVAL_MOST_NS);
 }
 
-/* ---- text that somebody else wrote ---- */
+/* ---- text from a segment ---- */
 
-static void nothing_a_segment_says_is_obeyed(void **state)
+static void control_characters_in_a_segment_are_not_sent(void **state)
 {
     (void)state;
     static const char hostile[] = "a\033]0;x\007\033[2J\x9b\x31m\xc2\x9b\xff\xe2\x80\xae\r\n\tb";
@@ -197,7 +197,7 @@ static void wide_characters_take_two_columns(void **state)
 
 /* ---- what is said of the server ---- */
 
-static void how_the_server_is_is_told(void **state)
+static void reports_the_health_of_the_server(void **state)
 {
     (void)state;
     draw(24, 80);
@@ -228,7 +228,7 @@ static void how_the_server_is_is_told(void **state)
     assert_true(shows("PAUSED 12 s ago"));
 }
 
-static void what_is_wrong_comes_first_with_its_cure(void **state)
+static void verdicts_come_first_with_their_cure(void **state)
 {
     (void)state;
     frame.verdict_count = 1;
@@ -243,7 +243,7 @@ static void what_is_wrong_comes_first_with_its_cure(void **state)
     assert_true(shows("Too much."));
 }
 
-static void every_counter_is_there_with_its_sentence(void **state)
+static void every_counter_is_shown_with_its_sentence(void **state)
 {
     (void)state;
     frame.state.screen = TOP_COUNTERS;
@@ -327,13 +327,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FRAME(every_screen_is_drawn_at_every_size),
-        WITH_FRAME(any_keys_leave_a_choice_that_is_there),
+        WITH_FRAME(any_keys_leave_a_valid_selection),
         WITH_FRAME(intervals_go_in_steps),
-        WITH_FRAME(nothing_a_segment_says_is_obeyed),
+        WITH_FRAME(control_characters_in_a_segment_are_not_sent),
         WITH_FRAME(wide_characters_take_two_columns),
-        WITH_FRAME(how_the_server_is_is_told),
-        WITH_FRAME(what_is_wrong_comes_first_with_its_cure),
-        WITH_FRAME(every_counter_is_there_with_its_sentence),
+        WITH_FRAME(reports_the_health_of_the_server),
+        WITH_FRAME(verdicts_come_first_with_their_cure),
+        WITH_FRAME(every_counter_is_shown_with_its_sentence),
         WITH_FRAME(a_chart_fills_its_height),
         WITH_FRAME(a_bar_is_as_long_as_its_part),
         WITH_FRAME(numbers_are_short_and_have_units),

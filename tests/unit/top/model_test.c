@@ -62,7 +62,7 @@ static bool near(double a, double b)
 
 /* ---- rates ---- */
 
-static void rates_are_of_the_time_between(void **state)
+static void rates_are_of_the_time_between_two_views(void **state)
 {
     (void)state;
     static struct top_rates rates;
@@ -80,7 +80,7 @@ static void rates_are_of_the_time_between(void **state)
     assert_true(isnan(rates.counter[STATS_cache_bytes])); /* a gauge has no rate */
 }
 
-static void percentiles_are_of_what_came_in_between(void **state)
+static void percentiles_are_of_the_requests_between_two_views(void **state)
 {
     (void)state;
     static struct top_rates rates;
@@ -176,7 +176,7 @@ static void charts_begin_full(void **state)
     assert_true(near(values[1], 15000));
 }
 
-static void steps_of_any_length_are_made_of_what_is_known(void **state)
+static void steps_of_any_length_use_what_is_known(void **state)
 {
     (void)state;
     float values[4];
@@ -195,7 +195,7 @@ static void steps_of_any_length_are_made_of_what_is_known(void **state)
     assert_true(near(values[0], 600)); /* half of one, half of the other */
 }
 
-static void a_hole_is_filled_from_the_servers_memory(void **state)
+static void a_gap_is_filled_from_the_servers_moments(void **state)
 {
     (void)state;
     float values[6];
@@ -274,7 +274,7 @@ static void workers_are_those_that_answer(void **state)
     part(&now, 101, 256, 250);
     part(&now, 102, 320, 10);
     part(&now, 102, 384, 0);  /* a thread that only accepts */
-    part(&now, 103, 448, 70); /* new: nobody knows since when */
+    part(&now, 103, 448, 70); /* new: its time is unknown */
     top_rates_workers(&workers, &before.view, &now.view);
     assert_int_equal(workers.count, 7);
     assert_int_equal(workers.worker[0].pid, 101);
@@ -293,7 +293,7 @@ static void workers_are_those_that_answer(void **state)
     assert_true(near(workers.fairness, 2.0 / 3));
 }
 
-static void fairness_is_one_for_all_and_a_part_for_one(void **state)
+static void fairness_is_one_for_equal_rates_and_a_fraction_for_one_worker(void **state)
 {
     (void)state;
     assert_true(top_rates_fairness(4, 40, 400) == 1);
@@ -305,18 +305,18 @@ static void fairness_is_one_for_all_and_a_part_for_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_of_the_time_between),
-        cmocka_unit_test(percentiles_are_of_what_came_in_between),
+        cmocka_unit_test(rates_are_of_the_time_between_two_views),
+        cmocka_unit_test(percentiles_are_of_the_requests_between_two_views),
         cmocka_unit_test(the_first_sample_has_the_rates_that_the_server_remembers),
         cmocka_unit_test(another_server_is_not_compared),
         cmocka_unit_test(a_counter_that_falls_has_no_rate),
         cmocka_unit_test(charts_begin_full),
-        cmocka_unit_test(steps_of_any_length_are_made_of_what_is_known),
-        cmocka_unit_test(a_hole_is_filled_from_the_servers_memory),
+        cmocka_unit_test(steps_of_any_length_use_what_is_known),
+        cmocka_unit_test(a_gap_is_filled_from_the_servers_moments),
         cmocka_unit_test(two_servers_are_not_joined),
         cmocka_unit_test(history_forgets_the_oldest),
         cmocka_unit_test(workers_are_those_that_answer),
-        cmocka_unit_test(fairness_is_one_for_all_and_a_part_for_one),
+        cmocka_unit_test(fairness_is_one_for_equal_rates_and_a_fraction_for_one_worker),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void assert_risen(const char *rule, enum stats_counter counter, uint64_t 
 
 /* ---- as a whole ---- */
 
-static void nothing_is_wrong_with_a_server_that_is_well(void **state)
+static void a_healthy_server_has_no_verdict(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < MODELS; i++) {
@@ -149,7 +149,7 @@ static void the_gravest_comes_first(void **state)
     assert_string_equal(view_gravity_name(found[2].gravity), "note");
 }
 
-static void without_moments_all_since_the_start_counts(void **state)
+static void without_moments_the_window_begins_at_the_start(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -158,7 +158,7 @@ static void without_moments_all_since_the_start_counts(void **state)
     assert_says(verdict("workers-die")->text, "in 200 s");
 }
 
-static void whatever_a_segment_says_the_texts_are_bounded(void **state)
+static void texts_are_bounded_for_any_segment(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -177,7 +177,7 @@ static void whatever_a_segment_says_the_texts_are_bounded(void **state)
 
 /* ---- the server ---- */
 
-static void a_dead_server_is_told(void **state)
+static void reports_a_dead_server(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -187,7 +187,7 @@ static void a_dead_server_is_told(void **state)
     assert_null(verdict("master-hangs"));
 }
 
-static void a_master_that_hangs_is_told(void **state)
+static void reports_a_master_that_hangs(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -199,7 +199,7 @@ static void a_master_that_hangs_is_told(void **state)
     assert_int_equal(verdict("master-hangs")->gravity, VIEW_WRONG);
 }
 
-static void workers_that_die_are_told(void **state)
+static void reports_workers_that_die(void **state)
 {
     (void)state;
     begin("prefork", 4, 10);
@@ -209,7 +209,7 @@ static void workers_that_die_are_told(void **state)
     assert_int_equal(verdict("workers-die")->gravity, VIEW_WRONG);
 }
 
-static void a_failed_reload_is_told_with_its_reason(void **state)
+static void reports_a_failed_reload_with_its_reason(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -220,14 +220,14 @@ static void a_failed_reload_is_told_with_its_reason(void **state)
     assert_says(verdict("reload-failed")->text, "number 1 stays in force");
 }
 
-static void lost_log_lines_are_told(void **state)
+static void reports_lost_log_lines(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
     assert_risen("log-lines-dropped", STATS_log_lines_dropped, 1);
 }
 
-static void missing_numbers_are_told(void **state)
+static void reports_missing_numbers(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -241,7 +241,7 @@ static void missing_numbers_are_told(void **state)
 
 /* ---- connections ---- */
 
-static void an_overflow_says_who_is_busy(void **state)
+static void an_overflow_names_the_busy_workers(void **state)
 {
     (void)state;
     begin("percore", 1, 8);
@@ -258,7 +258,7 @@ static void an_overflow_says_who_is_busy(void **state)
     assert_says(verdict("accept-queue-overflow")->cure, "model = percore");
 }
 
-static void open_files_near_their_limit_are_told(void **state)
+static void reports_open_files_near_their_limit(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -273,7 +273,7 @@ static void open_files_near_their_limit_are_told(void **state)
     assert_null(verdict("files-near-limit"));
 }
 
-static void refused_connections_are_told_with_what_was_short(void **state)
+static void reports_refused_connections_with_the_reason(void **state)
 {
     (void)state;
     begin("pool", 1, 10);
@@ -284,7 +284,7 @@ static void refused_connections_are_told_with_what_was_short(void **state)
     assert_says(verdict("connections-refused")->cure, "ulimit -u");
 }
 
-static void a_long_wait_for_a_thread_is_told(void **state)
+static void reports_a_long_wait_for_a_thread(void **state)
 {
     (void)state;
     begin("pool", 1, 10);
@@ -305,7 +305,7 @@ static void a_long_wait_for_a_thread_is_told(void **state)
     assert_null(verdict("queue-waits-long"));
 }
 
-static void many_broken_connections_are_told(void **state)
+static void reports_many_broken_connections(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -315,7 +315,7 @@ static void many_broken_connections_are_told(void **state)
     assert_null(verdict("many-resets"));
 }
 
-static void slow_requests_are_told(void **state)
+static void reports_slow_requests(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -326,7 +326,7 @@ static void slow_requests_are_told(void **state)
     assert_risen("slow-clients", STATS_timeouts_body, 10);
 }
 
-static void a_connection_for_each_request_is_told(void **state)
+static void reports_a_connection_for_each_request(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -338,7 +338,7 @@ static void a_connection_for_each_request_is_told(void **state)
 
 /* ---- work ---- */
 
-static void workers_that_have_no_more_to_give_are_told(void **state)
+static void reports_saturated_workers(void **state)
 {
     (void)state;
     begin("percore", 1, 8);
@@ -359,7 +359,7 @@ static void workers_that_have_no_more_to_give_are_told(void **state)
     assert_says(verdict("workers-saturated")->cure, "model = percore");
 }
 
-static void without_an_earlier_look_shares_are_since_the_start(void **state)
+static void without_an_earlier_view_shares_are_since_the_start(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -372,7 +372,7 @@ static void without_an_earlier_look_shares_are_since_the_start(void **state)
 }
 
 /* A view may have taken what the machine says from the one before. */
-static void shares_are_of_the_time_between_looks_at_the_machine(void **state)
+static void shares_are_of_the_time_between_measurements(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -384,7 +384,7 @@ static void shares_are_of_the_time_between_looks_at_the_machine(void **state)
     assert_null(verdict("workers-saturated"));
 }
 
-static void one_worker_that_does_all_is_told(void **state)
+static void reports_one_worker_that_does_all(void **state)
 {
     (void)state;
     begin("prefork", 4, 1);
@@ -400,7 +400,7 @@ static void one_worker_that_does_all_is_told(void **state)
     assert_null(verdict("worker-uneven"));
 }
 
-static void failures_are_told_but_not_twice(void **state)
+static void reports_failures_once(void **state)
 {
     (void)state;
     begin("pool", 1, 10);
@@ -415,7 +415,7 @@ static void failures_are_told_but_not_twice(void **state)
     assert_int_equal(verdict("answers-5xx")->gravity, VIEW_WRONG);
 }
 
-static void many_answers_of_4xx_are_told(void **state)
+static void reports_many_answers_of_4xx(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -425,7 +425,7 @@ static void many_answers_of_4xx_are_told(void **state)
     assert_null(verdict("many-4xx"));
 }
 
-static void a_cache_that_is_too_small_is_told(void **state)
+static void reports_a_cache_that_is_too_small(void **state)
 {
     (void)state;
     begin("epoll", 1, 1);
@@ -464,30 +464,30 @@ static void a_cache_for_each_connection_has_no_better_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_wrong_with_a_server_that_is_well),
+        cmocka_unit_test(a_healthy_server_has_no_verdict),
         cmocka_unit_test(the_gravest_comes_first),
-        cmocka_unit_test(without_moments_all_since_the_start_counts),
-        cmocka_unit_test(whatever_a_segment_says_the_texts_are_bounded),
-        cmocka_unit_test(a_dead_server_is_told),
-        cmocka_unit_test(a_master_that_hangs_is_told),
-        cmocka_unit_test(workers_that_die_are_told),
-        cmocka_unit_test(a_failed_reload_is_told_with_its_reason),
-        cmocka_unit_test(lost_log_lines_are_told),
-        cmocka_unit_test(missing_numbers_are_told),
-        cmocka_unit_test(an_overflow_says_who_is_busy),
-        cmocka_unit_test(open_files_near_their_limit_are_told),
-        cmocka_unit_test(refused_connections_are_told_with_what_was_short),
-        cmocka_unit_test(a_long_wait_for_a_thread_is_told),
-        cmocka_unit_test(many_broken_connections_are_told),
-        cmocka_unit_test(slow_requests_are_told),
-        cmocka_unit_test(a_connection_for_each_request_is_told),
-        cmocka_unit_test(workers_that_have_no_more_to_give_are_told),
-        cmocka_unit_test(without_an_earlier_look_shares_are_since_the_start),
-        cmocka_unit_test(shares_are_of_the_time_between_looks_at_the_machine),
-        cmocka_unit_test(one_worker_that_does_all_is_told),
-        cmocka_unit_test(failures_are_told_but_not_twice),
-        cmocka_unit_test(many_answers_of_4xx_are_told),
-        cmocka_unit_test(a_cache_that_is_too_small_is_told),
+        cmocka_unit_test(without_moments_the_window_begins_at_the_start),
+        cmocka_unit_test(texts_are_bounded_for_any_segment),
+        cmocka_unit_test(reports_a_dead_server),
+        cmocka_unit_test(reports_a_master_that_hangs),
+        cmocka_unit_test(reports_workers_that_die),
+        cmocka_unit_test(reports_a_failed_reload_with_its_reason),
+        cmocka_unit_test(reports_lost_log_lines),
+        cmocka_unit_test(reports_missing_numbers),
+        cmocka_unit_test(an_overflow_names_the_busy_workers),
+        cmocka_unit_test(reports_open_files_near_their_limit),
+        cmocka_unit_test(reports_refused_connections_with_the_reason),
+        cmocka_unit_test(reports_a_long_wait_for_a_thread),
+        cmocka_unit_test(reports_many_broken_connections),
+        cmocka_unit_test(reports_slow_requests),
+        cmocka_unit_test(reports_a_connection_for_each_request),
+        cmocka_unit_test(reports_saturated_workers),
+        cmocka_unit_test(without_an_earlier_view_shares_are_since_the_start),
+        cmocka_unit_test(shares_are_of_the_time_between_measurements),
+        cmocka_unit_test(reports_one_worker_that_does_all),
+        cmocka_unit_test(reports_failures_once),
+        cmocka_unit_test(reports_many_answers_of_4xx),
+        cmocka_unit_test(reports_a_cache_that_is_too_small),
         cmocka_unit_test(a_cache_for_each_connection_has_no_better_size),
     };
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
