@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { KEYS = 20000, LOOKUPS = 400000, WARM = 100000 };
+enum { KEYS = 20000, LOOKUPS = 250000, WARM = 80000 };
 
 static uint32_t trace[LOOKUPS];
 
@@ -74,7 +74,7 @@ struct outcome {
     uint64_t evicted, misses[SITE_CACHE_SIZES];
 };
 
-/* Hits of a cache of this size, once it is warm, and what it would have for others. */
+/* The hit ratio of a cache of this size after warming up, and its estimates for other sizes. */
 static struct outcome play(enum site_cache_policy policy, size_t bytes)
 {
     const struct site_cache_limits limits = { policy, bytes, 65536, 10 };
@@ -108,13 +108,13 @@ static struct outcome play(enum site_cache_policy policy, size_t bytes)
 
 static void assert_estimates(enum site_cache_policy policy, size_t bytes)
 {
-    struct outcome told = play(policy, bytes);
+    struct outcome estimated = play(policy, bytes);
     for (unsigned i = 0; i < SITE_CACHE_SIZES; i++) {
         double measured = play(policy, (bytes / 2) << i).ratio;
         print_message("policy %d, %zu bytes x %g: estimated %.3f, measured %.3f\n", (int)policy,
-                      bytes, 0.5 * (1 << i), told.estimate[i], measured);
-        if (fabs(told.estimate[i] - measured) > 0.03)
-            fail_msg("%.3f is not near %.3f", told.estimate[i], measured);
+                      bytes, 0.5 * (1 << i), estimated.estimate[i], measured);
+        if (fabs(estimated.estimate[i] - measured) > 0.03)
+            fail_msg("%.3f is not near %.3f", estimated.estimate[i], measured);
     }
 }
 
@@ -122,14 +122,14 @@ static void estimates_are_within_three_points_of_what_other_sizes_do(void **stat
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* one thread has nothing to say to it, and takes a minute */
+    skip(); /* one thread has no races, and the sanitizer takes a minute */
 #endif
-    static const double skews[] = { 0.7, 0.9, 1.1 };
+    static const double skews[] = { 0.7, 1.1 };
     struct random_source random = random_start();
     for (unsigned s = 0; s < sizeof(skews) / sizeof(skews[0]); s++) {
         make_trace(&random, skews[s]);
         for (int policy = SITE_CACHE_SIEVE; policy <= SITE_CACHE_LRU; policy++)
-            for (size_t bytes = 1 << 20; bytes <= 1 << 24; bytes *= 4)
+            for (size_t bytes = 1 << 20; bytes <= 1 << 24; bytes *= 16)
                 assert_estimates((enum site_cache_policy)policy, bytes);
     }
 }
@@ -139,18 +139,18 @@ static void a_cache_that_holds_everything_gains_nothing(void **state)
     (void)state;
     struct random_source random = random_start();
     make_trace(&random, 0.9);
-    struct outcome told = play(SITE_CACHE_SIEVE, (size_t)1 << 28);
-    assert_int_equal(told.evicted, 0);
-    assert_int_equal(told.misses[SITE_CACHE_SAME], told.misses[SITE_CACHE_QUADRUPLE]);
-    assert_int_equal(told.misses[SITE_CACHE_SAME], told.misses[SITE_CACHE_HALF]);
+    struct outcome estimated = play(SITE_CACHE_SIEVE, (size_t)1 << 28);
+    assert_int_equal(estimated.evicted, 0);
+    assert_int_equal(estimated.misses[SITE_CACHE_SAME], estimated.misses[SITE_CACHE_QUADRUPLE]);
+    assert_int_equal(estimated.misses[SITE_CACHE_SAME], estimated.misses[SITE_CACHE_HALF]);
 }
 
 static void a_cache_that_keeps_nothing_estimates_nothing(void **state)
 {
     (void)state;
     memset(trace, 0, sizeof(trace));
-    struct outcome told = play(SITE_CACHE_SIEVE, 0);
-    assert_int_equal(told.misses[SITE_CACHE_SAME], 0);
+    struct outcome estimated = play(SITE_CACHE_SIEVE, 0);
+    assert_int_equal(estimated.misses[SITE_CACHE_SAME], 0);
 }
 
 int main(void)
