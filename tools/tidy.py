@@ -76,7 +76,7 @@ class Tree:
             if listed.returncode == 0:
                 return [path for path in listed.stdout.split("\0") if path]
         # In an unpacked archive, or without git, the list of folders is fixed.
-        rooms = ("src", "tests", "fuzz", "bench", "tools", "scripts", "docs")
+        rooms = "src tests fuzz bench lab tools scripts docs packaging www".split()
         found = [path for room in rooms for path in (top / room).rglob("*") if path.is_file()]
         found += [path for path in top.iterdir() if path.is_file()]
         return [str(path.relative_to(top)) for path in found if "__pycache__" not in path.parts]
