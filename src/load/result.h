@@ -21,10 +21,8 @@
     LOAD_ERROR(no_descriptor, generator, "This process may open no more descriptors.") \
     LOAD_ERROR(no_port, generator, "This address has no local port left to connect from.") \
     LOAD_ERROR(send_reset, send, "The connection broke while a request was sent.") \
-    LOAD_ERROR(first_byte_timeout, response, \
-               "The first byte took longer than --first-byte-timeout.") \
-    LOAD_ERROR(response_timeout, response, \
-               "The whole answer took longer than --response-timeout.") \
+    LOAD_ERROR(first_byte_timeout, response, "No first byte came within --first-byte-timeout.") \
+    LOAD_ERROR(response_timeout, response, "No whole answer came within --response-timeout.") \
     LOAD_ERROR(closed_before, response, "The server closed a new connection without an answer.") \
     LOAD_ERROR(reset_before, response, "The connection was reset before an answer.") \
     LOAD_ERROR(closed_amid, response, "The connection was closed in the middle of an answer.") \
