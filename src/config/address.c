@@ -175,7 +175,7 @@ static bool check_ipv6_host(struct span text, struct config_arena *arena, const 
                                  config_problem_quote_len(text), text.at);
 }
 
-/* What people write in place of a host. */
+/* Explains texts that are often written in place of a host. */
 static bool check_habits(struct span text, struct config_reason *ret_reason)
 {
     int len = config_problem_quote_len(text);
@@ -183,7 +183,7 @@ static bool check_habits(struct span text, struct config_reason *ret_reason)
     const char *slash = memchr(text.at, '/', text.len);
     if (slash)
         return config_problem_refuse(ret_reason,
-                                     "`%.*s` is more than a host; write the name alone, such "
+                                     "`%.*s` is more than a host; write only the name, such "
                                      "as example.org",
                                      len, text.at);
     if (colon)

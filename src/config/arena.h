@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that is given out piece by piece and let go of all at once: the strings
- * and lists of one configuration. For start-up only; it never shrinks, and it
- * does not return NULL: without these few kilobytes nothing can be served, and
- * nobody is connected yet.
+ * Memory that is allocated piece by piece and freed all at once: the strings and lists of one
+ * configuration. It never shrinks. It never returns NULL: a process that lacks these few kilobytes
+ * ends.
  */
 #pragma once
 
@@ -16,7 +15,7 @@ struct config_arena {
 /* Zeroed, aligned for anything; valid until config_arena_done. */
 void *config_arena_take(struct config_arena *arena, size_t size_bytes);
 
-/* A copy of `text` with a NUL behind it. */
+/* A copy of `text` with a NUL at its end. */
 char *config_arena_copy(struct config_arena *arena, struct span text);
 
 /* A printed string. */

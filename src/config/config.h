@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The configuration: what the file, the environment and the command line say,
- * checked and put together. Flags win over WEIR_* variables, variables over the
- * file, the file over the defaults; each value remembers where it came from.
+ * The configuration: the values of the file, the environment and the command line, checked and put
+ * together. Flags win over WEIR_* variables, variables over the file, the file over the defaults.
  *
- * Reading a configuration has no side effects: no socket, no file written, no
- * privilege needed. Every setting is one line of settings.def, from which the
- * reader, `weir check --explain`, --help and the manual page are made.
+ * Reading a configuration has no side effects: it opens no socket, writes no file and needs no
+ * privilege. The settings, and so the fields of the structs below, are in config/settings.def. All
+ * values are checked and in one canonical form: a host in lower case, a bare port with its address.
  */
 #pragma once
 
@@ -17,14 +16,13 @@
 #include <stdint.h>
 
 enum {
-    /* Header lines that one site adds to its answers, all together, each with its
-     * CRLF: what the session's room for a head leaves them (SESSION_ANSWER_ROOM). */
+    /* Most bytes of the header lines that one site adds to its answers, each with its CRLF: the
+     * session's space for a head leaves this much (SESSION_ANSWER_ROOM). */
     CONFIG_HEADERS_MAX = 4 * 1024
 };
 
-/* What a timeout of 0 ("no limit") is here: a hundred years, so that adding it to
- * a clock reading cannot overflow. Those of the end (drain_delay_ns, drain_timeout_ns,
- * drain_idle_ns, kill_timeout_ns) keep their 0: at once. */
+/* The value of a timeout of 0, which means no limit: a hundred years. Added to a clock reading it
+ * cannot overflow. Settings of kind DELAY keep their 0, which means at once. */
 #define CONFIG_FOREVER_NS (UINT64_C(100) * 365 * 24 * 3600 * DURATION_SECOND)
 
 /* The types of fields, by the kind of their setting. */

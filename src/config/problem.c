@@ -70,7 +70,7 @@ static void print_problem(const struct config_problem *problem, FILE *out)
             name ? ": " : "", problem->text);
 }
 
-/* Problems with a line in order of their lines, before the others; else as they came. */
+/* Problems with a line come first, in the order of the lines; the others follow in their order. */
 static bool belongs_before(const struct config_problem *a, const struct config_problem *b)
 {
     bool a_has_line = a->origin.layer == CONFIG_BY_FILE && a->origin.line > 0;
@@ -82,7 +82,7 @@ static bool belongs_before(const struct config_problem *a, const struct config_p
 
 void config_problems_print(const struct config_problems *problems, FILE *out)
 {
-    /* The first ones of each sort, by insertion: past the limit the last falls off. */
+    /* Insertion keeps the first ones of each sort; past the limit the last one is dropped. */
     const struct config_problem *shown[2][CONFIG_PROBLEMS_SHOWN];
     unsigned count[2] = { 0, 0 };
     for (const struct config_problem *p = problems->first; p; p = p->next) {

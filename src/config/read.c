@@ -20,8 +20,8 @@ struct file_reading {
     bool any_section;
 };
 
-static void take_site_heading(struct file_reading *reading, struct span name,
-                              struct config_origin origin)
+static void handle_site_heading(struct file_reading *reading, struct span name,
+                                struct config_origin origin)
 {
     struct config_store *store = reading->store;
     bool good = name.len > 0 && name.len <= 64;
@@ -51,12 +51,12 @@ static void take_site_heading(struct file_reading *reading, struct span name,
                                  "[site %s] has the name of the folder on the command line; rename "
                                  "it",
                                  site->name);
-        return; /* its settings are then about neither */
+        return; /* the settings below belong to neither site */
     }
     reading->section = config_store_add_site(store, name, origin);
 }
 
-static void take_section(void *context, struct span text, unsigned line)
+static void handle_section(void *context, struct span text, unsigned line)
 {
     static const char *const names[] = { "server", "site", NULL };
     struct file_reading *reading = context;
@@ -70,7 +70,7 @@ static void take_section(void *context, struct span text, unsigned line)
         len++;
     struct span kind = span_first(text, len), name = span_trim(span_skip(text, len));
     if (span_equal(kind, SPAN("site"))) {
-        take_site_heading(reading, name, origin);
+        handle_site_heading(reading, name, origin);
         return;
     }
     if (!span_equal(text, SPAN("server"))) {
@@ -93,8 +93,8 @@ static void take_section(void *context, struct span text, unsigned line)
     reading->section = &reading->store->server;
 }
 
-static void tell_unknown(struct file_reading *reading, struct span name,
-                         struct config_origin origin)
+static void report_unknown_setting(struct file_reading *reading, struct span name,
+                                   struct config_origin origin)
 {
     struct config_problems *problems = &reading->store->problems;
     const struct config_section_values *section = reading->section;
@@ -118,7 +118,7 @@ static void tell_unknown(struct file_reading *reading, struct span name,
                              config_problem_quote_len(name), name.at, here);
 }
 
-static void take_setting(void *context, struct span name, struct span value, unsigned line)
+static void handle_setting(void *context, struct span name, struct span value, unsigned line)
 {
     struct file_reading *reading = context;
     struct config_origin origin = { CONFIG_BY_FILE, reading->path, line };
@@ -132,13 +132,13 @@ static void take_setting(void *context, struct span name, struct span value, uns
     }
     const struct config_setting *setting = config_setting_find(reading->section->section, name);
     if (!setting) {
-        tell_unknown(reading, name, origin);
+        report_unknown_setting(reading, name, origin);
         return;
     }
     config_store_set(reading->store, reading->section, setting, value, reading->folder, origin);
 }
 
-static void read_file(struct config_store *store, const char *path)
+static void read_config_file(struct config_store *store, const char *path)
 {
     struct span text, folder = span_text(path);
     while (folder.len > 0 && folder.at[folder.len - 1] != '/')
@@ -150,14 +150,15 @@ static void read_file(struct config_store *store, const char *path)
         return;
     }
     struct file_reading reading = { .store = store, .path = path, .folder = folder };
-    struct config_file_handler handler = { &reading, take_section, take_setting };
+    struct config_file_handler handler = { &reading, handle_section, handle_setting };
     config_file_parse(text, path, &handler, &store->problems);
 }
 
 /* ---- the environment ---- */
 
-/* A variable that is no setting may be somebody else's; one that nearly is, a slip. */
-static void tell_unknown_variable(struct config_store *store, struct span name)
+/* An unknown WEIR_ variable may belong to another program. A warning appears only if the name is
+ * close to a setting. */
+static void report_unknown_variable(struct config_store *store, struct span name)
 {
     char variable[CONFIG_VARIABLE_MAX], best[CONFIG_VARIABLE_MAX];
     unsigned best_distance = 3;
@@ -197,8 +198,8 @@ static void read_environment(struct config_store *store, const char *const *envi
         struct config_origin origin = { CONFIG_BY_ENVIRONMENT,
                                         config_arena_copy(&store->arena, name), 0 };
         if (!setting)
-            tell_unknown_variable(store, name);
-        else if (value.len > 0) /* an empty variable is one that is not set */
+            report_unknown_variable(store, name);
+        else if (value.len > 0) /* an empty variable counts as not set */
             config_store_set(store, &store->server, setting, value, SPAN(""), origin);
     }
 }
@@ -225,10 +226,11 @@ static void read_flags(struct config_store *store, const struct config_request *
         if (setting->section == CONFIG_SITE) {
             values = request->folder ? store->sites : NULL;
             if (!values) {
-                config_problem_error(&store->problems, origin,
-                                     "is for a folder on the command line; in a file write `%s = "
-                                     "%s` under [site NAME]",
-                                     flag->name, flag->value);
+                config_problem_error(
+                    &store->problems, origin,
+                    "applies to a folder on the command line; in a file write `%s = "
+                    "%s` under [site NAME]",
+                    flag->name, flag->value);
                 continue;
             }
         }
@@ -249,7 +251,7 @@ static void set_defaults(struct config_store *store, struct config_section_value
     }
 }
 
-/* What `weir DIR` does differently from a file: it is for a person at a terminal. */
+/* The defaults of `weir DIR` that differ, because it is for work at a terminal. */
 static void set_quick_defaults(struct config_store *store, const struct config_request *request)
 {
     config_store_set_default(store, store->sites, &config_setting_table[SETTING_listing], "on",
@@ -265,10 +267,10 @@ struct config_store *config_read(const struct config_request *request)
     CHECK(store != NULL);
     store->problems.arena = &store->arena;
     store->server.section = CONFIG_SERVER;
-    if (request->folder) /* first, so that it answers what no site is named for */
+    if (request->folder) /* first: it answers for all hosts that no site names */
         read_folder(store, request->folder);
     if (request->file)
-        read_file(store, request->file);
+        read_config_file(store, request->file);
     read_environment(store, request->environment);
     read_flags(store, request);
 
@@ -315,7 +317,7 @@ enum { NAME_WIDTH = 16, VALUE_WIDTH_MAX = 44 };
 static const char *shown_text(const struct config_setting *setting, const struct config_item *item)
 {
     if (item && setting->kind == CONFIG_HASH)
-        return "(hidden)"; /* what is shown here is sent to others for help */
+        return "(hidden)"; /* operators send this output to others */
     return item ? item->text : setting->fallback;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of settings.def in memory: what settings there are, how each is
- * written, and under what names it goes in the file, the environment and on the
- * command line.
+ * The table of settings.def in memory: every setting, how its value is written, and its names in
+ * the file, in the environment and on the command line.
  */
 #pragma once
 
@@ -28,7 +27,7 @@ enum config_type {
 
 enum config_section { CONFIG_SERVER, CONFIG_SITE };
 
-/* For --help and the like. */
+/* The groups of --help. */
 enum config_group {
     CONFIG_GROUP_NETWORK,
     CONFIG_GROUP_PROCESS,
@@ -67,16 +66,17 @@ extern const struct config_setting config_setting_table[CONFIG_SETTINGS];
 const struct config_setting *config_setting_find(enum config_section section, struct span name);
 const struct config_setting *config_setting_find_anywhere(struct span name);
 
-/* Whether --name is an option: all but what only a file has use for. */
+/* Whether --name is a flag: all except `root` and `host`, which the folder on the command line
+ * replaces. */
 bool config_setting_has_flag(const struct config_setting *setting);
 
-/* The default's text, or NULL when there is none (it says what absence means). */
+/* The default as text, or NULL if there is none (`fallback` then says what absence means). */
 const char *config_setting_default(const struct config_setting *setting);
 
 /* The words that the kind allows, NULL at the end; NULL: any text. */
 const char *const *config_setting_choices(enum config_kind kind);
 
-/* What stands for the value in a usage line: "SIZE", "on|off". */
+/* The placeholder for the value in a usage line: "SIZE", "on|off". */
 const char *config_setting_placeholder(const struct config_setting *setting);
 
 enum config_type config_setting_type(enum config_kind kind);

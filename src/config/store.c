@@ -18,8 +18,8 @@ struct config_section_values *config_store_add_site(struct config_store *store, 
     return site;
 }
 
-static void take_up(struct config_store *store, struct config_item **end, const char *text,
-                    struct config_origin origin)
+static void add_item(struct config_store *store, struct config_item **end, const char *text,
+                     struct config_origin origin)
 {
     struct config_item *item = config_arena_take(&store->arena, sizeof(*item));
     *item = (struct config_item){ .text = text, .origin = origin };
@@ -38,7 +38,7 @@ static void set_one(struct config_store *store, struct config_section_values *va
                     const struct config_setting *setting, struct span text, struct span folder,
                     struct config_origin origin)
 {
-    /* In a file the line alone does not tell the setting; elsewhere the origin does. */
+    /* In a file a problem needs the setting's name; elsewhere its origin has the name. */
     bool in_file = origin.layer == CONFIG_BY_FILE;
     const char *name = in_file ? setting->name : "", *colon = in_file ? ": " : "";
     struct config_reason reason = { .text = "" };
@@ -50,12 +50,12 @@ static void set_one(struct config_store *store, struct config_section_values *va
 
     struct config_item **end = &values->items[setting - config_setting_table];
     if (*end && (*end)->origin.layer < origin.layer)
-        *end = NULL; /* a higher layer begins anew */
+        *end = NULL; /* a higher layer replaces all values */
     if (config_setting_type(setting->kind) != CONFIG_TYPE_LIST) {
         if (*end && in_file)
             config_problem_error(&store->problems, origin, "%s is set twice%s", name,
                                  first_line(store, (*end)->origin));
-        take_up(store, end, canonical, origin);
+        add_item(store, end, canonical, origin);
         return;
     }
     bool may_repeat = setting->kind == CONFIG_HEADER ||
@@ -68,7 +68,7 @@ static void set_one(struct config_store *store, struct config_section_values *va
                              canonical, first_line(store, (*end)->origin));
         return;
     }
-    take_up(store, end, canonical, origin);
+    add_item(store, end, canonical, origin);
 }
 
 void config_store_set(struct config_store *store, struct config_section_values *values,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * One configuration while it is put together, and afterwards: for each section
- * and setting the values that are in force, with where each came from.
+ * One configuration while it is put together, and afterwards: the values in force of each section
+ * and setting, each with its origin.
  *
- * Layers are applied in ascending order (file, environment, flags); a value of a
- * higher layer takes the place of all values of the lower ones.
+ * Layers are applied in ascending order: file, environment, flags. A value of a higher layer
+ * replaces all values of the lower ones.
  *
- * Private to config/; others use config/read.h.
+ * Private to config/; other layers use config/read.h.
  */
 #pragma once
 
@@ -41,13 +41,13 @@ struct config_store {
 struct config_section_values *config_store_add_site(struct config_store *store, struct span name,
                                                     struct config_origin origin);
 
-/* Checks a text that was given for a setting and takes it up, or tells the problem.
- * Relative paths begin at `folder`. */
+/* Checks the text of a setting, and adds its value or a problem to the store. Relative paths begin
+ * at `folder`. */
 void config_store_set(struct config_store *store, struct config_section_values *values,
                       const struct config_setting *setting, struct span text, struct span folder,
                       struct config_origin origin);
 
-/* Gives a setting that nobody has set its value. */
+/* Sets a value, unless the setting has one. `why` explains an unusual default; or NULL. */
 void config_store_set_default(struct config_store *store, struct config_section_values *values,
                               const struct config_setting *setting, const char *text,
                               const char *why);

@@ -20,7 +20,7 @@ static const struct unit size_units[] = {
     { "K", 1024 }, { "M", 1024 * 1024 }, { "G", 1024 * 1024 * 1024 }, { "", 1 }, { NULL, 0 },
 };
 
-/* Digits and one of the units, in either case, without anything between them. */
+/* Digits and directly after them one of the units, in upper or lower case. */
 static bool parse_size(struct span text, uint64_t *ret_value)
 {
     size_t digits = 0;
@@ -196,13 +196,13 @@ static bool check_path(const struct config_setting *setting, struct span text, s
         return true;
     }
     if (log && off)
-        return config_problem_refuse(ret_reason,
-                                     "it cannot be turned off; write a file, or - for standard "
-                                     "error");
+        return config_problem_refuse(
+            ret_reason, "the error log cannot be turned off; write a file, or - for standard "
+                        "error");
     if (text.len >= 4096 || folder.len + text.len >= 4096)
         return config_problem_refuse(ret_reason, "the path is longer than the system allows");
     if (span_starts(text, SPAN("~")) && (text.len == 1 || text.at[1] == '/'))
-        return config_problem_refuse(ret_reason, "`~` means nothing here; write the whole path");
+        return config_problem_refuse(ret_reason, "`~` is not replaced here; write the whole path");
     *ret_text = join(arena, folder, text);
     return true;
 }
@@ -242,7 +242,7 @@ static bool check_listen(struct span text, struct span folder, struct config_are
     return true;
 }
 
-/* The form that all methods of today have: $method$...$... */
+/* The form of all supported methods: $method$...$... */
 static bool check_hash(struct span text, struct config_reason *ret_reason)
 {
     enum { HASH_MAX = 383 }; /* CRYPT_OUTPUT_SIZE, without its NUL */
@@ -261,8 +261,8 @@ static bool check_hash(struct span text, struct config_reason *ret_reason)
 
 /* ---- fields of answers ---- */
 
-/* Fields that weir writes itself, where they apply: a second one would be wrong,
- * and for framing dangerous. */
+/* Fields that weir itself writes where they apply. A second one would be wrong, and with fields of
+ * framing dangerous. */
 static const char *const own_fields[] = {
     "Accept-Ranges",
     "Age",
@@ -325,9 +325,10 @@ static bool check_field(struct span text, struct config_arena *arena, const char
     for (const char *const *own = own_fields; *own; own++)
         if (span_equal_nocase(name, span_text(*own)))
             return config_problem_refuse(
-                ret_reason, "weir itself says %s where it applies; leave it out", *own);
+                ret_reason, "weir itself sends %s where it applies; remove this line", *own);
     if (span_equal_nocase(name, SPAN("Server")))
-        return config_problem_refuse(ret_reason, "for Server there is the setting `server-header`");
+        return config_problem_refuse(ret_reason,
+                                     "use the setting `server-header` for the field Server");
     *ret_line =
         config_arena_print(arena, "%.*s: %.*s", (int)name.len, name.at, (int)value.len, value.at);
     return true;

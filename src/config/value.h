@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of settings: text that a person wrote, checked and brought into its one
- * canonical form (lower case, whole path, `Name: value`), and that form put into
- * the fields of struct config.
+ * Values of settings: checks a text, brings it into its canonical form (lower case, whole path,
+ * `Name: value`), and stores that form in the field of struct config.
  *
- * It looks at the text alone. What the disk says about a path is for verify.c.
+ * It reads only the text. config/verify.c checks paths on the disk.
  */
 #pragma once
 
@@ -15,7 +14,7 @@
 
 /* Checks one value (trimmed, of one item of a list) of a setting. Relative paths
  * begin at `folder` (with its final slash, or empty). On success *ret_text is the
- * canonical form in the arena; else ret_reason says why not. */
+ * canonical form in the arena; else ret_reason has the reason. */
 MUST_USE bool config_value_check(const struct config_setting *setting, struct span text,
                                  struct span folder, struct config_arena *arena,
                                  const char **ret_text, struct config_reason *ret_reason);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The first value in force, or NULL when there is none. */
+/* The first value in force, or NULL. */
 static const struct config_item *first_value(const struct config_section_values *values,
                                              enum config_setting_place place)
 {
@@ -28,7 +28,7 @@ static bool is_on(const struct config_section_values *values, enum config_settin
 
 /* ---- folders and files ---- */
 
-/* "root: ", where the place of the message does not already say it. */
+/* "root: ", or "" where the origin of the problem has the name already. */
 static const char *setting_label(struct config_store *store, enum config_setting_place place,
                                  struct config_origin origin)
 {
@@ -37,7 +37,7 @@ static const char *setting_label(struct config_store *store, enum config_setting
     return config_arena_print(&store->arena, "%s: ", config_setting_table[place].name);
 }
 
-/* "`/srv/www` ", unless the place of the message is that very path. */
+/* "`/srv/www` ", or "" where the origin of the problem is that path. */
 static const char *quoted_path(struct config_store *store, const struct config_item *item)
 {
     if (item->origin.layer == CONFIG_BY_ARGUMENT)
@@ -45,7 +45,7 @@ static const char *quoted_path(struct config_store *store, const struct config_i
     return config_arena_print(&store->arena, "`%s` ", item->text);
 }
 
-/* Whether the setting names a folder that can be read; tells when it does not. */
+/* Whether the setting names a folder that can be read; reports a problem if not. */
 static bool check_folder(struct config_store *store, const struct config_section_values *site,
                          enum config_setting_place place, bool to_list)
 {
@@ -60,8 +60,8 @@ static bool check_folder(struct config_store *store, const struct config_section
         return false;
     }
     if (!S_ISDIR(info.st_mode)) {
-        config_problem_error(&store->problems, item->origin,
-                             "%s%sis a file; give the folder that it is in", name, path);
+        config_problem_error(&store->problems, item->origin, "%s%sis a file; name its folder", name,
+                             path);
         return false;
     }
     if (faccessat(AT_FDCWD, item->text, to_list ? X_OK | R_OK : X_OK, AT_EACCESS) < 0) {
@@ -88,7 +88,7 @@ static void check_spa(struct config_store *store, const struct config_section_va
         config_problem_error(&store->problems, item->origin, "%s`%s` is not a file", name, path);
 }
 
-/* The folder that the path `text` is in, without links, in `out`; false: there is none. */
+/* Writes the folder of the path `text`, without links, to `out`; false: there is none. */
 static bool resolve_parent(struct config_store *store, const char *text, char out[PATH_MAX])
 {
     const char *slash = strrchr(text, '/');
@@ -128,7 +128,7 @@ static void check_written(struct config_store *store, enum config_setting_place 
         const struct config_item *folder = first_value(site, SETTING_root);
         if (folder && realpath(folder->text, root) && is_inside(parent, root))
             config_problem_warning(&store->problems, item->origin,
-                                   "%s`%s` is inside the root of [site %s]: visitors can read it",
+                                   "%s`%s` is inside the root of [site %s], so clients can read it",
                                    name, item->text, site->name);
     }
 }
@@ -148,7 +148,7 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
     for (const char *const *folder = broad; *folder; folder++)
         if (strcmp(path, *folder) == 0)
             config_problem_warning(&store->problems, root->origin,
-                                   "%severything in %s that this user may read is served", name,
+                                   "%severything in %s that this user can read is served", name,
                                    path);
     for (const char *const *entry = request->environment; entry && *entry; entry++)
         if (strncmp(*entry, "HOME=", 5) == 0 && realpath(*entry + 5, home) &&
@@ -162,7 +162,7 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
         const char *inside = config_arena_print(&store->arena, "%s/%s", path, *file);
         if (access(inside, F_OK) == 0)
             config_problem_warning(
-                &store->problems, hidden->origin, "%swith it, %s/%s is served as well",
+                &store->problems, hidden->origin, "%sthis setting also serves %s/%s",
                 setting_label(store, SETTING_hidden, hidden->origin), root->text, *file);
     }
 }
@@ -201,7 +201,7 @@ static void check_headers(struct config_store *store, const struct config_sectio
     }
 }
 
-/* "(line 3)", or what else finds the site. */
+/* "(line 3)", or where else the site comes from. */
 static const char *describe_place(struct config_store *store, struct config_origin origin)
 {
     if (origin.layer == CONFIG_BY_FILE)
@@ -209,7 +209,7 @@ static const char *describe_place(struct config_store *store, struct config_orig
     return "(on the command line)";
 }
 
-/* Two sites may not answer to the same name, or both to all. */
+/* Two sites must not answer to the same host, or both to any host. */
 static void check_pair(struct config_store *store, const struct config_section_values *site,
                        const struct config_section_values *other)
 {
@@ -268,12 +268,13 @@ static void check_timeouts(struct config_store *store)
         const struct config_item *item = first_value(&store->server, (enum config_setting_place)i);
         if (!item || !is_zero(item->text))
             continue;
-        config_problem_warning(&store->problems, item->origin, "%s%s",
-                               setting_label(store, (enum config_setting_place)i, item->origin),
-                               setting->kind == CONFIG_DELAY
-                                   ? "with 0, stopping cuts off the answers under way"
-                                   : "with 0 there is no limit: clients that do nothing keep their "
-                                     "connections for ever");
+        config_problem_warning(
+            &store->problems, item->origin, "%s%s",
+            setting_label(store, (enum config_setting_place)i, item->origin),
+            setting->kind == CONFIG_DELAY
+                ? "with 0, a stop or reload cuts off the answers under way"
+                : "with 0 there is no limit: clients that send nothing keep their "
+                  "connections open");
     }
 }
 
@@ -281,17 +282,17 @@ static void check_cache(struct config_store *store)
 {
     const struct config *config = &store->config;
     const struct config_item *item = first_value(&store->server, SETTING_cache_file_max_bytes);
-    uint64_t share = config->cache_size_bytes / 8; /* what one answer may take */
+    uint64_t share = config->cache_size_bytes / 8; /* most bytes of one cached answer */
     if (!item || item->origin.layer == CONFIG_BY_DEFAULT || config->cache_size_bytes == 0 ||
         config->cache_file_max_bytes <= share)
         return;
     config_problem_warning(&store->problems, item->origin,
-                           "%sno answer gets more than an eighth of cache-size, %llu bytes here",
+                           "%sone answer can use at most an eighth of cache-size, here %llu bytes",
                            setting_label(store, SETTING_cache_file_max_bytes, item->origin),
                            (unsigned long long)share);
 }
 
-/* Only the file is asked: a lookup through the name service may open sockets. */
+/* Only /etc/passwd is read: a lookup through the name service may open sockets. */
 static void check_user(struct config_store *store)
 {
     const struct config_item *item = first_value(&store->server, SETTING_user);
@@ -304,11 +305,11 @@ static void check_user(struct config_store *store)
         entry = fgetpwent(users);
     } while (entry && strcmp(entry->pw_name, item->text) != 0);
     if (!entry)
-        config_problem_warning(&store->problems, item->origin, "%sthere is no `%s` in /etc/passwd",
+        config_problem_warning(&store->problems, item->origin, "%s/etc/passwd has no user `%s`",
                                name, item->text);
     else if (entry->pw_uid == 0)
         config_problem_warning(&store->problems, item->origin,
-                               "%s`%s` is the superuser; a user of its own is safer", name,
+                               "%s`%s` is the superuser; a user for weir alone is safer", name,
                                item->text);
     fclose(users);
 }
@@ -354,7 +355,7 @@ static void check_page(struct config_store *store)
         const char *name = setting_label(store, SETTING_stats_listen, item->origin);
         if (strcmp(item->text, "off") == 0 && (item != first || item->next))
             config_problem_error(&store->problems, item->origin,
-                                 "%s`off` and an address are two answers; choose one", name);
+                                 "%s`off` and an address exclude each other; remove one", name);
         else if (is_the_address(first_value(&store->server, SETTING_listen), item))
             config_problem_error(&store->problems, item->origin,
                                  "%s`%s` is an address of `listen`; the statistics page needs one "

@@ -40,7 +40,7 @@ static bool find_group(pid_t pid, char group[GROUP_MAX])
     return true;
 }
 
-/* The number up to the next space; UINT64_MAX: none is there ("max"). */
+/* The number before the next space; UINT64_MAX: no number ("max"). */
 static uint64_t first_number(const char *text)
 {
     uint64_t number;
@@ -48,8 +48,8 @@ static uint64_t first_number(const char *text)
     return num_parse_u64(word, &number) ? number : UINT64_MAX;
 }
 
-/* The least that `reckon` makes of a file in the group and in all above it. A container may show
- * its own group as the root, whatever its path is called: what is not there does not limit. */
+/* The smallest value that `reckon` reads from `file` in the group and in all groups above. A
+ * container may show its own group as the root, under any path: a missing file means no limit. */
 static uint64_t least_in_groups(pid_t pid, const char *file, uint64_t (*reckon)(const char *text))
 {
     char group[GROUP_MAX], path[GROUP_MAX + 64], text[TEXT_MAX];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the control groups of a process allow it: a container has its limits there, and shows the
- * machine's everywhere else. Those of version 2, with one hierarchy (cgroups(7)).
+ * The limits of a process's control groups, version 2 with one hierarchy (cgroups(7)). A container
+ * has its limits there; /proc shows those of the machine.
  */
 #pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* CPUs whose time a process (0: this one) may use, a part of one counted whole; UINT64_MAX: as
- * many as there are. It is the least quota (cpu.max) of its group and of those above that show. */
+/* How many CPUs' time a process (0: this one) may use, rounded up; UINT64_MAX: no limit. It is the
+ * smallest quota (cpu.max) of its group and of the visible groups above. */
 uint64_t os_cgroup_cpus(pid_t pid);
 
-/* How many processes and threads this process's groups may have (pids.max), the least of them;
+/* How many processes and threads this process's groups may have (the smallest pids.max);
  * UINT64_MAX: no limit. */
 uint64_t os_cgroup_tasks(void);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two clocks, as thin wrappers over clock_gettime. All of these ids are
- * answered by the vDSO, without a system call. No cached time is kept here:
- * whoever wants one time for a whole turn reads it once and passes it down.
+ * Thin wrappers over clock_gettime. The vDSO answers all of these ids without a system call. No
+ * time is cached here: a caller that needs one time for a whole loop reads it once.
  */
 #include "os/clock.h"
 
@@ -22,7 +21,7 @@ uint64_t os_clock_now_ns(void)
 {
     const struct timespec now = read_clock(CLOCK_MONOTONIC);
     const uint64_t now_ns = (uint64_t)now.tv_sec * DURATION_SECOND + (uint64_t)now.tv_nsec;
-    return now_ns > 0 ? now_ns : 1; /* 0 means "never" wherever a time is kept */
+    return now_ns > 0 ? now_ns : 1; /* 0 means "never" in fields that hold a time */
 }
 
 int os_clock_wait_ms(uint64_t due_ns)

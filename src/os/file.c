@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one place that turns a path into a descriptor, so that "nothing outside
- * the root" has to be right only here. The kernel resolves the whole path in
- * one openat2 call; there is no check beforehand that a rename could outrun.
+ * Only this file turns a path into a descriptor, so "nothing outside the root" has to be right only
+ * here. The kernel resolves the whole path in one openat2 call. There is no check before it, which
+ * a rename could outrun.
  *
- * It does not judge what was opened: whoever asked looks at the descriptor.
+ * The type of the opened file is not checked here: the caller uses fstat.
  */
 #include "os/file.h"
 
@@ -18,10 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A rename somewhere on the way makes openat2 answer EAGAIN rather than guess. */
+/* openat2 returns EAGAIN when a rename happens on the path. */
 enum { OPEN_ATTEMPTS = 16 };
 
-/* Nothing of this blocks: O_NONBLOCK lets a fifo open without a writer. */
+/* With O_NONBLOCK a fifo opens without a writer, so no open blocks. */
 #define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define PEEK_FLAGS (O_PATH | O_CLOEXEC)
 
@@ -48,8 +48,8 @@ static int resolve_once(int root_fd, const char *path, int flags)
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* Old kernels say ENOSYS; sandboxes that do not know the call say EPERM, which
- * a file could say too, so the question is asked once about something harmless. */
+/* An old kernel returns ENOSYS. A sandbox that does not know the call returns EPERM, which a file
+ * could return too. The test is therefore made once, with ".". */
 static bool openat2_works(void)
 {
     int support = atomic_load_explicit(&openat2_support, memory_order_relaxed);
@@ -70,9 +70,8 @@ static int resolve_beneath(int root_fd, const char *path, int flags)
     return fd;
 }
 
-/* Opens one component. A link says -ELOOP whatever is asked for: with O_PATH
- * alone the link itself would be opened, and with O_DIRECTORY it is an ENOTDIR
- * like any file, so those two are told apart by looking. */
+/* Opens one component. A link gives -ELOOP with all flags. O_PATH alone would open the link itself,
+ * and O_DIRECTORY gives ENOTDIR as for a file; in both cases fstat finds the link. */
 static int open_component(int directory_fd, const char *name, int flags)
 {
     struct stat status;
@@ -89,8 +88,7 @@ static int open_component(int directory_fd, const char *name, int flags)
     return fd;
 }
 
-/* Copies the component that begins at *path, and moves *path behind it and its
- * slashes. 0 or -errno. */
+/* Copies the first component of *path, and moves *path past it and its slashes. 0 or -errno. */
 static int take_component(const char **path, char name[NAME_MAX + 1])
 {
     size_t len = strcspn(*path, "/");
@@ -103,9 +101,8 @@ static int take_component(const char **path, char name[NAME_MAX + 1])
     return strcmp(name, "..") == 0 ? -EXDEV : 0;
 }
 
-/* What openat2 does, from below: every directory on the way is opened in the one
- * before it and no link is followed, so there is no way up or out. Links that
- * stay inside are the price. */
+/* Does the work of openat2 step by step: each directory is opened in the one before it, and no link
+ * is followed, so no path leads out. Its cost: links that stay inside do not work either. */
 static int walk_beneath(int root_fd, const char *path, int flags)
 {
     char name[NAME_MAX + 1];

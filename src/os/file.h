@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files under a directory that nobody can leave. Every function returns 0 or a
+ * Files below a root folder; no path leads out of it. Every function returns 0 or a
  * descriptor on success and -errno on failure; every descriptor is CLOEXEC.
  */
 #pragma once
@@ -16,15 +16,15 @@ struct stat;
 /* Opens a directory to resolve paths against (O_PATH). */
 MUST_USE int os_file_open_directory(const char *path);
 
-/* Opens `path` (relative, no leading slash, "." for the root itself) below
- * `root_fd` for reading, never blocking on a fifo or a device, never outside
- * the root: openat2 with RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS, and where the
- * kernel has no openat2 a walk, component by component, that follows no link.
- * -EXDEV or -ELOOP: the path would leave the root. Retries EAGAIN a few times. */
+/* Opens `path` below `root_fd` for reading. The path is relative, without a leading slash; "." is
+ * the root. The call does not block on a fifo or a device, and never opens a file outside the root:
+ * it uses openat2 with RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS. A kernel without openat2 gets a
+ * walk, component by component, that follows no link. -EXDEV or -ELOOP: the path would leave the
+ * root. EAGAIN is retried a few times. */
 MUST_USE int os_file_open_beneath(int root_fd, const char *path);
 
-/* The same, but only to fstat what is there (O_PATH): no right to read it is
- * needed, and a device or a fifo does not notice. */
+/* The same, but for fstat only (O_PATH): it needs no permission to read, and does not open a device
+ * or a fifo. */
 MUST_USE int os_file_peek_beneath(int root_fd, const char *path);
 
 /* Forces the walk in place of openat2, so that tests reach it; returns the old setting. */
@@ -36,7 +36,7 @@ MUST_USE int os_file_stat(int fd, struct stat *ret_stat);
 /* fstatat for one name in an open directory; a link is not followed. 0 or -errno. */
 MUST_USE int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat);
 
-/* readlinkat for one name in an open directory, with a NUL; what does not fit is cut.
+/* readlinkat for one name in an open directory, with a NUL; a longer target is cut.
  * 0 or -errno. */
 MUST_USE int os_file_read_link(int directory_fd, const char *name, char *out, size_t size);
 

@@ -15,7 +15,7 @@
 
 enum { BUSY_USEC = 100000 };
 
-/* A path, or with @ a name that is in no file system. */
+/* A path, or an abstract name, which begins with @. */
 static int parse_address(const char *text, struct os_notify *ret_notify)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -28,7 +28,7 @@ static int parse_address(const char *text, struct os_notify *ret_notify)
     memcpy(un.sun_path, text, len);
     if (abstract)
         un.sun_path[0] = '\0';
-    /* An abstract name is as long as it says; a path ends with its NUL. */
+    /* The length counts the NUL of a path; an abstract name has none. */
     ret_notify->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + !abstract);
     memcpy(&ret_notify->address, &un, sizeof(un));
     return 0;
@@ -47,7 +47,7 @@ static int open_notify_socket(void)
     return rc;
 }
 
-/* How often the watchdog of this process wants to hear; 0: there is none. */
+/* The interval of the watchdog of this process, in nanoseconds; 0: no watchdog. */
 static uint64_t watchdog_of(const char *usec, const char *pid)
 {
     uint64_t value, owner;

@@ -44,12 +44,12 @@ size_t os_process_raise_files(void)
 
 void os_process_name(const char *name)
 {
-    (void)prctl(PR_SET_NAME, name); /* without it, it goes by another */
+    (void)prctl(PR_SET_NAME, name); /* on failure the old name stays */
 }
 
-/* ---- how many tasks there may be ---- */
+/* ---- the limit of tasks ---- */
 
-/* The number that a file holds; UINT64_MAX: there is none. */
+/* The number in a file; UINT64_MAX: no number. */
 static uint64_t read_number(const char *path)
 {
     char text[32];
@@ -86,7 +86,7 @@ uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX])
     return limits[least].most;
 }
 
-/* ---- who it is ---- */
+/* ---- the user ---- */
 
 int os_process_end_with_parent(int signal, pid_t parent)
 {

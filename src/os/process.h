@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a process is allowed, and who it is.
+ * The limits of a process, and its user.
  */
 #pragma once
 
@@ -11,23 +11,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* CPUs that a process (0: this one) may use, at least 1: those that it may run on, or what its
- * control groups let it have of their time, a part of one counted whole, if that is less. */
+/* How many CPUs a process (0: this one) may use, at least 1: its affinity, or the quota of its
+ * control groups (rounded up) if that is less. */
 unsigned os_process_cpus(pid_t pid);
 
 enum { OS_PROCESS_LIMIT_MAX = 64 };
 
-/* How many processes and threads there may be: the least of what the system, this process's
- * control group and, where `limited`, the user are allowed. `name` says which that is. */
+/* How many processes and threads there can be: the smallest limit of the system, of this process's
+ * control group and, if `limited`, of the user. `name` gets the name of that limit. */
 uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX]);
 
-/* Raises the limit of open files as far as it may go; returns the limit in force. */
+/* Raises the soft limit of open files to the hard limit; returns the limit in force. */
 size_t os_process_raise_files(void);
 
-/* What `ps` and /proc/PID/comm show, at most 15 bytes. */
+/* Sets the name that `ps` and /proc/PID/comm show, at most 15 bytes. */
 void os_process_name(const char *name);
 
-/* Asks for `signal` when the parent dies; -ESRCH when `parent` is already gone. */
+/* Requests `signal` for the death of the parent. -ESRCH: `parent` is gone already. */
 MUST_USE int os_process_end_with_parent(int signal, pid_t parent);
 
 struct os_process_user {
@@ -35,10 +35,9 @@ struct os_process_user {
     gid_t gid;
 };
 
-/* Looks a user name up; 0 or -ENOENT. */
+/* Finds a user by name; 0 or -ENOENT. */
 MUST_USE int os_process_find_user(const char *name, struct os_process_user *ret_user);
 
-/* Becomes that user for good: supplementary groups, gid, uid, in this order, and
- * checks that there is no way back. 0 or -errno; after an error the process must
- * not go on. */
+/* Changes to that user permanently: supplementary groups, gid, uid, in this order. Then it checks
+ * that the change cannot be undone. 0 or -errno; after an error the process must end. */
 MUST_USE int os_process_become(const struct os_process_user *user, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signals as a descriptor: they are blocked, and read when the loop gets to
- * them, so that no handler ever runs between two lines of ours.
+ * Signals as a descriptor. They are blocked, and the loop reads them; no handler ever interrupts
+ * the program.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 
 #include <stddef.h>
 
-/* Blocks the signals of the list for the process's threads to come and ignores
- * those that a write could raise, SIGPIPE and SIGXFSZ. Returns a non-blocking
- * descriptor they can be read from, or -errno. */
+/* Blocks the signals in this thread and in threads that it starts later. Ignores SIGPIPE and
+ * SIGXFSZ, which a write can raise. Returns a non-blocking descriptor to read the signals from, or
+ * -errno. */
 MUST_USE int os_signal_open(const int *signals, size_t count);
 
-/* The next signal number, 0 when none waits, or -errno. */
+/* The number of the next pending signal; 0: none; or -errno. */
 int os_signal_read(int fd);

@@ -95,7 +95,7 @@ int os_socket_parse(const char *text, struct os_socket_address *ret_address)
     return parse_host(host, (uint16_t)port, ret_address);
 }
 
-/* A name that is in no file system begins with NUL, written @. */
+/* An abstract name begins with NUL, which is written @. */
 static int format_unix(const struct os_socket_address *address, char *out, size_t size)
 {
     struct sockaddr_un un;
@@ -140,7 +140,7 @@ static bool is_any_v6(const struct os_socket_address *address)
     return memcmp(&in.sin6_addr, &in6addr_any, sizeof(in6addr_any)) == 0;
 }
 
-/* What connections get for which nothing is chosen. */
+/* The default congestion control of the system. */
 static int find_default_congestion(char *out, socklen_t size)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -163,7 +163,7 @@ int os_socket_set_congestion(int fd, const char *name)
     return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, len) < 0 ? -errno : 0;
 }
 
-/* What decides who may have the address: before it is bound. */
+/* The options that decide whether the address is free. They must be set before bind. */
 static int set_address_options(int fd, const struct os_socket_address *address,
                                const struct os_socket_options *options)
 {
@@ -175,7 +175,7 @@ static int set_address_options(int fd, const struct os_socket_address *address,
     return rc;
 }
 
-/* Accepted sockets inherit these, so that no connection pays for setting them. */
+/* Accepted sockets inherit these options: no connection needs a setsockopt. */
 static int set_tcp_options(int fd, const struct os_socket_options *options)
 {
     int rc = set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -205,7 +205,7 @@ int os_socket_connect(const char *path)
     return rc < 0 ? rc : connect_unix(&address);
 }
 
-/* Removes a socket file that has no listener: whoever made it is gone. */
+/* Removes a socket file that no process listens on. */
 static int remove_stale(const struct os_socket_address *address)
 {
     int fd = connect_unix(address);
@@ -242,7 +242,8 @@ int os_socket_bind(const struct os_socket_address *address, const struct os_sock
         rc = set_address_options(fd, address, options);
         if (rc == 0)
             rc = set_tcp_options(fd, options);
-    } else if (options->mode != 0 && fchmod(fd, options->mode) < 0) { /* the file gets it too */
+    } else if (options->mode != 0 &&
+               fchmod(fd, options->mode) < 0) { /* the file inherits the mode */
         rc = -errno;
     }
     if (rc == 0)

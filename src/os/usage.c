@@ -46,7 +46,7 @@ enum {
     FIELDS
 };
 
-/* Numbers; what is none, or is negative, stays 0. */
+/* Reads the numbers; a field that is no number, or is negative, stays 0. */
 static void split_stat(const char *text, uint64_t fields[FIELDS])
 {
     struct span rest = span_trim(span_text(text));
@@ -64,7 +64,7 @@ static int read_stat(pid_t pid, struct os_usage *usage)
     int rc = read_proc_file(pid, "stat", text);
     if (rc < 0)
         return rc;
-    const char *behind = strrchr(text, ')'); /* the name may hold anything */
+    const char *behind = strrchr(text, ')'); /* the name of the process may contain any byte */
     if (!behind || strncmp(behind, ") Z", 3) == 0 || strncmp(behind, ") X", 3) == 0)
         return -ESRCH;
     split_stat(behind + 1, fields);
@@ -116,7 +116,7 @@ int os_usage_of(pid_t pid, struct os_usage *ret_usage)
     return 0;
 }
 
-/* Finer than ticks: nanoseconds on a CPU are the first number. */
+/* schedstat is finer than ticks: its first number is nanoseconds on a CPU. */
 static uint64_t thread_cpu_ns(pid_t pid, uint64_t thread)
 {
     char name[PATH_SIZE / 2], text[TEXT_MAX];
@@ -202,7 +202,7 @@ int os_usage_of_family(pid_t pid, uint64_t *ret_user_ns, uint64_t *ret_system_ns
         struct os_usage usage = { 0 };
         find_children(family->pid[i], family);
         int found = read_stat(family->pid[i], &usage);
-        rc = i == 0 ? found : rc; /* a child may end meanwhile */
+        rc = i == 0 ? found : rc; /* a child may have ended */
         *ret_user_ns += usage.user_ns + usage.children_user_ns;
         *ret_system_ns += usage.system_ns + usage.children_system_ns;
     }

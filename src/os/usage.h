@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a process, this one or another, has taken of the machine: from /proc.
+ * The resources that a process, this one or another, uses: read from /proc.
  */
 #pragma once
 
@@ -10,14 +10,14 @@
 #include <sys/types.h>
 
 struct os_usage {
-    uint64_t started; /* ticks since boot: tells it from a later process of this number */
+    uint64_t started; /* ticks since boot: distinguishes it from a later process with the same id */
     uint64_t user_ns, system_ns;                   /* of all its threads */
     uint64_t children_user_ns, children_system_ns; /* of children that it has waited for */
-    uint64_t resident_bytes;                       /* what it shares with others counts in each */
-    uint64_t files, files_limit; /* open descriptors; 0 where that may not be known */
+    uint64_t resident_bytes;                       /* shared memory counts in each process */
+    uint64_t files, files_limit; /* open descriptors; 0: no permission to read them */
 };
 
-/* 0, or -errno: there is no such process. A zombie is none. */
+/* 0, or -errno: there is no such process. A zombie counts as none. */
 MUST_USE int os_usage_of(pid_t pid, struct os_usage *ret_usage);
 
 struct os_usage_thread {
@@ -25,12 +25,12 @@ struct os_usage_thread {
     uint64_t cpu_ns;
 };
 
-/* The first threads of a process, `most` of them. Returns how many there are of these. */
+/* Lists at most `most` threads of a process. Returns how many were written. */
 size_t os_usage_threads(pid_t pid, struct os_usage_thread *threads, size_t most);
 
 /* Its `started`, or 0. */
 uint64_t os_usage_started(pid_t pid);
 
-/* The same of `user_ns` and `system_ns` alone, of the process, of all children and their children
- * that live, and of those that were waited for: what a server has taken with all its workers. */
+/* The CPU time of a process and all its descendants, living or waited for: of a server with all its
+ * workers. 0 or -errno. */
 MUST_USE int os_usage_of_family(pid_t pid, uint64_t *ret_user_ns, uint64_t *ret_system_ns);

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 enum {
-    FILES_RESERVED = 64,    /* descriptors kept for logs, listeners, folders */
+    FILES_RESERVED = 64,    /* descriptors for logs, listeners and folders */
     CACHE_FILES_MAX = 1024, /* large files that the cache keeps open */
-    CACHE_FILES_SHARE = 8,  /* and at most this part of all descriptors */
+    CACHE_FILES_SHARE = 8,  /* at most this part of all descriptors is for those files */
     LIMIT_MAX = 96
 };
 
@@ -48,7 +48,7 @@ unsigned server_capacity_connections(const struct config *config, size_t files)
 
 /* ---- in words ---- */
 
-/* A number of connections, and what it is limited by. */
+/* A number of connections, and the limit that sets it. */
 struct room {
     uint64_t count;
     char limit[LIMIT_MAX];
@@ -62,7 +62,8 @@ static void lower_limit(struct room *room, uint64_t count, const char *limit)
     snprintf(room->limit, sizeof(room->limit), "%s", limit);
 }
 
-/* Each connection takes a process, or a thread, of what the system has for all workers. */
+/* Each connection uses a process or a thread, and the system limits their number for all workers
+ * together. */
 static void lower_to_task_limit(struct room *room, const struct config *config,
                                 const struct model *model, unsigned workers)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a configuration can hold on this machine: how many work, how many connections there is
- * room for, and which limit comes first. Workers reckon with the same numbers.
+ * The capacity of a configuration on this machine: how many workers and threads serve, how many
+ * connections they can hold, and which limit comes first. Workers use the same numbers.
  */
 #pragma once
 

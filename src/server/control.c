@@ -37,9 +37,9 @@ struct server_control_client {
 };
 
 struct server_control {
-    int fd; /* -1: a successor answers */
+    int fd; /* -1: a successor listens */
     bool paused;
-    bool automatic; /* the path has our pid in it */
+    bool automatic; /* the path contains this process's id */
     const struct server_control_command *commands;
     void *context;
     char path[SERVER_RUNTIME_MAX];
@@ -64,7 +64,7 @@ static int listen_at(const char *path)
     return rc < 0 ? rc : fd;
 }
 
-/* Our place in the folder of all; what others left behind there is removed. */
+/* The path for `where`. In the runtime folder, stale sockets are removed first. */
 static int find_path(struct server_control *c, const char *where)
 {
     if (!c->automatic) {
@@ -82,7 +82,8 @@ static int find_path(struct server_control *c, const char *where)
     return rc < 0 ? rc : server_runtime_socket(folder, getpid(), c->path);
 }
 
-/* A socket that a predecessor listened with: from now on it names us to its clients. */
+/* Listens with the socket of a predecessor. listen(2) makes SO_PEERCRED name this process to
+ * clients. */
 static int reuse_socket(int fd, const char *path)
 {
     struct os_socket_address address, wanted;
@@ -142,7 +143,8 @@ static struct server_control_client *find_free_client(struct server_control *c)
     return NULL;
 }
 
-/* The socket's file is ours alone; that its folder was opened up must not be enough. */
+/* The mode of the socket file allows only this user. The check holds even if the operator widens
+ * that mode. */
 static bool is_peer_allowed(int fd)
 {
     struct ucred peer;
@@ -168,7 +170,7 @@ static void send_answer(struct server_control_client *client)
 static void finish_request(struct server_control_client *client, bool good, uint64_t now_ns)
 {
     struct buf *answer = &client->answer;
-    answer->size = SERVER_CONTROL_ANSWER_MAX + LAST_MAX; /* room that was kept for this */
+    answer->size = SERVER_CONTROL_ANSWER_MAX + LAST_MAX; /* the space reserved for the last line */
     answer->overflow = false;
     buf_add(answer, good ? SPAN("ok\n") : SPAN("failed\n"));
     client->phase = WRITING;
@@ -187,8 +189,8 @@ static void run_command(struct server_control *c, struct server_control_client *
     client->deadline_ns = UINT64_MAX;
     if (!command->request) {
         server_control_say(client,
-                           "this server does not know what `%.*s` is; it may be of "
-                           "another version (weir " WEIR_VERSION ")\n",
+                           "this server does not know the request `%.*s`; its version is "
+                           "weir " WEIR_VERSION "\n",
                            (int)line.len, line.at);
         finish_request(client, false, now_ns);
         return;
@@ -243,8 +245,7 @@ static void accept_client(struct server_control *c, uint64_t now_ns)
     if (is_peer_allowed(fd)) {
         read_request(c, client, now_ns);
     } else {
-        server_control_say(client,
-                           "only the user that the server runs as, and root, may do that\n");
+        server_control_say(client, "only root and the user that the server runs as may do that\n");
         finish_request(client, false, now_ns);
     }
 }
@@ -292,7 +293,7 @@ static void serve_client(struct server_control *c, struct server_control_client 
     if (client->phase == READING)
         read_request(c, client, now_ns);
     else if (events & (POLLRDHUP | POLLHUP | POLLERR))
-        close_client(client); /* it does not want to know any more */
+        close_client(client); /* the client closed the connection */
     else if (events & POLLOUT)
         send_answer(client);
 }
@@ -300,18 +301,18 @@ static void serve_client(struct server_control *c, struct server_control_client 
 void server_control_serve(struct server_control *control, const struct pollfd *ends, size_t count,
                           uint64_t now_ns)
 {
-    bool knocked = false;
+    bool has_new_client = false;
     for (size_t i = 0; control && i < count; i++) {
         struct server_control_client *client = client_of(control, ends[i].fd);
         if (ends[i].revents && client)
             serve_client(control, client, ends[i].revents, now_ns);
         else if (ends[i].revents && ends[i].fd == control->fd)
-            knocked = true;
+            has_new_client = true;
     }
     for (int i = 0; control && i < SERVER_CONTROL_CLIENTS; i++)
         if (control->clients[i].fd >= 0 && now_ns >= control->clients[i].deadline_ns)
             close_client(&control->clients[i]);
-    if (knocked) /* last, so that a new client does not get the events of an old one */
+    if (has_new_client) /* last: its descriptor may be the number of a closed one with events */
         accept_client(control, now_ns);
 }
 
@@ -325,7 +326,7 @@ static void add_text(struct server_control_client *client, const char *format, v
     struct span lines = span_of(text, len > 0 ? (size_t)len : 0);
     if (lines.len >= sizeof(text))
         lines.len = sizeof(text) - 1;
-    if (lines.len > buf_room(&client->answer)) /* then as many whole lines as there is room for */
+    if (lines.len > buf_room(&client->answer)) /* then as many whole lines as fit */
         lines.len = buf_room(&client->answer);
     while (lines.len > 0 && lines.at[lines.len - 1] != '\n')
         lines.len--;
@@ -386,7 +387,7 @@ void server_control_retire(struct server_control *control)
 {
     if (!control || control->fd < 0)
         return;
-    if (control->automatic) /* a fixed path is the successor's already */
+    if (control->automatic) /* a fixed path belongs to the successor already */
         (void)unlink(control->path);
     close(control->fd);
     control->fd = -1;
@@ -407,6 +408,6 @@ void server_control_leave(struct server_control *control)
 void server_control_close(struct server_control *control)
 {
     if (control && control->fd >= 0)
-        (void)unlink(control->path); /* gone already is as good */
+        (void)unlink(control->path); /* an error means that it is gone already */
     server_control_leave(control);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Theory of operation. An epoll set of the dispatch's own holds the listeners while connections
- * can be passed on, and those channels that are full, for the moment when they are not. The master
- * waits for the set as for one descriptor.
+ * Theory of operation. The dispatch has an epoll set, which the master waits for as for one
+ * descriptor. The set watches the listeners while a connection can be passed, and each full channel
+ * until it has space.
  *
- * At most one connection is in hand, accepted and not passed yet; as long as it is, no other is
- * accepted, and clients wait in the listeners' queues. A worker that has as many as it can have is
- * passed no more, lest one waits for it that another could serve. Each channel is bounded by the
- * kernel, so that what waits for a worker that hangs is bounded too.
+ * At most one connection is held: accepted, and not passed yet. Meanwhile no other is accepted, and
+ * clients wait in the backlogs. A worker at its limit gets no connection, because another worker
+ * could serve that connection earlier. The kernel bounds each channel, and so the number of
+ * connections that wait for a worker that hangs.
  */
 #include "server/dispatch.h"
 
@@ -26,8 +26,8 @@
 
 enum {
     EVENTS = 64,
-    ACCEPTS = 64,        /* from one listener, before the master looks at other things */
-    LAST_ACCEPTS = 4096, /* from one listener, when it is to be closed: its backlog */
+    ACCEPTS = 64,        /* from one listener, before the master continues its loop */
+    LAST_ACCEPTS = 4096, /* from one listener at the stop: its backlog */
     LISTENER = -1,       /* in place of a worker's index, in an event */
     WAKE = -2
 };
@@ -37,30 +37,30 @@ struct slot {
     struct ipc_fdpass_channel channel;
     uint32_t number; /* of the last message */
     bool up;         /* a worker is there */
-    bool full;       /* the channel, and it is watched */
+    bool full;       /* the channel is full, and watched */
 };
 
 struct server_dispatch {
     int epoll_fd;
-    int wake_fd; /* an eventfd: a worker that was at its bound is not any more */
+    int wake_fd; /* an eventfd: a worker that was at its limit has space again */
     int *listeners;
     unsigned listener_count;
     unsigned workers;
     struct slot *slots;
     struct server_dispatch_candidate *candidates;
     struct ipc_fdpass_tally *tallies; /* shared with the workers */
-    unsigned next;                    /* worker, among equals */
-    unsigned up;                      /* workers that are */
+    unsigned next;                    /* where the search for a worker begins */
+    unsigned up;                      /* workers that are up */
     bool listening;                   /* the listeners are watched */
     bool stopping;
-    int hand_fd; /* accepted and not passed on; -1: none */
-    struct os_socket_address hand_peer;
-    uint64_t again_ns; /* nothing is tried before; 0: not waiting */
+    int held_fd; /* accepted and not passed yet; -1: none */
+    struct os_socket_address held_peer;
+    uint64_t again_ns; /* end of a pause; 0: no pause */
 };
 
 /* ---- what is watched ---- */
 
-/* Everything is in the set before it is used, for a change of what is watched cannot fail then. */
+/* Every descriptor is added to the set in advance: a later change of its events cannot fail. */
 static int change_watch(const struct server_dispatch *d, int how, int fd, int whose,
                         uint32_t events)
 {
@@ -77,10 +77,10 @@ static int watch_listeners(const struct server_dispatch *d, int how, uint32_t ev
     return rc;
 }
 
-/* Listens when a connection that is accepted can be passed on. */
+/* Watches the listeners exactly when an accepted connection could be passed. */
 static void update_listening(struct server_dispatch *d)
 {
-    bool listening = !d->stopping && d->listener_count > 0 && d->up > 0 && d->hand_fd < 0 &&
+    bool listening = !d->stopping && d->listener_count > 0 && d->up > 0 && d->held_fd < 0 &&
                      d->again_ns == 0;
     if (listening == d->listening)
         return;
@@ -89,7 +89,7 @@ static void update_listening(struct server_dispatch *d)
     d->listening = listening;
 }
 
-/* One-shot: told once when there is room, and silent from then on. */
+/* One-shot: the set reports once that the channel has space. */
 static void mark_full(struct server_dispatch *d, unsigned index)
 {
     struct slot *slot = &d->slots[index];
@@ -148,7 +148,7 @@ int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
         .epoll_fd = -1,
         .wake_fd = -1,
         .workers = workers,
-        .hand_fd = -1,
+        .held_fd = -1,
     };
     int rc = open_dispatch(d);
     if (rc < 0) {
@@ -161,7 +161,7 @@ int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
 
 static void free_private(struct server_dispatch *d)
 {
-    os_file_close(d->hand_fd);
+    os_file_close(d->held_fd);
     os_file_close(d->epoll_fd);
     os_file_close(d->wake_fd);
     for (unsigned i = 0; d->slots && i < d->workers; i++)
@@ -208,7 +208,8 @@ int server_dispatch_choose(const struct server_dispatch_candidate *workers, unsi
     return chosen;
 }
 
-/* The worker for the next connection. Where none is, those to come are meant. */
+/* The worker for the next connection; -1: none takes any. While no worker is up, the channels of
+ * workers to come are filled. */
 static int find_worker(struct server_dispatch *d)
 {
     for (unsigned i = 0; i < d->workers; i++) {
@@ -223,8 +224,8 @@ static int find_worker(struct server_dispatch *d)
     return server_dispatch_choose(d->candidates, d->workers, d->next);
 }
 
-/* The same, but where there is none the workers are asked to tell of the next connection that ends,
- * and one that ended meanwhile is not missed. */
+/* The same, but if no worker takes any, the workers are asked to report the next connection that
+ * ends. The second search sees a connection that ended before the request. */
 static int find_worker_or_ask(struct server_dispatch *d)
 {
     int index = find_worker(d);
@@ -235,15 +236,15 @@ static int find_worker_or_ask(struct server_dispatch *d)
     return find_worker(d);
 }
 
-/* Passes on what is in hand. Where it cannot, it stays there until a channel has room, or a pause
- * is over. */
+/* Passes the held connection. If no worker takes it, it stays held until a channel has space or a
+ * pause is over. */
 static void pass_connection(struct server_dispatch *d)
 {
     static struct log_error_limit limit;
     int index;
-    while (d->hand_fd >= 0 && (index = find_worker_or_ask(d)) >= 0) {
+    while (d->held_fd >= 0 && (index = find_worker_or_ask(d)) >= 0) {
         struct slot *slot = &d->slots[index];
-        int rc = ipc_fdpass_send(&slot->channel, d->hand_fd, &d->hand_peer, slot->number + 1);
+        int rc = ipc_fdpass_send(&slot->channel, d->held_fd, &d->held_peer, slot->number + 1);
         if (rc == -EAGAIN) {
             mark_full(d, (unsigned)index);
         } else if (rc < 0) {
@@ -252,8 +253,8 @@ static void pass_connection(struct server_dispatch *d)
             d->again_ns = os_clock_now_ns() + PAUSE_NS;
             return;
         } else {
-            os_file_close(d->hand_fd);
-            d->hand_fd = -1;
+            os_file_close(d->held_fd);
+            d->held_fd = -1;
             slot->number++;
             d->next = (unsigned)index + 1;
         }
@@ -263,8 +264,8 @@ static void pass_connection(struct server_dispatch *d)
 static void accept_connections(struct server_dispatch *d, int listener_fd, unsigned most)
 {
     static struct log_error_limit limit;
-    for (unsigned i = 0; i < most && d->hand_fd < 0; i++) {
-        int fd = os_socket_accept(listener_fd, &d->hand_peer);
+    for (unsigned i = 0; i < most && d->held_fd < 0; i++) {
+        int fd = os_socket_accept(listener_fd, &d->held_peer);
         if (fd == -EAGAIN)
             return;
         if (fd < 0) {
@@ -273,7 +274,7 @@ static void accept_connections(struct server_dispatch *d, int listener_fd, unsig
             d->again_ns = os_clock_now_ns() + PAUSE_NS;
             return;
         }
-        d->hand_fd = fd;
+        d->held_fd = fd;
         pass_connection(d);
     }
 }
@@ -335,13 +336,13 @@ void server_dispatch_act(struct server_dispatch *dispatch)
         if (whose == LISTENER)
             accept_connections(d, (int)(uint32_t)events[i].data.u64, ACCEPTS);
         else if (whose == WAKE)
-            (void)!read(d->wake_fd, &woken, sizeof(woken)); /* what for is looked up anyway */
+            (void)!read(d->wake_fd, &woken, sizeof(woken)); /* find_worker reads the new loads */
         else
             d->slots[whose].full = false;
     }
     if (d->again_ns == 0)
         pass_connection(d);
-    if (d->stopping && d->hand_fd < 0)
+    if (d->stopping && d->held_fd < 0)
         end_channels(d);
     update_listening(d);
 }
@@ -355,7 +356,7 @@ void server_dispatch_stop(struct server_dispatch *dispatch, bool last)
     d->listener_count = 0;
     d->listening = false;
     d->stopping = true;
-    if (d->hand_fd < 0)
+    if (d->held_fd < 0)
         end_channels(d);
 }
 

@@ -21,16 +21,16 @@
 #include <unistd.h>
 
 enum {
-    QUICK_DEATHS = 3, /* so many are replaced at once; then each waits longer */
+    QUICK_DEATHS = 3, /* this many deaths are replaced at once; then each waits longer */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_LAST_MS = 1000,
-    CALM_MS = 1000,     /* a worker that lived this long is forgiven its predecessors */
-    KILL_AGAIN_MS = 100 /* from one SIGKILL to the next, which a process in the kernel may need */
+    CALM_MS = 1000,     /* the death of a worker that lived this long counts as the first */
+    KILL_AGAIN_MS = 100 /* from one SIGKILL to the next, while a worker is left */
 };
 
-/* ---- what can go wrong ---- */
+/* ---- failures ---- */
 
-/* The first failure is the cause of the others. */
+/* Later failures follow from the first one. */
 void server_generation_fail(struct server_generation *g, const char *text)
 {
     if (!g->failed)
@@ -61,7 +61,7 @@ static enum log_level log_level_of(const char *name)
                                           : LOG_INFO;
 }
 
-/* Of sockets: one for each thread that accepts. */
+/* Sets of sockets: one for each thread that accepts. */
 static size_t sets_in_worker(const struct server_generation *g)
 {
     switch (g->model->accepts) {
@@ -105,10 +105,10 @@ static int prepare_generation(struct server_generation *g, struct server_address
     int rc = open_logs(g);
     if (rc < 0)
         return rc;
-    (void)os_process_raise_files(); /* workers reckon with what they got */
+    (void)os_process_raise_files(); /* workers compute their capacity from this limit */
     g->slots = calloc(g->workers, sizeof(*g->slots));
     if (!g->slots)
-        return fail_to(g, "keep account of the workers", "", -ENOMEM);
+        return fail_to(g, "start the workers", "", -ENOMEM);
     if (pipe2(g->ready_pipe, O_CLOEXEC | O_NONBLOCK) < 0 || pipe2(g->go_pipe, O_CLOEXEC) < 0)
         return fail_to(g, "open a pipe", "", -errno);
     log_error_divert(record_failure, g);
@@ -209,7 +209,8 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
         return;
     }
     if (pid < 0) {
-        log_error(LOG_ERROR, "cannot start a worker: %s; trying again", strerror(errno));
+        log_error(LOG_ERROR, "cannot start a worker: %s; it is tried again in 1 s",
+                  strerror(errno));
         slot->restart_ns = now + BACKOFF_LAST_MS * DURATION_MS;
         return;
     }
@@ -219,10 +220,10 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     if (g->dispatch)
         server_dispatch_up(g->dispatch, index);
     if (g->state == GENERATION_DRAINING)
-        (void)kill(pid, SIGTERM); /* it drains from the start */
+        (void)kill(pid, SIGTERM); /* it drains at once */
 }
 
-/* Whether a worker that is not there is to be started. */
+/* Whether worker `index` is missing and has to be started. */
 static bool is_worker_wanted(const struct server_generation *g, unsigned index)
 {
     if (g->slots[index].pid > 0)
@@ -251,8 +252,7 @@ bool server_generation_is_ready(const struct server_generation *g)
 static void warn_of_threads(const struct server_generation *g)
 {
     if (g->model->threads < 0 && g->config->threads > 0)
-        log_error(LOG_WARNING,
-                  "model %s decides itself about its threads; `threads = %u` is ignored",
+        log_error(LOG_WARNING, "model %s has no setting for threads; `threads = %u` is ignored",
                   g->model->name, g->config->threads);
 }
 
@@ -273,7 +273,7 @@ static int begin_dispatch(struct server_generation *g)
 
 int server_generation_go(struct server_generation *g)
 {
-    static const char bytes[PIPE_BUF]; /* one for each worker, in one piece */
+    static const char bytes[PIPE_BUF]; /* one for each worker, in one atomic write */
     ssize_t written;
     log_error_divert(record_failure, g);
     int rc = server_listeners_begin(&g->listeners, g->config->congestion);
@@ -299,7 +299,7 @@ void server_generation_signal(const struct server_generation *g, int signal)
 {
     for (unsigned i = 0; g->slots && i < g->workers; i++)
         if (g->slots[i].pid > 0)
-            (void)kill(g->slots[i].pid, signal); /* gone already is as good */
+            (void)kill(g->slots[i].pid, signal); /* an error means that it is gone already */
 }
 
 bool server_generation_is_gone(const struct server_generation *g)
@@ -310,7 +310,7 @@ bool server_generation_is_gone(const struct server_generation *g)
     return true;
 }
 
-/* ---- what workers tell ---- */
+/* ---- messages of workers ---- */
 
 static void handle_worker_line(struct server_generation *g, const char *line)
 {
@@ -361,8 +361,8 @@ static void describe_end(char *out, size_t size, pid_t pid, int status)
         snprintf(out, size, "worker %d has ended", (int)pid);
 }
 
-/* A worker that dies is replaced at once; one that keeps dying, after a while
- * that grows to a second. */
+/* A worker that dies is replaced at once. After quick deaths in succession, the wait doubles each
+ * time, up to a second. */
 static void plan_restart(struct server_slot *slot, uint64_t now)
 {
     if (now - slot->started_ns >= CALM_MS * DURATION_MS)
@@ -387,7 +387,7 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
     struct server_slot *slot = slot_of(g, pid);
     if (!slot)
         return false;
-    server_generation_read(g); /* its last words */
+    server_generation_read(g); /* its last messages */
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     char text[160];
     describe_end(text, sizeof(text), pid, status);
@@ -429,7 +429,7 @@ static void end_workers(struct server_generation *g, struct server_addresses *ad
 {
     if (g->dispatch)
         server_dispatch_stop(g->dispatch, signal == SIGTERM);
-    /* First, so that nobody is let in any more once the workers have emptied them. */
+    /* First: else connections could still arrive after the workers have emptied the backlogs. */
     server_listeners_close(&g->listeners, addresses);
     server_generation_signal(g, signal);
     close_pipes(g);   /* who waits at the pipe ends */

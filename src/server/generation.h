@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * A generation is one configuration at work: the worker processes made from it,
- * with what the master keeps for them. A reload starts another one and drains
- * this one; what both have in common are the addresses (server/listeners.h).
+ * A generation is one configuration with its worker processes, and the master's records of them. A
+ * reload starts another generation and drains the earlier one. Both share the addresses
+ * (server/listeners.h).
  *
- *   STARTING   its workers prepare and then wait for each other; nobody is served
- *   SERVING    workers that die are replaced
- *   DRAINING   workers finish what they have begun, or are made to; it is gone
- *              with the last of them. One that dies is replaced if the master
- *              has passed it connections that it had not taken yet
+ *   STARTING   the workers prepare and wait for each other; none serves yet
+ *   SERVING    a worker that dies is replaced
+ *   DRAINING   the workers finish the answers under way, or are killed at the limit. The
+ *              generation ends with its last worker. A worker that dies is replaced only if
+ *              connections wait in its channel
  *
- * Only the master uses it. What fails is told where the master wants it: until a
- * generation serves, in `why`.
+ * Only the master uses it. Until a generation serves, the reason for a failure is in `why`;
+ * afterwards it goes to the error log.
  */
 #pragma once
 
@@ -29,10 +29,10 @@ struct config_store;
 
 enum server_generation_state { GENERATION_STARTING, GENERATION_SERVING, GENERATION_DRAINING };
 
-/* The place of one worker. */
+/* The record of one worker. */
 struct server_slot {
     pid_t pid;         /* 0: none */
-    pid_t predecessor; /* that died; 0: none */
+    pid_t predecessor; /* the worker that died before it; 0: none */
     bool ready;
     uint64_t started_ns;
     uint64_t restart_ns; /* when a dead one is replaced */
@@ -53,74 +53,75 @@ struct server_generation {
     int error_fd; /* the error log, until server_generation_go makes it the process's own; or -1 */
     int ready_pipe[2];             /* from the workers: server/worker.h */
     int go_pipe[2];                /* to the workers, until they serve */
-    char line[LOG_ERROR_LINE_MAX]; /* what has come of a worker's line */
+    char line[LOG_ERROR_LINE_MAX]; /* the part of a worker's line that has been read */
     size_t line_len;
     enum server_generation_state state;
     bool failed; /* it cannot serve */
-    bool over;   /* no worker is replaced any more */
+    bool over;   /* no worker is replaced from now on */
     char why[LOG_ERROR_LINE_MAX];
-    uint64_t limit_ns; /* when workers that are still there are killed; while it starts, when it
-                          has failed; 0: never */
+    uint64_t limit_ns; /* when the remaining workers are killed; while STARTING, when it counts as
+                          failed; 0: never */
 };
 
-/* What a new worker process of `g` does with what it inherits of the master and is
- * not its generation's: lets go of it. The process of the statistics page is of none: NULL. */
+/* The master, as its generations see it. A new worker process of `g` calls `leave`, which closes
+ * everything of the master that does not belong to `g`. The process of the statistics page belongs
+ * to no generation: NULL. */
 struct server_generation_host {
     void (*leave)(void *context, const struct server_generation *g);
     void *context;
-    struct server_stats *stats; /* where workers count, and are counted */
+    struct server_stats *stats; /* the statistics that workers count in */
 };
 
-/* Makes a generation of what `store`, which it takes, says: opens its logs and takes
- * its addresses. `failed` says whether it can be used; NULL: there is no memory for it. */
+/* Makes a generation of the configuration in `store`, which it takes: opens the logs and the
+ * addresses. Check `failed` before use. NULL: no memory. */
 struct server_generation *server_generation_new(struct config_store *store,
                                                 struct server_addresses *addresses);
 
-/* It cannot be used, for the reason in `text`, unless there is one already. */
+/* Marks it as failed, with `text` as the reason unless it has one already. */
 void server_generation_fail(struct server_generation *g, const char *text);
 
-/* Starts its workers. With a `limit_ns` (monotonic) they have to be ready by then. */
+/* Starts its workers. They must be ready at `limit_ns` (monotonic; 0: no limit). */
 void server_generation_start(struct server_generation *g, struct server_addresses *addresses,
                              const struct server_generation_host *host, uint64_t limit_ns);
 
 /* Whether every worker is ready. */
 bool server_generation_is_ready(const struct server_generation *g);
 
-/* Lets connections in and the workers serve, and logs errors where its configuration
- * says. 0 or -errno; then it has failed. */
+/* Starts to listen, has the workers serve, and switches to the error log of its configuration. 0,
+ * or -errno, and then it has failed. */
 MUST_USE int server_generation_go(struct server_generation *g);
 
-/* Makes its error log the process's own, if it could be opened and is not. */
+/* Makes its error log the log of this process, if that is open and not in use yet. */
 void server_generation_use_error_log(struct server_generation *g);
 
-/* Has the workers finish what they have begun, within the limits of the configuration,
- * and gives up what they have no more need of. A generation that never served ends. */
+/* Has the workers finish the answers under way, within the limits of the configuration, and stops
+ * the use of its addresses. The workers of a generation that never served just end. */
 void server_generation_drain(struct server_generation *g, struct server_addresses *addresses);
 
-/* The same, but what has begun is cut off. */
+/* The same, but answers under way are cut off. */
 void server_generation_end(struct server_generation *g, struct server_addresses *addresses);
 
-/* Passes a signal on to every worker. */
+/* Sends a signal to every worker. */
 void server_generation_signal(const struct server_generation *g, int signal);
 
-/* Reads what the workers tell; when ready_pipe[0] has something. */
+/* Reads the messages of the workers. Call it when ready_pipe[0] is readable. */
 void server_generation_read(struct server_generation *g);
 
 /* A process has ended. Returns whether it was one of these workers. */
 bool server_generation_reap(struct server_generation *g, pid_t pid, int status);
 
-/* Does what is due: replaces dead workers, kills what should have ended. */
+/* Does what is due: replaces dead workers, kills workers that are past their limit. */
 void server_generation_tick(struct server_generation *g, struct server_addresses *addresses,
                             const struct server_generation_host *host);
 
-/* When that is the case next; UINT64_MAX: never. */
+/* When the next tick is due; UINT64_MAX: never. */
 uint64_t server_generation_due_ns(const struct server_generation *g);
 
-/* Whether no worker is left, and none is to come for connections that wait. */
+/* Whether no worker is left, and none will be started for connections that wait. */
 bool server_generation_is_gone(const struct server_generation *g);
 
-/* In a worker of another generation: closes what is this one's, but for the listeners. */
+/* In a worker of another generation: closes everything of this one except the listeners. */
 void server_generation_leave(struct server_generation *g);
 
-/* Frees what is left. */
+/* Kills workers that are left, closes everything, and frees it. */
 void server_generation_free(struct server_generation *g, struct server_addresses *addresses);

@@ -63,8 +63,9 @@ void server_generations_reap(struct server_generation *first, pid_t pid, int sta
         g = g->next;
 }
 
-void server_generations_bury(struct server_generation **first, struct server_generation **serving,
-                             struct server_addresses *addresses)
+void server_generations_remove_gone(struct server_generation **first,
+                                    struct server_generation **serving,
+                                    struct server_addresses *addresses)
 {
     struct server_generation **link = first;
     while (*link) {
@@ -87,7 +88,8 @@ void server_generations_reopen_logs(struct server_generation *first)
     for (struct server_generation *g = first; g; g = g->next) {
         int rc = log_access_reopen(&g->access_log);
         if (rc < 0)
-            log_error(LOG_ERROR, "cannot reopen the access log: %s", strerror(-rc));
+            log_error(LOG_ERROR, "cannot reopen the access log: %s; the old file is kept",
+                      strerror(-rc));
         server_generation_signal(g, SIGUSR1);
     }
 }
@@ -144,6 +146,6 @@ void server_generations_log_reload(const struct server_generation *g, char *repo
     for (size_t i = 0; i < len; i++)
         if (report[i] == '\n')
             report[i] = i + 1 < len ? '|' : '\0';
-    log_error(LOG_ERROR, "reload failed, the old configuration goes on: %s",
+    log_error(LOG_ERROR, "the reload failed, and the old configuration stays in use: %s",
               len > 0 ? report : "out of memory");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * All generations of a master, in a list with the newest first: what its loop does for every one of
- * them, whichever state they are in.
+ * All generations of a master, a list with the newest first: what the master's loop does for each
+ * of them, in whatever state it is. And generations in words, for messages.
  */
 #pragma once
 
@@ -10,29 +10,32 @@
 #include <poll.h>
 
 enum {
-    SERVER_GENERATIONS_MAX = 32, /* that are there at once */
+    SERVER_GENERATIONS_MAX = 32, /* at once */
     SERVER_GENERATIONS_POLL = 2 * SERVER_GENERATIONS_MAX
 };
 
 unsigned server_generations_count(const struct server_generation *first);
 
-/* What to wait for: fills at most SERVER_GENERATIONS_POLL elements; how many. */
+/* Fills at most SERVER_GENERATIONS_POLL elements for poll; returns how many. */
 size_t server_generations_poll(const struct server_generation *first, struct pollfd *ends);
 
-/* Reads from `fd`, which has something, if it is one of those. */
+/* Handles `fd`, which is readable, if it belongs to a generation. */
 void server_generations_act(struct server_generation *first, int fd);
 
-/* Does for each what is due, and says when that is the case next (UINT64_MAX: never). */
+/* Does what is due for each generation. The second function says when the next tick is due
+ * (UINT64_MAX: never). */
 void server_generations_tick(struct server_generation *first, struct server_addresses *addresses,
                              const struct server_generation_host *host);
 uint64_t server_generations_due_ns(const struct server_generation *first);
 
-/* A process has ended that may be a worker. */
+/* A process has ended, perhaps a worker. */
 void server_generations_reap(struct server_generation *first, pid_t pid, int status);
 
-/* Frees those whose last worker is gone. If `*serving` is among them, it becomes NULL. */
-void server_generations_bury(struct server_generation **first, struct server_generation **serving,
-                             struct server_addresses *addresses);
+/* Frees the generations whose last worker is gone. If `*serving` is one of them, it becomes
+ * NULL. */
+void server_generations_remove_gone(struct server_generation **first,
+                                    struct server_generation **serving,
+                                    struct server_addresses *addresses);
 
 /* How many worker processes all generations have. */
 unsigned server_generations_count_workers(const struct server_generation *first);

@@ -20,7 +20,7 @@ static bool is_for_us(void)
     return text && num_parse_u64(span_text(text), &pid) && pid == (uint64_t)getpid();
 }
 
-/* The name at the front of a list with colons; moves `rest` behind it. */
+/* The first name of a colon-separated list; moves `rest` past it. */
 static struct span next_name(struct span *rest)
 {
     const char *colon = memchr(rest->at, ':', rest->len);
@@ -68,9 +68,9 @@ static int take_listener(struct server_inherited *in, int fd, struct span name)
         rc = os_socket_local(fd, &socket->address);
     if (rc < 0) {
         log_error(LOG_ERROR,
-                  "descriptor %d of LISTEN_FDS cannot be served: %s; it has to be a listening "
+                  "cannot serve descriptor %d of LISTEN_FDS: %s; it must be a listening "
                   "stream socket (in a .socket unit: ListenStream= with Accept=no)",
-                  fd, rc == -EPROTOTYPE ? "it is of another kind" : strerror(-rc));
+                  fd, rc == -EPROTOTYPE ? "it is another kind of descriptor" : strerror(-rc));
         return rc;
     }
     in->count++;
@@ -80,7 +80,7 @@ static int take_listener(struct server_inherited *in, int fd, struct span name)
 static int take_one(struct server_inherited *in, int fd, struct span name)
 {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
-        log_error(LOG_ERROR, "LISTEN_FDS counts descriptor %d, which is not open", fd);
+        log_error(LOG_ERROR, "LISTEN_FDS names descriptor %d, which is not open", fd);
         return -EBADF;
     }
     if (span_equal(name, SPAN(SERVER_INHERITED_READY)))
@@ -98,7 +98,7 @@ static int take_all(struct server_inherited *in)
     const char *text = getenv("LISTEN_FDS");
     if (!text || !num_parse_u64(span_text(text), &count) ||
         count > (uint64_t)sysconf(_SC_OPEN_MAX)) {
-        log_error(LOG_ERROR, "LISTEN_FDS is `%s`, which is no number of descriptors",
+        log_error(LOG_ERROR, "LISTEN_FDS is `%s`, which is not a number of descriptors",
                   text ? text : "");
         return -EINVAL;
     }

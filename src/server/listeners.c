@@ -17,14 +17,16 @@ static const char *cure_of(int error)
 {
     switch (error) {
     case EADDRINUSE:
-        return "; something listens there already: stop it, or choose another port with --listen";
+        return "; another process listens there: stop it, or choose another port with --listen";
     case EACCES:
-        return "; ports below 1024 need privileges: start as root with --user, or choose a higher "
+        return "; a port below 1024 needs privileges: start as root with --user, or choose a "
+               "higher "
                "port with --listen";
     case EADDRNOTAVAIL:
         return "; this machine has no such address";
     case ENOENT:
-        return "; no such congestion control in this kernel, or no such folder for the socket "
+        return "; the kernel has no such congestion control, or the folder of the socket is "
+               "missing "
                "(see /proc/sys/net/ipv4/tcp_available_congestion_control)";
     default:
         return "";
@@ -44,7 +46,8 @@ static bool is_unix(const struct server_address *address)
 
 /* ---- groups ---- */
 
-/* Keeps `fd` in the group, or closes it. 0 or -errno, also the one that `fd` is. */
+/* Adds `fd` to the group. On failure closes it. A negative `fd` is an error of the caller's, which
+ * is returned. 0 or -errno. */
 static int add_socket(struct server_address *address, int fd)
 {
     if (fd < 0)
@@ -67,7 +70,7 @@ static int share_port(const struct server_address *address)
     return rc;
 }
 
-/* A manager's group is as large as the manager made it: further threads share its sockets. */
+/* A service manager decides the size of its group: further threads share its sockets. */
 static int duplicate(struct server_address *address, size_t sets)
 {
     int rc = 0;
@@ -79,7 +82,7 @@ static int duplicate(struct server_address *address, size_t sets)
     return rc;
 }
 
-/* Makes the group have `sets` sockets. Those that are more than before do not listen yet. */
+/* Gives the group `sets` sockets. The new ones do not listen yet. */
 static int grow_group(struct server_address *address, size_t sets, struct os_socket_options options)
 {
     if (is_unix(address) || address->count >= sets)
@@ -111,14 +114,15 @@ static struct server_address *find_got(const struct server_addresses *addresses,
     return address;
 }
 
-/* Whether the other side has taken it over; while both have it, none closes it for the other. */
+/* Whether the other kind has the address too: its sockets have moved. The socket file
+ * then stays. */
 static bool is_moving(const struct server_addresses *addresses,
                       const struct server_address *address)
 {
     return addresses->other && find_got(addresses->other, &address->got);
 }
 
-/* The address, unless these listeners have it already: port 0 may be asked for twice. */
+/* The open address for `asked` that these listeners do not use yet: port 0 may be there twice. */
 static struct server_address *find_address(const struct server_addresses *addresses,
                                            const struct server_listeners *taken,
                                            const struct os_socket_address *asked)
@@ -145,8 +149,8 @@ static bool uses_address(const struct server_listeners *listeners,
     return false;
 }
 
-/* Takes the sockets over that the other side has at this address, unless it keeps them. A port that
- * was not asked for is kept: it is asked for by any. */
+/* Moves the sockets here that the other kind has at this address, unless they stay in use there. A
+ * port that the kernel picked does not move: no setting names it. */
 static int move_sockets(struct server_address *address, const struct server_addresses *addresses)
 {
     const struct server_address *from =
@@ -163,8 +167,8 @@ static int move_sockets(struct server_address *address, const struct server_addr
     return rc == 0 && address->count == 0 ? -EADDRINUSE : rc;
 }
 
-/* An address that is in use may be in use by us, under another name: *:80 and
- * 192.0.2.1:80 can be open together while one follows the other. */
+/* An address in use may be one of this server's own: *:80 and 192.0.2.1:80 can be open together
+ * while one replaces the other. */
 static int bind_beside_ours(const struct server_addresses *addresses,
                             const struct os_socket_address *asked, struct os_socket_options options)
 {
@@ -197,7 +201,8 @@ static int open_first_socket(struct server_address *address,
     if (rc == 0 && !os_socket_url(&address->got, address->url, sizeof(address->url)))
         rc = -ENAMETOOLONG;
     if (rc == 0 && is_unix(address) &&
-        address->listening == 0) { /* without a listener its file would count as stale */
+        address->listening ==
+            0) { /* if nothing listens, another server removes the file as stale */
         rc = os_socket_listen(address->fd[0], BACKLOG);
         address->listening = rc == 0;
     }
@@ -214,7 +219,8 @@ static void remove_address(struct server_addresses *addresses, struct server_add
         os_file_close(address->fd[i]);
     if (is_unix(address) && address->url[0] && !address->managed && !addresses->handed_over &&
         !is_moving(addresses, address))
-        (void)unlink(address->url + sizeof("unix:") - 1); /* already gone is as good */
+        (void)unlink(address->url + sizeof("unix:") -
+                     1); /* an error means that it is gone already */
     free(address->fd);
     free(address);
 }
@@ -240,12 +246,12 @@ static void release_address(struct server_addresses *addresses, struct server_ad
         shrink_group(address);
 }
 
-/* Has these listeners use the address, which has its sockets or will get them here. */
+/* Adds the address to these listeners, and opens its sockets if it has none. */
 static int use_address(struct server_listeners *l, struct server_addresses *addresses,
                        struct server_address *address, size_t sets, const char *congestion)
 {
     struct os_socket_options options = {
-        .defer_s = 1, /* the request is there when it is accepted, and epoll is not needed */
+        .defer_s = 1, /* the request has arrived before accept returns: one wait less */
         .congestion = congestion,
     };
     int rc = 0;
@@ -277,8 +283,8 @@ static int open_address(struct server_listeners *l, struct server_addresses *add
     return address ? use_address(l, addresses, address, sets, congestion) : -ENOMEM;
 }
 
-/* What a service manager opened, where nobody chose any address. Returns how many these are,
- * or -errno. */
+/* Uses the sockets of a service manager in place of the default addresses. Returns how many there
+ * are, or -errno. */
 static int take_managed(struct server_listeners *l, struct server_addresses *addresses, size_t sets,
                         const char *congestion)
 {
@@ -334,7 +340,7 @@ int server_listeners_open(struct server_listeners *listeners, struct server_addr
     return rc;
 }
 
-/* ---- from other processes ---- */
+/* ---- sockets of other processes ---- */
 
 static int adopt_socket(struct server_addresses *addresses,
                         const struct server_inherited_socket *socket)
@@ -374,8 +380,10 @@ void server_addresses_close_unused(struct server_addresses *addresses)
         next = a->next;
         if (a->users > 0)
             continue;
-        log_error(a->managed ? LOG_WARNING : LOG_INFO,
-                  "a socket for %s was passed in, but no `listen` names it; it is closed", a->url);
+        log_error(
+            a->managed ? LOG_WARNING : LOG_INFO,
+            "closed the socket for %s, which another process handed over: no `listen` names it",
+            a->url);
         remove_address(addresses, a);
     }
 }
@@ -388,8 +396,8 @@ void server_addresses_close(struct server_addresses *addresses)
 
 /* ---- serving ---- */
 
-/* The first socket listens alone before it shares the port: so another server of
- * this user that does the same is noticed. */
+/* The first socket listens before it shares its port. So the kernel reports a second server of this
+ * user on the same port. */
 static int begin_group(struct server_address *address, const char *congestion)
 {
     int rc = 0;
@@ -451,7 +459,7 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
             if (j % sets >= first && j % sets < first + count)
                 fd[(j % sets - first) * columns + column + j / sets] = l->address->fd[j];
         if (l->address && is_unix(l->address) && count > 0)
-            fd[column] = l->address->fd[0]; /* there is one for all, in one thread of each worker */
+            fd[column] = l->address->fd[0]; /* one socket for all, in one thread of each worker */
         column += (l->sockets + sets - 1) / sets;
     }
     *ret_columns = columns;

@@ -20,7 +20,8 @@ static enum server_control_outcome on_reload(void *context, struct server_contro
     struct server_management *c = context;
     if (c->master->reload(c->master->context))
         return SERVER_CONTROL_LATER;
-    server_control_say(client, "weir: the server is stopping, or a new binary takes its place\n");
+    server_control_say(
+        client, "weir: a reload is not possible now: the server is stopping or being replaced\n");
     return SERVER_CONTROL_FAILED;
 }
 
@@ -72,18 +73,18 @@ int server_management_open(struct server_management *ret_management,
     };
     int rc = server_upgrade_remember(&c->upgrade); /* before the environment changes */
     if (rc < 0)
-        log_error(LOG_WARNING, "the binary cannot be replaced while the server runs: %s",
-                  strerror(-rc));
+        log_error(LOG_WARNING, "SIGUSR2 will not be able to replace the binary: %s", strerror(-rc));
     rc = os_notify_open(&c->notify);
     if (rc < 0)
-        log_error(LOG_WARNING, "the service manager cannot be told anything: NOTIFY_SOCKET: %s",
+        log_error(LOG_WARNING,
+                  "the service manager gets no messages: NOTIFY_SOCKET cannot be used: %s",
                   strerror(-rc));
     if (c->notify.watchdog_ns > 0)
         c->watchdog_due_ns = os_clock_now_ns() + c->notify.watchdog_ns / 2;
     rc = server_inherited_take(&c->inherited);
     if (rc < 0)
         server_management_close(c);
-    if (c->inherited.ready_fd >= 0) { /* what the command line says was for the predecessor */
+    if (c->inherited.ready_fd >= 0) { /* the --ready-fd of the command line was the predecessor's */
         c->ready_fd = c->inherited.ready_fd;
         c->predecessor = getppid();
     }
@@ -103,10 +104,11 @@ void server_management_listen(struct server_management *management, const char *
     int rc = server_control_open(&management->control, setting, inherited_fd, commands, management,
                                  path);
     if (rc < 0)
-        log_error(LOG_WARNING,
-                  "no control socket at %s: %s; `weir reload` and `weir stop` cannot be used "
-                  "(--control PATH chooses another place, --control off does without)",
-                  path, strerror(-rc));
+        log_error(
+            LOG_WARNING,
+            "cannot open the control socket %s: %s; `weir reload` and `weir stop` do not work "
+            "(choose another path with --control PATH, or --control off)",
+            path, strerror(-rc));
 }
 
 /* ---- the loop ---- */
@@ -138,7 +140,8 @@ void server_management_serve(struct server_management *management, const struct 
     uint64_t now = os_clock_now_ns();
     server_control_serve(management->control, ends, count, now);
     if (now >= management->watchdog_due_ns) {
-        (void)os_notify_send(&management->notify, "WATCHDOG=1"); /* not heard is as not sent */
+        (void)os_notify_send(&management->notify,
+                             "WATCHDOG=1"); /* an error is no worse than a lost message */
         management->watchdog_due_ns = now + management->notify.watchdog_ns / 2;
     }
     if (now >= management->progress_due_ns) {
@@ -148,14 +151,14 @@ void server_management_serve(struct server_management *management, const struct 
     }
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
 static void notify_manager(const struct server_management *management, const char *what,
                            const char *status)
 {
     int rc = os_notify_send(&management->notify, "%s\nSTATUS=%s", what, status);
     if (rc < 0)
-        log_error(LOG_WARNING, "the service manager cannot be told %s: %s", what, strerror(-rc));
+        log_error(LOG_WARNING, "cannot send %s to the service manager: %s", what, strerror(-rc));
 }
 
 void server_management_serving(struct server_management *management,
@@ -165,8 +168,8 @@ void server_management_serving(struct server_management *management,
     if (management->ready_fd < 0)
         return;
     if (server_listeners_print(listeners, management->ready_fd, "") < 0)
-        log_error(LOG_WARNING, "cannot write to --ready-fd %d: %s", management->ready_fd,
-                  strerror(errno));
+        log_error(LOG_WARNING, "cannot write the addresses to --ready-fd %d: %s",
+                  management->ready_fd, strerror(errno));
     close(management->ready_fd);
     management->ready_fd = -1;
 }
@@ -175,7 +178,7 @@ void server_management_reloading(struct server_management *management)
 {
     int rc = os_notify_reloading(&management->notify);
     if (rc < 0)
-        log_error(LOG_WARNING, "the service manager cannot be told of the reload: %s",
+        log_error(LOG_WARNING, "cannot report the reload to the service manager: %s",
                   strerror(-rc));
 }
 
@@ -193,7 +196,7 @@ void server_management_stopping(struct server_management *management)
         notify_manager(management, "STOPPING=1", "stopping: the present connections finish");
 }
 
-/* ---- the binary ---- */
+/* ---- the upgrade of the binary ---- */
 
 static const char *descriptor_name(const struct server_address *address, bool page)
 {
@@ -222,7 +225,7 @@ static size_t add_listening(struct server_upgrade_descriptor *all, size_t count,
     return count;
 }
 
-/* Every socket that listens. */
+/* Every socket that listens, with its name for the successor. */
 static struct server_upgrade_descriptor *list_sockets(const struct server_management *management,
                                                       const struct server_addresses *addresses,
                                                       const struct server_addresses *page,
@@ -245,7 +248,7 @@ void server_management_upgrade(struct server_management *management,
 {
     size_t count;
     if (server_management_is_upgrading(management)) {
-        log_error(LOG_WARNING, "SIGUSR2: process %d is being started already",
+        log_error(LOG_WARNING, "SIGUSR2 is ignored: process %d is starting already",
                   (int)management->upgrade.pid);
         return;
     }
@@ -253,11 +256,11 @@ void server_management_upgrade(struct server_management *management,
     int rc = all ? server_upgrade_begin(&management->upgrade, all, count) : -ENOMEM;
     free(all);
     if (rc < 0) {
-        log_error(LOG_ERROR, "SIGUSR2: the binary cannot be replaced: %s", strerror(-rc));
+        log_error(LOG_ERROR, "SIGUSR2: cannot replace the binary: %s", strerror(-rc));
         return;
     }
     server_control_pause(management->control, server_control_listener(management->control) >= 0);
-    log_error(LOG_INFO, "SIGUSR2: %s is started anew, as process %d", management->upgrade.file,
+    log_error(LOG_INFO, "SIGUSR2: started %s as process %d", management->upgrade.file,
               (int)management->upgrade.pid);
 }
 
@@ -268,17 +271,17 @@ bool server_management_is_upgrading(const struct server_management *management)
 
 bool server_management_has_successor(struct server_management *management)
 {
-    switch (server_upgrade_look(&management->upgrade, os_clock_now_ns())) {
+    switch (server_upgrade_check(&management->upgrade, os_clock_now_ns())) {
     case SERVER_UPGRADE_READY:
         management->handed_over = true;
         management->watchdog_due_ns = UINT64_MAX;
         (void)os_notify_send(&management->notify, "MAINPID=%d", (int)management->upgrade.pid);
         server_control_retire(management->control);
-        log_error(LOG_INFO, "process %d serves; this one finishes what it has begun",
+        log_error(LOG_INFO, "process %d serves; this one finishes its connections",
                   (int)management->upgrade.pid);
         return true;
     case SERVER_UPGRADE_FAILED:
-        log_error(LOG_ERROR, "the new binary does not serve; the old one goes on");
+        log_error(LOG_ERROR, "the new binary failed to start; the old one continues to serve");
         server_control_pause(management->control, false);
         return false;
     case SERVER_UPGRADE_NONE:
@@ -299,7 +302,7 @@ void server_management_abandon(struct server_management *management)
 void server_management_leave(struct server_management *management)
 {
     if (management->ready_fd >= 0)
-        close(management->ready_fd); /* its reader waits for the end */
+        close(management->ready_fd); /* else its reader would not see the end */
     management->ready_fd = -1;
     server_control_leave(management->control);
     management->control = NULL;

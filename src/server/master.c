@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * Theory of operation. The master opens what can fail for want of rights or of
- * a free port, forks the workers and then only waits: for signals, for workers
- * that die, and for those that get ready. It never reads from the network.
+ * Theory of operation. The master opens the addresses, the logs and the pid file. It forks the
+ * workers. Then it waits for signals, for messages of workers and for the deaths of workers. It
+ * never reads from the network.
  *
- * What it supervises are generations (server/generation.h), each made from one
- * reading of the configuration. One serves; another may be starting, to take its
- * place when all its workers are ready; earlier ones drain. Addresses that stay
- * keep their sockets, so that connections wait in the kernel and none is refused,
- * whether a worker is replaced or all of them.
+ * The master supervises generations (server/generation.h). Each is made from one reading of the
+ * configuration. One generation serves. Another may be starting; it replaces the first when all its
+ * workers are ready. Earlier generations drain. An address that stays in the configuration keeps
+ * its sockets. Connections therefore wait in the backlog, and none is refused, while a worker or a
+ * generation is replaced.
  *
- *   SIGTERM, SIGINT   workers drain; the second one ends them at once
- *   SIGQUIT           workers end at once
- *   SIGUSR1           logs are reopened, here and in the workers
+ *   SIGTERM, SIGINT   the workers drain; the second signal ends them at once
+ *   SIGQUIT           the workers end at once
+ *   SIGUSR1           the logs are reopened, here and in the workers
  *   SIGUSR2           the binary is replaced (server/upgrade.h)
- *   SIGHUP            the configuration is read again: begin_reload. On a terminal it
- *                     means that this is gone: as SIGTERM
+ *   SIGHUP            the configuration is read again (begin_reload). If standard error is a
+ *                     terminal, the terminal has closed: as SIGTERM
  *
- * A reload that fails changes nothing. One that is asked for during another is
- * done after it, and a stop wins over both.
+ * A reload that fails changes nothing. A reload that is requested during another follows it. A stop
+ * cancels both.
  *
- * A stop lets the generation that serves go on for drain-delay: load balancers see
- * at /healthz that it is coming, and send nobody any more when the doors close.
+ * After a stop request the serving generation accepts connections for drain-delay more. Meanwhile
+ * /healthz says 503, so that load balancers send no more connections when the addresses close.
  *
- * Workers are told with SIGTERM (drain) and SIGQUIT (now). A drain that is told
- * twice is one drain, for process managers signal every process of a service.
+ * Workers get SIGTERM (drain) or SIGQUIT (end at once). A second SIGTERM changes nothing: a process
+ * manager may signal every process of the service.
  */
 #include "server/master.h"
 
@@ -47,13 +47,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RELOAD_MAX_S = 60 }; /* for the workers of a reload to get ready */
+enum { RELOAD_MAX_S = 60 }; /* until the workers of a reload must be ready */
 
 struct master {
     const struct server_master_launch *launch;
     struct server_addresses addresses;
     struct server_generation *generations;        /* the newest first */
-    struct server_generation *starting, *serving; /* of them; or NULL */
+    struct server_generation *starting, *serving; /* two of them; or NULL */
     struct server_generation_host host;
     struct server_pidfiles pidfiles;
     struct server_management management;
@@ -61,19 +61,19 @@ struct master {
     struct server_page page;
     int signal_fd;
     bool has_terminal;
-    bool announced; /* it has served, and whoever started it was told */
+    bool announced; /* a generation has served, and the readiness was reported */
     bool stopping;
     bool failed;
-    bool reload_again; /* asked for while one was under way */
-    uint64_t drain_ns; /* when a server that stops begins to drain; 0: now, or it does not stop */
+    bool reload_again; /* a reload was requested during another one */
+    uint64_t drain_ns; /* the end of drain-delay after a stop request; 0: no delay runs */
 
-    /* What is wrong, for whoever asked for the reload under way, in lines; NULL: there is none. */
+    /* The problems of the reload under way, in lines, for the client; NULL: no reload. */
     FILE *report;
     char *report_text;
     size_t report_len;
 };
 
-/* In a new worker process, or that of the statistics page. */
+/* In a new worker process, or in the process of the statistics page. */
 static void leave_master(void *context, const struct server_generation *g)
 {
     struct master *m = context;
@@ -89,7 +89,7 @@ static void leave_master(void *context, const struct server_generation *g)
         server_addresses_leave(&m->addresses, NULL, 0);
 }
 
-/* ---- telling that it serves ---- */
+/* ---- readiness ---- */
 
 static void announce(struct master *m, const struct server_generation *g)
 {
@@ -107,8 +107,7 @@ static void announce(struct master *m, const struct server_generation *g)
 
 static bool begin_reload(struct master *m);
 
-/* The end of every reload, good or not. What went wrong is in report_text, lines
- * ended by newlines. */
+/* The end of every reload, good or not. The problems are lines in report_text. */
 static void finish_reload(struct master *m, bool good)
 {
     if (!m->report || fclose(m->report) != 0)
@@ -116,7 +115,7 @@ static void finish_reload(struct master *m, bool good)
     char nothing[] = "", text[SERVER_SUMMARY_MAX];
     char *report = m->report_len > 0 ? m->report_text : nothing;
     server_generations_describe(m->serving, text);
-    if (!m->reload_again) /* else the next one's outcome is what counts */
+    if (!m->reload_again) /* else the clients wait for the outcome of the next reload */
         server_management_reloaded(&m->management, good, report, text);
     server_stats_reloaded(&m->stats, good ? NULL : report);
     server_generations_log_reload(good ? m->serving : NULL, report);
@@ -126,7 +125,7 @@ static void finish_reload(struct master *m, bool good)
     m->report_len = 0;
 }
 
-/* A generation serves, the first one or another: the one place where that is told. */
+/* A generation, the first or a later one, has begun to serve. */
 static void report_serving(struct master *m)
 {
     server_stats_serving(&m->stats, m->serving);
@@ -136,8 +135,9 @@ static void report_serving(struct master *m)
         announce(m, m->serving);
 }
 
-/* Takes what other servers may have: the pid file, which is written once this one serves, and the
- * addresses of the statistics page. That shows from the first on how the server starts. */
+/* Takes what another server may hold: the pid file, which is written later, when the generation
+ * serves, and the addresses of the statistics page. A first master starts the page at once, so that
+ * it shows the start of the server. */
 static void claim_exclusives(struct master *m, struct server_generation *g)
 {
     char why[LOG_ERROR_LINE_MAX];
@@ -163,7 +163,7 @@ static void refuse_generation(struct master *m, const char *why)
     }
 }
 
-/* The generation that is starting has failed, and says why. */
+/* The generation that is starting has failed; `why` has the reason. */
 static void abandon_starting(struct master *m)
 {
     struct server_generation *g = m->starting;
@@ -174,7 +174,7 @@ static void abandon_starting(struct master *m)
     server_generation_end(g, &m->addresses);
 }
 
-/* Takes the generation in whose workers are all ready; the one before it drains. */
+/* Has the generation serve whose workers are all ready. The earlier one drains. */
 static void switch_generation(struct master *m)
 {
     struct server_generation *old = m->serving;
@@ -208,7 +208,7 @@ static void start_generation(struct master *m, struct config_store *store)
 {
     struct server_generation *g = server_generation_new(store, &m->addresses);
     if (!g) {
-        refuse_generation(m, "no memory for another configuration");
+        refuse_generation(m, "not enough memory for another configuration");
         return;
     }
     g->next = m->generations;
@@ -223,7 +223,7 @@ static void start_generation(struct master *m, struct config_store *store)
 }
 
 /* Reads the configuration again and, when it can be used, starts a generation that
- * takes the place of the present one. How it ends is told by reload_finished; false:
+ * replaces the present one. How it ends is told by reload_finished; false:
  * it does not even begin. */
 static bool begin_reload(struct master *m)
 {
@@ -241,7 +241,8 @@ static bool begin_reload(struct master *m)
     }
     unsigned there_are = server_generations_count(m->generations);
     if (there_are >= SERVER_GENERATIONS_MAX) {
-        fprintf(m->report, "weir: %u earlier configurations still have connections; try later\n",
+        fprintf(m->report,
+                "weir: %u earlier configurations still have connections; try again later\n",
                 there_are - 1);
         finish_reload(m, false);
         return true;
@@ -259,7 +260,7 @@ static bool begin_reload(struct master *m)
 
 /* ---- stopping ---- */
 
-/* A successor serves in its place at once, and nobody has to notice. */
+/* With a successor there is no delay: the addresses stay open. */
 static uint64_t drain_delay_of(const struct master *m)
 {
     return m->serving && !m->addresses.handed_over ? m->serving->config->drain_delay_ns : 0;
@@ -267,20 +268,21 @@ static uint64_t drain_delay_of(const struct master *m)
 
 static void drain_serving(struct master *m)
 {
-    log_error(LOG_INFO, "stopping: no new connections, the present ones finish");
+    log_error(LOG_INFO, "stopping: no new connections are accepted, the present ones finish");
     m->drain_ns = 0;
     if (m->serving && m->serving->state != GENERATION_DRAINING)
         server_generation_drain(m->serving, &m->addresses);
 }
 
-/* Has every generation end: with what it has begun, or without. */
+/* Ends every generation: after a drain, or at once. A second request to drain ends it at once. */
 static void begin_stop(struct master *m, bool drain)
 {
     drain = drain && !m->stopping;
     uint64_t delay_ns = drain ? drain_delay_of(m) : 0;
     m->drain_ns = delay_ns > 0 ? os_clock_now_ns() + delay_ns : 0;
     if (delay_ns > 0)
-        log_error(LOG_INFO, "stopping in %g s: until then, connections are taken as before",
+        log_error(LOG_INFO,
+                  "stopping in %g s (drain-delay); until then connections are accepted as before",
                   (double)delay_ns / DURATION_SECOND);
     m->stopping = true;
     m->reload_again = false;
@@ -303,11 +305,11 @@ static void begin_stop(struct master *m, bool drain)
         drain_serving(m);
 }
 
-/* The binary is replaced by what its file holds now. */
+/* Replaces the binary with the present content of its file. */
 static void begin_upgrade(struct master *m)
 {
     if (m->stopping || m->starting)
-        log_error(LOG_WARNING, "SIGUSR2: not while the server starts, reloads or stops");
+        log_error(LOG_WARNING, "SIGUSR2 is ignored: the server is starting, reloading or stopping");
     else
         server_management_upgrade(&m->management, &m->addresses, &m->page.addresses);
 }
@@ -317,11 +319,11 @@ static void yield_to_successor(struct master *m)
 {
     m->addresses.handed_over = true;
     server_page_hand_over(&m->page);
-    server_pidfile_leave(&m->pidfiles); /* it says who the successor is */
+    server_pidfile_leave(&m->pidfiles); /* it has the successor's process id */
     begin_stop(m, true);
 }
 
-/* ---- what others ask for ---- */
+/* ---- requests from the management interface ---- */
 
 static bool asked_to_reload(void *master)
 {
@@ -331,7 +333,7 @@ static bool asked_to_reload(void *master)
 static void asked_to_stop(void *master, bool drain)
 {
     struct master *m = master;
-    if (!m->stopping || !drain) /* asking twice to drain is no more than asking once */
+    if (!m->stopping || !drain) /* a second `weir stop` also just drains */
         begin_stop(m, drain);
 }
 
@@ -373,7 +375,7 @@ static void handle_signal(struct master *m, int signal)
         if (m->has_terminal)
             begin_stop(m, true);
         else if (!begin_reload(m))
-            log_error(LOG_WARNING, "SIGHUP: not while the server stops or is replaced");
+            log_error(LOG_WARNING, "SIGHUP is ignored: the server is stopping or being replaced");
         return;
     case SIGUSR2:
         begin_upgrade(m);
@@ -386,14 +388,14 @@ static void read_master_signals(struct master *m)
     int signal;
     while ((signal = os_signal_read(m->signal_fd)) > 0)
         handle_signal(m, signal);
-    reap_children(m); /* several deaths may be one SIGCHLD */
+    reap_children(m); /* one SIGCHLD may stand for several deaths */
 }
 
 /* ---- the loop ---- */
 
 enum { ENDS_MAX = 1 + SERVER_GENERATIONS_POLL + SERVER_MANAGEMENT_POLL };
 
-/* What the loop waits for. */
+/* Collects the descriptors that the loop waits for. */
 static size_t collect_descriptors(const struct master *m, struct pollfd *ends,
                                   size_t *ret_management_ends)
 {
@@ -430,22 +432,22 @@ static void supervise(struct master *m)
         check_starting(m);
         if (m->drain_ns > 0 && os_clock_now_ns() >= m->drain_ns)
             drain_serving(m);
-        server_generations_bury(&m->generations, &m->serving, &m->addresses);
+        server_generations_remove_gone(&m->generations, &m->serving, &m->addresses);
         if (!m->generations)
             break;
         size_t asking, count = collect_descriptors(m, ends, &asking);
-        (void)poll(ends, count + asking, loop_wait_ms(m)); /* interrupted, it has nothing to tell */
+        (void)poll(ends, count + asking, loop_wait_ms(m)); /* interrupted: no element has events */
         if (!m->stopping && server_management_has_successor(&m->management))
             yield_to_successor(m);
         server_management_serve(&m->management, ends + count, asking,
                                 server_generations_count_workers(m->generations));
-        for (size_t i = count; i-- > 0;) /* signals last: what dead workers told is read before */
+        for (size_t i = count; i-- > 0;) /* signals last: messages of dead workers are read first */
             if (ends[i].revents)
                 act_on_descriptor(m, ends[i].fd);
     }
 }
 
-/* What the environment passed in is taken, and what is waited for opened. */
+/* Opens the signal descriptor, and takes the descriptors that the environment names. */
 static int open_management(struct master *m, const struct server_management_master *asked)
 {
     const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD };

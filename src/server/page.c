@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { CALM_MS = 5000, BACKOFF_FIRST_MS = 10, BACKOFF_LAST_MS = 1000 };
-#define COMM "weir-stats" /* as the kernel knows the process */
+#define COMM "weir-stats" /* the name in /proc/PID/comm */
 
 /* ---- addresses ---- */
 
@@ -32,7 +32,7 @@ static void keep_reason(void *why, const char *text)
     snprintf(why, LOG_ERROR_LINE_MAX, "%s", text);
 }
 
-/* They listen at once, so that whatever is wrong shows here. */
+/* Opens the addresses and listens at once, so that every error shows here. */
 static int open_listeners(struct server_page *page, const char *const *listen,
                           const char *congestion, char why[LOG_ERROR_LINE_MAX])
 {
@@ -47,7 +47,7 @@ static int open_listeners(struct server_page *page, const char *const *listen,
     return rc;
 }
 
-/* Whether the page has, or inherited, a port that was not asked for: there it stays. */
+/* Whether the page has a port that the kernel picked, perhaps inherited. It keeps that port. */
 static bool has_another_port(const struct server_page *page)
 {
     const struct server_address *a = page->addresses.first;
@@ -56,7 +56,7 @@ static bool has_another_port(const struct server_page *page)
     return a != NULL;
 }
 
-/* Where nobody chose the address, nothing is refused for its sake. */
+/* The default address: a failure does not prevent the server from serving. */
 static int open_default_listeners(struct server_page *page, const struct config *config,
                                   char why[LOG_ERROR_LINE_MAX])
 {
@@ -84,8 +84,8 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
     char text[LOG_ERROR_LINE_MAX] = "";
     if (config->stats_password && !page_password_can_use(config->stats_password)) {
         snprintf(why, size,
-                 "stats-password: this system cannot compare with such a hash; "
-                 "`weir password` makes one that it can");
+                 "stats-password: this system does not support this kind of hash; "
+                 "`weir password` makes a supported one");
         return -EINVAL;
     }
     page->next = (struct server_page_version){ .by_default = config->stats_listen_by_default };
@@ -139,7 +139,7 @@ static bool is_same_version(const struct server_page_version *a,
 
 /* ---- the process ---- */
 
-/* It ends by itself; one that was to end before and has not is made to. */
+/* Asks the process to end. An earlier one that has not ended yet is killed. */
 static void dismiss_process(struct server_page *page)
 {
     os_file_close(page->alive_fd);
@@ -195,7 +195,7 @@ static _Noreturn void run_process(struct server_page *page,
     exit(rc == 0 ? page_run(&plan) : 1);
 }
 
-/* There is no process any more, and another one is to be started. */
+/* The process has ended: plans when the next one starts. */
 static void schedule_restart(struct server_page *page, uint64_t now)
 {
     page->pid = 0;
@@ -210,7 +210,7 @@ static void schedule_restart(struct server_page *page, uint64_t now)
     page->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * DURATION_MS;
 }
 
-/* Where connections can come that nobody answers yet. */
+/* Whether the page has addresses and no process. */
 static bool is_page_wanted(const struct server_page *page)
 {
     return page->pid == 0 && page->now.listeners.count > 0 && !page->addresses.handed_over;
@@ -233,7 +233,7 @@ static void start_process(struct server_page *page, const struct server_generati
     }
     if (rc == 0)
         return;
-    log_error(LOG_ERROR, "cannot start the statistics page: %s; trying again", strerror(-rc));
+    log_error(LOG_ERROR, "cannot start the statistics page: %s; it is tried again", strerror(-rc));
     schedule_restart(page, now);
 }
 
@@ -267,7 +267,7 @@ bool server_page_reap(struct server_page *page, pid_t pid, int status)
 void server_page_reopen(const struct server_page *page)
 {
     if (page->pid > 0)
-        (void)kill(page->pid, SIGUSR1); /* gone already is as good */
+        (void)kill(page->pid, SIGUSR1); /* an error means that it is gone already */
 }
 
 /* ---- the end ---- */
@@ -294,7 +294,7 @@ static void kill_and_wait(pid_t pid)
         continue;
 }
 
-/* Has the process end by itself, and waits for that. */
+/* Asks the process to end, and waits for it. */
 static void wait_for_end(struct server_page *page)
 {
     struct pollfd end = { .fd = page->alive_fd, .events = POLLIN };

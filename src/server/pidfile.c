@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lock is of the kind that belongs to a process (F_SETLK): workers do not
- * inherit it, and the kernel says whose it is. Such a lock is lost when its
- * process closes any descriptor of the file; hence is_at, by which
- * a file that is held is never opened again.
+ * The lock belongs to a process (F_SETLK): workers do not inherit it, and the kernel reports its
+ * owner. The owner loses it when it closes any descriptor of the file. A file that this process
+ * holds is therefore never opened again: is_at finds out.
  */
 #include "server/pidfile.h"
 
@@ -20,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 8 }; /* at a file that others remove under our hands */
+enum { ATTEMPTS = 8 }; /* to open a file that another process removes at the same time */
 
-/* Locks what is open. -EEXIST: `lock` says who has it. */
+/* Locks the file. -EEXIST: another process has the lock; `lock` has its id. */
 static int lock_file(int fd, struct flock *lock)
 {
     *lock = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -42,8 +41,8 @@ static bool is_at(const struct server_pidfile *file, const char *path)
            named.st_dev == held.st_dev && named.st_ino == held.st_ino;
 }
 
-/* A descriptor of the file, locked or the predecessor's; -EAGAIN when it changed meanwhile, or
- * -errno. */
+/* A descriptor of the file, locked by this process or by the predecessor; -EAGAIN if the file was
+ * replaced meanwhile, or -errno. */
 static int try_pidfile(const char *path, pid_t predecessor, struct flock *lock)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
@@ -57,7 +56,7 @@ static int try_pidfile(const char *path, pid_t predecessor, struct flock *lock)
         rc = 0;
     struct server_pidfile mine = { .path = (char[]){ "" }, .fd = fd };
     if (rc == 0 && !is_at(&mine, path))
-        rc = -EAGAIN; /* its owner removed it before we had the lock */
+        rc = -EAGAIN; /* its owner removed it before the lock was taken */
     if (rc < 0)
         os_file_close(fd);
     return rc < 0 ? rc : fd;
@@ -72,8 +71,8 @@ static int open_pidfile(struct server_pidfile *file, const char *path, pid_t pre
         fd = try_pidfile(path, predecessor, &lock);
     if (fd == -EEXIST)
         snprintf(why, size,
-                 "the pid file %s belongs to process %d, which runs: stop it, or choose "
-                 "another with --pid-file",
+                 "the pid file %s belongs to process %d, which is running: stop that process, or "
+                 "choose another file with --pid-file",
                  path, (int)lock.l_pid);
     else if (fd < 0)
         snprintf(why, size, "cannot open the pid file %s: %s", path, strerror(-fd));
@@ -81,7 +80,7 @@ static int open_pidfile(struct server_pidfile *file, const char *path, pid_t pre
         return fd;
     char *copy = strdup(path);
     if (!copy) {
-        snprintf(why, size, "no memory for the pid file");
+        snprintf(why, size, "not enough memory for the pid file");
         os_file_close(fd);
         return -ENOMEM;
     }
@@ -90,7 +89,7 @@ static int open_pidfile(struct server_pidfile *file, const char *path, pid_t pre
     return 0;
 }
 
-/* Has the file say this process's number. */
+/* Writes this process's id into the file. */
 static int write_number(const struct server_pidfile *file)
 {
     char text[16];
@@ -122,11 +121,11 @@ static void remove_file(struct server_pidfile *file)
 {
     lock_late(file);
     if (file->path && !file->unlocked && is_at(file, file->path))
-        (void)unlink(file->path); /* while the lock is held: nobody else can have claimed it */
+        (void)unlink(file->path); /* the lock is held: no other server uses the file */
     close_pidfile(file);
 }
 
-enum { LOCK_AGAIN_MS = 50 }; /* until a file is tried again that a predecessor has locked */
+enum { LOCK_AGAIN_MS = 50 }; /* between tries to lock a file that the predecessor holds */
 
 /* ---- one, and the next ---- */
 

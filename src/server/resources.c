@@ -15,7 +15,7 @@
 
 /* ---- sites ---- */
 
-/* "Name: value" lines, as they stand in an answer. */
+/* Joins "Name: value" lines, each with CRLF, as an answer has them. */
 static struct buf join_fields(const char *const *headers)
 {
     size_t len = 0;
@@ -60,7 +60,7 @@ static int open_site(struct server_resources *resources, const struct config *co
     site->stats_site =
         resources->shared.stats ? stats_segment_site(resources->shared.stats, from->name) : 0;
     if (site->fields.len > SESSION_FIELDS_MAX) {
-        log_error(LOG_ERROR, "site %s: its header lines are longer than %d bytes together",
+        log_error(LOG_ERROR, "site %s: its header lines have more than %d bytes together",
                   from->name, SESSION_FIELDS_MAX);
         return -E2BIG;
     }
@@ -141,6 +141,6 @@ int server_resources_become(const char *name)
     if (rc == 0)
         rc = os_process_become(&user, name);
     if (rc < 0)
-        log_error(LOG_ERROR, "cannot become user %s: %s", name, strerror(-rc));
+        log_error(LOG_ERROR, "cannot change to user %s: %s", name, strerror(-rc));
     return rc;
 }

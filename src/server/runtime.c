@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Below it anybody may make anything. */
+/* Every user can make files here. */
 #define PUBLIC_FOLDER "/tmp/"
 
 static int print_path(char out[SERVER_RUNTIME_MAX], const char *format, ...)
@@ -51,7 +51,7 @@ int server_runtime_check(const char *folder)
         return -errno;
     if (!S_ISDIR(info.st_mode))
         return S_ISLNK(info.st_mode) ? -EPERM : -ENOTDIR;
-    /* A service's folder belongs to the service's user, and root may use it. */
+    /* The folder of a service belongs to the service's user; root may use it too. */
     bool ours = info.st_uid == geteuid() || geteuid() == 0;
     return ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? 0 : -EPERM;
 }
@@ -68,7 +68,7 @@ int server_runtime_socket(const char *folder, pid_t pid, char out[SERVER_RUNTIME
     return print_path(out, "%s/%d.sock", folder, (int)pid);
 }
 
-/* The pid that a socket's name says, or 0. */
+/* The process id in the name of a socket, or 0. */
 static pid_t pid_of(const char *name)
 {
     struct span text = span_text(name);
@@ -79,14 +79,14 @@ static pid_t pid_of(const char *name)
     return (pid_t)pid;
 }
 
-/* Whether somebody listens; when it is certain that nobody does, the file goes. */
+/* Whether a process listens on the socket. A stale file is removed. */
 static bool is_served(const char *path)
 {
     int fd = os_socket_connect(path);
     if (fd >= 0)
         close(fd);
     if (fd == -ECONNREFUSED)
-        (void)unlink(path); /* gone already is as good */
+        (void)unlink(path); /* an error means that it is gone already */
     return fd >= 0 || fd == -EAGAIN;
 }
 

@@ -23,7 +23,7 @@ static bool borrow_segment(struct server_stats *stats, pid_t predecessor)
     stats_segment_name(name, geteuid(), predecessor);
     int rc = predecessor > 0 ? stats_segment_borrow(&stats->segment, name) : -ENOENT;
     if (rc == -EPROTO)
-        log_error(LOG_INFO, "the statistics begin anew: this version counts other things");
+        log_error(LOG_INFO, "the statistics restart at 0: this version has other counters");
     stats->borrowed = rc == 0;
     return stats->borrowed;
 }
@@ -33,11 +33,10 @@ static void make_segment(struct server_stats *stats, pid_t predecessor)
     int why = 0;
     int rc = borrow_segment(stats, predecessor) ? 0 : stats_segment_create(&stats->segment, &why);
     if (rc < 0)
-        log_error(LOG_WARNING, "no statistics: %s", strerror(-rc));
+        log_error(LOG_WARNING, "the statistics are off: %s", strerror(-rc));
     else if (why < 0)
         log_error(LOG_WARNING,
-                  "`weir stats` will not find this server: no shared memory in " STATS_FOLDER
-                  ": %s",
+                  "`weir stats` cannot find this server: no shared memory in " STATS_FOLDER " (%s)",
                   strerror(-why));
     if (rc == 0)
         stats_writer_open(&stats->writer, &stats->segment);
@@ -81,7 +80,7 @@ void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status
     stats_blocks_settle_dead(&stats->segment);
 }
 
-/* A number for all that is in force. */
+/* A hash of the whole configuration. */
 static uint64_t hash_of(const struct server_generation *g)
 {
     char *text = NULL;
@@ -129,9 +128,10 @@ void server_stats_reloaded(const struct server_stats *stats, const char *error)
     stats_segment_reloaded(&stats->segment, error, os_clock_wall_s());
 }
 
-/* The kernel counts overflows for all sockets together, and for each only what it has dropped for
- * any reason: as many are ours as both have risen by. What it counts for a socket goes when that is
- * closed: the number may fall, and what a listener dropped in its last second is lost. */
+/* The kernel counts overflows for all sockets of the machine together, and for each socket the
+ * drops for any reason. The overflows of this server are at most the smaller of the two increases.
+ * The count of a socket ends with the socket: the sum may fall, and the drops in a listener's last
+ * second are lost. */
 static void count_overflows(struct server_stats *stats, const struct server_addresses *addresses)
 {
     uint64_t drops = server_addresses_drops(addresses), overflows = os_socket_overflows();

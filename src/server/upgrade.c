@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Theory of operation. The successor inherits a pipe, whose other end is read
- * here: bytes and then the end mean that it serves; the end alone, that it is
- * gone, whatever the reason. LISTEN_PID can only be known in the child, so the
- * environment is put together there.
+ * Theory of operation. The successor inherits the write end of a pipe. Bytes and then the end of
+ * the pipe mean that it serves. The end without bytes means that it has failed. LISTEN_PID is known
+ * only in the child, so the child makes the environment.
  */
 #include "server/upgrade.h"
 
@@ -24,12 +23,12 @@
 
 enum { FIRST = 3, NUMBER_MAX = 32 };
 
-/* What the successor is told anew, or must not believe. */
+/* Variables that the successor gets with new values, or that are this process's alone. */
 static const char *const left_out[] = {
     "LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "WATCHDOG_PID=", NULL,
 };
 
-/* ---- remembering ---- */
+/* ---- file, arguments, environment ---- */
 
 static int find_file(struct server_upgrade *upgrade)
 {
@@ -43,7 +42,7 @@ static int find_file(struct server_upgrade *upgrade)
     return upgrade->file ? 0 : -ENOMEM;
 }
 
-/* The whole of a file of /proc, which cannot tell how long it is. */
+/* Reads a file of /proc to its end: its size is not known in advance. */
 static int read_whole(const char *path, char **ret_bytes, size_t *ret_len)
 {
     FILE *in = fopen(path, "re");
@@ -70,7 +69,7 @@ static int read_whole(const char *path, char **ret_bytes, size_t *ret_len)
     return 0;
 }
 
-/* The first of the arguments is the memory of all of them. */
+/* All arguments are in one block of memory; the first one is its start. */
 static int find_arguments(struct server_upgrade *upgrade)
 {
     char *bytes;
@@ -101,7 +100,7 @@ static bool is_left_out(const char *variable)
     return false;
 }
 
-/* The strings themselves stay where they are when a variable is removed. */
+/* The strings stay valid when unsetenv removes a variable. */
 static int find_environment(struct server_upgrade *upgrade)
 {
     size_t count = 0, kept = 0;
@@ -143,7 +142,8 @@ void server_upgrade_done(struct server_upgrade *upgrade)
 
 /* ---- the child ---- */
 
-/* Descriptors go to 3, 4, ... by way of numbers that none of them is to get. */
+/* Moves the descriptors to 3, 4, ... Each first gets a number above all of these, so that none is
+ * overwritten. */
 static bool place_descriptors(const struct server_upgrade_descriptor *descriptors, size_t count)
 {
     int past = FIRST + (int)count;
@@ -172,7 +172,7 @@ static char *join_names(const struct server_upgrade_descriptor *descriptors, siz
     return fclose(out) == 0 ? text : NULL;
 }
 
-/* The remembered variables, and what the protocol adds. */
+/* The stored variables, and those that the protocol adds. */
 static char **make_environment(const struct server_upgrade *upgrade, char *names, size_t fds)
 {
     static char pid[NUMBER_MAX], number[NUMBER_MAX];
@@ -245,7 +245,7 @@ int server_upgrade_begin(struct server_upgrade *upgrade,
     }
     upgrade->pid = pid;
     upgrade->ready_fd = ends[0];
-    upgrade->said = false;
+    upgrade->has_data = false;
     upgrade->limit_ns = os_clock_now_ns() + SERVER_UPGRADE_LIMIT_MS * DURATION_MS;
     return 0;
 }
@@ -254,31 +254,31 @@ void server_upgrade_abandon(struct server_upgrade *upgrade)
 {
     close(upgrade->ready_fd);
     upgrade->ready_fd = -1;
-    (void)kill(upgrade->pid, SIGKILL); /* gone already is as good; it is not reaped yet */
+    (void)kill(upgrade->pid, SIGKILL); /* it may be dead already; it is not reaped yet */
     (void)waitpid(upgrade->pid, NULL, 0);
     upgrade->pid = 0;
 }
 
-enum server_upgrade_state server_upgrade_look(struct server_upgrade *upgrade, uint64_t now_ns)
+enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, uint64_t now_ns)
 {
     char bytes[1024];
     if (upgrade->ready_fd < 0)
         return SERVER_UPGRADE_NONE;
     ssize_t len = read(upgrade->ready_fd, bytes, sizeof(bytes));
     while (len > 0) {
-        upgrade->said = true;
+        upgrade->has_data = true;
         len = read(upgrade->ready_fd, bytes, sizeof(bytes));
     }
     bool waits = len < 0 && (errno == EAGAIN || errno == EINTR);
     if (waits && now_ns < upgrade->limit_ns)
         return SERVER_UPGRADE_PENDING;
-    if (!waits && upgrade->said) {
+    if (!waits && upgrade->has_data) {
         close(upgrade->ready_fd);
         upgrade->ready_fd = -1;
         return SERVER_UPGRADE_READY;
     }
     if (waits)
-        log_error(LOG_ERROR, "process %d was not ready within %d seconds; it is ended",
+        log_error(LOG_ERROR, "process %d was not ready within %d s and is killed",
                   (int)upgrade->pid, SERVER_UPGRADE_LIMIT_MS / 1000);
     server_upgrade_abandon(upgrade);
     return SERVER_UPGRADE_FAILED;

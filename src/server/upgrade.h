@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Replacing the binary without refusing a connection: the master starts the file
- * that it was started from once more and passes every listening socket on
- * (server/inherited.h). The old and the new master then serve side by side, until
- * the new one says that it is ready; the old one drains and ends. If the new one
- * fails in any way, the old one goes on as if nothing had been.
+ * The upgrade replaces the binary without refusing a connection. The master starts its own file
+ * again and hands over every listening socket (server/inherited.h). The old master serves until the
+ * new one, the successor, reports that it is ready; then the old one drains and ends. If the
+ * successor fails in any way, the old master continues as before.
  */
 #pragma once
 
@@ -16,44 +15,44 @@
 #include <sys/types.h>
 
 struct server_upgrade {
-    char *file;         /* what is started */
+    char *file;         /* the program that is started */
     char **arguments;   /* NULL at the end */
-    char **environment; /* as it was at the start */
-    pid_t pid;          /* of the successor; 0: none is under way */
+    char **environment; /* as it was when this process started */
+    pid_t pid;          /* of the successor; 0: none */
     int ready_fd;       /* read end; -1: none */
-    bool said;          /* something came through it */
-    uint64_t limit_ns;  /* when it has taken too long */
+    bool has_data;      /* bytes have come through ready_fd */
+    uint64_t limit_ns;  /* when the successor has failed if it is not ready */
 };
 
 enum { SERVER_UPGRADE_LIMIT_MS = 60000 };
 
-/* A descriptor to pass on, and its name in server/inherited.h. */
+/* A descriptor to hand over, and its name in server/inherited.h. */
 struct server_upgrade_descriptor {
     int fd;
     const char *name;
 };
 
-/* Remembers file, arguments and environment of this process. Before anything changes the
- * environment. 0 or -errno, after which an upgrade is refused. End with server_upgrade_done. */
+/* Stores file, arguments and environment of this process. Call it before the environment changes.
+ * 0 or -errno, after which an upgrade is refused. Call server_upgrade_done at the end. */
 MUST_USE int server_upgrade_remember(struct server_upgrade *ret_upgrade);
 void server_upgrade_done(struct server_upgrade *upgrade);
 
-/* Starts the successor with these descriptors, borrowed. 0 or -errno; -EALREADY:
- * one is under way. Only where this process has one thread. */
+/* Starts the successor with these descriptors, borrowed. 0 or -errno; -EALREADY: one is starting.
+ * This process must have one thread. */
 MUST_USE int server_upgrade_begin(struct server_upgrade *upgrade,
                                   const struct server_upgrade_descriptor *descriptors,
                                   size_t count);
 
 enum server_upgrade_state {
-    SERVER_UPGRADE_NONE,    /* nothing is under way */
-    SERVER_UPGRADE_PENDING, /* it has not said anything yet */
-    SERVER_UPGRADE_READY,   /* it serves; `pid` says who */
-    SERVER_UPGRADE_FAILED   /* it does not, and is gone; as NONE from now on */
+    SERVER_UPGRADE_NONE,    /* no successor is starting */
+    SERVER_UPGRADE_PENDING, /* it is starting */
+    SERVER_UPGRADE_READY,   /* it serves, as process `pid` */
+    SERVER_UPGRADE_FAILED   /* it has failed and is gone; NONE from now on */
 };
 
-/* How it stands: to be called when ready_fd can be read, and when limit_ns has passed. READY and
- * FAILED are told once. */
-enum server_upgrade_state server_upgrade_look(struct server_upgrade *upgrade, uint64_t now_ns);
+/* The state of the upgrade. Call it when ready_fd is readable, and when limit_ns has passed. READY
+ * and FAILED are returned once. */
+enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, uint64_t now_ns);
 
-/* Ends a successor that is starting, and sees it off. */
+/* Kills a successor that is starting, and reaps it. */
 void server_upgrade_abandon(struct server_upgrade *upgrade);

@@ -68,7 +68,7 @@ static void send_line(int fd, char letter, const char *text)
     ssize_t written;
     do
         written = write(fd, line, end + 1);
-    while (written < 0 && errno == EINTR); /* a master that is gone needs no news */
+    while (written < 0 && errno == EINTR); /* any other error: the master is gone */
 }
 
 static void send_failure(void *context, const char *text)
@@ -77,7 +77,8 @@ static void send_failure(void *context, const char *text)
     send_line(plan->ready_fd, SERVER_WORKER_FAILED, text);
 }
 
-/* Tells the master that all is ready, and waits until all others are too. */
+/* Reports to the master that this worker is ready, and waits until all workers are. False: do not
+ * serve. */
 static bool may_serve(const struct server_worker_plan *plan)
 {
     char byte, index[16];
@@ -96,7 +97,7 @@ static bool may_serve(const struct server_worker_plan *plan)
 static int run_model(struct server_resources *resources, const struct server_worker_plan *plan,
                      size_t files)
 {
-    /* SIGINT and SIGHUP come from a terminal, to everybody: they are the master's. */
+    /* SIGINT and SIGHUP come from a terminal, to all processes; only the master acts on them. */
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD };
     struct server server = {
         .shared = &resources->shared,
@@ -126,7 +127,8 @@ static int run_model(struct server_resources *resources, const struct server_wor
     int rc = go ? plan->model->serve(&server) : 0;
     os_file_close(server.signal_fd);
     if (rc < 0)
-        log_error(LOG_ERROR, "model %s ended: %s", plan->model->name, strerror(-rc));
+        log_error(LOG_ERROR, "model %s stopped with an error: %s", plan->model->name,
+                  strerror(-rc));
     return rc;
 }
 
@@ -138,7 +140,7 @@ int server_worker_run(const struct server_worker_plan *plan)
     if (plan->go_fd >= 0)
         log_error_divert(send_failure, &told);
     int rc = server_resources_become(plan->config->user);
-    if (rc == 0) /* after a change of user, which makes the kernel forget it */
+    if (rc == 0) /* after the change of user, which clears this setting in the kernel */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
     if (rc == 0)
         rc = server_resources_open(&resources, plan->config, files, cache_readers(plan, files),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A worker process: what it serves with, made after the fork, and the run of the
- * model in it.
+ * A worker process: after the fork it opens its resources and serves with the model.
  */
 #pragma once
 
@@ -17,19 +16,20 @@ struct server_worker_plan {
     unsigned threads;
     unsigned index; /* among the workers */
     pid_t master;
-    int *listeners; /* as in struct server; this worker's to close */
+    int *listeners; /* as in struct server; the worker closes them */
     unsigned listener_count, listener_sets;
     struct ipc_fdpass_receiver intake;  /* its fd -1: the worker accepts itself */
     struct log_access_sink *access_log; /* opened by the master */
     const struct stats_segment *stats;  /* NULL: nothing is counted */
     int ready_fd;                       /* gets SERVER_WORKER_READY or _FAILED */
-    int go_fd; /* then a byte is awaited here, and its end means not to serve; -1: no wait */
+    int go_fd; /* a ready worker waits here for a byte; the end of the pipe means: do not serve;
+                  -1: no wait */
 };
 
-/* What a worker tells the master: lines, each a letter and the rest, in one write.
- * As long as it may have to wait, an error is told so and not logged. */
-#define SERVER_WORKER_READY  'R' /* and its index */
-#define SERVER_WORKER_FAILED 'F' /* and why */
+/* The messages of a worker to the master: lines, each a letter and a text, in one write. Until a
+ * worker with a go_fd serves, it sends its errors this way and does not log them. */
+#define SERVER_WORKER_READY  'R' /* and the index */
+#define SERVER_WORKER_FAILED 'F' /* and the reason */
 
-/* Serves until told to stop; returns the process's exit status. */
+/* Serves until a signal stops it; returns the exit status of the process. */
 int server_worker_run(const struct server_worker_plan *plan);

@@ -118,7 +118,7 @@ def test_without_shared_memory_it_serves_and_counts(server: ServerFactory, optio
         *("--stats-listen", "127.0.0.1:0"),
         wrapper=after(f"mount -t tmpfs -o {option} none /dev/shm"),
     )
-    assert "`weir stats` will not find this server: no shared memory in /dev/shm" in (
+    assert "`weir stats` cannot find this server: no shared memory in /dev/shm" in (
         running.messages()
     )
     with connect(running.address) as connection:

@@ -267,7 +267,7 @@ def test_a_folder_that_other_users_can_write_to_is_not_trusted(
 ) -> None:
     place.folder.chmod(0o777)
     running = server(environment=place.environment)
-    assert "no control socket at" in running.messages()
+    assert "cannot open the control socket" in running.messages()
     done = place.weir("stop")
     assert done.returncode == 1
     assert "not trusted" in done.stderr
@@ -297,7 +297,7 @@ def test_another_user_cannot_send_requests(server: ServerFactory, place: Place) 
     assert "PermissionError" in ask().stderr
     control.chmod(0o666)
     answer = ask()
-    assert "only the user that the server runs as" in answer.stdout
+    assert "only root and the user that the server runs as" in answer.stdout
     assert answer.stdout.endswith("failed\n\n")
     assert running.popen.poll() is None
 

@@ -21,7 +21,7 @@ from tests.e2e.test_stopping import BIG, begin_download, wait_until_refused
 from tests.e2e.wire import connect
 from tests.waiting import wait_until
 
-FINISHED = re.compile(r"^\S+ \S+ \[\d+\] (reloaded: |reload failed, )(.*)$", re.MULTILINE)
+FINISHED = re.compile(r"^\S+ \S+ \[\d+\] (reloaded: |the reload failed, )(.*)$", re.MULTILINE)
 
 BROKEN = [
     "listen = 127.0.0.1:0\nno-such-setting = 1",
@@ -172,7 +172,7 @@ def test_an_invalid_configuration_changes_nothing(
         assert not good
         assert expected in text
         if how == "worker":
-            assert "cannot open" in text if os.geteuid() == 0 else "cannot become user" in text
+            assert "cannot open" in text if os.geteuid() == 0 else "cannot change to user" in text
         assert connection.get("/hello.txt").status == 200, "the connection is not served"
     wait_until_only(running, len(workers))
     assert running.workers() == workers
@@ -399,5 +399,5 @@ def test_a_stop_during_a_reload_ends_the_server(server: ServerFactory, conf: Pat
 def test_a_second_server_cannot_listen_on_the_same_port(server: ServerFactory, conf: Path) -> None:
     running = configured(server, conf)
     host, port = running.address
-    with pytest.raises(AssertionError, match="something listens there already"):
+    with pytest.raises(AssertionError, match="another process listens there"):
         server(listen=(f"{host}:{port}",))

@@ -484,7 +484,7 @@ def test_the_counters_continue_after_an_upgrade(epoll: Server) -> None:
     settled(epoll)
     epoll.signal(signal.SIGUSR2)
     assert epoll.wait() == 0
-    (found,) = re.findall(r"is started anew, as process (\d+)", epoll.messages())
+    (found,) = re.findall(r"SIGUSR2: started \S+ as process (\d+)", epoll.messages())
     pid = int(found)
     try:
         assert pid != old.pid

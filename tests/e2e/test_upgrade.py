@@ -65,8 +65,8 @@ def said(running: Server, text: str, times: int = 1) -> None:
 
 def started(running: Server, times: int) -> Process:
     """The new master of the n-th upgrade."""
-    said(running, "is started anew", times)
-    pid = re.findall(r"is started anew, as process (\d+)", running.messages())[times - 1]
+    said(running, "SIGUSR2: started ", times)
+    pid = re.findall(r"SIGUSR2: started \S+ as process (\d+)", running.messages())[times - 1]
     found = Process.of(int(pid))
     assert found, running.messages()
     return found
@@ -139,7 +139,7 @@ def test_a_binary_that_does_not_serve_changes_nothing(
         replace(binary, content)
         for times in (1, 2):
             running.signal(signal.SIGUSR2)
-            said(running, "the old one goes on", times)
+            said(running, "the old one continues to serve", times)
         load.wait_for(20)
         count = load.stop()
     assert (count.refused, count.unanswered, count.cut, count.wrong) == (0, 0, 0, [])
@@ -155,7 +155,7 @@ def test_an_invalid_configuration_prevents_the_upgrade(
     running = server("-c", str(config), folder=None, listen=(), weir=binary)
     config.write_text(good + "bogus = 1\n")
     running.signal(signal.SIGUSR2)
-    said(running, "the old one goes on")
+    said(running, "the old one continues to serve")
     assert "unknown setting `bogus`" in running.messages()
     with connect(running.address) as connection:
         assert connection.get("/hello.txt").status == 200
@@ -171,12 +171,12 @@ def test_a_second_upgrade_is_ignored_and_a_stop_ends_both_servers(
     running = server(weir=binary)
     replace(binary, b"#!/bin/sh\nexec sleep 600\n")
     running.signal(signal.SIGUSR2)
-    said(running, "started anew")
+    said(running, "SIGUSR2: started ")
     running.signal(signal.SIGUSR2)
-    said(running, "is being started already")
+    said(running, "is starting already")
     running.workers()  # the end of the test then checks the process that sleeps, too
     running.signal(signal.SIGHUP)
-    said(running, "SIGHUP: not while")
+    said(running, "SIGHUP is ignored")
     running.stop()
 
 
@@ -207,7 +207,7 @@ def test_the_pid_file_names_the_new_master(
     assert int(pid_file.read_text()) == running.popen.pid
     replace(binary, b"#!/bin/sh\nexit 1\n")
     running.signal(signal.SIGUSR2)
-    said(running, "the old one goes on")
+    said(running, "the old one continues to serve")
     assert int(pid_file.read_text()) == running.popen.pid
     replace(binary)
     new = upgrade(running, 2)

@@ -276,7 +276,7 @@ static void flags_of_the_site_are_for_the_folder(void **state)
     request = (struct config_request){ .file = "weir.conf", .flags = flags, .flag_count = 1 };
     store = config_read(&request);
     char *problems = problems_of(store);
-    assert_non_null(strstr(problems, "weir: --listing: is for a folder on the command line"));
+    assert_non_null(strstr(problems, "weir: --listing: applies to a folder on the command line"));
     assert_int_equal(config_read_flag_errors(store), 1);
     free(problems);
     config_read_free(store);
@@ -370,8 +370,8 @@ static void tells_folders_that_cannot_be_served(void **state)
                     "[site d]\nroot = site\nhost = d\nspa = errors\n",
                     "weir.conf:2: error: root: `nowhere` cannot be served: there is no such "
                     "folder\n"
-                    "weir.conf:4: error: root: `site/index.html` is a file; give the folder that "
-                    "it is in\n"
+                    "weir.conf:4: error: root: `site/index.html` is a file; name its "
+                    "folder\n"
                     "weir.conf:9: error: error-pages: `nowhere` cannot be served: there is no such "
                     "folder\n"
                     "weir.conf:10: error: spa: `site/app.html`: No such file or directory\n"
@@ -403,24 +403,24 @@ static void warns_of_traps_without_refusing_them(void **state)
     assert_problems("[server]\nidle-timeout = 0\ndrain-timeout = 0s\ncache-file-max = 9M\n"
                     "access-log = site/access.log\nlisten = *:80\nuser = root\n"
                     "[site a]\nroot = site\nhidden = on\nlisting = on\n",
-                    "weir.conf:2: warning: idle-timeout: with 0 there is no limit: clients that do "
-                    "nothing keep their connections for ever\n"
-                    "weir.conf:3: warning: drain-timeout: with 0, stopping cuts off the answers "
-                    "under way\n"
-                    "weir.conf:4: warning: cache-file-max: no answer gets more than an eighth of "
-                    "cache-size, 8388608 bytes here\n"
+                    "weir.conf:2: warning: idle-timeout: with 0 there is no limit: clients that "
+                    "send nothing keep their connections open\n"
+                    "weir.conf:3: warning: drain-timeout: with 0, a stop or reload cuts off the "
+                    "answers under way\n"
+                    "weir.conf:4: warning: cache-file-max: one answer can use at most an eighth "
+                    "of cache-size, here 8388608 bytes\n"
                     "weir.conf:5: warning: access-log: `site/access.log` is inside the root of "
-                    "[site a]: visitors can read it\n"
-                    "weir.conf:7: warning: user: `root` is the superuser; a user of its own is "
-                    "safer\n"
-                    "weir.conf:10: warning: hidden: with it, site/.git is served as well\n"
+                    "[site a], so clients can read it\n"
+                    "weir.conf:7: warning: user: `root` is the superuser; a user for weir alone "
+                    "is safer\n"
+                    "weir.conf:10: warning: hidden: this setting also serves site/.git\n"
                     "weir.conf:11: warning: listing is on, and *:80 is open to other machines: "
                     "they can see the name of every file\n");
     assert_problems("[site a]\nroot = /\n",
-                    "weir.conf:2: warning: root: everything in / that this user may read is "
+                    "weir.conf:2: warning: root: everything in / that this user can read is "
                     "served\n");
     assert_problems("[server]\nuser = no-such-user-here\n" SITE,
-                    "weir.conf:2: warning: user: there is no `no-such-user-here` in /etc/passwd\n");
+                    "weir.conf:2: warning: user: /etc/passwd has no user `no-such-user-here`\n");
 }
 
 static void warns_of_a_home_folder_and_of_nearly_right_variables(void **state)

@@ -164,7 +164,7 @@ static void takes_a_socket_for_control_that_has_a_short_path(void **state)
     (void)state;
     TAKEN(control, { "auto", "auto" }, { "off", "off" }, { "/run/w.sock", "/run/w.sock" },
           { "w.sock", "conf/w.sock" });
-    REFUSED(control, { "~/w.sock", "`~` means nothing here" },
+    REFUSED(control, { "~/w.sock", "`~` is not replaced here" },
             { "/a/path/that/is/longer/than/what/the/address/of/a/unix/socket/has/room/for/which/is/"
               "one/hundred/and/eight/bytes",
               "longer than 107 bytes" });
@@ -177,7 +177,7 @@ static void takes_paths_from_the_folder_of_the_file(void **state)
           { "a.log", "conf/a.log" });
     TAKEN(root, { "/srv", "/srv" }, { "www", "conf/www" }, { "..", "conf/.." });
     REFUSED(error_log, { "off", "cannot be turned off" });
-    REFUSED(root, { "~/www", "`~` means nothing here" }, { "\"/srv/www\"", "without quotes" },
+    REFUSED(root, { "~/www", "`~` is not replaced here" }, { "\"/srv/www\"", "without quotes" },
             { "'/srv/www'", "without quotes" });
     TAKEN(fallback, { "index.html", "index.html" }, { "/app/index.html", "app/index.html" });
     REFUSED(fallback, { "../x", "below the root" }, { "a/../../x", "below the root" },
@@ -194,7 +194,7 @@ static void takes_hosts_in_lower_case_without_port(void **state)
           { "under_score.example", "under_score.example" });
     REFUSED(
         hosts, { "example.org:80", "write example.org, ports are for `listen`" },
-        { "http://example.org", "write the name alone" }, { "*", "answers any" },
+        { "http://example.org", "write only the name" }, { "*", "answers any" },
         { "a..b", "not the name" }, { ".a", "not the name" }, { "a.*.b", "not the name" },
         { "*.", "not the name" }, { "a b", "not the name" },
         { "b\xc3\xbc"
@@ -215,7 +215,7 @@ static void takes_header_lines_that_cannot_break_the_head(void **state)
             { "X : a", "not a field name" }, { ": a", "not a field name" }, { "X:", "no value" },
             { "X:   ", "no value" }, { "X: a\r\nSet-Cookie: b", "control byte" },
             { "X: a\nb", "control byte" }, { "X\r\n: b", "not a field name" },
-            { "content-length: 5", "weir itself says Content-Length" },
+            { "content-length: 5", "weir itself sends Content-Length" },
             { "Transfer-Encoding: chunked", "weir itself" },
             { "x-content-type-options: nosniff", "weir itself" },
             { "Server: me", "server-header" });

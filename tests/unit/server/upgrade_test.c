@@ -64,7 +64,7 @@ static enum server_upgrade_state wait_for(struct server_upgrade *upgrade)
 {
     struct pollfd end = { .fd = upgrade->ready_fd, .events = POLLIN };
     enum server_upgrade_state state;
-    while ((state = server_upgrade_look(upgrade, os_clock_now_ns())) == SERVER_UPGRADE_PENDING)
+    while ((state = server_upgrade_check(upgrade, os_clock_now_ns())) == SERVER_UPGRADE_PENDING)
         assert_int_equal(poll(&end, 1, LIMIT_MS), 1);
     return state;
 }
@@ -140,8 +140,8 @@ static void one_that_takes_too_long_is_ended(void **state)
     struct server_upgrade upgrade;
     begin(&upgrade, "hang");
     pid_t pid = upgrade.pid;
-    assert_int_equal(server_upgrade_look(&upgrade, upgrade.limit_ns - 1), SERVER_UPGRADE_PENDING);
-    assert_int_equal(server_upgrade_look(&upgrade, upgrade.limit_ns), SERVER_UPGRADE_FAILED);
+    assert_int_equal(server_upgrade_check(&upgrade, upgrade.limit_ns - 1), SERVER_UPGRADE_PENDING);
+    assert_int_equal(server_upgrade_check(&upgrade, upgrade.limit_ns), SERVER_UPGRADE_FAILED);
     assert_gone(pid);
     server_upgrade_done(&upgrade);
 }
