@@ -10,7 +10,7 @@
 
 /* ---- addresses to listen on ---- */
 
-/* The part before the last colon, and the part behind it. */
+/* The parts before and after the last colon. */
 struct parts {
     struct span host; /* empty when there is no colon */
     struct span port;

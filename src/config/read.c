@@ -128,7 +128,7 @@ static void handle_setting(void *context, struct span name, struct span value, u
                                  "`%.*s` stands before any section; begin with [server] or [site "
                                  "NAME]",
                                  config_problem_quote_len(name), name.at);
-        return; /* of an unknown section nothing more can be said */
+        return; /* the settings of an unknown section are not checked */
     }
     const struct config_setting *setting = config_setting_find(reading->section->section, name);
     if (!setting) {

@@ -315,7 +315,7 @@ static bool check_field(struct span text, struct config_arena *arena, const char
                                      "directly the colon)",
                                      config_problem_quote_len(name), name.at);
     if (value.len == 0)
-        return config_problem_refuse(ret_reason, "`%.*s` has no value behind the colon", len,
+        return config_problem_refuse(ret_reason, "`%.*s` has no value after the colon", len,
                                      text.at);
     if (scan_field_value_end(value.at, value.len) < value.len)
         return config_problem_refuse(ret_reason,

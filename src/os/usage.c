@@ -14,7 +14,7 @@
 
 enum { TEXT_MAX = 4096, PATH_SIZE = 64 };
 
-/* The first bytes of /proc/PID/NAME, with a zero behind. */
+/* Reads the first bytes of /proc/PID/NAME, and adds a NUL. */
 static int read_proc_file(pid_t pid, const char *name, char text[TEXT_MAX])
 {
     char path[PATH_SIZE];
@@ -64,10 +64,10 @@ static int read_stat(pid_t pid, struct os_usage *usage)
     int rc = read_proc_file(pid, "stat", text);
     if (rc < 0)
         return rc;
-    const char *behind = strrchr(text, ')'); /* the name of the process may contain any byte */
-    if (!behind || strncmp(behind, ") Z", 3) == 0 || strncmp(behind, ") X", 3) == 0)
+    const char *after_name = strrchr(text, ')'); /* the name of the process may contain any byte */
+    if (!after_name || strncmp(after_name, ") Z", 3) == 0 || strncmp(after_name, ") X", 3) == 0)
         return -ESRCH;
-    split_stat(behind + 1, fields);
+    split_stat(after_name + 1, fields);
     usage->started = fields[STARTED];
     usage->user_ns = ticks_to_ns(fields[USER]);
     usage->system_ns = ticks_to_ns(fields[SYSTEM]);

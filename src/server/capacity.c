@@ -42,55 +42,56 @@ static unsigned connections_for(size_t files)
 
 unsigned server_capacity_connections(const struct config *config, size_t files)
 {
-    unsigned room = connections_for(files);
-    return config->connections > 0 && config->connections < room ? config->connections : room;
+    unsigned capacity = connections_for(files);
+    return config->connections > 0 && config->connections < capacity ? config->connections
+                                                                     : capacity;
 }
 
 /* ---- in words ---- */
 
 /* A number of connections, and the limit that sets it. */
-struct room {
+struct capacity {
     uint64_t count;
     char limit[LIMIT_MAX];
 };
 
-static void lower_limit(struct room *room, uint64_t count, const char *limit)
+static void lower_limit(struct capacity *capacity, uint64_t count, const char *limit)
 {
-    if (count >= room->count)
+    if (count >= capacity->count)
         return;
-    room->count = count;
-    snprintf(room->limit, sizeof(room->limit), "%s", limit);
+    capacity->count = count;
+    snprintf(capacity->limit, sizeof(capacity->limit), "%s", limit);
 }
 
 /* Each connection uses a process or a thread, and the system limits their number for all workers
  * together. */
-static void lower_to_task_limit(struct room *room, const struct config *config,
+static void lower_to_task_limit(struct capacity *capacity, const struct config *config,
                                 const struct model *model, unsigned workers)
 {
     bool forks = model->serves == STATS_SERVES_PROCESS;
     if (model->serves != STATS_SERVES_PROCESS && model->serves != STATS_SERVES_THREAD)
         return;
-    lower_limit(room, MODEL_PER_CONNECTION_MAX,
+    lower_limit(capacity, MODEL_PER_CONNECTION_MAX,
                 forks ? "the model's processes" : "the model's threads");
     char limit[LIMIT_MAX], name[OS_PROCESS_LIMIT_MAX];
     uint64_t most = os_process_tasks(geteuid() != 0 || config->user, name);
     snprintf(limit, sizeof(limit), "%s (%s)", forks ? "processes" : "threads", name);
-    lower_limit(room, most / workers, limit);
+    lower_limit(capacity, most / workers, limit);
 }
 
-static struct room find_limit(const struct config *config, const struct model *model,
-                              unsigned workers, unsigned threads)
+static struct capacity find_limit(const struct config *config, const struct model *model,
+                                  unsigned workers, unsigned threads)
 {
     size_t files = os_process_raise_files();
-    struct room room = { .count = connections_for(files) };
-    snprintf(room.limit, sizeof(room.limit), "open files (ulimit -n %zu)", files);
+    struct capacity capacity = { .count = connections_for(files) };
+    snprintf(capacity.limit, sizeof(capacity.limit), "open files (ulimit -n %zu)", files);
     if (config->connections > 0)
-        lower_limit(&room, config->connections, "the setting connections");
-    lower_to_task_limit(&room, config, model, workers);
+        lower_limit(&capacity, config->connections, "the setting connections");
+    lower_to_task_limit(&capacity, config, model, workers);
     if (model->serves == STATS_SERVES_POOL && strcmp(config->pool_policy, "sticky") == 0)
-        lower_limit(&room, threads + (uint64_t)config->pool_queue,
+        lower_limit(&capacity, threads + (uint64_t)config->pool_queue,
                     "threads and pool-queue, as each thread keeps its client");
-    return room;
+    return capacity;
 }
 
 static void say_size(uint64_t bytes, char out[24])
@@ -107,7 +108,7 @@ static void say_size(uint64_t bytes, char out[24])
 void server_capacity_describe(const struct config *config, const struct model *model,
                               unsigned workers, unsigned threads, char out[SERVER_CAPACITY_MAX])
 {
-    struct room room = find_limit(config, model, workers, threads);
+    struct capacity capacity = find_limit(config, model, workers, threads);
     char each[32] = "", at_once[64] = "", size[24], cache[64] = "no cache";
     if (workers > 1)
         snprintf(each, sizeof(each), " in each of %u workers", workers);
@@ -120,6 +121,6 @@ void server_capacity_describe(const struct config *config, const struct model *m
                  model->serves == STATS_SERVES_PROCESS ? " for each connection"
                  : workers > 1                         ? " in each"
                                                        : "");
-    snprintf(out, SERVER_CAPACITY_MAX, "room for %" PRIu64 " connection%s%s, limited by %s%s; %s",
-             room.count, room.count == 1 ? "" : "s", each, room.limit, at_once, cache);
+    snprintf(out, SERVER_CAPACITY_MAX, "at most %" PRIu64 " connection%s%s, limited by %s%s; %s",
+             capacity.count, capacity.count == 1 ? "" : "s", each, capacity.limit, at_once, cache);
 }

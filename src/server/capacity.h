@@ -19,7 +19,7 @@ unsigned server_capacity_connections(const struct config *config, size_t files);
 
 enum { SERVER_CAPACITY_MAX = 256 };
 
-/* "room for 4064 connections in each of 2 workers, limited by open files (ulimit -n 5120); ...".
+/* "at most 4064 connections in each of 2 workers, limited by open files (ulimit -n 5120); ...".
  * This process may open as many files as workers may. */
 void server_capacity_describe(const struct config *config, const struct model *model,
                               unsigned workers, unsigned threads, char out[SERVER_CAPACITY_MAX]);

@@ -116,12 +116,12 @@ void server_generations_describe(const struct server_generation *g, char out[SER
 void server_generations_print(const struct server_generation *g,
                               const struct server_listeners *page)
 {
-    char text[SERVER_SUMMARY_MAX], room[SERVER_CAPACITY_MAX];
+    char text[SERVER_SUMMARY_MAX], capacity[SERVER_CAPACITY_MAX];
     server_generations_describe(g, text);
-    server_capacity_describe(g->config, g->model, g->workers, g->threads, room);
+    server_capacity_describe(g->config, g->model, g->workers, g->threads, capacity);
     (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
     (void)server_listeners_print(page, STDERR_FILENO, "statistics: ");
-    fprintf(stderr, "%s\n%s; stop with Ctrl-C\n", text, room);
+    fprintf(stderr, "%s\n%s; stop with Ctrl-C\n", text, capacity);
 }
 
 unsigned server_generations_count_workers(const struct server_generation *first)

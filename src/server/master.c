@@ -222,9 +222,8 @@ static void start_generation(struct master *m, struct config_store *store)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
 }
 
-/* Reads the configuration again and, when it can be used, starts a generation that
- * replaces the present one. How it ends is told by reload_finished; false:
- * it does not even begin. */
+/* Reads the configuration again. If it can be used, starts a generation that replaces the present
+ * one; finish_reload reports the outcome. False: a reload is not possible now. */
 static bool begin_reload(struct master *m)
 {
     if (m->stopping || server_management_is_upgrading(&m->management))

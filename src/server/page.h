@@ -26,7 +26,7 @@ struct server_page {
     bool prepared;   /* `next` is filled */
     int alive_fd;    /* the process holds the other end, and ends when this one closes; -1: none */
     pid_t pid;       /* 0: there is none */
-    pid_t leaving;   /* an earlier process that has been asked to end; 0: none */
+    pid_t leaving;   /* an earlier process that is ending; 0: none */
     unsigned deaths; /* in quick succession */
     uint64_t started_ns, restart_ns;
 };

@@ -43,11 +43,11 @@ bool server_signal(struct server *server, int signal)
 
 /* ---- the process ---- */
 
-/* Threads that look into the cache. */
+/* How many threads read the cache. */
 static unsigned cache_readers(const struct server_worker_plan *plan, size_t files)
 {
     const struct model *model = plan->model;
-    /* Where the master accepts, a loop takes in what it sends. */
+    /* If the master accepts, one loop of the worker receives the connections. */
     unsigned loops = plan->listener_sets > 0 ? plan->listener_sets : 1;
     if (model->serves == STATS_SERVES_THREAD)
         return loops + server_capacity_connections(plan->config, files);

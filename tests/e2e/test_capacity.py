@@ -14,7 +14,7 @@ from tests.e2e.running import WEIR, start
 from tests.e2e.statistics import ask, wait_for
 from tests.e2e.wire import Connection
 
-ROOM = re.compile(r"^room for (\d+) connections?( in each of \d+ workers)?, limited by (.*)$", re.M)
+ROOM = re.compile(r"^at most (\d+) connections?( in each of \d+ workers)?, limited by (.*)$", re.M)
 
 
 def capacity(text: str) -> tuple[int, str]:
@@ -61,7 +61,7 @@ def test_quiet_prints_no_capacity(site: Path, tmp_path: Path) -> None:
         [str(site), "--listen", "127.0.0.1:0", "--quiet", "--control", "off"], tmp_path / "stderr"
     )
     try:
-        assert "room for" not in running.messages()
+        assert "at most" not in running.messages()
     finally:
         running.stop()
 
@@ -76,10 +76,10 @@ def explained(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--model", "epoll", "--connections", "7"], "room for 7 connections, limited by the"),
+        (["--model", "epoll", "--connections", "7"], "at most 7 connections, limited by the"),
         (["--model", "prefork", "--workers", "3"], "in each of 3 workers"),
         (["--model", "prefork", "--workers", "3"], "10 answered at once, 16384 may wait"),
-        (["--model", "pool", "--pool-policy", "sticky", "--pool-queue", "9"], "room for 19 conn"),
+        (["--model", "pool", "--pool-policy", "sticky", "--pool-queue", "9"], "at most 19 conn"),
         (["--model", "epoll", "--cache-size", "0"], "no cache"),
         (["--model", "epoll", "--cache-size", "96K"], "cache 96K"),
         (["--model", "fork"], "for each connection"),

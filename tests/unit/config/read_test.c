@@ -105,7 +105,7 @@ static void assert_problems(const char *text, const char *expected)
 
 #define SITE "[site a]\nroot = site\n"
 
-static void the_defaults_stand_without_anything_said(void **state)
+static void uses_the_defaults(void **state)
 {
     (void)state;
     write_file("weir.conf", SITE);
@@ -154,7 +154,7 @@ static void the_defaults_stand_without_anything_said(void **state)
     config_read_free(store);
 }
 
-static void everything_can_be_said_in_a_file(void **state)
+static void a_file_can_set_everything(void **state)
 {
     (void)state;
     write_file("weir.conf", "[server]\n"
@@ -236,7 +236,7 @@ static void flags_win_over_variables_and_variables_over_the_file(void **state)
     config_read_free(store);
 }
 
-static void a_folder_alone_is_served_to_the_one_at_the_terminal(void **state)
+static void a_folder_alone_has_defaults_for_a_terminal(void **state)
 {
     (void)state;
     struct config_request request = { .folder = "site", .output_is_terminal = true };
@@ -255,7 +255,7 @@ static void a_folder_alone_is_served_to_the_one_at_the_terminal(void **state)
     config_read_free(store);
 }
 
-static void flags_of_the_site_are_for_the_folder(void **state)
+static void site_flags_apply_to_the_folder(void **state)
 {
     (void)state;
     static const struct config_flag flags[] = {
@@ -307,7 +307,7 @@ static void a_folder_beside_a_file_answers_for_all_other_hosts(void **state)
     config_read_free(store);
 }
 
-static void tells_slips_in_names_with_what_was_meant(void **state)
+static void suggests_the_name_for_a_misspelt_one(void **state)
 {
     (void)state;
     assert_problems("[server]\nlisen = 80\n[sit b]\nroot = /nowhere\n" SITE "indx = a\n",
@@ -326,7 +326,7 @@ static void tells_slips_in_names_with_what_was_meant(void **state)
                                           "begin with [server] or [site NAME]\n");
 }
 
-static void tells_what_is_there_twice(void **state)
+static void reports_duplicates(void **state)
 {
     (void)state;
     assert_problems("[server]\nworkers = 1\nworkers = 2\nlisten = 80, 80\nlisten = 0, 0\n[server]\n"
@@ -338,7 +338,7 @@ static void tells_what_is_there_twice(void **state)
                     "weir.conf:10: error: [site a] is there twice (first on line 7)\n");
 }
 
-static void tells_sites_that_answer_for_the_same_host(void **state)
+static void reports_sites_with_the_same_host(void **state)
 {
     (void)state;
     assert_problems("[site a]\nroot = site\nhost = x.org, y.org\n[site b]\nroot = other\n"
@@ -349,7 +349,7 @@ static void tells_sites_that_answer_for_the_same_host(void **state)
                     "would answer any host; give this one a `host`\n");
 }
 
-static void tells_sites_without_a_name_or_a_root(void **state)
+static void reports_sites_without_a_name_or_a_root(void **state)
 {
     (void)state;
     assert_problems("[site]\n[site a/b]\n[site a]\nhost = a\n",
@@ -362,7 +362,7 @@ static void tells_sites_without_a_name_or_a_root(void **state)
                         "with a `root`\n");
 }
 
-static void tells_folders_that_cannot_be_served(void **state)
+static void reports_folders_that_cannot_be_served(void **state)
 {
     (void)state;
     assert_problems("[site a]\nroot = nowhere\n[site b]\nroot = site/index.html\nhost = b\n"
@@ -382,7 +382,7 @@ static void tells_folders_that_cannot_be_served(void **state)
                     "weir.conf:3: error: error-log: `other` is a folder; name a file in it\n");
 }
 
-static void tells_a_folder_that_may_not_be_read(void **state)
+static void reports_a_folder_without_read_permission(void **state)
 {
     (void)state;
     if (geteuid() == 0)
@@ -397,7 +397,7 @@ static void tells_a_folder_that_may_not_be_read(void **state)
     assert_int_equal(chmod("other", 0755), 0);
 }
 
-static void warns_of_traps_without_refusing_them(void **state)
+static void warns_of_values_that_are_rarely_intended(void **state)
 {
     (void)state;
     assert_problems("[server]\nidle-timeout = 0\ndrain-timeout = 0s\ncache-file-max = 9M\n"
@@ -423,7 +423,7 @@ static void warns_of_traps_without_refusing_them(void **state)
                     "weir.conf:2: warning: user: /etc/passwd has no user `no-such-user-here`\n");
 }
 
-static void warns_of_a_home_folder_and_of_nearly_right_variables(void **state)
+static void warns_of_a_home_folder_and_of_misspelt_variables(void **state)
 {
     (void)state;
     char home[512];
@@ -440,7 +440,7 @@ static void warns_of_a_home_folder_and_of_nearly_right_variables(void **state)
     config_read_free(store);
 }
 
-static void says_where_outside_a_file_the_error_is(void **state)
+static void names_the_source_of_an_error_outside_the_file(void **state)
 {
     (void)state;
     static const char *const environment[] = { "WEIR_WORKERS=many", NULL };
@@ -556,7 +556,7 @@ static void assert_explained(const char *text, const char *section, const char *
         fail_msg("%s: `%.*s`, expected `%s`", name, (int)line.len, line.at, origin);
 }
 
-static void explains_every_value_and_its_origin(void **state)
+static void explains_every_value_with_its_origin(void **state)
 {
     (void)state;
     write_file("weir.conf", "[server]\nthreads = 4\n\n[site a]\nroot = site\nhost = a.example\n");
@@ -590,7 +590,7 @@ static void explains_every_value_and_its_origin(void **state)
     config_read_free(store);
 }
 
-static void leaves_nothing_in_the_folder(void **state)
+static void writes_no_file(void **state)
 {
     (void)state;
     write_file("weir.conf", "[server]\naccess-log = a.log\nerror-log = e.log\n"
@@ -605,28 +605,28 @@ static void leaves_nothing_in_the_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_defaults_stand_without_anything_said),
-        cmocka_unit_test(everything_can_be_said_in_a_file),
+        cmocka_unit_test(uses_the_defaults),
+        cmocka_unit_test(a_file_can_set_everything),
         cmocka_unit_test(flags_win_over_variables_and_variables_over_the_file),
-        cmocka_unit_test(a_folder_alone_is_served_to_the_one_at_the_terminal),
-        cmocka_unit_test(flags_of_the_site_are_for_the_folder),
+        cmocka_unit_test(a_folder_alone_has_defaults_for_a_terminal),
+        cmocka_unit_test(site_flags_apply_to_the_folder),
         cmocka_unit_test(a_folder_beside_a_file_answers_for_all_other_hosts),
-        cmocka_unit_test(tells_slips_in_names_with_what_was_meant),
-        cmocka_unit_test(tells_what_is_there_twice),
-        cmocka_unit_test(tells_sites_that_answer_for_the_same_host),
-        cmocka_unit_test(tells_sites_without_a_name_or_a_root),
-        cmocka_unit_test(tells_folders_that_cannot_be_served),
-        cmocka_unit_test(tells_a_folder_that_may_not_be_read),
-        cmocka_unit_test(warns_of_traps_without_refusing_them),
-        cmocka_unit_test(warns_of_a_home_folder_and_of_nearly_right_variables),
-        cmocka_unit_test(says_where_outside_a_file_the_error_is),
+        cmocka_unit_test(suggests_the_name_for_a_misspelt_one),
+        cmocka_unit_test(reports_duplicates),
+        cmocka_unit_test(reports_sites_with_the_same_host),
+        cmocka_unit_test(reports_sites_without_a_name_or_a_root),
+        cmocka_unit_test(reports_folders_that_cannot_be_served),
+        cmocka_unit_test(reports_a_folder_without_read_permission),
+        cmocka_unit_test(warns_of_values_that_are_rarely_intended),
+        cmocka_unit_test(warns_of_a_home_folder_and_of_misspelt_variables),
+        cmocka_unit_test(names_the_source_of_an_error_outside_the_file),
         cmocka_unit_test(shows_twenty_errors_in_order_and_counts_the_rest),
         cmocka_unit_test(control_bytes_do_not_reach_the_terminal),
         cmocka_unit_test(limits_the_header_lines_of_a_site),
         cmocka_unit_test(paths_begin_at_the_folder_of_the_file),
         cmocka_unit_test(a_missing_file_is_an_error_of_the_configuration),
-        cmocka_unit_test(explains_every_value_and_its_origin),
-        cmocka_unit_test(leaves_nothing_in_the_folder),
+        cmocka_unit_test(explains_every_value_with_its_origin),
+        cmocka_unit_test(writes_no_file),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table itself: whatever is added to settings.def must be good everywhere it
- * is used.
+ * The table itself: every line of settings.def fits everything that is made from it.
  */
 #include "config/setting.h"
 
@@ -14,7 +13,7 @@
 
 #include <cmocka.h>
 
-static void every_name_is_lower_case_and_there_once(void **state)
+static void every_name_is_unique_and_in_lower_case(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
@@ -27,7 +26,7 @@ static void every_name_is_lower_case_and_there_once(void **state)
     assert_null(config_setting_find_anywhere(SPAN("Listen")));
 }
 
-static void every_default_is_a_value_that_the_setting_takes(void **state)
+static void every_setting_accepts_its_default(void **state)
 {
     (void)state;
     struct config_arena arena = { 0 };
@@ -42,7 +41,7 @@ static void every_default_is_a_value_that_the_setting_takes(void **state)
     config_arena_done(&arena);
 }
 
-static void every_sentence_is_short_and_without_an_end_stop(void **state)
+static void every_sentence_is_short_and_has_no_full_stop(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
@@ -62,7 +61,7 @@ static void the_variable_is_the_name_in_capitals(void **state)
     assert_string_equal(variable, "WEIR_MODEL");
 }
 
-static void the_models_are_those_that_are_built(void **state)
+static void the_choices_of_model_are_those_of_models_def(void **state)
 {
     (void)state;
     const char *const *models = config_setting_choices(CONFIG_MODEL);
@@ -79,11 +78,11 @@ static void the_models_are_those_that_are_built(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_lower_case_and_there_once),
-        cmocka_unit_test(every_default_is_a_value_that_the_setting_takes),
-        cmocka_unit_test(every_sentence_is_short_and_without_an_end_stop),
+        cmocka_unit_test(every_name_is_unique_and_in_lower_case),
+        cmocka_unit_test(every_setting_accepts_its_default),
+        cmocka_unit_test(every_sentence_is_short_and_has_no_full_stop),
         cmocka_unit_test(the_variable_is_the_name_in_capitals),
-        cmocka_unit_test(the_models_are_those_that_are_built),
+        cmocka_unit_test(the_choices_of_model_are_those_of_models_def),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

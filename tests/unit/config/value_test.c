@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One value at a time: what each kind of setting takes, what it becomes, and
- * what is said to the rest.
+ * One value at a time: what each kind of setting accepts, its canonical form, and
+ * the reason for a refusal.
  */
 #include "config/value.h"
 
@@ -79,7 +79,7 @@ static void assert_refused(enum config_setting_place place, const struct row *ro
         assert_refused(SETTING_##field, rows, sizeof(rows) / sizeof(rows[0])); \
     } while (0)
 
-static void takes_addresses_of_every_form(void **state)
+static void accepts_addresses_of_every_form(void **state)
 {
     (void)state;
     TAKEN(listen, { "8080", "127.0.0.1:8080" }, { "0", "127.0.0.1:0" },
@@ -89,7 +89,7 @@ static void takes_addresses_of_every_form(void **state)
           { "unix:weir.sock", "unix:conf/weir.sock" });
 }
 
-static void refuses_other_addresses_with_cause_and_cure(void **state)
+static void refuses_other_addresses_with_cause_and_remedy(void **state)
 {
     (void)state;
     REFUSED(listen, { "", "missing" }, { "65536", "too large" },
@@ -110,7 +110,7 @@ static void refuses_other_addresses_with_cause_and_cure(void **state)
               "at most 107" });
 }
 
-static void knows_which_addresses_are_open_to_others(void **state)
+static void knows_which_addresses_other_machines_can_reach(void **state)
 {
     (void)state;
     assert_true(config_address_is_public(SPAN("*:80")));
@@ -127,7 +127,7 @@ static void knows_which_addresses_are_open_to_others(void **state)
     assert_false(config_address_is_any_port(SPAN("unix:/a:0")));
 }
 
-static void takes_numbers_with_their_units(void **state)
+static void accepts_numbers_with_their_units(void **state)
 {
     (void)state;
     TAKEN(workers, { "auto", "auto" }, { "0", "0" }, { "1", "1" }, { "1024", "1024" });
@@ -147,7 +147,7 @@ static void takes_numbers_with_their_units(void **state)
             { "18446744073709551615h", "not a time" });
 }
 
-static void takes_words_from_their_lists_only(void **state)
+static void accepts_only_the_words_of_a_choice(void **state)
 {
     (void)state;
     TAKEN(model, { "auto", "auto" }, { "epoll", "epoll" }, { "percore", "percore" });
@@ -159,7 +159,7 @@ static void takes_words_from_their_lists_only(void **state)
     REFUSED(congestion, { "b/r", "congestion" }, { "sixteen-letters-", "congestion" });
 }
 
-static void takes_a_socket_for_control_that_has_a_short_path(void **state)
+static void accepts_a_short_path_for_the_control_socket(void **state)
 {
     (void)state;
     TAKEN(control, { "auto", "auto" }, { "off", "off" }, { "/run/w.sock", "/run/w.sock" },
@@ -170,7 +170,7 @@ static void takes_a_socket_for_control_that_has_a_short_path(void **state)
               "longer than 107 bytes" });
 }
 
-static void takes_paths_from_the_folder_of_the_file(void **state)
+static void paths_begin_at_the_folder_of_the_file(void **state)
 {
     (void)state;
     TAKEN(access_log, { "-", "-" }, { "off", "off" }, { "/var/log/a", "/var/log/a" },
@@ -185,7 +185,7 @@ static void takes_paths_from_the_folder_of_the_file(void **state)
     REFUSED(index, { "a/b", "slash" }, { "..", "name of a file" }, { ".", "name of a file" });
 }
 
-static void takes_hosts_in_lower_case_without_port(void **state)
+static void accepts_hosts_without_a_port_in_lower_case(void **state)
 {
     (void)state;
     TAKEN(hosts, { "Example.ORG", "example.org" }, { "example.org.", "example.org" },
@@ -204,7 +204,7 @@ static void takes_hosts_in_lower_case_without_port(void **state)
         { "a234567890123456789012345678901234567890123456789012345678901234.org", "not the name" });
 }
 
-static void takes_header_lines_that_cannot_break_the_head(void **state)
+static void accepts_only_header_lines_that_keep_the_head_intact(void **state)
 {
     (void)state;
     TAKEN(headers, { "X-Frame-Options: DENY", "X-Frame-Options: DENY" },
@@ -272,15 +272,15 @@ static void stores_every_kind_in_its_field(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_addresses_of_every_form),
-        cmocka_unit_test(refuses_other_addresses_with_cause_and_cure),
-        cmocka_unit_test(knows_which_addresses_are_open_to_others),
-        cmocka_unit_test(takes_numbers_with_their_units),
-        cmocka_unit_test(takes_words_from_their_lists_only),
-        cmocka_unit_test(takes_a_socket_for_control_that_has_a_short_path),
-        cmocka_unit_test(takes_paths_from_the_folder_of_the_file),
-        cmocka_unit_test(takes_hosts_in_lower_case_without_port),
-        cmocka_unit_test(takes_header_lines_that_cannot_break_the_head),
+        cmocka_unit_test(accepts_addresses_of_every_form),
+        cmocka_unit_test(refuses_other_addresses_with_cause_and_remedy),
+        cmocka_unit_test(knows_which_addresses_other_machines_can_reach),
+        cmocka_unit_test(accepts_numbers_with_their_units),
+        cmocka_unit_test(accepts_only_the_words_of_a_choice),
+        cmocka_unit_test(accepts_a_short_path_for_the_control_socket),
+        cmocka_unit_test(paths_begin_at_the_folder_of_the_file),
+        cmocka_unit_test(accepts_hosts_without_a_port_in_lower_case),
+        cmocka_unit_test(accepts_only_header_lines_that_keep_the_head_intact),
         cmocka_unit_test(stores_every_kind_in_its_field),
     };
     return cmocka_run_group_tests(tests, NULL, drop_arena);

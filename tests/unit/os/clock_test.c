@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The clocks tell the same time as the C library's, in the units they say.
+ * The clocks agree with those of the C library, in the units of their names.
  */
 #include "base/duration.h"
 #include "os/clock.h"
@@ -14,7 +14,7 @@
 
 #include <time.h>
 
-static void durations_never_run_backwards_or_from_zero(void **state)
+static void the_monotonic_clock_never_runs_backwards_and_is_never_0(void **state)
 {
     (void)state;
     uint64_t last_ns = os_clock_now_ns();
@@ -30,7 +30,7 @@ static void durations_never_run_backwards_or_from_zero(void **state)
     assert_true(last_ns / DURATION_SECOND + 60 > (uint64_t)now.tv_sec);
 }
 
-static void a_wait_is_not_shorter_than_asked_for_nor_longer_than_a_day(void **state)
+static void a_wait_is_never_too_short_and_at_most_a_day(void **state)
 {
     (void)state;
     assert_int_equal(os_clock_wait_ms(UINT64_MAX), -1);
@@ -53,8 +53,8 @@ static void the_wall_clocks_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_never_run_backwards_or_from_zero),
-        cmocka_unit_test(a_wait_is_not_shorter_than_asked_for_nor_longer_than_a_day),
+        cmocka_unit_test(the_monotonic_clock_never_runs_backwards_and_is_never_0),
+        cmocka_unit_test(a_wait_is_never_too_short_and_at_most_a_day),
         cmocka_unit_test(the_wall_clocks_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Opening beneath a root, once by openat2 and once by the walk that stands in
- * for it; what the two may differ in (links that stay inside) is said in the table.
+ * Opening a file below a root, once with openat2 and once with the walk that
+ * replaces it. The table has the difference: links that stay inside.
  */
 #include "os/file.h"
 
@@ -52,7 +52,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What is in the file at `path`, "" for what is not a file, or the error. */
+/* The content of the file at `path`, "" for another type, or the error. */
 static int read_beneath(int root_fd, const char *path, char text[32])
 {
     struct stat status;
@@ -70,7 +70,7 @@ static int read_beneath(int root_fd, const char *path, char text[32])
     return 0;
 }
 
-static void opens_what_is_beneath_and_nothing_else(void **state)
+static void opens_only_files_below_the_root(void **state)
 {
     static const struct {
         const char *path;
@@ -155,7 +155,7 @@ static void refuses_names_that_are_too_long(void **state)
     free(path);
 }
 
-static void does_not_wait_for_the_other_end_of_a_fifo(void **state)
+static void opens_a_fifo_without_waiting(void **state)
 {
     const struct roots *roots = *state;
     char text[32];
@@ -169,7 +169,7 @@ static void does_not_wait_for_the_other_end_of_a_fifo(void **state)
     }
 }
 
-static void says_that_a_socket_is_no_file(void **state)
+static void refuses_a_socket(void **state)
 {
     const struct roots *roots = *state;
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -186,7 +186,7 @@ static void says_that_a_socket_is_no_file(void **state)
     os_file_close(socket_fd);
 }
 
-static void peeks_without_the_right_to_read(void **state)
+static void peeks_without_permission_to_read(void **state)
 {
     const struct roots *roots = *state;
     const uid_t user = geteuid();
@@ -226,7 +226,7 @@ static void every_descriptor_is_closed_on_exec(void **state)
     }
 }
 
-static void leaks_no_descriptor_whatever_the_outcome(void **state)
+static void leaks_no_descriptor(void **state)
 {
     static const char *const paths[] = {
         "file",         "folder/deeper/file",    "out",
@@ -247,7 +247,7 @@ static void leaks_no_descriptor_whatever_the_outcome(void **state)
     }
 }
 
-static void tells_when_descriptors_run_out(void **state)
+static void reports_a_lack_of_descriptors(void **state)
 {
     const struct roots *roots = *state;
     struct rlimit limit, none;
@@ -266,7 +266,7 @@ static void tells_when_descriptors_run_out(void **state)
     }
 }
 
-static void reads_exactly_what_is_asked_or_says_that_it_is_not_there(void **state)
+static void reads_exactly_the_range_or_fails(void **state)
 {
     const struct roots *roots = *state;
     char text[8] = "";
@@ -282,7 +282,7 @@ static void reads_exactly_what_is_asked_or_says_that_it_is_not_there(void **stat
     assert_int_equal(os_file_read_at(-1, text, 1, 0), -EBADF);
 }
 
-static void stats_a_link_and_not_what_it_leads_to(void **state)
+static void stats_a_link_and_not_its_target(void **state)
 {
     const struct roots *roots = *state;
     struct stat status;
@@ -304,20 +304,17 @@ static void opens_only_directories_as_roots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(opens_what_is_beneath_and_nothing_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(opens_only_files_below_the_root, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_magic_links, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_names_that_are_too_long, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(does_not_wait_for_the_other_end_of_a_fifo, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(says_that_a_socket_is_no_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(peeks_without_the_right_to_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(opens_a_fifo_without_waiting, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_a_socket, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(peeks_without_permission_to_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_descriptor_is_closed_on_exec, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(leaks_no_descriptor_whatever_the_outcome, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(tells_when_descriptors_run_out, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(reads_exactly_what_is_asked_or_says_that_it_is_not_there,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stats_a_link_and_not_what_it_leads_to, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leaks_no_descriptor, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reports_a_lack_of_descriptors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_exactly_the_range_or_fails, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stats_a_link_and_not_its_target, set_up, tear_down),
         cmocka_unit_test_setup_teardown(opens_only_directories_as_roots, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("os/file", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The protocol of the service manager, with a datagram socket in its place.
+ * The protocol of the service manager; a datagram socket plays the manager.
  */
 #include "os/notify.h"
 
@@ -44,7 +44,7 @@ static void assert_heard(int fd, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void tells_a_manager_in_the_file_system(void **state)
+static void sends_to_a_path(void **state)
 {
     (void)state;
     char folder[] = "/tmp/notify_test.XXXXXX", path[64];
@@ -62,7 +62,7 @@ static void tells_a_manager_in_the_file_system(void **state)
     rmdir(folder);
 }
 
-static void tells_a_manager_with_an_abstract_name(void **state)
+static void sends_to_an_abstract_name(void **state)
 {
     (void)state;
     char name[64];
@@ -76,7 +76,7 @@ static void tells_a_manager_with_an_abstract_name(void **state)
     close(manager);
 }
 
-static void says_when_a_reload_began(void **state)
+static void a_reload_message_has_its_time(void **state)
 {
     (void)state;
     int manager = listen_at("@weir/notify_test/reload");
@@ -93,7 +93,7 @@ static void says_when_a_reload_began(void **state)
     close(manager);
 }
 
-static void leaves_nothing_in_the_environment(void **state)
+static void removes_its_variables_from_the_environment(void **state)
 {
     (void)state;
     int manager = listen_at("@weir/notify_test/environment");
@@ -152,7 +152,7 @@ static void without_a_manager_nothing_is_sent(void **state)
     os_notify_close(&notify);
 }
 
-static void refuses_what_is_no_address(void **state)
+static void refuses_an_invalid_address(void **state)
 {
     (void)state;
     char path[200];
@@ -177,7 +177,7 @@ static void refuses_what_is_no_address(void **state)
     }
 }
 
-static void a_message_that_is_too_long_is_not_sent_in_part(void **state)
+static void refuses_a_message_that_is_too_long(void **state)
 {
     (void)state;
     int manager = listen_at("@weir/notify_test/long");
@@ -196,14 +196,14 @@ static void a_message_that_is_too_long_is_not_sent_in_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_a_manager_in_the_file_system),
-        cmocka_unit_test(tells_a_manager_with_an_abstract_name),
-        cmocka_unit_test(says_when_a_reload_began),
-        cmocka_unit_test(leaves_nothing_in_the_environment),
+        cmocka_unit_test(sends_to_a_path),
+        cmocka_unit_test(sends_to_an_abstract_name),
+        cmocka_unit_test(a_reload_message_has_its_time),
+        cmocka_unit_test(removes_its_variables_from_the_environment),
         cmocka_unit_test(the_watchdog_is_for_the_process_that_it_names),
         cmocka_unit_test(without_a_manager_nothing_is_sent),
-        cmocka_unit_test(refuses_what_is_no_address),
-        cmocka_unit_test(a_message_that_is_too_long_is_not_sent_in_part),
+        cmocka_unit_test(refuses_an_invalid_address),
+        cmocka_unit_test(refuses_a_message_that_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-static void reads_addresses_and_tells_their_urls(void **state)
+static void parses_addresses_and_formats_their_urls(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -38,7 +38,7 @@ static void reads_addresses_and_tells_their_urls(void **state)
     }
 }
 
-static void refuses_what_is_not_an_address(void **state)
+static void refuses_text_that_is_no_address(void **state)
 {
     (void)state;
     static const char *const cases[] = {
@@ -83,7 +83,7 @@ static int listen_on(const char *text, bool share)
     return rc < 0 ? rc : fd;
 }
 
-static void a_port_in_use_is_told_and_a_shared_one_is_shared(void **state)
+static void reports_a_port_in_use_and_can_share_one(void **state)
 {
     (void)state;
     struct os_socket_address got;
@@ -102,7 +102,7 @@ static void a_port_in_use_is_told_and_a_shared_one_is_shared(void **state)
     os_file_close(second);
 }
 
-static void a_socket_file_left_behind_is_replaced_and_one_in_use_is_not(void **state)
+static void replaces_a_stale_socket_file_and_keeps_one_in_use(void **state)
 {
     (void)state;
     char folder[] = "/tmp/socket_test.XXXXXX";
@@ -120,7 +120,7 @@ static void a_socket_file_left_behind_is_replaced_and_one_in_use_is_not(void **s
     rmdir(folder);
 }
 
-static void accepts_what_waits_and_says_when_nothing_does(void **state)
+static void accepts_waiting_connections_and_reports_when_none_waits(void **state)
 {
     (void)state;
     struct os_socket_address address;
@@ -142,11 +142,11 @@ static void accepts_what_waits_and_says_when_nothing_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_addresses_and_tells_their_urls),
-        cmocka_unit_test(refuses_what_is_not_an_address),
-        cmocka_unit_test(a_port_in_use_is_told_and_a_shared_one_is_shared),
-        cmocka_unit_test(a_socket_file_left_behind_is_replaced_and_one_in_use_is_not),
-        cmocka_unit_test(accepts_what_waits_and_says_when_nothing_does),
+        cmocka_unit_test(parses_addresses_and_formats_their_urls),
+        cmocka_unit_test(refuses_text_that_is_no_address),
+        cmocka_unit_test(reports_a_port_in_use_and_can_share_one),
+        cmocka_unit_test(replaces_a_stale_socket_file_and_keeps_one_in_use),
+        cmocka_unit_test(accepts_waiting_connections_and_reports_when_none_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static void answers_a_request_and_closes(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void takes_a_request_in_pieces(void **state)
+static void accepts_a_request_in_pieces(void **state)
 {
     (void)state;
     struct server_control *control = open_at(path);
@@ -156,7 +156,7 @@ static void takes_a_request_in_pieces(void **state)
     server_control_close(control);
 }
 
-static void refuses_what_is_no_command(void **state)
+static void refuses_an_unknown_command(void **state)
 {
     (void)state;
     char longest[SERVER_CONTROL_REQUEST_MAX + 2];
@@ -178,7 +178,7 @@ static void refuses_what_is_no_command(void **state)
     server_control_close(control);
 }
 
-static void waits_for_an_outcome_and_tells_what_goes_on(void **state)
+static void reports_progress_until_the_outcome(void **state)
 {
     (void)state;
     struct server_control *control = open_at(path);
@@ -203,7 +203,7 @@ static void waits_for_an_outcome_and_tells_what_goes_on(void **state)
     server_control_close(control);
 }
 
-static void a_client_that_does_nothing_is_let_go(void **state)
+static void closes_a_client_that_sends_nothing(void **state)
 {
     (void)state;
     struct server_control *control = open_at(path);
@@ -220,7 +220,7 @@ static void a_client_that_does_nothing_is_let_go(void **state)
     server_control_close(control);
 }
 
-static void a_client_that_leaves_makes_room_for_others(void **state)
+static void a_client_that_closes_frees_its_place(void **state)
 {
     (void)state;
     struct server_control *control = open_at(path);
@@ -260,7 +260,7 @@ static void assert_cut(struct server_control *control, const char *request)
     close(fd);
 }
 
-static void an_answer_that_is_too_long_still_says_how_it_went(void **state)
+static void an_answer_that_is_too_long_keeps_its_last_line(void **state)
 {
     (void)state;
     struct server_control *control = open_at(path);
@@ -270,7 +270,7 @@ static void an_answer_that_is_too_long_still_says_how_it_went(void **state)
     server_control_close(control);
 }
 
-static void only_its_user_can_reach_the_socket(void **state)
+static void only_the_user_can_connect(void **state)
 {
     (void)state;
     struct stat info;
@@ -282,7 +282,7 @@ static void only_its_user_can_reach_the_socket(void **state)
     server_control_close(control);
 }
 
-static void nobody_is_taken_while_it_pauses(void **state)
+static void accepts_no_client_while_paused(void **state)
 {
     (void)state;
     struct server_control *control = open_at(path);
@@ -299,7 +299,7 @@ static void nobody_is_taken_while_it_pauses(void **state)
     server_control_close(control);
 }
 
-static void a_path_in_use_is_refused_and_a_stale_one_is_taken(void **state)
+static void refuses_a_path_in_use_and_replaces_a_stale_one(void **state)
 {
     (void)state;
     struct server_control *first = open_at(path), *second;
@@ -313,7 +313,7 @@ static void a_path_in_use_is_refused_and_a_stale_one_is_taken(void **state)
                      -ENOENT);
 }
 
-static void a_successor_goes_on_with_the_same_socket(void **state)
+static void a_successor_listens_with_the_same_socket(void **state)
 {
     (void)state;
     struct server_control *old = open_at(path), *new;
@@ -331,7 +331,7 @@ static void a_successor_goes_on_with_the_same_socket(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void by_itself_it_finds_a_place_named_after_the_process(void **state)
+static void the_automatic_path_has_the_process_id(void **state)
 {
     (void)state;
     char expected[SERVER_RUNTIME_MAX], stale[SERVER_RUNTIME_MAX];
@@ -379,17 +379,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_a_request_and_closes),
-        cmocka_unit_test(takes_a_request_in_pieces),
-        cmocka_unit_test(refuses_what_is_no_command),
-        cmocka_unit_test(waits_for_an_outcome_and_tells_what_goes_on),
-        cmocka_unit_test(a_client_that_does_nothing_is_let_go),
-        cmocka_unit_test(a_client_that_leaves_makes_room_for_others),
-        cmocka_unit_test(an_answer_that_is_too_long_still_says_how_it_went),
-        cmocka_unit_test(only_its_user_can_reach_the_socket),
-        cmocka_unit_test(nobody_is_taken_while_it_pauses),
-        cmocka_unit_test(a_path_in_use_is_refused_and_a_stale_one_is_taken),
-        cmocka_unit_test(a_successor_goes_on_with_the_same_socket),
-        cmocka_unit_test(by_itself_it_finds_a_place_named_after_the_process),
+        cmocka_unit_test(accepts_a_request_in_pieces),
+        cmocka_unit_test(refuses_an_unknown_command),
+        cmocka_unit_test(reports_progress_until_the_outcome),
+        cmocka_unit_test(closes_a_client_that_sends_nothing),
+        cmocka_unit_test(a_client_that_closes_frees_its_place),
+        cmocka_unit_test(an_answer_that_is_too_long_keeps_its_last_line),
+        cmocka_unit_test(only_the_user_can_connect),
+        cmocka_unit_test(accepts_no_client_while_paused),
+        cmocka_unit_test(refuses_a_path_in_use_and_replaces_a_stale_one),
+        cmocka_unit_test(a_successor_listens_with_the_same_socket),
+        cmocka_unit_test(the_automatic_path_has_the_process_id),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connections are accepted only when they can be passed on, go where the fewest are, and stay
- * somewhere whatever happens to workers and channels. The workers are played by the test.
+ * Connections are accepted only when they can be passed, go to the least loaded worker, and are not
+ * lost when a worker dies or a channel is full. The test plays the workers.
  */
 #include "server/dispatch.h"
 
@@ -126,7 +126,7 @@ static unsigned be_worker(const struct stage *stage, unsigned index, unsigned co
     return (unsigned)WEXITSTATUS(status);
 }
 
-static void nothing_is_accepted_before_a_worker_is_there(void **state)
+static void accepts_nothing_before_a_worker_is_up(void **state)
 {
     struct stage *stage = *state;
     connect_clients(stage, 1);
@@ -156,7 +156,7 @@ static void connections_are_spread_evenly(void **state)
     assert_int_equal(sum, 31);
 }
 
-static void whose_connections_have_ended_gets_the_next_ones(void **state)
+static void a_worker_whose_connections_end_gets_the_next_ones(void **state)
 {
     struct stage *stage = *state;
     start_all(stage);
@@ -168,7 +168,7 @@ static void whose_connections_have_ended_gets_the_next_ones(void **state)
     assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 5);
 }
 
-static void what_waits_for_a_worker_that_dies_is_its_successors(void **state)
+static void a_successor_gets_the_connections_of_a_dead_worker(void **state)
 {
     struct stage *stage = *state;
     start_all(stage);
@@ -186,7 +186,7 @@ static void what_waits_for_a_worker_that_dies_is_its_successors(void **state)
     assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 11);
 }
 
-static void when_all_channels_are_full_one_stays_in_hand_and_the_rest_outside(void **state)
+static void with_full_channels_one_connection_is_held_and_the_rest_wait(void **state)
 {
     struct stage *stage = *state;
     server_dispatch_up(stage->dispatch, 0);
@@ -217,7 +217,7 @@ static void set_bound(const struct stage *stage, unsigned index, uint32_t most)
     assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
-static void who_has_as_many_as_it_can_gets_no_more_and_whoever_ends_one_gets_the_next(void **state)
+static void a_worker_at_its_limit_gets_no_more_until_a_connection_ends(void **state)
 {
     struct stage *stage = *state;
     for (unsigned i = 0; i < WORKERS; i++)
@@ -235,7 +235,7 @@ static void who_has_as_many_as_it_can_gets_no_more_and_whoever_ends_one_gets_the
     assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 5);
 }
 
-static void who_waits_when_it_stops_is_passed_on_and_then_comes_the_end(void **state)
+static void a_stop_passes_the_backlog_and_then_ends_the_channels(void **state)
 {
     struct stage *stage = *state;
     start_all(stage);
@@ -251,7 +251,7 @@ static void who_waits_when_it_stops_is_passed_on_and_then_comes_the_end(void **s
     }
 }
 
-static void who_waits_is_left_to_others_who_listen_there_too(void **state)
+static void a_stop_can_leave_the_backlog_to_other_listeners(void **state)
 {
     struct stage *stage = *state;
     start_all(stage);
@@ -265,7 +265,7 @@ static void who_waits_is_left_to_others_who_listen_there_too(void **state)
     os_file_close(fd);
 }
 
-static void what_is_in_hand_when_it_stops_is_passed_on_when_there_is_room(void **state)
+static void the_held_connection_is_passed_after_a_stop(void **state)
 {
     struct stage *stage = *state;
     server_dispatch_up(stage->dispatch, 0);
@@ -330,15 +330,15 @@ int main(void)
         cmocka_unit_test(a_worker_that_takes_none_is_skipped),
         cmocka_unit_test(equally_loaded_workers_take_turns),
         cmocka_unit_test(equal_loads_are_spread_evenly),
-        TEST(nothing_is_accepted_before_a_worker_is_there),
+        TEST(accepts_nothing_before_a_worker_is_up),
         TEST(connections_are_spread_evenly),
-        TEST(whose_connections_have_ended_gets_the_next_ones),
-        TEST(what_waits_for_a_worker_that_dies_is_its_successors),
-        TEST(when_all_channels_are_full_one_stays_in_hand_and_the_rest_outside),
-        TEST(who_has_as_many_as_it_can_gets_no_more_and_whoever_ends_one_gets_the_next),
-        TEST(who_waits_when_it_stops_is_passed_on_and_then_comes_the_end),
-        TEST(who_waits_is_left_to_others_who_listen_there_too),
-        TEST(what_is_in_hand_when_it_stops_is_passed_on_when_there_is_room),
+        TEST(a_worker_whose_connections_end_gets_the_next_ones),
+        TEST(a_successor_gets_the_connections_of_a_dead_worker),
+        TEST(with_full_channels_one_connection_is_held_and_the_rest_wait),
+        TEST(a_worker_at_its_limit_gets_no_more_until_a_connection_ends),
+        TEST(a_stop_passes_the_backlog_and_then_ends_the_channels),
+        TEST(a_stop_can_leave_the_backlog_to_other_listeners),
+        TEST(the_held_connection_is_passed_after_a_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Descriptors passed by the environment. They have to be 3, 4, ..., so each case
- * runs in a child process, which says with its exit status how it went.
+ * Descriptors that the environment names. They must be 3, 4, ..., so each case
+ * runs in a child process, whose exit status is the result.
  */
 #include "server/inherited.h"
 
@@ -153,7 +153,7 @@ static int refuses(void)
     return 0;
 }
 
-static void takes_listeners_and_what_they_are_called(void **state)
+static void takes_listeners_with_their_names(void **state)
 {
     (void)state;
     int probe = open_kind(TCP6);
@@ -164,21 +164,21 @@ static void takes_listeners_and_what_they_are_called(void **state)
     assert_int_equal(run(&passed, takes_three), 0);
 }
 
-static void takes_what_a_predecessor_passes(void **state)
+static void takes_the_descriptors_of_a_predecessor(void **state)
 {
     (void)state;
     const struct passed passed = { { PIPE, TCP, TCP }, "3", "ready:any:control", 0 };
     assert_int_equal(run(&passed, takes_from_a_predecessor), 0);
 }
 
-static void leaves_what_is_for_another_process(void **state)
+static void leaves_descriptors_for_another_process(void **state)
 {
     (void)state;
     const struct passed passed = { { TCP }, "1", "ready", 1 };
     assert_int_equal(run(&passed, takes_nothing), 0);
 }
 
-static void refuses_what_cannot_be_served(void **state)
+static void refuses_descriptors_that_cannot_be_served(void **state)
 {
     (void)state;
     static const struct passed cases[] = {
@@ -195,10 +195,10 @@ static void refuses_what_cannot_be_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_listeners_and_what_they_are_called),
-        cmocka_unit_test(takes_what_a_predecessor_passes),
-        cmocka_unit_test(leaves_what_is_for_another_process),
-        cmocka_unit_test(refuses_what_cannot_be_served),
+        cmocka_unit_test(takes_listeners_with_their_names),
+        cmocka_unit_test(takes_the_descriptors_of_a_predecessor),
+        cmocka_unit_test(leaves_descriptors_for_another_process),
+        cmocka_unit_test(refuses_descriptors_that_cannot_be_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where control sockets are looked for, and which folders are trusted.
+ * The runtime folder: its path, and when it is trusted.
  */
 #include "server/runtime.h"
 
@@ -19,7 +19,7 @@
 
 static char folder[] = "/tmp/place_test.XXXXXX";
 
-static void the_environment_of_a_service_wins(void **state)
+static void runtime_directory_wins_over_the_other_folders(void **state)
 {
     (void)state;
     char text[SERVER_RUNTIME_MAX], own[64], expected[64];
@@ -56,7 +56,7 @@ static void a_path_that_is_too_long_is_refused(void **state)
     unsetenv("RUNTIME_DIRECTORY");
 }
 
-static void only_a_folder_of_ours_is_trusted(void **state)
+static void trusts_only_a_private_folder_of_this_user(void **state)
 {
     (void)state;
     char own[64], link[64], file[64];
@@ -79,7 +79,7 @@ static void only_a_folder_of_ours_is_trusted(void **state)
     rmdir(own);
 }
 
-static void lists_what_looks_like_a_master_only(void **state)
+static void lists_only_sockets_that_a_process_listens_on(void **state)
 {
     (void)state;
     static const char *const names[] = { "x.sock", ".sock", "12", "-1.sock", "99999999999.sock" };
@@ -111,10 +111,10 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_environment_of_a_service_wins),
+        cmocka_unit_test(runtime_directory_wins_over_the_other_folders),
         cmocka_unit_test(a_path_that_is_too_long_is_refused),
-        cmocka_unit_test(only_a_folder_of_ours_is_trusted),
-        cmocka_unit_test(lists_what_looks_like_a_master_only),
+        cmocka_unit_test(trusts_only_a_private_folder_of_this_user),
+        cmocka_unit_test(lists_only_sockets_that_a_process_listens_on),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

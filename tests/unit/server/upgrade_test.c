@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starting a successor. It is this very program, which then finds itself to be
- * one and does what a variable asks for.
+ * The start of a successor. The test program starts itself; as the successor it
+ * behaves as a variable says.
  */
 #include "server/upgrade.h"
 
@@ -99,7 +99,7 @@ static void assert_gone(pid_t pid)
     assert_int_equal(errno, ESRCH);
 }
 
-static void a_successor_that_speaks_is_ready(void **state)
+static void a_successor_that_writes_is_ready(void **state)
 {
     (void)state;
     struct server_upgrade upgrade;
@@ -118,7 +118,7 @@ static void a_successor_that_speaks_is_ready(void **state)
     server_upgrade_done(&upgrade);
 }
 
-static void one_that_dies_has_failed(void **state)
+static void a_successor_that_dies_has_failed(void **state)
 {
     (void)state;
     static const char *const ways[] = { "die", "quiet" };
@@ -134,7 +134,7 @@ static void one_that_dies_has_failed(void **state)
     }
 }
 
-static void one_that_takes_too_long_is_ended(void **state)
+static void a_successor_that_takes_too_long_is_killed(void **state)
 {
     (void)state;
     struct server_upgrade upgrade;
@@ -146,7 +146,7 @@ static void one_that_takes_too_long_is_ended(void **state)
     server_upgrade_done(&upgrade);
 }
 
-static void one_that_nobody_wants_any_more_is_ended(void **state)
+static void an_abandoned_successor_is_killed(void **state)
 {
     (void)state;
     struct server_upgrade upgrade;
@@ -157,7 +157,7 @@ static void one_that_nobody_wants_any_more_is_ended(void **state)
     server_upgrade_done(&upgrade);
 }
 
-static void a_file_that_cannot_be_started_has_failed(void **state)
+static void a_file_that_cannot_be_executed_has_failed(void **state)
 {
     (void)state;
     struct server_upgrade upgrade;
@@ -178,11 +178,11 @@ int main(void)
     if (how && server_inherited_is_upgrade())
         return be_successor(how);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_successor_that_speaks_is_ready),
-        cmocka_unit_test(one_that_dies_has_failed),
-        cmocka_unit_test(one_that_takes_too_long_is_ended),
-        cmocka_unit_test(one_that_nobody_wants_any_more_is_ended),
-        cmocka_unit_test(a_file_that_cannot_be_started_has_failed),
+        cmocka_unit_test(a_successor_that_writes_is_ready),
+        cmocka_unit_test(a_successor_that_dies_has_failed),
+        cmocka_unit_test(a_successor_that_takes_too_long_is_killed),
+        cmocka_unit_test(an_abandoned_successor_is_killed),
+        cmocka_unit_test(a_file_that_cannot_be_executed_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
