@@ -2,7 +2,6 @@
 #include "os/process.h"
 
 #include "base/num.h"
-#include "os/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +9,102 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+/* ---- control groups ----
+ *
+ * Version 2 with one hierarchy (cgroups(7)). A container has its limits there; /proc shows those of
+ * the machine. */
+
+#define MOUNTED "/sys/fs/cgroup"
+
+enum { TEXT_MAX = 64, GROUP_MAX = 1024 };
+
+static bool read_group_file(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = '\0';
+    return len > 0;
+}
+
+/* The path of a process's group below the mount, without the last slash: "" for its root. */
+static bool find_group(pid_t pid, char group[GROUP_MAX])
+{
+    char path[32] = "/proc/self/cgroup", text[GROUP_MAX];
+    if (pid > 0)
+        snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    if (!read_group_file(path, text, sizeof(text)))
+        return false;
+    const char *line = strstr(text, "0::/");
+    if (!line)
+        return false;
+    line += strlen("0::");
+    size_t len = strcspn(line, "\n");
+    snprintf(group, GROUP_MAX, "%.*s", (int)(len > 1 ? len : 0), line);
+    return true;
+}
+
+/* The number before the next space; UINT64_MAX: no number ("max"). */
+static uint64_t first_number(const char *text)
+{
+    uint64_t number;
+    struct span word = span_first(span_text(text), strcspn(text, " \n"));
+    return num_parse_u64(word, &number) ? number : UINT64_MAX;
+}
+
+/* The smallest value that `reckon` reads from `file` in the group and in all groups above. A
+ * container may show its own group as the root, under any path: a missing file means no limit. */
+static uint64_t least_in_groups(pid_t pid, const char *file, uint64_t (*reckon)(const char *text))
+{
+    char group[GROUP_MAX], path[GROUP_MAX + 64], text[TEXT_MAX];
+    uint64_t most = UINT64_MAX;
+    if (!find_group(pid, group))
+        return most;
+    for (;;) {
+        snprintf(path, sizeof(path), MOUNTED "%s/%s", group, file);
+        uint64_t its = read_group_file(path, text, sizeof(text)) ? reckon(text) : UINT64_MAX;
+        most = its < most ? its : most;
+        char *last = strrchr(group, '/');
+        if (!last)
+            return most;
+        *last = '\0';
+    }
+}
+
+/* "QUOTA PERIOD", both in microseconds. */
+static uint64_t cpus_of(const char *text)
+{
+    const char *space = strchr(text, ' ');
+    uint64_t quota = first_number(text), period = space ? first_number(space + 1) : 0;
+    if (quota == UINT64_MAX || period == UINT64_MAX || period == 0)
+        return UINT64_MAX;
+    return quota / period + (quota % period > 0);
+}
+
+/* How many CPUs' time a process (0: this one) may use, rounded up; UINT64_MAX: no limit. It is the
+ * smallest quota (cpu.max) of its group and of the visible groups above. */
+static uint64_t group_cpus(pid_t pid)
+{
+    return least_in_groups(pid, "cpu.max", cpus_of);
+}
+
+/* How many processes and threads this process's groups may have (the smallest pids.max);
+ * UINT64_MAX: no limit. */
+static uint64_t group_tasks(void)
+{
+    return least_in_groups(0, "pids.max", first_number);
+}
+
+/* ---- CPUs and files ---- */
 
 enum { CPUS_MAX = 4096 };
 
@@ -28,7 +117,7 @@ unsigned os_process_cpus(pid_t pid)
     int count = sched_getaffinity(pid, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
     CPU_FREE(set);
     unsigned may_run_on = count > 0 ? (unsigned)count : 1;
-    uint64_t quota = os_cgroup_cpus(pid);
+    uint64_t quota = group_cpus(pid);
     return quota == 0 ? 1 : quota < may_run_on ? (unsigned)quota : may_run_on;
 }
 
@@ -75,7 +164,7 @@ uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX])
     } limits[] = {
         { "kernel.pid_max", read_number("/proc/sys/kernel/pid_max") },
         { "kernel.threads-max", read_number("/proc/sys/kernel/threads-max") },
-        { "pids.max of the control group", os_cgroup_tasks() },
+        { "pids.max of the control group", group_tasks() },
         { "ulimit -u", known ? limit.rlim_cur : UINT64_MAX },
     };
     unsigned least = 0;

@@ -224,7 +224,7 @@ static int find_worker(struct server_dispatch *d)
     return server_dispatch_choose(d->candidates, d->workers, d->next);
 }
 
-/* The same, but if no worker takes any, the workers are requested to report the next connection that
+/* The same, but if no worker takes any, the workers have to report the next connection that
  * ends. The second search sees a connection that ended before the request. */
 static int find_worker_or_ask(struct server_dispatch *d)
 {

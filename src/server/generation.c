@@ -171,7 +171,7 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
     if (!listeners)
         log_error(LOG_ERROR, "cannot start a worker: %s", strerror(ENOMEM));
     if (listeners && os_process_end_with_parent(SIGTERM, master) == 0) {
-        server_addresses_leave(addresses, listeners, sets * columns);
+        server_listeners_leave(addresses, listeners, sets * columns);
         struct server_worker_plan plan = {
             .config = g->config,
             .model = g->model,

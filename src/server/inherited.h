@@ -31,7 +31,7 @@ struct server_inherited_socket {
 };
 
 struct server_inherited {
-    struct server_inherited_socket *sockets; /* listeners; server_addresses_adopt takes them */
+    struct server_inherited_socket *sockets; /* listeners; server_listeners_adopt takes them */
     size_t count;
     int ready_fd;   /* -1: none */
     int control_fd; /* -1: none */

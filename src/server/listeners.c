@@ -363,7 +363,7 @@ static int adopt_socket(struct server_addresses *addresses,
     return rc;
 }
 
-int server_addresses_adopt(struct server_addresses *addresses,
+int server_listeners_adopt(struct server_addresses *addresses,
                            const struct server_inherited *inherited)
 {
     int rc = 0;
@@ -373,7 +373,7 @@ int server_addresses_adopt(struct server_addresses *addresses,
     return rc;
 }
 
-void server_addresses_close_unused(struct server_addresses *addresses)
+void server_listeners_close_unused(struct server_addresses *addresses)
 {
     struct server_address *next;
     for (struct server_address *a = addresses->first; a; a = next) {
@@ -388,7 +388,7 @@ void server_addresses_close_unused(struct server_addresses *addresses)
     }
 }
 
-void server_addresses_close(struct server_addresses *addresses)
+void server_listeners_close_all(struct server_addresses *addresses)
 {
     while (addresses->first)
         remove_address(addresses, addresses->first);
@@ -466,7 +466,7 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
     return fd;
 }
 
-uint64_t server_addresses_drops(const struct server_addresses *addresses)
+uint64_t server_listeners_drops(const struct server_addresses *addresses)
 {
     uint64_t sum = 0;
     for (const struct server_address *a = addresses->first; a; a = a->next)
@@ -475,7 +475,7 @@ uint64_t server_addresses_drops(const struct server_addresses *addresses)
     return sum;
 }
 
-void server_addresses_leave(const struct server_addresses *addresses, const int *keep, size_t kept)
+void server_listeners_leave(const struct server_addresses *addresses, const int *keep, size_t kept)
 {
     for (const struct server_address *a = addresses->first; a; a = a->next) {
         for (size_t i = 0; i < a->count; i++) {

@@ -49,15 +49,15 @@ struct server_addresses {
 /* Takes the listeners that another process opened, those of the statistics page into the other
  * kind. Their addresses need not be opened then. 0 or -errno. Call it before the first
  * generation. */
-MUST_USE int server_addresses_adopt(struct server_addresses *addresses,
+MUST_USE int server_listeners_adopt(struct server_addresses *addresses,
                                     const struct server_inherited *inherited);
 
 /* Closes adopted listeners that no generation uses, and logs each. Call it after the first
  * generation. */
-void server_addresses_close_unused(struct server_addresses *addresses);
+void server_listeners_close_unused(struct server_addresses *addresses);
 
 /* Closes all that is left. */
-void server_addresses_close(struct server_addresses *addresses);
+void server_listeners_close_all(struct server_addresses *addresses);
 
 /* The addresses of one generation. Zeroed: none. */
 struct server_listeners {
@@ -98,7 +98,7 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
                               size_t count, size_t *ret_columns);
 
 /* How many connections the kernel has dropped at the sockets that are open. */
-uint64_t server_addresses_drops(const struct server_addresses *addresses);
+uint64_t server_listeners_drops(const struct server_addresses *addresses);
 
 /* In a worker: closes every socket except the `kept` ones in `keep`. */
-void server_addresses_leave(const struct server_addresses *addresses, const int *keep, size_t kept);
+void server_listeners_leave(const struct server_addresses *addresses, const int *keep, size_t kept);

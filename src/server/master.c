@@ -86,7 +86,7 @@ static void leave_master(void *context, const struct server_generation *g)
     if (g)
         server_page_leave(&m->page);
     else
-        server_addresses_leave(&m->addresses, NULL, 0);
+        server_listeners_leave(&m->addresses, NULL, 0);
 }
 
 /* ---- readiness ---- */
@@ -96,8 +96,8 @@ static void announce(struct master *m, const struct server_generation *g)
     char text[SERVER_SUMMARY_MAX];
     server_generations_describe(g, text);
     m->announced = true;
-    server_addresses_close_unused(&m->addresses);
-    server_addresses_close_unused(&m->page.addresses);
+    server_listeners_close_unused(&m->addresses);
+    server_listeners_close_unused(&m->page.addresses);
     if (!m->launch->quiet)
         server_generations_print(g, &m->page.now.listeners);
     server_management_serving(&m->management, &g->listeners, text);
@@ -456,7 +456,7 @@ static int open_management(struct master *m, const struct server_management_mast
         return m->signal_fd;
     }
     int rc = server_management_open(&m->management, asked, m->launch->ready_fd);
-    return rc < 0 ? rc : server_addresses_adopt(&m->addresses, &m->management.inherited);
+    return rc < 0 ? rc : server_listeners_adopt(&m->addresses, &m->management.inherited);
 }
 
 int server_master_run(struct config_store *store, const struct server_master_launch *launch)
@@ -483,7 +483,7 @@ int server_master_run(struct config_store *store, const struct server_master_lau
     server_stats_end(&m.stats);
     server_pidfile_remove(&m.pidfiles);
     server_management_close(&m.management);
-    server_addresses_close(&m.addresses);
+    server_listeners_close_all(&m.addresses);
     close(m.signal_fd);
     return m.failed ? 1 : 0;
 }

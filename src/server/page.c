@@ -177,7 +177,7 @@ static _Noreturn void run_process(struct server_page *page,
     page->alive_fd = -1;
     host->leave(host->context, NULL);
     if (listeners)
-        server_addresses_leave(&page->addresses, listeners, count);
+        server_listeners_leave(&page->addresses, listeners, count);
     int signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
     int rc = !listeners ? -ENOMEM : signal_fd < 0 ? signal_fd : stats_segment_only_read(&segment);
     if (rc < 0)
@@ -282,7 +282,7 @@ void server_page_leave(struct server_page *page)
 {
     os_file_close(page->alive_fd);
     page->alive_fd = -1;
-    server_addresses_leave(&page->addresses, NULL, 0);
+    server_listeners_leave(&page->addresses, NULL, 0);
 }
 
 static void kill_and_wait(pid_t pid)
@@ -312,5 +312,5 @@ void server_page_end(struct server_page *page)
     os_file_close(page->alive_fd);
     server_page_cancel(page);
     drop_version(page, &page->now);
-    server_addresses_close(&page->addresses);
+    server_listeners_close_all(&page->addresses);
 }

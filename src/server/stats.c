@@ -134,7 +134,7 @@ void server_stats_reloaded(const struct server_stats *stats, const char *error)
  * second are lost. */
 static void count_overflows(struct server_stats *stats, const struct server_addresses *addresses)
 {
-    uint64_t drops = server_addresses_drops(addresses), overflows = os_socket_overflows();
+    uint64_t drops = server_listeners_drops(addresses), overflows = os_socket_overflows();
     uint64_t ours = drops > stats->drops ? drops - stats->drops : 0;
     uint64_t all = overflows > stats->overflows ? overflows - stats->overflows : 0;
     if (stats->measured && !addresses->handed_over)
