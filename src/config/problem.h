@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is wrong with a configuration: errors, which prevent its use, and warnings, which do not.
+ * The problems of a configuration: errors, which prevent its use, and warnings, which do not.
  * Problems are collected and not printed at once, so that one run reports all of them, in the
  * order of the file. Each has an origin: where the value was given.
  */

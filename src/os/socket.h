@@ -74,9 +74,9 @@ MUST_USE int os_socket_connect(const char *path);
 /* The address of a listener, with the port that the kernel picked for port 0. */
 MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
 
-/* How many segments the kernel has dropped at a listener: those of connections that did not fit
- * into the backlog, and with TCP_DEFER_ACCEPT one of each connection. 0 if the kernel has no
- * number. */
+/* How many segments the kernel has dropped at a listener. These are the segments of connections
+ * that did not fit into the backlog, and with TCP_DEFER_ACCEPT one of each connection. 0 if the
+ * kernel has no number. */
 uint64_t os_socket_drops(int listener_fd);
 
 /* How often the backlog of any listener of this network namespace overflowed; 0 if the kernel has

@@ -432,7 +432,7 @@ static void end_workers(struct server_generation *g, struct server_addresses *ad
     /* First: else connections could still arrive after the workers have emptied the backlogs. */
     server_listeners_close(&g->listeners, addresses);
     server_generation_signal(g, signal);
-    close_pipes(g);   /* who waits at the pipe ends */
+    close_pipes(g);   /* workers that wait for go_pipe end */
     if (!g->dispatch) /* else a worker may still be started */
         log_access_close(&g->access_log);
     g->state = GENERATION_DRAINING;

@@ -289,7 +289,7 @@ static void kill_and_wait(pid_t pid)
 {
     if (pid <= 0)
         return;
-    (void)kill(pid, SIGKILL); /* gone already is as good; it is not reaped yet */
+    (void)kill(pid, SIGKILL); /* it may be dead already; it is not reaped yet */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
 }

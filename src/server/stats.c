@@ -128,8 +128,8 @@ void server_stats_reloaded(const struct server_stats *stats, const char *error)
     stats_segment_reloaded(&stats->segment, error, os_clock_wall_s());
 }
 
-/* The kernel counts overflows for all sockets of the machine together, and for each socket the
- * drops for any reason. The overflows of this server are at most the smaller of the two increases.
+/* The kernel counts overflows for all sockets of the network namespace, and for each socket the
+ * drops for any reason. The smaller of the two increases counts as this server's overflows.
  * The count of a socket ends with the socket: the sum may fall, and the drops in a listener's last
  * second are lost. */
 static void count_overflows(struct server_stats *stats, const struct server_addresses *addresses)

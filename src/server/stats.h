@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's part of the statistics: it makes and removes the segment, names sites and
- * generations in it, counts the events that only the master sees, and settles the blocks of workers
- * that have died.
+ * The master's part of the statistics. The master makes and removes the segment, and names sites
+ * and generations in it. It counts the events that only the master sees. It settles the blocks of
+ * workers that have died.
  */
 #pragma once
 
