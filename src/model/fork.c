@@ -124,8 +124,8 @@ static int install_handlers(void)
     return 0;
 }
 
-/* Without these copies, a stopped server's port is free while children still serve, and a
- * connection that the reactor has closed is closed. */
+/* Closes the child's copies of descriptors that it does not use. Otherwise the port of a stopped
+ * server, or a connection that the reactor has closed, would stay open as long as the child. */
 static void close_inherited(const struct model_reactor *r, bool reactor_has_some)
 {
     const struct server *server = r->loop.server;

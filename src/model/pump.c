@@ -207,8 +207,7 @@ void model_pump_serve(struct model_pump *p, struct session_thread *thread, struc
             continue;
         }
         if (want == WANT_HALF_CLOSE)
-            (void)shutdown(p->fd,
-                           SHUT_WR); /* fails only when the peer is gone, and then recv does */
+            (void)shutdown(p->fd, SHUT_WR); /* fails only when the peer is gone */
         want = receive_and_feed(p, input);
     }
     session_close(&p->session);

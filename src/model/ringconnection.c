@@ -222,8 +222,7 @@ static enum session_want take_step(struct model_ringloop *r, struct model_ringco
     if (want == WANT_WRITE)
         return send_output(r, c);
     if (want == WANT_HALF_CLOSE)
-        (void)shutdown(c->fd,
-                       SHUT_WR); /* fails only when the peer is gone, and then receiving does */
+        (void)shutdown(c->fd, SHUT_WR); /* fails only when the peer is gone */
     if (c->pending)
         return feed_pending(r, c);
     if (c->ended)

@@ -5,8 +5,8 @@
  *
  * A thread that ends leaves its slot, with the stack and the buffers, to a later thread. The slot
  * that was released last is used first, so memory is what the largest number of connections at one
- * time has needed. The thread that takes a slot joins its predecessor. The model joins the rest
- * before it returns.
+ * time has needed. The reactor joins a thread when it uses its slot again, and the rest before the
+ * model returns.
  *
  * Cost: for each connection the start and end of a thread, and a stack; for each request a switch
  * of threads. The threads share the cache, the access log's buffer (under a lock) and a descriptor

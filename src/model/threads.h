@@ -18,6 +18,6 @@ struct model_threads {
 
 /* Runs `serve` on all threads, number 0 on the caller's, and returns when all have ended. When a
  * thread ends with an error, the others are stopped. When a thread cannot be started, the error log
- * says so, number 0 does not run, and the others are stopped. 0, or the failure to start, or else
- * the error of the lowest number. */
+ * says so, number 0 does not run, and the others are stopped. Returns 0, the failure to start, or
+ * else the error of the lowest number. */
 MUST_USE int model_threads_serve(const struct model_threads *threads);

@@ -8,7 +8,7 @@
  * call. New connections are balanced between loops as in `percore`. Files are the exception: the
  * loop calls sendfile, which a ring does not have, when the socket is writable.
  *
- * Cost: the bytes of an answer stay in place until the kernel has sent them, so a turn uses one
+ * Cost: the bytes of an answer stay in place until the kernel has sent them. So a turn uses one
  * output buffer for each answer, where `percore` uses one for all. Each idle connection keeps an
  * operation in the kernel, and no buffer.
  * Failure: where the kernel is older than Linux 6.1, or an administrator forbids io_uring,
