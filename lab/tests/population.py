@@ -3,8 +3,8 @@
 
 One server shows only whether a rule suits that server. This file draws servers of several kinds
 with random parameters, measures them with noise and outliers, and applies the rule. It counts how
-often the chosen model has at most a fifth of linear regression's error, how often it is no worse
-than "as the last step", and how often the rule refuses. The rule is not fitted to any of them.
+often the chosen model has at most a fifth of linear regression's error, and how often the model is
+no worse than "as the last step". It also counts refusals. The rule is not fitted to any of them.
 
 `python lab/tests/population.py 200` prints the table for 200 servers of each kind.
 """
@@ -33,7 +33,7 @@ Maker = Callable[[np.random.Generator], "Server"]
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A truth: throughput and CPU per request against users."""
+    """A true server: throughput and CPU per request against users."""
 
     rate: Curve
     demand_s: Curve | None  # of the server; None: not measured
@@ -44,7 +44,7 @@ class Server:
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """How runs of the same level differ."""
+    """The noise between runs of the same level."""
 
     run: float  # standard deviation of a run's throughput
     demand: float  # of its CPU per request
@@ -70,7 +70,7 @@ def _queue(
 
 
 def connecting(rng: np.random.Generator) -> Server:
-    """A process or a thread for each connection, no thinking: two stations, and a shared wake-up.
+    """A process or thread for each connection, no think time: two stations, shared wake-ups.
 
     CPU per request changes with users towards a limit, and a little further with each user more.
     """
@@ -97,7 +97,7 @@ def connecting(rng: np.random.Generator) -> Server:
 
 
 def sharing(rng: np.random.Generator) -> Server:
-    """The generator takes the server's cores: throughput rises once more, slowly, with batching."""
+    """Generator and server share cores: throughput rises again, slowly, with batching."""
     limit_s = float(rng.uniform(4e-5, 3e-4))
     batch = float(rng.uniform(0.1, 0.6))
     grown = float(rng.uniform(3, 12))
@@ -109,7 +109,7 @@ def sharing(rng: np.random.Generator) -> Server:
 
 
 def contending(rng: np.random.Generator) -> Server:
-    """A lock that costs more the more want it: throughput falls, the CPU does not tell why."""
+    """A lock whose cost grows with contention: throughput falls, the CPU gives no reason."""
     gamma = float(rng.uniform(500, 20_000))
     alpha = float(rng.uniform(0.01, 0.15))
     peak = float(rng.uniform(8, 40))
@@ -146,7 +146,7 @@ KINDS: dict[str, Maker] = {
 def measured(
     server: Server, levels: tuple[int, ...], noise: Noise, rng: np.random.Generator
 ) -> Sweep:
-    """Three runs of each level, as noise has them."""
+    """Three runs of each level, with noise."""
     points = []
     users = np.array(levels, dtype=np.float64)
     demands = server.demand_s(users) if server.demand_s else np.zeros(len(users))
@@ -198,12 +198,12 @@ class Trial:
 
     @property
     def is_no_worse_than_constant(self) -> bool:
-        """But for a tie."""
+        """Within a tie."""
         return self.chosen <= self.constant + TIE
 
 
 def trial(kind: str, noise: Noise, seed: int, draws: int = 0) -> Trial:
-    """Makes a server up, measures it, lets the rule choose, and scores."""
+    """Draws a server, measures it, applies the rule, and scores the prediction."""
     rng = np.random.default_rng([seed, *kind.encode()])
     server = KINDS[kind](rng)
     found = choice.choose(measured(server, TRAINING, noise, rng), draws=draws, seed=seed)
@@ -230,7 +230,7 @@ def trial(kind: str, noise: Noise, seed: int, draws: int = 0) -> Trial:
 
 
 def trials(kind: str, noise: Noise, count: int, draws: int = 0, first: int = 0) -> list[Trial]:
-    """So many servers of a kind, from the first seed on."""
+    """Trials with this many servers of a kind, from the first seed on."""
     return [trial(kind, noise, seed, draws) for seed in range(first, first + count)]
 
 

@@ -138,7 +138,7 @@ def test_runs_with_failed_requests_do_not_count() -> None:
 
 
 def rated(bound: Sequence[str], rates: Mapping[str, float]) -> compared.Judged:
-    """The judgement of b's rate, where the generator was the limit of some."""
+    """The judgement of b's rate, where the generator limited some servers."""
     runs = [
         Run(
             work=WORKS[0],

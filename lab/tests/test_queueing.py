@@ -14,7 +14,7 @@ USERS = np.arange(1.0, 61.0)
 
 
 def machine_repair(users: int, servers: int, service_s: float, think_s: float) -> float:
-    """The closed form as textbooks have it: sums of binomials, no recursion, no logarithms."""
+    """The closed form of textbooks: sums of binomials, no recursion, no logarithms."""
     ratio = service_s / think_s
 
     def weight(n: int) -> float:

@@ -33,7 +33,7 @@ needs_browser = pytest.mark.skipif(
 
 
 def loads() -> list[dict[str, object]]:
-    """Records of two levels as weir load leaves them."""
+    """Records of two levels, in the form of weir load."""
     found: list[dict[str, object]] = []
     for users, repeat in ((1, 0), (20, 0), (20, 1)):
         histogram = HdrHistogram(1, 3_600_000_000_000, 3)
@@ -241,7 +241,7 @@ def test_a_browser_shows_the_whole_page(
 
 
 def colours_of(png: bytes) -> set[tuple[int, ...]]:
-    """The colours that cover something, not the shades at its edges."""
+    """The colours of areas, without the shades at their edges."""
     with Image.open(io.BytesIO(png)) as image:
         rgb = image.convert("RGB")
         counts = rgb.getcolors(rgb.width * rgb.height) or []

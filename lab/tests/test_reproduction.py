@@ -17,7 +17,7 @@ PINNED = Placement(server=1, generator=0)
 
 
 def run(users: int = 100, **load: object) -> Record:
-    """A run of ab as the store keeps it: whole, unless said otherwise."""
+    """A run of ab as a record; complete, unless `load` changes it."""
     answered = 200
     counted = load.pop("counted", answered)
     return {
@@ -43,7 +43,7 @@ def run(users: int = 100, **load: object) -> Record:
 
 
 def store(**found: Record) -> Store:
-    """Results by their keys, of which `_` stands for a slash."""
+    """A store with these records; `_` in a key stands for a slash."""
     by_key = {key.replace("_", "/"): record for key, record in found.items()}
     return Store(path=Path("nowhere"), head={}, records=by_key)
 
@@ -84,7 +84,7 @@ def test_a_broken_statement_is_in_the_verdict_and_the_table() -> None:
 
 
 def pilot(rates: list[float]) -> Store:
-    """A store with a pilot run of such seconds."""
+    """A store with a pilot run of these rates by second."""
     series = [{"seconds": 1.0, "rate": rate, "errors": 0} for rate in rates]
     return store(pilot=run(series=series))
 
@@ -109,7 +109,7 @@ def test_a_point_that_drifts_to_its_end_is_void() -> None:
 
 
 def confirmed(whole: float, halved: float, demand_s: float = 1e-3) -> str:
-    """What is said of three pairs of such rates."""
+    """The sentence about three pairs of runs with these rates."""
     pairs: dict[str, Record] = {}
     for n in range(3):
         for key, rate in (("whole", whole), ("halved", halved)):

@@ -23,7 +23,7 @@ NOW = 1_795_000_000_000_000_000
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[int, list[Exchange]]:
-    """A true offset, and exchanges whose ways take any time in either direction."""
+    """A true offset, and exchanges with any delay in each direction."""
     true_ns = draw(st.integers(-(10**15), 10**15))
     exchanges = []
     ours_ns = NOW
@@ -41,8 +41,8 @@ def conversations(draw: st.DrawFn) -> tuple[int, list[Exchange]]:
 
 
 @given(conversations())
-def test_the_true_offset_is_never_out_of_bounds(told: tuple[int, list[Exchange]]) -> None:
-    true_ns, exchanges = told
+def test_the_true_offset_is_never_out_of_bounds(drawn: tuple[int, list[Exchange]]) -> None:
+    true_ns, exchanges = drawn
     found = clocks.offset(exchanges)
     assert found.low_ns <= true_ns <= found.high_ns
     assert abs(found.value_ns - true_ns) <= found.error_ns
@@ -53,9 +53,9 @@ def test_the_true_offset_is_never_out_of_bounds(told: tuple[int, list[Exchange]]
 
 @given(conversations(), st.floats(-clocks.DRIFT_MAX, clocks.DRIFT_MAX), st.integers(0, 10**10))
 def test_a_clock_that_drifts_stays_within_bounds(
-    told: tuple[int, list[Exchange]], drift: float, later_ns: int
+    drawn: tuple[int, list[Exchange]], drift: float, later_ns: int
 ) -> None:
-    true_ns, exchanges = told
+    true_ns, exchanges = drawn
 
     def drifted(ns: int) -> int:
         return round((ns - NOW) * drift)
@@ -74,8 +74,10 @@ def test_a_clock_that_drifts_stays_within_bounds(
 
 
 @given(conversations(), st.sampled_from([-1, 1]))
-def test_a_clock_that_was_set_is_detected(told: tuple[int, list[Exchange]], direction: int) -> None:
-    before = clocks.offset(told[1])
+def test_a_clock_that_was_set_is_detected(
+    drawn: tuple[int, list[Exchange]], direction: int
+) -> None:
+    before = clocks.offset(drawn[1])
     step_ns = direction * (2 * before.error_ns + 2 * MS)
     after = Offset(
         low_ns=before.low_ns + step_ns, high_ns=before.high_ns + step_ns, at_ns=before.at_ns + MS

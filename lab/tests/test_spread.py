@@ -108,7 +108,7 @@ def namespace(stack: contextlib.ExitStack) -> str:
 
 
 def bridged(stack: contextlib.ExitStack, machines: Mapping[str, str]) -> dict[str, list[str]]:
-    """Machines of their own on one wire: how to get a command onto each."""
+    """Machines on one bridge: the prefix that runs a command on each."""
     lan = namespace(stack)
     prefixes = {}
     script = "ip link add br0 type bridge && ip link set br0 up"

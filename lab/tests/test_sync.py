@@ -67,7 +67,7 @@ def test_a_plan_scans_one_request_of_five() -> None:
 
 
 def hits_of(policy: str, requests: str, capacity: int) -> str:
-    """Which requests hit, as `.` and `x`."""
+    """The hits and misses as `.` and `x`."""
     found = eviction.POLICIES[policy]([ord(c) for c in requests], capacity)
     return "".join("x" if hit else "." for hit in found)
 
@@ -99,7 +99,7 @@ def test_the_hand_of_sieve_keeps_its_place() -> None:
 
 
 def sieve_as_published(requests: list[int], capacity: int) -> list[bool]:
-    """A list with the newest first, and an index for the hand: slow and plain."""
+    """A plain, slow sieve: a list with the newest first, and an index for the hand."""
     queue: list[list[Any]] = []
     hand: list[Any] | None = None
     found = []
@@ -134,7 +134,7 @@ def lru_by_stamps(requests: list[int], capacity: int) -> list[bool]:
 
 
 def most_hits(requests: tuple[int, ...], capacity: int) -> int:
-    """Of all ways to choose who leaves."""
+    """The most hits over all possible evictions."""
 
     @cache
     def best(at: int, held: frozenset[int]) -> int:
@@ -261,7 +261,7 @@ def test_numbers_are_read_or_refused() -> None:
 
 
 def timed(each_ns: dict[str, float], noise: float, *, busy: float = 1.0) -> caching.Records:
-    """Records of a machine whose contestants take so long."""
+    """Records of contestants with these times."""
     rng = np.random.default_rng(7)
     records: dict[str, caching.Record] = {}
     for name in PLAN.names:

@@ -2,9 +2,9 @@
 """The choice of a model, or the refusal to predict, from the training points alone.
 
 The rule is fixed before anything is measured. Of the mechanisms, the one with the least AICc of
-relative errors is chosen. A model that uses measured service demand ("anchored") gives way only to
-a model whose AICc is better by more than 10 (Burnham and Anderson), because a few bad points do not
-mislead it. When the training points end before the knee, a curve fitted to them knows nothing of
+relative errors is chosen. A model that uses measured service demand ("anchored") is not misled by
+a few bad points. So it gives way only to a model whose AICc is better by more than 10 (Burnham and
+Anderson). When the training points end before the knee, a curve fitted to them knows nothing of
 the knee. Then only anchored models can be chosen.
 
 A mechanism is chosen, and its misfit is judged, as it was fitted. Its prediction is moved towards
