@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a cache costs that several threads share, and how often it has what it is asked
- * for. A trace, that is the numbers of the objects that are asked for, is replayed: the
- * first `WARM` requests by one thread, untimed; the rest `PASSES` times by `WORKERS` threads,
- * of which each takes every so-many-th. With one worker and one pass the count of hits is
- * a matter of the policy alone, and weir-lab holds its simulation against it.
+ * Measures the cost and the hits of a cache that several threads share. The program replays
+ * a trace, which holds the numbers of the requested objects. One thread replays the first
+ * `WARM` requests, untimed. Then `WORKERS` threads replay the rest `PASSES` times: of N
+ * threads, each takes every N-th request. With one thread and one pass, the policy alone
+ * decides the number of hits, and weir-lab compares its simulation with that number.
  *
- * weir-lab runs it and reads the one line of JSON that it prints.
+ * weir-lab runs the program and reads the line of JSON that it prints.
  *
  *   cache CONTESTANT TRACE WARM CAPACITY WORKERS PASSES
  *
@@ -30,11 +30,10 @@
 #include <unistd.h>
 
 enum {
-    SAMPLE =
-        31, /* one operation of so many is timed by itself; a prime, so that no pattern hides */
+    SAMPLE = 31, /* every 31st operation is timed; a prime meets no pattern */
     BITS = 7,
     CLOCK_LOOKS = 1001,
-    CAPACITY_MIN = 8 /* in less, weir lets no entry in: each may have an eighth */
+    CAPACITY_MIN = 8 /* weir keeps no entry in fewer: an entry may use an eighth of the cache */
 };
 
 enum { MISSES, HITS, KINDS };
@@ -145,7 +144,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What the clock adds to what it times. */
+/* The time of one reading of the clock, which every measurement includes. */
 static uint64_t cost_of_clock(void)
 {
     static uint64_t looks[CLOCK_LOOKS];
@@ -186,7 +185,7 @@ static void replay(struct worker *worker)
 static void *work(void *argument)
 {
     struct worker *worker = argument;
-    /* Whoever waits for the others must hold up nothing: enter after the start. */
+    /* A thread that waits must not delay reclamation: enter the cache after the start. */
     pthread_barrier_wait(worker->start);
     worker->began_ns = now_ns();
     const uint64_t before_ns = cpu_ns();
@@ -229,7 +228,7 @@ static void run(struct worker *workers, unsigned count)
 
 /* ---- the result ---- */
 
-/* How many were timed, and where they are. A member's name begins with `prefix`. */
+/* Prints the count and the percentiles. The names of the members begin with `prefix`. */
 static void print_quantiles(const char *prefix, const uint64_t *counts, size_t buckets)
 {
     static const struct {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who takes part when caches are compared (bench/cache.c), and what is the same for all
- * of them: what an object is called, what bringing it in costs, and what is done with
- * one that was found.
+ * The contestants of a comparison of caches (bench/cache.c), and what is the same for all of
+ * them: the name of an object, the cost of a miss, and the use of a found object.
  */
 #pragma once
 
@@ -14,22 +13,22 @@
 
 enum { BODY_BYTES = 1024, NAME_BYTES = 16, WORKERS_MAX = 64 };
 
-/* A cache of so many objects of equal size. */
+/* A cache for a number of objects of equal size. */
 struct contestant {
     const char *name;
-    /* Gives it, empty, for at most so many workers. Ends the program without memory. */
+    /* Makes an empty cache for at most this many threads. Without memory the program ends. */
     void *(*make)(size_t capacity, unsigned workers);
-    /* The calling thread is this worker from now on, until it leaves. */
+    /* The calling thread has this number until it leaves. */
     void (*enter)(void *cache, unsigned worker);
-    /* Looks an object up, and brings it in when it is not there. Whether it was. */
+    /* Looks an object up and inserts it on a miss. Returns whether it was found. */
     bool (*ask)(void *cache, unsigned worker, struct span name);
     void (*leave)(void *cache, unsigned worker);
-    /* How often it has declined to keep what was brought in. */
+    /* The number of insertions that the cache has declined. */
     uint64_t (*refused)(void *cache);
     void (*end)(void *cache);
 };
 
-/* weir's own, as it is in src/site/cache.h. */
+/* weir's own cache, src/site/cache.h. */
 extern const struct contestant contestant_sieve, contestant_lru;
 
 /* The source documents' designs. */
@@ -37,11 +36,11 @@ extern const struct contestant contestant_rwlock, contestant_stamps, contestant_
 
 uint64_t now_ns(void);
 
-/* Does not return NULL: without memory the program ends. */
+/* Never returns NULL: without memory the program ends. */
 void *allocate(size_t bytes);
 
-/* What a miss has to do: `body` is filled, `name` copied. */
+/* The work of a miss: fills `body` and copies `name`. */
 void bring_in(char name_out[NAME_BYTES], char body_out[BODY_BYTES], struct span name);
 
-/* What a hit is for. */
+/* The work of a hit. */
 void look_at(const char body[BODY_BYTES]);

@@ -4,15 +4,15 @@
  * strict in least-recently-used order:
  *
  *   rwlock     hash table with chains and a doubly linked list, below a reader-writer lock:
- *              a hit finds its entry under the lock for reading, and takes it once more for
- *              writing to move it
+ *              a hit finds its entry with the read lock, and takes the write lock to move
+ *              the entry
  *   stamps     a table of slots below a reader-writer lock: a hit writes the time into its
- *              slot and needs the lock for reading only; who makes room looks through all
- *              slots, and a miss is brought in with the lock held
+ *              slot with the read lock. An eviction searches all slots, and a miss is
+ *              filled with the lock held
  *   semaphore  the table and list of the first below one named semaphore
  *
- * What the documents leave open is done in their favour: one hash for all, found objects
- * are looked at briefly under the lock, and memory is freed outside of it.
+ * Where the documents leave a choice, this code takes the faster one: one hash function for
+ * all, short use of a found object under the lock, and memory freed outside the lock.
  */
 #include "cache.h"
 
@@ -135,8 +135,8 @@ static void touch(struct shelf *shelf, struct node *node)
     push(shelf, node);
 }
 
-/* Puts a node in; returns what is to be freed: what had to leave for it, or itself when
- * another worker was first. */
+/* Inserts a node. Returns the node to free: an evicted one, or the new one when another
+ * thread has inserted the same name first. */
 static struct node *put(struct shelf *shelf, struct node *node)
 {
     if (find(shelf, node->hash, node->key) != NULL)
@@ -193,7 +193,7 @@ static bool ask_rwlock(void *cache, unsigned worker, struct span name)
     lock_for_writing(shelf);
     if (fresh != NULL)
         gone = put(shelf, fresh);
-    else if ((node = find(shelf, hash, name)) != NULL) /* it may have left between the locks */
+    else if ((node = find(shelf, hash, name)) != NULL) /* evicted between the locks? */
         touch(shelf, node);
     unlock(shelf);
     free(gone);
@@ -269,7 +269,7 @@ static bool ask_stamps(void *cache, unsigned worker, struct span name)
 
 /* ---- semaphore ---- */
 
-/* The name is gone as soon as it is open, so that nothing stays behind. */
+/* Removes the name at once, so that nothing stays in the system. */
 static void *make_semaphore(size_t capacity, unsigned workers)
 {
     struct shelf *shelf = make(capacity, workers);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * weir's cache takes part as it is. A worker says that it keeps nothing after each
- * operation, as a loop does that is woken for one request at a time: the least favourable
- * case, as a loop that has more to do says so less often.
+ * weir's own cache as a contestant. A thread quiesces after each operation, like an event
+ * loop that is woken for one request at a time. This is the most expensive case: a busy loop
+ * quiesces less often.
  */
 #include "cache.h"
 

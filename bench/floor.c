@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The floor server: the least work that still answers HTTP/1.1 on one core. An epoll loop that
- * receives into one shared buffer, counts the request heads in it, and sends as many copies of one
- * canned answer in one go. Every other server is read as a multiple of what this one costs.
+ * The floor server: the least work that still answers HTTP/1.1 on one core. Its epoll loop
+ * receives into one shared buffer, counts the request heads, and sends as many copies of one
+ * canned answer in one call. The cost of other servers is given as a multiple of the floor's.
  *
- * It deliberately does not parse, look anything up, log, time out, or read a request body. What is
- * left is the kernel's share, which no server can avoid.
+ * It deliberately does not parse, look up files, log, time out, or read a request body. The
+ * remaining cost is that of the kernel, which no server can avoid.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 enum {
     FD_LIMIT = 65536,          /* connections are indexed by descriptor; higher ones are refused */
     INPUT_BYTES = 65536,       /* one receive; also the largest pipelined batch in one send */
-    CARRY_BYTES = 3,           /* of an unfinished CRLFCRLF at the end of a receive */
+    CARRY_BYTES = 3,           /* an unfinished CRLFCRLF at the end of a receive */
     COPIES_BYTES_MAX = 262144, /* small answers are laid out this far, so a batch is one send */
     FILE_CHUNK_BYTES = 1 << 20,
     ACCEPTS_PER_WAKE = 64,
@@ -44,7 +44,7 @@ struct conn {
 
 enum flow {
     FLOW_OPEN,  /* waits for the peer */
-    FLOW_FULL,  /* waits for room in the socket */
+    FLOW_FULL,  /* waits for space in the socket */
     FLOW_CLOSE, /* finished or broken */
 };
 
@@ -191,7 +191,7 @@ static ssize_t conn_send(int fd, struct conn *c)
     return send(fd, copies + c->answer_offset, c->owed_bytes < left ? c->owed_bytes : left, flags);
 }
 
-/* Sends what is owed until nothing is or the socket is full. */
+/* Sends until no byte is owed or the socket is full. */
 static enum flow conn_flush(int fd, struct conn *c)
 {
     while (c->owed_bytes > 0) {
@@ -223,7 +223,7 @@ static unsigned heads_count(struct conn *c, size_t len)
     return count;
 }
 
-/* Answers whatever has arrived. Readiness is edge-triggered: a short read is the end of it. */
+/* Answers all requests that have arrived. Readiness is edge-triggered: a short read is the last. */
 static enum flow conn_serve(int fd, struct conn *c)
 {
     ssize_t got = INPUT_BYTES;
@@ -280,7 +280,7 @@ static void option_set(int fd, int level, int name, int value)
     }
 }
 
-/* Listens on loopback and says where; what is set here, the accepted sockets inherit. */
+/* Listens on loopback and prints the port. Accepted sockets inherit the options set here. */
 static int listener_open(const struct options *o)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * A server that takes a known time, and knows better than anybody which time it took.
+ * A server that takes a known time for each request, and reports the time that it really took.
  *
- *   metronome delay NS      answers each request so long after it came, however many there are
- *   metronome service NS    one after the other, each so long: 1/NS is all that it can do
+ *   metronome delay NS      answers each request NS after its arrival
+ *   metronome service NS    answers one request after the other, each in NS: at most 1/NS a second
  *
- * It prints its port, serves until its standard input ends, and then prints what it has given:
- * from when the kernel took a request in (SO_TIMESTAMPNS, so that being woken late is part of
- * the delay and not hidden) to when the answer is handed to it. What a client measures beyond
- * that is its own, and the kernel's way there and back.
+ * The server prints its port and serves until its standard input ends. Then it prints the times of
+ * its answers, from the arrival of a request in the kernel (SO_TIMESTAMPNS) to the send. So a late
+ * wake-up is part of the reported time. A client measures in addition its own time and that of
+ * the kernel between both.
  *
- * One request is under way on a connection. It is a test's: where something fails, it ends.
+ * A connection has one request at a time. The program is for tests and ends on any error.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@ struct waiting {
     int64_t came_ns, due_ns;
 };
 
-/* In the order in which they are due, which is that in which they came. */
+/* In the order of their times, which is the order of arrival. */
 static struct {
     struct waiting at[CONNECTIONS];
     unsigned first, count;
@@ -47,7 +47,7 @@ static struct {
 } given = { .least_ns = INT64_MAX };
 
 static bool one_at_a_time;
-static int64_t time_ns, free_ns; /* free: when the one before is done */
+static int64_t time_ns, free_ns; /* free: the end of the request before */
 
 static void need(bool good, const char *what)
 {
@@ -69,7 +69,7 @@ static int64_t now(void)
     return ns_of(time);
 }
 
-/* When what was received came, by the kernel; else now. */
+/* The kernel's time of arrival, or now where the message has none. */
 static int64_t came_at(struct msghdr *message)
 {
     for (struct cmsghdr *field = CMSG_FIRSTHDR(message); field;

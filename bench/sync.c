@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What it costs to count together, and what is lost without care: N threads or
- * processes add to one counter, each so many times, and it is looked at what the
- * counter then says. One way of keeping them apart for each run:
+ * Measures the cost of a shared counter, and the updates that are lost without
+ * synchronisation. N threads or processes add to one counter, each the same number of
+ * times. Each run uses one way of synchronisation:
  *
- *   none       a plain read, an addition, a write: updates of others are lost
- *   semaphore  a named POSIX semaphore, as the source documents have it
+ *   none       a plain read, an addition, a write: concurrent updates are lost
+ *   semaphore  a named POSIX semaphore, as in the source documents
  *   mutex      a process-shared mutex
  *   atomic     one atomic addition
- *   block      a block for each, summed by whoever reads: what weir does
+ *   block      a block for each, which the reader sums: weir's way
  *
- * weir-lab runs it and reads the one line of JSON that it prints.
+ * weir-lab runs the program and reads the line of JSON that it prints.
  *
  *   sync WAY threads|processes WORKERS ADDITIONS
  */
@@ -38,7 +38,7 @@ struct block {
     uint64_t began_ns, ended_ns, cpu_ns;
 };
 
-/* What all workers see. */
+/* The memory that all threads or processes share. */
 struct shared {
     pthread_barrier_t start;
     pthread_mutex_t mutex;
@@ -54,7 +54,7 @@ struct task {
     unsigned worker;
 };
 
-/* Adding is what a statistics counter does: a number, by one. */
+/* An addition is that of a statistics counter: one number plus one. */
 static void add_none(const struct task *task)
 {
     for (uint64_t i = 0; i < task->additions; i++)
@@ -86,7 +86,7 @@ static void add_atomic(const struct task *task)
         atomic_fetch_add_explicit(&task->shared->atomic, 1, memory_order_relaxed);
 }
 
-/* One writer for each block, so a load and a store do. */
+/* Each block has one writer, so a load and a store are enough. */
 static void add_block(const struct task *task)
 {
     _Atomic uint64_t *mine = &task->shared->block[task->worker].count;
@@ -150,7 +150,7 @@ static struct shared *share(unsigned workers)
     return shared;
 }
 
-/* The name is gone as soon as it is open, so that nothing stays behind. */
+/* Removes the name at once, so that nothing stays in the system. */
 static sem_t *open_semaphore(void)
 {
     char name[48];
@@ -180,7 +180,7 @@ static void run_processes(struct task *tasks, unsigned workers)
         if (pid < 0)
             fail("fork");
         if (pid == 0) {
-            /* Or it would wait for ever for those that could not be started. */
+            /* Otherwise it would wait without end for threads that did not start. */
             if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
                 _exit(1);
             work(&tasks[i]);
@@ -202,7 +202,7 @@ static uint64_t total(struct shared *shared)
     return sum;
 }
 
-/* From when the first began to when the last had ended. */
+/* From the start of the first to the end of the last. */
 static uint64_t took_ns(const struct shared *shared, unsigned workers)
 {
     uint64_t began_ns = UINT64_MAX, ended_ns = 0;

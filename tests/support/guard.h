@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Input whose last byte lies directly before memory that may not be read, and
- * whose first byte lies directly behind such memory where it fills its pages:
- * a parser that reads one byte too far dies on the spot, with or without a
- * sanitizer.
+ * Input for parsers that ends at an unreadable page, and begins behind one when
+ * it fills its pages. A parser that reads one byte too far crashes at once, with
+ * or without a sanitizer.
  */
 #pragma once
 
@@ -13,13 +12,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* One guarded copy; guard_done gives its memory back. */
+/* One guarded copy; guard_done frees its memory. */
 struct guard {
     char *map;
     size_t map_size;
 };
 
-/* `len` writable bytes that end where the forbidden page begins. */
+/* `len` writable bytes that end where the unreadable page begins. */
 static inline char *guard_room(struct guard *guard, size_t len)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

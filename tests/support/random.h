@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random input for property tests. Each run has a new seed and prints it;
- * SEED=n in the environment replays that run. Good enough to find bugs with,
- * for nothing else.
+ * Random input for property tests. Each run has a new seed and prints it.
+ * SEED=n in the environment replays that run. Not for cryptography.
  */
 #pragma once
 
@@ -18,7 +17,7 @@ struct random_source {
     uint64_t state;
 };
 
-/* Begins with SEED or a new seed, and prints which. */
+/* Starts with SEED or a new seed, and prints the seed. */
 static inline struct random_source random_start(void)
 {
     const char *text = getenv("SEED");
