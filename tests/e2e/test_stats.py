@@ -658,9 +658,9 @@ def stranger() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (lambda _: b"", "cut short"),
-        (lambda data: data[:100], "cut short"),
-        (lambda data: data[: len(data) // 2], "cut short"),
+        (lambda _: b"", "truncated"),
+        (lambda data: data[:100], "truncated"),
+        (lambda data: data[: len(data) // 2], "truncated"),
         (lambda _: bytes(1 << 20), "not a statistics segment"),
         (lambda data: b"#!/bin/sh" + data[9:], "not a statistics segment"),
         (lambda data: data[:8] + b"\x63" + data[9:], "another version"),
