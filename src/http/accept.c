@@ -136,7 +136,7 @@ static bool read_choice(struct span element, struct choice *ret_choice)
     return true;
 }
 
-/* The coding of this name, or HTTP_CODING_COUNT. */
+/* The coding with this name, or HTTP_CODING_COUNT. */
 static enum http_coding coding_of(struct span name)
 {
     if (span_equal_nocase(name, SPAN("identity")))

@@ -8,8 +8,8 @@
 
 enum {
     NAME_LEN = 3,          /* of the short day and month names */
-    YEAR_MAX = 9999,       /* all forms have room for four digits at most */
-    FUTURE_YEARS_MAX = 50, /* rfc850: further ahead than this means the century before */
+    YEAR_MAX = 9999,       /* a year has at most four digits in every form */
+    FUTURE_YEARS_MAX = 50, /* rfc850: a year further ahead is in the century before */
 };
 
 static const char weekdays[] = "SunMonTueWedThuFriSat";
@@ -38,8 +38,8 @@ void http_date_format(char out[HTTP_DATE_LEN], int64_t seconds)
     put_digits(out + 23, when.second, 2);
 }
 
-/* The take_* functions read from the front of `text`; on false it is wherever
- * reading stopped, and the date is none. */
+/* The take_* functions remove what they read from the front of `text`. After false, the rest of
+ * `text` is unspecified, and the text is no date. */
 
 static bool take_literal(struct span *text, struct span literal)
 {
@@ -103,7 +103,7 @@ static bool take_time(struct span *text, struct calendar *when)
            take_digits(text, 2, &when->second);
 }
 
-/* What follows the short day name in each of the three forms. */
+/* The rest of each of the three forms, after the short day name. */
 
 static bool read_imf_fixdate(struct span text, struct calendar *when)
 {
@@ -135,8 +135,8 @@ static bool read_rfc850(struct span text, int weekday, struct calendar *when)
            take_time(&text, when) && take_literal(&text, SPAN(" GMT")) && text.len == 0;
 }
 
-/* Gives a year of two digits its century: the latest that does not put the date
- * more than 50 years ahead of now (RFC 9110 section 5.6.7). */
+/* Adds the century to a year of two digits. It is the latest one with a date at most 50 years
+ * ahead of now (RFC 9110 section 5.6.7). */
 static void add_century(struct calendar *when, int64_t now_seconds)
 {
     struct calendar limit = calendar_of(now_seconds < 0 ? 0 : now_seconds);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The framing of a multipart/byteranges body (RFC 9110 section 14.6): a part for each range, each
- * behind a delimiter and a head of its own, and a closing delimiter at the end. It writes the
- * framing only. The caller sends the bytes of the parts, so that they can come from a file.
+ * The framing of a multipart/byteranges body (RFC 9110 section 14.6). Each range is a part,
+ * behind a delimiter and a head of its own. A closing delimiter ends the body. Only the framing
+ * is written here. The caller sends the bytes of the parts, so that they can come from a file.
  */
 #pragma once
 
@@ -22,12 +22,12 @@ struct http_multipart {
  * 4.2). */
 enum { HTTP_MULTIPART_FRAMING_MAX = 512 };
 
-/* The beginning of a body with at least one range. The boundary must not occur in the parts: the
- * caller gives a number that a client cannot choose. */
+/* Begins a body with at least one range. The boundary must not occur in the parts, so the caller
+ * gives a number that a client cannot choose. */
 struct http_multipart http_multipart_begin(const struct http_ranges *ranges, struct span type,
                                            uint64_t size, uint64_t boundary);
 
-/* The length of the whole body in bytes, framing included. Does not depend on progress. */
+/* The length of the whole body in bytes, with framing. It does not depend on progress. */
 uint64_t http_multipart_length(const struct http_multipart *body);
 
 /* Appends the Content-Type line of the answer, which names the boundary. */

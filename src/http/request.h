@@ -5,7 +5,7 @@
  * bytes may move between calls.
  *
  * The parser is strict. A line ends with CRLF only. There is no space before a colon, no folding,
- * and no control byte. What two servers could read in two ways is refused, because request
+ * and no control byte. Input that two servers could read in two ways is refused, because request
  * smuggling depends on it.
  *
  * It does not decide what the request means: http/body.h reads the framing of its body, and

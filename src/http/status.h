@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: MIT
- *
- * The status codes this server sends (RFC 9110 section 15), from status.def.
- */
+/* The status codes that this server sends (RFC 9110 section 15), from status.def. */
 #pragma once
 
 #include "base/span.h"

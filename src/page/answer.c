@@ -151,7 +151,8 @@ static void answer_asset(const struct exchange *e, const struct asset *asset)
     }
     bool same = verdict == HTTP_ANSWER_NOT_MODIFIED;
     struct buf head = begin_head(e->answer, same ? HTTP_NOT_MODIFIED : HTTP_OK);
-    http_head_add_field(&head, SPAN("Cache-Control"), SPAN("no-cache")); /* checks each time */
+    http_head_add_field(&head, SPAN("Cache-Control"),
+                        SPAN("no-cache")); /* the client asks each time */
     http_head_add_validators(&head, validators);
     http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding"));
     if (!same) {

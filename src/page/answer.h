@@ -17,7 +17,7 @@
 
 enum { PAGE_ANSWER_HEAD_MAX = 1024 };
 
-/* What all answers share. */
+/* The state that all answers share. */
 struct page_shared {
     const struct stats_segment *segment;
     struct page_numbers numbers;

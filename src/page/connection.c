@@ -151,7 +151,8 @@ void page_connection_act(struct page_connection *c, struct page_shared *shared, 
         page_connection_close(c, shared);
 }
 
-void page_connection_tell(struct page_connection *c, struct page_shared *shared, uint64_t now_ns)
+void page_connection_send_event(struct page_connection *c, struct page_shared *shared,
+                                uint64_t now_ns)
 {
     if (c->phase != PAGE_STREAMING)
         return;

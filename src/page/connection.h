@@ -49,7 +49,8 @@ void page_connection_act(struct page_connection *c, struct page_shared *shared, 
 
 /* Sends an event, with what the client does not know yet, if the client waits for one. A client
  * that has not taken the last event gets none now, and more in a later one. */
-void page_connection_tell(struct page_connection *c, struct page_shared *shared, uint64_t now_ns);
+void page_connection_send_event(struct page_connection *c, struct page_shared *shared,
+                                uint64_t now_ns);
 
 /* Whether no answer is under way. */
 bool page_connection_is_idle(const struct page_connection *c);

@@ -86,10 +86,10 @@ static bool has_room(struct page *page)
 
 /* ---- events ---- */
 
-static void tell_streams(struct page *page, uint64_t now_ns)
+static void send_events(struct page *page, uint64_t now_ns)
 {
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++)
-        page_connection_tell(&page->connections[i], &page->shared, now_ns);
+        page_connection_send_event(&page->connections[i], &page->shared, now_ns);
 }
 
 /* Sends the first event of a stream at once. Later events go to all streams together, each
@@ -100,7 +100,7 @@ static void act_on_client(struct page *page, struct page_connection *c, short ev
     bool streamed = c->answer.stream;
     page_connection_act(c, &page->shared, events, now_ns);
     if (!streamed && c->phase == PAGE_STREAMING)
-        page_connection_tell(c, &page->shared, now_ns);
+        page_connection_send_event(c, &page->shared, now_ns);
 }
 
 /* ---- time ---- */
@@ -148,7 +148,7 @@ static void tick_second(struct page *page, uint64_t now_ns)
         return;
     page->tick_ns = now_ns - now_ns % DURATION_SECOND + DURATION_SECOND;
     page->paused = false;
-    tell_streams(page, now_ns);
+    send_events(page, now_ns);
 }
 
 /* ---- the loop ---- */

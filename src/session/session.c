@@ -54,7 +54,7 @@ static void drop_body(struct session *s)
     s->body = NULL;
 }
 
-/* What has not been sent is lost. */
+/* Releases the output. Unsent bytes are lost. */
 static void drop_output(struct session *s)
 {
     if (!s->output)
@@ -207,7 +207,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
             continue;
         }
         if (!has_output_room(s)) {
-            s->closing = s->closing || !s->output; /* no memory */
+            s->closing = s->closing || !s->output; /* out of memory */
             break;
         }
         enum http_status status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What sessions count for the statistics. An answer counts once, when its line goes to the access
+ * The sessions' part of the statistics. An answer counts once, when its line goes to the access
  * log. Its duration counts when the kernel has taken its last byte.
  *
  * session_totals is public. The rest is private to session/.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the sessions of one thread share: output buffers, the current second as text, the access
- * log's buffer and a reader of the cache. And what all threads of a process share: sites, hosts,
- * limits.
+ * The state that all sessions of one thread share: output buffers, the current second as text,
+ * the access log's buffer and a reader of the cache. The sites, hosts and limits, which all
+ * threads of a process share, are here too.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 /* One virtual host. */
 struct session_site {
     struct site *site;
-    struct span fields; /* extra response field lines, each with its CRLF; SESSION_FIELDS_MAX */
+    struct span fields; /* extra field lines, at most SESSION_FIELDS_MAX bytes */
     /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
      * list covers every host. */
     const char *const *hosts;
