@@ -217,7 +217,6 @@ def fuzz(seconds: int) -> Callable[[], Tally]:
             words += ["-print_final_stats=1", f"-artifact_prefix={found}/", str(found)]
             words += [str(saved)] if saved.is_dir() else []
             words += [str(directory / "fuzz/seeds")] if name in ("request", "session") else []
-            words += [str(directory / "fuzz/seeds")] if name in ("request", "session") else []
             if (dictionary := TOP / "fuzz" / f"{name}.dict").is_file():
                 words.append(f"-dict={dictionary}")
             tally += outcome(run(words, **SANITIZER_ENVIRONMENT))
