@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The statistics page's answers: the metrics format that Accept prefers, the hosts that mean this
- * machine, and /healthz. tests/e2e/test_page.py tests the other answers from outside.
+ * machine, files, and /healthz. tests/e2e/test_page.py tests the other answers from outside.
  */
 #include "page/answer.h"
 
@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -134,12 +135,46 @@ static void healthz_reports_whether_the_server_serves(void **state)
     stats_segment_remove(&segment);
 }
 
+/* Answers a request for /page.css with one more field line. */
+static void answer_css(struct page_answer *answer, const char *field)
+{
+    struct page_shared shared = { .wall_s = 784111777 };
+    struct http_request parsed = { 0 };
+    enum http_status status;
+    char text[256];
+    (void)snprintf(text, sizeof(text), "GET /page.css HTTP/1.1\r\nHost: localhost\r\n%s\r\n",
+                   field);
+    assert_int_equal(http_request_parse(&parsed, span_text(text), &status), HTTP_PARSED);
+    page_answer_request(answer, &shared, &parsed, text, true, 1);
+    assert_non_null(
+        memmem(answer->head, answer->head_len, "\r\nX-Content-Type-Options: nosniff\r\n", 35));
+}
+
+static void assert_answer(const char *field, const char *line, bool body)
+{
+    struct page_answer answer;
+    answer_css(&answer, field);
+    assert_true(span_starts(span_of(answer.head, answer.head_len), span_text(line)));
+    assert_int_equal(answer.body.len > 0, body);
+}
+
+static void a_file_answers_conditions(void **state)
+{
+    (void)state;
+    assert_answer("", "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n", true);
+    assert_answer("If-None-Match: *\r\n", "HTTP/1.1 304 ", false);
+    assert_answer("If-None-Match: \"x\"\r\n", "HTTP/1.1 200 ", true);
+    assert_answer("If-Match: *\r\n", "HTTP/1.1 200 ", true);
+    assert_answer("If-Match: \"x\"\r\n", "HTTP/1.1 412 ", true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sends_openmetrics_when_accept_prefers_it),
         cmocka_unit_test(knows_the_names_of_this_machine),
         cmocka_unit_test(refuses_every_other_host),
+        cmocka_unit_test(a_file_answers_conditions),
         cmocka_unit_test(healthz_reports_whether_the_server_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
