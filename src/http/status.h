@@ -1,4 +1,7 @@
-/* The status codes that this server sends (RFC 9110 section 15), from status.def. */
+/* SPDX-License-Identifier: MIT
+ *
+ * The status codes that this server sends (RFC 9110 section 15), from status.def.
+ */
 #pragma once
 
 #include "base/span.h"
