@@ -61,7 +61,7 @@ const char *calendar_month(int month)
     return names[month - 1];
 }
 
-static void put_number(char *out, int value, int digits)
+static void format_digits(char *out, int value, int digits)
 {
     for (int i = digits - 1; i >= 0; i--, value /= 10)
         out[i] = (char)('0' + value % 10);
@@ -71,10 +71,10 @@ void calendar_format(char out[CALENDAR_LEN], int64_t seconds)
 {
     const struct calendar when = calendar_of(seconds);
     memcpy(out, "0000-00-00T00:00:00Z", CALENDAR_LEN);
-    put_number(out, when.year, 4);
-    put_number(out + 5, when.month, 2);
-    put_number(out + 8, when.day, 2);
-    put_number(out + 11, when.hour, 2);
-    put_number(out + 14, when.minute, 2);
-    put_number(out + 17, when.second, 2);
+    format_digits(out, when.year, 4);
+    format_digits(out + 5, when.month, 2);
+    format_digits(out + 8, when.day, 2);
+    format_digits(out + 11, when.hour, 2);
+    format_digits(out + 14, when.minute, 2);
+    format_digits(out + 17, when.second, 2);
 }

@@ -260,8 +260,9 @@ static enum site_result find_index(const struct site *site, struct span path,
     return site->options->listing ? SITE_LISTING : SITE_FORBIDDEN;
 }
 
-static enum site_result find_file(const struct site *site, int root_fd, enum site_purpose purpose,
-                                  struct span path, struct site_lookup *lookup)
+static enum site_result find_named_file(const struct site *site, int root_fd,
+                                        enum site_purpose purpose, struct span path,
+                                        struct site_lookup *lookup)
 {
     path = below_root(path);
     lookup->is_directory = false;
@@ -278,7 +279,8 @@ enum site_result site_lookup(const struct site *site, struct span path,
         return SITE_ABSENT;
     if (path.at[path.len - 1] == '/')
         return find_index(site, path, ret_lookup);
-    enum site_result result = find_file(site, site->root_fd, SITE_LOOKUP_PATH, path, ret_lookup);
+    enum site_result result =
+        find_named_file(site, site->root_fd, SITE_LOOKUP_PATH, path, ret_lookup);
     return ret_lookup->is_directory ? SITE_REDIRECT : result;
 }
 
@@ -287,7 +289,7 @@ enum site_result site_lookup_file(const struct site *site, int root_fd, struct s
 {
     enum site_purpose purpose = root_fd == site->root_fd ? SITE_LOOKUP_FALLBACK
                                                          : SITE_LOOKUP_ERROR_PAGE;
-    return find_file(site, root_fd, purpose, path, ret_lookup);
+    return find_named_file(site, root_fd, purpose, path, ret_lookup);
 }
 
 void site_lookup_close(struct site_lookup *lookup)

@@ -128,7 +128,7 @@ static bool add_built_in(struct site_mime *mime, enum trust trust)
 }
 
 /* Takes the next word from *line; empty at the end. */
-static struct span next_word(struct span *line)
+static struct span take_field(struct span *line)
 {
     static const char blanks[] = " \t\r\n";
 
@@ -176,11 +176,11 @@ static bool add_system(struct site_mime *mime, const char *path)
         const char *comment = memchr(line.at, '#', line.len);
         if (comment != NULL)
             line.len = (size_t)(comment - line.at);
-        const struct span type = next_word(&line);
+        const struct span type = take_field(&line);
         if (!is_type(type))
             continue;
         struct span ending;
-        while (added && (ending = next_word(&line)).len > 0)
+        while (added && (ending = take_field(&line)).len > 0)
             added = add_type(mime, ending, type);
     }
     free(text);

@@ -27,8 +27,8 @@ struct query {
     uint64_t hash;
 };
 
-static enum site_result look_up(const struct site *site, const struct query *query,
-                                struct site_lookup *ret_lookup)
+static enum site_result look_up_on_disk(const struct site *site, const struct query *query,
+                                        struct site_lookup *ret_lookup)
 {
     switch (query->kind) {
     case QUERY_PATH:
@@ -94,7 +94,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
             return SITE_FILE;
         }
     }
-    enum site_result result = look_up(site, query, &lookup);
+    enum site_result result = look_up_on_disk(site, query, &lookup);
     if (result == SITE_BUSY || result == SITE_BROKEN) {
         if (old != NULL)
             return_recheck(old, checked_ns, now_ns);
@@ -118,7 +118,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
 }
 
 /* Compares size and time of the file behind an open variant with those measured. */
-static bool is_same_version(const struct site_file *file, uint64_t *ret_size)
+static bool variant_is_current(const struct site_file *file, uint64_t *ret_size)
 {
     struct stat status;
 
@@ -138,7 +138,7 @@ static bool open_files_are_current(const struct site_entry *entry)
     uint64_t size;
 
     for (int v = 0; v < SITE_VARIANTS; v++)
-        if (entry->file[v].fd >= 0 && !is_same_version(&entry->file[v], &size))
+        if (entry->file[v].fd >= 0 && !variant_is_current(&entry->file[v], &size))
             return false;
     return true;
 }
@@ -233,7 +233,7 @@ bool site_file_unchanged(const struct site_file *file)
     uint64_t size;
     uint64_t end_hash;
 
-    if (file->body != NULL || is_same_version(file, &size))
+    if (file->body != NULL || variant_is_current(file, &size))
         return true;
     return size > file->size && site_hash_end(file->fd, file->size, &end_hash) == 0 &&
            end_hash == file->end_hash;

@@ -17,7 +17,7 @@ enum { SIZE_AT_FIRST = 8 * 1024 };
 
 /* Makes space for `size` more bytes in one piece. The caller adds what it writes to `len`. Returns
  * NULL, and sets `failed`, without memory. */
-static char *reserve(struct site_text *text, size_t size)
+static char *reserve_space(struct site_text *text, size_t size)
 {
     if (text->failed)
         return NULL;
@@ -38,7 +38,7 @@ static char *reserve(struct site_text *text, size_t size)
 
 void site_text_add(struct site_text *text, struct span s)
 {
-    char *room = reserve(text, s.len);
+    char *room = reserve_space(text, s.len);
     if (room == NULL || s.len == 0)
         return;
     memcpy(room, s.at, s.len);
@@ -47,7 +47,7 @@ void site_text_add(struct site_text *text, struct span s)
 
 void site_text_add_u64(struct site_text *text, uint64_t value)
 {
-    char *room = reserve(text, NUM_U64_DIGITS);
+    char *room = reserve_space(text, NUM_U64_DIGITS);
     if (room != NULL)
         text->len += num_format_u64(room, value);
 }
@@ -138,7 +138,7 @@ void site_text_add_segment(struct site_text *text, struct span s)
 {
     static const char digits[] = "0123456789ABCDEF";
 
-    char *const room = reserve(text, s.len * 3);
+    char *const room = reserve_space(text, s.len * 3);
     if (room == NULL)
         return;
     char *out = room;

@@ -103,8 +103,8 @@ static void follow_path(int root_fd, struct site_step *step)
     }
 }
 
-static struct site_step *add_step(struct site_trace *trace, enum site_purpose purpose,
-                                  enum site_cause cause)
+static struct site_step *record_step(struct site_trace *trace, enum site_purpose purpose,
+                                     enum site_cause cause)
 {
     if (trace->count == SITE_STEPS_MAX) {
         trace->more++;
@@ -124,7 +124,7 @@ void site_trace_lookup(const struct site *site, int root_fd, enum site_purpose p
                        const char *path, enum site_cause cause, int error,
                        const struct site_identity *identity)
 {
-    struct site_step *step = add_step(site->trace, purpose, cause);
+    struct site_step *step = record_step(site->trace, purpose, cause);
     if (step == NULL)
         return;
     (void)snprintf(step->path, sizeof(step->path), "%s", path);
@@ -146,7 +146,7 @@ void site_trace_judge(const struct site *site, enum site_cause cause)
 void site_trace_refuse(const struct site *site, struct span path, struct span name,
                        enum site_cause cause)
 {
-    struct site_step *step = add_step(site->trace, SITE_LOOKUP_PATH, cause);
+    struct site_step *step = record_step(site->trace, SITE_LOOKUP_PATH, cause);
     if (step == NULL)
         return;
     (void)snprintf(step->path, sizeof(step->path), "%.*s", (int)path.len - 1, path.at + 1);

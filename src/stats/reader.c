@@ -74,8 +74,8 @@ static uint64_t cell_of_copy(const stats_cell *cell)
     return atomic_load_explicit(cell, memory_order_relaxed);
 }
 
-static void read_durations(struct copy *copy, const struct stats_durations *from,
-                           struct stats_counts *to)
+static void sum_durations(struct copy *copy, const struct stats_durations *from,
+                          struct stats_counts *to)
 {
     for (unsigned run = 0; run < STATS_RUNS; run++) {
         uint32_t place = atomic_load_explicit(&from->run[run], memory_order_relaxed);
@@ -107,7 +107,7 @@ static void read_row(struct copy *copy, uint32_t place, struct stats_site *to)
     to->body_bytes += cell_of_copy(&row->body_bytes);
     for (unsigned i = 0; i < 5; i++)
         to->by_class[i] += cell_of_copy(&row->by_class[i]);
-    read_durations(copy, &row->latency, &to->latency);
+    sum_durations(copy, &row->latency, &to->latency);
 }
 
 static void read_block(struct copy *copy, uint32_t place, const struct stats_block *block,
@@ -115,8 +115,8 @@ static void read_block(struct copy *copy, uint32_t place, const struct stats_blo
 {
     for (unsigned i = 0; i < STATS_COUNTERS; i++)
         to->counter[i] += cell_of_copy(&block->counter[i]);
-    read_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
-    read_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
+    sum_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
+    sum_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
     for (unsigned i = 0; i < copy->rows; i++)
         read_row(copy, atomic_load_explicit(&block->row[i], memory_order_relaxed), &to->site[i]);
     to->parts[to->part_count++] = (struct stats_part){
@@ -161,7 +161,7 @@ static bool add_blocks(struct copy *copy, struct stats_snapshot *to, char why[ST
 
 /* ---- a snapshot ---- */
 
-static void copy_text(char *to, const char *from, size_t size)
+static void copy_string(char *to, const char *from, size_t size)
 {
     memcpy(to, from, size);
     to[size - 1] = '\0';
@@ -183,7 +183,7 @@ static void copy_moments(const struct stats_header *from, struct stats_snapshot 
 static bool copy_header(const struct stats_header *from, struct stats_snapshot *to,
                         char why[STATS_WHY_MAX])
 {
-    copy_text(to->weir, from->weir, sizeof(to->weir));
+    copy_string(to->weir, from->weir, sizeof(to->weir));
     to->master = atomic_load_explicit(&from->master, memory_order_relaxed);
     uint64_t started = atomic_load_explicit(&from->master_started, memory_order_relaxed);
     to->running = to->master > 0 && started != 0 && os_usage_started(to->master) == started;
@@ -203,7 +203,7 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     }
     to->reloaded_s = from->reloaded_s;
     to->reload_failed = from->reload_failed != 0;
-    copy_text(to->reload_error, from->reload_error, sizeof(to->reload_error));
+    copy_string(to->reload_error, from->reload_error, sizeof(to->reload_error));
     copy_moments(from, to);
     to->site_count = atomic_load_explicit(&from->site_count, memory_order_relaxed);
     if (to->site_count < 1 || to->site_count > STATS_SITES_MAX)
@@ -221,7 +221,7 @@ static bool allocate_snapshot(const struct copy *copy, struct stats_snapshot *to
     if (!to->parts || !to->site)
         return reject(why, "cannot be read: out of memory");
     for (unsigned i = 0; i < copy->rows; i++)
-        copy_text(to->site[i].name, header_of(copy)->site[i], sizeof(to->site[i].name));
+        copy_string(to->site[i].name, header_of(copy)->site[i], sizeof(to->site[i].name));
     return true;
 }
 
@@ -296,7 +296,7 @@ static ssize_t read_all(int fd, char *bytes, size_t got, size_t len)
 
 /* Reads the header while the master is not writing it (a seqlock). After SEQUENCE_TRIES the copy is
  * taken as it is, because the master may have died while it wrote. */
-static ssize_t read_header(int fd, struct stats_header *header)
+static ssize_t read_header_file(int fd, struct stats_header *header)
 {
     for (unsigned tries = 0;; tries++) {
         uint32_t before, after;
@@ -314,10 +314,10 @@ static ssize_t read_header(int fd, struct stats_header *header)
 }
 
 /* Gives a copy of all that is taken into use; NULL with a sentence in `why`. */
-static char *read_segment(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
+static char *read_segment_file(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
 {
     struct stats_header header;
-    ssize_t len = read_header(fd, &header);
+    ssize_t len = read_header_file(fd, &header);
     if (len < 0) {
         snprintf(why, STATS_WHY_MAX, "cannot be read: %s", strerror((int)-len));
         return NULL;
@@ -402,7 +402,7 @@ struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_
         return NULL;
     }
     size_t len = 0;
-    char *bytes = read_segment(fd, &len, why);
+    char *bytes = read_segment_file(fd, &len, why);
     os_file_close(fd);
     return snapshot_of_copy(bytes, len, why);
 }
@@ -413,7 +413,7 @@ struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
                                            char why[STATS_WHY_MAX])
 {
     size_t len = 0;
-    char *bytes = segment->fd >= 0 ? read_segment(segment->fd, &len, why)
+    char *bytes = segment->fd >= 0 ? read_segment_file(segment->fd, &len, why)
                                    : copy_here(segment, &len, why);
     return snapshot_of_copy(bytes, len, why);
 }

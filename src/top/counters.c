@@ -26,7 +26,7 @@ struct list {
     struct item item[LINES_MAX];
 };
 
-static struct item *add_item(struct list *list, const char *name)
+static struct item *append_item(struct list *list, const char *name)
 {
     struct item *item = &list->item[list->count++];
     snprintf(item->name, sizeof(item->name), "%s", name);
@@ -46,7 +46,7 @@ static void add_section(struct list *list, const struct top_frame *frame,
     for (unsigned i = 0; i < STATS_PAIRS; i++) {
         if (stats_pairs[i].about.section != section)
             continue;
-        struct item *item = add_item(list, stats_pairs[i].about.name);
+        struct item *item = append_item(list, stats_pairs[i].about.name);
         item->about = &stats_pairs[i].about;
         item->value = s->pair[i];
         item->series = TOP_SERIES_PAIRS + (int)i;
@@ -54,7 +54,7 @@ static void add_section(struct list *list, const struct top_frame *frame,
     for (unsigned i = 0; i < STATS_NAMED; i++) {
         if (stats_counters[i].section != section)
             continue;
-        struct item *item = add_item(list, stats_counters[i].name);
+        struct item *item = append_item(list, stats_counters[i].name);
         item->about = &stats_counters[i];
         item->value = s->counter[i];
         item->rate = frame->rates.counter[i];
@@ -72,7 +72,7 @@ static void add_statuses(struct list *list, const struct top_frame *frame, unsig
             continue;
         char name[40];
         snprintf(name, sizeof(name), "%s %u", word, stats_statuses[i]);
-        struct item *item = add_item(list, name);
+        struct item *item = append_item(list, name);
         item->value = value;
         item->rate = frame->rates.counter[first + i];
     }

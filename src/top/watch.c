@@ -189,7 +189,7 @@ static void suspend(void)
     top_terminal_return();
 }
 
-static int handle_signals(struct watch *watch)
+static int take_signals(struct watch *watch)
 {
     int number, rc = 0;
     while (rc == 0 && (number = os_signal_read(watch->signals)) > 0) {
@@ -213,7 +213,7 @@ static int handle_signals(struct watch *watch)
     return rc;
 }
 
-static void handle_keys(struct watch *watch)
+static void take_keys(struct watch *watch)
 {
     struct top_state *state = &watch->frame->state;
     struct top_state before = *state;
@@ -240,8 +240,8 @@ static int wait_for_event(struct watch *watch)
         return -errno;
     if (from[0].revents & (POLLHUP | POLLERR | POLLNVAL))
         watch->ended_by = SIGHUP;
-    handle_keys(watch);
-    return handle_signals(watch);
+    take_keys(watch);
+    return take_signals(watch);
 }
 
 static int read_again(struct watch *watch)

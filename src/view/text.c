@@ -19,7 +19,7 @@ struct printer {
     bool explain;
 };
 
-static void print_name(const struct printer *p, const char *name)
+static void print_row_name(const struct printer *p, const char *name)
 {
     char text[NAME_WIDTH * 2];
     snprintf(text, sizeof(text), "%s", name);
@@ -39,7 +39,7 @@ static void print_sentence(const struct printer *p, const char *sentence)
 static void print_number(const struct printer *p, const struct stats_counter_about *about,
                          uint64_t value)
 {
-    print_name(p, about->name);
+    print_row_name(p, about->name);
     fprintf(p->out, " %*" PRIu64 " %s", NUMBER_WIDTH, value, about->unit);
     print_sentence(p, about->sentence);
 }
@@ -85,7 +85,7 @@ static void print_faults(const struct printer *p, const struct stats_snapshot *s
         if (!any)
             fprintf(p->out, "\nRequests refused, by cause\n");
         any = true;
-        print_name(p, stats_faults[i].name);
+        print_row_name(p, stats_faults[i].name);
         fprintf(p->out, "%*" PRIu64, NUMBER_WIDTH, count);
         print_sentence(p, stats_faults[i].sentence);
     }
@@ -101,7 +101,7 @@ static void print_duration(FILE *out, uint64_t ns)
 
 static const double quantiles[] = { 0.5, 0.9, 0.99, 0.999 };
 
-static void print_durations(const struct printer *p, const struct stats_counts *counts)
+static void print_quantiles(const struct printer *p, const struct stats_counts *counts)
 {
     for (unsigned i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
         print_duration(p->out, stats_counts_quantile_ns(counts, quantiles[i]));
@@ -114,9 +114,9 @@ static void print_latency(const struct printer *p, const struct stats_snapshot *
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++) {
         if (s->histogram[i].count == 0 && !p->explain)
             continue;
-        print_name(p, stats_histograms[i].name);
+        print_row_name(p, stats_histograms[i].name);
         fprintf(p->out, " %*" PRIu64, NUMBER_WIDTH, s->histogram[i].count);
-        print_durations(p, &s->histogram[i]);
+        print_quantiles(p, &s->histogram[i]);
         print_sentence(p, stats_histograms[i].sentence);
     }
 }
@@ -144,20 +144,20 @@ static void print_time(const struct printer *p, const char *name, int64_t time_s
 {
     char text[CALENDAR_LEN];
     calendar_format(text, time_s);
-    print_name(p, name);
+    print_row_name(p, name);
     fprintf(p->out, " %.10s %.8s UTC\n", text, text + 11);
 }
 
 static void print_usage(const struct printer *p, const struct view_usage *usage)
 {
-    print_name(p, "processes");
+    print_row_name(p, "processes");
     fprintf(p->out, " %*u\n", NUMBER_WIDTH, usage->processes);
-    print_name(p, "CPU time");
+    print_row_name(p, "CPU time");
     fprintf(p->out, " %*.2f seconds user, %.2f seconds system\n", NUMBER_WIDTH,
             (double)usage->user_ns / 1e9, (double)usage->system_ns / 1e9);
-    print_name(p, "resident memory");
+    print_row_name(p, "resident memory");
     fprintf(p->out, " %*" PRIu64 " bytes\n", NUMBER_WIDTH, usage->resident_bytes);
-    print_name(p, "open descriptors");
+    print_row_name(p, "open descriptors");
     fprintf(p->out, " %*" PRIu64 ", at most %" PRIu64 " of %" PRIu64 " in one process\n",
             NUMBER_WIDTH, usage->files, usage->files_most, usage->files_limit);
 }
@@ -170,7 +170,7 @@ static void print_instance(const struct printer *p, const struct view *view)
             s->running ? view_state(view) : "dead: these are its last numbers");
     print_time(p, "counting since", s->started_s);
     if (s->generation > 0) {
-        print_name(p, "configuration");
+        print_row_name(p, "configuration");
         fprintf(p->out, " number %" PRIu64 " (%016" PRIx64 "), model %s, %u worker%s\n",
                 s->generation, g->configuration, g->model, g->workers, g->workers == 1 ? "" : "s");
         print_time(p, "in force since", g->started_s);
@@ -183,7 +183,7 @@ static void print_advice(const struct printer *p, const struct view *view)
 {
     char text[VIEW_ADVICE_MAX];
     view_advice_say(view, text);
-    print_name(p, "cache-size");
+    print_row_name(p, "cache-size");
     fprintf(p->out, " %s", text);
     print_sentence(p, "The effect of another cache-size, estimated from a sample of the files.");
 }

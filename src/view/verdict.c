@@ -39,7 +39,7 @@ static double part(uint64_t some, uint64_t all)
     return all > 0 ? (double)some / (double)all : 0;
 }
 
-static const char *plural(uint64_t count)
+static const char *plural_ending(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
@@ -70,7 +70,7 @@ static void say_busy(const struct view_window *w, char out[SAYING])
         return;
     if (busy == 0)
         say(out, "%zu worker%s %s at most %.0f %% busy, so the connections came all at once", all,
-            plural(all), all == 1 ? "is" : "are", 100 * w->worker[0].busy);
+            plural_ending(all), all == 1 ? "is" : "are", 100 * w->worker[0].busy);
     else if (busy == all)
         say(out, "%s busy %.0f %%", all == 1 ? "the only worker is" : "all workers are",
             100 * mean_busy(w, 0));
@@ -133,8 +133,8 @@ static bool workers_die(const struct view_window *w, struct view_verdict *out)
     out->gravity = deaths > 2 ? VIEW_WRONG : VIEW_WARNING;
     say(out->text,
         "%" PRIu64 " worker%s died in %.0f s, and %" PRIu64 " connection%s ended with %s", deaths,
-        plural(deaths), w->seconds, rise(w, STATS_connections_lost),
-        plural(rise(w, STATS_connections_lost)), deaths == 1 ? "it" : "them");
+        plural_ending(deaths), w->seconds, rise(w, STATS_connections_lost),
+        plural_ending(rise(w, STATS_connections_lost)), deaths == 1 ? "it" : "them");
     say(out->why, "a worker was killed (by hand, or because memory ran out, see `dmesg`), or weir "
                   "has a fault");
     say(out->cure, "`error-log` has the signal of each death. Please report a fault of weir");
@@ -160,7 +160,7 @@ static bool log_lines_dropped(const struct view_window *w, struct view_verdict *
         return false;
     out->gravity = VIEW_WRONG;
     say(out->text, "%" PRIu64 " line%s of the access log could not be written in %.0f s", dropped,
-        plural(dropped), w->seconds);
+        plural_ending(dropped), w->seconds);
     say(out->why, "the disk is full or too slow, or the reader of the pipe does not keep up");
     say(out->cure, "free space where `access-log` is, or move it to another disk");
     return true;
@@ -176,7 +176,8 @@ static bool numbers_incomplete(const struct view_window *w, struct view_verdict 
     say(out->text,
         "these numbers are incomplete: %" PRIu64 " thread%s or process%s and %" PRIu64
         " duration%s are missing",
-        unseen, plural(unseen), unseen == 1 ? "" : "es", unrecorded, plural(unrecorded));
+        unseen, plural_ending(unseen), unseen == 1 ? "" : "es", unrecorded,
+        plural_ending(unrecorded));
     say(out->why, "no shared memory was left in " STATS_FOLDER);
     say(out->cure, "give " STATS_FOLDER " more space (docker: --shm-size), and restart the server");
     return true;
@@ -193,7 +194,7 @@ static bool accept_queue_overflow(const struct view_window *w, struct view_verdi
     say(out->text,
         "the accept queue overflowed %" PRIu64 " time%s in %.0f s. These clients wait a second "
         "or more and try again",
-        overflows, plural(overflows), w->seconds);
+        overflows, plural_ending(overflows), w->seconds);
     say_busy(w, out->why);
     if (w->has_shares && busy_ones(w) == 0)
         say(out->cure, "raise net.core.somaxconn to 4096, the backlog that weir requests");
@@ -376,7 +377,7 @@ static bool answers_5xx(const struct view_window *w, struct view_verdict *out)
         return false;
     out->gravity = part(failed, answers) < 0.01 ? VIEW_WARNING : VIEW_WRONG;
     say(out->text, "%" PRIu64 " answer%s with a status of 5xx in %.0f s (%.2g %% of all)", failed,
-        plural(failed), w->seconds, 100 * part(failed, answers));
+        plural_ending(failed), w->seconds, 100 * part(failed, answers));
     say(out->why, "files could not be read, or memory or descriptors ran out");
     say(out->cure, "`error-log` and the access log have each case");
     return true;
