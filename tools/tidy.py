@@ -59,8 +59,8 @@ class Tree:
         for path in cls._paths(top):
             try:
                 files[path] = (top / path).read_bytes().decode()
-            except (UnicodeDecodeError, FileNotFoundError):
-                continue  # a picture, or a removed file that git still lists
+            except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+                continue  # a picture, a removed file that git still lists, or a link
         return cls(files)
 
     @staticmethod
