@@ -21,7 +21,7 @@ struct choice {
     bool narrowed; /* it has parameters that no answer of this server meets */
 };
 
-struct span http_coding_name(enum http_coding coding)
+struct span http_accept_coding_name(enum http_coding coding)
 {
     switch (coding) {
     case HTTP_CODING_BR:
@@ -38,7 +38,7 @@ struct span http_coding_name(enum http_coding coding)
     return SPAN("");
 }
 
-struct span http_coding_suffix(enum http_coding coding)
+struct span http_accept_coding_suffix(enum http_coding coding)
 {
     switch (coding) {
     case HTTP_CODING_BR:
@@ -144,7 +144,7 @@ static enum http_coding coding_of(struct span name)
     if (span_equal_nocase(name, SPAN("x-gzip"))) /* RFC 9110 section 8.4.1.3 */
         return HTTP_CODING_GZIP;
     for (int coding = 0; coding < HTTP_CODING_IDENTITY; coding++)
-        if (span_equal_nocase(name, http_coding_name((enum http_coding)coding)))
+        if (span_equal_nocase(name, http_accept_coding_name((enum http_coding)coding)))
             return (enum http_coding)coding;
     return HTTP_CODING_COUNT;
 }

@@ -18,8 +18,8 @@ enum http_coding {
 
 /* The coding's name in Content-Encoding ("" for identity), and the suffix of a file that holds
  * it (".br", ".zst", ".gz", ""). Static. */
-struct span http_coding_name(enum http_coding coding);
-struct span http_coding_suffix(enum http_coding coding);
+struct span http_accept_coding_name(enum http_coding coding);
+struct span http_accept_coding_suffix(enum http_coding coding);
 
 /* Chooses one of the codings in `available` (bits 1 << coding) for an Accept-Encoding field (RFC
  * 9110 section 12.5.3). The highest weight wins, and among equal weights the first of enum

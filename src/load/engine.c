@@ -54,10 +54,10 @@ static bool may_run_on_its_cpus(const struct load_plan *plan)
 
 static int make_shared(struct load_shared *shared, const struct load_plan *plan)
 {
-    *shared =
-        (struct load_shared){ .plan = plan,
-                              .requests = load_share(plan->requests, plan->shard, plan->shards),
-                              .lock = PTHREAD_MUTEX_INITIALIZER };
+    *shared = (struct load_shared){ .plan = plan,
+                                    .requests = load_schedule_share(plan->requests, plan->shard,
+                                                                    plan->shards),
+                                    .lock = PTHREAD_MUTEX_INITIALIZER };
     shared->main_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     shared->first_body = calloc(plan->target_count, sizeof(*shared->first_body));
     shared->quota = calloc(plan->step_count, sizeof(*shared->quota));
@@ -71,7 +71,8 @@ static int make_shared(struct load_shared *shared, const struct load_plan *plan)
         if (shared->thread_fds[i] < 0)
             return -errno;
     }
-    return load_choice_init(&shared->choice, plan->targets, plan->target_count, plan->zipf);
+    return load_schedule_choice_init(&shared->choice, plan->targets, plan->target_count,
+                                     plan->zipf);
 }
 
 static void close_shared(struct load_shared *shared, unsigned threads)
@@ -84,7 +85,7 @@ static void close_shared(struct load_shared *shared, unsigned threads)
     free(shared->thread_fds);
     free(shared->quota);
     free(shared->first_body);
-    load_choice_done(&shared->choice);
+    load_schedule_choice_done(&shared->choice);
 }
 
 static void set_start(struct load_shared *shared)

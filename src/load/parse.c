@@ -42,7 +42,7 @@ static bool reduce_to_shard(struct load_plan *plan, uint64_t users, struct optio
     for (size_t i = 0; i < plan->step_count; i++) {
         struct load_step *step = &plan->steps[i];
         uint64_t all = step->users > 0 ? step->users : users;
-        step->users = (unsigned)load_share(all, plan->shard, plan->shards);
+        step->users = (unsigned)load_schedule_share(all, plan->shard, plan->shards);
         step->rate /= plan->shards;
         if (step->users == 0)
             return option_refuse(refusal, "%llu users cannot be shared among %u parts",

@@ -15,37 +15,37 @@ static uint64_t mix(uint64_t bits)
     return bits ^ bits >> 31;
 }
 
-struct load_random load_random_of(uint64_t seed, uint64_t stream)
+struct load_random load_schedule_random_of(uint64_t seed, uint64_t stream)
 {
     return (struct load_random){ mix(mix(seed + GOLDEN) ^ (stream * GOLDEN + 1)) };
 }
 
-uint64_t load_random_next(struct load_random *random)
+uint64_t load_schedule_random_next(struct load_random *random)
 {
     random->state += GOLDEN;
     return mix(random->state);
 }
 
-uint64_t load_think_draw(const struct load_think *think, struct load_random *random)
+uint64_t load_schedule_think_draw(const struct load_think *think, struct load_random *random)
 {
     double low = (double)think->low_ns, span = (double)(think->high_ns - think->low_ns);
     switch (think->kind) {
     case LOAD_THINK_CONSTANT:
         return think->low_ns;
     case LOAD_THINK_EXPONENTIAL:
-        return (uint64_t)(-log(load_random_unit(random)) * low);
+        return (uint64_t)(-log(load_schedule_random_unit(random)) * low);
     case LOAD_THINK_UNIFORM:
-        return (uint64_t)(low + span * load_random_unit(random));
+        return (uint64_t)(low + span * load_schedule_random_unit(random));
     }
     return 0;
 }
 
-uint64_t load_think_mean_ns(const struct load_think *think)
+uint64_t load_schedule_think_mean_ns(const struct load_think *think)
 {
     return think->low_ns / 2 + think->high_ns / 2 + (think->low_ns & think->high_ns & 1);
 }
 
-uint64_t load_stagger_ns(uint64_t index, uint64_t span_ns)
+uint64_t load_schedule_stagger_ns(uint64_t index, uint64_t span_ns)
 {
     return (uint64_t)((double)(index * GOLDEN) * 0x1p-64 * (double)span_ns);
 }
@@ -64,8 +64,8 @@ static void scale_weights(double *keep, const struct load_target *targets, size_
 }
 
 /* Each column below the mean is filled up from a column above it. */
-int load_choice_init(struct load_choice *choice, const struct load_target *targets, size_t count,
-                     double zipf)
+int load_schedule_choice_init(struct load_choice *choice, const struct load_target *targets,
+                              size_t count, double zipf)
 {
     *choice = (struct load_choice){ .count = count,
                                     .keep = calloc(count, sizeof(*choice->keep)),
@@ -73,7 +73,7 @@ int load_choice_init(struct load_choice *choice, const struct load_target *targe
     uint32_t *stack = calloc(count, sizeof(*stack));
     if (!choice->keep || !choice->other || !stack) {
         free(stack);
-        load_choice_done(choice);
+        load_schedule_choice_done(choice);
         return -ENOMEM;
     }
     scale_weights(choice->keep, targets, count, zipf);
@@ -98,18 +98,18 @@ int load_choice_init(struct load_choice *choice, const struct load_target *targe
     return 0;
 }
 
-void load_choice_done(struct load_choice *choice)
+void load_schedule_choice_done(struct load_choice *choice)
 {
     free(choice->keep);
     free(choice->other);
     *choice = (struct load_choice){ 0 };
 }
 
-size_t load_choice_draw(const struct load_choice *choice, struct load_random *random)
+size_t load_schedule_choice_draw(const struct load_choice *choice, struct load_random *random)
 {
     if (choice->count == 1)
         return 0;
-    double at = (load_random_unit(random) - 0x1p-53) * (double)choice->count;
+    double at = (load_schedule_random_unit(random) - 0x1p-53) * (double)choice->count;
     size_t column = (size_t)at;
     return at - (double)column < choice->keep[column] ? column : choice->other[column];
 }
@@ -119,14 +119,15 @@ size_t load_choice_draw(const struct load_choice *choice, struct load_random *ra
 static void set_next_arrival(struct load_arrivals *arrivals)
 {
     if (arrivals->poisson)
-        arrivals->at_ns += -log(load_random_unit(&arrivals->random)) * arrivals->gap_ns;
+        arrivals->at_ns += -log(load_schedule_random_unit(&arrivals->random)) * arrivals->gap_ns;
     else /* a sum of gaps would drift */
         arrivals->at_ns = ((double)arrivals->count + arrivals->phase) * arrivals->gap_ns;
     arrivals->count++;
 }
 
-void load_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned index, unsigned of,
-                        bool poisson, struct load_random random, uint64_t from_ns)
+void load_schedule_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned index,
+                                 unsigned of, bool poisson, struct load_random random,
+                                 uint64_t from_ns)
 {
     *arrivals = (struct load_arrivals){ .from_ns = from_ns,
                                         .gap_ns = 1e9 * of / rate,
@@ -136,7 +137,7 @@ void load_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned in
     set_next_arrival(arrivals);
 }
 
-void load_arrivals_take(struct load_arrivals *arrivals)
+void load_schedule_arrivals_take(struct load_arrivals *arrivals)
 {
     set_next_arrival(arrivals);
 }

@@ -18,26 +18,26 @@ struct load_random {
 };
 
 /* The stream number `stream` of a seed. */
-struct load_random load_random_of(uint64_t seed, uint64_t stream);
+struct load_random load_schedule_random_of(uint64_t seed, uint64_t stream);
 
-uint64_t load_random_next(struct load_random *random);
+uint64_t load_schedule_random_next(struct load_random *random);
 
 /* Above 0, at most 1. */
-static inline double load_random_unit(struct load_random *random)
+static inline double load_schedule_random_unit(struct load_random *random)
 {
-    return (double)((load_random_next(random) >> 11) + 1) * 0x1p-53;
+    return (double)((load_schedule_random_next(random) >> 11) + 1) * 0x1p-53;
 }
 
 /* ---- think times ---- */
 
-uint64_t load_think_draw(const struct load_think *think, struct load_random *random);
+uint64_t load_schedule_think_draw(const struct load_think *think, struct load_random *random);
 
 /* The mean of the numbers drawn. */
-uint64_t load_think_mean_ns(const struct load_think *think);
+uint64_t load_schedule_think_mean_ns(const struct load_think *think);
 
 /* The time that user number `index` waits before its first request. The times of any number of
  * users are spread evenly over `span_ns`. */
-uint64_t load_stagger_ns(uint64_t index, uint64_t span_ns);
+uint64_t load_schedule_stagger_ns(uint64_t index, uint64_t span_ns);
 
 /* ---- which target ---- */
 
@@ -49,10 +49,11 @@ struct load_choice {
 };
 
 /* By the targets' weights, or by 1/rank^zipf in their order. 0 or -ENOMEM. */
-MUST_USE int load_choice_init(struct load_choice *choice, const struct load_target *targets,
-                              size_t count, double zipf);
-void load_choice_done(struct load_choice *choice);
-size_t load_choice_draw(const struct load_choice *choice, struct load_random *random);
+MUST_USE int load_schedule_choice_init(struct load_choice *choice,
+                                       const struct load_target *targets, size_t count,
+                                       double zipf);
+void load_schedule_choice_done(struct load_choice *choice);
+size_t load_schedule_choice_draw(const struct load_choice *choice, struct load_random *random);
 
 /* ---- arrivals of the open loop ---- */
 
@@ -67,21 +68,22 @@ struct load_arrivals {
 };
 
 /* The arrivals of part `index` of `of` equal parts of `rate` per second, from `from_ns` on. */
-void load_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned index, unsigned of,
-                        bool poisson, struct load_random random, uint64_t from_ns);
+void load_schedule_arrivals_init(struct load_arrivals *arrivals, double rate, unsigned index,
+                                 unsigned of, bool poisson, struct load_random random,
+                                 uint64_t from_ns);
 
-static inline uint64_t load_arrivals_due_ns(const struct load_arrivals *arrivals)
+static inline uint64_t load_schedule_arrivals_due_ns(const struct load_arrivals *arrivals)
 {
     return arrivals->from_ns + (uint64_t)arrivals->at_ns;
 }
 
 /* Moves to the next arrival. */
-void load_arrivals_take(struct load_arrivals *arrivals);
+void load_schedule_arrivals_take(struct load_arrivals *arrivals);
 
 /* ---- parts ---- */
 
 /* The share of part `index` of `of` in `total` whole things. */
-static inline uint64_t load_share(uint64_t total, unsigned index, unsigned of)
+static inline uint64_t load_schedule_share(uint64_t total, unsigned index, unsigned of)
 {
     return total / of + (index < total % of);
 }

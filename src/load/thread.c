@@ -34,14 +34,15 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
     unsigned most = 0;
     for (size_t i = 0; i < plan->step_count; i++)
         most = plan->steps[i].users > most ? plan->steps[i].users : most;
-    *thread = (struct load_thread){ .plan = plan,
-                                    .shared = shared,
-                                    .index = index,
-                                    .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-                                    .user_size = sizeof(struct load_user) +
-                                                 plan->pipeline * sizeof(struct load_asked),
-                                    .user_count = (uint32_t)load_share(most, index, plan->threads),
-                                    .buffer = malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE) };
+    *thread = (struct load_thread){
+        .plan = plan,
+        .shared = shared,
+        .index = index,
+        .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+        .user_size = sizeof(struct load_user) + plan->pipeline * sizeof(struct load_asked),
+        .user_count = (uint32_t)load_schedule_share(most, index, plan->threads),
+        .buffer = malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE)
+    };
     if (thread->epoll_fd < 0)
         return -errno;
     uint32_t count = thread->user_count;
@@ -56,7 +57,7 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
         struct load_user *user = load_thread_user(thread, i);
         user->number = i;
         user->global = (i * plan->threads + index) * plan->shards + plan->shard;
-        user->random = load_random_of(plan->seed, user->global);
+        user->random = load_schedule_random_of(plan->seed, user->global);
     }
     struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
     return epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, shared->thread_fds[index], &event) < 0
@@ -161,8 +162,8 @@ static void begin_counting(struct load_thread *thread)
 static uint64_t count_unsent(struct load_thread *thread, uint64_t until_ns)
 {
     uint64_t unsent = 0;
-    while (thread->has_arrivals && load_arrivals_due_ns(&thread->arrivals) < until_ns) {
-        load_arrivals_take(&thread->arrivals);
+    while (thread->has_arrivals && load_schedule_arrivals_due_ns(&thread->arrivals) < until_ns) {
+        load_schedule_arrivals_take(&thread->arrivals);
         unsent++;
     }
     return unsent;
@@ -224,12 +225,13 @@ static void turn_slice(struct load_thread *thread)
 static void start_users(struct load_thread *thread)
 {
     const struct load_plan *plan = thread->plan;
-    uint64_t span_ns = plan->loop == LOAD_PACED ? plan->pace_ns : load_think_mean_ns(&plan->think);
+    uint64_t span_ns = plan->loop == LOAD_PACED ? plan->pace_ns
+                                                : load_schedule_think_mean_ns(&plan->think);
     for (uint32_t i = 0; i < thread->active; i++) {
         struct load_user *user = load_thread_user(thread, i);
         if (user->mood != LOAD_IDLE)
             continue;
-        uint64_t wait_ns = load_stagger_ns(user->global, span_ns);
+        uint64_t wait_ns = load_schedule_stagger_ns(user->global, span_ns);
         if (plan->loop == LOAD_OPEN) {
             load_user_rest(thread, user);
             continue;
@@ -250,12 +252,13 @@ static void begin_step(struct load_thread *thread)
     thread->phase = LOAD_PHASE_WARM;
     thread->phase_end_ns = thread->step_ns + plan->warmup_ns;
     thread->tally.portion->step = thread->tally.slice->step = thread->step;
-    thread->active = (uint32_t)load_share(step->users, thread->index, plan->threads);
+    thread->active = (uint32_t)load_schedule_share(step->users, thread->index, plan->threads);
     if (plan->loop == LOAD_OPEN) {
         uint64_t stream = (uint64_t)1 << 40 | thread->step << 20 | plan->shard << 10;
-        load_arrivals_init(
+        load_schedule_arrivals_init(
             &thread->arrivals, step->rate, thread->index, plan->threads, plan->poisson,
-            load_random_of(plan->seed, stream ^ (uint64_t)thread->index << 50), thread->step_ns);
+            load_schedule_random_of(plan->seed, stream ^ (uint64_t)thread->index << 50),
+            thread->step_ns);
         thread->has_arrivals = true;
     }
     if (plan->warmup_ns > 0) /* else the users start with the measured time */
@@ -359,13 +362,13 @@ static void serve_due_users(struct load_thread *thread)
         load_user_wake(thread, load_thread_user(thread, due.user));
     }
     while (thread->has_arrivals && thread->free_count > 0 &&
-           load_arrivals_due_ns(&thread->arrivals) <= thread->now_ns) {
+           load_schedule_arrivals_due_ns(&thread->arrivals) <= thread->now_ns) {
         uint32_t number = thread->free_ring[thread->free_first];
         thread->free_first = thread->free_first + 1 == thread->user_count ? 0
                                                                           : thread->free_first + 1;
         thread->free_count--;
-        uint64_t due_ns = load_arrivals_due_ns(&thread->arrivals);
-        load_arrivals_take(&thread->arrivals);
+        uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
+        load_schedule_arrivals_take(&thread->arrivals);
         thread->now_ns = os_clock_now_ns();
         load_durations_add(&thread->tally.portion->outcome.lag, thread->now_ns - due_ns);
         load_user_begin(thread, load_thread_user(thread, number), due_ns);
@@ -410,7 +413,7 @@ static uint64_t next_wake_ns(const struct load_thread *thread)
     next_ns = thread->edge_ns < next_ns ? thread->edge_ns : next_ns;
     next_ns = thread->sweep_ns < next_ns ? thread->sweep_ns : next_ns;
     if (thread->has_arrivals && thread->free_count > 0) {
-        uint64_t due_ns = load_arrivals_due_ns(&thread->arrivals);
+        uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
         next_ns = due_ns < next_ns ? due_ns : next_ns;
     }
     return next_ns;

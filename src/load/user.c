@@ -32,7 +32,7 @@ static unsigned add_requests(struct load_thread *thread, struct load_user *user,
         unsigned at = user->first + user->asked_count++;
         user->asked[at < pipeline ? at : at - pipeline] = (struct load_asked){
             .due_ns = due_ns,
-            .target = (uint32_t)load_choice_draw(&thread->shared->choice, &user->random),
+            .target = (uint32_t)load_schedule_choice_draw(&thread->shared->choice, &user->random),
             .counted = counted
         };
         load_tally_await(&thread->tally, thread->now_ns);
@@ -77,14 +77,14 @@ static void rest_after_failure(struct load_thread *thread, struct load_user *use
     unsigned doublings = user->failures - 1u;
     doublings = doublings < AWAY_DOUBLINGS_MAX ? doublings : AWAY_DOUBLINGS_MAX;
     uint64_t away_ns = AWAY_FIRST_NS << doublings;
-    uint64_t think_ns = load_think_draw(&thread->plan->think, &user->random);
+    uint64_t think_ns = load_schedule_think_draw(&thread->plan->think, &user->random);
     wait_until(thread, user, thread->now_ns + (think_ns > away_ns ? think_ns : away_ns), LOAD_AWAY);
 }
 
 static void rest_closed(struct load_thread *thread, struct load_user *user)
 {
     const struct load_think *think = &thread->plan->think;
-    uint64_t think_ns = think->high_ns > 0 ? load_think_draw(think, &user->random) : 0;
+    uint64_t think_ns = think->high_ns > 0 ? load_schedule_think_draw(think, &user->random) : 0;
     if (think_ns > 0)
         wait_until(thread, user, thread->now_ns + think_ns, LOAD_THINKING);
     else
@@ -105,9 +105,9 @@ static void rest_paced(struct load_thread *thread, struct load_user *user)
 
 static void rest_open(struct load_thread *thread, struct load_user *user)
 {
-    uint64_t due_ns = load_arrivals_due_ns(&thread->arrivals);
+    uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
     if (thread->has_arrivals && due_ns <= thread->now_ns) { /* a request is waiting */
-        load_arrivals_take(&thread->arrivals);
+        load_schedule_arrivals_take(&thread->arrivals);
         load_user_begin(thread, user, due_ns);
         return;
     }

@@ -18,7 +18,7 @@ static int fd_of(const struct model_reactor *r, const struct model_connection *c
 void model_connection_close(struct model_reactor *r, struct model_connection *c)
 {
     session_close(&c->session);
-    stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+    stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
     model_wheel_remove(&r->loop.wheel, &c->timer);
     if (c->watched && r->placement && r->placement->forks)
         (void)epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd_of(r, c), NULL);
@@ -36,7 +36,7 @@ bool model_connection_watch(struct model_reactor *r, struct model_connection *c,
 {
     struct epoll_event event = {
         .events = events,
-        .data.u64 = model_event_data(kind, fd_of(r, c)),
+        .data.u64 = model_reactor_event_data(kind, fd_of(r, c)),
     };
     int how = c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     if (epoll_ctl(r->epoll_fd, how, fd_of(r, c), &event) < 0)

@@ -228,10 +228,10 @@ static void reap_serving(struct model_reactor *r)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (!forget_child(r->place, pid))
             continue;
-        stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+        stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
             (void)stats_blocks_settle(r->loop.server->shared->stats, pid);
-            stats_add(&r->loop.thread.stats, STATS_connections_lost, 1);
+            stats_writer_add(&r->loop.thread.stats, STATS_connections_lost, 1);
         }
         if (WIFSIGNALED(status))
             log_error_limited(&limit, 10, LOG_ERROR,

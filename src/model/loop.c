@@ -251,7 +251,7 @@ void model_loop_cannot_accept(struct model_loop *loop, int error)
 static void place_on(struct model_loop *loop, struct model_loop *owner, int fd,
                      struct session_peer peer)
 {
-    stats_add(&loop->thread.stats, STATS_connections_accepted, 1);
+    stats_writer_add(&loop->thread.stats, STATS_connections_accepted, 1);
     if (owner != loop && model_loop_hand_over(owner, (struct model_handed){ fd, false, peer }))
         return;
     atomic_fetch_add_explicit(&loop->live, 1, memory_order_relaxed);

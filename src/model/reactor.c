@@ -44,7 +44,8 @@ static struct model_reactor *reactor_of(struct model_loop *loop)
 
 static int set_watched(const struct model_reactor *r, enum model_event kind, int fd, bool watched)
 {
-    struct epoll_event event = { .events = EPOLLIN, .data.u64 = model_event_data(kind, fd) };
+    struct epoll_event event = { .events = EPOLLIN,
+                                 .data.u64 = model_reactor_event_data(kind, fd) };
     int how = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     return epoll_ctl(r->epoll_fd, how, fd, &event) < 0 ? -errno : 0;
 }

@@ -28,7 +28,7 @@ enum model_event {
 };
 
 /* The event's data: the kind in the upper half, a descriptor in the lower. */
-static inline uint64_t model_event_data(enum model_event kind, int fd)
+static inline uint64_t model_reactor_event_data(enum model_event kind, int fd)
 {
     return (uint64_t)kind << 32 | (uint32_t)fd;
 }

@@ -25,7 +25,7 @@ static uint64_t about_connection(const struct model_ringloop *r,
 static void end_connection(struct model_ringloop *r, struct model_ringconnection *c)
 {
     session_close(&c->session);
-    stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+    stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
     model_wheel_remove(&r->loop.wheel, &c->timer);
     model_ringpending_free(c->pending);
     os_file_close(c->fd);
@@ -285,7 +285,7 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
     struct model_ringconnection *c = take_free(r);
     if (!c) {
         os_file_close(fd);
-        stats_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+        stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
         model_loop_count_out(&r->loop);
         return;
     }

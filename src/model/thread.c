@@ -83,7 +83,7 @@ static void end_client(struct slot *slot)
 {
     struct threads *t = slot->all;
     int fd = slot->fd;
-    stats_add(&slot->thread.stats, STATS_connections_closed, 1);
+    stats_writer_add(&slot->thread.stats, STATS_connections_closed, 1);
     release_slot(slot); /* first, so that no other thread shuts the descriptor down */
     os_file_close(fd);
     model_loop_ended(&t->reactor->loop);

@@ -85,7 +85,7 @@ struct model_threadpool {
 static void close_served(struct pool_thread *t, struct model_connection *c, int fd)
 {
     session_close(&c->session);
-    stats_add(&t->thread.stats, STATS_connections_closed, 1);
+    stats_writer_add(&t->thread.stats, STATS_connections_closed, 1);
     c->watched = 0;
     /* Once the descriptor is closed, another connection may get its number, and with it the
      * element: the release pairs with the acquire in queue_accepted. */
@@ -177,10 +177,10 @@ static void serve_until_it_closes(struct pool_thread *t, int fd)
 static void count_queue_wait(const struct pool_thread *t, int fd)
 {
     const struct stats_writer *stats = &t->thread.stats;
-    stats_add(stats, STATS_queue_left, 1);
+    stats_writer_add(stats, STATS_queue_left, 1);
     if (stats_writer_visible(stats))
-        stats_record(stats, &stats->block->queue_wait,
-                     t->thread.now_ns - t->pool->reactor->table[fd].queued_ns, 1);
+        stats_writer_record(stats, &stats->block->queue_wait,
+                            t->thread.now_ns - t->pool->reactor->table[fd].queued_ns, 1);
 }
 
 /* A thread that sleeps must not keep other threads from reclaiming entries. */
@@ -245,7 +245,7 @@ static bool queue_accepted(struct model_reactor *r, int fd, struct session_peer 
         model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);
     c->queued_ns = r->loop.now_ns;
     if (model_queue_push(&pool->queue, &fd, 1) == 1) {
-        stats_add(&r->loop.thread.stats, STATS_queue_entered, 1);
+        stats_writer_add(&r->loop.thread.stats, STATS_queue_entered, 1);
         return true;
     }
     atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
@@ -259,7 +259,7 @@ static void queue_ready(struct model_reactor *r)
     unsigned count = pool->ready_count;
     unsigned pushed = count > 0 ? model_queue_push(&pool->queue, pool->ready, count) : 0;
     pool->ready_count = 0;
-    stats_add(&r->loop.thread.stats, STATS_queue_entered, pushed);
+    stats_writer_add(&r->loop.thread.stats, STATS_queue_entered, pushed);
     if (pushed == count)
         return;
     report_full_queue(pool);

@@ -87,7 +87,7 @@ void page_answer_status(struct page_answer *answer, enum http_status status, boo
 
 void page_answer_drop(struct page_answer *answer)
 {
-    page_text_drop(answer->text);
+    page_numbers_drop_text(answer->text);
     answer->text = NULL;
     answer->body = span_of(NULL, 0);
 }
@@ -173,7 +173,7 @@ static bool take_numbers(const struct exchange *e, enum page_form form)
 {
     struct page_text *text = page_numbers_get(&e->shared->numbers, form, e->now_ns);
     if (text)
-        e->answer->text = page_text_hold(text);
+        e->answer->text = page_numbers_hold_text(text);
     else
         answer_error(e->answer, HTTP_INTERNAL_SERVER_ERROR);
     return text != NULL;

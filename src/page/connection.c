@@ -160,7 +160,7 @@ void page_connection_send_event(struct page_connection *c, struct page_shared *s
     if (!event)
         return;
     c->answer.known_ns = event->upto_ns;
-    c->answer.text = page_text_hold(event);
+    c->answer.text = page_numbers_hold_text(event);
     c->answer.body = span_of(event->bytes, event->len);
     begin_page_answer(c, now_ns);
     if (!send_client(c, now_ns))

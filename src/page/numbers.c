@@ -12,13 +12,13 @@
 #define APART_NS  UINT64_C(500000000)   /* rates need two readings at least this far apart */
 #define BYGONE_NS UINT64_C(10000000000) /* and at most this far */
 
-struct page_text *page_text_hold(struct page_text *text)
+struct page_text *page_numbers_hold_text(struct page_text *text)
 {
     text->holders++;
     return text;
 }
 
-void page_text_drop(struct page_text *text)
+void page_numbers_drop_text(struct page_text *text)
 {
     if (text && --text->holders == 0)
         free(text);
@@ -88,7 +88,7 @@ static struct page_text *write_text(const struct page_numbers *numbers, enum pag
 static void drop_texts(struct page_numbers *numbers)
 {
     for (unsigned i = 0; i < PAGE_FORMS; i++) {
-        page_text_drop(numbers->text[i]);
+        page_numbers_drop_text(numbers->text[i]);
         numbers->text[i] = NULL;
     }
 }
@@ -136,7 +136,7 @@ struct page_text *page_numbers_get_event(struct page_numbers *numbers, uint64_t 
                                          uint64_t now_ns)
 {
     if (numbers->after_ns != after_ns) {
-        page_text_drop(numbers->text[PAGE_EVENT]);
+        page_numbers_drop_text(numbers->text[PAGE_EVENT]);
         numbers->text[PAGE_EVENT] = NULL;
         numbers->after_ns = after_ns;
     }

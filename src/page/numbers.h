@@ -17,10 +17,10 @@ struct page_text {
     char bytes[];
 };
 
-struct page_text *page_text_hold(struct page_text *text);
+struct page_text *page_numbers_hold_text(struct page_text *text);
 
 /* Accepts NULL. */
-void page_text_drop(struct page_text *text);
+void page_numbers_drop_text(struct page_text *text);
 
 enum page_form { PAGE_JSON, PAGE_PROMETHEUS, PAGE_OPENMETRICS, PAGE_EVENT, PAGE_FORMS };
 
@@ -33,9 +33,9 @@ struct page_numbers {
     uint64_t read_ns, before_ns;         /* when they were read */
 };
 
-/* The numbers of now, or of at most 50 ms ago. Lends the text until the next call;
- * page_text_hold keeps it longer. NULL: the segment cannot be read, or memory is missing. That
- * is logged. */
+/* The numbers of now, or of at most 50 ms ago. Lends the text until the next call.
+ * page_numbers_hold_text keeps it longer. NULL, after an error in the log: the segment cannot be
+ * read, or memory is short. */
 struct page_text *page_numbers_get(struct page_numbers *numbers, enum page_form form,
                                    uint64_t now_ns);
 

@@ -89,7 +89,7 @@ static int run_check(void *given, const char *const *words)
 {
     (void)words;
     const struct check_options *options = given;
-    const char *argument = program_argument(&options->argument);
+    const char *argument = program_command_argument(&options->argument);
     const char *file = options->configuration.file;
     struct stat info;
     if (!argument && !file) {

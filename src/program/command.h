@@ -40,10 +40,10 @@ const struct program_command *program_command_find(const char *first, const char
                                                    size_t *ret_words);
 
 /* The argument of a command that takes at most one; NULL: none is given. */
-static inline const char *program_argument(const struct option_list *arguments)
+static inline const char *program_command_argument(const struct option_list *arguments)
 {
     return arguments->count > 0 ? arguments->at[0] : NULL;
 }
 
 /* Prints the help of a command; NULL: of the program. */
-void program_help_print(const struct program_command *command, FILE *out);
+void program_command_print_help(const struct program_command *command, FILE *out);

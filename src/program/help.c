@@ -32,7 +32,7 @@ static void print_overview(FILE *out)
                  "Manual: weir(1), weir-load(1), weir-top(1), weir-trace(1), weir.conf(5)\n");
 }
 
-void program_help_print(const struct program_command *command, FILE *out)
+void program_command_print_help(const struct program_command *command, FILE *out)
 {
     if (!command || command == &program_help) {
         print_overview(out);
@@ -48,14 +48,14 @@ static int run_help(void *given, const char *const *words)
     (void)words;
     const struct option_list *command = &((const struct help_options *)given)->command;
     if (command->count == 0) {
-        program_help_print(NULL, stdout);
+        program_command_print_help(NULL, stdout);
         return PROGRAM_OK;
     }
     size_t taken;
     const char *second = command->count > 1 ? command->at[1] : NULL;
     const struct program_command *subject = program_command_find(command->at[0], second, &taken);
     if (subject) {
-        program_help_print(subject, stdout);
+        program_command_print_help(subject, stdout);
         return PROGRAM_OK;
     }
     struct nearest nearest = nearest_to(span_text(command->at[0]));

@@ -25,7 +25,7 @@ static int find_instance_of(const char *argument, struct stats_snapshot **ret_sn
         fprintf(stderr, "weir: `%s` is not a process id\n", argument);
         return PROGRAM_USAGE;
     }
-    if (stats_instances_find(geteuid(), (pid_t)pid, instances) == 0) {
+    if (stats_snapshot_find_instance(geteuid(), (pid_t)pid, instances) == 0) {
         fprintf(
             stderr,
             "weir: process %s has no statistics; it is no weir server, or `stats = off` is set\n",
@@ -82,7 +82,7 @@ static int find_only_instance(const char *command, struct stats_snapshot **ret_s
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     struct running running;
-    size_t found = stats_instances_find(geteuid(), 0, instances);
+    size_t found = stats_snapshot_find_instance(geteuid(), 0, instances);
     find_running(&running, instances, found);
     if (running.count == 1) {
         *ret_snapshot = running.newest;
@@ -120,7 +120,7 @@ struct stats_snapshot *program_instance_newest(struct stats_instance *ret_instan
 {
     struct stats_instance instances[STATS_INSTANCES_MAX];
     struct running running;
-    find_running(&running, instances, stats_instances_find(geteuid(), 0, instances));
+    find_running(&running, instances, stats_snapshot_find_instance(geteuid(), 0, instances));
     if (running.newest)
         *ret_instance = running.instance;
     return running.newest;

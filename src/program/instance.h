@@ -5,7 +5,7 @@
 #pragma once
 
 #include "program/command.h"
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 
 /* Finds the server with the process id `argument`, running or dead; NULL: the only server that
  * this user runs. Gives a snapshot, and sets `ret_instance` to where its segment is. On an error

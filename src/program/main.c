@@ -51,7 +51,7 @@ static int run_command(const struct program_command *command, const char *const 
         fprintf(stderr, "weir: %s\n", refusal.text);
         break;
     case OPTION_ASKS_HELP:
-        program_help_print(command, stdout);
+        program_command_print_help(command, stdout);
         status = PROGRAM_OK;
         break;
     case OPTION_ASKS_VERSION:
@@ -92,11 +92,11 @@ static int run(const char *const *words)
     const char *word = words[0];
     size_t taken;
     if (!word) {
-        program_help_print(NULL, stderr);
+        program_command_print_help(NULL, stderr);
         return PROGRAM_USAGE;
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        program_help_print(NULL, stdout);
+        program_command_print_help(NULL, stdout);
         return PROGRAM_OK;
     }
     const struct program_command *command = program_command_find(word, words[1], &taken);

@@ -28,8 +28,8 @@ static int run_reload(void *given, const char *const *words)
     (void)words;
     const struct reload_options *options = given;
     struct program_master master;
-    int status =
-        program_control_find("reload", options->control, program_argument(&options->pid), &master);
+    int status = program_control_find("reload", options->control,
+                                      program_command_argument(&options->pid), &master);
     if (status != PROGRAM_OK)
         return status;
     switch (program_control_ask(&master, "reload")) {

@@ -79,7 +79,7 @@ static int run_serve(void *given, const char *const *words)
 {
     (void)words;
     const struct program_serve_options *options = given;
-    const char *folder = program_argument(&options->folder);
+    const char *folder = program_command_argument(&options->folder);
     if (!folder && !options->configuration.file)
         fprintf(stderr, "weir: nothing to serve; give a folder (weir serve DIR) or a "
                         "configuration (weir serve -c FILE)\n");

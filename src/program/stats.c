@@ -80,8 +80,8 @@ static int run_stats(void *given, const char *const *words)
                         "choose one\n");
         return PROGRAM_USAGE;
     }
-    int status =
-        program_instance_find("stats", program_argument(&options->pid), &snapshot, &instance);
+    int status = program_instance_find("stats", program_command_argument(&options->pid), &snapshot,
+                                       &instance);
     if (!snapshot)
         return status;
     print_snapshot(options, instance.name, snapshot);

@@ -50,8 +50,8 @@ static int run_stop(void *given, const char *const *words)
     (void)words;
     const struct stop_options *options = given;
     struct program_master master;
-    int status =
-        program_control_find("stop", options->control, program_argument(&options->pid), &master);
+    int status = program_control_find("stop", options->control,
+                                      program_command_argument(&options->pid), &master);
     if (status != PROGRAM_OK)
         return status;
     int pid_fd = (int)syscall(SYS_pidfd_open, master.pid, 0);

@@ -48,7 +48,7 @@ static struct stats_snapshot *take_or_search(void *context)
     struct watched *watched = context;
     char why[STATS_WHY_MAX];
     struct stats_snapshot *snapshot = stats_snapshot_take(watched->instance.name, why);
-    if (!snapshot && stats_instances_follow(&watched->instance))
+    if (!snapshot && stats_snapshot_follow_instance(&watched->instance))
         snapshot = stats_snapshot_take(watched->instance.name, why);
     uint64_t now_ns = os_clock_now_ns();
     if ((snapshot && snapshot->running) || !watched->any ||
@@ -102,7 +102,7 @@ static int run_top(void *given, const char *const *words)
 {
     (void)words;
     const struct top_options *options = given;
-    const char *pid = program_argument(&options->pid);
+    const char *pid = program_command_argument(&options->pid);
     if (!isatty(STDOUT_FILENO)) {
         fprintf(stderr, "weir: `weir top` draws on a terminal, and standard output is none; "
                         "`weir stats` prints\n");

@@ -217,7 +217,7 @@ static int choose_configuration(struct tracing *tracing)
         int status = program_start_read(tracing->trace.live.pid, &tracing->start);
         *request = program_configuration_request(&started->configuration,
                                                  started->configuration.file,
-                                                 program_argument(&started->folder));
+                                                 program_command_argument(&started->folder));
         request->environment = tracing->start.environment;
         return status;
     }
@@ -297,7 +297,7 @@ static int run_trace(void *given, const char *const *words)
 {
     (void)words;
     const struct trace_options *options = given;
-    const char *target = program_argument(&options->arguments);
+    const char *target = program_command_argument(&options->arguments);
     int status = check_words(options, target);
     struct tracing *tracing = status == PROGRAM_OK ? calloc(1, sizeof(*tracing)) : NULL;
     if (!tracing)

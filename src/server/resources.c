@@ -89,7 +89,7 @@ static int open_sites(struct server_resources *resources, const struct config *c
 
 void server_resources_close(struct server_resources *resources)
 {
-    session_totals_done(&resources->totals);
+    session_tally_done(&resources->totals);
     site_cache_free(resources->shared.cache);
     session_hosts_free(resources->shared.hosts);
     for (size_t i = 0; i < resources->shared.site_count; i++)
@@ -125,7 +125,7 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->send_timeout_ns = config->send_timeout_ns;
     int rc = shared->cache ? open_sites(resources, config) : -ENOMEM;
     if (rc == 0)
-        session_totals_init(&resources->totals, shared);
+        session_tally_init(&resources->totals, shared);
     if (rc == -ENOMEM)
         log_error(LOG_ERROR, "not enough memory for a cache of %llu bytes",
                   (unsigned long long)config->cache_size_bytes);

@@ -63,7 +63,7 @@ static void count_event(const struct server_stats *stats, enum stats_counter cou
                         uint64_t times)
 {
     if (stats->segment.base)
-        stats_add(&stats->writer, counter, times);
+        stats_writer_add(&stats->writer, counter, times);
 }
 
 void server_stats_forked(const struct server_stats *stats, pid_t pid)

@@ -60,7 +60,7 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
         file->marks[SESSION_MARK_ENCODING] = (uint16_t)head.len;
         if (v != SITE_PLAIN)
             http_head_add_field(&head, SPAN("Content-Encoding"),
-                                http_coding_name((enum http_coding)v));
+                                http_accept_coding_name((enum http_coding)v));
         http_head_add_field(&head, SPAN("Accept-Ranges"), SPAN("bytes"));
         file->marks[SESSION_MARK_VALIDATORS] = (uint16_t)head.len;
         http_head_add_validators(&head,

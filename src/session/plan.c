@@ -49,8 +49,8 @@ static void answer_found(struct session_exchange *x, struct site_entry *entry, b
     if (session_trace_of(x->thread))
         session_trace_entry(x, entry, whole);
     if (fresh)
-        session_totals_publish(x->thread->shared);
-    stats_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
+        session_tally_publish(x->thread->shared);
+    stats_writer_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     session_answer_entry(x, entry, fresh);
 }
 

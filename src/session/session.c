@@ -70,7 +70,8 @@ static void set_active(struct session *s, bool active)
     if (s->active == active)
         return;
     s->active = active;
-    stats_add(&s->thread->stats, active ? STATS_activities_begun : STATS_activities_ended, 1);
+    stats_writer_add(&s->thread->stats, active ? STATS_activities_begun : STATS_activities_ended,
+                     1);
 }
 
 void session_close(struct session *s)
@@ -85,12 +86,12 @@ void session_failed(const struct session *s, int error)
 {
     if (error == ECONNRESET || error == EPIPE || error == ETIMEDOUT || error == EHOSTUNREACH ||
         error == ENETUNREACH)
-        stats_add(&s->thread->stats, STATS_connections_reset, 1);
+        stats_writer_add(&s->thread->stats, STATS_connections_reset, 1);
 }
 
 void session_refuse(struct session *s)
 {
-    stats_add(&s->thread->stats, STATS_connections_refused, 1);
+    stats_writer_add(&s->thread->stats, STATS_connections_refused, 1);
     s->refusing = true;
 }
 
@@ -166,7 +167,8 @@ static void answer_failure(struct session *s, enum http_status status, struct sp
 {
     struct session_exchange x = begin_exchange(s, began_ns);
     x.head_only = head_only;
-    stats_add(&s->thread->stats, STATS_UNREADABLE_FIRST + stats_status_place(status), 1);
+    stats_writer_add(&s->thread->stats,
+                     STATS_UNREADABLE_FIRST + stats_counters_status_place(status), 1);
     x.request_line = request_line;
     x.close = true;
     s->lingering = true;
@@ -315,7 +317,7 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
         s->ended = true;
         return WANT_CLOSE;
     }
-    stats_add(&s->thread->stats, STATS_received_bytes, in.len);
+    stats_writer_add(&s->thread->stats, STATS_received_bytes, in.len);
     set_active(s, true);
     if (s->input) {
         if (!session_input_add(&s->input, in))
@@ -446,7 +448,7 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
 {
     struct session_buffer *out = s->output;
     CHECK(out);
-    stats_add(&s->thread->stats, STATS_sent_bytes, bytes);
+    stats_writer_add(&s->thread->stats, STATS_sent_bytes, bytes);
     if (__builtin_expect(take_sent(out, bytes), 0))
         return send_on(s, bytes, now_ns);
     if (out->open) {
@@ -476,7 +478,7 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
         [SENDING] = STATS_timeouts_send,
     };
     if (s->phase != LINGERING)
-        stats_add(&s->thread->stats, timeouts[s->phase], 1);
+        stats_writer_add(&s->thread->stats, timeouts[s->phase], 1);
     if (s->phase != HEAD || !has_output_room(s)) {
         s->closing = true;
         return WANT_CLOSE;

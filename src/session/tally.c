@@ -8,7 +8,7 @@
 
 /* ---- of the process ---- */
 
-void session_totals_init(struct session_totals *totals, struct session_shared *shared)
+void session_tally_init(struct session_totals *totals, struct session_shared *shared)
 {
     *totals = (struct session_totals){ 0 };
     if (!shared->stats)
@@ -18,7 +18,7 @@ void session_totals_init(struct session_totals *totals, struct session_shared *s
     shared->totals = totals;
 }
 
-void session_totals_done(struct session_totals *totals)
+void session_tally_done(struct session_totals *totals)
 {
     if (!totals->stats.block)
         return;
@@ -35,12 +35,12 @@ static void publish_misses(struct session_totals *totals, const struct site_cach
         [SITE_CACHE_QUADRUPLE] = STATS_cache_misses_quadruple,
     };
     for (unsigned i = 0; i < SITE_CACHE_SIZES; i++) {
-        stats_add(&totals->stats, counters[i], cache->misses[i] - totals->misses[i]);
+        stats_writer_add(&totals->stats, counters[i], cache->misses[i] - totals->misses[i]);
         totals->misses[i] = cache->misses[i];
     }
 }
 
-void session_totals_publish(struct session_shared *shared)
+void session_tally_publish(struct session_shared *shared)
 {
     struct session_totals *totals = shared->totals;
     if (!totals)
@@ -48,17 +48,17 @@ void session_totals_publish(struct session_shared *shared)
     CHECK(pthread_mutex_lock(&totals->lock) == 0);
     struct site_cache_totals cache = site_cache_totals(shared->cache);
     uint64_t dropped = atomic_load_explicit(&shared->log->dropped, memory_order_relaxed);
-    stats_set(&totals->stats, STATS_cache_entries, cache.entries);
-    stats_set(&totals->stats, STATS_cache_bytes, cache.bytes);
-    stats_add(&totals->stats, STATS_cache_evictions, cache.evicted - totals->evictions);
-    stats_add(&totals->stats, STATS_log_lines_dropped, dropped - totals->dropped);
+    stats_writer_set(&totals->stats, STATS_cache_entries, cache.entries);
+    stats_writer_set(&totals->stats, STATS_cache_bytes, cache.bytes);
+    stats_writer_add(&totals->stats, STATS_cache_evictions, cache.evicted - totals->evictions);
+    stats_writer_add(&totals->stats, STATS_log_lines_dropped, dropped - totals->dropped);
     publish_misses(totals, &cache);
     totals->evictions = cache.evicted;
     totals->dropped = dropped;
     CHECK(pthread_mutex_unlock(&totals->lock) == 0);
 }
 
-void session_totals_inherit(struct session_thread *thread)
+void session_tally_inherit(struct session_thread *thread)
 {
     struct session_totals *totals = thread->shared->totals;
     if (!totals)
@@ -76,7 +76,7 @@ void session_tally_staged(struct session_exchange *x, unsigned site)
 {
     struct session_buffer *out = x->out;
     if (x->session->answered)
-        stats_add(&x->thread->stats, STATS_requests_reusing, 1);
+        stats_writer_add(&x->thread->stats, STATS_requests_reusing, 1);
     x->session->answered = true;
     struct session_group *last = out->group_count > 0 ? &out->group[out->group_count - 1] : NULL;
     if (last && last->began_ns == x->began_ns && last->site == site) {
@@ -90,17 +90,17 @@ void session_tally_staged(struct session_exchange *x, unsigned site)
 void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,
                           uint64_t body_bytes)
 {
-    stats_add(stats, STATS_requests, 1);
-    stats_add(stats, STATS_STATUS_FIRST + stats_status_place(status), 1);
-    stats_add(stats, STATS_body_bytes, body_bytes);
+    stats_writer_add(stats, STATS_requests, 1);
+    stats_writer_add(stats, STATS_STATUS_FIRST + stats_counters_status_place(status), 1);
+    stats_writer_add(stats, STATS_body_bytes, body_bytes);
     if (!stats_writer_visible(stats))
         return;
     struct stats_row *row = stats_writer_row(stats, site);
     if (!row)
         return;
-    stats_cell_add(&row->requests, 1);
-    stats_cell_add(&row->by_class[status / 100 - 1], 1);
-    stats_cell_add(&row->body_bytes, body_bytes);
+    stats_writer_add_to_cell(&row->requests, 1);
+    stats_writer_add_to_cell(&row->by_class[status / 100 - 1], 1);
+    stats_writer_add_to_cell(&row->body_bytes, body_bytes);
 }
 
 static void record(const struct stats_writer *stats, const struct session_group *group,
@@ -108,9 +108,9 @@ static void record(const struct stats_writer *stats, const struct session_group 
 {
     struct stats_row *row = stats_writer_row(stats, group->site);
     if (row)
-        stats_record(stats, &row->latency, now_ns - group->began_ns, group->count);
+        stats_writer_record(stats, &row->latency, now_ns - group->began_ns, group->count);
     else
-        stats_add(stats, STATS_durations_unrecorded, group->count);
+        stats_writer_add(stats, STATS_durations_unrecorded, group->count);
 }
 
 void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
@@ -121,11 +121,11 @@ void session_tally_sent(const struct stats_writer *stats, const struct session_b
     for (unsigned i = 0; i < out->group_count; i++)
         record(stats, &out->group[i], now_ns);
     if (__builtin_expect(out->delayed_ns != 0, 0))
-        stats_record(stats, &stats->block->sending, now_ns - out->delayed_ns, 1);
+        stats_writer_record(stats, &stats->block->sending, now_ns - out->delayed_ns, 1);
 }
 
 void session_tally_cut(const struct stats_writer *stats, const struct session_buffer *out)
 {
     for (unsigned i = 0; i < out->group_count; i++)
-        stats_add(stats, STATS_answers_cut, out->group[i].count);
+        stats_writer_add(stats, STATS_answers_cut, out->group[i].count);
 }

@@ -28,14 +28,14 @@ struct session_totals {
 };
 
 /* Sets shared->totals if shared->stats is set. shared->cache and shared->log must be set before. */
-void session_totals_init(struct session_totals *totals, struct session_shared *shared);
-void session_totals_done(struct session_totals *totals);
+void session_tally_init(struct session_totals *totals, struct session_shared *shared);
+void session_tally_done(struct session_totals *totals);
 
 /* Publishes what the cache and the log have counted since the last call. Any thread. */
-void session_totals_publish(struct session_shared *shared);
+void session_tally_publish(struct session_shared *shared);
 
 /* In a forked process: the totals use the thread's block too. */
-void session_totals_inherit(struct session_thread *thread);
+void session_tally_inherit(struct session_thread *thread);
 
 /* An answer to `x` is in the output. `site` is its place in the statistics. */
 void session_tally_staged(struct session_exchange *x, unsigned site);
@@ -49,7 +49,7 @@ static inline void session_tally_fault(const struct session_thread *thread, enum
 {
     if (__builtin_expect(fault == HTTP_FAULT_NONE, 1))
         return;
-    stats_add(&thread->stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
+    stats_writer_add(&thread->stats, STATS_FAULT_FIRST + (unsigned)fault - 1, 1);
     if (thread->trace)
         thread->trace->fault = fault;
 }

@@ -96,7 +96,7 @@ void session_thread_inherit(struct session_thread *thread)
     log_access_forget(thread->log);
     branch_ids(thread, thread);
     stats_writer_open(&thread->stats, thread->shared->stats);
-    session_totals_inherit(thread);
+    session_tally_inherit(thread);
     thread->log_due_ns = 0;
 }
 
@@ -107,7 +107,7 @@ void session_thread_stop(struct session_thread *thread)
     thread->spare = NULL;
     thread->spare_count = 0;
     site_cache_offline(thread->reader);
-    session_totals_publish(thread->shared);
+    session_tally_publish(thread->shared);
     stats_writer_close(&thread->stats);
 }
 
@@ -122,7 +122,7 @@ void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t
     if (session_thread_due_ns(thread) <= now_ns) {
         log_access_flush(thread->log);
         thread->log_due_ns = 0;
-        session_totals_publish(thread->shared);
+        session_tally_publish(thread->shared);
     }
 }
 

@@ -90,8 +90,8 @@ static int read_version(int fd, struct site_identity *identity, char *bytes)
     int error = os_file_stat(fd, &status);
     if (error < 0)
         return error;
-    const struct site_identity after = site_identity_of(&status);
-    bool same = site_identity_equal(identity, &after);
+    const struct site_identity after = site_lookup_identity_of(&status);
+    bool same = site_lookup_identity_equal(identity, &after);
     *identity = after;
     if (read_error == 0 && same)
         return 0;
@@ -266,7 +266,7 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
         if (lookup->fd[v] < 0 || load_variant(loaded, v, lookup, &lookup->fd[v]) < 0)
             continue;
         /* Either of the two may have changed since the lookup. */
-        if (!site_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
+        if (!site_lookup_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
             drop_variant(loaded, v);
     }
     entry->negotiable = entry->variants != 1u << SITE_PLAIN;
@@ -284,7 +284,7 @@ static uint8_t variants_of(const struct site_lookup *lookup)
     return (uint8_t)variants;
 }
 
-bool site_entry_matches(const struct site_entry *entry, const struct site_lookup *lookup)
+bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup)
 {
     const struct loaded *loaded = loaded_of(entry);
     const struct span type = site_mime_type(entry->site->mime, site_lookup_name(lookup));
@@ -294,12 +294,13 @@ bool site_entry_matches(const struct site_entry *entry, const struct site_lookup
     if (variants_of(lookup) != entry->variants)
         return false;
     for (int v = 0; v < SITE_VARIANTS; v++)
-        if (lookup->fd[v] >= 0 && !site_identity_equal(&loaded->identity[v], &lookup->identity[v]))
+        if (lookup->fd[v] >= 0 &&
+            !site_lookup_identity_equal(&loaded->identity[v], &lookup->identity[v]))
             return false;
     return true;
 }
 
-bool site_entry_is_whole(const struct site_entry *entry)
+bool site_load_is_whole(const struct site_entry *entry)
 {
     return loaded_of(entry)->whole;
 }

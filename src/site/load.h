@@ -14,11 +14,11 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
 
 /* Whether loading `lookup` would give the same entry. False as well when the entry was loaded so
  * soon after the file's last change that another change could have left the same times. */
-bool site_entry_matches(const struct site_entry *entry, const struct site_lookup *lookup);
+bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup);
 
 /* Whether the entry holds one version of its file. False when the file changed during every attempt
  * to read it; such an entry is for this request only. */
-bool site_entry_is_whole(const struct site_entry *entry);
+bool site_load_is_whole(const struct site_entry *entry);
 
 /* The hash of the last SITE_END_BYTES before `size` of an open file. 0 or -errno. */
 MUST_USE int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash);

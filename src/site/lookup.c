@@ -40,7 +40,7 @@ static int64_t to_ns(struct timespec time)
     return time.tv_sec * second + time.tv_nsec;
 }
 
-struct site_identity site_identity_of(const struct stat *status)
+struct site_identity site_lookup_identity_of(const struct stat *status)
 {
     return (struct site_identity){
         .device = status->st_dev,
@@ -51,13 +51,14 @@ struct site_identity site_identity_of(const struct stat *status)
     };
 }
 
-bool site_identity_equal(const struct site_identity *a, const struct site_identity *b)
+bool site_lookup_identity_equal(const struct site_identity *a, const struct site_identity *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
 }
 
-bool site_sibling_fits(const struct site_identity *sibling, const struct site_identity *plain)
+bool site_lookup_sibling_fits(const struct site_identity *sibling,
+                              const struct site_identity *plain)
 {
     return sibling->size > 0 && sibling->modified_ns >= plain->modified_ns;
 }
@@ -102,7 +103,7 @@ static enum site_result try_name(int root_fd, const char *path, struct place *re
         return result_of_error(fd);
     int error = os_file_stat(fd, &status);
     if (error == 0 && S_ISREG(status.st_mode) && !unreadable) {
-        *ret_place = (struct place){ .fd = fd, .identity = site_identity_of(&status) };
+        *ret_place = (struct place){ .fd = fd, .identity = site_lookup_identity_of(&status) };
         return SITE_FILE;
     }
     os_file_close(fd);
@@ -119,7 +120,7 @@ static enum site_result open_name(const struct site *site, int root_fd, enum sit
     if (site->trace != NULL)
         site_trace_lookup(site, root_fd, purpose, path,
                           ret_place->is_directory ? SITE_CAUSE_DIRECTORY
-                                                  : site_cause_of(result, ret_place->error),
+                                                  : site_trace_cause_of(result, ret_place->error),
                           ret_place->error, &ret_place->identity);
     return result;
 }
@@ -190,7 +191,7 @@ static enum site_result find_siblings(const struct site *site, int root_fd,
             return SITE_BUSY;
         if (result != SITE_FILE)
             continue;
-        if (!site_sibling_fits(&place.identity, &lookup->identity[SITE_PLAIN])) {
+        if (!site_lookup_sibling_fits(&place.identity, &lookup->identity[SITE_PLAIN])) {
             if (site->trace != NULL)
                 site_trace_judge(site,
                                  place.identity.size > 0 ? SITE_CAUSE_OLDER : SITE_CAUSE_EMPTY);
@@ -252,7 +253,7 @@ static enum site_result find_index(const struct site *site, struct span path,
     os_file_close(fd);
     if (site->trace != NULL && join_path(lookup->path, below_root(path), SPAN("")))
         site_trace_lookup(site, site->root_fd, SITE_LOOKUP_DIRECTORY, lookup->path,
-                          site_cause_of(result, fd), fd < 0 ? fd : 0, NULL);
+                          site_trace_cause_of(result, fd), fd < 0 ? fd : 0, NULL);
     if (fd < 0)
         return result;
     if (site->trace != NULL)

@@ -57,8 +57,9 @@ struct span site_lookup_name(const struct site_lookup *lookup);
  * -errno; -ENOENT for a hidden directory, too. */
 MUST_USE int site_open_directory(const struct site *site, struct span path);
 
-struct site_identity site_identity_of(const struct stat *status);
-bool site_identity_equal(const struct site_identity *a, const struct site_identity *b);
+struct site_identity site_lookup_identity_of(const struct stat *status);
+bool site_lookup_identity_equal(const struct site_identity *a, const struct site_identity *b);
 
 /* Whether a sibling can stand for the plain file: it is not empty, and not older. */
-bool site_sibling_fits(const struct site_identity *sibling, const struct site_identity *plain);
+bool site_lookup_sibling_fits(const struct site_identity *sibling,
+                              const struct site_identity *plain);

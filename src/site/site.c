@@ -100,7 +100,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
             return_recheck(old, checked_ns, now_ns);
         return result;
     }
-    if (old != NULL && result == SITE_FILE && site_entry_matches(old, &lookup)) {
+    if (old != NULL && result == SITE_FILE && site_load_matches(old, &lookup)) {
         site_lookup_close(&lookup);
         *ret_entry = old;
         *ret_new = false;
@@ -127,7 +127,7 @@ static bool variant_is_current(const struct site_file *file, uint64_t *ret_size)
         return false;
     }
     /* Not the inode's ctime, which also changes when another file takes its name. */
-    const struct site_identity now = site_identity_of(&status);
+    const struct site_identity now = site_lookup_identity_of(&status);
     *ret_size = now.size;
     return now.size == file->size && now.modified_ns == file->modified_ns;
 }
@@ -214,7 +214,7 @@ enum site_result site_find_error_page(const struct site *site, struct site_cache
 void site_publish(struct site_cache_reader *reader, struct site_entry *entry)
 {
     /* The cache counts a refusal, and the caller has its own reference. */
-    if (site_entry_is_whole(entry))
+    if (site_load_is_whole(entry))
         (void)site_cache_insert(reader, &entry->cache);
 }
 

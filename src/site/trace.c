@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-struct span site_cause_sentence(enum site_cause cause)
+struct span site_trace_cause_sentence(enum site_cause cause)
 {
     static const struct span sentences[] = {
 #define CAUSE(name, sentence) SPAN(sentence),
@@ -41,7 +41,7 @@ static enum site_cause cause_of_error(int error)
     }
 }
 
-enum site_cause site_cause_of(enum site_result result, int error)
+enum site_cause site_trace_cause_of(enum site_result result, int error)
 {
     switch (result) {
     case SITE_FILE:

@@ -15,7 +15,7 @@ enum site_cause {
 };
 
 /* The rest of a sentence that begins with the name in question. Static. */
-struct span site_cause_sentence(enum site_cause cause);
+struct span site_trace_cause_sentence(enum site_cause cause);
 
 /* The purpose of a lookup. */
 enum site_purpose {
@@ -55,7 +55,7 @@ void site_trace_begin(struct site *site, struct site_trace *trace);
 struct site_identity;
 
 /* What the result of opening a name means; `error` is -errno, or 0. */
-enum site_cause site_cause_of(enum site_result result, int error);
+enum site_cause site_trace_cause_of(enum site_result result, int error);
 
 /* A name was opened, with this `cause` and `error`; `identity` is that of a file, else NULL. */
 void site_trace_lookup(const struct site *site, int root_fd, enum site_purpose purpose,

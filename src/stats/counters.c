@@ -50,7 +50,7 @@ const uint8_t stats_status_places[STATS_STATUS_MOST - STATS_STATUS_LEAST + 1] = 
 #undef STATUS
 };
 
-uint64_t stats_layout(void)
+uint64_t stats_counters_layout(void)
 {
     static const char text[] =
 #define STATS_COUNTER(name, kind, unit, section, sentence) #name "/" #kind "/" #unit ","

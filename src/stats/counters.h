@@ -75,7 +75,7 @@ extern const struct stats_counter_about stats_histograms[STATS_HISTOGRAMS];
 extern const char *const stats_sections[STATS_SECTIONS];
 
 /* The value of a pair. 0 when `down` is above `up`: the two were read at different times. */
-static inline uint64_t stats_pair_value(unsigned pair, const uint64_t counter[STATS_NAMED])
+static inline uint64_t stats_counters_pair(unsigned pair, const uint64_t counter[STATS_NAMED])
 {
     uint64_t up = counter[stats_pairs[pair].up], down = counter[stats_pairs[pair].down];
     return up > down ? up - down : 0;
@@ -95,10 +95,10 @@ extern const struct stats_fault_about stats_faults[STATS_FAULTS];
 enum { STATS_STATUS_LEAST = 100, STATS_STATUS_MOST = 599 };
 extern const uint8_t stats_status_places[STATS_STATUS_MOST - STATS_STATUS_LEAST + 1];
 
-static inline unsigned stats_status_place(unsigned code)
+static inline unsigned stats_counters_status_place(unsigned code)
 {
     return stats_status_places[code - STATS_STATUS_LEAST];
 }
 
 /* A hash of the table and its order. A segment with another hash belongs to another version. */
-uint64_t stats_layout(void);
+uint64_t stats_counters_layout(void);

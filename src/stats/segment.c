@@ -113,7 +113,7 @@ static void fill_header(struct stats_header *header)
     memcpy(header->magic, STATS_MAGIC, sizeof(header->magic));
     header->version = STATS_VERSION;
     header->header_bytes = sizeof(*header);
-    header->layout = stats_layout();
+    header->layout = stats_counters_layout();
     header->segment_bytes = STATS_SEGMENT_BYTES;
     header->block_bytes = sizeof(struct stats_block);
     header->entry_count = STATS_COUNTERS;
@@ -181,7 +181,7 @@ int stats_segment_borrow(struct stats_segment *segment, const char *name)
         rc = map_segment(segment);
     const struct stats_header *header = stats_segment_header(segment);
     if (rc == 0 && (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0 ||
-                    header->version != STATS_VERSION || header->layout != stats_layout() ||
+                    header->version != STATS_VERSION || header->layout != stats_counters_layout() ||
                     header->header_bytes != sizeof(*header) ||
                     header->block_bytes != sizeof(struct stats_block)))
         rc = -EPROTO;

@@ -124,7 +124,7 @@ struct stats_entry {
 struct stats_header {
     char magic[8];
     uint32_t version, header_bytes;
-    uint64_t layout; /* stats_layout() */
+    uint64_t layout; /* stats_counters_layout() */
     uint64_t segment_bytes;
     uint32_t block_bytes, entry_count, entry_bytes, row_offset;
     uint32_t unit_bits, bits, runs, sites_max;

@@ -33,25 +33,25 @@ static inline bool stats_writer_visible(const struct stats_writer *writer)
 #endif
 }
 
-static inline void stats_cell_add(stats_cell *cell, uint64_t count)
+static inline void stats_writer_add_to_cell(stats_cell *cell, uint64_t count)
 {
     atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + count,
                           memory_order_relaxed);
 }
 
-static inline void stats_add(const struct stats_writer *writer, enum stats_counter counter,
-                             uint64_t count)
+static inline void stats_writer_add(const struct stats_writer *writer, enum stats_counter counter,
+                                    uint64_t count)
 {
 #ifdef WEIR_WITHOUT_STATS
     (void)writer, (void)counter, (void)count;
 #else
-    stats_cell_add(&writer->block->counter[counter], count);
+    stats_writer_add_to_cell(&writer->block->counter[counter], count);
 #endif
 }
 
 /* For a gauge. */
-static inline void stats_set(const struct stats_writer *writer, enum stats_counter counter,
-                             uint64_t value)
+static inline void stats_writer_set(const struct stats_writer *writer, enum stats_counter counter,
+                                    uint64_t value)
 {
     atomic_store_explicit(&writer->block->counter[counter], value, memory_order_relaxed);
 }
@@ -72,8 +72,9 @@ uint32_t stats_writer_new_run(const struct stats_writer *writer, struct stats_du
                               unsigned run);
 
 /* Counts a duration `times` times. The writer is visible (stats_writer_visible). */
-static inline void stats_record(const struct stats_writer *writer,
-                                struct stats_durations *durations, uint64_t ns, uint64_t times)
+static inline void stats_writer_record(const struct stats_writer *writer,
+                                       struct stats_durations *durations, uint64_t ns,
+                                       uint64_t times)
 {
     uint64_t units = ns >> STATS_UNIT_BITS;
     size_t index = histogram_index(units < STATS_UNITS_MOST ? units : STATS_UNITS_MOST, STATS_BITS);
@@ -82,10 +83,10 @@ static inline void stats_record(const struct stats_writer *writer,
     if (__builtin_expect(place == 0, 0))
         place = stats_writer_new_run(writer, durations, run);
     if (__builtin_expect(place == 0, 0)) {
-        stats_add(writer, STATS_durations_unrecorded, times);
+        stats_writer_add(writer, STATS_durations_unrecorded, times);
         return;
     }
     stats_cell *buckets = (stats_cell *)(void *)(writer->segment->base + place);
-    stats_cell_add(&buckets[index & (STATS_RUN_BUCKETS - 1)], times);
-    stats_cell_add(&durations->sum_ns, ns * times);
+    stats_writer_add_to_cell(&buckets[index & (STATS_RUN_BUCKETS - 1)], times);
+    stats_writer_add_to_cell(&durations->sum_ns, ns * times);
 }

@@ -9,7 +9,7 @@
 /* A longer time without a reading is a gap, which the server's moments may fill. */
 #define GAP_NS (5 * DURATION_SECOND / 2)
 
-void top_totals_of(struct top_totals *totals, const struct view *view)
+void top_history_totals_of(struct top_totals *totals, const struct view *view)
 {
     const struct stats_snapshot *s = view->snapshot;
     *totals = (struct top_totals){ .at_ns = view->read_ns };
@@ -19,7 +19,7 @@ void top_totals_of(struct top_totals *totals, const struct view *view)
             totals->by_class[j] += s->site[i].by_class[j];
 }
 
-void top_totals_of_moment(struct top_totals *totals, const struct stats_moment *moment)
+void top_history_totals_of_moment(struct top_totals *totals, const struct stats_moment *moment)
 {
     totals->at_ns = moment->at_ns;
     memcpy(totals->counter, moment->counter, sizeof(totals->counter));
@@ -54,7 +54,7 @@ static void add_stretch(struct top_history *history, const struct top_totals *to
                     ? (float)to->counter[i]
                     : rate_between(from->counter[i], to->counter[i], seconds);
         for (unsigned i = 0; i < STATS_PAIRS; i++)
-            value[TOP_SERIES_PAIRS + i] = (float)stats_pair_value(i, to->counter);
+            value[TOP_SERIES_PAIRS + i] = (float)stats_counters_pair(i, to->counter);
         for (unsigned i = 0; i < 5; i++)
             value[TOP_SERIES_CLASSES + i] =
                 rate_between(from->by_class[i], to->by_class[i], seconds);
@@ -76,10 +76,10 @@ void top_history_go_on(struct top_history *history, const struct view *now,
         const struct stats_moment *moment = &s->moment[i];
         if (moment->at_ns <= history->last.at_ns || moment->at_ns > now->read_ns)
             continue;
-        top_totals_of_moment(&totals, moment);
+        top_history_totals_of_moment(&totals, moment);
         add_stretch(history, &totals, moment->latency_ns);
     }
-    top_totals_of(&totals, now);
+    top_history_totals_of(&totals, now);
     if (totals.at_ns > history->last.at_ns)
         add_stretch(history, &totals, latency_ns);
 }

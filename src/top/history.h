@@ -39,8 +39,8 @@ struct top_history {
     struct top_stretch stretch[TOP_STRETCHES]; /* a ring */
 };
 
-void top_totals_of(struct top_totals *totals, const struct view *view);
-void top_totals_of_moment(struct top_totals *totals, const struct stats_moment *moment);
+void top_history_totals_of(struct top_totals *totals, const struct view *view);
+void top_history_totals_of_moment(struct top_totals *totals, const struct stats_moment *moment);
 
 /* Continues the history to `now`, with the percentiles of the time since. The first time, and after
  * a gap, the moments that the server remembers fill it. */

@@ -31,8 +31,8 @@ static void fill_steps(struct steps *steps, const struct stats_counts *recent,
     *steps = (struct steps){ .first = STEPS, .total = recent->count };
     for (unsigned i = 0; i < STEPS; i++) {
         bool open = i == STEPS - 1;
-        uint64_t upto = open ? recent->count : stats_counts_at_most(recent, ns);
-        uint64_t all_upto = open ? all->count : stats_counts_at_most(all, ns);
+        uint64_t upto = open ? recent->count : stats_snapshot_at_most(recent, ns);
+        uint64_t all_upto = open ? all->count : stats_snapshot_at_most(all, ns);
         steps->upto_ns[i] = ns;
         steps->count[i] = upto - below;
         if (all_upto > all_below) {
@@ -88,7 +88,7 @@ static void draw_steps(struct top_canvas *canvas, struct top_area area, const st
 {
     uint64_t quantile_ns[STATS_MOMENT_QUANTILES], most = 0;
     for (unsigned i = 0; i < STATS_MOMENT_QUANTILES; i++)
-        quantile_ns[i] = stats_counts_quantile_ns(recent, top_quantiles[i]);
+        quantile_ns[i] = stats_snapshot_quantile_ns(recent, top_quantiles[i]);
     for (unsigned i = 0; i < STEPS; i++)
         most = steps->count[i] > most ? steps->count[i] : most;
     for (unsigned i = 0; i < area.rows && steps->first + i <= steps->last; i++)

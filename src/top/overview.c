@@ -189,9 +189,9 @@ static void draw_queue(const struct place *place)
     unsigned at = draw_field(place, FIELDS_AT, "length", length > 0 ? TOP_NOTICE : TOP_BOLD,
                              top_format_count(length).text);
     at = draw_field(place, at, "p50", TOP_PLAIN,
-                    top_format_duration(stats_counts_quantile_ns(waits, 0.5)).text);
+                    top_format_duration(stats_snapshot_quantile_ns(waits, 0.5)).text);
     at = draw_field(place, at, "p99", TOP_PLAIN,
-                    top_format_duration(stats_counts_quantile_ns(waits, 0.99)).text);
+                    top_format_duration(stats_snapshot_quantile_ns(waits, 0.99)).text);
     char text[40];
     snprintf(text, sizeof(text), "%s/s",
              top_format_rate(frame->rates.counter[STATS_queue_entered]).text);

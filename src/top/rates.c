@@ -63,8 +63,8 @@ static void begin_from_moments(struct top_rates *rates, const struct stats_snaps
         return;
     struct top_totals before, now;
     const struct stats_moment *last = &s->moment[s->moment_count - 1];
-    top_totals_of_moment(&before, last - 1);
-    top_totals_of_moment(&now, last);
+    top_history_totals_of_moment(&before, last - 1);
+    top_history_totals_of_moment(&now, last);
     compare_totals(rates, &before, &now);
     memcpy(rates->latency_ns, last->latency_ns, sizeof(rates->latency_ns));
 }
@@ -82,16 +82,16 @@ void top_rates_between(struct top_rates *rates, const struct view *before, const
         return;
     }
     struct top_totals from, to;
-    top_totals_of(&from, before);
-    top_totals_of(&to, now);
+    top_history_totals_of(&from, before);
+    top_history_totals_of(&to, now);
     compare_totals(rates, &from, &to);
     for (unsigned i = STATS_NAMED; i < STATS_COUNTERS; i++)
         rates->counter[i] = rate_of(before->snapshot->counter[i], s->counter[i], rates->seconds);
     for (unsigned i = 0; i < STATS_HISTOGRAMS; i++)
         top_rates_counts(&rates->histogram[i], &before->snapshot->histogram[i], &s->histogram[i]);
     for (unsigned i = 0; i < STATS_MOMENT_QUANTILES; i++)
-        rates->latency_ns[i] =
-            stats_counts_quantile_ns(&rates->histogram[STATS_HISTOGRAM_latency], top_quantiles[i]);
+        rates->latency_ns[i] = stats_snapshot_quantile_ns(
+            &rates->histogram[STATS_HISTOGRAM_latency], top_quantiles[i]);
 }
 
 /* ---- workers ---- */

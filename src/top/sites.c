@@ -56,7 +56,7 @@ static void read_numbers(struct numbers *numbers, const struct top_frame *frame,
                    ? (double)(now->body_bytes - before->body_bytes) / seconds
                    : 0;
         top_rates_counts(&recent, &before->latency, &now->latency);
-        slow_ns = stats_counts_quantile_ns(&recent, 0.99);
+        slow_ns = stats_snapshot_quantile_ns(&recent, 0.99);
     }
     const struct top_text texts[COLUMNS] = {
         top_format_rate(rate),

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/check.h"
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 
 /* The source of snapshots. */
 struct top_source {

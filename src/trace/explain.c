@@ -143,7 +143,7 @@ static void describe_step(char *out, size_t size, const struct site_step *step, 
         if (part.at[i] == '/' && i + 1 < part.len)
             name = span_skip(part, i + 1);
     int name_len = (int)name.len;
-    const char *sentence = site_cause_sentence(step->cause).at;
+    const char *sentence = site_trace_cause_sentence(step->cause).at;
     char user[256];
     switch (step->cause) {
     case SITE_CAUSE_FILE:

@@ -19,7 +19,7 @@ static void explain_encoding(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     struct span accepted = trace_field(t, HTTP_FIELD_ACCEPT_ENCODING);
-    struct span name = http_coding_name(trace->coding);
+    struct span name = http_accept_coding_name(trace->coding);
     if (!t->site->precompressed) {
         trace_add(t, "encoding", "none: precompressed = off");
         return;

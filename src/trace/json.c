@@ -60,7 +60,7 @@ static void add_file_object(struct json_writer *list, const struct trace *t)
     json_writer_add_number(&object, "size", (uint64_t)file->size);
     json_writer_next(&object, "modified_ns");
     fprintf(list->out, "%lld", (long long)file->modified_ns);
-    add_or_null(&object, "encoding", http_coding_name(trace->coding));
+    add_or_null(&object, "encoding", http_accept_coding_name(trace->coding));
     add_or_null(&object, "etag", file->etag);
     json_writer_add_bool(&object, "fallback", trace->fallback);
     json_writer_add_text(&object, "cache", cache);

@@ -28,7 +28,7 @@ static void write_durations(struct json_writer *list, const char *name,
     json_writer_add_seconds(&object, "sum_seconds", counts->sum_ns);
     for (unsigned i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
         json_writer_add_seconds(&object, quantiles[i].name,
-                                stats_counts_quantile_ns(counts, quantiles[i].part));
+                                stats_snapshot_quantile_ns(counts, quantiles[i].part));
     json_writer_end(&object, '}');
 }
 
@@ -61,7 +61,7 @@ static void write_counters(struct json_writer *list, const uint64_t counter[STAT
     json_writer_end(&counters, '}');
     struct json_writer gauges = json_writer_begin(list, "gauges", '{');
     for (unsigned i = 0; i < STATS_PAIRS; i++)
-        json_writer_add_number(&gauges, stats_pairs[i].about.name, stats_pair_value(i, counter));
+        json_writer_add_number(&gauges, stats_pairs[i].about.name, stats_counters_pair(i, counter));
     for (unsigned i = 0; i < STATS_NAMED; i++)
         if (stats_counters[i].kind == STATS_KIND_GAUGE)
             json_writer_add_number(&gauges, stats_counters[i].name, counter[i]);
@@ -164,7 +164,7 @@ static void write_verdicts(struct json_writer *list, const struct view *view)
     struct json_writer verdicts = json_writer_begin(list, "verdicts", '[');
     for (size_t i = 0; i < count; i++) {
         struct json_writer object = json_writer_begin(&verdicts, NULL, '{');
-        json_writer_add_text(&object, "gravity", view_gravity_name(found[i].gravity));
+        json_writer_add_text(&object, "gravity", view_verdict_gravity_name(found[i].gravity));
         json_writer_add_text(&object, "rule", found[i].rule);
         json_writer_add_text(&object, "text", found[i].text);
         json_writer_add_text(&object, "why", found[i].why);

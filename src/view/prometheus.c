@@ -109,7 +109,7 @@ static void print_counts(FILE *out, const char *name, const char *site,
         }
         fputs("le=\"", out);
         print_bound(out, bounds_us[i]);
-        fprintf(out, "\"} %" PRIu64 "\n", stats_counts_at_most(counts, bounds_us[i] * 1000));
+        fprintf(out, "\"} %" PRIu64 "\n", stats_snapshot_at_most(counts, bounds_us[i] * 1000));
     }
     static const char *const rest[] = { "bucket", "sum", "count" };
     for (unsigned i = 0; i < 3; i++) {

@@ -104,7 +104,7 @@ static const double quantiles[] = { 0.5, 0.9, 0.99, 0.999 };
 static void print_quantiles(const struct printer *p, const struct stats_counts *counts)
 {
     for (unsigned i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
-        print_duration(p->out, stats_counts_quantile_ns(counts, quantiles[i]));
+        print_duration(p->out, stats_snapshot_quantile_ns(counts, quantiles[i]));
 }
 
 static void print_latency(const struct printer *p, const struct stats_snapshot *s)
@@ -204,7 +204,7 @@ static void print_verdicts(const struct printer *p, const struct view *view)
     if (count == 0)
         fprintf(p->out, "  nothing is wrong\n");
     for (size_t i = 0; i < count; i++) {
-        fprintf(p->out, "  %s: ", view_gravity_name(found[i].gravity));
+        fprintf(p->out, "  %s: ", view_verdict_gravity_name(found[i].gravity));
         print_part(p, "", found[i].text);
         print_part(p, "      why:  ", found[i].why);
         print_part(p, "      cure: ", found[i].cure);

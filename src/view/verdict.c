@@ -247,9 +247,9 @@ static bool connections_refused(const struct view_window *w, struct view_verdict
 static bool queue_waits_long(const struct view_window *w, struct view_verdict *out)
 {
     enum { ENOUGH = 20 };
-    uint64_t wait_ns = stats_counts_quantile_ns(&w->queue_wait, 0.9);
+    uint64_t wait_ns = stats_snapshot_quantile_ns(&w->queue_wait, 0.9);
     uint64_t latency_ns =
-        stats_counts_quantile_ns(&w->view->snapshot->histogram[STATS_HISTOGRAM_latency], 0.9);
+        stats_snapshot_quantile_ns(&w->view->snapshot->histogram[STATS_HISTOGRAM_latency], 0.9);
     if (w->queue_wait.count < ENOUGH || wait_ns <= latency_ns || wait_ns < DURATION_MS)
         return false;
     out->gravity = VIEW_WARNING;
@@ -438,7 +438,7 @@ static const struct {
 };
 static_assert(sizeof(rules) / sizeof(rules[0]) <= VIEW_VERDICTS_MAX, "all of them fit");
 
-const char *view_gravity_name(enum view_gravity gravity)
+const char *view_verdict_gravity_name(enum view_gravity gravity)
 {
     static const char *const names[] = { "note", "warning", "wrong" };
     return names[gravity];

@@ -26,4 +26,4 @@ size_t view_verdicts(const struct view *view, const struct view *before,
                      struct view_verdict out[VIEW_VERDICTS_MAX]);
 
 /* "note", "warning", "wrong". */
-const char *view_gravity_name(enum view_gravity gravity);
+const char *view_verdict_gravity_name(enum view_gravity gravity);

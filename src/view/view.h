@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 
 #include <stdio.h>
 

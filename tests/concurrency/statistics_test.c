@@ -4,7 +4,7 @@
  * the end nothing is missing.
  */
 #include "stats/blocks.h"
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 #include "stats/writer.h"
 
 #include <pthread.h>
@@ -27,12 +27,12 @@ static void *write_some(void *unused)
         struct stats_writer writer;
         stats_writer_open(&writer, &segment);
         for (uint64_t i = 0; i < REQUESTS; i++) {
-            stats_add(&writer, STATS_connections_accepted, 1);
-            stats_add(&writer, STATS_requests, 1);
+            stats_writer_add(&writer, STATS_connections_accepted, 1);
+            stats_writer_add(&writer, STATS_requests, 1);
             struct stats_row *row = stats_writer_row(&writer, (unsigned)(i % 3));
             if (row)
-                stats_record(&writer, &row->latency, i << i % 20, 1);
-            stats_add(&writer, STATS_connections_closed, 1);
+                stats_writer_record(&writer, &row->latency, i << i % 20, 1);
+            stats_writer_add(&writer, STATS_connections_closed, 1);
         }
         stats_writer_close(&writer);
     }

@@ -3,7 +3,7 @@
  * A reader believes nothing: whatever bytes a segment is made of, it gives a
  * snapshot or one sentence, and touches nothing beyond them.
  */
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 #include "stats/writer.h"
 
 #include "support/guard.h"
@@ -30,10 +30,10 @@ static size_t make(char **ret_bytes)
         for (unsigned site = 0; site < 4; site++) {
             struct stats_row *row = stats_writer_row(&writer, site);
             assert_non_null(row);
-            stats_cell_add(&row->requests, 1);
-            stats_record(&writer, &row->latency, UINT64_C(1000) << 2 * site, 1);
+            stats_writer_add_to_cell(&row->requests, 1);
+            stats_writer_record(&writer, &row->latency, UINT64_C(1000) << 2 * site, 1);
         }
-        stats_record(&writer, &writer.block->sending, 12345, 1);
+        stats_writer_record(&writer, &writer.block->sending, 12345, 1);
         if (i < 2)
             writer = (struct stats_writer){ 0 }; /* the next one gets another block */
     }
@@ -61,7 +61,7 @@ static void read_some(const char *bytes, size_t len)
         for (unsigned i = 0; i < snapshot->site_count; i++)
             assert_true(strlen(snapshot->site[i].name) < STATS_SITE_NAME_MAX);
         assert_true(strlen(snapshot->reload_error) < STATS_TEXT_MAX);
-        (void)stats_counts_quantile_ns(&snapshot->histogram[0], 0.99);
+        (void)stats_snapshot_quantile_ns(&snapshot->histogram[0], 0.99);
     } else {
         assert_true(why[0] != '\0' && strlen(why) < sizeof(why));
     }

@@ -38,7 +38,7 @@ static void *serve_client(void *context)
     char input[SESSION_READ_MAX];
     session_thread_resume(&s->thread);
     model_pump_serve(&s->pump, &s->thread, s->peer, input);
-    stats_add(&s->thread.stats, STATS_connections_closed, 1);
+    stats_writer_add(&s->thread.stats, STATS_connections_closed, 1);
     session_thread_rest(&s->thread);
     set_open(s, false);
     os_file_close(s->pump.fd);

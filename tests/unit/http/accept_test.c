@@ -124,14 +124,14 @@ static void ignores_malformed_elements(void **state)
 static void codings_have_names_and_suffixes(void **state)
 {
     (void)state;
-    assert_true(span_equal(http_coding_name(HTTP_CODING_BR), SPAN("br")));
-    assert_true(span_equal(http_coding_name(HTTP_CODING_ZSTD), SPAN("zstd")));
-    assert_true(span_equal(http_coding_name(HTTP_CODING_GZIP), SPAN("gzip")));
-    assert_true(span_equal(http_coding_name(HTTP_CODING_IDENTITY), SPAN("")));
-    assert_true(span_equal(http_coding_suffix(HTTP_CODING_BR), SPAN(".br")));
-    assert_true(span_equal(http_coding_suffix(HTTP_CODING_ZSTD), SPAN(".zst")));
-    assert_true(span_equal(http_coding_suffix(HTTP_CODING_GZIP), SPAN(".gz")));
-    assert_true(span_equal(http_coding_suffix(HTTP_CODING_IDENTITY), SPAN("")));
+    assert_true(span_equal(http_accept_coding_name(HTTP_CODING_BR), SPAN("br")));
+    assert_true(span_equal(http_accept_coding_name(HTTP_CODING_ZSTD), SPAN("zstd")));
+    assert_true(span_equal(http_accept_coding_name(HTTP_CODING_GZIP), SPAN("gzip")));
+    assert_true(span_equal(http_accept_coding_name(HTTP_CODING_IDENTITY), SPAN("")));
+    assert_true(span_equal(http_accept_coding_suffix(HTTP_CODING_BR), SPAN(".br")));
+    assert_true(span_equal(http_accept_coding_suffix(HTTP_CODING_ZSTD), SPAN(".zst")));
+    assert_true(span_equal(http_accept_coding_suffix(HTTP_CODING_GZIP), SPAN(".gz")));
+    assert_true(span_equal(http_accept_coding_suffix(HTTP_CODING_IDENTITY), SPAN("")));
 }
 
 /* The example of RFC 9110 section 12.5.1, for types without parameters. */

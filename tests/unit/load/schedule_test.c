@@ -17,13 +17,13 @@ enum { DRAWS = 200 * 1000 };
 static void streams_repeat_and_differ(void **state)
 {
     (void)state;
-    struct load_random a = load_random_of(7, 1), b = load_random_of(7, 1);
-    struct load_random c = load_random_of(7, 2), d = load_random_of(8, 1);
+    struct load_random a = load_schedule_random_of(7, 1), b = load_schedule_random_of(7, 1);
+    struct load_random c = load_schedule_random_of(7, 2), d = load_schedule_random_of(8, 1);
     unsigned same = 0;
     for (unsigned i = 0; i < 1000; i++) {
-        uint64_t x = load_random_next(&a);
-        assert_true(x == load_random_next(&b));
-        same += x == load_random_next(&c) || x == load_random_next(&d);
+        uint64_t x = load_schedule_random_next(&a);
+        assert_true(x == load_schedule_random_next(&b));
+        same += x == load_schedule_random_next(&c) || x == load_schedule_random_next(&d);
     }
     assert_int_equal(same, 0);
 }
@@ -33,9 +33,9 @@ static void random_units_are_evenly_distributed(void **state)
     (void)state;
     enum { CELLS = 100 };
     unsigned seen[CELLS] = { 0 };
-    struct load_random random = load_random_of(1, 1);
+    struct load_random random = load_schedule_random_of(1, 1);
     for (unsigned i = 0; i < DRAWS; i++) {
-        double unit = load_random_unit(&random);
+        double unit = load_schedule_random_unit(&random);
         assert_true(unit > 0 && unit <= 1);
         seen[(unsigned)ceil(unit * CELLS) - 1]++;
     }
@@ -52,10 +52,10 @@ struct moments {
 
 static struct moments moments_of(const struct load_think *think, uint64_t stream)
 {
-    struct load_random random = load_random_of(3, stream);
+    struct load_random random = load_schedule_random_of(3, stream);
     double sum = 0, squares = 0;
     for (unsigned i = 0; i < DRAWS; i++) {
-        double ns = (double)load_think_draw(think, &random);
+        double ns = (double)load_schedule_think_draw(think, &random);
         sum += ns;
         squares += ns * ns;
     }
@@ -83,8 +83,8 @@ static void think_times_have_their_distribution(void **state)
     moments = moments_of(&uniform, 3);
     assert_near(moments.mean, 40e6, 0.01);
     assert_near(moments.variance, 60e6 * 60e6 / 12, 0.02);
-    assert_true(load_think_mean_ns(&uniform) == 40000000);
-    assert_true(load_think_mean_ns(&exponential) == 40000000);
+    assert_true(load_schedule_think_mean_ns(&uniform) == 40000000);
+    assert_true(load_schedule_think_mean_ns(&exponential) == 40000000);
 }
 
 static int by_size(const void *a, const void *b)
@@ -100,7 +100,7 @@ static void spreads_the_first_requests_of_any_number_of_users(void **state)
     for (unsigned c = 0; c < 4; c++) {
         uint64_t at[1001], count = counts[c];
         for (uint64_t i = 0; i < count; i++) {
-            at[i] = load_stagger_ns(i, 1000000);
+            at[i] = load_schedule_stagger_ns(i, 1000000);
             assert_true(at[i] < 1000000);
         }
         qsort(at, count, sizeof(at[0]), by_size);
@@ -108,7 +108,7 @@ static void spreads_the_first_requests_of_any_number_of_users(void **state)
         for (uint64_t i = 0; i < count; i++) /* no gap is thrice what it would be at its best */
             assert_true(at[i + 1] - at[i] < 3 * 1000000 / count);
     }
-    assert_true(load_stagger_ns(5, 0) == 0);
+    assert_true(load_schedule_stagger_ns(5, 0) == 0);
 }
 
 static void check_choice(const double *parts, size_t count, double zipf)
@@ -116,15 +116,15 @@ static void check_choice(const double *parts, size_t count, double zipf)
     struct load_target *targets = calloc(count, sizeof(*targets));
     unsigned *seen = calloc(count, sizeof(*seen));
     struct load_choice choice;
-    struct load_random random = load_random_of(5, count);
+    struct load_random random = load_schedule_random_of(5, count);
     double sum = 0, square = 0;
     for (size_t i = 0; i < count; i++) {
         targets[i].weight = zipf > 0 ? 1 : parts[i];
         sum += zipf > 0 ? pow((double)(i + 1), -zipf) : parts[i];
     }
-    assert_int_equal(load_choice_init(&choice, targets, count, zipf), 0);
+    assert_int_equal(load_schedule_choice_init(&choice, targets, count, zipf), 0);
     for (unsigned i = 0; i < DRAWS; i++) {
-        size_t index = load_choice_draw(&choice, &random);
+        size_t index = load_schedule_choice_draw(&choice, &random);
         assert_in_range(index, 0, count - 1);
         seen[index]++;
     }
@@ -136,7 +136,7 @@ static void check_choice(const double *parts, size_t count, double zipf)
     double freedom = (double)count - 1; /* chi-square: mean and variance by its degrees */
     if (square > freedom + 4 * sqrt(2 * freedom) + 4)
         fail_msg("chi-square of %f for %zu targets", square, count);
-    load_choice_done(&choice);
+    load_schedule_choice_done(&choice);
     free(targets);
     free(seen);
 }
@@ -158,22 +158,23 @@ static void arrivals_keep_their_rate(void **state)
     struct load_arrivals arrivals;
     /* Evenly: the parts of three threads interleave, and nothing drifts. */
     for (unsigned part = 0; part < 3; part++) {
-        load_arrivals_init(&arrivals, 300, part, 3, false, load_random_of(1, 1), 1000);
+        load_schedule_arrivals_init(&arrivals, 300, part, 3, false, load_schedule_random_of(1, 1),
+                                    1000);
         for (uint64_t i = 0; i < 100000; i++) {
             uint64_t expected = 1000 + (i * 3 + part) * 1000000000 / 300;
-            uint64_t due = load_arrivals_due_ns(&arrivals);
+            uint64_t due = load_schedule_arrivals_due_ns(&arrivals);
             assert_true(due + 2 >= expected && due <= expected + 2);
-            load_arrivals_take(&arrivals);
+            load_schedule_arrivals_take(&arrivals);
         }
     }
-    load_arrivals_init(&arrivals, 1000, 0, 1, true, load_random_of(1, 1), 0);
+    load_schedule_arrivals_init(&arrivals, 1000, 0, 1, true, load_schedule_random_of(1, 1), 0);
     double before = 0, sum = 0, squares = 0;
     for (unsigned i = 0; i < DRAWS; i++) {
-        double due = (double)load_arrivals_due_ns(&arrivals), gap = due - before;
+        double due = (double)load_schedule_arrivals_due_ns(&arrivals), gap = due - before;
         sum += gap;
         squares += gap * gap;
         before = due;
-        load_arrivals_take(&arrivals);
+        load_schedule_arrivals_take(&arrivals);
     }
     double mean = sum / DRAWS;
     assert_near(mean, 1e6, 0.01);
@@ -186,8 +187,8 @@ static void shares_add_up(void **state)
     for (unsigned of = 1; of < 9; of++) {
         uint64_t sum = 0;
         for (unsigned i = 0; i < of; i++) {
-            sum += load_share(23, i, of);
-            assert_in_range(load_share(23, i, of), 23 / of, 23 / of + 1);
+            sum += load_schedule_share(23, i, of);
+            assert_in_range(load_schedule_share(23, i, of), 23 / of, 23 / of + 1);
         }
         assert_int_equal(sum, 23);
     }

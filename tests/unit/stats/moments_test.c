@@ -3,7 +3,7 @@
  * The last minute: what the master writes down each second, and what a reader makes of it.
  */
 #include "stats/moments.h"
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 #include "stats/writer.h"
 
 #include <setjmp.h>
@@ -44,9 +44,9 @@ static struct stats_snapshot *take(void)
 
 static void count(struct stats_writer *writer, unsigned times, uint64_t ns)
 {
-    stats_add(writer, STATS_requests, times);
-    stats_add(writer, STATS_STATUS_404, times);
-    stats_record(writer, &stats_writer_row(writer, 1)->latency, ns, times);
+    stats_writer_add(writer, STATS_requests, times);
+    stats_writer_add(writer, STATS_STATUS_404, times);
+    stats_writer_record(writer, &stats_writer_row(writer, 1)->latency, ns, times);
 }
 
 static void a_moment_has_the_totals_of_all_and_the_latency_since(void **state)

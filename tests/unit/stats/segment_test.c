@@ -4,7 +4,7 @@
  * writer has died.
  */
 #include "stats/blocks.h"
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 #include "stats/writer.h"
 
 #include <errno.h>
@@ -66,15 +66,15 @@ static void a_reader_finds_what_was_counted(void **state)
     stats_writer_open(&b, &segment);
     assert_true(stats_writer_visible(&a));
     assert_ptr_not_equal(a.block, b.block);
-    stats_add(&a, STATS_requests, 3);
-    stats_add(&b, STATS_requests, 4);
-    stats_set(&a, STATS_cache_bytes, 100);
-    stats_set(&b, STATS_cache_bytes, 20);
-    stats_add(&a, STATS_STATUS_404, 1);
+    stats_writer_add(&a, STATS_requests, 3);
+    stats_writer_add(&b, STATS_requests, 4);
+    stats_writer_set(&a, STATS_cache_bytes, 100);
+    stats_writer_set(&b, STATS_cache_bytes, 20);
+    stats_writer_add(&a, STATS_STATUS_404, 1);
     struct stats_snapshot *snapshot = take();
     assert_int_equal(snapshot->counter[STATS_requests], 7);
     assert_int_equal(snapshot->counter[STATS_cache_bytes], 120);
-    assert_int_equal(snapshot->counter[STATS_STATUS_FIRST + stats_status_place(404)], 1);
+    assert_int_equal(snapshot->counter[STATS_STATUS_FIRST + stats_counters_status_place(404)], 1);
     assert_int_equal(snapshot->part_count, 2);
     assert_int_equal(snapshot->parts[0].owner, getpid());
     assert_true(snapshot->running);
@@ -93,8 +93,8 @@ static void the_next_writer_continues_a_block(void **state)
         stats_writer_open(&writer, &segment);
         first = first ? first : writer.block;
         assert_ptr_equal(writer.block, first);
-        stats_add(&writer, STATS_requests, 1);
-        stats_set(&writer, STATS_cache_entries, 5);
+        stats_writer_add(&writer, STATS_requests, 1);
+        stats_writer_set(&writer, STATS_cache_entries, 5);
         stats_writer_close(&writer);
     }
     assert_int_equal(counted(STATS_requests), 10);
@@ -107,7 +107,7 @@ static void counting_without_a_segment_has_no_effect(void **state)
     struct stats_writer writer;
     stats_writer_open(&writer, NULL);
     assert_false(stats_writer_visible(&writer));
-    stats_add(&writer, STATS_requests, 1);
+    stats_writer_add(&writer, STATS_requests, 1);
     assert_null(stats_writer_row(&writer, 0));
     stats_writer_close(&writer);
     stats_writer_close(&writer);
@@ -124,20 +124,20 @@ static void durations_are_within_one_percent(void **state)
     for (size_t i = 0; i < sizeof(durations_ns) / sizeof(durations_ns[0]); i++) {
         struct stats_row *row = stats_writer_row(&writer, 3);
         assert_non_null(row);
-        stats_record(&writer, &row->latency, durations_ns[i], 1);
+        stats_writer_record(&writer, &row->latency, durations_ns[i], 1);
         sum_ns += durations_ns[i];
         struct stats_snapshot *snapshot = take();
         const struct stats_counts *latency = &snapshot->histogram[STATS_HISTOGRAM_latency];
         assert_int_equal(latency->count, i + 1);
         assert_int_equal(latency->sum_ns, sum_ns);
-        double told = (double)stats_counts_quantile_ns(latency, 1);
+        double told = (double)stats_snapshot_quantile_ns(latency, 1);
         assert_true(told > 0.99 * (double)durations_ns[i] && told < 1.01 * (double)durations_ns[i]);
-        assert_int_equal(stats_counts_at_most(latency, UINT64_C(1) << 50), i + 1);
-        assert_int_equal(stats_counts_at_most(latency, 900), 0);
+        assert_int_equal(stats_snapshot_at_most(latency, UINT64_C(1) << 50), i + 1);
+        assert_int_equal(stats_snapshot_at_most(latency, 900), 0);
         assert_int_equal(snapshot->site[3].latency.count, i + 1);
         stats_snapshot_free(snapshot);
     }
-    stats_record(&writer, &writer.block->sending, UINT64_MAX, 2);
+    stats_writer_record(&writer, &writer.block->sending, UINT64_MAX, 2);
     struct stats_snapshot *snapshot = take();
     assert_int_equal(snapshot->histogram[STATS_HISTOGRAM_sending].count, 2);
     stats_snapshot_free(snapshot);
@@ -154,10 +154,10 @@ static pid_t die_with(unsigned accepted, unsigned closed)
         struct stats_writer a, b;
         stats_writer_open(&a, &segment);
         stats_writer_open(&b, &segment);
-        stats_add(&a, STATS_connections_accepted, accepted);
-        stats_add(&b, STATS_connections_closed, closed);
-        stats_add(&b, STATS_activities_begun, 1);
-        stats_set(&a, STATS_cache_bytes, 1000);
+        stats_writer_add(&a, STATS_connections_accepted, accepted);
+        stats_writer_add(&b, STATS_connections_closed, closed);
+        stats_writer_add(&b, STATS_activities_begun, 1);
+        stats_writer_set(&a, STATS_cache_bytes, 1000);
         (void)raise(SIGKILL);
     }
     int status;
@@ -192,8 +192,8 @@ static void an_earlier_difference_is_not_settled_again(void **state)
     struct stats_writer a, b;
     stats_writer_open(&a, &segment);
     stats_writer_open(&b, &segment);
-    stats_add(&a, STATS_connections_accepted, 10);
-    stats_add(&b, STATS_connections_closed, 10);
+    stats_writer_add(&a, STATS_connections_accepted, 10);
+    stats_writer_add(&b, STATS_connections_closed, 10);
     stats_writer_close(&b);
     stats_writer_close(&a); /* on top: the dead one's `a` is this one */
     pid_t pid = die_with(4, 3);
@@ -208,7 +208,7 @@ static void dead_processes_that_were_not_waited_for_are_found(void **state)
     (void)state;
     struct stats_writer mine;
     stats_writer_open(&mine, &segment);
-    stats_add(&mine, STATS_connections_accepted, 1);
+    stats_writer_add(&mine, STATS_connections_accepted, 1);
     (void)die_with(2, 0);
     stats_blocks_settle_dead(&segment);
     assert_int_equal(counted(STATS_connections_lost), 2);
@@ -226,10 +226,10 @@ static void a_full_segment_is_reported_and_never_faults(void **state)
     atomic_store(&stats_segment_header(&segment)->full, true);
     struct stats_row *row = stats_writer_row(&first, 0);
     assert_null(row);
-    stats_record(&first, &first.block->sending, 5000, 3);
+    stats_writer_record(&first, &first.block->sending, 5000, 3);
     stats_writer_open(&last, &segment);
     assert_false(stats_writer_visible(&last));
-    stats_add(&last, STATS_requests, 1);
+    stats_writer_add(&last, STATS_requests, 1);
     stats_writer_close(&last);
     struct stats_snapshot *snapshot = take();
     assert_int_equal(snapshot->counter[STATS_durations_unrecorded], 3);
@@ -336,7 +336,7 @@ static void a_successor_continues_under_its_own_name(void **state)
     (void)state;
     struct stats_writer writer;
     stats_writer_open(&writer, &segment);
-    stats_add(&writer, STATS_requests, 5);
+    stats_writer_add(&writer, STATS_requests, 5);
     stats_writer_close(&writer);
     char before[STATS_NAME_MAX];
     memcpy(before, segment.name, sizeof(before));
@@ -347,7 +347,7 @@ static void a_successor_continues_under_its_own_name(void **state)
             _exit(1);
         stats_segment_own(&next);
         stats_writer_open(&writer, &next);
-        stats_add(&writer, STATS_requests, 2);
+        stats_writer_add(&writer, STATS_requests, 2);
         stats_writer_close(&writer);
         char name[STATS_NAME_MAX];
         stats_segment_name(name, geteuid(), getpid());
@@ -381,14 +381,14 @@ static void instances_are_found_by_their_names(void **state)
 {
     (void)state;
     struct stats_instance found[STATS_INSTANCES_MAX];
-    size_t count = stats_instances_find(geteuid(), 0, found);
+    size_t count = stats_snapshot_find_instance(geteuid(), 0, found);
     bool mine = false;
     for (size_t i = 0; i < count; i++)
         mine = mine || found[i].pid == getpid();
     assert_true(mine);
-    assert_int_equal(stats_instances_find(geteuid() + 1, getpid(), found), 1);
+    assert_int_equal(stats_snapshot_find_instance(geteuid() + 1, getpid(), found), 1);
     assert_string_equal(found[0].name, segment.name);
-    assert_int_equal(stats_instances_find(geteuid() + 12345, 0, found), 0);
+    assert_int_equal(stats_snapshot_find_instance(geteuid() + 12345, 0, found), 0);
 }
 
 static void instances_are_followed_to_their_new_names(void **state)
@@ -396,18 +396,18 @@ static void instances_are_followed_to_their_new_names(void **state)
     (void)state;
     struct stats_instance found[STATS_INSTANCES_MAX], other;
     char moved[STATS_NAME_MAX], from[64], to[64];
-    assert_int_equal(stats_instances_find(geteuid(), getpid(), found), 1);
+    assert_int_equal(stats_snapshot_find_instance(geteuid(), getpid(), found), 1);
     stats_segment_name(moved, geteuid(), INT_MAX);
     snprintf(from, sizeof(from), STATS_FOLDER "%s", segment.name);
     snprintf(to, sizeof(to), STATS_FOLDER "%s", moved);
     assert_int_equal(rename(from, to), 0);
-    assert_true(stats_instances_follow(&found[0]));
+    assert_true(stats_snapshot_follow_instance(&found[0]));
     assert_string_equal(found[0].name, moved);
     assert_int_equal(found[0].pid, INT_MAX);
     assert_int_equal(rename(to, from), 0);
     other = found[0];
     other.file = UINT64_MAX;
-    assert_false(stats_instances_follow(&other));
+    assert_false(stats_snapshot_follow_instance(&other));
     assert_string_equal(other.name, moved);
 }
 

@@ -145,8 +145,8 @@ static void the_gravest_comes_first(void **state)
     assert_string_equal(found[0].rule, "accept-queue-overflow");
     assert_string_equal(found[1].rule, "reload-failed");
     assert_string_equal(found[2].rule, "keep-alive-unused");
-    assert_string_equal(view_gravity_name(found[0].gravity), "wrong");
-    assert_string_equal(view_gravity_name(found[2].gravity), "note");
+    assert_string_equal(view_verdict_gravity_name(found[0].gravity), "wrong");
+    assert_string_equal(view_verdict_gravity_name(found[2].gravity), "note");
 }
 
 static void without_moments_the_window_begins_at_the_start(void **state)

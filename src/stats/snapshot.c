@@ -3,7 +3,7 @@
  * The copy is made with read(2), not by mapping. A file that was truncated then gives fewer
  * bytes instead of a fault, and nothing changes after it was checked.
  */
-#include "stats/reader.h"
+#include "stats/snapshot.h"
 
 #include "base/histogram.h"
 #include "base/num.h"
@@ -43,7 +43,7 @@ static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
 {
     if (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0)
         return reject(why, "is not a statistics segment");
-    if (header->version == STATS_VERSION && header->layout == stats_layout() &&
+    if (header->version == STATS_VERSION && header->layout == stats_counters_layout() &&
         header->header_bytes == sizeof(*header) &&
         header->block_bytes == sizeof(struct stats_block))
         return true;
@@ -228,7 +228,7 @@ static bool allocate_snapshot(const struct copy *copy, struct stats_snapshot *to
 static void derive(const struct copy *copy, struct stats_snapshot *s)
 {
     for (unsigned i = 0; i < STATS_PAIRS; i++)
-        s->pair[i] = stats_pair_value(i, s->counter);
+        s->pair[i] = stats_counters_pair(i, s->counter);
     for (unsigned i = 0; i < copy->rows; i++)
         if (s->site[i].latency.count > 0)
             add_counts(&s->site[i].latency, &s->histogram[STATS_HISTOGRAM_latency]);
@@ -420,13 +420,13 @@ struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
 
 /* ---- durations ---- */
 
-uint64_t stats_counts_quantile_ns(const struct stats_counts *counts, double part)
+uint64_t stats_snapshot_quantile_ns(const struct stats_counts *counts, double part)
 {
     size_t index = histogram_quantile(counts->bucket, STATS_BUCKETS, counts->count, part);
     return index < STATS_BUCKETS ? histogram_middle(index, STATS_BITS) << STATS_UNIT_BITS : 0;
 }
 
-uint64_t stats_counts_at_most(const struct stats_counts *counts, uint64_t ns)
+uint64_t stats_snapshot_at_most(const struct stats_counts *counts, uint64_t ns)
 {
     return histogram_at_most(counts->bucket, STATS_BUCKETS, ns >> STATS_UNIT_BITS, STATS_BITS);
 }
@@ -453,8 +453,8 @@ static struct stats_instance instance_of(const struct dirent *entry, uint64_t ui
     return instance;
 }
 
-size_t stats_instances_find(uid_t uid, pid_t pid,
-                            struct stats_instance instances[STATS_INSTANCES_MAX])
+size_t stats_snapshot_find_instance(uid_t uid, pid_t pid,
+                                    struct stats_instance instances[STATS_INSTANCES_MAX])
 {
     DIR *folder = opendir(STATS_FOLDER);
     size_t count = 0;
@@ -471,7 +471,7 @@ size_t stats_instances_find(uid_t uid, pid_t pid,
     return count;
 }
 
-bool stats_instances_follow(struct stats_instance *instance)
+bool stats_snapshot_follow_instance(struct stats_instance *instance)
 {
     DIR *folder = opendir(STATS_FOLDER);
     bool found = false;

@@ -72,10 +72,10 @@ struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
 void stats_snapshot_free(struct stats_snapshot *snapshot);
 
 /* The duration that `part` (0 to 1) of all durations do not exceed; 0 when there are none. */
-uint64_t stats_counts_quantile_ns(const struct stats_counts *counts, double part);
+uint64_t stats_snapshot_quantile_ns(const struct stats_counts *counts, double part);
 
 /* How many durations are at most `ns`, within the width of a bucket. */
-uint64_t stats_counts_at_most(const struct stats_counts *counts, uint64_t ns);
+uint64_t stats_snapshot_at_most(const struct stats_counts *counts, uint64_t ns);
 
 /* ---- finding segments ---- */
 
@@ -89,9 +89,9 @@ enum { STATS_INSTANCES_MAX = 256 };
 
 /* Finds segments by their names in STATS_FOLDER: all of user `uid`, or, with a `pid` other than 0,
  * that of this master of any user. Returns how many, at most STATS_INSTANCES_MAX. */
-size_t stats_instances_find(uid_t uid, pid_t pid,
-                            struct stats_instance instances[STATS_INSTANCES_MAX]);
+size_t stats_snapshot_find_instance(uid_t uid, pid_t pid,
+                                    struct stats_instance instances[STATS_INSTANCES_MAX]);
 
 /* Finds the present name of the same segment, after another master took it over
  * (stats_segment_own). Returns false, and changes nothing, when the segment has no name. */
-bool stats_instances_follow(struct stats_instance *instance);
+bool stats_snapshot_follow_instance(struct stats_instance *instance);
