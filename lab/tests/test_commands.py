@@ -25,9 +25,12 @@ TOP = Path(__file__).resolve().parent.parent.parent
 WEIR = Path(os.environ.get("WEIR", TOP / "build/weir")).resolve()
 LAB = Path(sys.executable).with_name("weir-lab")
 BUILD = ("--build", str(WEIR.parent))
-TIMEOUT_S = 110
+TIMEOUT_S = 240  # ends a hang only: on a busy machine importing the lab takes long
 
-pytestmark = pytest.mark.skipif(not WEIR.exists(), reason="weir is not built")
+pytestmark = [
+    pytest.mark.skipif(not WEIR.exists(), reason="weir is not built"),
+    pytest.mark.timeout(300),
+]
 needs_ab = pytest.mark.skipif(not shutil.which("ab"), reason="ab is not installed")
 
 
