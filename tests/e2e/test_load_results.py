@@ -98,10 +98,10 @@ def test_the_document_describes_every_member(served: Server) -> None:
         result = parsed(load(url, "-n", 300, *loop, "--json", "--slo", "p50<1s"))
         assert result["schema"] == 1
         (step,) = result["steps"]
-        told = names({**result, "steps": [{**step, "status": {}}]})
+        printed = names({**result, "steps": [{**step, "status": {}}]})
         documented = set(re.findall(r"`([\w]+)`", document()))
-        assert told <= documented
-        missing = listed_in_the_document() - set(doubt_names()) - told
+        assert printed <= documented
+        missing = listed_in_the_document() - set(doubt_names()) - printed
         assert missing == set()
         assert step["answers"] == step["status"]["200"] == step["classes"]["2xx"] == 300
         assert step["little"]["applies"] == (loop[0] == "--think")
@@ -138,8 +138,8 @@ def test_hdrhistogram_reads_the_histograms(served: Server, tmp_path: Path) -> No
         assert whole.get_max_value() == pytest.approx(durations["max_ns"], rel=1e-3)
         assert whole.get_mean_value() == pytest.approx(durations["mean_ns"], rel=1e-3, abs=1)
         for member, part in PARTS.items():
-            if (told := durations[f"{member}_ns"]) is not None:
-                assert is_quantile(whole, part, told), (name, member)
+            if (printed := durations[f"{member}_ns"]) is not None:
+                assert is_quantile(whole, part, printed), (name, member)
     response = decoded(step["response"])
     rows = re.findall(r"^ *([\d.]+) ([\d.]+) +(\d+) +([\d.]+)$", hgrm.read_text(), re.MULTILINE)
     assert len(rows) > 20
@@ -230,8 +230,8 @@ def test_merged_shards_equal_one_run(served: Server, tmp_path: Path) -> None:
         assert decoded(second).get_total_count() == added.get_total_count() == second["answers"]
         assert added.significant_figures == 2
         for percent in (50, 90, 99):
-            told = second[f"p{percent}_ns"]
-            assert is_quantile(added, percent / 100, told, within=1e-2)
+            printed = second[f"p{percent}_ns"]
+            assert is_quantile(added, percent / 100, printed, within=1e-2)
     alone = parsed(load("merge", "--json", files[1]))
     assert not alone["valid"]
     assert "shards" in {doubt["name"] for doubt in alone["steps"][0]["doubts"]}

@@ -79,10 +79,10 @@ def test_a_line_describes_the_request_and_the_answer(
     running.stop()
     line = log.read_bytes().rstrip(b"\n")
     if form == "json":
-        told = json.loads(line)
-        assert 200 in told.values()
-        assert 6 in told.values()
-        assert {"http://b/", "test/1.0"} <= set(map(str, told.values()))
+        record = json.loads(line)
+        assert 200 in record.values()
+        assert 6 in record.values()
+        assert {"http://b/", "test/1.0"} <= set(map(str, record.values()))
         assert "/hello.txt?q" in line.decode()
         return
     match = COMBINED.fullmatch(line)

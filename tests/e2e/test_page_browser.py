@@ -309,8 +309,8 @@ def test_text_from_the_server_is_not_interpreted(server: ServerFactory, browser:
     page.goto(page_of(running) + "/")
     wrong = page.locator(".verdicts [data-gravity=wrong]")
     wrong.wait_for()
-    told = " ".join(wrong.inner_text().split())
-    assert told == f"Wrong {evil} why {evil} What to do: {evil}"
+    shown = " ".join(wrong.inner_text().split())
+    assert shown == f"Wrong {evil} why {evil} What to do: {evil}"
     assert page.inner_text(".verdict-summary") == "1 problem needs attention."
     assert page.locator(".verdicts li").count() == 2
     assert page.locator("main img").count() == 0

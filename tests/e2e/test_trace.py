@@ -205,12 +205,12 @@ class World:
             cwd=cwd or self.top,
         )
 
-    def told(self, *arguments: str) -> dict[str, Any]:
+    def result(self, *arguments: str) -> dict[str, Any]:
         done = self.trace(*arguments, "--json")
         assert (done.returncode, done.stderr) == (0, ""), arguments
-        told = json.loads(done.stdout)
-        assert isinstance(told, dict)
-        return told
+        result = json.loads(done.stdout)
+        assert isinstance(result, dict)
+        return result
 
     def filled(self, text: str) -> str:
         text = text.replace("{top}", str(self.top)).replace("{9000*x}", "localhost")
@@ -259,18 +259,18 @@ def test_the_prediction_equals_the_answer_of_the_server(world: World, case: Case
     words = [target, "-c", str(world.config), "--host", host, "--method", case.method]
     for line in fields:
         words += ["-H", line]
-    told = world.told(*words)
+    result = world.result(*words)
     request = [f"{case.method} {target} HTTP/1.1", f"Host: {host}", *fields]
     status, head = ask(world.servers[0], request, case.method)
-    assert (told["status"], undated(told["head"])) == (status, undated(head))
-    assert told["status"] == case.status
-    way = [step["text"] for step in told["steps"]]
-    assert any(world.filled(case.said) in text for text in [told["cause"] or "", *way]), told
-    assert (told["cause"] is None) == (case.status < 300)
+    assert (result["status"], undated(result["head"])) == (status, undated(head))
+    assert result["status"] == case.status
+    way = [step["text"] for step in result["steps"]]
+    assert any(world.filled(case.said) in text for text in [result["cause"] or "", *way]), result
+    assert (result["cause"] is None) == (case.status < 300)
     shown = world.trace(*words)
     assert shown.returncode == 0
     assert f"\nanswer      {case.status} " in shown.stdout
-    assert f"because     {told['cause']}\n" in shown.stdout or not told["cause"]
+    assert f"because     {result['cause']}\n" in shown.stdout or not result["cause"]
     assert "\033" not in shown.stdout
 
 
@@ -279,16 +279,16 @@ def test_a_file_without_read_permission_is_named(world: World) -> None:
     closed.mkdir()
     (closed / "x.txt").write_text("x\n")
     (closed / "x.txt").chmod(0)
-    told = world.told("/closed/x.txt", "-c", str(world.config))
+    result = world.result("/closed/x.txt", "-c", str(world.config))
     user = "nobody" if os.geteuid() == 0 else ""
-    assert told["status"] == 403
-    assert told["cause"].startswith(f"permission denied on {closed}/x.txt for user {user}")
+    assert result["status"] == 403
+    assert result["cause"].startswith(f"permission denied on {closed}/x.txt for user {user}")
     closed.chmod(0)
     try:
-        told = world.told("/closed/x.txt", "-c", str(world.config))
+        result = world.result("/closed/x.txt", "-c", str(world.config))
         request = ["GET /closed/x.txt HTTP/1.1", "Host: a"]
-        assert ask(world.servers[0], request, "GET")[0] == told["status"]
-        assert told["cause"].startswith(f"permission denied on {closed} for user {user}")
+        assert ask(world.servers[0], request, "GET")[0] == result["status"]
+        assert result["cause"].startswith(f"permission denied on {closed} for user {user}")
     finally:
         closed.chmod(0o755)
 
@@ -298,12 +298,12 @@ def test_a_host_without_a_site_is_reported(world: World) -> None:
     only.write_text(
         f"[server]\nlisten = 127.0.0.1:0\n[site a]\nhost = a.test\nroot = {world.top}\n"
     )
-    told = world.told("/site/hello.txt", "-c", str(only), "--host", "b.test")
-    assert (told["status"], told["site"]) == (421, None)
-    assert told["cause"] == "no site has the host `b.test`"
-    assert world.told("/site/hello.txt", "-c", str(only))["request"]["host"] == "a.test"
-    assert world.told("http://a.test/site/hello.txt", "-c", str(only))["status"] == 200
-    given = world.told("/site/hello.txt", str(only), "-H", "host: a.test")
+    result = world.result("/site/hello.txt", "-c", str(only), "--host", "b.test")
+    assert (result["status"], result["site"]) == (421, None)
+    assert result["cause"] == "no site has the host `b.test`"
+    assert world.result("/site/hello.txt", "-c", str(only))["request"]["host"] == "a.test"
+    assert world.result("http://a.test/site/hello.txt", "-c", str(only))["status"] == 200
+    given = world.result("/site/hello.txt", str(only), "-H", "host: a.test")
     assert (given["status"], given["request"]["host"]) == (200, "a.test")
 
 
@@ -311,9 +311,9 @@ def test_the_cache_step_says_how_a_file_is_kept(world: World) -> None:
     folder = str(world.top / "site")
 
     def kept(*more: str) -> tuple[str, str]:
-        told = world.told("/big.bin", folder, *more)
-        lines = [step["text"] for step in told["steps"] if step["about"] == "cache"]
-        return told["file"]["cache"], lines[0]
+        result = world.result("/big.bin", folder, *more)
+        lines = [step["text"] for step in result["steps"] if step["about"] == "cache"]
+        return result["file"]["cache"], lines[0]
 
     assert kept("--cache-size", "0")[0] == "none"
     assert "the cache is off" in kept("--cache-size", "0")[1]
@@ -324,8 +324,8 @@ def test_the_cache_step_says_how_a_file_is_kept(world: World) -> None:
 
 
 def test_the_json_has_the_documented_members(world: World) -> None:
-    told = world.told("/hello.txt", "-c", str(world.config), "-H", "Accept-Encoding: gzip")
-    assert list(told) == [
+    result = world.result("/hello.txt", "-c", str(world.config), "-H", "Accept-Encoding: gzip")
+    assert list(result) == [
         "schema",
         "request",
         "path",
@@ -337,14 +337,14 @@ def test_the_json_has_the_documented_members(world: World) -> None:
         "cause",
         "live",
     ]
-    assert told["schema"] == 1
-    assert told["site"] == {"name": "any", "rule": "*", "root": f"{world.top}/site"}
-    assert told["file"]["encoding"] == "gzip"
-    assert told["live"] is None
+    assert result["schema"] == 1
+    assert result["site"] == {"name": "any", "rule": "*", "root": f"{world.top}/site"}
+    assert result["file"]["encoding"] == "gzip"
+    assert result["live"] is None
     manual = (TOP / "docs/man/weir-trace.1").read_text()
-    for member in [*told, *told["file"], *told["site"]]:
+    for member in [*result, *result["file"], *result["site"]]:
         assert re.search(rf"^\.It (?:Va )?{member}$", manual, re.MULTILINE), member
-    hostile = world.told('/"\x1b[2J\\', "-c", str(world.config))
+    hostile = world.result('/"\x1b[2J\\', "-c", str(world.config))
     assert hostile["status"] == 400
     shown = world.trace("/a\x1b[2J", "-c", str(world.config))
     assert "\x1b" not in shown.stdout
@@ -363,11 +363,11 @@ def test_a_trace_writes_no_file_and_no_log(world: World, tmp_path: Path) -> None
 
 def test_a_live_trace_compares_with_the_running_server(world: World) -> None:
     for target, status in (("/hello.txt", 200), ("/.secret", 404), ("/big.bin", 200)):
-        told = world.told("--live", target)
-        assert told["status"] == told["live"]["status"] == status
-        assert told["live"]["same"] is True
-        assert told["live"]["pid"] == world.servers[0].popen.pid
-        assert undated(told["live"]["head"]) == undated(told["head"])
+        result = world.result("--live", target)
+        assert result["status"] == result["live"]["status"] == status
+        assert result["live"]["same"] is True
+        assert result["live"]["pid"] == world.servers[0].popen.pid
+        assert undated(result["live"]["head"]) == undated(result["head"])
     shown = world.trace("--live", "/hello.txt", "-H", "Range: bytes=0-1")
     assert f"Process {world.servers[0].popen.pid} at {world.servers[0].url}/" in shown.stdout
     assert "gives the same answer" in shown.stdout
@@ -377,8 +377,8 @@ def test_a_live_trace_compares_with_the_running_server(world: World) -> None:
     assert "- HTTP/1.1 404 Not Found" in other.stdout
     assert "+ HTTP/1.1 200 OK" in other.stdout
     assert "  Server: weir" in other.stdout
-    told = world.told("--live", "/hello.txt", str(world.top / "errors"))
-    assert (told["status"], told["live"]["status"], told["live"]["same"]) == (404, 200, False)
+    result = world.result("--live", "/hello.txt", str(world.top / "errors"))
+    assert (result["status"], result["live"]["status"], result["live"]["same"]) == (404, 200, False)
 
 
 def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
@@ -387,10 +387,10 @@ def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
         done = world.trace("--live", "/404.html")
         assert done.returncode == 2
         assert "2 servers are running; name one by its process id" in done.stderr
-        told = world.told("--live", "/404.html", str(second.popen.pid))
-        assert told["status"] == told["live"]["status"] == 200
+        result = world.result("--live", "/404.html", str(second.popen.pid))
+        assert result["status"] == result["live"]["status"] == 200
         control = world.place / f"{second.popen.pid}.sock"
-        assert world.told("--live", "/404.html", "--control", str(control))["live"]["same"]
+        assert world.result("--live", "/404.html", "--control", str(control))["live"]["same"]
     finally:
         second.stop()
 
