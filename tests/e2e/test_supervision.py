@@ -211,7 +211,7 @@ def test_the_pid_file_of_a_running_server_is_not_overwritten(
     with pytest.raises(AssertionError, match=f"belongs to process {running.popen.pid}"):
         server("--pid-file", str(pid_file))
     kill_worker(running)
-    with pytest.raises(AssertionError, match="which runs"):
+    with pytest.raises(AssertionError, match="which is running"):
         server("--pid-file", str(pid_file))
     assert pid_file.read_text() == f"{running.popen.pid}\n"
 
