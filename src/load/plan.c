@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/plan.h"
 
+#include "base/duration.h"
 #include "base/hash.h"
+#include "os/clock.h"
+#include "os/usage.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
 
 static uint64_t mix_text(uint64_t digest, const char *text)
 {
@@ -36,4 +45,69 @@ uint64_t load_plan_digest(const struct load_plan *plan)
 #include "load/counts.def"
 #undef LOAD_PLANNED
     return digest;
+}
+
+/* ---- whether this machine can do it ---- */
+
+static bool check_source(const struct sockaddr_storage *source, struct option_refusal *refusal)
+{
+    bool v4 = source->ss_family == AF_INET;
+    const void *bytes = v4 ? (const void *)&((const struct sockaddr_in *)source)->sin_addr
+                           : (const void *)&((const struct sockaddr_in6 *)source)->sin6_addr;
+    socklen_t len = v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    int fd = socket(source->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = fd >= 0 && bind(fd, (const struct sockaddr *)source, len) == 0 ? 0 : errno;
+    char text[INET6_ADDRSTRLEN] = "";
+    if (fd >= 0)
+        close(fd);
+    if (error == 0)
+        return true;
+    (void)inet_ntop(source->ss_family, bytes, text, sizeof(text));
+    return option_refuse(refusal, "--source: %s: %s", text, strerror(error));
+}
+
+/* Without a source of its family, the kernel chooses the local address of a target's connections,
+ * and the route may be another than the one meant. */
+static bool check_target_has_source(const struct load_plan *plan, const struct load_target *target,
+                                    struct option_refusal *refusal)
+{
+    int family = target->address.ss_family;
+    for (unsigned i = 0; i < plan->source_count; i++)
+        if (plan->sources[i].ss_family == family)
+            return true;
+    return option_refuse(refusal, "--source: none of these can reach %s%s", target->host,
+                         family == AF_INET    ? ", which is of IPv4"
+                         : family == AF_INET6 ? ", which is of IPv6"
+                                              : ", a Unix socket");
+}
+
+/* A start time that is a little late starts the run at once, and merging reports by how much. A
+ * start time that is later still is a mistake in the unit or in a clock. */
+static const int64_t late_max_ns = INT64_C(60) * 1000000000;
+
+static bool check_start_time(int64_t at_unix_ns, struct option_refusal *refusal)
+{
+    int64_t ago_ns = os_clock_wall_ns() - at_unix_ns;
+    if (at_unix_ns == 0 || ago_ns <= late_max_ns)
+        return true;
+    return option_refuse(refusal,
+                         "--start-at: that was %" PRId64
+                         " s ago; it is nanoseconds since 1970, as of "
+                         "`date +%%s%%N`",
+                         ago_ns / (int64_t)DURATION_SECOND);
+}
+
+bool load_plan_check_resources(const struct load_plan *plan, struct option_refusal *refusal)
+{
+    uint64_t user_ns, system_ns;
+    for (unsigned i = 0; i < plan->source_count; i++)
+        if (!check_source(&plan->sources[i], refusal))
+            return false;
+    for (size_t i = 0; plan->source_count > 0 && i < plan->target_count; i++)
+        if (!check_target_has_source(plan, &plan->targets[i], refusal))
+            return false;
+    if (plan->server_pid > 0 && os_usage_of_family(plan->server_pid, &user_ns, &system_ns) < 0)
+        return option_refuse(refusal, "--server-pid: there is no process %d",
+                             (int)plan->server_pid);
+    return check_start_time(plan->start_at_unix_ns, refusal);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * The plan of a load: everything that a run needs to know, checked before its first connection.
- * Pure data; load/parse.c makes it from the command line.
+ * load/option.c makes it from the command line.
  */
 #pragma once
 
 #include "base/check.h"
+#include "option/option.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -85,3 +86,8 @@ struct load_plan {
 /* A number that is the same for all plans that put the same load on the same server, whatever
  * their shard and machine. Results of plans with the same digest can be merged. */
 uint64_t load_plan_digest(const struct load_plan *plan);
+
+/* Whether this machine has what the plan needs: its source addresses, the server's process, and a
+ * start time that is not over. Makes system calls. */
+MUST_USE bool load_plan_check_resources(const struct load_plan *plan,
+                                        struct option_refusal *refusal);

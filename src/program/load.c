@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "load/engine.h"
 #include "load/format.h"
-#include "load/parse.h"
-#include "load/resources.h"
+#include "load/option.h"
+#include "load/plan.h"
 #include "os/process.h"
 #include "os/signal.h"
 #include "program/command.h"
@@ -150,17 +150,17 @@ static int make_load(const struct load_options *options, const char *const *word
 
 static bool take_url(void *into, const char *url, struct option_refusal *refusal)
 {
-    return load_parse_url(&((struct load_options *)into)->reading, url, refusal);
+    return load_option_url(&((struct load_options *)into)->reading, url, refusal);
 }
 
 static bool begin_load(void *options)
 {
-    return load_parse_begin(&((struct load_options *)options)->reading);
+    return load_option_begin(&((struct load_options *)options)->reading);
 }
 
 static void end_load(void *options)
 {
-    load_parse_done(&((struct load_options *)options)->reading);
+    load_option_done(&((struct load_options *)options)->reading);
 }
 
 static int run_load(void *given, const char *const *words)
@@ -169,8 +169,8 @@ static int run_load(void *given, const char *const *words)
     struct option_refusal refusal;
     if (!program_output_check(&options->output, ""))
         return PROGRAM_USAGE;
-    if (load_parse_finish(&options->reading, &refusal) &&
-        load_resources_check(&options->reading.plan, &refusal))
+    if (load_option_finish(&options->reading, &refusal) &&
+        load_plan_check_resources(&options->reading.plan, &refusal))
         return make_load(options, words);
     fprintf(stderr, "weir: %s\n", refusal.text);
     return PROGRAM_USAGE;

@@ -2,7 +2,7 @@
  *
  * A command line becomes a plan. The messages of mistakes are in tests/e2e/test_load.py.
  */
-#include "load/parse.h"
+#include "load/option.h"
 
 #include "load/value.h"
 
@@ -18,10 +18,10 @@ enum { WORDS_MAX = 16 };
 
 static bool take_url(void *into, const char *url, struct option_refusal *refusal)
 {
-    return load_parse_url(into, url, refusal);
+    return load_option_url(into, url, refusal);
 }
 
-/* Parses words that are divided by spaces. End with load_parse_done. */
+/* Parses words that are divided by spaces. End with load_option_done. */
 static bool parse(const char *text, struct load_reading *reading, struct option_refusal *refusal)
 {
     static const struct option_group groups[] = { { .options = load_option_table },
@@ -36,9 +36,9 @@ static bool parse(const char *text, struct load_reading *reading, struct option_
     for (char *rest = NULL, *word = strtok_r(storage, " ", &rest); word && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
-    assert_true(load_parse_begin(reading));
+    assert_true(load_option_begin(reading));
     return option_read(&command, words, reading, refusal) == OPTION_GOOD &&
-           load_parse_finish(reading, refusal);
+           load_option_finish(reading, refusal);
 }
 
 static struct load_reading reading;
@@ -64,7 +64,7 @@ static void has_defaults(void **state)
     const char *request = "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
     assert_int_equal(target->request_len, strlen(request));
     assert_memory_equal(target->request, request, strlen(request));
-    load_parse_done(&reading);
+    load_option_done(&reading);
 }
 
 static void reads_steps(void **state)
@@ -75,12 +75,12 @@ static void reads_steps(void **state)
     assert_int_equal(plan->step_count, 8);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(plan->steps[i].users, users[i]);
-    load_parse_done(&reading);
+    load_option_done(&reading);
     plan = plan_of("127.0.0.1 --rate 100,250.5 --poisson");
     assert_int_equal(plan->loop, LOAD_OPEN);
     assert_true(plan->poisson && plan->steps[1].rate == 250.5);
     assert_int_equal(plan->steps[1].users, 100);
-    load_parse_done(&reading);
+    load_option_done(&reading);
 }
 
 static void reads_times(void **state)
@@ -129,7 +129,7 @@ static void reads_addresses(void **state)
     static const unsigned origins[] = { 0, 1, 1, 3, 3 }; /* equal numbers share connections */
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(plan->targets[i].origin, origins[i]);
-    load_parse_done(&reading);
+    load_option_done(&reading);
 }
 
 static void makes_requests(void **state)
@@ -142,10 +142,10 @@ static void makes_requests(void **state)
     assert_int_equal(plan->targets[0].request_len, strlen(request));
     assert_memory_equal(plan->targets[0].request, request, strlen(request));
     assert_false(plan->head);
-    load_parse_done(&reading);
+    load_option_done(&reading);
     plan = plan_of("127.0.0.1 --method HEAD");
     assert_true(plan->head);
-    load_parse_done(&reading);
+    load_option_done(&reading);
 }
 
 static void divides_among_shards(void **state)
@@ -158,12 +158,12 @@ static void divides_among_shards(void **state)
         struct load_plan *plan = plan_of(text);
         assert_int_equal(plan->shard, i);
         users += plan->steps[0].users;
-        load_parse_done(&reading);
+        load_option_done(&reading);
     }
     assert_int_equal(users, 20);
     struct load_plan *plan = plan_of("127.0.0.1 --rate 90 --requests 10 --shard 0/3");
     assert_true(plan->steps[0].rate == 30 && plan->requests == 10);
-    load_parse_done(&reading);
+    load_option_done(&reading);
 }
 
 static void reads_cpus_and_sources(void **state)
@@ -177,7 +177,7 @@ static void reads_cpus_and_sources(void **state)
     assert_int_equal(plan->source_count, 2);
     assert_int_equal(plan->sources[0].ss_family, AF_INET);
     assert_int_equal(plan->sources[1].ss_family, AF_INET6);
-    load_parse_done(&reading);
+    load_option_done(&reading);
 }
 
 static void refuses_options_that_contradict_each_other(void **state)
@@ -198,7 +198,7 @@ static void refuses_options_that_contradict_each_other(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_false(parse(rows[i].text, &reading, &refusal));
         assert_string_equal(refusal.text, rows[i].why);
-        load_parse_done(&reading);
+        load_option_done(&reading);
     }
 }
 
