@@ -672,7 +672,7 @@ def test_the_page_can_be_turned_off(configured: Callable[[str], Server], line: s
         ("stats-listen = *:8081", "needs a stats-password"),
         ("stats-listen = 192.0.2.1:8081", "needs a stats-password"),
         ("stats-listen = [2001:db8::1]:8081", "needs a stats-password"),
-        ("stats-listen = off, 127.0.0.1:8081", "choose one"),
+        ("stats-listen = off, 127.0.0.1:8081", "remove one"),
         ("stats-listen = 127.0.0.1", "has no port"),
         ("stats-password = geheim", "is not the hash of a password"),
         ("stats-password = $y$j9T$", "is not the hash of a password"),
