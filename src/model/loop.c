@@ -383,8 +383,9 @@ uint64_t model_loop_due_ns(struct model_loop *loop)
     if (loop->listen_again_ns != 0 && (!loop->draining || model_loop_is_passed(loop)))
         due = earlier_of(due, loop->listen_again_ns);
     if (loop->draining)
-        due = earlier_of(due, loop->drain_idle_until_ns ? loop->drain_idle_until_ns
-                                                        : loop->drain_until_ns);
+        due = earlier_of(due, loop->drain_until_ns);
+    if (loop->draining && loop->drain_idle_until_ns != 0)
+        due = earlier_of(due, loop->drain_idle_until_ns);
     return due;
 }
 

@@ -148,6 +148,17 @@ def test_a_download_is_cut_when_the_drain_timeout_is_over(
         download.close()
 
 
+def test_the_drain_timeout_holds_for_idle_clients_too(server: ServerFactory) -> None:
+    limits = ("--drain-timeout", "300ms", "--drain-idle", "10m", "--kill-timeout", "10s")
+    running = server(*limits)
+    with connect(running.address) as idle:
+        idle.get("/hello.txt")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+        assert idle.read_to_end() == b""
+    assert "killed" not in running.messages()
+
+
 @pytest.mark.parametrize("keep", [True, False])
 def test_every_accepted_request_is_answered(server: ServerFactory, site: Path, keep: bool) -> None:
     content = bytes(range(256)) * 200
