@@ -10,7 +10,7 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-enum { UNIT_MAX = 6 }; /* \u00HH; a character is at most 4 */
+enum { UNIT_MAX = 6 }; /* \uHHHH; a character is at most 4 */
 
 static bool is_hostile(uint32_t code)
 {

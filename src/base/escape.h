@@ -11,7 +11,7 @@ enum escape {
     ESCAPE_BYTES, /* `"`, `\`, controls and all above ASCII as \xHH */
     ESCAPE_WORD,  /* the same and spaces: for a word without quotes */
     ESCAPE_TEXT,  /* controls, and bytes that are not UTF-8, as \xHH */
-    ESCAPE_JSON,  /* `"`, `\` and controls as \u00HH; bytes that are not UTF-8 likewise */
+    ESCAPE_JSON,  /* `"`, `\` and controls as \uHHHH; bytes that are not UTF-8 likewise */
 };
 
 /* Writes as much of `text` to `out` as fits in `room` bytes, in whole escapes and characters.

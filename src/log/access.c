@@ -181,10 +181,10 @@ static size_t measure_line(struct piece pieces[PIECES], const struct log_access_
         pieces[AGENT] = (struct piece){ .raw = line->user_agent, .how = ESCAPE_JSON };
     } else {
         pieces[PEER] = (struct piece){ .raw = or_dash(line->peer), .how = ESCAPE_WORD };
-        pieces[REQUEST] = (struct piece){ .raw = or_dash(line->request_line) };
+        pieces[REQUEST] = (struct piece){ .raw = or_dash(line->request_line), .how = ESCAPE_BYTES };
         pieces[HOST] = (struct piece){ .how = ESCAPE_BYTES };
-        pieces[REFERER] = (struct piece){ .raw = or_dash(line->referer) };
-        pieces[AGENT] = (struct piece){ .raw = or_dash(line->user_agent) };
+        pieces[REFERER] = (struct piece){ .raw = or_dash(line->referer), .how = ESCAPE_BYTES };
+        pieces[AGENT] = (struct piece){ .raw = or_dash(line->user_agent), .how = ESCAPE_BYTES };
     }
     size_t told = 0;
     for (unsigned i = 0; i < PIECES; i++) {

@@ -208,8 +208,8 @@ int server_dispatch_choose(const struct server_dispatch_candidate *workers, unsi
     return chosen;
 }
 
-/* The worker for the next connection; -1: none takes any. While no worker is up, the channels of
- * workers to come are filled. */
+/* The worker for the next connection; -1: none takes any. While no worker is up, the connection
+ * that is held, and those taken at a stop, go to the channels of workers to come. */
 static int find_worker(struct server_dispatch *d)
 {
     for (unsigned i = 0; i < d->workers; i++) {

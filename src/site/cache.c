@@ -26,7 +26,7 @@ struct site_cache {
     struct site_cache_reader *readers;
     unsigned reader_count;
 
-    /* Policy sieve takes it for writing only. */
+    /* With sieve, no reader takes it to find an entry. site_cache_totals takes it for reading. */
     _Alignas(CACHE_LINE) pthread_rwlock_t lock;
     struct site_eviction eviction;
     struct site_cache_totals totals;
