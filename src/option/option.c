@@ -8,6 +8,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+/* The bound of a time without one. Added to a clock reading it cannot overflow. */
+#define LONGEST_NS (1000 * 3600 * DURATION_SECOND)
+
 const struct option option_answers[] = {
     { .name = "help", .letter = 'h', .sentence = "print help and stop" },
     { .name = "version", .letter = 'V', .sentence = "print the version and stop" },
@@ -20,6 +23,7 @@ struct reader {
     const char *const *next; /* word */
     char *into;
     struct option_refusal *refusal;
+    enum option_result result; /* of a line without a mistake */
 };
 
 /* An option as it stands on the command line. */
@@ -73,7 +77,7 @@ static bool store_time(uint64_t *member, const struct option *option, const char
                        struct option_refusal *refusal)
 {
     uint64_t ns, number;
-    uint64_t most = option->most > 0 ? option->most : UINT64_MAX;
+    uint64_t most = option->most > 0 ? option->most : LONGEST_NS;
     if (duration_parse(span_text(value), &ns) && ns >= option->least && ns <= most) {
         *member = ns;
         return true;
@@ -182,6 +186,11 @@ static bool take_option(struct reader *reader, const struct written *written)
         return refuse_unknown(reader, written);
     int len = (int)written->shown.len;
     const char *shown = written->shown.at, *value = written->attached;
+    if (group->options == option_answers && !value) {
+        /* find_question ends at the first `--`, which was the value of an option */
+        reader->result = option == option_answers ? OPTION_ASKS_HELP : OPTION_ASKS_VERSION;
+        return true;
+    }
     if (value && !option->placeholder)
         return option_refuse(reader->refusal, "%.*s takes no value", len, shown);
     if (!value && needs_no_value(option, *reader->next))
@@ -248,7 +257,7 @@ static enum option_result find_question(const char *const *words)
 enum option_result option_read(const struct option_command *command, const char *const *words,
                                void *into, struct option_refusal *refusal)
 {
-    struct reader reader = { command, words, into, refusal };
+    struct reader reader = { command, words, into, refusal, OPTION_GOOD };
     enum option_result question = find_question(words);
     if (question != OPTION_GOOD)
         return question;
@@ -262,7 +271,7 @@ enum option_result option_read(const struct option_command *command, const char 
         else
             good = take_word(&reader, word);
     }
-    return good ? OPTION_GOOD : OPTION_WRONG;
+    return good ? reader.result : OPTION_WRONG;
 }
 
 static void free_list(struct option_list *list)

@@ -33,7 +33,7 @@ enum option_kind {
     OPTION_ONCE,    /* const char *: the value; a second one is refused */
     OPTION_LIST,    /* struct option_list: every value */
     OPTION_NUMBER,  /* an integer of 4 or 8 bytes: `least` to `most` */
-    OPTION_TIME,    /* uint64_t, nanoseconds: `least` to `most`; `most` 0: no bound */
+    OPTION_TIME,    /* uint64_t, nanoseconds: `least` to `most`; `most` 0: 1000 hours */
     OPTION_READ,    /* `read` gets the value, or "" without a placeholder */
     OPTION_SWITCH   /* the same; the value is `on` or `off`, and `on` when it is missing */
 };

@@ -5,6 +5,7 @@
  */
 #include "program/command.h"
 #include "program/configuration.h"
+#include "program/serve.h"
 #include "server/capacity.h"
 
 #include <sys/stat.h>
@@ -112,6 +113,7 @@ static int run_check(void *given, const char *const *words)
 const struct program_command program_check = {
     .options = { .name = "check",
                  .groups = check_groups,
+                 .elsewhere = program_serve_elsewhere,
                  .arguments_offset = offsetof(struct check_options, argument),
                  .arguments_most = 1 },
     .brief = "...",

@@ -91,7 +91,7 @@ static int run_serve(void *given, const char *const *words)
     return PROGRAM_USAGE;
 }
 
-static const struct option_elsewhere elsewhere[] = {
+const struct option_elsewhere program_serve_elsewhere[] = {
     { "--port", "an address goes with --listen PORT" },
     { "-p", "an address goes with --listen PORT" },
     { "--bind", "an address goes with --listen ADDRESS:PORT" },
@@ -108,7 +108,7 @@ static const struct option_elsewhere elsewhere[] = {
 const struct program_command program_serve = {
     .options = { .name = "serve",
                  .groups = serve_groups,
-                 .elsewhere = elsewhere,
+                 .elsewhere = program_serve_elsewhere,
                  .arguments_offset = offsetof(struct program_serve_options, folder),
                  .arguments_most = 1 },
     .brief = "...",

@@ -322,6 +322,7 @@ static int run_trace(void *given, const char *const *words)
 const struct program_command program_trace = {
     .options = { .name = "trace",
                  .groups = trace_groups,
+                 .elsewhere = program_serve_elsewhere,
                  .arguments_offset = offsetof(struct trace_options, arguments),
                  .arguments_most = 2 },
     .brief = "PATH ...",

@@ -128,6 +128,8 @@ def test_models_are_listed_one_per_line() -> None:
         ([".", "-x"], "unknown option -x; `weir help serve` lists them"),
         ([".", "--port", "80"], "there is no --port; an address goes with --listen PORT"),
         ([".", "-p", "80"], "there is no -p; an address goes with --listen PORT"),
+        (["check", ".", "--port", "80"], "there is no --port; an address goes with --listen PORT"),
+        (["trace", "/", ".", "--bind=x"], "there is no --bind; an address goes with --listen"),
         ([".", "--listen"], "--listen needs a value: --listen ADDRESS"),
         ([".", "--quiet=yes"], "--quiet takes no value"),
         ([".", "--listen", "127.0.0.1"], "`127.0.0.1` has no port; write 127.0.0.1:8080"),

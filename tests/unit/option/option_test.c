@@ -16,7 +16,7 @@ enum { WORDS_MAX = 16 };
 
 struct inner {
     unsigned count;
-    uint64_t time_ns;
+    uint64_t time_ns, longest_ns;
 };
 
 struct outer {
@@ -53,6 +53,7 @@ static const struct option inner_rows[] = {
     { "time", 't', "TIME",
       "a time with a sentence that is long enough to go on in a second line of the help",
       OPTION_TIME, OPTION_INTO(inner, time_ns), UINT64_C(1000000), UINT64_C(60000000000) },
+    { "limit", 0, "TIME", "a time", OPTION_TIME, OPTION_INTO(inner, longest_ns) },
     { .name = NULL },
 };
 
@@ -162,6 +163,8 @@ static void refuses_a_mistake_with_a_cure(void **state)
         { "--time 2", "--time: `2` has no unit; write 2s for seconds, or 2ms" },
         { "--time 2h", "--time: `2h` is not a time from 1.00 ms to 60.0 s" },
         { "--time x", "--time: `x` is not a time from 1.00 ms to 60.0 s" },
+        { "--limit 1001h", "--limit: `1001h` is not a time; write 500ms, 10s or 2m" },
+        { "--limit 5000000h", "--limit: `5000000h` is not a time; write 500ms, 10s or 2m" },
         { "--read bad", "--read: bad" },
         { "a b c", "`c` is one argument too many; `weir help try` explains" },
     };
@@ -184,6 +187,9 @@ static void answers_questions_before_it_finds_mistakes(void **state)
     assert_int_equal(read_words("-- --help", &outer, &refusal), OPTION_GOOD);
     assert_string_equal(outer.arguments.at[0], "--help");
     option_done(&command, &outer);
+    assert_int_equal(read_words("--name -- --help", &outer, &refusal), OPTION_ASKS_HELP);
+    assert_int_equal(read_words("--name -- -V", &outer, &refusal), OPTION_ASKS_VERSION);
+    assert_int_equal(read_words("--name -- --help=x", &outer, &refusal), OPTION_WRONG);
 }
 
 static void prints_help_from_the_rows(void **state)
@@ -207,6 +213,7 @@ static void prints_help_from_the_rows(void **state)
                               "  -t, --time TIME           a time with a sentence that is long "
                               "enough to go on\n"
                               "                            in a second line of the help\n"
+                              "  --limit TIME              a time\n"
                               "  -h, --help                print help and stop\n"
                               "  -V, --version             print the version and stop\n");
     free(text);
