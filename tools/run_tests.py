@@ -99,7 +99,7 @@ def pytest(
     """
 
     def step() -> Tally:
-        environment = {"WEIR_MODELS": cases} if cases else {}
+        environment = {"CASE_MODELS": cases} if cases else {}
         if server:
             environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
             environment |= SANITIZER_ENVIRONMENT

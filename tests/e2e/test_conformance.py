@@ -26,8 +26,8 @@ from tests.e2e.running import Server, models, start
 from tests.e2e.wire import TIMEOUT_S, Answer, Connection, WireError, connect, lint, parse_answer
 
 CASES = [case for case in read_cases() if not case.expire]
-# WEIR_MODELS names those that run the cases, where some are enough.
-MODELS = os.environ.get("WEIR_MODELS", "").split() or models()
+# CASE_MODELS names those that run the cases, where some are enough.
+MODELS = os.environ.get("CASE_MODELS", "").split() or models()
 # In the split run, a request of at most so many bytes comes byte by byte, a longer one in pieces.
 BYTES_ALONE = 150
 PIECES = 5
