@@ -39,9 +39,10 @@ bool http_multipart_next(struct http_multipart *body, struct buf *text,
     buf_add(text, part == 0 ? SPAN("--") : SPAN("\r\n--"));
     add_boundary(body, text);
     buf_add(text, closing ? SPAN("--\r\n") : SPAN("\r\n"));
-    *ret_range = closing ? (struct http_range){ 0 } : body->ranges.range[part];
+    *ret_range = (struct http_range){ 0 };
     if (closing)
         return true;
+    *ret_range = body->ranges.range[part];
     http_head_add_field(text, SPAN("Content-Type"), body->type);
     http_head_add_content_range(text, *ret_range, body->size);
     buf_add(text, SPAN("\r\n"));
