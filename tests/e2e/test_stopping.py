@@ -149,7 +149,7 @@ def test_a_download_is_cut_when_the_drain_timeout_is_over(
 
 
 def test_the_drain_timeout_holds_for_idle_clients_too(server: ServerFactory) -> None:
-    limits = ("--drain-timeout", "300ms", "--drain-idle", "10m", "--kill-timeout", "10s")
+    limits = ("--drain-timeout", "300ms", "--drain-idle", "10m", "--kill-timeout", "60s")
     running = server(*limits)
     with connect(running.address) as idle:
         idle.get("/hello.txt")
