@@ -6,8 +6,8 @@ A stage is a list of steps. A step is one command, and knows how to count what t
 cmocka and the conformance runner through Meson's log, pytest through its report, all else as one.
 It needs no package of Python, since some of its steps run before there is one.
 
-At the end it prints the time of each step, by the clock and of the processors. The last line of
-output is always `N passed, M failed`, for machines.
+At the end it prints the time of each step, by the clock and of the processors, and the name of
+each test that failed. The last line of output is always `N passed, M failed`, for machines.
 """
 
 from __future__ import annotations
@@ -337,15 +337,17 @@ def lanes_of(name: str, stages: dict[str, Steps]) -> list[Steps]:
 
 def report(steps: list[Done], totals: list[Done], tally: Tally) -> None:
     print("", *table([*steps, *totals]), "", sep="\n")
+    summary = []
     for each in steps:
         if each.tally.failed:
-            print(f"failed: {each.title}")
+            summary.append(f"failed: {each.title}")
+            summary += [f"    {line}" for line in each.tally.failures]
     if tally.skipped:
-        print(f"skipped: {tally.skipped}")
-    summary = f"{tally.passed} passed, {tally.failed} failed"
-    print(summary, flush=True)
+        summary.append(f"skipped: {tally.skipped}")
+    summary.append(f"{tally.passed} passed, {tally.failed} failed")
+    print(*summary, sep="\n", flush=True)
     SUMMARY_FILE.parent.mkdir(exist_ok=True)
-    SUMMARY_FILE.write_text(summary + "\n")
+    SUMMARY_FILE.write_text("\n".join([*summary, ""]))
 
 
 def main() -> int:

@@ -5,23 +5,29 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many tests of a step passed, failed and were skipped."""
+    """How many tests of a step passed, failed and were skipped.
+
+    `failures` has a line for each failure that has a name. Tallies are compared without it.
+    """
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    failures: tuple[str, ...] = field(default=(), compare=False)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             self.passed + other.passed,
             self.failed + other.failed,
             self.skipped + other.skipped,
+            self.failures + other.failures,
         )
 
 
@@ -51,8 +57,20 @@ def count_program(record: dict[str, str]) -> Tally:
         counted = Tally(passed, failed, skipped)
     if record["result"] == "OK":
         return counted if counted.passed + counted.failed > 0 else ONE_PASSED + counted
+    named = Tally(failures=(f"{record['name']}: {record['result']}",))
     # A program that died or reached its time limit may not have counted a failure.
-    return counted if counted.failed > 0 else counted + ONE_FAILED
+    return named + (counted if counted.failed > 0 else counted + ONE_FAILED)
+
+
+MESSAGE_LENGTH = 160
+
+
+def failure_lines(suite: ElementTree.Element) -> Iterator[str]:
+    """A line for each test of a pytest suite that failed: its file, its name, and why."""
+    for case in suite.iter("testcase"):
+        for result in (*case.iter("failure"), *case.iter("error")):
+            why = (result.get("message") or "").strip().partition("\n")[0]
+            yield f"{case.get('classname')}::{case.get('name')}: {why[:MESSAGE_LENGTH]}"
 
 
 def count_report(path: Path) -> Tally:
@@ -61,5 +79,6 @@ def count_report(path: Path) -> Tally:
     for suite in ElementTree.parse(path).getroot().iter("testsuite"):
         failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
         skipped = int(suite.get("skipped", 0))
-        tally += Tally(int(suite.get("tests", 0)) - failed - skipped, failed, skipped)
+        passed = int(suite.get("tests", 0)) - failed - skipped
+        tally += Tally(passed, failed, skipped, tuple(failure_lines(suite)))
     return tally

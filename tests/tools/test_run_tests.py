@@ -46,8 +46,10 @@ CMOCKA_FAILURE = (
 def test_counts_the_tests_of_a_program(
     result: str, stdout: str, stderr: str, expected: Tally
 ) -> None:
-    record = {"result": result, "stdout": stdout, "stderr": stderr}
-    assert tally.count_program(record) == expected
+    record = {"name": "unit / base", "result": result, "stdout": stdout, "stderr": stderr}
+    counted = tally.count_program(record)
+    assert counted == expected
+    assert counted.failures == ((f"unit / base: {result}",) if expected.failed else ())
 
 
 def test_counts_a_report_of_pytest(tmp_path: Path) -> None:
@@ -56,6 +58,22 @@ def test_counts_a_report_of_pytest(tmp_path: Path) -> None:
         '<testsuites><testsuite tests="10" failures="2" errors="1" skipped="3"/></testsuites>'
     )
     assert tally.count_report(report) == Tally(4, 3, 3)
+
+
+def test_names_each_failure_of_a_report(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(
+        '<testsuites><testsuite tests="3" failures="1" errors="1" skipped="0">'
+        '<testcase classname="tests.e2e.test_a" name="test_b[pool]">'
+        '<failure message="AssertionError: 1 == 2&#10;more"/></testcase>'
+        '<testcase classname="tests.e2e.test_a" name="test_c"/>'
+        '<testcase classname="tests.e2e.test_a" name="test_d"><error/></testcase>'
+        "</testsuite></testsuites>"
+    )
+    assert tally.count_report(report).failures == (
+        "tests.e2e.test_a::test_b[pool]: AssertionError: 1 == 2",
+        "tests.e2e.test_a::test_d: ",
+    )
 
 
 def test_each_stage_is_in_one_lane_at_most_and_each_title_in_one_stage() -> None:
