@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from synthetic import HELD_OUT, TRAINING, repair, sweep
-from weir_lab.capacity import answers, choice, curves
+from weir_lab.capacity import answers, choice, curves, records
 from weir_lab.capacity.bootstrap import ensemble
 from weir_lab.capacity.queueing import FloatArray, repair_response_quantile
 from weir_lab.capacity.score import crps, mape, skill
@@ -174,6 +174,17 @@ def test_a_point_that_breaks_littles_law_or_has_failures_is_void() -> None:
     assert why_void(known, kept) == ""
     assert "Little" in why_void(known, replace(kept, response_s=0.004))
     assert "failed" in why_void(known, replace(kept, failed=3))
+
+
+def test_a_late_generator_lengthens_the_think_time() -> None:
+    load = {"requests": 100, "server_demand_s": 1e-3, "doubts": [], "rate": 1000, "mean_s": 0.005}
+    load |= {"percentiles_s": {}, "generator_cpu_s": 0.01, "failed": 0, "judged": True}
+    runs = [
+        {"users": 10, "think_s": 0.005, "load": load | {"late_s": late_s}}
+        for late_s in (4e-5, 5e-5, 9e-5)
+    ]
+    found = records.sweep(runs, server_cores=1, generator_cores=1)
+    assert found.think_s == pytest.approx(0.00505)
 
 
 def test_the_bottleneck_is_called_saturated_only_if_it_was() -> None:

@@ -43,7 +43,7 @@ def load_step(**changes: object) -> str:
         "answers_per_second": 500.0,
         "measured_ns": 2_000_000_000,
         "response_mean_ns": 1.5e6,
-        "little": {"connect_ns": 5e5},
+        "little": {"connect_ns": 5e5, "late_ns": 2e4},
         "received_bytes": 566_000,
         "classes": {"1xx": 0, "2xx": 990, "3xx": 0, "4xx": 10, "5xx": 0},
         "errors": {"reset_before": 2, "connect_refused": 0},
@@ -51,8 +51,8 @@ def load_step(**changes: object) -> str:
         "generator": {"cpu_ns_per_answer": 8000.0},
         "server": {"demand_ns": 7000.0},
         "doubts": [
-            {"reason": "Late.", "makes_invalid": True},
-            {"reason": "Few.", "makes_invalid": False},
+            {"name": "lag", "reason": "Late.", "makes_invalid": True},
+            {"name": "few_answers", "reason": "Few.", "makes_invalid": False},
         ],
     }
     return json.dumps({"steps": [step | changes]})
@@ -80,6 +80,8 @@ def test_the_output_of_weir_load_is_read() -> None:
     assert found.generator_cpu_s == pytest.approx(0.008)
     assert found.server_demand_s == pytest.approx(7e-6)
     assert found.doubts == ["Late."]
+    assert found.doubt_names == ["lag"]
+    assert found.late_s == pytest.approx(2e-5)
     assert generators.parse_weir_load(load_step(server=None), [], 0).server_demand_s == 0
 
 

@@ -124,6 +124,7 @@ static void add_little(struct json_writer *writer, const struct load_derived *d)
     json_writer_add_real(&little, "cycle_ns", d->cycle_ns);
     json_writer_add_real(&little, "response_ns", d->response_ns);
     json_writer_add_real(&little, "think_ns", d->think_ns);
+    json_writer_add_real(&little, "late_ns", d->late_ns);
     json_writer_add_real(&little, "connect_ns", d->connect_ns);
     json_writer_add_real(&little, "close_ns", d->close_ns);
     json_writer_add_real(&little, "residual_ns", d->hidden_ns);

@@ -47,11 +47,13 @@ static void derive_cycle(struct load_derived *d, const struct load_run *run,
     double answers = (double)outcome->answers;
     d->response_ns = load_durations_mean_ns(&outcome->response);
     d->think_ns = ratio(outcome->thought_ns, answers);
+    d->late_ns = run->plan->loop == LOAD_CLOSED ? ratio(outcome->lag.sum_ns, answers) : 0;
     d->connect_ns = ratio((double)outcome->connecting_ns, answers);
     d->close_ns = ratio((double)outcome->closing_ns, answers);
     d->users = ratio(outcome->user_ns, (double)outcome->measured_ns);
     d->cycle_ns = ratio(outcome->user_ns, answers);
-    d->hidden_ns = d->cycle_ns - d->response_ns - d->think_ns - d->connect_ns - d->close_ns;
+    d->hidden_ns = d->cycle_ns - d->response_ns - d->think_ns - d->late_ns - d->connect_ns -
+                   d->close_ns;
     d->hidden_share = ratio(d->hidden_ns, d->cycle_ns);
     d->little = run->plan->loop == LOAD_CLOSED && run->plan->pipeline <= 1 && answers > 0;
 }

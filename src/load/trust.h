@@ -18,7 +18,8 @@ struct load_derived {
     double answers_per_s;    /* X: whole answers, of any status */
     double throughput_per_s; /* average throughput: successful requests per second */
     double response_ns;      /* average response time, R: of whole answers */
-    double think_ns;         /* think time, Z: per answer */
+    double think_ns;         /* think time, Z: as drawn, per answer */
+    double late_ns;          /* lateness of the generator per answer: users thought this longer */
     double connect_ns;       /* C: time to connect before a request, per answer */
     double close_ns;         /* time to close the connection afterwards, per answer */
     double users;            /* N: users that could send, on average */

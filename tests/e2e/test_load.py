@@ -192,7 +192,10 @@ def test_thinking_and_waiting_fit_into_the_time_of_the_users(server: ServerFacto
     step = step_of(running.url + "/", *words)
     assert step["answers"] > 0
     assert step["thought_ns"] > 0
-    # Little's law: N T = X T (R + Z), plus the time for which the generator was late.
+    little = step["little"]
+    assert little["late_ns"] == pytest.approx(step["lag"]["sum_ns"] / step["answers"])
+    parts = ("response_ns", "think_ns", "late_ns", "connect_ns", "close_ns", "residual_ns")
+    assert sum(little[part] for part in parts) == pytest.approx(little["cycle_ns"])
     spent_ns = step["response_mean_ns"] * step["answers"] + step["thought_ns"]
     assert spent_ns <= 1.05 * step["user_ns"]
     assert step["user_ns"] <= 1.05 * 20 * step["measured_ns"]

@@ -2,6 +2,7 @@
 """From records of runs to the points of a sweep."""
 
 from collections.abc import Iterable, Mapping
+from statistics import median
 from typing import Any
 
 from weir_lab.analysis import steady
@@ -46,8 +47,10 @@ def sweep(
         users = record["users"]
         points.append(point(record, seen.get(users, 0)))
         seen[users] = seen.get(users, 0) + 1
+    # A user who was woken late has thought for longer. The generator measures by how much.
+    late_s = [r["load"].get("late_s", 0.0) for r in good]
     return Sweep(
         points=sorted(points, key=lambda p: (p.users, p.repeat)),
-        think_s=good[0]["think_s"] if good else 0.0,
+        think_s=good[0]["think_s"] + median(late_s) if good else 0.0,
         servers={SERVER: server_cores, GENERATOR: generator_cores},
     )

@@ -60,6 +60,8 @@ class Outcome:
     series: list[dict[str, float]] = field(default_factory=list)  # second by second
     judged: bool = False  # whether the generator judges its own result
     doubts: list[str] = field(default_factory=list)  # the generator's, in sentences
+    doubt_names: list[str] = field(default_factory=list)  # of the same doubts, for programs
+    late_s: float = 0.0  # mean lateness of the generator: users thought for this much longer
 
     def record(self) -> dict[str, Any]:
         """The result as JSON types."""
@@ -222,6 +224,8 @@ def parse_weir_load(text: str, argv: list[str], used_s: float) -> Outcome:
             series=second_by_second(step),
             judged=True,
             doubts=[doubt["reason"] for doubt in step["doubts"] if doubt["makes_invalid"]],
+            doubt_names=[doubt["name"] for doubt in step["doubts"] if doubt["makes_invalid"]],
+            late_s=(step["little"].get("late_ns") or 0) / 1e9,
         )
     except (KeyError, IndexError, TypeError, json.JSONDecodeError) as error:
         raise LabError(f"the output of weir load cannot be read: {error!r}") from error

@@ -107,6 +107,14 @@ static void saturation_follows_from_demand(void **state)
     fixture_done(f);
 }
 
+static void set_lag(struct load_outcome *outcome, uint64_t ns)
+{
+    load_durations_done(&outcome->lag);
+    assert_int_equal(load_durations_init(&outcome->lag), 0);
+    for (unsigned i = 0; i < 1000; i++)
+        load_durations_add(&outcome->lag, ns);
+}
+
 static void doubts_unexplained_time(void **state)
 {
     (void)state;
@@ -137,6 +145,23 @@ static void doubts_unexplained_time(void **state)
     fixture_done(f);
 }
 
+/* 300 us of a cycle of 10 ms: unexplained, unless the users were woken that late. */
+static void counts_lateness_as_think_time(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    struct load_outcome *outcome = &f->outcomes[0];
+    outcome->user_ns += 40000 * 300e3;
+    assert_true(doubts_only(f, LOAD_DOUBT_little));
+    set_lag(outcome, 320000 * 40); /* the mean of 40,000 answers */
+    struct load_derived d = load_trust_derive(&f->run, outcome);
+    NEAR(d.late_ns, 320e3);
+    NEAR(d.think_ns, 8e6); /* as drawn */
+    assert_true(fabs(d.hidden_ns) < 1);
+    assert_false(judge(f).doubted[LOAD_DOUBT_little]);
+    fixture_done(f);
+}
+
 /* The few microseconds that the generator needs per answer are no fault, even in a short cycle. */
 static void accepts_a_few_unexplained_microseconds(void **state)
 {
@@ -147,9 +172,9 @@ static void accepts_a_few_unexplained_microseconds(void **state)
     for (unsigned i = 0; i < 50000; i++)
         fixture_answer(outcome, 50000);
     outcome->thought_ns = 0;
-    outcome->user_ns = 50000 * 59.9e3;
+    outcome->user_ns = 50000 * 79.9e3; /* 50 us of response time, 20 us late */
     assert_true(doubts_none(&f));
-    outcome->user_ns = 50000 * 60.1e3;
+    outcome->user_ns = 50000 * 80.1e3;
     assert_true(doubts_only(&f, LOAD_DOUBT_little));
     fixture_done(&f);
 }
@@ -163,14 +188,6 @@ static void doubts_a_busy_thread(void **state)
     f->outcomes[0].busiest_thread_ns = UINT64_C(8000000001);
     assert_true(doubts_only(f, LOAD_DOUBT_generator_cpu));
     fixture_done(f);
-}
-
-static void set_lag(struct load_outcome *outcome, uint64_t ns)
-{
-    load_durations_done(&outcome->lag);
-    assert_int_equal(load_durations_init(&outcome->lag), 0);
-    for (unsigned i = 0; i < 1000; i++)
-        load_durations_add(&outcome->lag, ns);
 }
 
 static void compares_lateness_with_the_cycle(void **state)
@@ -331,6 +348,7 @@ int main(void)
         cmocka_unit_test(averages_follow_their_definitions),
         cmocka_unit_test(saturation_follows_from_demand),
         cmocka_unit_test(doubts_unexplained_time),
+        cmocka_unit_test(counts_lateness_as_think_time),
         cmocka_unit_test(accepts_a_few_unexplained_microseconds),
         cmocka_unit_test(doubts_a_busy_thread),
         cmocka_unit_test(compares_lateness_with_the_cycle),
