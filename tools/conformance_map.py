@@ -26,6 +26,8 @@ TITLES = "tools/rfc-sections"
 RFCS = {
     "9112": "HTTP/1.1",
     "9110": "HTTP Semantics",
+    "9111": "HTTP Caching",
+    "9213": "Targeted HTTP Cache Control",
     "3986": "Uniform Resource Identifier (URI): Generic Syntax",
     "6585": "Additional HTTP Status Codes",
     "8615": "Well-Known Uniform Resource Identifiers (URIs)",

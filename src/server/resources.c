@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/resources.h"
 
-#include "base/buf.h"
 #include "log/error.h"
 #include "os/process.h"
 #include "server/capacity.h"
@@ -14,20 +13,6 @@
 #include <string.h>
 
 /* ---- sites ---- */
-
-/* Joins "Name: value" lines, each with CRLF, as an answer has them. */
-static struct buf join_fields(const char *const *headers)
-{
-    size_t len = 0;
-    for (const char *const *header = headers; header && *header; header++)
-        len += strlen(*header) + 2;
-    struct buf text = buf_over(malloc(len + 1), len);
-    for (const char *const *header = headers; text.at && header && *header; header++) {
-        buf_add(&text, span_text(*header));
-        buf_add(&text, SPAN("\r\n"));
-    }
-    return text;
-}
 
 static int open_site(struct server_resources *resources, const struct config *config,
                      unsigned index)
@@ -44,22 +29,19 @@ static int open_site(struct server_resources *resources, const struct config *co
         .hidden = from->hidden,
         .body_max = (size_t)config->cache_file_max_bytes,
     };
-    struct buf fields = join_fields(from->headers);
-    resources->fields[index] = fields.at;
-    if (!fields.at)
-        return -ENOMEM;
     struct session_site *site = &resources->sites[index];
+    if (!session_fields_join(&site->fields, from->headers))
+        return -ENOMEM;
     const char *what = from->root;
     int rc = site_open(&site->site, &resources->options[index], resources->mime, &what);
     if (rc < 0) {
         log_error(LOG_ERROR, "site %s: cannot open %s: %s", from->name, what, strerror(-rc));
         return rc;
     }
-    site->fields = buf_span(&fields);
     site->hosts = from->hosts;
     site->stats_site =
         resources->shared.stats ? stats_segment_site(resources->shared.stats, from->name) : 0;
-    if (site->fields.len > SESSION_FIELDS_MAX) {
+    if (site->fields.all.len > SESSION_FIELDS_MAX) {
         log_error(LOG_ERROR, "site %s: its header lines have more than %d bytes together",
                   from->name, SESSION_FIELDS_MAX);
         return -E2BIG;
@@ -73,8 +55,7 @@ static int open_sites(struct server_resources *resources, const struct config *c
     resources->mime = site_mime_new(NULL);
     resources->sites = calloc(config->site_count, sizeof(*resources->sites));
     resources->options = calloc(config->site_count, sizeof(*resources->options));
-    resources->fields = calloc(config->site_count, sizeof(*resources->fields));
-    if (!resources->mime || !resources->sites || !resources->options || !resources->fields)
+    if (!resources->mime || !resources->sites || !resources->options)
         return -ENOMEM;
     resources->site_count = config->site_count;
     resources->shared.sites = resources->sites;
@@ -94,9 +75,8 @@ void server_resources_close(struct server_resources *resources)
     session_hosts_free(resources->shared.hosts);
     for (size_t i = 0; i < resources->shared.site_count; i++)
         site_close(resources->sites[i].site);
-    for (unsigned i = 0; resources->fields && i < resources->site_count; i++)
-        free(resources->fields[i]);
-    free(resources->fields);
+    for (unsigned i = 0; resources->sites && i < resources->site_count; i++)
+        session_fields_free(&resources->sites[i].fields);
     free(resources->options);
     free(resources->sites);
     site_mime_free(resources->mime);

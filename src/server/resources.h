@@ -19,8 +19,7 @@ struct server_resources {
     struct site_mime *mime;
     struct session_site *sites;
     struct site_options *options;
-    char **fields;       /* of each site */
-    unsigned site_count; /* elements of the three arrays */
+    unsigned site_count; /* elements of the two arrays */
 };
 
 /* Opens the sites of `config`, for `readers` threads of a process that may have `files`

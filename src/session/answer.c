@@ -285,7 +285,6 @@ void session_answer_text(struct session_exchange *x, struct span type, char *tex
     struct buf head = session_head_begin(x, HTTP_OK);
     http_head_add_length(&head, len);
     http_head_add_field(&head, SPAN("Content-Type"), type);
-    http_head_add_field(&head, SPAN("Vary"), SPAN("Accept"));
     session_head_end(x, &head);
     session_head_stage(x, &head);
     if (session_head_only(x)) {

@@ -9,14 +9,18 @@ bool session_head_only(const struct session_exchange *x)
     return x->head_only || (x->request && x->request->method == HTTP_HEAD);
 }
 
-static void add_connection(const struct session_exchange *x, struct buf *head)
+/* Fields that depend on the connection, the request or the site. A list may stand in several lines,
+ * so this Vary does not need the one of the file. */
+static void add_lines(const struct session_exchange *x, struct buf *head, enum http_status status)
 {
     if (x->close)
         buf_add(head, SPAN("Connection: close\r\n"));
     else if (x->request && x->request->minor == 0)
         buf_add(head, SPAN("Connection: keep-alive\r\n"));
+    if (__builtin_expect(x->by_accept, 0))
+        buf_add(head, SPAN("Vary: Accept\r\n"));
     if (x->site)
-        buf_add(head, x->site->fields);
+        buf_add(head, status < HTTP_BAD_REQUEST ? x->site->fields.all : x->site->fields.of_errors);
 }
 
 struct buf session_head_begin(const struct session_exchange *x, enum http_status status)
@@ -29,7 +33,7 @@ struct buf session_head_begin(const struct session_exchange *x, enum http_status
         http_head_add_status(&head, status);
         buf_add(&head, x->thread->date_field);
     }
-    add_connection(x, &head);
+    add_lines(x, &head, status);
     return head;
 }
 

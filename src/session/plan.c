@@ -30,7 +30,7 @@ static void answer_and_close(struct session_exchange *x, enum http_status status
 
 /* Whether a person probably navigates to the path. Only then the fallback page is sent: for a
  * missing script or image a 404 is more useful. */
-static bool navigates(const struct session_exchange *x)
+static bool navigates(struct session_exchange *x)
 {
     struct span path = x->target.path;
     size_t at = path.len;
@@ -38,6 +38,7 @@ static bool navigates(const struct session_exchange *x)
         at--;
     if (!memchr(path.at + at, '.', path.len - at))
         return true;
+    x->by_accept = true;
     return accept_weight(x, SPAN("text/html")) > accept_weight(x, SPAN("application/octet-stream"));
 }
 
@@ -80,6 +81,7 @@ static void answer_listing(struct session_exchange *x)
     };
     char *text;
     size_t len;
+    x->by_accept = true;
     int rc = site_listing_render(x->site->site, &request, &text, &len);
     session_trace_note(x, listing_json, json);
     session_trace_note(x, listing_error, rc);

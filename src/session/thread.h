@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "log/access.h"
+#include "session/fields.h"
 #include "session/session.h"
 #include "site/site.h"
 #include "stats/writer.h"
@@ -17,7 +18,7 @@
 /* One virtual host. */
 struct session_site {
     struct site *site;
-    struct span fields; /* extra field lines, at most SESSION_FIELDS_MAX bytes */
+    struct session_fields fields; /* together at most SESSION_FIELDS_MAX bytes */
     /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
      * list covers every host. */
     const char *const *hosts;

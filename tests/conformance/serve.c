@@ -18,7 +18,7 @@ static const struct {
     const char *hosts[2];
     const char *folder; /* below the fixture's top */
     const char *fallback;
-    const char *fields;
+    const char *fields[4];
     bool listing, own_pages, hidden;
 } sites[SERVE_SITES] = {
     { .hosts = { NULL }, .folder = "site" },
@@ -26,7 +26,7 @@ static const struct {
     { .hosts = { "spa.test" }, .folder = "site", .fallback = "index.html" },
     { .hosts = { "pages.test" },
       .folder = "site",
-      .fields = "X-Frame-Options: DENY\r\n",
+      .fields = { "X-Frame-Options: DENY", "Cache-Control: max-age=31536000, immutable" },
       .own_pages = true },
     { .hosts = { "open.test" }, .folder = "site", .hidden = true },
     { .hosts = { "*.wild.test" }, .folder = "site/d" },
@@ -62,9 +62,7 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
         return -1;
     }
     serve->sites[i].hosts = sites[i].hosts;
-    if (sites[i].fields)
-        serve->sites[i].fields = span_text(sites[i].fields);
-    return 0;
+    return session_fields_join(&serve->sites[i].fields, sites[i].fields) ? 0 : -1;
 }
 
 int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache_bytes,
@@ -113,6 +111,7 @@ void serve_stop(struct serve *serve)
     for (unsigned i = 0; i < SERVE_SITES; i++) {
         if (serve->sites[i].site)
             site_close(serve->sites[i].site);
+        session_fields_free(&serve->sites[i].fields);
         free(serve->paths[i]);
     }
     site_mime_free(serve->mime);

@@ -62,6 +62,7 @@ host = pages.test
 root = {root}
 error-pages = {errors}
 header = X-Frame-Options: DENY
+header = Cache-Control: max-age=31536000, immutable
 
 [site open]
 host = open.test
