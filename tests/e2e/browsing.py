@@ -34,7 +34,7 @@ class Watch:
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("request", self.on_request)
         page.on("response", self.on_response)
-        page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
+        page.on("requestfailed", self.on_request_failed)
 
     def on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -42,6 +42,11 @@ class Watch:
 
     def on_request(self, request: Request) -> None:
         self.requests.append(request.url)
+
+    def on_request_failed(self, request: Request) -> None:
+        # The browser itself aborts what it still loads when it leaves a page.
+        if request.failure != "net::ERR_ABORTED":
+            self.troubles.append(f"{request.failure}: {request.url}")
 
     def on_response(self, response: Response) -> None:
         if response.status >= 400:

@@ -49,8 +49,7 @@ def opened(browser: Browser, url: str, **how: object) -> Iterator[tuple[Page, Wa
     wait_until(lambda: page.evaluate("weir.stats !== null"), "the page has numbers")
     yield page, watch
     page.close()
-    # A stream that the page closes is reported as a failed request.
-    assert [each for each in watch.troubles if each != f"failed: {url}/events"] == []
+    assert watch.troubles == []
 
 
 def title(page: Page, name: str) -> int:
