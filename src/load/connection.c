@@ -182,6 +182,8 @@ static void begin_connect(struct load_thread *thread, struct load_user *user)
     }
     user->connection = LOAD_CONNECTION_CONNECTING;
     user->origin = target->origin;
+    user->discards = target->address.ss_family != AF_UNIX && thread->plan->pipeline <= 1 &&
+                     thread->plan->verify == LOAD_VERIFY_NOT;
 }
 
 void load_connection_connected(struct load_thread *thread, struct load_user *user)

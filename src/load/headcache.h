@@ -19,6 +19,14 @@ struct load_headcache {
     } head[LOAD_HEADCACHE_HEADS];
 };
 
+/* The last response of target number `target`, or of another one that shares its place; zeroed:
+ * none. Lent until the next load_headcache_parse. */
+static inline const struct http_response *load_headcache_known(const struct load_headcache *cache,
+                                                               uint32_t target)
+{
+    return &cache->head[target % LOAD_HEADCACHE_HEADS].response;
+}
+
 /* As http_response_parse of a response that was zeroed, of target number `target`. */
 MUST_USE static inline enum http_parse load_headcache_parse(struct load_headcache *cache,
                                                             uint32_t target,

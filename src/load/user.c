@@ -16,6 +16,10 @@
 
 enum { FULL_READS_MAX = 8 };
 
+/* Bodies from this length on are discarded in the kernel. A shorter copy costs less than the
+ * second recv. */
+enum { DISCARD_MIN = 32 * 1024 };
+
 /* After a failure a user waits, twice as long each time. Without this, a server that refuses at
  * once would get requests faster than any real client sends them. */
 #define AWAY_FIRST_NS UINT64_C(10000000)
@@ -350,6 +354,32 @@ static void continue_cycle(struct load_thread *thread, struct load_user *user)
         load_connection_transmit(thread, user);
 }
 
+/* How the next bytes are received. */
+struct intake {
+    size_t room;
+    int flags;
+};
+
+/* A long body that is not compared is discarded in the kernel (MSG_TRUNC): copying it would cost
+ * the generator as much as sending it costs the server. Its head is read alone, by the length of
+ * the last head of this target. */
+static struct intake next_intake(const struct load_thread *thread, const struct load_user *user)
+{
+    struct intake whole = { LOAD_BUFFER_SIZE, 0 };
+    const struct http_body *body = &user->response.body;
+    if (!user->discards || user->tail_len > 0 || user->asked_count == 0)
+        return whole;
+    if (user->in_body && body->kind == HTTP_BODY_LENGTH)
+        return (struct intake){ body->remaining < whole.room ? (size_t)body->remaining : whole.room,
+                                MSG_TRUNC };
+    const struct http_response *known =
+        load_headcache_known(&thread->headcache, user->asked[user->first].target);
+    if (!user->began && known->body.kind == HTTP_BODY_LENGTH &&
+        known->body.remaining >= DISCARD_MIN)
+        return (struct intake){ known->head_len, 0 };
+    return whole;
+}
+
 /* Receives until nothing is left. false: the connection is closed, and its requests are ended. */
 static bool receive_answers(struct load_thread *thread, struct load_user *user, bool to_its_end)
 {
@@ -362,7 +392,8 @@ static bool receive_answers(struct load_thread *thread, struct load_user *user, 
             return true;
         }
         size_t kept = user->tail_len;
-        ssize_t got = recv(user->fd, thread->buffer + kept, LOAD_BUFFER_SIZE, 0);
+        struct intake intake = next_intake(thread, user);
+        ssize_t got = recv(user->fd, thread->buffer + kept, intake.room, intake.flags);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && errno == EAGAIN)
@@ -378,7 +409,8 @@ static bool receive_answers(struct load_thread *thread, struct load_user *user, 
         thread->tally.portion->outcome.received_bytes += (size_t)got;
         if (!read_answers(thread, user, span_of(thread->buffer, kept + (size_t)got)))
             return false;
-        if (got < LOAD_BUFFER_SIZE && !to_its_end)
+        bool drained = (size_t)got < intake.room || user->asked_count == 0;
+        if (drained && !to_its_end)
             return true;
     }
     return true;

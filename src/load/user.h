@@ -56,6 +56,7 @@ struct load_user {
     bool answered;      /* this connection has had an answer */
     bool began;         /* bytes of the present answer have arrived */
     bool in_body;
+    bool discards; /* this connection can discard bodies in the kernel */
     struct load_asked asked[];
 };
 

@@ -481,6 +481,27 @@ def test_a_changed_body_is_an_error() -> None:
     assert step["answers"] == 16
 
 
+def test_long_bodies_are_counted_whatever_their_heads_and_pieces() -> None:
+    """Long bodies are discarded in the kernel, after a head of the same length as the last one."""
+    lengths = (40_000, 40_000, 300_000, 64_000, 5, 64_000, 33_000, 0)
+
+    def behave(peer: Peer) -> None:
+        while True:
+            peer.request()
+            turn = peer.requests - 1
+            answer = ok(b"b" * lengths[turn % len(lengths)], "X-Turn: " + "t" * (turn % 3 * 50))
+            cut = 20 + turn * 37 % 400
+            for piece in (answer[:cut], answer[cut : cut + 33_000], answer[cut + 33_000 :]):
+                peer.send(piece)
+
+    with misbehaving(behave) as server:
+        step = step_of(server.url, "--users", "1", "--requests", "48")
+    assert errors(step) == {}
+    assert step["answers"] == 48
+    assert step["body_bytes"] == 6 * sum(lengths)
+    assert step["connects"] == 1
+
+
 def test_a_lack_of_descriptors_is_reported() -> None:
     with misbehaving(lambda peer: answers_then(peer, ok())) as server:
         done = subprocess.run(
