@@ -29,6 +29,7 @@ struct session_exchange {
     uint64_t began_ns;                  /* when its first byte arrived */
     bool close;                         /* the connection ends with this answer */
     bool head_only;                     /* the method is HEAD; set when only that could be read */
+    bool body_read;                     /* the body of the request has already been read */
     bool by_accept;                     /* the answer was selected by Accept */
 };
 

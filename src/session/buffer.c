@@ -45,3 +45,41 @@ void session_buffer_free(struct session_buffer *spare)
         spare = next;
     }
 }
+
+static size_t smaller_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+bool session_buffer_take_sent(struct session_buffer *out, size_t bytes)
+{
+    size_t staged = smaller_size(bytes, out->len - out->at);
+    out->at += staged;
+    bytes -= staged;
+    if (__builtin_expect(!out->open, 1)) {
+        CHECK(bytes == 0);
+        return out->at < out->len;
+    }
+    size_t head = smaller_size(staged, out->head_left);
+    out->head_left -= head;
+    out->body_sent += staged - head + bytes;
+    size_t memory = smaller_size(bytes, out->memory.len);
+    out->memory = span_skip(out->memory, memory);
+    bytes -= memory;
+    CHECK(bytes <= out->file_end - out->file_at);
+    out->file_at += bytes;
+    return out->at < out->len || out->memory.len > 0 ||
+           out->file_end - out->file_at > SESSION_TAIL_BYTES;
+}
+
+bool session_buffer_stage_tail(struct session_buffer *out)
+{
+    size_t len = (size_t)(out->file_end - out->file_at);
+    if (site_file_read(out->file, out->bytes, len, out->file_at) < 0 ||
+        !site_file_unchanged(out->file))
+        return false;
+    out->at = 0;
+    out->len = len;
+    out->file_at = out->file_end;
+    return true;
+}

@@ -75,5 +75,13 @@ struct session_buffer *session_buffer_take(struct session_thread *thread);
 /* Returns a buffer to the thread. No answer may be open in it. */
 void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer);
 
+/* Removes `bytes` from the front of the output. Returns whether some of it is left to send as it
+ * is. */
+bool session_buffer_take_sent(struct session_buffer *out, size_t bytes);
+
+/* Stages the last bytes of a file. False when it is no longer the file whose length was
+ * announced. */
+bool session_buffer_stage_tail(struct session_buffer *out);
+
 /* Frees a chain of spare buffers. */
 void session_buffer_free(struct session_buffer *spare);

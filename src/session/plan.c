@@ -165,6 +165,16 @@ static void plan_method(struct session_exchange *x)
     }
 }
 
+bool session_plan_waits(const struct http_request *request, const char *head,
+                        struct http_body *ret_body)
+{
+    if (__builtin_expect(!http_request_has(request, HTTP_FIELD_TRANSFER_ENCODING), 1))
+        return false;
+    if (request->minor > 0 && http_request_has(request, HTTP_FIELD_EXPECT))
+        return false;
+    return http_body_begin(ret_body, request, head) == 0;
+}
+
 void session_plan(struct session_exchange *x, struct http_body *ret_body)
 {
     *ret_body = (struct http_body){ .kind = HTTP_BODY_NONE };
@@ -175,6 +185,8 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         answer_and_close(x, (enum http_status)status);
         return;
     }
+    if (x->body_read)
+        body.kind = HTTP_BODY_NONE;
     char storage[HTTP_TARGET_MAX];
     status = http_target_resolve(&x->target, x->request, x->head, storage, sizeof(storage));
     session_tally_fault(x->thread, (enum http_fault)x->target.fault);
@@ -187,7 +199,8 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         x->close = x->session->lingering =
             true; /* the client may already have sent its next request */
     bool unknown_expectation;
-    if (expects_continue(x, &unknown_expectation) && body.kind != HTTP_BODY_NONE)
+    const bool expects = expects_continue(x, &unknown_expectation);
+    if ((expects || unknown_expectation) && body.kind != HTTP_BODY_NONE)
         x->close = x->session->lingering = true;
     else if (!x->close)
         *ret_body = body;

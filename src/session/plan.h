@@ -13,3 +13,8 @@
 /* Answers one request into x->out. Sets *ret_body to the request body that must be discarded
  * next, or to kind HTTP_BODY_NONE. */
 void session_plan(struct session_exchange *x, struct http_body *ret_body);
+
+/* Whether the answer waits for the end of the request's body, which is then *ret_body. That is so
+ * for a chunked body, unless the client itself waits for an answer (Expect). */
+bool session_plan_waits(const struct http_request *request, const char *head,
+                        struct http_body *ret_body);

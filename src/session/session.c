@@ -7,12 +7,12 @@
  * Between requests a connection has neither buffer.
  *
  *   IDLE --first byte--> HEAD --whole head--> (answer) --> SENDING --> IDLE
- *                          \-- deadline: 408                  \--> BODY --> IDLE
- *                                                              \--> LINGERING --> closed
+ *                          |-- deadline: 408                  |--> BODY --> IDLE
+ *                          \-- chunked --> BODY --> (answer)  \--> LINGERING --> closed
  */
 #include "session/session.h"
 
-#include "http/body.h"
+#include "session/body.h"
 #include "session/buffer.h"
 #include "session/input.h"
 #include "session/plan.h"
@@ -50,7 +50,7 @@ static void drop_input(struct session *s)
 
 static void drop_body(struct session *s)
 {
-    free(s->body);
+    session_body_free(s->body);
     s->body = NULL;
 }
 
@@ -65,21 +65,12 @@ static void drop_output(struct session *s)
     s->output = NULL;
 }
 
-static void set_active(struct session *s, bool active)
-{
-    if (s->active == active)
-        return;
-    s->active = active;
-    stats_writer_add(&s->thread->stats, active ? STATS_activities_begun : STATS_activities_ended,
-                     1);
-}
-
 void session_close(struct session *s)
 {
     drop_input(s);
     drop_body(s);
     drop_output(s);
-    set_active(s, false);
+    session_tally_set_active(s, false);
 }
 
 void session_failed(const struct session *s, int error)
@@ -139,13 +130,15 @@ static void refuse_request(struct session *s, struct session_exchange *x)
     session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
 }
 
+/* `body_read`: the request has waited for the end of its body. */
 static void answer_request(struct session *s, const struct http_request *request, const char *head,
-                           uint64_t began_ns)
+                           uint64_t began_ns, bool body_read)
 {
     struct session_exchange x = begin_exchange(s, began_ns);
     x.request = request;
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
+    x.body_read = body_read;
     if (__builtin_expect(s->refusing, 0)) {
         refuse_request(s, &x);
         return;
@@ -154,10 +147,8 @@ static void answer_request(struct session *s, const struct http_request *request
     session_plan(&x, &body);
     if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
         return;
-    s->body = malloc(sizeof(*s->body));
-    if (s->body)
-        *s->body = body;
-    else
+    s->body = session_body_new(body, NULL, NULL, 0);
+    if (!s->body)
         s->closing = s->lingering = true;
 }
 
@@ -175,25 +166,70 @@ static void answer_failure(struct session *s, enum http_status status, struct sp
     session_answer_status(&x, status);
 }
 
+/* Answers a request whose body never ends well. */
+static void answer_waiting_failure(struct session *s, enum http_status status)
+{
+    const struct session_waiting *waiting = s->body->waiting;
+    const struct http_request *request = &waiting->request;
+    answer_failure(s, status, span_of(waiting->head + request->line.at, request->line.len),
+                   request->method == HTTP_HEAD, waiting->began_ns);
+}
+
+static void fail_body(struct session *s, enum http_status status)
+{
+    session_tally_fault(s->thread, status == HTTP_CONTENT_TOO_LARGE ? HTTP_FAULT_BODY_LENGTH
+                                                                    : HTTP_FAULT_CHUNK_FORM);
+    if (s->body->waiting)
+        answer_waiting_failure(s, status);
+    /* Otherwise the request has its answer. The client would take a second one for the answer to
+     * the next request. */
+    s->closing = s->lingering = true;
+    drop_body(s);
+}
+
+static void end_body(struct session *s)
+{
+    struct session_body *body = s->body;
+    s->body = NULL;
+    if (body->waiting)
+        answer_request(s, &body->waiting->request, body->waiting->head, body->waiting->began_ns,
+                       true);
+    session_body_free(body);
+}
+
 /* Returns how many of `bytes` belonged to the body. */
 static size_t use_body(struct session *s, struct span bytes)
 {
     size_t consumed = bytes.len;
     enum http_status status;
-    switch (http_body_discard(s->body, bytes, &consumed, &status)) {
+    switch (http_body_discard(&s->body->framing, bytes, &consumed, &status)) {
     case HTTP_BODY_MORE:
-        return bytes.len;
+        break;
     case HTTP_BODY_DONE:
-        drop_body(s);
-        return consumed;
+        end_body(s);
+        break;
     case HTTP_BODY_FAILED:
+        fail_body(s, status);
         break;
     }
-    /* The request already has its answer. The client would take a second one for the answer to
-     * the next request. */
-    drop_body(s);
-    s->closing = s->lingering = true;
-    return bytes.len;
+    return consumed;
+}
+
+/* Answers a request whose head has arrived, or makes it wait for its body. */
+static void take_request(struct session *s, const struct http_request *request, const char *head,
+                         uint64_t began_ns)
+{
+    struct http_body body;
+    if (__builtin_expect(!session_plan_waits(request, head, &body) || s->refusing, 1)) {
+        answer_request(s, request, head, began_ns, false);
+        return;
+    }
+    s->phase = HEAD; /* this body gets a limit of its own, also directly after another body */
+    s->body = session_body_new(body, request, head, began_ns);
+    if (!s->body) {
+        struct session_exchange x = begin_exchange(s, began_ns);
+        refuse_request(s, &x);
+    }
 }
 
 /* Consumes what it can from the front of `bytes`, and returns how many. `request` is the
@@ -204,18 +240,19 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
     size_t used = 0;
     while (used < bytes.len && !s->closing) {
         struct span rest = span_skip(bytes, used);
+        const bool may_answer = !s->body || s->body->waiting;
+        if (may_answer && !has_output_room(s)) {
+            s->closing = s->closing || !s->output; /* out of memory */
+            break;
+        }
         if (s->body) {
             used += use_body(s, rest);
             continue;
         }
-        if (!has_output_room(s)) {
-            s->closing = s->closing || !s->output; /* out of memory */
-            break;
-        }
         enum http_status status;
         switch (http_request_parse(request, rest, &status)) {
         case HTTP_PARSED:
-            answer_request(s, request, rest.at, arrival->first_ns);
+            take_request(s, request, rest.at, arrival->first_ns);
             arrival->first_ns = arrival->rest_ns;
             used += request->head_len;
             *request = (struct http_request){ 0 };
@@ -246,7 +283,7 @@ static enum session_want end_session(struct session *s, uint64_t now_ns)
 {
     drop_input(s);
     drop_body(s);
-    set_active(s, false);
+    session_tally_set_active(s, false);
     if (!s->lingering || s->ended)
         return WANT_CLOSE;
     return enter_phase(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
@@ -279,7 +316,7 @@ static enum session_want enter_next_phase(struct session *s, uint64_t now_ns)
         return s->phase == HEAD
                    ? WANT_READ
                    : enter_phase(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
-    set_active(s, false);
+    session_tally_set_active(s, false);
     return enter_phase(s, IDLE, now_ns + idle_ns(shared), WANT_READ);
 }
 
@@ -318,7 +355,7 @@ enum session_want session_feed(struct session *s, struct span in, uint64_t now_n
         return WANT_CLOSE;
     }
     stats_writer_add(&s->thread->stats, STATS_received_bytes, in.len);
-    set_active(s, true);
+    session_tally_set_active(s, true);
     if (s->input) {
         if (!session_input_add(&s->input, in))
             return close_without_memory(s);
@@ -368,47 +405,6 @@ struct session_out session_output(const struct session *s)
     return next;
 }
 
-static size_t smaller_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Removes `bytes` from the front of the output. Returns whether some of it is left to send as it
- * is. */
-static bool take_sent(struct session_buffer *out, size_t bytes)
-{
-    size_t staged = smaller_size(bytes, out->len - out->at);
-    out->at += staged;
-    bytes -= staged;
-    if (__builtin_expect(!out->open, 1)) {
-        CHECK(bytes == 0);
-        return out->at < out->len;
-    }
-    size_t head = smaller_size(staged, out->head_left);
-    out->head_left -= head;
-    out->body_sent += staged - head + bytes;
-    size_t memory = smaller_size(bytes, out->memory.len);
-    out->memory = span_skip(out->memory, memory);
-    bytes -= memory;
-    CHECK(bytes <= out->file_end - out->file_at);
-    out->file_at += bytes;
-    return out->at < out->len || out->memory.len > 0 ||
-           out->file_end - out->file_at > SESSION_TAIL_BYTES;
-}
-
-/* Stages the last bytes of a file, if it is still the file whose length was announced. */
-static bool stage_tail(struct session_buffer *out)
-{
-    size_t len = (size_t)(out->file_end - out->file_at);
-    if (site_file_read(out->file, out->bytes, len, out->file_at) < 0 ||
-        !site_file_unchanged(out->file))
-        return false;
-    out->at = 0;
-    out->len = len;
-    out->file_at = out->file_end;
-    return true;
-}
-
 enum session_want session_cut(struct session *s)
 {
     drop_output(s);
@@ -427,7 +423,7 @@ void session_hold(struct session *s)
 
 static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
 {
-    s->progress_bytes += (uint32_t)smaller_size(bytes, SESSION_SEND_STEP);
+    s->progress_bytes += (uint32_t)(bytes < SESSION_SEND_STEP ? bytes : SESSION_SEND_STEP);
     if (s->progress_bytes < SESSION_SEND_STEP)
         return;
     s->progress_bytes = 0;
@@ -449,11 +445,11 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     struct session_buffer *out = s->output;
     CHECK(out);
     stats_writer_add(&s->thread->stats, STATS_sent_bytes, bytes);
-    if (__builtin_expect(take_sent(out, bytes), 0))
+    if (__builtin_expect(session_buffer_take_sent(out, bytes), 0))
         return send_on(s, bytes, now_ns);
     if (out->open) {
         if (out->file_at < out->file_end)
-            return stage_tail(out) ? send_on(s, bytes, now_ns) : session_cut(s);
+            return session_buffer_stage_tail(out) ? send_on(s, bytes, now_ns) : session_cut(s);
         if (session_answer_next_part(out))
             return send_on(s, 0, now_ns);
     }
@@ -479,9 +475,14 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
     };
     if (s->phase != LINGERING)
         stats_writer_add(&s->thread->stats, timeouts[s->phase], 1);
-    if (s->phase != HEAD || !has_output_room(s)) {
+    const bool waiting = s->phase == BODY && s->body->waiting;
+    if ((s->phase != HEAD && !waiting) || !has_output_room(s)) {
         s->closing = true;
         return WANT_CLOSE;
+    }
+    if (waiting) {
+        answer_waiting_failure(s, HTTP_REQUEST_TIMEOUT);
+        return enter_next_phase(s, now_ns);
     }
     uint64_t began_ns = s->input ? s->input->arrival.first_ns : now_ns;
     bool head_only = s->input && s->input->request.method == HTTP_HEAD;

@@ -29,7 +29,7 @@
 struct session_thread;
 struct session_input;
 struct session_buffer;
-struct http_body;
+struct session_body;
 
 enum session_want { WANT_READ, WANT_WRITE, WANT_HALF_CLOSE, WANT_CLOSE };
 
@@ -45,7 +45,7 @@ struct session {
     struct session_thread *thread;
     struct session_input *input;   /* unparsed bytes; NULL when there are none */
     struct session_buffer *output; /* NULL when there is nothing to send */
-    struct http_body *body;        /* a request body that is being discarded, or NULL */
+    struct session_body *body;     /* a request body that is being discarded, or NULL */
     uint64_t deadline_ns;
     uint32_t lingered_bytes; /* discarded since the half-close */
     uint32_t progress_bytes; /* sent since the deadline last moved */

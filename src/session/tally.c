@@ -103,6 +103,15 @@ void session_tally_answer(const struct stats_writer *stats, unsigned site, unsig
     stats_writer_add_to_cell(&row->body_bytes, body_bytes);
 }
 
+void session_tally_set_active(struct session *s, bool active)
+{
+    if (s->active == active)
+        return;
+    s->active = active;
+    stats_writer_add(&s->thread->stats, active ? STATS_activities_begun : STATS_activities_ended,
+                     1);
+}
+
 static void record(const struct stats_writer *stats, const struct session_group *group,
                    uint64_t now_ns)
 {

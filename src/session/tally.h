@@ -54,6 +54,9 @@ static inline void session_tally_fault(const struct session_thread *thread, enum
         thread->trace->fault = fault;
 }
 
+/* Counts when a request is under way on the connection. */
+void session_tally_set_active(struct session *s, bool active);
+
 /* All answers in `out` have been sent. */
 void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
                         uint64_t now_ns);

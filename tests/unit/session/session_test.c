@@ -482,6 +482,55 @@ static void discards_a_body_and_finds_the_next_request(void **state)
     session_close(&s);
 }
 
+static void a_request_waits_for_its_chunks_within_the_time_of_a_body(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    size_t len;
+    assert_int_equal(feed(&s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"),
+                     WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    tick(20 * SECOND);
+    assert_int_equal(feed(&s, "ab"
+                              "GET /small.html HTTP/1.1\r\nHost: a\r\n"
+                              "Transfer-Encoding: chunked\r\n\r\n1\r\n"),
+                     WANT_READ);
+    assert_int_equal(session_deadline_ns(&s), world.now_ns + 30 * SECOND);
+    assert_null(s.output);
+    assert_null(s.input);
+    tick(20 * SECOND);
+    assert_int_equal(feed(&s, "a\r\n0\r\n\r\n"), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_memory_equal(bytes, "HTTP/1.1 200 ", 13);
+    assert_true(session_idle(&s));
+    session_close(&s);
+}
+
+static void a_connection_that_is_refused_does_not_wait_for_chunks(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    size_t len;
+    session_refuse(&s);
+    assert_int_equal(feed(&s, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                     WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_HALF_CLOSE);
+    assert_memory_equal(bytes, "HTTP/1.1 503 ", 13);
+    session_close(&s);
+}
+
+static void a_connection_that_ends_within_its_chunks_leaves_nothing(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    assert_int_equal(
+        feed(&s, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe"),
+        WANT_READ);
+    assert_int_equal(feed(&s, ""), WANT_CLOSE);
+    session_close(&s);
+    assert_null(s.body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +550,9 @@ int main(void)
         cmocka_unit_test(only_the_final_output_of_a_closing_connection_is_last),
         cmocka_unit_test(discards_a_bounded_number_of_bytes_after_the_last_answer),
         cmocka_unit_test(discards_a_body_and_finds_the_next_request),
+        cmocka_unit_test(a_request_waits_for_its_chunks_within_the_time_of_a_body),
+        cmocka_unit_test(a_connection_that_is_refused_does_not_wait_for_chunks),
+        cmocka_unit_test(a_connection_that_ends_within_its_chunks_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, make_world, end_world);
 }
