@@ -13,7 +13,7 @@ LISTEN :=
 # What `make lab` does; try LAB="compare --help".
 LAB := tour
 
-# Seconds for each target of `make fuzz`.
+# Seconds for each target of `make fuzz`. `make soak` has another.
 T := 60
 
 # How often `make under-load` runs the tests.
@@ -22,7 +22,7 @@ TIMES := 10
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
 .PHONY: help run build test test-all check analysis unit property conformance concurrency e2e \
-        lab-test faults bench lab asan tsan valgrind coverage under-load fuzz pictures format \
+        lab-test faults bench lab asan tsan valgrind coverage under-load fuzz soak pictures format \
         diagram install clean hooks ready-to-run ready-to-test ready-to-bench ready-to-lab
 
 help: ## list the targets
@@ -88,6 +88,10 @@ under-load: ready-to-test ## `make test` TIMES=10 times, with two busy loops on 
 
 fuzz: ready-to-test ## every fuzz target for T=60 seconds, under ASan and UBSan
 	@$(STAGES) --seconds $(T) fuzz
+
+soak: T := 3600
+soak: ready-to-test build ## T=3600 seconds of a crowd, while everything happens to the server
+	@WEIR=$(or $(WEIR),build/weir) .venv/bin/python -m tests.soak.soak --seconds $(T) $(ARGS)
 
 bench: ready-to-bench build ## measure beside others, 8 minutes (ARGS=--quick, MODELS=1, LOAD=1)
 	@python3 bench/run.py $(if $(MODELS),--models) $(if $(LOAD),--load) \
