@@ -171,6 +171,12 @@ int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat)
     return fstatat(directory_fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+int os_file_probe(int directory_fd, const char *path)
+{
+    struct stat status;
+    return fstatat(directory_fd, path, &status, 0) < 0 ? -errno : 0;
+}
+
 int os_file_read_link(int directory_fd, const char *name, char *out, size_t size)
 {
     ssize_t len = readlinkat(directory_fd, name, out, size - 1);

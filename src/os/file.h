@@ -36,6 +36,10 @@ MUST_USE int os_file_stat(int fd, struct stat *ret_stat);
 /* fstatat for one name in an open directory; a link is not followed. 0 or -errno. */
 MUST_USE int os_file_stat_at(int directory_fd, const char *name, struct stat *ret_stat);
 
+/* fstatat for a path below a directory. Links are followed, also to places outside of it. So a
+ * failure proves that nothing can be opened, and a success proves nothing. 0 or -errno. */
+MUST_USE int os_file_probe(int directory_fd, const char *path);
+
 /* readlinkat for one name in an open directory, with a NUL; a longer target is cut.
  * 0 or -errno. */
 MUST_USE int os_file_read_link(int directory_fd, const char *name, char *out, size_t size);

@@ -293,6 +293,18 @@ enum site_result site_lookup_file(const struct site *site, int root_fd, struct s
     return find_named_file(site, root_fd, purpose, path, ret_lookup);
 }
 
+bool site_lookup_is_absent(const struct site *site, int root_fd, struct span path)
+{
+    char below[PATH_MAX];
+
+    if (path.len > 0 && path.at[0] == '/' && !path_may_be_served(site, path))
+        return true;
+    if (!join_path(below, below_root(path), SPAN("")))
+        return false;
+    const int error = os_file_probe(root_fd, below);
+    return error < 0 && result_of_error(error) == SITE_ABSENT;
+}
+
 void site_lookup_close(struct site_lookup *lookup)
 {
     for (int v = 0; v < SITE_VARIANTS; v++) {

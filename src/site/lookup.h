@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "site/absent.h"
 #include "site/site.h"
 
 #include <limits.h>
@@ -15,8 +16,9 @@ struct site {
     const struct site_options *options;
     const struct site_mime *mime;
     int root_fd;
-    int error_pages_fd;       /* -1 when there are none */
-    struct span fallback;     /* options->fallback without leading slashes */
+    int error_pages_fd;   /* -1 when there are none */
+    struct span fallback; /* options->fallback without leading slashes */
+    struct site_absent *absent;
     struct site_trace *trace; /* NULL: this site is not traced */
     uint64_t seed;            /* for the hashes of keys; secret, and different for each site */
 };
@@ -46,6 +48,11 @@ enum site_result site_lookup(const struct site *site, struct span path,
  * case. */
 enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
                                   struct site_lookup *ret_lookup);
+
+/* Whether both functions above are certain to return SITE_ABSENT for `path` now. It takes one
+ * system call, which is cheaper than a lookup and needs no descriptor. When it is not certain,
+ * only a lookup knows. */
+bool site_lookup_is_absent(const struct site *site, int root_fd, struct span path);
 
 /* Closes the descriptors that the lookup still holds. */
 void site_lookup_close(struct site_lookup *lookup);

@@ -4,8 +4,9 @@
  * hash, a lookup in the table and a comparison of two times, with an fstat for files that are
  * kept open. Everything else is in load_from_disk.
  *
- * Opening and reading files is in lookup.c and load.c. Absent paths are not cached: each request
- * for one goes to the disk.
+ * Opening and reading files is in lookup.c and load.c. Absent paths are not cached. Each request
+ * for one goes to the disk, so that the next request finds a file that appears. absent.h makes that
+ * cheap for a path that stays absent.
  */
 #include "site/site.h"
 
@@ -42,6 +43,14 @@ static enum site_result look_up_on_disk(const struct site *site, const struct qu
     default:
         return SITE_ABSENT;
     }
+}
+
+static bool is_still_absent(const struct site *site, const struct query *query, uint64_t now_ns)
+{
+    if (!site_absent_likely(site->absent, query->hash, now_ns) || site->trace != NULL)
+        return false;
+    return site_lookup_is_absent(
+        site, query->kind == QUERY_ERROR_PAGE ? site->error_pages_fd : site->root_fd, query->path);
 }
 
 /* Signed, because another thread's time may be slightly ahead. */
@@ -93,8 +102,12 @@ static __attribute__((noinline)) enum site_result load_from_disk(
             *ret_new = false;
             return SITE_FILE;
         }
+    } else if (is_still_absent(site, query, now_ns)) {
+        return SITE_ABSENT;
     }
     enum site_result result = look_up_on_disk(site, query, &lookup);
+    if (result == SITE_ABSENT)
+        site_absent_note(site->absent, query->hash, now_ns);
     if (result == SITE_BUSY || result == SITE_BROKEN) {
         if (old != NULL)
             return_recheck(old, checked_ns, now_ns);
@@ -295,12 +308,14 @@ int site_open(struct site **ret_site, const struct site_options *options,
         return -ENOMEM;
     }
     *site = (struct site){
+        .absent = calloc(1, sizeof(*site->absent)),
         .options = options,
         .mime = mime,
         .root_fd = -1,
         .error_pages_fd = -1,
     };
-    int error = open_paths(site, ret_what);
+    *ret_what = options->root;
+    int error = site->absent != NULL ? open_paths(site, ret_what) : -ENOMEM;
     if (error == 0 && getrandom(&site->seed, sizeof(site->seed), 0) != sizeof(site->seed)) {
         *ret_what = "a source of randomness";
         error = -errno;
@@ -319,6 +334,7 @@ void site_close(struct site *site)
         return;
     os_file_close(site->error_pages_fd);
     os_file_close(site->root_fd);
+    free(site->absent);
     free(site);
 }
 

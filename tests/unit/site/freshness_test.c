@@ -176,6 +176,183 @@ static void a_lack_of_descriptors_is_busy_and_temporary(void **state)
     assert_int_equal(entry->checked_ns, f->now_ns);
 }
 
+/* Absent paths */
+
+static void a_path_that_stays_absent_needs_no_descriptor(void **state)
+{
+    static const char *const paths[] = { "/none", "/none/", "/d/none", "/a.txt/b", "/.hidden" };
+    struct fixture *f = *state;
+    struct rlimit limit, none;
+
+    tree_folder(&f->tree, "root/d");
+    tree_write(&f->tree, "root/a.txt", "a file");
+    tree_write(&f->tree, "root/.hidden", "a secret");
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        assert_int_equal(result_of(f, span_text(paths[i])), SITE_ABSENT);
+    int lowest_free = dup(f->tree.fd);
+    (void)close(lowest_free);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = (rlim_t)lowest_free;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    enum site_result results[sizeof(paths) / sizeof(paths[0])];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        results[i] = result_of(f, span_text(paths[i]));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        assert_int_equal(results[i], SITE_ABSENT);
+}
+
+static void appear_as_file(const struct tree *tree)
+{
+    tree_write(tree, "root/d/new", "here");
+}
+
+static void appear_by_rename(const struct tree *tree)
+{
+    tree_write(tree, "other", "here");
+    tree_rename(tree, "other", "root/d/new");
+}
+
+static void appear_by_link(const struct tree *tree)
+{
+    tree_write(tree, "root/target", "here");
+    tree_link(tree, "root/d/new", "../target");
+}
+
+static void appear_behind_a_link(const struct tree *tree)
+{
+    tree_rename(tree, "root/d", "gone");
+    tree_folder(tree, "root/e");
+    tree_write(tree, "root/e/new", "here");
+    tree_link(tree, "root/d", "e");
+}
+
+static void appear_with_its_folder(const struct tree *tree)
+{
+    tree_rename(tree, "root/d", "gone");
+    tree_folder(tree, "root/e");
+    tree_write(tree, "root/e/new", "here");
+    tree_rename(tree, "root/e", "root/d");
+}
+
+static void appear_as_target_of_a_dead_link(const struct tree *tree)
+{
+    tree_link(tree, "root/d/new", "../target");
+    tree_write(tree, "root/target", "here");
+}
+
+static void a_file_that_appears_is_found_by_the_next_request(void **state)
+{
+    static void (*const ways[])(const struct tree *) = {
+        appear_as_file,       appear_by_rename,       appear_by_link,
+        appear_behind_a_link, appear_with_its_folder, appear_as_target_of_a_dead_link,
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        tear_down(state);
+        (void)set_up(state);
+        f = *state;
+        tree_folder(&f->tree, "root/d");
+        for (int request = 0; request < 3; request++)
+            assert_int_equal(result_of(f, SPAN("/d/new")), SITE_ABSENT);
+        ways[i](&f->tree);
+        assert_body_is(find_file(f, "/d/new"), "here");
+    }
+}
+
+static void an_error_page_that_appears_is_found(void **state)
+{
+    struct fixture *f = *state;
+    struct site_entry *entry;
+    bool is_new;
+
+    for (int request = 0; request < 3; request++)
+        assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
+                         SITE_ABSENT);
+    tree_write(&f->tree, "errors/404.html", "own page");
+    assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
+                     SITE_FILE);
+    site_cache_release(&entry->cache);
+}
+
+/* While other threads ask for the same paths, a thread that has created a file finds it. */
+
+struct asking {
+    struct fixture *fixture;
+    struct site_cache *cache;
+    unsigned reader;
+    _Atomic unsigned *current;
+};
+
+enum { RACES = 3000, ASKING_THREADS = 2 };
+
+static void name_of(char out[32], unsigned number)
+{
+    (void)snprintf(out, 32, "/race%u.txt", number);
+}
+
+static void *ask_all_the_time(void *argument)
+{
+    const struct asking *asking = argument;
+    struct site_cache_reader *reader = site_cache_reader(asking->cache, asking->reader);
+    char path[32];
+    unsigned number;
+    while ((number = *asking->current) < RACES) {
+        struct site_entry *entry;
+        bool is_new;
+        name_of(path, number);
+        if (site_find(asking->fixture->site, reader, span_text(path), asking->fixture->now_ns,
+                      &entry, &is_new) == SITE_FILE &&
+            is_new)
+            site_cache_release(&entry->cache);
+        site_cache_quiesce(reader);
+    }
+    site_cache_offline(reader);
+    return NULL;
+}
+
+static void a_thread_that_has_created_a_file_finds_it(void **state)
+{
+    struct fixture *f = *state;
+    const struct site_cache_limits limits = { SITE_CACHE_SIEVE, 0, 0, 0 };
+    struct site_cache *cache = site_cache_new(limits, ASKING_THREADS + 1);
+    struct site_cache_reader *reader = site_cache_reader(cache, ASKING_THREADS);
+    _Atomic unsigned current = 0;
+    struct asking asking[ASKING_THREADS];
+    pthread_t threads[ASKING_THREADS];
+
+    for (unsigned i = 0; i < ASKING_THREADS; i++) {
+        asking[i] = (struct asking){ f, cache, i, &current };
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_all_the_time, &asking[i]), 0);
+    }
+    unsigned hidden = 0;
+    for (unsigned number = 0; number < RACES; number++) {
+        char path[64] = "root";
+        struct site_entry *entry;
+        bool is_new = false;
+        name_of(path + 4, number);
+        current = number;
+        for (int request = 0; request < 2; request++)
+            (void)site_find(f->site, reader, span_text(path + 4), f->now_ns, &entry, &is_new);
+        tree_write(&f->tree, path, "here");
+        is_new = false;
+        hidden += site_find(f->site, reader, span_text(path + 4), f->now_ns, &entry, &is_new) !=
+                  SITE_FILE;
+        if (is_new)
+            site_cache_release(&entry->cache);
+        site_cache_quiesce(reader);
+        tree_remove_file(&f->tree, path);
+    }
+    current = RACES;
+    for (unsigned i = 0; i < ASKING_THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    site_cache_offline(reader);
+    site_cache_free(cache);
+    assert_int_equal(hidden, 0);
+}
+
 /* A file that does not hold still */
 
 struct restless {
@@ -240,6 +417,10 @@ int main(void)
         TEST(a_changed_entry_leaves_the_cache_even_if_the_new_one_is_not_published),
         TEST(the_choice_of_index_file_is_checked_too),
         TEST(a_lack_of_descriptors_is_busy_and_temporary),
+        TEST(a_path_that_stays_absent_needs_no_descriptor),
+        TEST(a_file_that_appears_is_found_by_the_next_request),
+        TEST(an_error_page_that_appears_is_found),
+        TEST(a_thread_that_has_created_a_file_finds_it),
         TEST(an_entry_holds_one_version_or_is_not_shared),
     };
     return cmocka_run_group_tests_name("site/freshness", tests, NULL, NULL);
