@@ -66,6 +66,7 @@ static const char *const formats[] = { "combined", "json", NULL };
 static const char *const levels[] = { "debug", "info", "warning", "error", NULL };
 static const char *const policies[] = { "sieve", "lru", NULL };
 static const char *const pool_policies[] = { "park", "sticky", NULL };
+static const char *const sandboxes[] = { "on", "off", "require", NULL };
 static const char *const switches[] = { "on", "off", NULL };
 
 static const struct {

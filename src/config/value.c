@@ -381,6 +381,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_LEVEL:
     case CONFIG_POLICY:
     case CONFIG_POOL:
+    case CONFIG_SANDBOX:
     case CONFIG_SWITCH:
         return check_choice(config_setting_choices(setting->kind), text, ret_reason);
     }

@@ -193,6 +193,15 @@ int os_process_find_user(const char *name, struct os_process_user *ret_user)
     return 0;
 }
 
+void os_process_user_name(char out[OS_PROCESS_USER_MAX])
+{
+    const struct passwd *entry = getpwuid(geteuid());
+    if (entry)
+        snprintf(out, OS_PROCESS_USER_MAX, "%s", entry->pw_name);
+    else
+        snprintf(out, OS_PROCESS_USER_MAX, "%u", (unsigned)geteuid());
+}
+
 int os_process_become(const struct os_process_user *user, const char *name)
 {
     if (initgroups(name, user->gid) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||

@@ -38,6 +38,11 @@ struct os_process_user {
 /* Finds a user by name; 0 or -ENOENT. */
 MUST_USE int os_process_find_user(const char *name, struct os_process_user *ret_user);
 
+enum { OS_PROCESS_USER_MAX = 40 };
+
+/* The name of the user of this process, or the number if the user has no name. */
+void os_process_user_name(char out[OS_PROCESS_USER_MAX]);
+
 /* Changes to that user permanently: supplementary groups, gid, uid, in this order. Then it checks
  * that the change cannot be undone. 0 or -errno; after an error the process must end. */
 MUST_USE int os_process_become(const struct os_process_user *user, const char *name);

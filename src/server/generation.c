@@ -318,10 +318,16 @@ static void handle_worker_line(struct server_generation *g, const char *line)
         server_generation_fail(g, line + 1);
         return;
     }
+    if (line[0] == SERVER_WORKER_LACKS) {
+        server_sandbox_report(&g->sandbox, line + 1);
+        return;
+    }
     uint64_t index;
-    if (line[0] != SERVER_WORKER_READY || !num_parse_u64(span_text(line + 1), &index) ||
+    size_t digits = strcspn(line + 1, " ");
+    if (line[0] != SERVER_WORKER_READY || !num_parse_u64(span_of(line + 1, digits), &index) ||
         index >= g->workers)
         return;
+    snprintf(g->sandbox.in_force, sizeof(g->sandbox.in_force), "%s", line + 2 + digits);
     struct server_slot *slot = &g->slots[index];
     slot->ready = true;
     if (slot->predecessor > 0 && slot->pid > 0)

@@ -21,6 +21,7 @@
 #include "model/model.h"
 #include "server/dispatch.h"
 #include "server/listeners.h"
+#include "server/sandbox.h"
 #include "server/stats.h"
 
 #include <sys/types.h>
@@ -45,6 +46,7 @@ struct server_generation {
     const struct config *config;
     const struct model *model;
     char model_why[MODEL_WHY_MAX];
+    struct server_sandbox sandbox; /* of the workers, as they have reported it */
     unsigned workers, threads;
     struct server_slot *slots; /* one for each worker */
     struct server_listeners listeners;

@@ -9,6 +9,7 @@
 #include "os/signal.h"
 #include "page/page.h"
 #include "server/resources.h"
+#include "server/sandbox.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -103,6 +104,7 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
     }
     page->next.password = copy_text(config->stats_password);
     page->next.user = copy_text(config->user);
+    page->next.sandbox = copy_text(config->sandbox);
     page->prepared = true;
     return 0;
 }
@@ -112,6 +114,7 @@ static void drop_version(struct server_page *page, struct server_page_version *v
     server_listeners_close(&version->listeners, &page->addresses);
     free(version->password);
     free(version->user);
+    free(version->sandbox);
     *version = (struct server_page_version){ 0 };
 }
 
@@ -131,7 +134,7 @@ static bool is_same_version(const struct server_page_version *a,
                             const struct server_page_version *b)
 {
     bool same = a->listeners.count == b->listeners.count && same_text(a->password, b->password) &&
-                same_text(a->user, b->user);
+                same_text(a->user, b->user) && same_text(a->sandbox, b->sandbox);
     for (size_t i = 0; same && i < a->listeners.count; i++)
         same = a->listeners.each[i].address == b->listeners.each[i].address;
     return same;
@@ -184,6 +187,8 @@ static _Noreturn void run_process(struct server_page *page,
         log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
     if (rc == 0)
         rc = server_resources_become(page->now.user);
+    if (rc == 0)
+        rc = server_sandbox_confine_page(page->now.sandbox);
     struct page_plan plan = {
         .listeners = listeners,
         .listener_count = count,

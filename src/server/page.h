@@ -17,6 +17,7 @@ struct server_page_version {
     struct server_listeners listeners; /* none: there is no page */
     bool by_default;
     char *password, *user; /* or NULL */
+    char *sandbox;         /* the setting */
 };
 
 /* Zeroed, with descriptors of -1: there is no page. */

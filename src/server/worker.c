@@ -7,6 +7,7 @@
 #include "os/signal.h"
 #include "server/capacity.h"
 #include "server/resources.h"
+#include "server/sandbox.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -79,11 +80,13 @@ static void send_failure(void *context, const char *text)
 
 /* Reports to the master that this worker is ready, and waits until all workers are. False: do not
  * serve. */
-static bool may_serve(const struct server_worker_plan *plan)
+static bool may_serve(const struct server_worker_plan *plan, const struct server_sandbox *sandbox)
 {
-    char byte, index[16];
-    snprintf(index, sizeof(index), "%u", plan->index);
-    send_line(plan->ready_fd, SERVER_WORKER_READY, index);
+    char byte, ready[16 + SERVER_SANDBOX_TEXT_MAX];
+    snprintf(ready, sizeof(ready), "%u %s", plan->index, sandbox->in_force);
+    if (sandbox->missing[0])
+        send_line(plan->ready_fd, SERVER_WORKER_LACKS, sandbox->missing);
+    send_line(plan->ready_fd, SERVER_WORKER_READY, ready);
     ssize_t len = 1;
     if (plan->go_fd >= 0)
         while ((len = read(plan->go_fd, &byte, 1)) < 0 && errno == EINTR)
@@ -121,12 +124,15 @@ static int run_model(struct server_resources *resources, const struct server_wor
     server.passed.files_max = files;
     if (server.passed.tally)
         atomic_store(&server.passed.tally->most, server.connections_max);
-    bool go = may_serve(plan);
+    struct server_sandbox sandbox;
+    int rc = server_sandbox_confine_worker(plan->config, &sandbox);
+    bool go = rc == 0 && may_serve(plan, &sandbox);
     log_error_divert(NULL, NULL);
     os_file_close(plan->ready_fd);
-    int rc = go ? plan->model->serve(&server) : 0;
+    if (go)
+        rc = plan->model->serve(&server);
     os_file_close(server.signal_fd);
-    if (rc < 0)
+    if (go && rc < 0)
         log_error(LOG_ERROR, "model %s stopped with an error: %s", plan->model->name,
                   strerror(-rc));
     return rc;

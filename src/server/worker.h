@@ -28,7 +28,8 @@ struct server_worker_plan {
 
 /* The messages of a worker to the master: lines, each a letter and a text, in one write. Until a
  * worker with a go_fd serves, it sends its errors this way and does not log them. */
-#define SERVER_WORKER_READY  'R' /* and the index */
+#define SERVER_WORKER_READY  'R' /* the index, a space, and struct server_sandbox's in_force */
+#define SERVER_WORKER_LACKS  'L' /* its `missing` */
 #define SERVER_WORKER_FAILED 'F' /* and the reason */
 
 /* Serves until a signal stops it; returns the exit status of the process. */

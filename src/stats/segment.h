@@ -100,6 +100,7 @@ struct stats_generation {
     uint32_t workers, threads;
     uint32_t accepts, serves; /* enum stats_accepts, enum stats_serves */
     char model[16];
+    char sandbox[128]; /* of the workers, in words */
 };
 
 /* The totals at one second, kept by the master. */

@@ -97,6 +97,7 @@ static void write_generation(struct json_writer *list, const struct view *view)
     json_writer_add_number(&object, "number", view->snapshot->generation);
     json_writer_add_text(&object, "hash", hash);
     json_writer_add_text(&object, "model", g->model);
+    json_writer_add_text(&object, "sandbox", g->sandbox);
     json_writer_add_text(&object, "accepts", accepts[g->accepts]);
     json_writer_add_text(&object, "serves", serves[g->serves]);
     json_writer_add_number(&object, "workers", g->workers);

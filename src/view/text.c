@@ -173,6 +173,8 @@ static void print_instance(const struct printer *p, const struct view *view)
         print_row_name(p, "configuration");
         fprintf(p->out, " number %" PRIu64 " (%016" PRIx64 "), model %s, %u worker%s\n",
                 s->generation, g->configuration, g->model, g->workers, g->workers == 1 ? "" : "s");
+        print_row_name(p, "sandbox");
+        fprintf(p->out, " %s\n", g->sandbox);
         print_time(p, "in force since", g->started_s);
     }
     if (s->reloaded_s > 0)

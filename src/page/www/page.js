@@ -32,9 +32,10 @@ function plural(number, one, more = `${one}s`) {
     return `${exact(number)} ${number === 1 ? one : more}`;
 }
 
-function putModel({ model, workers, threads_in_each: threads }) {
+function putModel({ model, sandbox, workers, threads_in_each: threads }) {
     const size = threads ? ` × ${plural(threads, "thread")}` : "";
     put("model", `${model}: ${plural(workers, "worker")}${size}`);
+    put("sandbox", sandbox);
 }
 
 const share = (part, all) => (all > 0 ? `${percent(part / all)} of all` : "");

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/sandbox.h"
+
+#include "log/error.h"
+#include "os/landlock.h"
+#include "os/privilege.h"
+#include "os/process.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a process does in the sandbox. */
+struct confinement {
+    const char *wish;           /* on, off or require */
+    const char *const *folders; /* that it reads; NULL at the end */
+    const char *logs[2];        /* files that it opens again for a rotation; or NULL, "-", "off" */
+};
+
+/* ---- words ---- */
+
+static void add_part(char text[SERVER_SANDBOX_TEXT_MAX], const char *part, int number)
+{
+    size_t len = strlen(text);
+    char digits[16] = "";
+    if (number > 0)
+        snprintf(digits, sizeof(digits), " %d", number);
+    snprintf(text + len, SERVER_SANDBOX_TEXT_MAX - len, "%s%s%s", len > 0 ? ", " : "", part,
+             digits);
+}
+
+static const char *reason_for_no_landlock(int error)
+{
+    return error == -ENOSYS       ? "Landlock (the kernel is older than Linux 5.13, or a filter "
+                                    "of system calls hides it)"
+           : error == -EOPNOTSUPP ? "Landlock (it is switched off at boot)"
+                                  : "Landlock (a filter of system calls forbids it)";
+}
+
+static void add_user(char text[SERVER_SANDBOX_TEXT_MAX], const char *user)
+{
+    add_part(text, "user ", 0);
+    size_t len = strlen(text);
+    snprintf(text + len, SERVER_SANDBOX_TEXT_MAX - len, "%s", user);
+}
+
+/* ---- parts ---- */
+
+static int shed_privileges(struct server_sandbox *sandbox)
+{
+    int rc = os_privilege_keep(0);
+    if (rc == 0)
+        rc = os_privilege_forbid_new();
+    if (rc == 0)
+        add_part(sandbox->in_force, "no_new_privs", 0);
+    else
+        log_error(LOG_ERROR, "cannot give up the privileges of a worker: %s", strerror(-rc));
+    return rc;
+}
+
+static int allow_log(const struct os_landlock *rules, const char *file)
+{
+    char folder[PATH_MAX];
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    if (!slash)
+        return 0;
+    snprintf(folder, sizeof(folder), "%.*s", (int)(slash - file) + 1, file);
+    return os_landlock_allow(rules, folder, OS_LANDLOCK_LOG);
+}
+
+static int close_file_system(const struct confinement *confinement, struct server_sandbox *sandbox)
+{
+    struct os_landlock rules;
+    int rc = os_landlock_begin(&rules);
+    if (rc < 0) {
+        add_part(sandbox->missing, reason_for_no_landlock(rc), 0);
+        return 0;
+    }
+    const char *folder = NULL;
+    for (const char *const *each = confinement->folders; *each && rc == 0; each++) {
+        folder = *each;
+        rc = os_landlock_allow(&rules, folder, OS_LANDLOCK_READ);
+    }
+    for (unsigned i = 0; i < 2 && rc == 0; i++)
+        rc = allow_log(&rules, folder = confinement->logs[i]);
+    if (rc < 0) {
+        os_landlock_drop(&rules);
+        log_error(LOG_ERROR, "cannot make a rule of the sandbox for %s: %s", folder, strerror(-rc));
+        return rc;
+    }
+    rc = os_landlock_enforce(&rules);
+    if (rc == 0)
+        add_part(sandbox->in_force, "landlock", rules.level);
+    else
+        log_error(LOG_ERROR, "cannot put the rules of the sandbox in force: %s", strerror(-rc));
+    return rc;
+}
+
+static int confine(const struct confinement *confinement, struct server_sandbox *sandbox)
+{
+    char user[OS_PROCESS_USER_MAX];
+    os_process_user_name(user); /* first: it reads /etc/passwd */
+    *sandbox = (struct server_sandbox){ 0 };
+    int rc = 0;
+    if (strcmp(confinement->wish, "off") != 0) {
+        rc = shed_privileges(sandbox);
+        if (rc == 0)
+            rc = close_file_system(confinement, sandbox);
+    } else {
+        add_part(sandbox->in_force, "off", 0);
+    }
+    add_user(sandbox->in_force, user);
+    if (rc == 0 && sandbox->missing[0] && strcmp(confinement->wish, "require") == 0) {
+        log_error(LOG_ERROR,
+                  "sandbox = require, and this system lacks %s; `sandbox = on` starts without it",
+                  sandbox->missing);
+        rc = -EPERM;
+    }
+    return rc;
+}
+
+/* ---- processes ---- */
+
+int server_sandbox_confine_worker(const struct config *config, struct server_sandbox *ret_sandbox)
+{
+    const char **folders = calloc(2 * (size_t)config->site_count + 1, sizeof(*folders));
+    size_t count = 0;
+    if (!folders)
+        return -ENOMEM;
+    for (unsigned i = 0; i < config->site_count; i++) {
+        folders[count++] = config->sites[i].root;
+        if (config->sites[i].error_pages)
+            folders[count++] = config->sites[i].error_pages;
+    }
+    int rc = confine(&(struct confinement){ .wish = config->sandbox,
+                                            .folders = folders,
+                                            .logs = { config->access_log, config->error_log } },
+                     ret_sandbox);
+    free(folders);
+    return rc;
+}
+
+int server_sandbox_confine_page(const char *wish)
+{
+    /* The page shows the CPU time and the memory of the server, within its control group. */
+    static const char *const folders[] = { "/proc", "/sys/fs/cgroup", NULL };
+    struct server_sandbox sandbox;
+    return confine(&(struct confinement){ .wish = wish, .folders = folders }, &sandbox);
+}
+
+/* ---- reports ---- */
+
+void server_sandbox_report(struct server_sandbox *sandbox, const char *missing)
+{
+    if (sandbox->missing[0])
+        return;
+    snprintf(sandbox->missing, sizeof(sandbox->missing), "%s", missing);
+    log_error(LOG_WARNING, "the sandbox is not complete: this system lacks %s", missing);
+}
+
+void server_sandbox_describe_machine(struct server_sandbox *ret_sandbox)
+{
+    *ret_sandbox = (struct server_sandbox){ 0 };
+    add_part(ret_sandbox->in_force, "no_new_privs", 0);
+    int level = os_landlock_level();
+    if (level > 0)
+        add_part(ret_sandbox->in_force, "landlock", level);
+    else
+        add_part(ret_sandbox->missing, reason_for_no_landlock(level), 0);
+}
