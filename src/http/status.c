@@ -9,7 +9,6 @@
 
 struct status_text {
     struct span line;
-    struct span reason;
     struct span sentence;
 };
 
@@ -20,7 +19,6 @@ static const struct status_text *find_text(enum http_status status)
     case HTTP_##name: { \
         static const struct status_text text = { \
             .line = SPAN("HTTP/1.1 " #code " " reason_phrase "\r\n"), \
-            .reason = SPAN(reason_phrase), \
             .sentence = SPAN(sentence_text), \
         }; \
         return &text; \
@@ -36,13 +34,6 @@ struct span http_status_line(enum http_status status)
     const struct status_text *text = find_text(status);
     CHECK(text != NULL);
     return text->line;
-}
-
-struct span http_status_reason(enum http_status status)
-{
-    const struct status_text *text = find_text(status);
-    CHECK(text != NULL);
-    return text->reason;
 }
 
 struct span http_status_sentence(enum http_status status)

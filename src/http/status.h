@@ -15,6 +15,5 @@ enum http_status {
 /* `HTTP/1.1 200 OK\r\n`: a static string; CHECKs that the code is in the table. */
 struct span http_status_line(enum http_status status);
 
-/* The reason phrase, and a sentence for people, which is empty for successes. Static. */
-struct span http_status_reason(enum http_status status);
+/* A sentence for people, which is empty for successes. Static. */
 struct span http_status_sentence(enum http_status status);

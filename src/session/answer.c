@@ -5,11 +5,11 @@
 #include "base/hash.h"
 #include "http/accept.h"
 #include "http/head.h"
+#include "session/errorpage.h"
 #include "session/head.h"
 #include "session/line.h"
 #include "session/tally.h"
 #include "session/trace.h"
-#include "site/errorpage.h"
 
 #include <stdlib.h>
 
@@ -333,19 +333,12 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
             site_cache_release(&own->cache);
         return;
     }
-    char page[SITE_ERRORPAGE_MAX];
-    const struct site_errorpage content = {
-        .status = status,
-        .reason = http_status_reason(status),
-        .sentence = http_status_sentence(status),
-        .id = x->id,
-    };
-    size_t len = site_errorpage_render(page, sizeof(page), &content);
+    const size_t len = session_errorpage_size(status);
     http_head_add_length(&head, len);
     http_head_add_field(&head, SPAN("Content-Type"), SPAN("text/html; charset=utf-8"));
     session_head_end(x, &head);
     if (!session_head_only(x))
-        buf_add(&head, span_of(page, len));
+        session_errorpage_add(&head, status, x->id);
     session_head_stage(x, &head);
     end_staged(x, status, session_head_only(x) ? 0 : len);
 }
