@@ -16,6 +16,7 @@ from weir_lab.experiments import compare
 from weir_lab.report import comparison as compared
 from weir_lab.report import suitability
 from weir_lab.report.comparison import COMPARED, Comparison, Run
+from weir_lab.report.spans import Spans
 from weir_lab.rim import wording
 from weir_lab.rim.store import Store
 
@@ -250,8 +251,8 @@ def test_repeats_count_the_differences_found(differing: int, said: str) -> None:
     )
     store = store_of(question, lambda n, server: 12 if n < differing and "#" in server else 10)
     section = compare.report(store, question).sections[0]
-    assert f"{20 - differing} of 20 comparisons show no difference" in section.verdict[0]
-    assert said in section.verdict[0]
+    assert f"{20 - differing} of 20 comparisons show no difference" in section.findings[0]
+    assert said in section.findings[0]
     assert len(section.tables[0].rows) == 20
     assert len(section.pictures) == 1
 
@@ -263,3 +264,33 @@ def test_few_rounds_for_many_ratios_give_a_warning() -> None:
     assert 5 < enough < 20
     assert compare.few_rounds(replace(many, rounds=enough)) == []
     assert compare.few_rounds(compare.Question(servers=("a", "b"))) == []
+
+
+def test_the_ranked_table_draws_an_interval_for_each_server() -> None:
+    near = [10, 10.3, 9.9, 10.1, 9.8, 10]
+    dear = [20, 20.2, 19.9, 20.1, 19.8, 20]
+    found = comparison({"c": dear, "a": near, "b": near[::-1]})
+    ranked = suitability.advise(found, found.servers)
+    assert ranked
+    table = suitability.table(ranked, {})
+    assert [row[0].partition(". ")[2] for row in table.rows][-1] == "c"
+    spans = [span for span in table.spans if span]
+    assert len(spans) == 3
+    assert [span.shown for span in spans] == [False, False, True]
+    assert spans[2].low < spans[2].value < spans[2].high
+    said = suitability.ranking_sentence(ranked)
+    assert "uses the least CPU per request" in said
+    assert "c 2.0" in said
+    drawn = Spans(table.spans, table.at)
+    places = [drawn.place(span.value) for span in spans]
+    assert places[0] == min(places)
+    assert places[2] == max(places)
+    assert "<rect" in drawn.draw(spans[2])
+    assert "<circle" in drawn.draw(spans[0])
+
+
+def test_equal_servers_are_called_equal() -> None:
+    near = [10, 10.3, 9.9, 10.1, 9.8, 10]
+    ranked = suitability.advise(comparison({"a": near, "b": near[::-1]}), ["a", "b"])
+    assert ranked
+    assert suitability.ranking_sentence(ranked).startswith("No difference in CPU per request")

@@ -8,7 +8,7 @@ import pytest
 
 from weir_lab.capacity import records
 from weir_lab.experiments import capacity, experiment, reproduction, sweeping
-from weir_lab.report.page import Report, Section, Table
+from weir_lab.report.page import Fold, Grade, Headline, Report, Section, Table
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.store import Record, Store
@@ -75,12 +75,52 @@ def test_a_reset_that_ended_ab_is_found_without_a_result() -> None:
     assert reproduction.survives(store(), ["b/500/"], "").holds is None
 
 
-def test_a_broken_statement_is_in_the_verdict_and_the_table() -> None:
-    wrong = reproduction.Check(reported="it counts", holds=False, seen="1 of 2")
+def test_each_point_of_a_document_works_or_not_or_is_open() -> None:
     right = reproduction.Check(reported="it runs", holds=True, seen="2 of 2")
-    text, table = reproduction.checked("x", [wrong, right])
-    assert "1 of 2 work here; BROKEN: it counts." in text
-    assert [row[1] for row in table.rows] == ["BROKEN", "works"]
+    wrong = reproduction.Check(reported="it counts", holds=False, seen="1 of 2")
+    undecided = reproduction.Check(reported="it is fast", holds=None, seen="0.9 to 1.1")
+    fold = reproduction.checked("x", [wrong, right, undecided])
+    assert [row[1] for row in fold.tables[0].rows] == ["does not work", "works", "open"]
+    assert fold.findings == ["Of 3: 1 works, 1 does not work, 1 open."]
+    assert reproduction.mark([right]).grade is Grade.GREEN
+    assert reproduction.mark([right, undecided]).grade is Grade.YELLOW
+    assert "Open: it is fast (0.9 to 1.1)" in reproduction.mark([right, undecided]).reason
+    broken = reproduction.mark([wrong, right, undecided])
+    assert broken.grade is Grade.RED
+    assert "it counts (1 of 2)" in broken.reason
+
+
+def series(middle: float, noise: float, rounds: int, seed: int) -> dict[int, float]:
+    """Throughput by round, with noise."""
+    rng = np.random.default_rng(seed)
+    return {n: middle * float(np.exp(noise * rng.standard_normal())) for n in range(rounds)}
+
+
+def judged(gains: dict[str, float], noise: float, rounds: int, seed: int = 1) -> bool | None:
+    pairs = {
+        name: (
+            series(gain, noise, rounds, seed + 2 * n),
+            series(1.0, noise, rounds, seed + 2 * n + 1),
+        )
+        for n, (name, gain) in enumerate(gains.items())
+    }
+    return reproduction.is_faster(pairs, "slower", "it is")[0].holds
+
+
+def test_a_statement_about_speed_is_shown_or_refuted_or_open() -> None:
+    levels = ("10", "50", "100", "500", "1000")
+    assert judged(dict.fromkeys(levels, 1.5), 0.02, 4) is True
+    assert judged(dict.fromkeys(levels, 0.7), 0.02, 4) is False
+    assert judged(dict.fromkeys(levels, 1.0), 0.1, 4) is None
+    assert judged(dict.fromkeys(levels, 1.5), 0.02, 2) is None  # too few rounds for an interval
+    assert judged({**dict.fromkeys(levels, 1.5), "10": 0.5}, 0.01, 6) is False  # at one level
+    assert reproduction.is_faster({}, "slower", "it is")[0].holds is None
+
+
+def test_noise_at_one_level_breaks_no_statement() -> None:
+    levels = dict.fromkeys(("10", "50", "100", "500", "1000"), 1.3)
+    wrong = [judged(levels, 0.15, 4, seed) is False for seed in range(0, 2000, 20)]
+    assert sum(wrong) <= 5
 
 
 def pilot(rates: list[float]) -> Store:
@@ -138,9 +178,10 @@ def test_findings_replace_the_text_between_the_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A\n\n<!-- written by weir-lab x --record -->\nold\n<!-- end -->\n\nB\n")
     tables = [Table(name=name, title=name, head=["n"], rows=[[name]]) for name in ("d", "d-levels")]
-    report = Report(
-        title="", sections=[Section(title="D", verdict=["Fast."], tables=tables)], environment={}
+    section = Section(
+        title="D", headline=Headline(sentence="Fast."), folds=[Fold(title="All", tables=tables)]
     )
+    report = Report(title="", sections=[section], environment={})
     experiment.record(report, page, "x", but=("-levels",))
     text = page.read_text()
     assert text.startswith("# A\n")

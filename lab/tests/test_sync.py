@@ -353,8 +353,8 @@ def test_hits_are_compared_and_measured_against_the_optimum() -> None:
 
 def test_sections_leave_out_failed_points() -> None:
     assert caches.hit_section({}, PLAN).pictures == []
-    assert caches.time_section({}, PLAN).verdict == []
-    assert counters.section({}, (1, 2), 1).verdict == []
+    assert caches.time_section({}, PLAN).findings == ["Nothing was measured."]
+    assert counters.section({}, (1, 2), 1).findings == ["Nothing was measured."]
 
 
 def counted(lost: int, each_ns: dict[str, float]) -> counters.Records:
@@ -379,7 +379,7 @@ WAYS_NS = {"none": 1.0, "semaphore": 50.0, "mutex": 40.0, "atomic": 2.0, "block"
 
 def test_lost_updates_and_protection_are_reported() -> None:
     section = counters.section(counted(250, WAYS_NS), (1, 2), 1)
-    said = " ".join(section.verdict)
+    said = " ".join(section.findings)
     assert "Without protection 2 threads lose 25% of the updates" in said
     assert "With protection none is lost in 96 runs" in said
     assert re.search(r"named semaphore 2[456]\.\d \(2[456]", said)

@@ -14,6 +14,7 @@ from weir_lab.commands.options import (
     Seed,
     ServerCore,
     Shared,
+    Show,
     finish,
     options_for,
 )
@@ -50,6 +51,7 @@ def capacity(
     shared: Shared = False,
     server_core: ServerCore = None,
     record: RecordPage = None,
+    show: Show = False,
 ) -> None:
     """Sweep users, fit models of capacity, and report where the server saturates and why."""
     options = options_for(
@@ -72,6 +74,6 @@ def capacity(
         p99_limit_s=None if p99_ms is None else p99_ms / 1e3,
     )
     report = sweeping.run(options, question)
-    finish(report, options.out)
+    finish(report, options.out, show=show)
     if record:
         experiment.record(report, record, "capacity", but=("-levels", "-precision"))

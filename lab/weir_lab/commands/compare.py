@@ -13,6 +13,7 @@ from weir_lab.commands.options import (
     Seed,
     ServerCore,
     Shared,
+    Show,
     finish,
     options_for,
 )
@@ -45,6 +46,7 @@ def compare(
     seed: Seed = 1,
     shared: Shared = False,
     server_core: ServerCore = None,
+    show: Show = False,
 ) -> None:
     """Compare servers on the same work: CPU, rate, percentiles, memory, with intervals."""
     options = options_for(
@@ -60,4 +62,4 @@ def compare(
         generator=generator,
         repeats=repeat,
     )
-    finish(comparing.run(options, question), options.out)
+    finish(comparing.run(options, question), options.out, show=show)

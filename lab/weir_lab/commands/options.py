@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Options that several commands share, and the output at the end of each command."""
 
+import os
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from weir_lab.experiments.experiment import Options, out
+from weir_lab.experiments.experiment import Options, console, out
+from weir_lab.report import terminal
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
 from weir_lab.rim.machine import Placement
@@ -24,6 +26,7 @@ Shared = Annotated[
 RecordPage = Annotated[
     Path | None, typer.Option(help="Write findings and tables into this page of docs/.")
 ]
+Show = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 ServerCore = Annotated[int | None, typer.Option(help="The server's core. Default: the last.")]
 
 
@@ -47,12 +50,17 @@ def options_for(
     )
 
 
-def finish(report: Report, folder: Path) -> None:
+def finish(report: Report, folder: Path, *, show: bool = False) -> None:
+    """Writes the report, prints its answer and its path, and opens it where that was asked for."""
     page = write(report, folder)
-    for section in report.sections:
-        out.print(f"[bold]{escape(section.title)}[/bold]", highlight=False)
-        for finding in section.verdict:
-            out.print(f"  - {escape(finding)}", highlight=False, soft_wrap=not out.is_terminal)
-    for note in report.notes:
-        out.print(f"  {escape(note)}", style="dim", highlight=False, soft_wrap=not out.is_terminal)
+    terminal.show(report, out)
+    if show:
+        open_page(page)
     out.print(str(page.resolve()), highlight=False, soft_wrap=True)
+
+
+def open_page(page: Path) -> None:
+    """Opens the page in the browser; a machine without a desktop gets a sentence instead."""
+    has_desktop = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if not has_desktop or not webbrowser.open(page.resolve().as_uri()):
+        console.print("No browser was found here. Open the file below in a browser.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from weir_lab.commands.options import finish
+from weir_lab.commands.options import Show, finish
 from weir_lab.experiments import remake as remaking
 
 
@@ -17,6 +17,7 @@ def report(
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="The folder for the report. Default: the same.")
     ] = None,
+    show: Show = False,
 ) -> None:
     """Write the report again from existing results; nothing is measured."""
-    finish(remaking.run(folder), out_folder or folder)
+    finish(remaking.run(folder), out_folder or folder, show=show)

@@ -15,6 +15,7 @@ from weir_lab.commands.options import (
     Seed,
     ServerCore,
     Shared,
+    Show,
     finish,
     options_for,
 )
@@ -38,6 +39,7 @@ def reproduce(
     shared: Shared = False,
     server_core: ServerCore = None,
     record: RecordPage = None,
+    show: Show = False,
 ) -> None:
     """Repeat the source documents' experiments beside their published tables."""
     options = options_for(
@@ -53,6 +55,6 @@ def reproduce(
     scale = reproducing.TINY if tiny else reproducing.QUICK if quick else full
     letters = documents or [d.letter for d in reproducing.DOCUMENTS]
     report = reproducing.run(options, letters, scale)
-    finish(report, options.out)
+    finish(report, options.out, show=show)
     if record:
         experiment.record(report, record, "reproduce", but=("-levels", "-precision"))

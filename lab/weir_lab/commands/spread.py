@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from weir_lab.commands.options import Build, Fresh, Out, finish
+from weir_lab.commands.options import Build, Fresh, Out, Show, finish
 from weir_lab.experiments import parse, shared_step
 from weir_lab.experiments import spread as spreading
 from weir_lab.experiments.experiment import Options
@@ -70,6 +70,7 @@ def spread(
     build: Build = Path("build"),
     folder: Out = None,
     fresh: Fresh = False,
+    show: Show = False,
 ) -> None:
     """Generate load on several machines: each host of a Dask cluster runs a part."""
     scheduler, rest = spreading.split(words, local=local)
@@ -104,6 +105,6 @@ def spread(
         placement=spreading.Elsewhere(),
     )
     report, status = spreading.run(options, question)
-    finish(report, options.out)
+    finish(report, options.out, show=show)
     if status:
         raise typer.Exit(status)

@@ -13,6 +13,7 @@ from weir_lab.commands.options import (
     Quick,
     RecordPage,
     Seed,
+    Show,
     finish,
     options_for,
 )
@@ -43,6 +44,7 @@ def sync(
     seed: Seed = 1,
     quick: Quick = False,
     record: RecordPage = None,
+    show: Show = False,
 ) -> None:
     """Measure shared counters and caches: updates lost, hits, and the cost of sharing."""
     options = options_for("sync", build, folder, fresh=fresh, seed=seed, shared=True)
@@ -59,6 +61,6 @@ def sync(
         seed=seed,
     )
     report = sharing.run(options, question)
-    finish(report, options.out)
+    finish(report, options.out, show=show)
     if record:
         experiment.record(report, record, "sync", but=("-times", "-how"))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from weir_lab.commands.options import Build, Fresh, Out, Seed, ServerCore, finish, options_for
+from weir_lab.commands.options import Build, Fresh, Out, Seed, ServerCore, Show, finish, options_for
 from weir_lab.experiments import tour as touring
 
 
@@ -17,7 +17,8 @@ def tour(
     seed: Seed = 1,
     tiny: Annotated[bool, typer.Option("--tiny", hidden=True)] = False,
     server_core: ServerCore = None,
+    show: Show = False,
 ) -> None:
     """Run all experiments briefly, in five minutes, with one report."""
     options = options_for("tour", build, folder, fresh=fresh, seed=seed, server_core=server_core)
-    finish(touring.run(options, tiny=tiny), options.out)
+    finish(touring.run(options, tiny=tiny), options.out, show=show)

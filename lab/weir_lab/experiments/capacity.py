@@ -26,6 +26,7 @@ from weir_lab.experiments.experiment import (
     store_for,
     world,
 )
+from weir_lab.report import capacity as reported
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import machine, quota, runs
 from weir_lab.rim.errors import LabError
@@ -251,29 +252,33 @@ def run(options: Options, question: Question) -> Report:
 
 
 def section(store: Store, options: Options, question: Question) -> Section:
-    """The findings of the sweep."""
-    found = [r for k, r in store.records.items() if "error" not in r and k[0].isdigit()]
+    """The answer of the sweep, and what it rests on."""
+    points = {k: r for k, r in store.records.items() if k[0].isdigit()}
+    found = [r for r in points.values() if "error" not in r]
     settled = sweeping.settled(store, question.think_s)
     studied = sweeping.study(
         "capacity",
         found,
         options.placement,
+        server=question.server,
         train_to=question.train_to,
         seed=options.seed,
         p99_limit_s=question.p99_limit_s,
         doubt=settled.doubt,
+        missing=max(0, len(question.users) * question.repeats - len(points)),
     )
     confirmed = confirmation(store, question, options.placement)
     how = "ab, without think time" if question.generator == "ab" else "weir load"
-    return Section(
+    return reported.section(
+        studied,
         title=f"Capacity of {question.server}",
-        verdict=[*studied.verdict, *([confirmed] if confirmed else [])],
-        text=[
+        limit=[confirmed] if confirmed else [],
+        method=[
             f"The load is a closed loop. Every user sends a request, waits for the whole answer, "
-            f"thinks for {question.think_s * 1e3:g} ms on average, and repeats. Generator: {how}; "
-            f"{options.placement.sentence()}. Training went up to {question.train_to} users.",
+            f"thinks for {question.think_s * 1e3:g} ms on average, and repeats. The generator is "
+            f"{how}: {options.placement.sentence()}. Training went up to {question.train_to} "
+            "users.",
             *([settled.why] if question.generator == "load" else []),
         ],
-        pictures=studied.pictures,
-        tables=studied.tables,
+        tables=[sweeping.precision("capacity", found)],
     )

@@ -22,8 +22,18 @@ from weir_lab.experiments.experiment import (
 from weir_lab.report import beside, suitability
 from weir_lab.report import comparison as compared
 from weir_lab.report.chart import RATIO_FAR, Chart, Picture
-from weir_lab.report.comparison import COMPARED, FIGURES, Comparison, Run
-from weir_lab.report.page import Report, Section, Table
+from weir_lab.report.comparison import COMPARED, FIGURES, Comparison, Run, figure_text
+from weir_lab.report.page import (
+    Fold,
+    Grade,
+    Headline,
+    Mark,
+    Number,
+    Report,
+    Section,
+    Table,
+    findings_first,
+)
 from weir_lab.rim import machine, runs, wording
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.runs import Work, World
@@ -136,58 +146,120 @@ def where(store: Store) -> str:
     return f"{facts.get('processor', 'this processor')}; {facts.get('placement', '')}"
 
 
-def advice(store: Store, found: Comparison) -> tuple[list[str], list[Table]]:
+def advice(store: Store, found: Comparison) -> list[str]:
     """The model that suits, where several were measured."""
     models = [s for s in found.servers if is_model(s) and AGAIN not in s]
     if len(models) < 2:
-        return [], []
+        return []
     advised = suitability.advise(found, models)
     if advised is None:
-        return ["No model was measured under every work."], []
-    words = wording.good_for()
-    said = suitability.sentences(advised, words, where(store))
+        return ["No model was measured under every work."]
+    said = suitability.sentences(advised, wording.good_for(), where(store))
     if "on core" in str(store.head["machine"].get("placement")):
         said.append(
             "The server had one core. If it will have more, compare again with --shared: how the "
             "model uses them counts, too."
         )
-    return said, [suitability.table(advised, words)]
+    return said
+
+
+QUESTIONS = {
+    "cpu": "Which server uses less CPU?",
+    "rate": "Which server answers more requests per second?",
+    "p99": "Which server answers sooner?",
+    "memory": "Which server uses less memory?",
+}
 
 
 def section(store: Store, question: Question, seed: int) -> Section:
-    """The findings, the model that suits, the ratios, the figures."""
+    """The servers in the order of their CPU, then each figure, then how sound it is."""
     found = comparison(store, question, seed)
-    verdict, tables = advice(store, found)
-    for name in COMPARED:
-        verdict += compared.findings(found, name)
-    pictures = [
-        *(beside.figure_picture(found, name) for name in ("cpu", "rate")),
-        *(beside.ratio_picture(found, name) for name in COMPARED),
-        *beside.percentile_pictures(found),
-        *beside.load_pictures(found),
-        *(beside.figure_picture(found, name) for name in ("memory",)),
-        beside.busy_picture(found),
-        beside.session_picture(found),
-    ]
+    ranked = suitability.advise(found, found.servers)
+    folds = []
+    if suits := advice(store, found):
+        folds.append(Fold(title="Which model suits this machine?", findings=suits))
+    shown = {
+        "cpu": beside.figure_picture(found, "cpu"),
+        "rate": beside.figure_picture(found, "rate"),
+        "memory": beside.figure_picture(found, "memory"),
+    }
+    more = {"rate": beside.load_pictures(found), "p99": beside.percentile_pictures(found)}
+    for name, asked in QUESTIONS.items():
+        pictures = [beside.ratio_picture(found, name), shown.get(name), *more.get(name, [])]
+        findings = compared.findings(found, name)
+        folds.append(Fold(title=asked, findings=findings, pictures=[p for p in pictures if p]))
+    sound = [beside.busy_picture(found), beside.session_picture(found)]
     with_load = "weir load" if question.generator == "load" else "ab"
+    folds += [
+        Fold(
+            title="Is the measurement sound?",
+            findings=[*few_rounds(question), *busy_machine(store), *lost_runs(store)],
+            pictures=[p for p in sound if p],
+            tables=[compared.memory_table(found)],
+        ),
+        Fold(
+            title="All figures",
+            tables=[compared.ratio_table(found), compared.figure_table(found)],
+        ),
+        Fold(
+            title="How was it measured?",
+            text=[
+                f"{question.rounds} rounds of {question.seconds:g} s for each work, every server "
+                "started again in each, in the order A B C, C B A. The load is a closed loop "
+                f"without thinking, by {with_load}. A ratio is that of the rounds' geometric "
+                f"means. Its interval has a confidence of {100 * found.confidence:.2f} %, so that "
+                f"all {found.looks} together have 95 %."
+            ],
+        ),
+    ]
     return Section(
-        title="Servers compared",
-        verdict=verdict,
-        text=[
-            f"{question.rounds} rounds of {question.seconds:g} s for each work, every server "
-            "started afresh in each, in the order A B C, C B A. The load is a closed loop without "
-            f"thinking, by {with_load}. A ratio is that of the rounds' geometric means; its "
-            f"interval has a confidence of {100 * found.confidence:.2f} %, so that all "
-            f"{found.looks} together have 95 %."
-        ],
-        lead=tables,
-        pictures=[p for p in pictures if p],
-        tables=[
-            compared.ratio_table(found),
-            compared.figure_table(found),
-            compared.memory_table(found),
-        ],
+        title="Servers compared", headline=_headline(store, question, found, ranked), folds=folds
     )
+
+
+def _headline(
+    store: Store, question: Question, found: Comparison, ranked: suitability.Advice | None
+) -> Headline:
+    """The ranked table, and what it shows."""
+    if ranked is None:
+        why = "No server has a valid run under every work. The last part gives the reasons."
+        return Headline(
+            sentence="Nothing can be compared.",
+            mark=Mark(grade=Grade.RED, word="Do not rely on it", reason=why),
+        )
+    cheapest = ranked.cheapest
+    return Headline(
+        sentence=suitability.ranking_sentence(ranked),
+        mark=_mark(store, question, found, ranked),
+        numbers=[
+            Number(name=f"{figure}, {cheapest.name}", value=figure_text(value), unit=unit)
+            for figure, value, unit in (
+                ("CPU per request", cheapest.cpu_us, "µs"),
+                ("Memory under load", cheapest.memory_mib, "MiB"),
+                ("99th percentile, worst work", cheapest.p99_ms, "ms"),
+            )
+        ],
+        tables=[suitability.table(ranked, wording.good_for())],
+    )
+
+
+def _mark(store: Store, question: Question, found: Comparison, ranked: suitability.Advice) -> Mark:
+    limited = [s for w in found.works for s in found.servers if found.limit(w, s)]
+    doubts = [*few_rounds(question), *busy_machine(store), *lost_runs(store)]
+    if ranked.left_out:
+        doubts.append(f"Not under every work: {', '.join(ranked.left_out)}.")
+    if limited:
+        names = ", ".join(dict.fromkeys(limited))
+        doubts.append(
+            f"The generator was the limit of {names}: CPU per request is judged, rates are not."
+        )
+    if doubts:
+        return Mark(grade=Grade.YELLOW, word="Use it with care", reason=doubts[0])
+    why = (
+        f"{question.rounds} rounds with fresh starts in turn. All {found.looks} intervals hold "
+        "together with 95 %."
+    )
+    return Mark(grade=Grade.GREEN, word="Reliable", reason=why)
 
 
 def repeated_section(store: Store, question: Question, seed: int) -> Section:
@@ -220,12 +292,11 @@ def repeated_section(store: Store, question: Question, seed: int) -> Section:
                 {k: e.ratio for k, e in judged.items() if k[2] == "cpu" and e.ratio.low > 0},
             )
         )
-    verdict = [_repeated_verdict(question, done, shown_in)]
     picture = _repeated_picture(question, worst)
-    return Section(
-        title="The same comparison, repeated",
-        verdict=verdict,
-        text=[
+    return findings_first(
+        "The same comparison, repeated",
+        [_repeated_verdict(question, done, shown_in)],
+        method=[
             f"{question.repeats} comparisons of {question.rounds} rounds of "
             f"{question.seconds:g} s, each judged on its own with intervals that hold together "
             "with 95 %. Of equals, one comparison in twenty may show a difference by chance."
@@ -352,11 +423,7 @@ def report(store: Store, question: Question) -> Report:
         sections=[parts(store, question, seed)],
         environment={**environment(store), **versions(store)},
         data=store.everything(),
-        notes=[
-            *(few_rounds(question) if question.repeats == 1 else []),
-            *busy_machine(store),
-            *lost_runs(store),
-        ],
+        notes=[*busy_machine(store), *lost_runs(store)] if question.repeats > 1 else [],
     )
 
 

@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Documents d and e: throughput against connections and users, up to saturation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weir_lab.analysis import interleave
+from weir_lab.analysis.ratio import confidence_for, ratio
+from weir_lab.capacity.answers import SATURATED, limits
+from weir_lab.capacity.sweep import SERVER
 from weir_lab.experiments import published, sweeping
 from weir_lab.experiments.experiment import Options, Step
 from weir_lab.experiments.reproduction import (
+    Check,
     Perform,
+    Rounds,
     Scale,
+    by_round,
+    checked,
     contradictions,
     health,
+    is_faster,
     kept,
+    mark,
     mean_ms_of,
     middle,
     number_text,
@@ -19,8 +28,12 @@ from weir_lab.experiments.reproduction import (
     quotient_text,
     rate_of,
 )
+from weir_lab.report import capacity as reported
+from weir_lab.report import sweeps
+from weir_lab.report.capacity import Studied, tested_findings
+from weir_lab.report.cards import multiples
 from weir_lab.report.chart import Chart, Picture
-from weir_lab.report.page import Section, Table
+from weir_lab.report.page import Fold, Grade, Headline, Section, Table
 from weir_lab.rim import machine, runs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.runs import Work, World
@@ -32,6 +45,8 @@ D_SEED = 1  # of the order of levels
 
 
 def _d_levels(scale: Scale) -> list[int]:
+    if not scale.curve:
+        return [published.D_TRAINING[-1]]
     training = [n for n in published.D_TRAINING if n == 1 or n % scale.every == 0]
     return training + [n for n in published.D_HELD_OUT if (n // 5) % min(scale.every, 3) == 0]
 
@@ -75,39 +90,37 @@ def d_section(store: Store, options: Options) -> Section:
                 number_text(middle(found, mean_ms_of), 3),
             ]
         )
-    verdict = [health(kept(store, "d/"), "fork and thread at 1 to 60 connections")]
-    pictures: list[Picture] = []
-    tables: list[Table] = []
-    for size in published.D_SIZES:
-        pictures.append(_d_picture(store, size))
-        fork, thread = (kept(store, f"d/{model}/{size}/20/") for model in ("fork", "thread"))
-        mine = middle(thread, rate_of), middle(fork, rate_of)
-        there = published.D["thread", size].rate / published.D["fork", size].rate
-        if mine[0] and mine[1]:
-            verdict.append(
-                f"thread against fork, {published.D_SIZES[size]:,} bytes, 20 connections: "
-                f"{mine[0] / mine[1]:.1f} times the throughput here, {there:.1f} in the document."
-            )
+    findings = [health(kept(store, "d/"), "fork and thread at 1 to 60 connections")]
+    pairs = {}
+    for size, length in published.D_SIZES.items():
+        both = by_round(store, f"d/thread/{size}/20/"), by_round(store, f"d/fork/{size}/20/")
+        pairs[f"{length:,} bytes"] = both
     for model in ("fork", "thread"):
         small, big = (middle(kept(store, f"d/{model}/{n}/20/"), rate_of) for n in ("small", "big"))
         there = published.D[model, "small"].rate / published.D[model, "big"].rate
         if small and big:
-            verdict.append(
+            findings.append(
                 f"{model}, 1,000 against 10,000 bytes: {small / big:.2f} times the throughput "
                 f"here, {there:.2f} in the document."
             )
-        for size in published.D_SIZES:
-            studied = sweeping.study(
-                f"d-{model}-{size}",
-                kept(store, f"d/{model}/{size}/"),
-                options.placement,
-                train_to=published.D_TRAINING[-1],
-                seed=options.seed,
-            )
-            verdict += [f"{model}, {size}: {finding}" for finding in studied.verdict]
-            pictures += studied.pictures[-1:]
-            tables += studied.tables
-    verdict += contradictions(list(published.D.values()))
+    faster, times = is_faster(
+        pairs, "a thread for each connection is faster than a process", "thread's throughput is"
+    )
+    checks, folds = [faster], []
+    for (model, size), found in _d_curves(store):
+        studied = sweeping.study(
+            f"d-{model}-{size}",
+            found,
+            options.placement,
+            server=model,
+            train_to=published.D_TRAINING[-1],
+            seed=options.seed,
+        )
+        checks.append(_d_line(studied, f"{model}, {published.D_SIZES[size]:,} bytes"))
+        fold = _d_fold(studied, f"{model}, {published.D_SIZES[size]:,} bytes", found)
+        folds.append(fold)
+    there = published.D["thread", "small"].rate / published.D["fork", "small"].rate
+    said = f" Here it has {times.value:.1f} times." if times else ""
     head = ["", "req/s: document", "here", "mean ms: document", "here"]
     first = Table(
         name="d",
@@ -116,15 +129,76 @@ def d_section(store: Store, options: Options) -> Section:
         rows=rows,
         note="Here with 20 connections, as the document's own figures say it had.",
     )
+    curves = [_d_picture(store, size) for size in published.D_SIZES] if folds else []
     return Section(
-        title="d: a process or a thread for each connection, and predictions",
-        verdict=verdict,
-        text=[
-            "The document fitted a straight line to 1 to 20 connections and drew it to 60. Here 25 "
-            "to 60 were measured as well, by which the line and the other models are judged."
+        title="d: a process or a thread for each connection",
+        headline=Headline(
+            sentence=f"The document's thread for each connection has {there:.1f} times the "
+            f"throughput of a process for each.{said}",
+            mark=mark(checks),
+            pictures=[_d_multiples(pairs)],
+        ),
+        folds=[
+            checked("d", checks),
+            *folds,
+            Fold(
+                title="All figures",
+                findings=[*findings, *contradictions(list(published.D.values()))],
+                text=[
+                    "The document fitted a straight line to 1 to 20 connections and drew it to 60. "
+                    "Here 25 to 60 are measured as well. They judge the line and the other models."
+                ],
+                pictures=curves,
+                tables=[first],
+            ),
         ],
-        pictures=pictures,
-        tables=[first, *tables],
+    )
+
+
+def _d_curves(store: Store) -> Iterator[tuple[tuple[str, str], list[Record]]]:
+    """The sweeps that have held-out levels."""
+    for model in ("fork", "thread"):
+        for size in published.D_SIZES:
+            found = kept(store, f"d/{model}/{size}/")
+            if any(r["users"] > published.D_TRAINING[-1] for r in found):
+                yield (model, size), found
+
+
+def _d_line(studied: Studied, what: str) -> Check:
+    """Whether the forecast does what the document's straight line was to do."""
+    claim = f"{what}: throughput beyond 20 connections can be predicted"
+    judged = reported.mark(studied)
+    holds = {Grade.GREEN: True, Grade.YELLOW: None, Grade.RED: False}[judged.grade]
+    if not studied.has_forecast:
+        holds = None
+    return Check(reported=claim, holds=holds, seen=judged.reason.rstrip("."))
+
+
+def _d_fold(studied: Studied, what: str, found: Sequence[Record]) -> Fold:
+    """The forecast of one server and size."""
+    name = studied.name
+    return Fold(
+        title=f"The forecast for {what}",
+        findings=tested_findings(studied),
+        pictures=[sweeps.prediction(name, studied.sweep, studied.choice)],
+        tables=[
+            sweeps.scores(name, studied.choice, studied.held_out),
+            sweeps.levels(name, studied.sweep),
+            sweeping.precision(name, found),
+        ],
+    )
+
+
+def _d_multiples(pairs: Mapping[str, tuple[Rounds, Rounds]]) -> Picture:
+    """Thread against fork, there and here."""
+    found = {}
+    for (size, length), (ours, base) in zip(published.D_SIZES.items(), pairs.values(), strict=True):
+        there = published.D["thread", size].rate / published.D["fork", size].rate
+        found[f"document, {length:,} bytes"] = (there, there, there)
+        if times := ratio(ours, base, confidence=confidence_for(len(pairs))):
+            found[f"here, {length:,} bytes"] = (times.value, times.low, times.high)
+    return multiples(
+        "d-thread", "Throughput of a thread for each connection", "times that of fork", found
     )
 
 
@@ -202,7 +276,7 @@ def e_measure(here: World, scale: Scale, store: Store, do: Perform) -> None:
     if scale.pilot_s:
         do([_e_step(here, E_PILOT, _e_train_to(levels), scale.pilot_s, 0.0)])
     warmup_s = sweeping.settled(store, think_s, E_PILOT).warmup_s
-    rounds = interleave.rounds([str(n) for n in levels], scale.repeats, D_SEED)
+    rounds = interleave.rounds([str(n) for n in levels], scale.sweep_repeats, D_SEED)
     do(
         [
             _e_step(here, f"e/{users}/{repeat}", int(users), scale.seconds, warmup_s)
@@ -225,29 +299,61 @@ def e_section(store: Store, options: Options) -> Section:
         "e",
         found,
         options.placement,
+        server="pool",
         train_to=_e_train_to(sizes),
         seed=options.seed,
         doubt=settled.doubt,
     )
-    return Section(
-        title="e: a pool of threads, users who think for 40 ms",
-        verdict=[
-            health(found, "pool"),
-            *studied.verdict,
-            f"The document: saturated by the CPU at about {published.E_USERS:,} users, with "
-            f"{published.E_RATE:,.0f} requests per second of "
-            f"{published.E_RESPONSE_S * 1e3:.2f} ms; by Little's law it agrees with itself.",
-        ],
-        text=[
-            "The server had one core, the generator another, as in the document. Users asked for "
+    checks = [_e_limit(studied), _d_line(studied, "users who think")]
+    whole = reported.section(
+        studied,
+        title="",
+        method=[
+            "The server had one core, the generator another, as in the document. Users requested "
             f"the page of a folder of {len(E_FILES)} files, which is made for each request. A "
             "cached file costs the server less than the request costs the generator, so the "
             "generator would be the limit.",
             settled.why,
         ],
-        pictures=studied.pictures,
-        tables=[_e_table(found), *studied.tables],
+        tables=[sweeping.precision("e", found)],
     )
+    return Section(
+        title="e: a pool of threads, users who think for 40 ms",
+        headline=Headline(
+            sentence=f"The document's server saturates by its CPU at about {published.E_USERS:,} "
+            f"users. {reported.sentence(studied)}",
+            mark=mark(checks),
+            numbers=reported.numbers(studied),
+            pictures=whole.headline.pictures[:1],
+            caption=whole.headline.caption,
+        ),
+        folds=[
+            checked("e", checks),
+            *whole.folds,
+            Fold(
+                title="All figures",
+                findings=[
+                    health(found, "pool"),
+                    f"The document has {published.E_RATE:,.0f} requests per second of "
+                    f"{published.E_RESPONSE_S * 1e3:.2f} ms at its limit. By Little's law it "
+                    "agrees with itself.",
+                ],
+                tables=[_e_table(found)],
+            ),
+        ],
+    )
+
+
+def _e_limit(studied: Studied) -> Check:
+    """Whether the server's CPU is the limit here, too."""
+    what = "the CPU of the server is the limit"
+    found = limits(studied.sweep)
+    if not found:
+        return Check(reported=what, holds=None, seen="no service demand was measured")
+    seen = f"the {found[0].resource} was busy for {found[0].used:.0%} at the highest load"
+    if found[0].used < SATURATED:
+        return Check(reported=what, holds=None, seen=seen)
+    return Check(reported=what, holds=found[0].resource == SERVER, seen=seen)
 
 
 def _e_table(found: Sequence[Record]) -> Table:

@@ -19,7 +19,16 @@ from weir_lab.experiments.experiment import (
     store_for,
     world,
 )
-from weir_lab.experiments.reproduction import FULL, QUICK, TINY, Document, Scale, all_at_once, kept
+from weir_lab.experiments.reproduction import (
+    FULL,
+    QUICK,
+    TINY,
+    TOUR,
+    Document,
+    Scale,
+    all_at_once,
+    kept,
+)
 from weir_lab.report.page import Report
 from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
@@ -112,4 +121,4 @@ def run(options: Options, letters: Sequence[str], scale: Scale) -> Report:
     )
 
 
-__all__ = ["FULL", "QUICK", "TINY", "run"]
+__all__ = ["FULL", "QUICK", "TINY", "TOUR", "run"]

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Common parts of the repeated documents: their scale, one run, plain figures, checks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import geometric_mean, median
 
+from weir_lab.analysis.ratio import ROUNDS_MIN, Ratio, confidence_for, ratio
 from weir_lab.experiments.experiment import Options, Step
 from weir_lab.experiments.published import Row
-from weir_lab.report.page import Section, Table
+from weir_lab.report.page import Fold, Grade, Mark, Section, Table
 from weir_lab.rim import runs
 from weir_lab.rim.runs import Work, World
 from weir_lab.rim.store import Record, Store
@@ -26,6 +27,8 @@ class Scale:
     every: int  # of the concurrency levels of document d
     seconds: float  # of a step of document e
     pilot_s: float  # of the run that decides how long its steps warm up; 0: none
+    sweep_repeats: int = 3  # of the steps of document e
+    curve: bool = True  # whether document d is measured at more than one level
 
     def part(self, part: float) -> "Scale":
         """The same levels and repeats, with this part of the requests and of the time."""
@@ -39,7 +42,8 @@ class Scale:
 
 FULL = Scale(requests=1.0, repeats=3, every=1, seconds=10, pilot_s=24)
 QUICK = Scale(requests=0.1, repeats=3, every=2, seconds=2, pilot_s=0)
-TINY = Scale(requests=0.02, repeats=1, every=5, seconds=1, pilot_s=0)
+TOUR = Scale(requests=0.2, repeats=4, every=5, seconds=1, pilot_s=0, sweep_repeats=1, curve=False)
+TINY = Scale(requests=0.02, repeats=1, every=5, seconds=1, pilot_s=0, sweep_repeats=1)
 
 
 Perform = Callable[[Sequence[Step]], None]  # measures the unfinished steps
@@ -121,13 +125,69 @@ class Check:
     """A problem that a document reported, and the result of the same experiment here."""
 
     reported: str
-    holds: bool | None  # whether it works here; None: not measured
+    holds: bool | None  # whether it works here; None: open, the measurements do not show it
     seen: str
 
     @property
     def word(self) -> str:
-        """Its verdict for the table."""
-        return {True: "works", False: "BROKEN", None: "not checked"}[self.holds]
+        """Its outcome for the table."""
+        return {True: "works", False: "does not work", None: "open"}[self.holds]
+
+
+def by_round(store: Store, prefix: str) -> dict[int, float]:
+    """The throughput in each round of the runs whose key is the prefix and a number."""
+    return {
+        int(key.removeprefix(prefix)): rate_of(record)
+        for key, record in store.records.items()
+        if key.startswith(prefix) and "error" not in record and key.removeprefix(prefix).isdigit()
+    }
+
+
+Rounds = Mapping[int, float]
+
+
+def over_all(parts: Sequence[Rounds]) -> dict[int, float]:
+    """The geometric mean of several series in each round that all of them have."""
+    if not parts:
+        return {}
+    rounds = set.intersection(*(set(part) for part in parts))
+    return {n: geometric_mean([part[n] for part in parts]) for n in sorted(rounds)}
+
+
+def is_faster(
+    pairs: Mapping[str, tuple[Rounds, Rounds]], reported: str, what: str
+) -> tuple[Check, Ratio | None]:
+    """Whether the first of each pair is faster than the second: shown, the opposite shown, or open.
+
+    All levels together decide. A single level counts only where its own interval, widened for the
+    number of levels, lies wholly on the wrong side.
+    """
+    confidence = confidence_for(len(pairs) + 1)
+    whole = ratio(
+        over_all([ours for ours, _ in pairs.values()]),
+        over_all([theirs for _, theirs in pairs.values()]),
+        confidence=confidence,
+    )
+    if whole is None:
+        return Check(reported=reported, holds=None, seen="not measured"), None
+    if whole.rounds < ROUNDS_MIN:
+        seen = f"{what} {whole.value:.2f} times; {whole.rounds} rounds are too few to show it"
+        return Check(reported=reported, holds=None, seen=seen), whole
+    seen = f"{what} {whole.value:.2f} times ({whole.low:.2f} to {whole.high:.2f})"
+    levels = {
+        name: ratio(ours, theirs, confidence=confidence) for name, (ours, theirs) in pairs.items()
+    }
+    slower = [name for name, found in levels.items() if found and found.high < 1]
+    if whole.high < 1 or slower:
+        return Check(reported=reported, holds=False, seen=_with_levels(seen, slower)), whole
+    if whole.low > 1:
+        return Check(reported=reported, holds=True, seen=seen), whole
+    seen += f"; {whole.rounds} rounds do not show a difference, more are needed"
+    return Check(reported=reported, holds=None, seen=seen), whole
+
+
+def _with_levels(seen: str, slower: Sequence[str]) -> str:
+    return f"{seen}; slower at {', '.join(slower)}" if slower else seen
 
 
 def counts(records: Sequence[Record], reported: str) -> Check:
@@ -174,19 +234,40 @@ def survives(store: Store, prefixes: Sequence[str], reported: str) -> Check:
     return Check(reported=reported, holds=not failed and not ended, seen=seen)
 
 
-def checked(name: str, checks: Sequence[Check]) -> tuple[str, Table]:
-    """The sentence for the verdict, and the table of the checks."""
-    works = sum(c.holds is True for c in checks)
-    broken = [c.reported for c in checks if c.holds is False]
-    text = f"What the document reported as broken or hard: {works} of {len(checks)} work here"
-    text += f"; BROKEN: {'; '.join(broken)}." if broken else "."
+def mark(checks: Sequence[Check]) -> Mark:
+    """Whether a document's problems occur here: works, does not work, or open."""
+    works = [c for c in checks if c.holds is True]
+    broken = [c for c in checks if c.holds is False]
+    undecided = [c for c in checks if c.holds is None]
+    count = f"{len(works)} of {len(checks)} points work here"
+    if broken:
+        why = f"{count}. This one does not: {broken[0].reported} ({broken[0].seen})."
+        return Mark(grade=Grade.RED, word="Does not work", reason=why)
+    if undecided or not checks:
+        why = f"{count}."
+        if undecided:
+            why += f" Open: {undecided[0].reported} ({undecided[0].seen})."
+        return Mark(grade=Grade.YELLOW, word="Open", reason=why)
+    return Mark(grade=Grade.GREEN, word="Works", reason=f"{count}.")
+
+
+def checked(name: str, checks: Sequence[Check]) -> Fold:
+    """The problems that a document reported, each with what was seen here."""
+    outcomes = [c.word for c in checks]
+    parts = [
+        f"{n} {word}" for word in ("works", "does not work", "open") if (n := outcomes.count(word))
+    ]
     table = Table(
         name=f"{name}-checks",
-        title="What the document reported as broken or hard",
+        title="What the document reported, and what was seen here",
         head=["the document", "here", "seen"],
         rows=[[c.reported, c.word, c.seen] for c in checks],
     )
-    return text, table
+    return Fold(
+        title="Point by point",
+        findings=[f"Of {len(checks)}: {', '.join(parts)}."],
+        tables=[table],
+    )
 
 
 def health(records: Sequence[Record], what: str) -> str:

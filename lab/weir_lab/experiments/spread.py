@@ -25,6 +25,7 @@ from weir_lab.experiments.experiment import (
     store_for,
 )
 from weir_lab.experiments.shared_step import INVALID, MISSED, Command, Question
+from weir_lab.report import capacity as reported
 from weir_lab.report import spreads
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import cluster
@@ -215,4 +216,9 @@ def _study(found: Sequence[Record], train_to: int, seed: int) -> Section:
         server_cpus=max(1, *(r["server_cpus"] for r in found)),
         generator_cpus=max(r["threads"] for r in found),
     )
-    return sweeping.study("capacity", found, place, train_to=train_to, seed=seed)
+    studied = sweeping.study(
+        "capacity", found, place, server="the server", train_to=train_to, seed=seed
+    )
+    return reported.section(
+        studied, title="Prediction", tables=[sweeping.precision("capacity", found)]
+    )

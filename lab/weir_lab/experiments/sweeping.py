@@ -13,12 +13,10 @@ from scipy import stats
 
 from weir_lab.analysis import steady
 from weir_lab.capacity import answers, choice, records
-from weir_lab.capacity.choice import Choice
-from weir_lab.capacity.curves import CONSTANT, LINEAR
-from weir_lab.capacity.sweep import SERVER, Sweep
+from weir_lab.capacity.sweep import SERVER
 from weir_lab.experiments.experiment import Step
-from weir_lab.report import sweeps
-from weir_lab.report.page import Section, Table
+from weir_lab.report.capacity import Studied
+from weir_lab.report.page import Table
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.machine import Placement
@@ -33,7 +31,6 @@ PROBES = 3
 SPREAD = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.15, 1.35, 1.6)  # parts of N*
 USERS_MAX = 20_000
 DRAWS = 100
-FIFTH = 5  # the goal: the chosen model's error is this many times below linear regression's
 
 
 def step(
@@ -128,64 +125,34 @@ def study(
     found: Sequence[Record],
     placement: Placement,
     *,
+    server: str,
     train_to: int,
     seed: int,
     p99_limit_s: float | None = None,
     doubt: str = "",
-) -> Section:
-    """Chooses a model by the levels up to `train_to`, scores it on the rest, and reports."""
+    missing: int = 0,
+) -> Studied:
+    """Chooses a model by the levels up to `train_to`, and keeps the rest to score it on."""
     swept = records.sweep(
         found,
         server_cores=placement.server_cores,
         generator_cores=placement.generator_cores,
     )
-    if not swept.points:
-        return Section(title=name, verdict=["Nothing was measured."])
     chosen = choice.choose(swept.up_to(train_to), draws=DRAWS, seed=seed, doubt=doubt)
-    held_out = choice.without_void(swept.above(train_to))
     limit_s = p99_limit_s
     tails = [p.p99_s for p in chosen.training.points if p.p99_s]
     if tails and limit_s is None:
         limit_s = rounded(min(tails) * 1e6 * 5) / 1e6
-    carried = answers.capacity(chosen, limit_s)
-    pictures = []
-    if chosen.training.points:
-        pictures = [
-            sweeps.throughput(name, swept, chosen, carried),
-            sweeps.response(name, swept, chosen),
-            sweeps.latency_throughput(name, swept),
-            *sweeps.spectra(name, found),
-            sweeps.utilisation(name, swept),
-            sweeps.prediction(name, swept, chosen),
-        ]
-    return Section(
-        title=name,
-        verdict=[
-            *sweeps.findings(chosen, carried, swept, held_out),
-            *figure(chosen, held_out),
-        ],
-        pictures=pictures,
-        tables=[
-            sweeps.scores(name, chosen, held_out),
-            sweeps.levels(name, swept),
-            precision(name, found),
-        ],
+    return Studied(
+        name=name,
+        server=server,
+        sweep=swept,
+        choice=chosen,
+        carried=answers.capacity(chosen, limit_s),
+        held_out=choice.without_void(swept.above(train_to)),
+        records=found,
+        missing=missing,
     )
-
-
-def figure(chosen: Choice, held_out: Sweep) -> list[str]:
-    """A sentence: whether the prediction met its goal on loads that it had not seen."""
-    if chosen.refusal or chosen.chosen is None or not held_out.points:
-        return []
-    scored = choice.score_all(chosen, held_out)
-    mine = scored[chosen.chosen.model.name].mape
-    linear, constant = scored[LINEAR].mape, scored[CONSTANT].mape
-    fifth = "met" if mine <= linear / FIFTH else "missed"
-    worse = "met" if mine <= constant else "missed"
-    return [
-        f"At most a fifth of linear regression's error: {fifth} ({mine:.1%} to {linear:.1%}). "
-        f'No worse than "as the last step": {worse} ({mine:.1%} to {constant:.1%}).'
-    ]
 
 
 def precision(name: str, found: Sequence[Record]) -> Table:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from weir_lab.experiments import capacity, compare, parse, reproduce, sync
 from weir_lab.experiments.experiment import Options, console
-from weir_lab.report.page import Report, write
+from weir_lab.report.page import Grade, Headline, Report, Section, write
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 
@@ -43,9 +43,9 @@ def _compare(options: Options, *, tiny: bool) -> Report:
 
 def run(options: Options, *, tiny: bool = False) -> Report:
     """Runs all experiments briefly; one that fails is left out with a note."""
-    scale = reproduce.TINY
+    scale = reproduce.TINY if tiny else reproduce.TOUR
     parts: dict[str, Callable[[Options], Report]] = {
-        "reproduce": lambda o: reproduce.run(o, ["c"] if tiny else ["a", "b", "c"], scale),
+        "reproduce": lambda o: reproduce.run(o, ["c"] if tiny else list("abcde"), scale),
         "compare": lambda o: _compare(o, tiny=tiny),
         "capacity": lambda o: _capacity(o, tiny=tiny),
         "sync": lambda o: sync.run(
@@ -69,15 +69,42 @@ def run(options: Options, *, tiny: bool = False) -> Report:
 
 
 def together(reports: Mapping[str, Report], left_out: Sequence[str]) -> Report:
-    """The reports of several commands as one."""
+    """The reports of several commands as one page of cards."""
     notes = ["A first impression: for figures, run the command of each experiment.", *left_out]
     for report in reports.values():
         notes += [note for note in report.notes if note not in notes]
     environments = [dict(report.environment) for report in reports.values()]
+    sections = [section for report in reports.values() for section in report.sections]
+    swept = reports["capacity"].sections[0] if "capacity" in reports else None
+    if swept:  # its picture is that of the whole page
+        alone = replace(swept, headline=replace(swept.headline, pictures=()))
+        sections = [alone if section is swept else section for section in sections]
+    documents = reports["reproduce"].sections if "reproduce" in reports else []
     return Report(
         title="A tour of weir-lab",
-        sections=[section for report in reports.values() for section in report.sections],
+        headline=headline(documents, swept),
+        sections=sections,
         environment=environments[0] if environments else {},
         data={name: report.data for name, report in reports.items()},
         notes=notes,
+    )
+
+
+def headline(documents: Sequence[Section], swept: Section | None) -> Headline:
+    """The answer of the tour: how many documents work here, and the forecast."""
+    grades = [d.headline.mark.grade for d in documents if d.headline.mark]
+    works, broken = grades.count(Grade.GREEN), grades.count(Grade.RED)
+    undecided = len(grades) - works - broken
+    said = f"{works} of {len(grades)} source documents work here in every point."
+    if undecided:
+        said += f" {undecided} {'is' if undecided == 1 else 'are'} open in some point."
+    if broken:
+        said += f" {broken} {'does' if broken == 1 else 'do'} not work in some point."
+    return Headline(
+        sentence=f"{said} {swept.headline.sentence}" if swept else said,
+        mark=swept.headline.mark if swept else None,
+        numbers=swept.headline.numbers if swept else (),
+        title=swept.headline.title if swept else "",
+        pictures=swept.headline.pictures if swept else (),
+        caption=swept.headline.caption if swept else "",
     )

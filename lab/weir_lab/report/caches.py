@@ -11,7 +11,7 @@ from weir_lab.analysis.middle import Middle
 from weir_lab.analysis.ratio import Ratio, confidence_for
 from weir_lab.analysis.trace import lru_in_theory, zipf_shares
 from weir_lab.report.chart import Chart, Picture
-from weir_lab.report.page import Section, Table
+from weir_lab.report.page import Section, Table, findings_first
 
 POLICIES = {
     "belady": "Belady's optimum",
@@ -172,10 +172,10 @@ def _hit_table(records: Records, plan: Plan) -> Table:
 def hit_section(records: Records, plan: Plan) -> Section:
     """The section about hits."""
     pictures = [hit_picture(records, plan, name) for name in plan.names]
-    return Section(
-        title="Which objects stay",
-        verdict=hit_findings(records, plan),
-        text=[
+    return findings_first(
+        "Which objects stay",
+        hit_findings(records, plan),
+        method=[
             "A full cache has to guess which object will not be requested soon. lru evicts the "
             "object whose last request is the oldest. Each request moves its object to the front, "
             "so an object that is requested only once passes through the whole queue. With sieve "
@@ -440,10 +440,10 @@ def time_section(records: Records, plan: Plan) -> Section:
         _time_picture(records, plan, name=SCAN, cpu=False),
         *(ratio_picture(records, plan, rival) for rival in RIVALS),
     ]
-    return Section(
-        title="What sharing a cache costs",
-        verdict=time_findings(records, plan),
-        text=[
+    return findings_first(
+        "What sharing a cache costs",
+        time_findings(records, plan),
+        method=[
             "An operation looks an object up. A miss allocates memory and copies 1,024 bytes, "
             "without a disk. So a miss costs much less than in a server, and times have to be read "
             "together with hit ratios. At 100 % all objects fit, and nearly all operations are "

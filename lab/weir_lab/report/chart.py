@@ -7,6 +7,7 @@ on paper, and light in the dark.
 """
 
 import csv
+import html
 import io
 import math
 from collections.abc import Sequence
@@ -16,8 +17,10 @@ from typing import Any
 import matplotlib
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
+
+from weir_lab.report.spoken import series_in_words, spoken, valued
+from weir_lab.report.ticks import GROUPED, as_percentile, plain
 
 INK = "#010203"  # stands for the text's colour
 MUTED = 0.35
@@ -27,7 +30,11 @@ DASHES = ("-", "--", "-.", ":", (0, (6, 2, 1, 2)), (0, (1, 1)), (0, (8, 3)), (0,
 SIZE = (7.2, 4.0)
 PNG_DPI = 150
 ALT_SERIES_MAX = 12
-TICKS_MAX = 8
+LEGEND_COLUMN = 1.7  # inches
+POINTS_AN_INCH = 72
+RIGHT = 0.015  # part of the width that is left free
+HINTS_MAX = 60  # of a series
+NEAR = 0.01  # of the figure: a mark on an axis is still inside
 RATIO_FAR = 20.0  # an interval beyond this ratio ends in an arrow
 
 STYLE: Any = {
@@ -48,40 +55,7 @@ STYLE: Any = {
 }
 
 Numbers = Sequence[float]
-
-
-class PlainLog(ticker.Locator):
-    """Readable ticks of a logarithmic axis: 0.5, 1, 2, 5, 10; or 1, 100, 10,000."""
-
-    def __call__(self) -> list[float]:
-        """The ticks within the view."""
-        assert self.axis is not None
-        low, high = self.axis.get_view_interval()
-        return self.tick_values(low, high)
-
-    def tick_values(self, vmin: float, vmax: float) -> list[float]:
-        """At least two ticks, and few enough to be readable."""
-        low, high = sorted((max(vmin, 1e-12), max(vmax, 1e-12)))
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for parts, each in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 4)):
-            places = [part * 10.0**p for p in powers if p % each == 0 for part in parts]
-            found = [place for place in places if low <= place <= high]
-            if len(found) <= TICKS_MAX:
-                break
-        if len(found) < 2:
-            step = ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
-            found = [place for place in step.tick_values(low, high) if low <= place <= high]
-        return found
-
-
-GROUPED = ticker.FuncFormatter(lambda value, _: f"{value:,.10g}")
-
-
-def plain(axis: Axis) -> None:
-    """Readable numbers on a logarithmic axis."""
-    axis.set_major_locator(PlainLog())
-    axis.set_major_formatter(GROUPED)
-    axis.set_minor_locator(ticker.NullLocator())
+Row = tuple[str, str, float, float, float, float]  # kind, series, x, y, low, high
 
 
 @dataclass(frozen=True)
@@ -114,6 +88,10 @@ class Picture:
     png: bytes
     csv: str
     alt: str = ""  # a description for readers who cannot see it
+    narrow: str = ""  # the SVG for a narrow screen, where the wide one cannot be read
+    x: str = ""  # labels of the axes
+    y: str = ""
+    rows: Sequence[Row] = ()  # all that is drawn
 
 
 @dataclass(kw_only=True)
@@ -127,12 +105,15 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     size: tuple[float, float] = SIZE
-    rows: list[tuple[str, str, float, float, float, float]] = field(default_factory=list)
+    left: float = 0.0  # place of the y axis in inches; 0: as the labels need it
+    rows: list[Row] = field(default_factory=list)
+    hints: list[tuple[float, float, str]] = field(default_factory=list)  # x, y, text on hover
     canvas: Canvas = field(init=False)
     axes: Axes = field(init=False)
     _styled: int = 0
     _left: float = 0.0  # the start of the x axis
     _is_list: bool = False  # whether the y axis is names
+    _is_percentile: bool = False  # whether the x axis is 1/(1-p)
 
     def __post_init__(self) -> None:
         with matplotlib.rc_context(STYLE):
@@ -151,6 +132,19 @@ class Chart:
 
     def _note(self, kind: str, label: str, xs: Numbers, ys: Numbers) -> None:
         self.rows += [(kind, label, x, y, math.nan, math.nan) for x, y in zip(xs, ys, strict=True)]
+        every = max(1, -(-len(xs) // HINTS_MAX))
+        for x, y in list(zip(xs, ys, strict=True))[::every]:
+            self._hint(x, y, f"{label}: {self._at(x)}, {valued(y, self.y)}")
+
+    def _at(self, x: float) -> str:
+        """A place on the x axis in words."""
+        if self._is_percentile:
+            return as_percentile(x, 0)
+        return valued(x, self.x)
+
+    def _hint(self, x: float, y: float, text: str) -> None:
+        if math.isfinite(x) and math.isfinite(y):
+            self.hints.append((x, y, text))
 
     def style(self) -> int:
         """The next series' number, for colour, marker and dashes alike."""
@@ -158,9 +152,16 @@ class Chart:
         return self._styled - 1
 
     def points(
-        self, label: str, xs: Numbers, ys: Numbers, style: int, *, hollow: bool = False
+        self,
+        label: str,
+        xs: Numbers,
+        ys: Numbers,
+        style: int,
+        *,
+        hollow: bool = False,
+        listed: bool = True,
     ) -> None:
-        """Single measurements."""
+        """Single measurements; the legend leaves out those that are not listed."""
         colour = look(style).colour
         self.axes.plot(
             xs,
@@ -171,7 +172,7 @@ class Chart:
             markerfacecolor="none" if hollow else colour,
             markeredgecolor=colour,
             alpha=0.8,
-            label=label,
+            label=label if listed else None,
         )
         self._note("points", label, xs, ys)
 
@@ -215,6 +216,8 @@ class Chart:
         )
         for x, y, error in zip(xs, ys, errors, strict=True):
             self.rows.append(("mean", label, x, y, y - error, y + error))
+            text = f"{label}: {self._at(x)}, {valued(y, self.y)} ± {spoken(error)}"
+            self._hint(x, y, text)
 
     def band(self, label: str, xs: Numbers, lows: Numbers, highs: Numbers, style: int) -> None:
         """The range in which measurements are expected."""
@@ -223,6 +226,11 @@ class Chart:
         )
         for x, low, high in zip(xs, lows, highs, strict=True):
             self.rows.append(("band", label, x, math.nan, low, high))
+        every = max(1, len(xs) // (HINTS_MAX // 3))
+        for x, low, high in list(zip(xs, lows, highs, strict=True))[::every]:
+            text = f"{label}: {self._at(x)}, {spoken(low)} to {valued(high, self.y)}"
+            self._hint(x, high, text)
+            self._hint(x, low, text)
 
     def bound(self, label: str, xs: Numbers, ys: Numbers) -> None:
         """A bound."""
@@ -231,11 +239,14 @@ class Chart:
         )
         self._note("bound", label, xs, ys)
 
-    def mark(self, label: str, x: float) -> None:
-        """Marks a place on the x axis."""
+    def mark(self, label: str, x: float, *, named: bool = True) -> None:
+        """Marks a place on the x axis, with its name unless a picture above has it."""
         if not math.isfinite(x):
             return
         self.axes.axvline(x, color=INK, alpha=MUTED, linewidth=1, linestyle=":")
+        self.rows.append(("mark", label, x, math.nan, math.nan, math.nan))
+        if not named:
+            return
         self.axes.annotate(
             label,
             (x, 0.02),
@@ -246,7 +257,22 @@ class Chart:
             color=INK,
             fontsize=9,
         )
-        self.rows.append(("mark", label, x, math.nan, math.nan, math.nan))
+
+    def level(self, label: str, y: float) -> None:
+        """Marks a place on the y axis."""
+        self.axes.axhline(y, color=INK, alpha=0.55, linewidth=1, linestyle=(0, (1, 2)))
+        self.axes.annotate(
+            label,
+            (0.01, y),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="left",
+            va="bottom",
+            color=INK,
+            fontsize=9,
+        )
+        self.rows.append(("level", label, math.nan, y, math.nan, math.nan))
 
     def intervals(
         self, labels: Sequence[str], values: Numbers, lows: Numbers, highs: Numbers, at: float
@@ -269,12 +295,19 @@ class Chart:
                 [value], [place], marker=marker, color=colour, linestyle="none", markersize=6
             )
             self.rows.append(("interval", label, value, math.nan, low, high))
+            self._hint(value, place, self._span(label, value, low, high))
         self.axes.set_yticks(places, labels)
         self.axes.set_ylim(-0.6, len(labels) - 0.4)
         self.axes.grid(visible=False, axis="y")
         self._is_list = True
         if lows:
             self.around(at, max(least, min(lows)), min(most, max(highs)))
+
+    def _span(self, label: str, value: float, low: float, high: float) -> str:
+        """A value with its interval in words."""
+        return f"{label}: {valued(value, self.x)}" + (
+            f" ({spoken(low)} to {spoken(high)})" if high > low else ""
+        )
 
     def around(self, at: float, low: float, high: float) -> None:
         """Makes the x axis show these values, wide enough for a tick."""
@@ -302,8 +335,9 @@ class Chart:
             color=colour,
             label=label,
         )
-        for name, value, low, high in zip(names, values, lows, highs, strict=True):
+        for name, place, value, low, high in zip(names, places, values, lows, highs, strict=True):
             self.rows.append(("interval", f"{label}, {name}", value, math.nan, low, high))
+            self._hint(value, place, self._span(f"{label}, {name}", value, low, high))
 
     def at(self, x: float) -> None:
         """A vertical line for comparison."""
@@ -318,9 +352,10 @@ class Chart:
 
     def percentile_axis(self) -> None:
         """x is 1/(1-p) on a logarithmic axis, as HdrHistogram's plots have it."""
+        self._is_percentile = True
         self.axes.set_xscale("log")
         self.axes.xaxis.set_major_locator(ticker.LogLocator(base=10))
-        self.axes.xaxis.set_major_formatter(ticker.FuncFormatter(_as_percentile))
+        self.axes.xaxis.set_major_formatter(ticker.FuncFormatter(as_percentile))
         self.axes.xaxis.set_minor_locator(ticker.NullLocator())
 
     def shade(self, label: str, left: float, right: float) -> None:
@@ -341,34 +376,93 @@ class Chart:
             fontsize=9,
         )
 
-    def finish(self, caption: str, *, legend: bool = True, from_zero: bool = True) -> Picture:
-        """The finished figure in all formats."""
+    def finish(
+        self,
+        caption: str,
+        *,
+        legend: bool = True,
+        from_zero: bool = True,
+        narrow: tuple[float, float] | None = None,
+    ) -> Picture:
+        """The finished figure in all formats; `narrow` is the size for a narrow screen."""
         if from_zero and not self.log_y and not self._is_list:
             self.axes.set_ylim(bottom=0)
         if from_zero and not self.log_x:
             self.axes.set_xlim(left=self._left)
         handles, _ = self.axes.get_legend_handles_labels()
         if legend and handles:
-            self.canvas.legend(
-                loc="outside lower center",
-                ncols=min(3, len(handles)),
-                fontsize=9,
-                frameon=False,
-                labelcolor=INK,
-            )
-        with matplotlib.rc_context({**STYLE, "svg.hashsalt": self.name}):
-            svg, png = io.StringIO(), io.BytesIO()
-            self.canvas.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
+            columns = max(1, min(len(handles), int(self.size[0] / LEGEND_COLUMN)))
+            self._add_legend(columns)
+        png = io.BytesIO()
+        self._align()
+        wide = self._svg(self.name)
+        with matplotlib.rc_context(STYLE):
             self.canvas.savefig(png, format="png", dpi=PNG_DPI, facecolor="white")
+        tall = ""
+        if narrow:
+            self.canvas.set_size_inches(narrow)
+            for old in list(self.canvas.legends):
+                old.remove()
+            if legend and handles:
+                self._add_legend(min(2, len(handles)))
+            self._align()
+            tall = self._svg(f"{self.name}-narrow")
         return Picture(
             name=self.name,
             title=self.title,
             caption=caption,
-            svg=inline(svg.getvalue(), self.name),
+            svg=wide,
             png=png.getvalue(),
             csv=self._csv(),
             alt=self._alt(),
+            narrow=tall,
+            x=self.x,
+            y=self.y,
+            rows=tuple(self.rows),
         )
+
+    def _align(self) -> None:
+        """Puts the y axis at `left`, so that pictures one above the other share their x axis."""
+        if not self.left:
+            return
+        self.canvas.set_layout_engine("constrained")
+        self.canvas.draw_without_rendering()
+        self.canvas.set_layout_engine("none")
+        place = self.axes.get_position()
+        left = self.left / self.canvas.get_size_inches()[0]
+        self.axes.set_position((left, place.y0, 1 - RIGHT - left, place.height))
+
+    def _add_legend(self, columns: int) -> None:
+        self.canvas.legend(
+            loc="outside lower center", ncols=columns, fontsize=9, frameon=False, labelcolor=INK
+        )
+
+    def _svg(self, name: str) -> str:
+        """The figure as SVG for a page, with a hint at each value."""
+        svg = io.StringIO()
+        with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+            self.canvas.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
+        return inline(svg.getvalue(), name).replace("</svg>", f"{self._hints()}</svg>")
+
+    def _hints(self) -> str:
+        """An invisible circle with a title for each value; a browser shows the title on hover."""
+        if not self.hints:
+            return ""
+        places = self.axes.transData.transform([(x, y) for x, y, _ in self.hints])
+        parts = self.canvas.transFigure.inverted().transform(places)
+        width, height = self.canvas.get_size_inches() * POINTS_AN_INCH
+        inside = self.axes.get_position()
+        found = []
+        for (across, up), (_, _, text) in zip(parts, self.hints, strict=True):
+            if not inside.x0 - NEAR <= across <= inside.x1 + NEAR:
+                continue
+            if not inside.y0 - NEAR <= up <= inside.y1 + NEAR:
+                continue
+            found.append(
+                f'<circle cx="{across * width:.1f}" cy="{(1 - up) * height:.1f}" r="5">'
+                f"<title>{html.escape(text, quote=False)}</title></circle>"
+            )
+        return f'<g class="hints" opacity="0">{"".join(found)}</g>'
 
     def _alt(self) -> str:
         """The picture in words: its axes, and the ends of each series."""
@@ -376,7 +470,7 @@ class Chart:
         for kind, label, *numbers in self.rows:
             x, y, low, high = numbers
             by_series.setdefault((kind, label), []).append((x, y, low, high))
-        parts = [_series_in_words(kind, label, found) for (kind, label), found in by_series.items()]
+        parts = [series_in_words(kind, label, found) for (kind, label), found in by_series.items()]
         axes = f"{self.y} against {self.x}" if self.y else self.x
         more = len(parts) - ALT_SERIES_MAX
         text = "; ".join(parts[:ALT_SERIES_MAX]) + (f"; and {more} more" if more > 0 else "")
@@ -389,36 +483,6 @@ class Chart:
         for kind, label, *numbers in self.rows:
             writer.writerow((kind, label, *("" if math.isnan(n) else f"{n:.9g}" for n in numbers)))
         return out.getvalue()
-
-
-def _as_percentile(value: float, _position: int) -> str:
-    """`1000` as `99.9 %`; exact for any number of nines."""
-    return f"{100 * (1 - 1 / value):.10g} %" if value >= 1 else ""
-
-
-def spoken(value: float) -> str:
-    """A number in a sentence: 12,000 or 0.0341."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def _series_in_words(
-    kind: str, label: str, rows: Sequence[tuple[float, float, float, float]]
-) -> str:
-    first = [spoken(number) for number in rows[0]]
-    last = [spoken(number) for number in rows[-1]]
-    match kind:
-        case "mark":
-            return f"{label} at {first[0]}"
-        case "interval":
-            return f"{label} {first[0]} ({first[2]} to {first[3]})"
-        case "shade":
-            return f"{label} from {first[2]} to {first[3]}"
-        case "band":
-            return f"{label} at {last[0]}: {last[2]} to {last[3]}"
-        case _ if len(rows) == 1:
-            return f"{label} {first[1]} at {first[0]}"
-        case _:
-            return f"{label} {first[1]} at {first[0]}, {last[1]} at {last[0]}"
 
 
 def inline(svg: str, name: str) -> str:

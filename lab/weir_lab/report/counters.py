@@ -10,7 +10,7 @@ from weir_lab.analysis.crowd import Figure
 from weir_lab.analysis.middle import Middle, middle
 from weir_lab.analysis.ratio import confidence_for, ratio
 from weir_lab.report.chart import Chart, Picture
-from weir_lab.report.page import Section, Table
+from weir_lab.report.page import Section, Table, findings_first
 
 Record = dict[str, Any]
 Records = Mapping[str, Record]
@@ -255,10 +255,10 @@ def _how() -> Table:
 
 def section(records: Records, workers: Sequence[int], seed: int) -> Section:
     """The section about counters."""
-    return Section(
-        title="Shared counters",
-        verdict=findings(records, workers, seed),
-        text=[
+    return findings_first(
+        "Shared counters",
+        findings(records, workers, seed),
+        method=[
             "The documents found fewer requests counted than served, and put a named semaphore "
             "around the counters. weir has a block of counters for each worker. Each block has one "
             "writer, and readers add the blocks up. That is exact, too, and no worker waits."

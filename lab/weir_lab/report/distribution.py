@@ -47,7 +47,7 @@ def percentiles(name: str, title: str, blobs: Mapping[str, Iterable[str]]) -> Pi
     found = {label: whole for label, whole in found.items() if whole.get_total_count()}
     if not found:
         return None
-    chart = Chart(name=name, title=title, x="percentile", y="ms", log_y=True)
+    chart = Chart(name=name, title=title, x="percentile", y="response time, ms", log_y=True)
     chart.percentile_axis()
     for label, whole in found.items():
         line = spectrum(whole)
@@ -67,7 +67,7 @@ def timeline(
     """Throughput second by second of single runs; the warm-up is shaded."""
     if not any(series for series in runs.values()):
         return None
-    chart = Chart(name=name, title=title, x="seconds", y="requests/s")
+    chart = Chart(name=name, title=title, x="time, s", y="requests/s")
     for label, series in runs.items():
         style = chart.style()
         xs, ys, at_s = [], [], 0.0

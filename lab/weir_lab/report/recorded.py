@@ -26,7 +26,7 @@ def as_part(report: Report, tables: Collection[str]) -> str:
     parts = ["\n".join(f"- {fact}" for fact in facts)] if facts else []
     for section in report.sections:
         parts.append(f"### {section.title}")
-        parts.append("\n".join(f"- {finding}" for finding in section.verdict))
+        parts.append("\n".join(f"- {finding}" for finding in section.findings))
         for table in section.tables:
             if table.name in tables:
                 note = "" if table.note in noted else table.note

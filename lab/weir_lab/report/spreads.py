@@ -7,7 +7,7 @@ from typing import Any
 
 from weir_lab.report import distribution
 from weir_lab.report.chart import Chart, Picture
-from weir_lab.report.page import Section, Table
+from weir_lab.report.page import Section, Table, findings_first
 
 PERCENTILES = ("p50_ns", "p90_ns", "p99_ns", "p99_9_ns")
 SPECTRA_MOST = 5
@@ -222,13 +222,13 @@ def findings(records: Sequence[Record], x: str) -> list[str]:
 def section(found: Sequence[Record], x: str) -> Section:
     """The section about the hosts."""
     if not found:
-        return Section(title="Load from several machines", verdict=["Nothing was measured."])
+        return findings_first("Load from several machines", [])
     records = _sorted(found)
     loop = records[0]["loop"]
-    return Section(
-        title=f"Load on {records[0]['server']} from {len(hosts(records))} hosts",
-        verdict=findings(records, x),
-        text=[
+    return findings_first(
+        f"Load on {records[0]['server']} from {len(hosts(records))} hosts",
+        findings(records, x),
+        method=[
             f"Each host ran its part of the same load ({loop} loop) from a common start. "
             "Counts and "
             "histograms are added, so the result is the same as from one generator."

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from weir_lab.analysis.ratio import Ratio, confidence_for, ratio
-from weir_lab.report.comparison import Comparison, figure_text
+from weir_lab.report.comparison import Comparison, figure_text, ratio_text
 from weir_lab.report.page import Table
+from weir_lab.report.spans import Span
 
 MEMORY_CLEARLY = 1.25  # a smaller factor in memory does not decide
 
@@ -138,45 +139,70 @@ def _in_words(name: str, words: Mapping[str, str]) -> str:
     return f" It is good for {words[name].rstrip('.')}." if name in words else ""
 
 
+def ranking_sentence(advice: Advice) -> str:
+    """What the ranked table shows, in a sentence or two."""
+    cheapest = advice.cheapest
+    others = sorted((c for c in [advice.best, *advice.others] if c is not cheapest), key=_cost)
+    if not others:
+        return f"{cheapest.name} uses {figure_text(cheapest.cpu_us)} µs of CPU per request."
+    equal = [c.name for c in others if not c.uses_more_cpu]
+    dear = [c for c in others if c.uses_more_cpu]
+    if not dear:
+        names = ", ".join([cheapest.name, *equal[:-1]])
+        return f"No difference in CPU per request is shown between {names} and {equal[-1]}."
+    said = f"{cheapest.name} uses the least CPU per request: {figure_text(cheapest.cpu_us)} µs" + (
+        f", without a shown difference to {' and '.join(equal)}. " if equal else ". "
+    )
+    times = ", ".join(f"{c.name} {c.cpu_us / cheapest.cpu_us:.2f} times as much" for c in dear)
+    return f"{said}More is shown for the rest: {times}."
+
+
+def _cost(candidate: Candidate) -> float:
+    return candidate.cpu_us
+
+
 def table(advice: Advice, words: Mapping[str, str]) -> Table:
-    """All candidates, the cheapest first, and what each is good for."""
-    rows = []
-    for each in sorted([advice.best, *advice.others], key=lambda c: c.cpu_us):
-        times = "1"
+    """All servers, the cheapest first, with drawn intervals; what each model is good for."""
+    rows, spans = [], []
+    for place, each in enumerate(sorted([advice.best, *advice.others], key=_cost), 1):
+        times, span = "1", Span(low=1.0, value=1.0, high=1.0)
         if each.ratio:
-            times = f"{each.ratio.value:.2f} ({each.ratio.low:.2f} to {each.ratio.high:.2f})"
-        said = (
-            "suits best" if each is advice.best else "more CPU" if each.uses_more_cpu else "equal"
-        )
+            times = f"{each.ratio.value:.2f} ({ratio_text(each.ratio.low)} to "
+            times += f"{ratio_text(each.ratio.high)})"
+            span = Span(
+                low=each.ratio.low,
+                value=each.ratio.value,
+                high=each.ratio.high,
+                shown=each.uses_more_cpu,
+            )
+        said = "more CPU" if each.uses_more_cpu else "equal"
+        if each is advice.cheapest:
+            said = "least CPU"
+        if each is advice.best is not advice.cheapest:
+            said = "equal, less memory"
         rows.append(
             [
-                each.name,
-                figure_text(each.cpu_us),
+                f"{place}. {each.name}",
                 times,
+                figure_text(each.cpu_us),
                 figure_text(each.memory_mib),
                 figure_text(each.p99_ms),
                 said,
                 words.get(each.name, ""),
             ]
         )
-    head = [
-        "model",
-        "CPU µs",
-        f"times {advice.cheapest.name}'s",
-        "memory MiB",
-        "worst p99 ms",
-        "",
-        "is good for",
-    ]
+        spans.append(span)
+    has_words = any(row[-1] for row in rows)
+    head = ["server", "times (95 %)", "CPU, µs", "memory, MiB", "p99, ms", "CPU", "is good for"]
     return Table(
-        name="suits",
-        title="Which model suits",
-        head=head,
-        rows=rows,
-        note="CPU is the geometric mean over all works; its intervals hold together with 95 %. "
-        "Memory and p99 are those of the work where they are largest. Where CPU shows no "
-        "difference, "
-        f"memory decides if it is less by a factor of {MEMORY_CLEARLY:g} or more. The last "
-        "column is "
-        "from docs/models.md.",
+        name="ranking",
+        title="CPU per request, the least first",
+        head=head if has_words else head[:-1],
+        rows=rows if has_words else [row[:-1] for row in rows],
+        spans=spans,
+        scale=f"times {advice.cheapest.name}'s CPU",
+        at=1.0,
+        note="A square shows a difference, a circle does not. CPU is the geometric mean over all "
+        "works. All intervals hold together with 95 %. Memory and p99 are those of the work where "
+        "they are largest.",
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weir_lab.capacity import queueing
-from weir_lab.capacity.answers import Capacity, bottleneck_sentence, limits
+from weir_lab.capacity.answers import Capacity, limits
 from weir_lab.capacity.bootstrap import Interval
 from weir_lab.capacity.choice import Choice, score_all
 from weir_lab.capacity.curves import BOUND, CONSTANT, LINEAR, CannotFitError, asymptotic
@@ -20,6 +20,8 @@ from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Table
 
 CURVE_STEPS = 60
+LEFT = 0.95  # inches: the y axis of both pictures on the first screen
+WIDE, NARROW = (8.6, 3.3), (4.6, 3.4)  # inches, of the pictures on the first screen
 SPECTRA = 5  # levels whose percentiles are drawn
 
 
@@ -41,62 +43,92 @@ def _measured(chart: Chart, label: str, sweep: Sweep, style: int, *, hollow: boo
 
 
 def throughput(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Picture:
-    """X against users: measurements, the chosen model with its band, asymptotes, N*."""
-    chart = Chart(name=f"{name}-throughput", title="Throughput", x="users", y="requests/s")
-    training = sweep.up_to(choice.training.levels[-1]) if choice.training.points else sweep
+    """X against users: measurements, the forecast with its band, asymptotes, N*."""
+    chart = Chart(
+        name=f"{name}-throughput",
+        title="Throughput",
+        x="users",
+        y="requests/s",
+        size=WIDE,
+        left=LEFT,
+    )
+    last = _last_training(sweep, choice)
     users = curve_users(sweep)
-    _measured(chart, "measured, training", training, 0)
-    _measured(chart, "measured, held out", sweep.above(training.levels[-1]), 0, hollow=True)
+    _measured(chart, "measured, for training", sweep.up_to(last), 0)
+    _measured(chart, "measured, held out", sweep.above(last), 0, hollow=True)
     _, void = _split(sweep)
     chart.void([p.users for p in void], [p.rate for p in void])
-    if choice.chosen and choice.chosen.ensemble:
+    if choice.chosen and choice.chosen.ensemble and not choice.refusal:
         found = choice.chosen.ensemble
         low, high = found.band(users)
         chart.band("95 % band", list(users), list(low), list(high), 1)
-        chart.line(choice.chosen.model.name, list(users), list(found.fitted.predict(users)), 1)
+        chart.line("forecast", list(users), list(found.fitted.predict(users)), 1)
     try:
         bound = asymptotic(choice.training)
         chart.bound("asymptotes", list(users), list(bound.predict(users)))
     except CannotFitError:
         pass
+    _marks(chart, last, answers)
+    chart.axes.set_ylim(0, max(p.rate for p in sweep.points) * 1.3)
+    return chart.finish("", narrow=NARROW)
+
+
+def _last_training(sweep: Sweep, choice: Choice) -> int:
+    """The last level that the models were fitted to; the last level where none was."""
+    return (choice.training.levels or sweep.levels)[-1]
+
+
+def _marks(chart: Chart, last: int, answers: Capacity, *, named: bool = True) -> None:
     if answers.saturation_users:
-        chart.mark("N*", answers.saturation_users.value)
-    highest = max(p.rate for p in sweep.points)
-    chart.axes.set_ylim(0, highest * 1.3)
-    return chart.finish(
-        "Each mark is one run against a freshly started server. Filled marks were used for the "
-        "fit, hollow marks were not."
+        chart.mark("N*", answers.saturation_users.value, named=named)
+    chart.mark("trained up to here", last, named=named)
+
+
+def response(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Picture:
+    """R against users: mean and 99th percentile, the forecast, the objective."""
+    chart = Chart(
+        name=f"{name}-response",
+        title="Response time",
+        x="users",
+        y="response time, ms",
+        size=(WIDE[0], WIDE[1] * 0.8),
+        left=LEFT,
     )
-
-
-def response(name: str, sweep: Sweep, choice: Choice) -> Picture:
-    """R against users: mean and 99th percentile, with the asymptotes."""
-    chart = Chart(name=f"{name}-response", title="Response time", x="users", y="ms")
     valid, void = _split(sweep)
-    chart.points("mean", [p.users for p in valid], [p.response_s * 1e3 for p in valid], 0)
-    tails = [(p.users, p.p99_s * 1e3) for p in valid if p.p99_s]
-    if tails:
-        chart.points("99th percentile", [n for n, _ in tails], [t for _, t in tails], 1)
+    last = _last_training(sweep, choice)
+    for hollow, what in ((False, ""), (True, ", held out")):
+        part = [p for p in valid if (p.users > last) == hollow]
+        means = [(p.users, p.response_s * 1e3) for p in part]
+        tails = [(p.users, p.p99_s * 1e3) for p in part if p.p99_s]
+        for name_of, marks, style in (("mean", means, 0), ("99th percentile", tails, 2)):
+            if marks:
+                xs, ys = zip(*marks, strict=True)
+                label = f"{name_of}{what}"
+                chart.points(label, xs, ys, style, hollow=hollow, listed=not hollow)
     chart.void([p.users for p in void], [p.response_s * 1e3 for p in void])
     users = curve_users(sweep)
-    if choice.chosen and choice.chosen.ensemble:
+    if choice.chosen and choice.chosen.ensemble and not choice.refusal:
         fitted = choice.chosen.ensemble.fitted
         predicted = users / fitted.predict(users) - sweep.think_s
-        chart.line(f"mean, {choice.chosen.model.name}", list(users), list(predicted * 1e3), 2)
-    found = limits(choice.training)
-    if found:
+        chart.line("forecast of the mean", list(users), list(predicted * 1e3), 1)
+    if found := limits(choice.training):
         stations = [Station(name=SERVER, demand_s=found[0].demand_s, servers=found[0].servers)]
         least = queueing.asymptotic_response(users, stations, sweep.think_s)
         chart.bound("asymptotes", list(users), list(least * 1e3))
-    return chart.finish(
-        "Beyond the knee each further user makes all users wait: the mean grows along N·D/m-Z."
-    )
+    _marks(chart, last, answers, named=False)
+    if answers.p99_limit_s is not None:
+        limit_ms = answers.p99_limit_s * 1e3
+        chart.level(f"objective: p99 within {limit_ms:.3g} ms", limit_ms)
+    return chart.finish("", narrow=(NARROW[0], NARROW[1] * 1.1))
 
 
 def latency_throughput(name: str, sweep: Sweep) -> Picture:
     """The load curve: response time against throughput."""
     chart = Chart(
-        name=f"{name}-load", title="Response time against throughput", x="requests/s", y="ms"
+        name=f"{name}-load",
+        title="Response time against throughput",
+        x="requests/s",
+        y="response time, ms",
     )
     valid, _ = _split(sweep)
     levels = sorted({p.users for p in valid})
@@ -114,13 +146,18 @@ def latency_throughput(name: str, sweep: Sweep) -> Picture:
     return chart.finish("One mark for each number of users, fewest on the left.")
 
 
-def spectra(name: str, records: Sequence[Mapping[str, Any]]) -> list[Picture]:
-    """Every percentile of some levels, and the highest load second by second, if known."""
+def _loads_by_level(records: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
     by_level: dict[int, list[Mapping[str, Any]]] = {}
     for record in records:
         if "load" in record:
             by_level.setdefault(record["users"], []).append(record["load"])
-    levels = sorted(by_level)
+    return dict(sorted(by_level.items()))
+
+
+def percentiles(name: str, records: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """Every percentile of some levels, if known."""
+    by_level = _loads_by_level(records)
+    levels = list(by_level)
     places = {round(part * (len(levels) - 1) / (SPECTRA - 1)) for part in range(SPECTRA)}
     shown = [levels[place] for place in sorted(places)] if levels else []
     blobs = {
@@ -129,23 +166,30 @@ def spectra(name: str, records: Sequence[Mapping[str, Any]]) -> list[Picture]:
         ]
         for level in shown
     }
-    found = [distribution.percentiles(f"{name}-percentiles", "Response times, all of them", blobs)]
-    if levels:
-        most = by_level[levels[-1]]
-        found.append(
-            distribution.timeline(
-                f"{name}-seconds",
-                f"{levels[-1]:,} users, second by second",
-                {f"run {n}": load.get("series", []) for n, load in enumerate(most, 1)},
-                max(load.get("warmup_s", 0.0) for load in most),
-            )
-        )
-    return [picture for picture in found if picture]
+    found = distribution.percentiles(f"{name}-percentiles", "Response times, all of them", blobs)
+    return [found] if found else []
+
+
+def seconds(name: str, records: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """The highest load second by second, if known."""
+    by_level = _loads_by_level(records)
+    if not by_level:
+        return []
+    level, most = list(by_level.items())[-1]
+    found = distribution.timeline(
+        f"{name}-seconds",
+        f"{level:,} users, second by second",
+        {f"run {n}": load.get("series", []) for n, load in enumerate(most, 1)},
+        max(load.get("warmup_s", 0.0) for load in most),
+    )
+    return [found] if found else []
 
 
 def utilisation(name: str, sweep: Sweep) -> Picture:
     """The utilisation of each resource."""
-    chart = Chart(name=f"{name}-cpu", title="CPU", x="users", y="% of the cores allowed")
+    chart = Chart(
+        name=f"{name}-cpu", title="CPU", x="users", y="utilisation, % of the cores allowed"
+    )
     for resource in sweep.servers:
         found = [p for p in sweep.points if p.demand_s.get(resource)]
         busy = [100 * sweep.utilisation(p, resource) for p in found]
@@ -157,10 +201,10 @@ def utilisation(name: str, sweep: Sweep) -> Picture:
 
 def prediction(name: str, sweep: Sweep, choice: Choice) -> Picture:
     """The prediction of each model for loads that it has not seen."""
-    chart = Chart(name=f"{name}-prediction", title="Predictions", x="users", y="requests/s")
+    chart = Chart(name=f"{name}-prediction", title="Every model", x="users", y="requests/s")
     users = curve_users(sweep)
-    last = choice.training.levels[-1]
-    _measured(chart, "measured, training", choice.training, 0)
+    last = _last_training(sweep, choice)
+    _measured(chart, "measured, for training", sweep.up_to(last), 0)
     _measured(chart, "measured, held out", sweep.above(last), 0, hollow=True)
     shown = [c for c in choice.candidates if c.ensemble and c.model.kind != BOUND]
     style = 1
@@ -173,7 +217,7 @@ def prediction(name: str, sweep: Sweep, choice: Choice) -> Picture:
         chosen = " (chosen)" if candidate is choice.chosen else ""
         chart.line(f"{candidate.model.name}{chosen}", list(users), list(predicted), style)
         style = style % 7 + 1
-    chart.mark("last training point", last)
+    chart.mark("trained up to here", last)
     chart.axes.set_ylim(0, max(p.rate for p in sweep.points) * 1.6)
     return chart.finish(
         "Models were fitted to the filled marks only. Curves that leave the frame are wrong."
@@ -252,42 +296,3 @@ def levels(name: str, sweep: Sweep) -> Table:
         rows.append([*row, "; ".join(reasons)])
     head = ["users", "runs", "requests/s", "sd", "mean ms", "p99 ms", *sweep.servers, "void"]
     return Table(name=f"{name}-levels", title="Every level", head=head, rows=rows)
-
-
-def findings(choice: Choice, answers: Capacity, sweep: Sweep, held_out: Sweep) -> list[str]:
-    """The verdict in sentences."""
-    found = []
-    if choice.refusal:
-        found.append(f"No prediction beyond what was measured. {choice.refusal}")
-    elif choice.chosen:
-        unit = " users"
-        knee = answers.saturation_users
-        where = "Saturates gradually, without a knee"
-        if knee and math.isfinite(knee.value):
-            where = f"Saturates at N* = {interval_text(knee, unit)}"
-        found.append(
-            f"{where}; at most "
-            f"{interval_text(answers.most_rate)} requests per second ({choice.chosen.model.name}, "
-            f"trained on up to {choice.training.levels[-1]} users)."
-        )
-        if answers.p99_limit_s is not None:
-            found.append(
-                f"99 % of requests are answered within {answers.p99_limit_s * 1e3:g} ms for up to "
-                f"{interval_text(answers.users_within_p99, unit)}."
-            )
-    found.append(bottleneck_sentence(choice.training if choice.training.points else sweep))
-    if choice.chosen and held_out.points and not choice.refusal:
-        scored = score_all(choice, held_out)
-        mine = scored[choice.chosen.model.name]
-        loads = f"{held_out.levels[0]} to {held_out.levels[-1]} users"
-        found.append(
-            f"On {loads}, which it had not seen, {choice.chosen.model.name} was off by "
-            f"{mine.mape:.1%}; linear regression by {scored[LINEAR].mape:.1%}, "
-            f'"as the last step" by {scored[CONSTANT].mape:.1%}.'
-        )
-    _, void = _split(sweep)
-    if void:
-        found.append(
-            f"{len(void)} of {len(sweep.points)} points are void; the table gives the reasons."
-        )
-    return found

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT
+"""The section of a sweep: the answer for the first screen, then each question with its answer.
+
+The answer names only numbers that the models or the measurements support. Where there is no
+forecast, it is what was measured, and the mark of trust says why there is no more.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir_lab.capacity.answers import Capacity, bottleneck_sentence, limits
+from weir_lab.capacity.bootstrap import Interval
+from weir_lab.capacity.choice import Choice, score_all
+from weir_lab.capacity.curves import CONSTANT, LINEAR
+from weir_lab.capacity.sweep import Point, Sweep, why_void
+from weir_lab.report import sweeps
+from weir_lab.report.page import Fold, Grade, Headline, Mark, Number, Section, Table
+
+ERROR_SMALL, ERROR_LARGE = 0.05, 0.10  # of the forecast on held-out levels
+WORSE_MAX = 0.01  # than "as the last step"
+COVERED_MIN = 0.8  # of the held-out points, by the 95 % band
+VOID_MAX = 0.1  # of the points
+UNKNOWN = "-"
+FIFTH = 5  # the goal: the forecast's error is this many times below linear regression's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Studied:
+    """A sweep with its models, ready to be reported."""
+
+    name: str  # of the files
+    server: str
+    sweep: Sweep
+    choice: Choice
+    carried: Capacity
+    held_out: Sweep
+    records: Sequence[Mapping[str, Any]]
+    missing: int = 0  # points that were not measured yet
+
+    @property
+    def valid(self) -> list[Point]:
+        """The points that count."""
+        return [p for p in self.sweep.points if not why_void(self.sweep, p)]
+
+    @property
+    def has_forecast(self) -> bool:
+        """Whether there is a forecast beyond what was measured."""
+        return bool(self.choice.chosen and self.choice.chosen.ensemble and not self.choice.refusal)
+
+
+def rounded(value: float) -> str:
+    """A number for a sentence, to three digits."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{round(value, 2 - math.floor(math.log10(abs(value)))):,.{digits}f}"
+
+
+def users_text(value: float) -> str:
+    """A number of users for a sentence."""
+    count = max(1, round(value))
+    return "1 user" if count == 1 else f"{whole(count)} users"
+
+
+def whole(value: float) -> str:
+    """A whole number, to three digits."""
+    return f"{round(value, min(0, 2 - math.floor(math.log10(max(1, abs(value)))))):,.0f}"
+
+
+def most_measured(points: Sequence[Point]) -> Point | None:
+    """The valid point with the highest throughput."""
+    return max(points, key=lambda p: p.rate, default=None)
+
+
+def within_measured(points: Sequence[Point], limit_s: float) -> int | None:
+    """The largest measured level up to which every 99th percentile is within the limit."""
+    best = None
+    for level in sorted({p.users for p in points}):
+        here = [p.p99_s for p in points if p.users == level and p.p99_s]
+        if not here or sum(here) / len(here) > limit_s:
+            break
+        best = level
+    return best
+
+
+def sentence(studied: Studied) -> str:
+    """The answer in one sentence."""
+    if not studied.valid:
+        count = len(studied.sweep.points)
+        return (
+            f"None of the {count} measurements of {studied.server} is valid, so nothing is known."
+            if count
+            else f"Nothing of {studied.server} was measured."
+        )
+    top = most_measured(studied.valid)
+    assert top
+    if not studied.has_forecast:
+        return (
+            f"{studied.server} served up to {rounded(top.rate)} requests per second, at "
+            f"{users_text(top.users)}. There is no forecast beyond that."
+        )
+    most, knee = studied.carried.most_rate, studied.carried.saturation_users
+    found = limits(studied.choice.training)
+    then = f"; then the {found[0].resource} is the limit" if found else ""
+    where = ""
+    if knee and math.isfinite(knee.value):
+        where = f" It saturates at about {users_text(knee.value)}{then}."
+    if most and math.isfinite(most.value):
+        return f"{studied.server} carries at most {rounded(most.value)} requests per second.{where}"
+    return f"{studied.server} has no highest throughput within what was measured.{where}"
+
+
+def _interval(found: Interval | None) -> tuple[str, str]:
+    """A value and its interval as text; whole numbers from 10 on."""
+    if found is None or not math.isfinite(found.value):
+        return UNKNOWN, "not known"
+
+    def said(value: float) -> str:
+        return f"{value:.1f}" if abs(value) < 10 else whole(value)
+
+    if math.isfinite(found.low) and math.isfinite(found.high):
+        return said(found.value), f"{said(found.low)} to {said(found.high)} (95 %)"
+    return said(found.value), ""
+
+
+def numbers(studied: Studied) -> list[Number]:
+    """N*, the highest throughput, and the users within the objective."""
+    carried = studied.carried
+    knee, knee_note = _interval(carried.saturation_users)
+    if knee == UNKNOWN:
+        knee_note = "not known without a forecast" if not studied.has_forecast else "no knee"
+    unit = "" if knee == UNKNOWN else "users"
+    found = [Number(name="Saturates at N*", value=knee, unit=unit, note=knee_note)]
+    most, most_note = _interval(carried.most_rate)
+    name = "Maximum"
+    if most == UNKNOWN and (top := most_measured(studied.valid)):
+        name, most = "Highest measured", rounded(top.rate)
+        most_note = f"at {users_text(top.users)}"
+    found.append(Number(name=name, value=most, unit="requests/s", note=most_note))
+    limit_s = carried.p99_limit_s
+    if limit_s is None:
+        none = Number(name="Users within an objective", value=UNKNOWN, note="no valid percentile")
+        return [*found, none]
+    within, note = _interval(carried.users_within_p99)
+    if within == UNKNOWN:
+        level = within_measured(studied.valid, limit_s)
+        within, note = (f"{level:,}", "as measured") if level else (UNKNOWN, "no level measured")
+    objective = f"Users with p99 within {limit_s * 1e3:.3g} ms"
+    found.append(Number(name=objective, value=within, unit="users", note=note))
+    return found
+
+
+def mark(studied: Studied) -> Mark:
+    """How far the answer can be trusted, with the weightiest reason."""
+    red, yellow = "Do not rely on it", "Use it with care"
+    if not studied.valid:
+        void = [why for p in studied.sweep.points if (why := why_void(studied.sweep, p))]
+        why = f"Every point is void: {void[0]}." if void else "There is no measurement."
+        return Mark(grade=Grade.RED, word=red, reason=why)
+    if not studied.has_forecast:
+        why = studied.choice.refusal or "No model describes the measurements."
+        return Mark(grade=Grade.RED, word="Measured, no forecast", reason=why)
+    if studied.missing:
+        why = (
+            f"The experiment was interrupted: {studied.missing} points are not measured yet. "
+            "The same command continues."
+        )
+        return Mark(grade=Grade.YELLOW, word=yellow, reason=why)
+    if not studied.held_out.points:
+        why = "The forecast was not tested: no level was held out."
+        return Mark(grade=Grade.YELLOW, word=yellow, reason=why)
+    return _tested(studied)
+
+
+def _tested(studied: Studied) -> Mark:
+    assert studied.choice.chosen
+    scored = score_all(studied.choice, studied.held_out)
+    mine, last = scored[studied.choice.chosen.model.name], scored[CONSTANT]
+    levels = studied.held_out.levels
+    loads = f"{levels[0]:,} to {levels[-1]:,} users" if len(levels) > 1 else f"{levels[0]:,} users"
+    why = f"At {loads}, which it had not seen, the forecast was off by {mine.mape:.1%}"
+    void = len(studied.sweep.points) - len(studied.valid)
+    if mine.mape > ERROR_LARGE:
+        grade, word = Grade.RED, "Do not rely on it"
+    elif mine.mape > last.mape + WORSE_MAX:
+        grade, word = Grade.YELLOW, "Use it with care"
+        why += f"; the last training level alone would have been off by {last.mape:.1%}"
+    elif mine.mape > ERROR_SMALL:
+        grade, word = Grade.YELLOW, "Use it with care"
+    elif mine.coverage < COVERED_MIN:
+        grade, word = Grade.YELLOW, "Use it with care"
+        why += f", but its 95 % band held only {mine.coverage:.0%} of the points"
+    elif void > VOID_MAX * len(studied.sweep.points):
+        grade, word = Grade.YELLOW, "Use it with care"
+        why += f", but {void} of {len(studied.sweep.points)} points are void"
+    else:
+        grade, word = Grade.GREEN, "Reliable"
+    return Mark(grade=grade, word=word, reason=f"{why}.")
+
+
+def headline(studied: Studied) -> Headline:
+    """The first screen."""
+    pictures = []
+    if studied.sweep.points:
+        pictures = [
+            sweeps.throughput(studied.name, studied.sweep, studied.choice, studied.carried),
+            sweeps.response(studied.name, studied.sweep, studied.choice, studied.carried),
+        ]
+    return Headline(
+        sentence=sentence(studied),
+        mark=mark(studied),
+        numbers=numbers(studied),
+        title="Throughput and response time by users",
+        pictures=pictures,
+        caption=(
+            "Each mark is one run against a freshly started server. The forecast was fitted to "
+            "the filled marks and tested on the hollow ones."
+        ),
+    )
+
+
+def tested_findings(studied: Studied) -> list[str]:
+    """The errors of the forecast and of two simple rules, and whether the goals are met."""
+    if not studied.has_forecast or not studied.held_out.points:
+        return [f"There is no forecast. {studied.choice.refusal}"] if studied.choice.refusal else []
+    assert studied.choice.chosen
+    chosen = studied.choice.chosen.model.name
+    scored = score_all(studied.choice, studied.held_out)
+    mine, linear, constant = (scored[name].mape for name in (chosen, LINEAR, CONSTANT))
+    levels = studied.held_out.levels
+    fifth = "met" if mine <= linear / FIFTH else "missed"
+    worse = "met" if mine <= constant + WORSE_MAX else "missed"
+    return [
+        f"{chosen} was fitted to {studied.choice.training.levels[0]} to "
+        f"{studied.choice.training.levels[-1]} users. At {levels[0]} to {levels[-1]} users, which "
+        f"it had not seen, it was off by {mine:.1%}.",
+        f"Linear regression was off by {linear:.1%}. To expect the throughput of the last training "
+        f"level was off by {constant:.1%}.",
+        f"Goal: at most a fifth of linear regression's error. It is {fifth}.",
+        f"Goal: not worse than the last training level by more than 1 point. It is {worse}.",
+    ]
+
+
+def void_finding(studied: Studied) -> list[str]:
+    """How many points do not count, with the most frequent reason."""
+    reasons = [why for p in studied.sweep.points if (why := why_void(studied.sweep, p))]
+    if not reasons:
+        return []
+    often = max(set(reasons), key=reasons.count)
+    return [
+        f"{len(reasons)} of {len(studied.sweep.points)} points are void. A frequent reason: "
+        f"{often}. The table gives them all."
+    ]
+
+
+def waiting_finding(studied: Studied) -> list[str]:
+    """The users within the objective, in a sentence."""
+    carried = studied.carried
+    if carried.p99_limit_s is None or not carried.users_within_p99:
+        return []
+    within = sweeps.interval_text(carried.users_within_p99, " users")
+    return [
+        f"99 % of requests are answered within {carried.p99_limit_s * 1e3:g} ms for up to {within}."
+    ]
+
+
+def section(
+    studied: Studied,
+    *,
+    title: str,
+    limit: Sequence[str] = (),
+    method: Sequence[str] = (),
+    tables: Sequence[Table] = (),
+) -> Section:
+    """The whole section; `limit` are findings about the bottleneck, `method` how it was done."""
+    if not studied.sweep.points:
+        return Section(title=title, headline=headline(studied))
+    known = studied.choice.training if studied.choice.training.points else studied.sweep
+    name, sweep = studied.name, studied.sweep
+    return Section(
+        title=title,
+        headline=headline(studied),
+        folds=[
+            Fold(
+                title="How long do users wait?",
+                findings=waiting_finding(studied),
+                text=[
+                    "Up to N*, users hardly delay each other. Beyond it, each further user makes "
+                    "all users wait."
+                ],
+                pictures=[
+                    sweeps.latency_throughput(name, sweep),
+                    *sweeps.percentiles(name, studied.records),
+                ],
+            ),
+            Fold(
+                title="What is the limit?",
+                findings=[bottleneck_sentence(known), *limit],
+                pictures=[sweeps.utilisation(name, sweep)],
+            ),
+            Fold(
+                title="How good is the forecast?",
+                findings=tested_findings(studied),
+                pictures=[sweeps.prediction(name, sweep, studied.choice)],
+                tables=[sweeps.scores(name, studied.choice, studied.held_out)],
+            ),
+            Fold(
+                title="What was measured?",
+                findings=void_finding(studied),
+                pictures=sweeps.seconds(name, studied.records),
+                tables=[sweeps.levels(name, sweep), *tables],
+            ),
+            *([Fold(title="How was it measured?", text=method)] if method else []),
+        ],
+    )
