@@ -152,7 +152,7 @@ static void begin_world(void)
     const char *what;
     CHECK(world.mime && site_open(&world.site.site, &world.options, world.mime, &what) == 0);
     world.site.hosts = no_hosts;
-    CHECK(log_access_open(&world.log, "/dev/null", LOG_JSON) == 0);
+    CHECK(log_access_open(&world.log, "/dev/null", LOG_JSON, NULL) == 0);
     struct site_cache_limits limits = { SITE_CACHE_SIEVE, 60000, 16, 4 };
     world.shared = (struct session_shared){
         .sites = &world.site,

@@ -6,13 +6,14 @@
  * the disk is full or the reader is gone, are dropped and counted. A request never waits for its
  * log line.
  *
- * It does not rotate. The program that moves the file sends SIGUSR1, and the owner of the
- * descriptor reopens the path (log_access_reopen).
+ * It does not rotate. The program that moves the file sends SIGUSR1. The master then opens the
+ * path again, and its workers replace their descriptors (log_access_replace).
  */
 #pragma once
 
 #include "base/check.h"
 #include "base/span.h"
+#include "log/file.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +26,7 @@ enum log_sink_kind { LOG_SINK_FILE, LOG_SINK_PIPE, LOG_SINK_SOCKET };
 
 /* The destination of the lines, shared by all threads of a process. */
 struct log_access_sink {
-    const char *path; /* NULL: standard output; borrowed, outlives the sink */
+    bool is_file; /* named by a path; else standard output or nothing */
     enum log_format format;
     _Atomic int fd; /* -1 when the log is off or could not be opened */
     _Atomic(enum log_sink_kind) kind;
@@ -33,15 +34,15 @@ struct log_access_sink {
     _Atomic uint64_t dropped; /* lines lost since the start */
 };
 
-/* Opens the sink. `path` "-" is standard output, and "off" is no log. The process must ignore
- * SIGPIPE. Returns 0 or -errno. */
-MUST_USE int log_access_open(struct log_access_sink *sink, const char *path,
-                             enum log_format format);
+/* Opens the sink. The setting is a path for log_file_open, "-" for standard output, or "off" for no
+ * log. `opening` may be NULL. The process must ignore SIGPIPE. Returns 0 or -errno. */
+MUST_USE int log_access_open(struct log_access_sink *sink, const char *setting,
+                             enum log_format format, struct log_file_opening *opening);
 
-/* Opens the path again, after a rotation, and closes the old file. If that fails, the old file
- * is kept, and -errno returned. Other threads may be writing: the descriptor's number stays the
- * same. Standard output, and a log that is off, stay as they are. */
-MUST_USE int log_access_reopen(struct log_access_sink *sink);
+/* Continues in the file `fd`, which the caller closes; the old file is closed. Other threads may be
+ * writing: the descriptor's number stays the same. Standard output, and a log that is off, stay as
+ * they are. Safe in a signal handler. 0, or -errno and the old file is kept. */
+MUST_USE int log_access_replace(struct log_access_sink *sink, int fd);
 
 /* Closes the sink, but never standard output itself. */
 void log_access_close(struct log_access_sink *sink);

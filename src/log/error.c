@@ -41,20 +41,11 @@ static const char *const level_names[] = {
     [LOG_ERROR] = "error",
 };
 
-static int open_error_log(const char *path)
+int log_error_open(const char *path, struct log_file_opening *opening)
 {
-    const int fd =
-        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
-    return fd >= 0 ? fd : -errno;
-}
-
-int log_error_open(const char *path)
-{
-    if (path == NULL || strcmp(path, "-") == 0)
+    if (path == NULL || !log_file_is_named(path))
         return STDERR_FILENO;
-    if (strlen(path) >= sizeof(error_path))
-        return -ENAMETOOLONG;
-    return open_error_log(path);
+    return log_file_open(path, opening);
 }
 
 void log_error_drop(int fd)
@@ -78,20 +69,20 @@ void log_error_divert(void (*hear)(void *context, const char *text), void *conte
     divert_context = context;
 }
 
-int log_error_reopen(void)
+const char *log_error_path(void)
+{
+    return error_path[0] != '\0' ? error_path : NULL;
+}
+
+int log_error_replace(int fd)
 {
     if (error_path[0] == '\0')
         return 0;
-    const int fd = open_error_log(error_path);
-    if (fd < 0)
-        return fd;
     int result;
     do {
         result = dup3(fd, atomic_load(&error_fd), O_CLOEXEC);
     } while (result < 0 && (errno == EINTR || errno == EBUSY));
-    const int error = result < 0 ? -errno : 0;
-    (void)close(fd); /* nothing was written through it */
-    return error;
+    return result < 0 ? -errno : 0;
 }
 
 /* Writes `2026-11-21T08:00:00.123Z error [4711] ` and returns its length. */
@@ -185,6 +176,21 @@ void log_error(enum log_level level, const char *format, ...)
     va_start(arguments, format);
     write_formatted(level, 0, format, arguments);
     va_end(arguments);
+}
+
+void log_error_twice(const char *format, ...)
+{
+    const int saved_errno = errno;
+    char text[LOG_ERROR_LINE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    log_error(LOG_ERROR, "%s", text);
+    struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+    if (error_path[0] != '\0' && poll(&room, 1, 0) == 1)
+        dprintf(STDERR_FILENO, "weir: %s\n", text);
+    errno = saved_errno;
 }
 
 void log_error_limited(struct log_error_limit *limit, int interval_s, enum log_level level,

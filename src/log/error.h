@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "log/file.h"
 
 #include <stdatomic.h>
 
@@ -16,9 +17,9 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 /* A longer line is cut and marked with "...". A pipe takes a line of this length in one piece. */
 enum { LOG_ERROR_LINE_MAX = 2048 };
 
-/* Opens a destination for lines: a file, or standard error for NULL and "-". Returns a
- * descriptor for log_error_use, or -errno. */
-MUST_USE int log_error_open(const char *path);
+/* Opens a destination for lines: a file (log_file_open), or standard error for NULL and "-".
+ * `opening` may be NULL. Returns a descriptor for log_error_use, or -errno. */
+MUST_USE int log_error_open(const char *path, struct log_file_opening *opening);
 
 /* Writes lines of at least `level` to `fd`, which log_error_open returned for `path`. Takes
  * `fd`, closes the descriptor before it, and copies the path. Call it before any other thread
@@ -32,17 +33,23 @@ void log_error_drop(int fd);
  * process. A command uses it to report why it failed. Call it before any other thread logs. */
 void log_error_divert(void (*hear)(void *context, const char *text), void *context);
 
-/* Opens the path again after a rotation. If that fails, the old file is kept. Any thread.
- * Returns 0 or -errno. */
-MUST_USE int log_error_reopen(void);
+/* The path of the file in use; NULL: standard error. Valid until the next log_error_use. */
+const char *log_error_path(void);
+
+/* Continues in the file `fd`, which the caller closes; the old file is closed. Standard error stays
+ * as it is. Any thread, and a signal handler. 0, or -errno and the old file is kept. */
+MUST_USE int log_error_replace(int fd);
 
 /* Writes one line. Control bytes and invalid UTF-8 become \xHH. It never waits. A line for which
  * a pipe or terminal has no space is lost, and the next line reports how many were lost. Keeps
  * errno. Any thread. */
 void log_error(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same, but at most one line in `interval_s` seconds for each `limit`, a static of the
- * caller, zero at first. It is for events that can happen a thousand times a second. The next
+/* Writes a line of level LOG_ERROR, and the same to standard error. It is for errors of the log. */
+void log_error_twice(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same as log_error, but at most one line in `interval_s` seconds for each `limit`, a static of
+ * the caller, zero at first. It is for events that can happen a thousand times a second. The next
  * line reports how many were held back. */
 struct log_error_limit {
     _Atomic long last_s;

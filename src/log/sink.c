@@ -17,20 +17,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* O_NONBLOCK has no effect on a file, and keeps a FIFO from blocking. */
-enum { APPEND_FLAGS = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
-
-/* The log holds personal data, so other users cannot read it. */
-enum { FILE_MODE = 0640 };
-
 static_assert(LOG_ACCESS_BUFFER >= 2 * LOG_LINE_MAX, "a line fits into an empty buffer");
 static_assert(PIPE_BUF <= LOG_LINE_MAX, "what goes into a pipe is no longer than other lines");
-
-static int open_access_log(const char *path)
-{
-    const int fd = open(path, APPEND_FLAGS | O_CREAT, FILE_MODE);
-    return fd >= 0 ? fd : -errno;
-}
 
 /* Standard output is shared with the parent process, so it must not be made non-blocking.
  * Opening its file again gives a descriptor that may be. Where that is not allowed, poll(2)
@@ -41,7 +29,7 @@ static int open_standard_output(void)
     if (fstat(STDOUT_FILENO, &st) < 0)
         return -errno;
     if (S_ISFIFO(st.st_mode) || isatty(STDOUT_FILENO)) {
-        const int fd = open("/proc/self/fd/1", APPEND_FLAGS);
+        const int fd = log_file_open("/dev/stdout", NULL);
         if (fd >= 0)
             return fd;
     }
@@ -58,15 +46,14 @@ static enum log_sink_kind kind_of(int fd)
     return S_ISFIFO(st.st_mode) || isatty(fd) ? LOG_SINK_PIPE : LOG_SINK_FILE;
 }
 
-int log_access_open(struct log_access_sink *sink, const char *path, enum log_format format)
+int log_access_open(struct log_access_sink *sink, const char *setting, enum log_format format,
+                    struct log_file_opening *opening)
 {
-    *sink = (struct log_access_sink){ .format = format };
+    *sink = (struct log_access_sink){ .format = format, .is_file = log_file_is_named(setting) };
     atomic_init(&sink->fd, -1);
-    if (strcmp(path, "off") == 0)
+    if (strcmp(setting, "off") == 0)
         return 0;
-    if (strcmp(path, "-") != 0)
-        sink->path = path;
-    const int fd = sink->path != NULL ? open_access_log(path) : open_standard_output();
+    const int fd = sink->is_file ? log_file_open(setting, opening) : open_standard_output();
     if (fd < 0)
         return fd;
     atomic_store(&sink->kind, kind_of(fd));
@@ -74,31 +61,26 @@ int log_access_open(struct log_access_sink *sink, const char *path, enum log_for
     return 0;
 }
 
-int log_access_reopen(struct log_access_sink *sink)
+int log_access_replace(struct log_access_sink *sink, int fd)
 {
     const int old = atomic_load(&sink->fd);
-    if (sink->path == NULL || old < 0)
+    if (old < 0 || !sink->is_file)
         return 0;
-    const int fd = open_access_log(sink->path);
-    if (fd < 0)
-        return fd;
     int result;
     do {
         result = dup3(fd, old, O_CLOEXEC);
     } while (result < 0 && (errno == EINTR || errno == EBUSY));
-    const int error = result < 0 ? -errno : 0;
-    if (error == 0) {
-        atomic_store(&sink->kind, kind_of(fd));
-        atomic_store(&sink->torn, false);
-    }
-    (void)close(fd); /* nothing was written through it */
-    return error;
+    if (result < 0)
+        return -errno;
+    atomic_store(&sink->kind, kind_of(fd));
+    atomic_store(&sink->torn, false);
+    return 0;
 }
 
 void log_access_close(struct log_access_sink *sink)
 {
     const int fd = atomic_exchange(&sink->fd, -1);
-    if (fd >= 0 && !(sink->path == NULL && fd == STDOUT_FILENO))
+    if (fd >= 0 && (sink->is_file || fd != STDOUT_FILENO))
         (void)close(fd); /* lines that failed are already counted */
 }
 

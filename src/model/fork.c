@@ -12,7 +12,7 @@
  *
  * The parent installs the signal handlers below and blocks the signals, so it never runs them. This
  * saves each child the calls. The handlers call only functions that are safe at any moment:
- * shutdown(2) and setitimer(2), and for the log open(2) and dup3(2).
+ * shutdown(2) and setitimer(2), and for the logs recvmsg(2) and dup3(2).
  */
 #include "log/error.h"
 #include "model/connection.h"
@@ -97,7 +97,7 @@ static void handle_in_child(int signal)
         continue_child_drain();
     else if (signal == SIGQUIT)
         model_pump_end(&child.pump);
-    else if (log_access_reopen(child.server->shared->log) < 0 || log_error_reopen() < 0)
+    else if (model_take_logs(child.server) < 0)
         (void)0; /* the parent reports it */
     errno = saved_errno;
 }

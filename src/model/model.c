@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model.h"
 
+#include "ipc/mailbox.h"
+#include "log/access.h"
+#include "log/error.h"
 #include "model/uring.h"
+#include "os/file.h"
 #include "os/process.h"
+#include "session/thread.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define MODEL(name, ...) int model_##name##_serve(struct server *server);
@@ -51,4 +57,19 @@ const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX])
     if (span_equal(name, SPAN("uring")) && !model_uring_possible(why, MODEL_WHY_MAX))
         return find_model(SPAN("percore"));
     return find_model(name);
+}
+
+int model_take_logs(const struct server *server)
+{
+    struct ipc_mailbox_item item[IPC_MAILBOX_MAX];
+    int count = ipc_mailbox_read(server->logs_fd, item);
+    int rc = count < 0 && count != -EAGAIN ? count : 0; /* empty: the signal is not the master's */
+    for (int i = 0; i < count; i++) {
+        int one = item[i].label == LOG_FILE_ACCESS
+                      ? log_access_replace(server->shared->log, item[i].fd)
+                      : log_error_replace(item[i].fd);
+        rc = rc < 0 ? rc : one;
+        os_file_close(item[i].fd);
+    }
+    return rc;
 }

@@ -68,11 +68,16 @@ struct server {
     bool pool_sticky;         /* a thread of the pool serves a client until it closes */
     uint64_t drain_idle_ns;   /* how long a drain keeps connections between requests open */
     uint64_t drain_timeout_ns;
+    int logs_fd;       /* the reading end of a mailbox (ipc/mailbox.h): logs opened again */
     int signal_fd;     /* os/signal.h; one thread reads it, for server_signal */
     _Atomic int phase; /* enum server_phase */
 };
 
-/* Acts on a signal that was read from signal_fd: changes the phase to drain or stop, or reopens the
+/* Continues the logs in the files that the master has passed. Any thread, and a signal handler. 0
+ * or -errno; after an error the old files are kept. */
+MUST_USE int model_take_logs(const struct server *server);
+
+/* Acts on a signal that was read from signal_fd: changes the phase to drain or stop, or takes new
  * logs. True: the phase has changed, and the model wakes its other threads. Any thread. Defined in
  * server/worker.c. */
 bool server_signal(struct server *server, int signal);

@@ -7,6 +7,7 @@
 #include "page/page.h"
 
 #include "base/duration.h"
+#include "ipc/mailbox.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -153,14 +154,29 @@ static void tick_second(struct page *page, uint64_t now_ns)
 
 /* ---- the loop ---- */
 
+/* The master has opened the error log again. An empty mailbox: the signal came from elsewhere. */
+static void take_error_log(const struct page *page)
+{
+    struct ipc_mailbox_item item[IPC_MAILBOX_MAX];
+    int count = ipc_mailbox_read(page->plan->logs_fd, item);
+    int rc = count < 0 && count != -EAGAIN ? count : 0;
+    for (int i = 0; i < count; i++) {
+        if (rc == 0 && item[i].label == LOG_FILE_ERROR)
+            rc = log_error_replace(item[i].fd);
+        os_file_close(item[i].fd);
+    }
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot continue the error log in its new file: %s", strerror(-rc));
+}
+
 static void read_page_signals(struct page *page, uint64_t now_ns)
 {
     int signal;
     while ((signal = os_signal_read(page->plan->signal_fd)) > 0) {
         if (signal == SIGTERM || signal == SIGQUIT)
             begin_ending(page, now_ns);
-        if (signal == SIGUSR1 && log_error_reopen() < 0)
-            log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
+        if (signal == SIGUSR1)
+            take_error_log(page);
     }
 }
 

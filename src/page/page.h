@@ -24,7 +24,8 @@ struct page_plan {
     const struct stats_segment *segment;
     const char *password; /* hash of crypt(3); NULL: no password */
     int end_fd;           /* when it reports end of file, the page ends */
-    int signal_fd;        /* SIGTERM and SIGQUIT end the page, SIGUSR1 reopens the error log */
+    int signal_fd;        /* SIGTERM and SIGQUIT end the page; SIGUSR1: see logs_fd */
+    int logs_fd;          /* of a mailbox (ipc/mailbox.h), for an error log that is opened again */
 };
 
 /* Serves until it must end. Returns the exit status of the process. */

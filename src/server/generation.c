@@ -53,14 +53,6 @@ static int fail_to(struct server_generation *g, const char *what, const char *pa
 
 /* ---- making one ---- */
 
-static enum log_level log_level_of(const char *name)
-{
-    return strcmp(name, "debug") == 0     ? LOG_DEBUG
-           : strcmp(name, "warning") == 0 ? LOG_WARNING
-           : strcmp(name, "error") == 0   ? LOG_ERROR
-                                          : LOG_INFO;
-}
-
 /* Sets of sockets: one for each thread that accepts. */
 static size_t sets_in_worker(const struct server_generation *g)
 {
@@ -88,27 +80,19 @@ static void choose_model(struct server_generation *g)
     server_capacity_workers(g->config, g->model, &g->workers, &g->threads);
 }
 
-static int open_logs(struct server_generation *g)
-{
-    const struct config *config = g->config;
-    g->error_fd = log_error_open(config->error_log);
-    if (g->error_fd < 0)
-        return fail_to(g, "open the error log ", config->error_log, g->error_fd);
-    int rc = log_access_open(&g->access_log, config->access_log,
-                             strcmp(config->log_format, "json") == 0 ? LOG_JSON : LOG_COMBINED);
-    return rc < 0 ? fail_to(g, "open the access log ", config->access_log, rc) : 0;
-}
-
 static int prepare_generation(struct server_generation *g, struct server_addresses *addresses)
 {
     const struct config *config = g->config;
-    int rc = open_logs(g);
+    int rc = server_logs_open(&g->logs, config, g->why, sizeof(g->why));
+    g->failed = rc < 0;
     if (rc < 0)
         return rc;
     (void)os_process_raise_files(); /* workers compute their capacity from this limit */
     g->slots = calloc(g->workers, sizeof(*g->slots));
     if (!g->slots)
         return fail_to(g, "start the workers", "", -ENOMEM);
+    for (unsigned i = 0; i < g->workers; i++)
+        g->slots[i].logs = (struct ipc_mailbox){ -1, -1 };
     if (pipe2(g->ready_pipe, O_CLOEXEC | O_NONBLOCK) < 0 || pipe2(g->go_pipe, O_CLOEXEC) < 0)
         return fail_to(g, "open a pipe", "", -errno);
     log_error_divert(record_failure, g);
@@ -131,8 +115,7 @@ struct server_generation *server_generation_new(struct config_store *store,
     *g = (struct server_generation){
         .store = store,
         .config = config_read_result(store),
-        .access_log = { .fd = -1 },
-        .error_fd = -1,
+        .logs = SERVER_LOGS_NONE,
         .ready_pipe = { -1, -1 },
         .go_pipe = { -1, -1 },
     };
@@ -152,6 +135,12 @@ static void close_pipe(int ends[2])
     }
 }
 
+static void close_mailboxes(struct server_generation *g)
+{
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        ipc_mailbox_close(&g->slots[i].logs);
+}
+
 static _Noreturn void run_worker(struct server_generation *g, struct server_addresses *addresses,
                                  const struct server_generation_host *host, unsigned index,
                                  pid_t master)
@@ -166,8 +155,10 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
         intake = server_dispatch_keep(g->dispatch, index);
     os_file_close(g->ready_pipe[0]);
     os_file_close(g->go_pipe[1]);
-    if (g->error_fd >= 0)
-        log_error_use(g->error_fd, g->config->error_log, log_level_of(g->config->log_level));
+    server_logs_use_error(&g->logs);
+    int logs_fd = g->slots[index].logs.reading_fd;
+    g->slots[index].logs.reading_fd = -1;
+    close_mailboxes(g);
     if (!listeners)
         log_error(LOG_ERROR, "cannot start a worker: %s", strerror(ENOMEM));
     if (listeners && os_process_end_with_parent(SIGTERM, master) == 0) {
@@ -182,7 +173,8 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
             .listener_count = sets > 0 ? (unsigned)columns : 0,
             .listener_sets = (unsigned)sets,
             .intake = intake,
-            .access_log = &g->access_log,
+            .access_log = &g->logs.access,
+            .logs_fd = logs_fd,
             .stats = server_stats_of(host->stats, g->config),
             .ready_fd = g->ready_pipe[1],
             .go_fd = g->go_pipe[0],
@@ -199,18 +191,21 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     struct server_slot *slot = &g->slots[index];
     uint64_t now = os_clock_now_ns();
     pid_t master = getpid();
+    int rc = ipc_mailbox_open(&slot->logs);
     fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = rc < 0 ? -1 : fork();
     if (pid == 0)
         run_worker(g, addresses, host, index, master);
+    rc = pid < 0 && rc == 0 ? -errno : rc;
+    if (pid < 0)
+        ipc_mailbox_close(&slot->logs);
     server_stats_forked(host->stats, pid);
     if (pid < 0 && g->state == GENERATION_STARTING) {
-        (void)fail_to(g, "start a worker", "", -errno);
+        (void)fail_to(g, "start a worker", "", rc);
         return;
     }
     if (pid < 0) {
-        log_error(LOG_ERROR, "cannot start a worker: %s; it is tried again in 1 s",
-                  strerror(errno));
+        log_error(LOG_ERROR, "cannot start a worker: %s; it is tried again in 1 s", strerror(-rc));
         slot->restart_ns = now + BACKOFF_LAST_MS * DURATION_MS;
         return;
     }
@@ -256,13 +251,6 @@ static void warn_of_threads(const struct server_generation *g)
                   g->model->name, g->config->threads);
 }
 
-void server_generation_use_error_log(struct server_generation *g)
-{
-    if (g->error_fd >= 0)
-        log_error_use(g->error_fd, g->config->error_log, log_level_of(g->config->log_level));
-    g->error_fd = -1;
-}
-
 static int begin_dispatch(struct server_generation *g)
 {
     size_t count;
@@ -288,7 +276,7 @@ int server_generation_go(struct server_generation *g)
     if (written != (ssize_t)g->workers)
         return fail_to(g, "reach the workers", "", -errno);
     close_pipe(g->go_pipe);
-    server_generation_use_error_log(g);
+    server_logs_use_error(&g->logs);
     warn_of_threads(g);
     g->limit_ns = 0;
     g->state = GENERATION_SERVING;
@@ -300,6 +288,14 @@ void server_generation_signal(const struct server_generation *g, int signal)
     for (unsigned i = 0; g->slots && i < g->workers; i++)
         if (g->slots[i].pid > 0)
             (void)kill(g->slots[i].pid, signal); /* an error means that it is gone already */
+}
+
+void server_generation_rotate_logs(struct server_generation *g,
+                                   struct server_logs_rotation *rotation)
+{
+    struct server_logs_message message = server_logs_rotate(&g->logs, rotation);
+    for (unsigned i = 0; g->slots && i < g->workers; i++)
+        server_logs_pass(&g->slots[i].logs, g->slots[i].pid, &message, rotation);
 }
 
 bool server_generation_is_gone(const struct server_generation *g)
@@ -397,6 +393,7 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     char text[160];
     describe_end(text, sizeof(text), pid, status);
+    ipc_mailbox_close(&slot->logs);
     slot->pid = 0;
     slot->ready = false;
     slot->predecessor = pid;
@@ -418,14 +415,14 @@ static void close_pipes(struct server_generation *g)
 {
     close_pipe(g->ready_pipe);
     close_pipe(g->go_pipe);
-    log_error_drop(g->error_fd);
-    g->error_fd = -1;
+    server_logs_drop_error(&g->logs);
 }
 
 void server_generation_leave(struct server_generation *g)
 {
     close_pipes(g);
-    log_access_close(&g->access_log);
+    close_mailboxes(g);
+    server_logs_close(&g->logs);
     server_dispatch_free(g->dispatch);
     g->dispatch = NULL;
 }
@@ -438,9 +435,7 @@ static void end_workers(struct server_generation *g, struct server_addresses *ad
     /* First: else connections could still arrive after the workers have emptied the backlogs. */
     server_listeners_close(&g->listeners, addresses);
     server_generation_signal(g, signal);
-    close_pipes(g);   /* workers that wait for go_pipe end */
-    if (!g->dispatch) /* else a worker may still be started */
-        log_access_close(&g->access_log);
+    close_pipes(g); /* workers that wait for go_pipe end */
     g->state = GENERATION_DRAINING;
     g->over = g->over || signal != SIGTERM;
     uint64_t limit_ns = os_clock_now_ns() + patience_ns;

@@ -16,11 +16,11 @@
 #pragma once
 
 #include "config/config.h"
-#include "log/access.h"
 #include "log/error.h"
 #include "model/model.h"
 #include "server/dispatch.h"
 #include "server/listeners.h"
+#include "server/logs.h"
 #include "server/sandbox.h"
 #include "server/stats.h"
 
@@ -36,8 +36,9 @@ struct server_slot {
     pid_t predecessor; /* the worker that died before it; 0: none */
     bool ready;
     uint64_t started_ns;
-    uint64_t restart_ns; /* when a dead one is replaced */
-    unsigned deaths;     /* in quick succession */
+    uint64_t restart_ns;     /* when a dead one is replaced */
+    unsigned deaths;         /* in quick succession */
+    struct ipc_mailbox logs; /* for log files that are opened again */
 };
 
 struct server_generation {
@@ -51,8 +52,7 @@ struct server_generation {
     struct server_slot *slots; /* one for each worker */
     struct server_listeners listeners;
     struct server_dispatch *dispatch; /* where the master accepts; or NULL */
-    struct log_access_sink access_log;
-    int error_fd; /* the error log, until server_generation_go makes it the process's own; or -1 */
+    struct server_logs logs;
     int ready_pipe[2];             /* from the workers: server/worker.h */
     int go_pipe[2];                /* to the workers, until they serve */
     char line[LOG_ERROR_LINE_MAX]; /* the part of a worker's line that has been read */
@@ -93,9 +93,6 @@ bool server_generation_is_ready(const struct server_generation *g);
  * or -errno, and then it has failed. */
 MUST_USE int server_generation_go(struct server_generation *g);
 
-/* Makes its error log the log of this process, if that is open and not in use yet. */
-void server_generation_use_error_log(struct server_generation *g);
-
 /* Has the workers finish the answers under way, within the limits of the configuration, and stops
  * the use of its addresses. The workers of a generation that never served just end. */
 void server_generation_drain(struct server_generation *g, struct server_addresses *addresses);
@@ -105,6 +102,10 @@ void server_generation_end(struct server_generation *g, struct server_addresses 
 
 /* Sends a signal to every worker. */
 void server_generation_signal(const struct server_generation *g, int signal);
+
+/* Opens its logs again, and passes them to the workers. */
+void server_generation_rotate_logs(struct server_generation *g,
+                                   struct server_logs_rotation *rotation);
 
 /* Reads the messages of the workers. Call it when ready_pipe[0] is readable. */
 void server_generation_read(struct server_generation *g);

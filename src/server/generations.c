@@ -2,6 +2,7 @@
 #include "server/generations.h"
 
 #include "server/capacity.h"
+#include "server/page.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -81,17 +82,16 @@ void server_generations_remove_gone(struct server_generation **first,
     }
 }
 
-void server_generations_reopen_logs(struct server_generation *first)
+unsigned server_generations_rotate_logs(struct server_generation *first,
+                                        const struct server_page *page)
 {
-    if (log_error_reopen() < 0)
-        log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
-    for (struct server_generation *g = first; g; g = g->next) {
-        int rc = log_access_reopen(&g->access_log);
-        if (rc < 0)
-            log_error(LOG_ERROR, "cannot reopen the access log: %s; the old file is kept",
-                      strerror(-rc));
-        server_generation_signal(g, SIGUSR1);
-    }
+    struct server_logs_rotation rotation = { 0 };
+    struct server_logs_message own = server_logs_rotate_own(&first->logs, &rotation);
+    for (struct server_generation *g = first; g; g = g->next)
+        server_generation_rotate_logs(g, &rotation);
+    server_logs_pass(&page->logs, page->pid, &own, &rotation);
+    server_logs_rotation_end(&rotation);
+    return rotation.failed;
 }
 
 /* ---- in words ---- */

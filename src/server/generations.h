@@ -40,8 +40,12 @@ void server_generations_remove_gone(struct server_generation **first,
 /* How many worker processes all generations have. */
 unsigned server_generations_count_workers(const struct server_generation *first);
 
-/* Opens the error log and every access log again, in the master and in all workers. */
-void server_generations_reopen_logs(struct server_generation *first);
+struct server_page;
+
+/* Opens all logs again, for the master, all workers and the statistics page. Returns the number of
+ * failures, which are reported. `first` must not be NULL. */
+unsigned server_generations_rotate_logs(struct server_generation *first,
+                                        const struct server_page *page);
 
 /* ---- in words ---- */
 

@@ -12,7 +12,7 @@
  *
  *   SIGTERM, SIGINT   the workers drain; the second signal ends them at once
  *   SIGQUIT           the workers end at once
- *   SIGUSR1           the logs are reopened, here and in the workers
+ *   SIGUSR1           the logs are opened again, for all processes (server/logs.h)
  *   SIGUSR2           the binary is replaced (server/upgrade.h)
  *   SIGHUP            the configuration is read again (begin_reload). If standard error is a
  *                     terminal, the terminal has closed: as SIGTERM
@@ -215,7 +215,7 @@ static void start_generation(struct master *m, struct config_store *store)
     m->generations = g;
     m->starting = g;
     if (!m->announced)
-        server_generation_use_error_log(g);
+        server_logs_use_error(&g->logs);
     claim_exclusives(m, g);
     uint64_t limit_ns = m->announced ? os_clock_now_ns() + RELOAD_MAX_S * DURATION_SECOND : 0;
     if (!g->failed)
@@ -356,6 +356,14 @@ static void reap_children(struct master *m)
     }
 }
 
+/* After an upgrade the predecessor drains. The operator does not know its id. */
+static void rotate_logs(struct master *m)
+{
+    server_stats_rotated(&m->stats, server_generations_rotate_logs(m->generations, &m->page));
+    if (m->management.predecessor > 0 && getppid() == m->management.predecessor)
+        (void)kill(m->management.predecessor, SIGUSR1);
+}
+
 static void handle_signal(struct master *m, int signal)
 {
     switch (signal) {
@@ -367,8 +375,7 @@ static void handle_signal(struct master *m, int signal)
         begin_stop(m, false);
         return;
     case SIGUSR1:
-        server_generations_reopen_logs(m->generations);
-        server_page_reopen(&m->page);
+        rotate_logs(m);
         return;
     case SIGHUP:
         if (m->has_terminal)

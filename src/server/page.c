@@ -142,11 +142,18 @@ static bool is_same_version(const struct server_page_version *a,
 
 /* ---- the process ---- */
 
-/* Asks the process to end. An earlier one that has not ended yet is killed. */
-static void dismiss_process(struct server_page *page)
+/* Closes what connects the master with the process. */
+static void disconnect_process(struct server_page *page)
 {
     os_file_close(page->alive_fd);
     page->alive_fd = -1;
+    ipc_mailbox_close(&page->logs);
+}
+
+/* Asks the process to end. An earlier one that has not ended yet is killed. */
+static void dismiss_process(struct server_page *page)
+{
+    disconnect_process(page);
     if (page->pid > 0 && page->leaving > 0)
         (void)kill(page->leaving, SIGKILL);
     if (page->pid > 0)
@@ -176,8 +183,9 @@ static _Noreturn void run_process(struct server_page *page,
     size_t count = 0;
     int *listeners = server_listeners_lay_out(&page->now.listeners, 1, 0, 1, &count);
     os_process_name(COMM);
-    os_file_close(page->alive_fd);
-    page->alive_fd = -1;
+    int logs_fd = page->logs.reading_fd;
+    page->logs.reading_fd = -1;
+    disconnect_process(page);
     host->leave(host->context, NULL);
     if (listeners)
         server_listeners_leave(&page->addresses, listeners, count);
@@ -196,6 +204,7 @@ static _Noreturn void run_process(struct server_page *page,
         .password = page->now.password,
         .end_fd = end_fd,
         .signal_fd = signal_fd,
+        .logs_fd = logs_fd,
     };
     exit(rc == 0 ? page_run(&plan) : 1);
 }
@@ -204,8 +213,7 @@ static _Noreturn void run_process(struct server_page *page,
 static void schedule_restart(struct server_page *page, uint64_t now)
 {
     page->pid = 0;
-    os_file_close(page->alive_fd);
-    page->alive_fd = -1;
+    disconnect_process(page);
     if (now - page->started_ns >= CALM_MS * DURATION_MS)
         page->deaths = 0;
     page->deaths++;
@@ -226,7 +234,9 @@ static void start_process(struct server_page *page, const struct server_generati
 {
     int ends[2];
     page->started_ns = now;
-    int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
+    int rc = ipc_mailbox_open(&page->logs);
+    if (rc == 0)
+        rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
     if (rc == 0) {
         page->alive_fd = ends[1];
         fflush(NULL);
@@ -269,12 +279,6 @@ bool server_page_reap(struct server_page *page, pid_t pid, int status)
     return true;
 }
 
-void server_page_reopen(const struct server_page *page)
-{
-    if (page->pid > 0)
-        (void)kill(page->pid, SIGUSR1); /* an error means that it is gone already */
-}
-
 /* ---- the end ---- */
 
 void server_page_hand_over(struct server_page *page)
@@ -285,8 +289,7 @@ void server_page_hand_over(struct server_page *page)
 
 void server_page_leave(struct server_page *page)
 {
-    os_file_close(page->alive_fd);
-    page->alive_fd = -1;
+    disconnect_process(page);
     server_listeners_leave(&page->addresses, NULL, 0);
 }
 
@@ -314,7 +317,7 @@ void server_page_end(struct server_page *page)
     wait_for_end(page);
     kill_and_wait(page->pid);
     kill_and_wait(page->leaving);
-    os_file_close(page->alive_fd);
+    disconnect_process(page);
     server_page_cancel(page);
     drop_version(page, &page->now);
     server_listeners_close_all(&page->addresses);

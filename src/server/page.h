@@ -24,17 +24,18 @@ struct server_page_version {
 struct server_page {
     struct server_addresses addresses;
     struct server_page_version now, next;
-    bool prepared;   /* `next` is filled */
-    int alive_fd;    /* the process holds the other end, and ends when this one closes; -1: none */
-    pid_t pid;       /* 0: there is none */
-    pid_t leaving;   /* an earlier process that is ending; 0: none */
-    unsigned deaths; /* in quick succession */
+    bool prepared; /* `next` is filled */
+    int alive_fd;  /* the process holds the other end, and ends when this one closes; -1: none */
+    pid_t pid;     /* 0: there is none */
+    struct ipc_mailbox logs; /* of `pid`, for the error log that is opened again */
+    pid_t leaving;           /* an earlier process that is ending; 0: none */
+    unsigned deaths;         /* in quick succession */
     uint64_t started_ns, restart_ns;
 };
 
 #define SERVER_PAGE_NONE \
     { \
-        .alive_fd = -1 \
+        .alive_fd = -1, .logs = { -1, -1 } \
     }
 
 /* Opens the addresses that the configuration of `g` names and that are not open yet; none if the
@@ -53,9 +54,6 @@ uint64_t server_page_tick(struct server_page *page, const struct server_generati
 
 /* A process has ended. Returns whether it was the page's. */
 bool server_page_reap(struct server_page *page, pid_t pid, int status);
-
-/* Has the process reopen the error log. */
-void server_page_reopen(const struct server_page *page);
 
 /* A successor serves the addresses: ends the process and leaves the socket files. */
 void server_page_hand_over(struct server_page *page);

@@ -102,6 +102,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
         stats_segment_own(&stats->segment);
     stats->borrowed = false;
     stats_segment_set_state(&stats->segment, STATS_SERVING);
+    server_stats_rotated(stats, 0); /* its logs were just opened */
     struct stats_generation generation = {
         .configuration = hash_of(g),
         .cache_bytes = g->config->cache_size_bytes,
@@ -127,6 +128,13 @@ void server_stats_reloaded(const struct server_stats *stats, const char *error)
         return;
     count_event(stats, error ? STATS_reloads_failed : STATS_reloads, 1);
     stats_segment_reloaded(&stats->segment, error, os_clock_wall_s());
+}
+
+void server_stats_rotated(const struct server_stats *stats, unsigned failed)
+{
+    count_event(stats, STATS_log_reopens_failed, failed);
+    if (stats->segment.base)
+        stats_writer_set(&stats->writer, STATS_logs_stale, failed);
 }
 
 /* The kernel counts overflows for all sockets of the network namespace, and for each socket the

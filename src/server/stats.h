@@ -49,6 +49,9 @@ void server_stats_stopping(const struct server_stats *stats);
 void server_stats_serving(struct server_stats *stats, const struct server_generation *g);
 void server_stats_reloaded(const struct server_stats *stats, const char *error);
 
+/* The logs were opened again; `failed` is the number of failures. */
+void server_stats_rotated(const struct server_stats *stats, unsigned failed);
+
 /* Does the work of each second. Returns the time of the next tick, or `due_ns` if that is
  * earlier. */
 uint64_t server_stats_tick(struct server_stats *stats, const struct server_addresses *addresses,

@@ -29,12 +29,11 @@ bool server_signal(struct server *server, int signal)
         atomic_store(&server->phase, SERVER_STOPPING);
         return true;
     case SIGUSR1: {
-        int rc = log_access_reopen(server->shared->log);
+        int rc = model_take_logs(server);
         if (rc < 0)
-            log_error(LOG_ERROR, "cannot reopen the access log: %s; the old file is kept",
-                      strerror(-rc));
-        if (log_error_reopen() < 0)
-            log_error(LOG_ERROR, "cannot reopen the error log; the old file is kept");
+            log_error(LOG_ERROR, "cannot continue the logs in their new files: %s", strerror(-rc));
+        if (rc < 0)
+            session_tally_count(server->shared, STATS_log_reopens_failed);
         return false;
     }
     default:
@@ -115,6 +114,7 @@ static int run_model(struct server_resources *resources, const struct server_wor
         .pool_queue = (unsigned)plan->config->pool_queue,
         .pool_sticky = strcmp(plan->config->pool_policy, "sticky") == 0,
         .drain_timeout_ns = plan->config->drain_timeout_ns,
+        .logs_fd = plan->logs_fd,
         .signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0])),
     };
     if (server.signal_fd < 0) {
@@ -156,5 +156,6 @@ int server_worker_run(const struct server_worker_plan *plan)
     log_error_divert(NULL, NULL);
     server_resources_close(&resources);
     log_access_close(plan->access_log);
+    os_file_close(plan->logs_fd);
     return rc == 0 ? 0 : 1;
 }

@@ -20,6 +20,7 @@ struct server_worker_plan {
     unsigned listener_count, listener_sets;
     struct ipc_fdpass_receiver intake;  /* its fd -1: the worker accepts itself */
     struct log_access_sink *access_log; /* opened by the master */
+    int logs_fd;                        /* as in struct server; the worker closes it */
     const struct stats_segment *stats;  /* NULL: nothing is counted */
     int ready_fd;                       /* gets SERVER_WORKER_READY or _FAILED */
     int go_fd; /* a ready worker waits here for a byte; the end of the pipe means: do not serve;

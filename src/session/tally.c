@@ -58,6 +58,16 @@ void session_tally_publish(struct session_shared *shared)
     CHECK(pthread_mutex_unlock(&totals->lock) == 0);
 }
 
+void session_tally_count(const struct session_shared *shared, enum stats_counter counter)
+{
+    struct session_totals *totals = shared->totals;
+    if (!totals)
+        return;
+    CHECK(pthread_mutex_lock(&totals->lock) == 0);
+    stats_writer_add(&totals->stats, counter, 1);
+    CHECK(pthread_mutex_unlock(&totals->lock) == 0);
+}
+
 void session_tally_inherit(struct session_thread *thread)
 {
     struct session_totals *totals = thread->shared->totals;

@@ -34,6 +34,9 @@ void session_tally_done(struct session_totals *totals);
 /* Publishes what the cache and the log have counted since the last call. Any thread. */
 void session_tally_publish(struct session_shared *shared);
 
+/* Counts one event of the process. Any thread. */
+void session_tally_count(const struct session_shared *shared, enum stats_counter counter);
+
 /* In a forked process: the totals use the thread's block too. */
 void session_tally_inherit(struct session_thread *thread);
 

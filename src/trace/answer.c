@@ -21,7 +21,7 @@ static int open_traced(struct trace_answer *t, const struct config *config)
     size_t files = os_process_raise_files();
     int rc = geteuid() == 0 ? server_resources_become(config->user) : 0;
     if (rc == 0)
-        rc = log_access_open(&t->log, "off", LOG_COMBINED);
+        rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, files, 1, &t->log, NULL);
     if (rc == 0)

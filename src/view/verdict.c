@@ -166,6 +166,20 @@ static bool log_lines_dropped(const struct view_window *w, struct view_verdict *
     return true;
 }
 
+static bool logs_not_reopened(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t stale = w->view->snapshot->counter[STATS_logs_stale];
+    if (stale == 0 && rise(w, STATS_log_reopens_failed) == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    say(out->text, "logs could not be opened again after SIGUSR1");
+    say(out->why, "their lines go to the old files; standard error and the error log have the "
+                  "reason");
+    say(out->cure, "mend the log's folder (owner, rights, space), then send SIGUSR1 to the master "
+                   "again");
+    return true;
+}
+
 static bool numbers_incomplete(const struct view_window *w, struct view_verdict *out)
 {
     uint64_t unseen = w->view->snapshot->unseen;

@@ -64,7 +64,7 @@ static void lines_of_many_threads_are_whole(void **state)
     assert_true(fd >= 0);
     close(fd);
     struct log_access_sink sink;
-    assert_int_equal(log_access_open(&sink, path, LOG_COMBINED), 0);
+    assert_int_equal(log_access_open(&sink, path, LOG_COMBINED, NULL), 0);
     assert_int_equal(log_access_start(&log_buffer, &sink), 0);
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     log_access_share(&log_buffer, &lock);

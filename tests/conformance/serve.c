@@ -79,7 +79,7 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
     struct site_cache_limits limits = {
         .policy = SITE_CACHE_SIEVE, .bytes = cache_bytes, .entries = 1000, .descriptors = 100
     };
-    if (log_access_open(&serve->log, serve->log_path, LOG_COMBINED) != 0) {
+    if (log_access_open(&serve->log, serve->log_path, LOG_COMBINED, NULL) != 0) {
         perror(serve->log_path);
         return -1;
     }

@@ -221,7 +221,7 @@ static void check_one(enum log_format format, enum log_sink_kind kind)
     static char bytes[TEXT_MAX];
     struct log_access_sink sink;
     struct log_access log;
-    assert_int_equal(log_access_open(&sink, "/dev/null", format), 0);
+    assert_int_equal(log_access_open(&sink, "/dev/null", format, NULL), 0);
     sink.kind = kind; /* space for the longest line */
     const size_t line_max = kind == LOG_SINK_FILE ? LOG_LINE_MAX : PIPE_BUF;
     assert_int_equal(log_access_start(&log, &sink), 0);

@@ -69,7 +69,7 @@ static int make_world(void **state)
     if (site_open(&world.site, &options, world.mime, &what) < 0)
         return -1;
     world.sites[0] = (struct session_site){ .site = world.site };
-    if (log_access_open(&world.log, "off", LOG_COMBINED) < 0)
+    if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
         return -1;
     struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
     world.shared = (struct session_shared){

@@ -227,6 +227,17 @@ static void reports_lost_log_lines(void **state)
     assert_risen("log-lines-dropped", STATS_log_lines_dropped, 1);
 }
 
+static void reports_logs_that_were_not_opened_again(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("logs-not-reopened"));
+    now.counter[STATS_logs_stale] = 1; /* until a rotation succeeds */
+    assert_int_equal(verdict("logs-not-reopened")->gravity, VIEW_WRONG);
+    now.counter[STATS_logs_stale] = 0;
+    assert_risen("logs-not-reopened", STATS_log_reopens_failed, 1);
+}
+
 static void reports_missing_numbers(void **state)
 {
     (void)state;
@@ -473,6 +484,7 @@ int main(void)
         cmocka_unit_test(reports_workers_that_die),
         cmocka_unit_test(reports_a_failed_reload_with_its_reason),
         cmocka_unit_test(reports_lost_log_lines),
+        cmocka_unit_test(reports_logs_that_were_not_opened_again),
         cmocka_unit_test(reports_missing_numbers),
         cmocka_unit_test(an_overflow_names_the_busy_workers),
         cmocka_unit_test(reports_open_files_near_their_limit),

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/logs.h"
+
+#include "log/error.h"
+#include "os/file.h"
+#include "os/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum log_level log_level_of(const char *name)
+{
+    return strcmp(name, "debug") == 0     ? LOG_DEBUG
+           : strcmp(name, "warning") == 0 ? LOG_WARNING
+           : strcmp(name, "error") == 0   ? LOG_ERROR
+                                          : LOG_INFO;
+}
+
+static struct log_file_opening opening_for(const struct config *config)
+{
+    struct os_process_user user;
+    bool other = config->user && os_process_find_user(config->user, &user) == 0;
+    return (struct log_file_opening){ .user = other ? user.uid : LOG_FILE_NO_USER };
+}
+
+int server_logs_open(struct server_logs *logs, const struct config *config, char *why, size_t size)
+{
+    struct log_file_opening opening = opening_for(config);
+    logs->config = config;
+    logs->error_fd = log_error_open(config->error_log, &opening);
+    if (logs->error_fd < 0) {
+        snprintf(why, size, "cannot open the error log %s: %s", config->error_log, opening.why);
+        return logs->error_fd;
+    }
+    int rc = log_access_open(&logs->access, config->access_log,
+                             strcmp(config->log_format, "json") == 0 ? LOG_JSON : LOG_COMBINED,
+                             &opening);
+    if (rc < 0)
+        snprintf(why, size, "cannot open the access log %s: %s", config->access_log,
+                 opening.why[0] ? opening.why : strerror(-rc));
+    return rc;
+}
+
+void server_logs_use_error(struct server_logs *logs)
+{
+    if (logs->error_fd >= 0)
+        log_error_use(logs->error_fd, logs->config->error_log,
+                      log_level_of(logs->config->log_level));
+    logs->error_fd = -1;
+}
+
+void server_logs_drop_error(struct server_logs *logs)
+{
+    log_error_drop(logs->error_fd);
+    logs->error_fd = -1;
+}
+
+void server_logs_close(struct server_logs *logs)
+{
+    server_logs_drop_error(logs);
+    log_access_close(&logs->access);
+}
+
+/* ---- rotation ---- */
+
+/* The descriptor of the path, which is opened if this rotation has not opened it yet; -1: it cannot
+ * be opened. */
+static int open_again(struct server_logs_rotation *rotation, const struct config *config,
+                      const char *path, const char *which)
+{
+    for (unsigned i = 0; i < rotation->count; i++)
+        if (strcmp(rotation->file[i].path, path) == 0)
+            return rotation->file[i].fd;
+    struct log_file_opening opening = opening_for(config);
+    int fd = log_file_open(path, &opening);
+    if (fd < 0)
+        log_error_twice("cannot open the %s log %s again: %s; until the next SIGUSR1 its lines go "
+                        "to the old file",
+                        which, path, opening.why);
+    CHECK(rotation->count < SERVER_LOGS_FILES);
+    rotation->failed += fd < 0;
+    rotation->file[rotation->count].path = path;
+    rotation->file[rotation->count++].fd = fd < 0 ? -1 : fd;
+    return fd < 0 ? -1 : fd;
+}
+
+/* The descriptors are in this process: only a lack of kernel memory can make a replacement fail. */
+static void report_failure(struct server_logs_rotation *rotation, const char *which, int rc)
+{
+    log_error_twice("cannot continue the %s log in its new file: %s", which, strerror(-rc));
+    rotation->failed++;
+}
+
+static void add_item(struct server_logs_message *message, char label, int fd)
+{
+    if (fd >= 0)
+        message->item[message->count++] = (struct ipc_mailbox_item){ label, fd };
+}
+
+struct server_logs_message server_logs_rotate_own(const struct server_logs *logs,
+                                                  struct server_logs_rotation *rotation)
+{
+    struct server_logs_message message = { 0 };
+    if (!log_error_path())
+        return message;
+    int fd = open_again(rotation, logs->config, log_error_path(), "error");
+    int rc = fd >= 0 ? log_error_replace(fd) : 0;
+    if (rc < 0)
+        report_failure(rotation, "error", rc);
+    add_item(&message, LOG_FILE_ERROR, fd);
+    return message;
+}
+
+struct server_logs_message server_logs_rotate(struct server_logs *logs,
+                                              struct server_logs_rotation *rotation)
+{
+    struct server_logs_message message = { 0 };
+    const struct config *config = logs->config;
+    if (log_file_is_named(config->access_log)) {
+        int fd = open_again(rotation, config, config->access_log, "access");
+        int rc = fd >= 0 ? log_access_replace(&logs->access, fd) : 0;
+        if (rc < 0)
+            report_failure(rotation, "access", rc);
+        add_item(&message, LOG_FILE_ACCESS, logs->access.fd);
+    }
+    if (log_file_is_named(config->error_log)) {
+        int fd = open_again(rotation, config, config->error_log, "error");
+        int copy = fd >= 0 && logs->error_fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+        if (copy >= 0) {
+            log_error_drop(logs->error_fd);
+            logs->error_fd = copy;
+        }
+        add_item(&message, LOG_FILE_ERROR, fd);
+    }
+    return message;
+}
+
+void server_logs_pass(const struct ipc_mailbox *box, pid_t pid,
+                      const struct server_logs_message *message,
+                      struct server_logs_rotation *rotation)
+{
+    if (pid <= 0 || message->count == 0)
+        return;
+    int rc = ipc_mailbox_put(box, message->item, message->count);
+    if (rc == 0) {
+        (void)kill(pid, SIGUSR1); /* an error means that it is gone already */
+        return;
+    }
+    log_error_twice("cannot pass the new log files to process %d: %s; it writes to the old ones",
+                    (int)pid, strerror(-rc));
+    rotation->failed++;
+}
+
+void server_logs_rotation_end(struct server_logs_rotation *rotation)
+{
+    for (unsigned i = 0; i < rotation->count; i++)
+        os_file_close(rotation->file[i].fd);
+}
