@@ -120,7 +120,7 @@ void model_connection_expire(struct model_reactor *r, struct model_wheel_node *n
     if (r->loop.now_ns < session_deadline_ns(&c->session))
         keep_timer(r, c);
     else
-        follow_want(r, c, session_expire(&c->session, r->loop.now_ns));
+        follow_want(r, c, model_transfer_expire(&c->session, fd_of(r, c), r->loop.now_ns));
 }
 
 /* ---- accepting ---- */

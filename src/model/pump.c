@@ -105,7 +105,7 @@ static enum session_want act_on_time(struct model_pump *p)
     if (p->leave_ns != 0 && p->now_ns >= p->leave_ns && session_idle(&p->session))
         return WANT_CLOSE;
     if (p->now_ns >= session_deadline_ns(&p->session))
-        return session_expire(&p->session, p->now_ns);
+        return model_transfer_expire(&p->session, p->fd, p->now_ns);
     p->receive_timeout_ns = UINT64_MAX; /* it was too short for the next deadline */
     return WANT_READ;
 }
@@ -190,7 +190,7 @@ static enum session_want send_pending(struct model_pump *p)
     if (want != WANT_WRITE)
         p->stuck = false;
     else if (p->now_ns >= session_deadline_ns(&p->session))
-        want = session_expire(&p->session, p->now_ns);
+        want = model_transfer_expire(&p->session, p->fd, p->now_ns);
     return want;
 }
 

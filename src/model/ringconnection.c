@@ -256,7 +256,7 @@ void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_no
     if (r->loop.now_ns < session_deadline_ns(&c->session))
         keep_ring_timer(r, c);
     else if (!c->leaving)
-        follow_on_ring(r, c, session_expire(&c->session, r->loop.now_ns));
+        follow_on_ring(r, c, model_transfer_expire(&c->session, c->fd, r->loop.now_ns));
 }
 
 /* ---- beginning ---- */

@@ -94,13 +94,24 @@ static void close_served(struct pool_thread *t, struct model_connection *c, int 
     model_loop_ended(&t->pool->reactor->loop);
 }
 
+/* Sends, and half-closes, where the session wants it. */
+static enum session_want send_in_pool(const struct pool_thread *t, struct session *s, int fd,
+                                      enum session_want want)
+{
+    if (want == WANT_WRITE)
+        want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
+    if (want != WANT_HALF_CLOSE)
+        return want;
+    (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
+    return WANT_READ;
+}
+
 /* Receives and sends until it would have to wait for input (WANT_READ) or for the kernel to take
  * output (WANT_WRITE), or the connection has had its turn. */
 static enum session_want move_bytes(struct pool_thread *t, struct session *s, int fd,
                                     enum session_want want)
 {
-    if (want == WANT_WRITE)
-        want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
+    want = send_in_pool(t, s, fd, want);
     for (unsigned reads = 0; want == WANT_READ && reads < TURN_READS; reads++) {
         size_t room = session_room(s);
         ssize_t len = recv(fd, t->input, room, MSG_DONTWAIT);
@@ -111,14 +122,9 @@ static enum session_want move_bytes(struct pool_thread *t, struct session *s, in
             return WANT_CLOSE;
         }
         want = session_feed(s, span_of(t->input, (size_t)len), t->thread.now_ns);
-        if (want == WANT_WRITE)
-            want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
-        if (want == WANT_HALF_CLOSE) {
-            (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
-            want = WANT_READ;
-        } else if (want == WANT_READ && (size_t)len < room) {
+        want = send_in_pool(t, s, fd, want);
+        if (want == WANT_READ && (size_t)len < room)
             return want; /* nothing more has arrived; epoll reports when it does */
-        }
     }
     return want;
 }

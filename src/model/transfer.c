@@ -72,3 +72,13 @@ enum session_want model_transfer_send(struct session *s, int fd, size_t most, ui
         session_hold(s); /* keeps the entry of an answer of which nothing has been sent yet */
     return want;
 }
+
+enum session_want model_transfer_expire(struct session *s, int fd, uint64_t now_ns)
+{
+    bool sending = session_room(s) == 0;
+    enum session_want want = session_expire(s, now_ns);
+    struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+    if (sending && want == WANT_CLOSE) /* a Unix socket ignores the option */
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    return want;
+}

@@ -34,3 +34,7 @@ ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bo
  * sent. The last two return WANT_WRITE, and the caller continues in a later turn. The descriptor
  * does not block. */
 enum session_want model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns);
+
+/* Calls session_expire. When a send has timed out, the close of `fd` resets the connection:
+ * otherwise the kernel would keep the unsent output while the client leaves its window closed. */
+enum session_want model_transfer_expire(struct session *s, int fd, uint64_t now_ns);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/socket.h"
 
+#include "base/duration.h"
 #include "base/num.h"
 #include "os/file.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -161,6 +163,12 @@ int os_socket_set_congestion(int fd, const char *name)
         name = usual;
     socklen_t len = (socklen_t)strlen(name);
     return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, len) < 0 ? -errno : 0;
+}
+
+int os_socket_set_user_timeout(int fd, uint64_t timeout_ns)
+{
+    uint64_t ms = timeout_ns / DURATION_MS + 1000;
+    return set_flag(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms <= INT_MAX ? (int)ms : 0);
 }
 
 /* The options that decide whether the address is free. They must be set before bind. */

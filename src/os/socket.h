@@ -60,6 +60,11 @@ MUST_USE int os_socket_share_port(int fd);
 /* Sets the congestion control of a listener's future connections; NULL: the system's. */
 MUST_USE int os_socket_set_congestion(int fd, const char *name);
 
+/* Sets TCP_USER_TIMEOUT for a TCP listener's future connections: the kernel drops a connection
+ * whose client acknowledges nothing, or opens no window, a second longer than this. So a program
+ * with the same limit acts first. Beyond 24 days the system decides. */
+MUST_USE int os_socket_set_user_timeout(int fd, uint64_t timeout_ns);
+
 /* Makes a listener of another process non-blocking and CLOEXEC. -ENOTSOCK, or -EPROTOTYPE: it is no
  * listening stream socket of a supported family. */
 MUST_USE int os_socket_adopt(int fd);

@@ -262,14 +262,14 @@ static int begin_dispatch(struct server_generation *g)
 int server_generation_go(struct server_generation *g)
 {
     static const char bytes[PIPE_BUF]; /* one for each worker, in one atomic write */
-    ssize_t written;
+    const struct config *config = g->config;
     log_error_divert(record_failure, g);
-    int rc = server_listeners_begin(&g->listeners, g->config->congestion);
+    int rc = server_listeners_begin(&g->listeners, config->congestion, config->send_timeout_ns);
     log_error_divert(NULL, NULL);
-    if (rc == 0 && g->dispatch)
-        rc = begin_dispatch(g);
+    rc = rc == 0 && g->dispatch ? begin_dispatch(g) : rc;
     if (rc < 0)
         return rc;
+    ssize_t written;
     do
         written = write(g->go_pipe[1], bytes, g->workers);
     while (written < 0 && errno == EINTR);

@@ -398,7 +398,8 @@ void server_listeners_close_all(struct server_addresses *addresses)
 
 /* The first socket listens before it shares its port. So the kernel reports a second server of this
  * user on the same port. */
-static int begin_group(struct server_address *address, const char *congestion)
+static int begin_group(struct server_address *address, const char *congestion,
+                       uint64_t send_timeout_ns)
 {
     int rc = 0;
     while (address->listening < address->count && rc == 0) {
@@ -407,16 +408,20 @@ static int begin_group(struct server_address *address, const char *congestion)
         if (rc == 0 && address->listening == 1 && address->count > 1)
             rc = share_port(address);
     }
-    for (size_t i = 0; i < address->count && rc == 0 && !is_unix(address); i++)
+    for (size_t i = 0; i < address->count && rc == 0 && !is_unix(address); i++) {
         rc = os_socket_set_congestion(address->fd[i], congestion);
+        if (rc == 0)
+            rc = os_socket_set_user_timeout(address->fd[i], send_timeout_ns);
+    }
     return rc;
 }
 
-int server_listeners_begin(struct server_listeners *listeners, const char *congestion)
+int server_listeners_begin(struct server_listeners *listeners, const char *congestion,
+                           uint64_t send_timeout_ns)
 {
     for (size_t i = 0; i < listeners->count; i++) {
         struct server_address *address = listeners->each[i].address;
-        int rc = address ? begin_group(address, congestion) : 0;
+        int rc = address ? begin_group(address, congestion, send_timeout_ns) : 0;
         if (rc < 0)
             return report_listen_failure(address->url, rc);
     }

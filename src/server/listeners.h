@@ -81,8 +81,10 @@ MUST_USE int server_listeners_open(struct server_listeners *listeners,
                                    struct server_addresses *addresses, const char *const *listen,
                                    size_t sets, const char *congestion, bool by_default);
 
-/* Listens: from now on connections wait for the workers. 0 or -errno, reported in the error log. */
-MUST_USE int server_listeners_begin(struct server_listeners *listeners, const char *congestion);
+/* Listens: from now on connections wait for the workers. When a client takes no output, the kernel
+ * keeps the output little longer than `send_timeout_ns`. 0 or -errno, reported in the error log. */
+MUST_USE int server_listeners_begin(struct server_listeners *listeners, const char *congestion,
+                                    uint64_t send_timeout_ns);
 
 /* Ends the use of the addresses. An address that no other generation uses is closed here, and its
  * socket file removed; workers that inherited it may still empty its backlog. Idempotent. */

@@ -41,7 +41,7 @@ static int open_listeners(struct server_page *page, const char *const *listen,
     struct server_listeners *listeners = &page->next.listeners;
     int rc = server_listeners_open(listeners, &page->addresses, listen, 1, congestion, false);
     if (rc == 0)
-        rc = server_listeners_begin(listeners, congestion);
+        rc = server_listeners_begin(listeners, congestion, UINT64_MAX);
     log_error_divert(NULL, NULL);
     if (rc < 0)
         server_listeners_close(listeners, &page->addresses);

@@ -122,6 +122,78 @@ def test_a_client_that_never_reads_is_closed(server: ServerFactory, site: Path) 
         stuck.close()
 
 
+def wait_for_reset(connection: Connection) -> None:
+    """Waits until the server's reset has arrived. Does not read, so the window stays closed."""
+    poll = select.poll()
+    poll.register(connection.socket, 0)
+
+    def is_reset() -> bool:
+        return any(events & select.POLLERR for _, events in poll.poll(0))
+
+    wait_until(is_reset, "the connection is reset")
+
+
+def test_a_client_that_never_reads_is_reset(server: ServerFactory, site: Path) -> None:
+    with (site / "big.bin").open("wb") as big:
+        big.truncate(100_000_000)
+    running = server("--send-timeout", "500ms")
+    stuck = tiny_connection(running)
+    try:
+        stuck.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(running, timeouts("send"))
+        wait_for_reset(stuck)
+    finally:
+        stuck.close()
+
+
+def kernel_holds(running: Server, client: Connection) -> bool:
+    """Whether the kernel still has the server's end of this connection."""
+    ends = f":{running.address[1]:04X} 0100007F:{client.socket.getsockname()[1]:04X} "
+    return ends in Path("/proc/net/tcp").read_text()
+
+
+def test_the_kernel_does_not_keep_an_answer_for_a_client_that_never_reads(
+    server: ServerFactory, site: Path
+) -> None:
+    """The server has handed the whole answer to the kernel, so no send of its own times out."""
+    (site / "some.bin").write_bytes(bytes(20_000))
+    running = server("--send-timeout", "500ms", "--idle-timeout", "300ms")
+    stuck = tiny_connection(running)
+    try:
+        stuck.send(b"GET /some.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(running, timeouts("idle"))
+        wait_until(lambda: not kernel_holds(running, stuck), "the kernel has dropped the answer")
+    finally:
+        stuck.close()
+
+
+def still_held(connection: Connection) -> bool:
+    """Whether the server's socket is open after its end of input: a closed one resets."""
+    try:
+        connection.send(b"x")
+        connection.send(b"x")
+    except (BrokenPipeError, ConnectionResetError):
+        return False
+    return True
+
+
+def test_the_end_of_a_slow_answer_arrives_before_the_server_closes(
+    server: ServerFactory, site: Path
+) -> None:
+    """A request that cannot be read is the last one: the server half-closes behind its answer."""
+    with (site / "big.bin").open("wb") as big:
+        big.truncate(30_000_000)  # more than the kernel takes at once
+    running = server()
+    held = []
+    for _ in range(5):  # each has two seconds before the server stops to wait for the client
+        with connect(running.address) as slow:
+            slow.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\nbad\r\n\r\n")
+            got = slow.read_to_end()
+            held.append(still_held(slow))
+            assert b"HTTP/1.1 400 " in got[30_000_000:]
+    assert any(held)
+
+
 def test_many_silent_clients_do_not_stop_others(server: ServerFactory) -> None:
     running = server("--header-timeout", "10m")
     silent = [Connection.to(running.address) for _ in range(300)]
