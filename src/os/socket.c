@@ -213,7 +213,18 @@ int os_socket_connect(const char *path)
     return rc < 0 ? rc : connect_unix(&address);
 }
 
-/* Removes a socket file that no process listens on. */
+int os_socket_unlink(const char *path)
+{
+    struct stat file;
+    if (lstat(path, &file) < 0)
+        return -errno;
+    if (!S_ISSOCK(file.st_mode))
+        return -ENOTSOCK;
+    return unlink(path) < 0 ? -errno : 0;
+}
+
+/* Removes a socket file that no process listens on. A connection to a file of another type is
+ * refused, too. */
 static int remove_stale(const struct os_socket_address *address)
 {
     int fd = connect_unix(address);
@@ -223,7 +234,7 @@ static int remove_stale(const struct os_socket_address *address)
         return -EADDRINUSE;
     struct sockaddr_un un;
     memcpy(&un, &address->storage, sizeof(un));
-    return unlink(un.sun_path) < 0 ? -errno : 0;
+    return os_socket_unlink(un.sun_path);
 }
 
 static int bind_address(int fd, const struct os_socket_address *address)
@@ -261,6 +272,13 @@ int os_socket_bind(const struct os_socket_address *address, const struct os_sock
         return rc;
     }
     return fd;
+}
+
+const char *os_socket_reason(int error)
+{
+    return error == -ENOTSOCK ? "the path names a file that is no socket; remove the file, or "
+                                "choose another path"
+                              : strerror(-error);
 }
 
 int os_socket_listen(int fd, int backlog)

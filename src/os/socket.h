@@ -45,10 +45,14 @@ struct os_socket_options {
 };
 
 /* Makes a socket with the address, which does not listen yet. A stale Unix socket file is replaced.
- * -EADDRINUSE: another socket listens at the address. An IPv6 socket accepts no IPv4 connections
+ * -EADDRINUSE: another socket listens at the address. -ENOTSOCK: the path names something other
+ * than a socket, which is kept. An IPv6 socket accepts no IPv4 connections
  * unless the address is `*`. */
 MUST_USE int os_socket_bind(const struct os_socket_address *address,
                             const struct os_socket_options *options);
+
+/* The error of os_socket_bind in words. */
+const char *os_socket_reason(int error);
 
 /* Listens. -EADDRINUSE: another socket listens there since the bind. */
 MUST_USE int os_socket_listen(int fd, int backlog);
@@ -75,6 +79,9 @@ MUST_USE int os_socket_tune(int fd, const struct os_socket_options *options);
 /* Connects to a Unix stream socket. -ECONNREFUSED: no process listens there. -EAGAIN: the backlog
  * of the listener is full. */
 MUST_USE int os_socket_connect(const char *path);
+
+/* Removes the file of a Unix socket. 0, -ENOTSOCK for a file of another type, or another -errno. */
+int os_socket_unlink(const char *path);
 
 /* The address of a listener, with the port that the kernel picked for port 0. */
 MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);

@@ -59,7 +59,7 @@ static int listen_at(const char *path)
     rc = fd < 0 ? fd : os_socket_listen(fd, BACKLOG);
     if (fd >= 0 && rc < 0) {
         close(fd);
-        (void)unlink(path);
+        (void)os_socket_unlink(path);
     }
     return rc < 0 ? rc : fd;
 }
@@ -388,7 +388,7 @@ void server_control_retire(struct server_control *control)
     if (!control || control->fd < 0)
         return;
     if (control->automatic) /* a fixed path belongs to the successor already */
-        (void)unlink(control->path);
+        (void)os_socket_unlink(control->path);
     close(control->fd);
     control->fd = -1;
 }
@@ -408,6 +408,6 @@ void server_control_leave(struct server_control *control)
 void server_control_close(struct server_control *control)
 {
     if (control && control->fd >= 0)
-        (void)unlink(control->path); /* an error means that it is gone already */
+        (void)os_socket_unlink(control->path); /* an error means that it is gone already */
     server_control_leave(control);
 }

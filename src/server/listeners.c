@@ -35,7 +35,7 @@ static const char *cure_of(int error)
 
 static int report_listen_failure(const char *where, int rc)
 {
-    log_error(LOG_ERROR, "cannot listen on %s: %s%s", where, strerror(-rc), cure_of(-rc));
+    log_error(LOG_ERROR, "cannot listen on %s: %s%s", where, os_socket_reason(rc), cure_of(-rc));
     return rc;
 }
 
@@ -219,8 +219,7 @@ static void remove_address(struct server_addresses *addresses, struct server_add
         os_file_close(address->fd[i]);
     if (is_unix(address) && address->url[0] && !address->managed && !addresses->handed_over &&
         !is_moving(addresses, address))
-        (void)unlink(address->url + sizeof("unix:") -
-                     1); /* an error means that it is gone already */
+        (void)os_socket_unlink(address->url + strlen("unix:")); /* an error: it is gone already */
     free(address->fd);
     free(address);
 }

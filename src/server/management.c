@@ -108,7 +108,7 @@ void server_management_listen(struct server_management *management, const char *
             LOG_WARNING,
             "cannot open the control socket %s: %s; `weir reload` and `weir stop` do not work "
             "(choose another path with --control PATH, or --control off)",
-            path, strerror(-rc));
+            path, os_socket_reason(rc));
 }
 
 /* ---- the loop ---- */

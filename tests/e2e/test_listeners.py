@@ -62,6 +62,18 @@ def test_a_stale_unix_socket_is_replaced(server: ServerFactory, tmp_path: Path) 
         assert connection.get("/hello.txt").body == b"hello\n"
 
 
+@pytest.mark.parametrize("model", ["epoll"])
+def test_a_file_at_the_path_of_a_socket_is_kept(server: ServerFactory, tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_text("years of work\n")
+    running = server("--control", str(path))
+    assert f"cannot open the control socket {path}: the path names a file" in running.messages()
+    running.stop()
+    with pytest.raises(AssertionError, match=r"no socket; remove the file, or choose another"):
+        server(listen=(f"unix:{path}",))
+    assert path.read_text() == "years of work\n"
+
+
 def test_the_host_decides_the_site(server: ServerFactory, tmp_path: Path) -> None:
     for name in ["one", "two", "rest"]:
         (tmp_path / name).mkdir()

@@ -7,11 +7,13 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -120,6 +122,34 @@ static void replaces_a_stale_socket_file_and_keeps_one_in_use(void **state)
     rmdir(folder);
 }
 
+static void keeps_a_file_that_is_no_socket(void **state)
+{
+    (void)state;
+    struct stat file;
+    char folder[] = "/tmp/socket_test.XXXXXX", text[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(text, sizeof(text), "unix:%s/s", folder);
+    const char *path = text + 5;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    os_file_close(fd);
+    assert_int_equal(listen_on(text, false), -ENOTSOCK);
+    assert_int_equal(os_socket_unlink(path), -ENOTSOCK);
+    assert_int_equal(lstat(path, &file), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(listen_on(text, false), -ENOTSOCK);
+    assert_int_equal(unlink(path), 0);
+
+    char real[64]; /* a link to a stale socket stays, too */
+    snprintf(real, sizeof(real), "unix:%s/real", folder);
+    os_file_close(listen_on(real, false));
+    assert_int_equal(symlink("real", path), 0);
+    assert_int_equal(listen_on(text, false), -ENOTSOCK);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(os_socket_unlink(real + 5), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void accepts_waiting_connections_and_reports_when_none_waits(void **state)
 {
     (void)state;
@@ -146,6 +176,7 @@ int main(void)
         cmocka_unit_test(refuses_text_that_is_no_address),
         cmocka_unit_test(reports_a_port_in_use_and_can_share_one),
         cmocka_unit_test(replaces_a_stale_socket_file_and_keeps_one_in_use),
+        cmocka_unit_test(keeps_a_file_that_is_no_socket),
         cmocka_unit_test(accepts_waiting_connections_and_reports_when_none_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,25 @@ static void refuses_a_path_in_use_and_replaces_a_stale_one(void **state)
                      -ENOENT);
 }
 
+static void keeps_a_file_at_its_path(void **state)
+{
+    (void)state;
+    struct server_control *control;
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(server_control_open(&control, path, -1, commands, NULL, tried), -ENOTSOCK);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(unlink(path), 0);
+    control = open_at(path);
+    assert_int_equal(unlink(path), 0);
+    file = fopen(path, "we"); /* the operator has replaced the socket */
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    server_control_close(control);
+    assert_int_equal(unlink(path), 0);
+}
+
 static void a_successor_listens_with_the_same_socket(void **state)
 {
     (void)state;
@@ -388,6 +407,7 @@ int main(void)
         cmocka_unit_test(only_the_user_can_connect),
         cmocka_unit_test(accepts_no_client_while_paused),
         cmocka_unit_test(refuses_a_path_in_use_and_replaces_a_stale_one),
+        cmocka_unit_test(keeps_a_file_at_its_path),
         cmocka_unit_test(a_successor_listens_with_the_same_socket),
         cmocka_unit_test(the_automatic_path_has_the_process_id),
     };
