@@ -233,7 +233,7 @@ def test_a_running_server_that_dies_costs_one_message_and_the_sweep_continues_la
     reached, resume = pausing(WEIR, build / "weir", 2, pattern="load*http*")
 
     def sweep(port: int) -> list[str]:
-        words = f"capacity --url http://127.0.0.1:{port}/ --users 1..4 --train-to 3"
+        words = f"capacity --url http://127.0.0.1:{port}/ --users 1..4 --train-to 3 --as-given"
         return [*words.split(), "--seconds", "0.5", "--repeats", "1", "--pilot", "0"]
 
     with weir_serving(root) as (serving, port):
@@ -255,6 +255,69 @@ def test_a_running_server_that_dies_costs_one_message_and_the_sweep_continues_la
     assert "2 of 4 points are measured already" in " ".join(done.stderr.split())
     assert "the lab did not start the server" in text
     assert len({str(r["key"]) for r in records(folder)[1:] if "error" not in r}) == 4
+
+
+def test_a_running_server_that_dies_in_the_pilot_costs_one_probe(tmp_path: Path) -> None:
+    folder, root, build = tmp_path / "out", tmp_path / "root", tmp_path / "build"
+    root.mkdir()
+    (root / "index.html").write_text("hello")
+    reached, resume = pausing(WEIR, build / "weir", 1, pattern="load*http*")
+
+    def sweep(port: int) -> list[str]:
+        words = f"capacity --url http://127.0.0.1:{port}/ --think-ms 5 --seconds 0.5 --repeats 1"
+        return [*words.split(), "--pilot", "0"]
+
+    with weir_serving(root) as (serving, port):
+        command = [str(LAB), *sweep(port), "--build", str(build), "--out", str(folder)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
+            wait_until(reached.exists, "second probe", while_runs=running)
+            serving.terminate()
+            serving.wait(60)
+            resume.touch()
+            _, said = running.communicate(timeout=60)
+        assert running.returncode == 1
+        assert " ".join(said.split()).count("no longer answers") == 1
+        first = [r for r in records(folder)[1:] if "error" not in r]
+        assert [str(r["key"]).split("/")[0] for r in first] == ["probe"]
+    with weir_serving(root, port) as (serving, port):
+        done = lab(*sweep(port), "--pid", str(serving.pid), folder=folder)
+        assert "has the results of another experiment" in " ".join(done.stderr.split())
+        done = lab(*sweep(port), folder=folder)
+    check_whole(done, folder)
+    assert "takes about" in done.stderr
+    head, *points = records(folder)
+    assert points[0] == first[0]
+    setup = head["setup"]
+    assert isinstance(setup, dict)
+    levels = [str(r["key"]).split("/")[0] for r in points if str(r["key"])[0].isdigit()]
+    assert sorted(map(int, levels)) == setup["users"]
+    assert len(levels) >= 5
+
+
+def test_the_obvious_command_needs_no_levels_on_one_core(tmp_path: Path) -> None:
+    """All cores but one are taken away, so that server and generator share it."""
+    folder = tmp_path / "out"
+    words = "capacity epoll --think-ms 2 --seconds 0.5 --repeats 1 --pilot 0"
+    core = sorted(os.sched_getaffinity(0))[0]
+    command = [str(LAB), *words.split(), *BUILD, "--out", str(folder)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+        cwd=tmp_path,
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )
+    text = check_whole(done, folder)
+    assert "share one core" in text
+    head, *points = records(folder)
+    setup = head["setup"]
+    assert isinstance(setup, dict)
+    assert setup["page_bytes"] == 308
+    assert setup["share"] == 1
+    assert not [r for r in points if "error" in r and "halved" not in str(r["key"])]
+    assert len(setup["users"]) >= 5
 
 
 @needs_ab

@@ -2,6 +2,7 @@
 """From records of runs to the points of a sweep."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -19,6 +20,8 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
     load = record["load"]
     answered = max(1, load["requests"])
     server_s = load["server_demand_s"] or record["server_cpu_s"] / answered
+    # A part of a core is a slower core.
+    server_s /= record.get("server_share", 1.0)
     doubt = load["doubts"][0].rstrip(".") if load["doubts"] else ""
     series = by_second(record)
     if not doubt and len(series) >= steady.SAMPLES_MIN and steady.beginning(series) is None:
@@ -36,21 +39,37 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
     )
 
 
+def _together(demand_s: Mapping[str, float]) -> Mapping[str, float]:
+    """The demand on the only core; without the server's part it is not known."""
+    return {SERVER: sum(demand_s.values())} if demand_s[SERVER] > 0 else {SERVER: 0.0}
+
+
 def sweep(
-    records: Iterable[Mapping[str, Any]], *, server_cores: int, generator_cores: int
+    records: Iterable[Mapping[str, Any]],
+    *,
+    server_cores: int,
+    generator_cores: int,
+    one_core: bool = False,
 ) -> Sweep:
-    """The runs of one server under one work, in any order, without the failed ones."""
+    """The runs of one server under one work, in any order, without the failed ones.
+
+    With `one_core` a request needs the same core for the server and for the generator, so that the
+    demand on it is the sum of both.
+    """
     good = [r for r in records if "error" not in r and r["load"]["requests"] > 0]
     seen: dict[int, int] = {}
     points = []
     for record in good:
         users = record["users"]
-        points.append(point(record, seen.get(users, 0)))
+        found = point(record, seen.get(users, 0))
+        points.append(replace(found, demand_s=_together(found.demand_s)) if one_core else found)
         seen[users] = seen.get(users, 0) + 1
     # A user who was woken late has thought for longer. The generator measures by how much.
     late_s = [r["load"].get("late_s", 0.0) for r in good]
     return Sweep(
         points=sorted(points, key=lambda p: (p.users, p.repeat)),
         think_s=good[0]["think_s"] + median(late_s) if good else 0.0,
-        servers={SERVER: server_cores, GENERATOR: generator_cores},
+        servers={SERVER: server_cores}
+        if one_core
+        else {SERVER: server_cores, GENERATOR: generator_cores},
     )

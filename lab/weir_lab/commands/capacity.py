@@ -24,8 +24,12 @@ from weir_lab.experiments import experiment, parse
 
 def capacity(
     server: Annotated[str, typer.Argument(help="A model of weir, or nginx, h2o, ...")] = "epoll",
-    users: Annotated[str, typer.Option(help="Levels to measure.")] = "1..20,25..60:5",
-    train_to: Annotated[int, typer.Option(help="Train models on levels up to this one.")] = 20,
+    users: Annotated[
+        str, typer.Option(help="Levels to measure, as 1..20,25..60:5. Default: by a pilot.")
+    ] = "",
+    train_to: Annotated[
+        int, typer.Option(min=0, help="Train models on levels up to this one. Default: by a pilot.")
+    ] = 0,
     think_ms: Annotated[float, typer.Option(min=0, help="Mean think time; needs weir load.")] = 0,
     seconds: Annotated[float, typer.Option(min=0.5, help="Length of each run.")] = 2,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each level.")] = 3,
@@ -43,7 +47,15 @@ def capacity(
     pilot: Annotated[
         float,
         typer.Option(min=0, help="Seconds of the pilot run that decides the warm-up; 0: none."),
-    ] = 20,
+    ] = 17,
+    adapt: Annotated[
+        bool,
+        typer.Option(
+            "--adapt/--as-given",
+            help="Where the generator would be the limit, change the page, the server's part of "
+            "its core, or the levels.",
+        ),
+    ] = True,
     build: Build = Path("build"),
     folder: Out = None,
     fresh: Fresh = False,
@@ -59,7 +71,7 @@ def capacity(
     )
     question = sweeping.Question(
         server=url or server,
-        users=parse.levels(users),
+        users=parse.levels(users) if users else (),
         train_to=train_to,
         think_s=think_ms / 1e3,
         seconds=seconds,
@@ -71,6 +83,7 @@ def capacity(
         pid=pid,
         halve=halve,
         pilot_s=pilot,
+        adapt=adapt,
         p99_limit_s=None if p99_ms is None else p99_ms / 1e3,
     )
     report = sweeping.run(options, question)

@@ -6,7 +6,9 @@ service demand predicts, to a half where the CPU was saturated.
 """
 
 import random
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
@@ -16,12 +18,14 @@ import numpy as np
 from weir_lab.analysis import interleave
 from weir_lab.capacity import records
 from weir_lab.capacity.sweep import SERVER, why_void
-from weir_lab.experiments import sweeping
+from weir_lab.experiments import pilot, sweeping
 from weir_lab.experiments.experiment import (
     Options,
     Step,
+    announce,
     environment,
     failures,
+    minutes,
     perform,
     store_for,
     world,
@@ -30,13 +34,16 @@ from weir_lab.report import capacity as reported
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import machine, quota, runs
 from weir_lab.rim.errors import LabError
-from weir_lab.rim.generators import Load, Outcome
+from weir_lab.rim.generators import Load
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.runs import Work, World
-from weir_lab.rim.store import Record, Store
+from weir_lab.rim.store import Store
 
-SIZE = 308
+AB_USERS = (*range(1, 21), *range(25, 61, 5))  # ab measures whole seconds: no pilot chooses
+TRAIN_TO = 20  # where levels are given without the last one of the training
+SWEEP_LEVELS = 12  # what the pilot chooses, about
 HALVED, WHOLE = "halved", "whole"
+Perform = Callable[[list[Step]], None]
 PAIRS = 3  # at most, of runs with half of the CPU and with all of it
 HALVED_OFF = 0.1  # of the throughput: tolerance between prediction and measurement
 IDLE_MAX = 0.6  # utilisation of the CPU; below it, halving takes too little away
@@ -47,8 +54,8 @@ class Question:
     """The server, the levels and the load of a sweep."""
 
     server: str
-    users: tuple[int, ...]
-    train_to: int
+    users: tuple[int, ...] = ()  # empty: the pilot chooses
+    train_to: int = 0  # 0: the pilot chooses, or TRAIN_TO
     think_s: float = 0.0
     seconds: float = 2.0
     repeats: int = 3
@@ -58,12 +65,27 @@ class Question:
     url: str = ""  # of a server that runs already; empty: the lab starts one
     pid: int | None = None
     halve: bool = True
-    pilot_s: float = 0.0  # length of the pilot run; 0: no pilot
+    pilot_s: float = 0.0  # length of the pilot run; 0: none
+    adapt: bool = True  # whether the pilot may change the page, the server's core and the levels
     p99_limit_s: float | None = None
 
+    @property
+    def may_halve(self) -> bool:
+        """Whether the bottleneck is confirmed by halving the CPU of the server."""
+        return self.halve and not self.url
 
-def _work(question: Question, users: int) -> Work:
-    return Work(path=f"/{SIZE}.bin", users=users, keep_alive=question.keep_alive)
+
+def expected_s(question: Question) -> float:
+    """The time that the measurement takes, about."""
+    probes_s = 0.0 if question.generator == "ab" else 5 * (sweeping.START_S + pilot.PROBE_S)
+    each_s = sweeping.START_S + sweeping.least_warmup_s(question.think_s) + question.seconds
+    runs_of = (len(question.users) or SWEEP_LEVELS) * question.repeats
+    pairs = min(PAIRS, question.repeats) if question.may_halve else 0
+    return probes_s + question.pilot_s + (runs_of + 2 * pairs) * each_s
+
+
+def _work(question: Question, users: int, page_bytes: int) -> Work:
+    return Work(path=f"/{page_bytes}.bin", users=users, keep_alive=question.keep_alive)
 
 
 def _step(
@@ -72,6 +94,7 @@ def _step(
     users: int,
     key: str,
     *,
+    work: pilot.Work,
     warmup_s: float | None = None,
     seconds: float | None = None,
 ) -> Step:
@@ -82,12 +105,13 @@ def _step(
             here,
             key,
             question.server,
-            _work(question, users),
+            _work(question, users, work.page_bytes),
             think_s=question.think_s,
             seconds=held_s,
             generator=question.generator,
             options=question.server_options,
             warmup_s=warmup_s,
+            share=work.share,
         )
     generate = runs.generator(question.generator, here.weir)
     least_s = sweeping.least_warmup_s(question.think_s) if warmup_s is None else warmup_s
@@ -107,48 +131,78 @@ def _step(
     )
 
 
-def pilot_steps(here: World, question: Question) -> list[Step]:
+def set_up(here: World, store: Store, question: Question, do: Perform) -> pilot.Setup:
+    """The levels and the work: by the question, or by a pilot."""
+    given = question.users or (AB_USERS if question.generator == "ab" else ())
+    train_to = question.train_to or (trained(given) if given else 0)
+    if given and (question.generator == "ab" or not question.adapt):
+        return pilot.Setup(users=given, train_to=train_to)
+
+    def step(work: pilot.Work, users: int) -> Step:
+        machine.raise_descriptor_limit(users * 2)
+        key = work.key(users)
+        return _step(here, question, users, key, work=work, seconds=pilot.PROBE_S)
+
+    measure = pilot.Prober(
+        store=store,
+        step=step,
+        perform=do,
+        server_cores=here.placement.server_cores,
+        generator_cores=here.placement.generator_cores,
+    )
+    own = question.adapt and not question.url and not here.placement.is_shared
+    means = pilot.Means(
+        think_s=question.think_s,
+        heavier_pages=own,
+        shares=own and quota.is_possible(),
+        fewer_levels=question.adapt and not here.placement.is_shared,
+        users=given,
+        train_to=train_to,
+        most=min(pilot.USERS_MAX, machine.descriptors_possible() // 2),
+    )
+    return pilot.settle(store, measure, means)
+
+
+def trained(users: tuple[int, ...]) -> int:
+    """The last level of the training, where only the levels were given."""
+    if users[0] <= TRAIN_TO < users[-1]:
+        return TRAIN_TO
+    return users[len(users) * 2 // 3]
+
+
+def pilot_steps(here: World, question: Question, setup: pilot.Setup) -> list[Step]:
     """A long run of the highest training load, from a fresh start."""
     if not question.pilot_s or question.generator == "ab":
         return []
-    users = max(n for n in question.users if n <= question.train_to)
-    return [_step(here, question, users, sweeping.PILOT, warmup_s=0.0, seconds=question.pilot_s)]
+    users = max(n for n in setup.users if n <= setup.train_to)
+    held_s = question.pilot_s
+    work = setup.work
+    return [_step(here, question, users, sweeping.PILOT, work=work, warmup_s=0.0, seconds=held_s)]
 
 
-def steps(here: World, question: Question, seed: int, warmup_s: float) -> list[Step]:
+def steps(
+    here: World, question: Question, setup: pilot.Setup, seed: int, warmup_s: float
+) -> list[Step]:
     """Steps for every level, in random order, then in reverse, and so on."""
-    order = interleave.rounds([str(n) for n in question.users], question.repeats, seed)
+    order = interleave.rounds([str(n) for n in setup.users], question.repeats, seed)
+    work = setup.work
     return [
-        _step(here, question, int(users), f"{users}/{repeat}", warmup_s=warmup_s)
+        _step(here, question, int(users), f"{users}/{repeat}", work=work, warmup_s=warmup_s)
         for repeat, turn in enumerate(order)
         for users in turn
     ]
 
 
-def halving_steps(here: World, question: Question, warmup_s: float) -> list[Step]:
+def halving_steps(
+    here: World, question: Question, setup: pilot.Setup, warmup_s: float
+) -> list[Step]:
     """The highest load again, with half of the server's CPU and with all of it, in turn."""
-    users = question.users[-1]
-    generate = runs.generator(question.generator, here.weir)
-
-    def half(load: Load, core: int | None, pid: int | None) -> Outcome:
-        assert pid is not None
-        with quota.limited(pid, here.placement.server_cores / 2):
-            return generate(load, core, pid)
-
-    def measure() -> Record:
-        server, options = question.server, question.server_options
-        chosen = runs.weir(here, server, options) if options else runs.product(here, server)
-        load: dict[str, object] = {"seconds": question.seconds}
-        if question.generator == "load":
-            load |= {"think_s": question.think_s, "think": "exponential", "warmup_s": warmup_s}
-        return runs.run(here, chosen, _work(question, users), load, half)
-
+    users = setup.users[-1]
+    half = replace(setup.work, share=setup.share / 2)
     found = []
     for pair in range(min(PAIRS, question.repeats)):
-        halved = Step(
-            key=f"{HALVED}/{pair}", seconds=question.seconds + sweeping.START_S, measure=measure
-        )
-        whole = _step(here, question, users, f"{WHOLE}/{pair}", warmup_s=warmup_s)
+        halved = _step(here, question, users, f"{HALVED}/{pair}", work=half, warmup_s=warmup_s)
+        whole = _step(here, question, users, f"{WHOLE}/{pair}", work=setup.work, warmup_s=warmup_s)
         found += [halved, whole] if pair % 2 == 0 else [whole, halved]
     return found
 
@@ -202,7 +256,7 @@ def check(question: Question) -> None:
     Raises:
         LabError: the question makes no sense.
     """
-    if question.users[0] > question.train_to:
+    if question.users and question.train_to and question.users[0] > question.train_to:
         raise LabError(f"no level of --users is at most --train-to {question.train_to}")
     if question.pid is not None and not question.url:
         raise LabError("--pid needs --url, the URL of that server")
@@ -223,8 +277,8 @@ def run(options: Options, question: Question) -> Report:
         LabError: the server or the generator is missing, or the question makes no sense.
     """
     check(question)
-    machine.raise_descriptor_limit(question.users[-1] * 2)
-    files = {f"{SIZE}.bin": random.Random(SIZE).randbytes(SIZE)}
+    pages = (pilot.PAGE, *pilot.HEAVY_PAGES)
+    files = {f"{size}.bin": random.Random(size).randbytes(size) for size in pages}
     plan = {
         "command": "capacity",
         **{k: v for k, v in question.__dict__.items() if k not in ("train_to", "p99_limit_s")},
@@ -234,14 +288,23 @@ def run(options: Options, question: Question) -> Report:
     with world(options, files) as here:
         if not question.url:
             runs.product(here, question.server)
-        pilot = pilot_steps(here, question)
         runs.generator(question.generator, here.weir)
         store = store_for(options, plan, question.generator)
-        perform(store, pilot, what)
+        announce(f"{what} takes about {minutes(expected_s(question))}.")
+        setup = set_up(here, store, question, partial(perform, store, what=f"{what}: pilot"))
+        announce(setup.did)
+        machine.raise_descriptor_limit(setup.users[-1] * 2)
+        perform(store, pilot_steps(here, question, setup), what)
         warmup_s = sweeping.settled(store, question.think_s).warmup_s
-        perform(store, steps(here, question, options.seed, warmup_s), what)
-        if question.halve and not question.url:
-            perform(store, halving_steps(here, question, warmup_s), "half of the CPU")
+        halved = halving_steps(here, question, setup, warmup_s) if question.may_halve else []
+        perform(
+            store,
+            steps(here, question, setup, options.seed, warmup_s),
+            what,
+            then_s=sum(step.seconds for step in halved),
+        )
+        perform(store, halved, "half of the CPU")
+        question = replace(question, users=setup.users, train_to=setup.train_to)
     return Report(
         title=f"How much {question.server} carries",
         sections=[section(store, options, question)],
@@ -272,13 +335,14 @@ def section(store: Store, options: Options, question: Question) -> Section:
     return reported.section(
         studied,
         title=f"Capacity of {question.server}",
-        limit=[confirmed] if confirmed else [],
+        limit=[*pilot.changes(store), *([confirmed] if confirmed else [])],
         method=[
             f"The load is a closed loop. Every user sends a request, waits for the whole answer, "
             f"thinks for {question.think_s * 1e3:g} ms on average, and repeats. The generator is "
             f"{how}: {options.placement.sentence()}. Training went up to {question.train_to} "
             "users.",
             *([settled.why] if question.generator == "load" else []),
+            *pilot.said(store),
         ],
         tables=[sweeping.precision("capacity", found)],
     )

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
 from bench.process import BenchError
 from weir_lab.report import recorded
@@ -92,8 +100,36 @@ def store_for(options: Options, plan: dict[str, Any], generator: str) -> Store:
     return open_store(options.out, {**plan, "seed": options.seed}, facts, fresh=options.fresh)
 
 
-def perform(store: Store, steps: Sequence[Step], what: str) -> None:
-    """Measures the unfinished steps.
+def announce(text: str) -> None:
+    """Says something before a long measurement, on standard error."""
+    if text:
+        console.print(text, highlight=False)
+
+
+def minutes(seconds: float) -> str:
+    """A time in the largest fitting unit."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+class TimeLeftColumn(ProgressColumn):
+    """The time that is left: as slow as the steps so far, and then this many seconds more."""
+
+    def __init__(self, then_s: float) -> None:
+        super().__init__()
+        self.then_s = then_s
+
+    def render(self, task: Task) -> Text:
+        """The text for the present progress."""
+        slower = (task.elapsed or 0.0) / task.completed if task.completed else 1.0
+        left_s = (task.remaining or 0.0) + self.then_s
+        whole = round(max(1.0, slower) * left_s)
+        return Text(f"{whole // 60}:{whole % 60:02}")
+
+
+def perform(store: Store, steps: Sequence[Step], what: str, *, then_s: float = 0.0) -> None:
+    """Measures the unfinished steps. `then_s`: the time of what follows, for the display.
 
     Raises:
         InterruptedExperimentError: Ctrl-C.
@@ -111,7 +147,7 @@ def perform(store: Store, steps: Sequence[Step], what: str) -> None:
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
         TextColumn("left:"),
-        TimeRemainingColumn(elapsed_when_finished=False),
+        TimeLeftColumn(then_s),
     )
     failed = 0
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:

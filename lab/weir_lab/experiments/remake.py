@@ -3,11 +3,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weir_lab.experiments import capacity, compare, reproduce, spread, sync, tour
+from weir_lab.experiments import capacity, compare, pilot, reproduce, spread, sync, tour
 from weir_lab.experiments.experiment import Options, environment, failures
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import store as stored
@@ -54,6 +54,8 @@ def of_capacity(store: Store, options: Options) -> Report:
         train_to=int(option(store, "--train-to", str(tour.TRAIN_TO))),
         p99_limit_s=float(limit_ms) / 1e3 if limit_ms else None,
     )
+    if setup := pilot.known(store):
+        question = replace(question, users=setup.users, train_to=setup.train_to)
     return whole(
         store, f"How much {question.server} carries", [capacity.section(store, options, question)]
     )
@@ -117,18 +119,13 @@ REMAKE: dict[str, Remake] = {
 
 
 def placement(store: Store) -> Placement:
-    """The cores of server and generator, from the plan.
-
-    Raises:
-        LabError: the plan names shared cores of a different machine.
-    """
+    """The cores of server and generator, from the plan."""
     said = str(store.head["plan"].get("placement", ""))
     if found := re.fullmatch(r"server on core (\d+), generator on core (\d+)", said):
         return Placement(server=int(found[1]), generator=int(found[2]))
-    shared = Placement(server=None, generator=None)
-    if said and said != shared.sentence():
-        raise LabError(f"these results are of a machine where {said}; make the report there")
-    return shared
+    shared = re.search(r"share (\d+) cores", said)
+    cores = int(shared[1]) if shared else 1 if "share one core" in said else 0
+    return Placement(server=None, generator=None, shared_cores=cores)
 
 
 def one(folder: Path) -> Report:

@@ -17,10 +17,11 @@ from weir_lab.capacity.sweep import SERVER
 from weir_lab.experiments.experiment import Step
 from weir_lab.report.capacity import Studied
 from weir_lab.report.page import Table
-from weir_lab.rim import runs
+from weir_lab.rim import quota, runs
 from weir_lab.rim.errors import LabError
+from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement
-from weir_lab.rim.runs import Work, World
+from weir_lab.rim.runs import Generate, Work, World
 from weir_lab.rim.store import Record, Store
 
 START_S = 0.8
@@ -45,9 +46,13 @@ def step(
     options: str = "",
     warmup_s: float | None = None,
     think: str = "exponential",
+    share: float = 1.0,
 ) -> Step:
-    """A step at one level for this many seconds, against a fresh server."""
-    generate = runs.generator(generator, here.weir)
+    """A step at one level for this many seconds, against a fresh server.
+
+    `share` is the part of its cores that the server may use.
+    """
+    generate = with_share(runs.generator(generator, here.weir), here, share)
     load: dict[str, object] = {"seconds": seconds}
     if generator == "load":
         warm_s = least_warmup_s(think_s) if warmup_s is None else warmup_s
@@ -55,9 +60,24 @@ def step(
 
     def measure() -> Record:
         chosen = runs.weir(here, server, options) if options else runs.product(here, server)
-        return runs.run(here, chosen, work, load, generate)
+        return {**runs.run(here, chosen, work, load, generate), "server_share": share}
 
-    return Step(key=key, seconds=START_S + seconds, measure=measure)
+    warm_s = float(load.get("warmup_s", 0.0))  # type: ignore[arg-type]
+    return Step(key=key, seconds=START_S + warm_s + seconds, measure=measure)
+
+
+def with_share(generate: Generate, here: World, share: float) -> Generate:
+    """The generator, with the server limited to a part of its cores during the load."""
+    if share >= 1:
+        return generate
+    cores = here.placement.server_cores * share
+
+    def limited(load: Load, core: int | None, pid: int | None) -> Outcome:
+        assert pid is not None
+        with quota.limited(pid, cores, quota.short_period_us(cores)):
+            return generate(load, core, pid)
+
+    return limited
 
 
 def least_warmup_s(think_s: float) -> float:
@@ -137,6 +157,7 @@ def study(
         found,
         server_cores=placement.server_cores,
         generator_cores=placement.generator_cores,
+        one_core=placement.is_one_core,
     )
     chosen = choice.choose(swept.up_to(train_to), draws=DRAWS, seed=seed, doubt=doubt)
     limit_s = p99_limit_s

@@ -23,20 +23,35 @@ class Placement:
 
     server: int | None
     generator: int | None
+    shared_cores: int = 0  # that both share; 0: those of this process
 
     @property
     def server_cores(self) -> int:
         """The number of cores that the server can use."""
-        return 1 if self.server is not None else len(os.sched_getaffinity(0))
+        if self.server is not None:
+            return 1
+        return self.shared_cores or len(os.sched_getaffinity(0))
 
     @property
     def generator_cores(self) -> int:
         """The number of cores that the generator can use."""
-        return 1 if self.generator is not None else len(os.sched_getaffinity(0))
+        return 1 if self.generator is not None else self.server_cores
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether server and generator run on the same cores."""
+        return self.server is None
+
+    @property
+    def is_one_core(self) -> bool:
+        """Whether server and generator share the only core."""
+        return self.server is None and self.server_cores == 1
 
     def sentence(self) -> str:
         """For the report."""
         if self.server is None:
+            if self.is_one_core:
+                return "server and generator share one core"
             return f"server and generator share {self.server_cores} cores"
         return f"server on core {self.server}, generator on core {self.generator}"
 
@@ -83,6 +98,12 @@ def raise_descriptor_limit(connections: int) -> None:
         raise LabError(f"needs {needed} descriptors, but {hard} are allowed; raise ulimit -Hn")
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def descriptors_possible() -> int:
+    """How many connections a process here can be allowed to have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if hard == resource.RLIM_INFINITY else max(1, hard - SPARE_DESCRIPTORS)
 
 
 def _said(*command: str) -> str:

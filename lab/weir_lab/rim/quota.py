@@ -9,12 +9,15 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 
 from bench import process
 from weir_lab.rim.errors import LabError
 
 PERIOD_US = 20_000
+QUOTA_MIN_US = 1_000  # of the kernel
+SHORT_PERIOD_US = 4_000  # a long one would stop the server for longer than a request takes
 REMOVE_WITHIN_S = 3.0
 FIRST_VERSION = Path("/sys/fs/cgroup/cpu")
 SECOND_VERSION = Path("/sys/fs/cgroup")
@@ -37,8 +40,24 @@ def _words(path: Path) -> list[str]:
         return []
 
 
+def is_possible() -> bool:
+    """Whether a control group for CPU can be made here."""
+    try:
+        group, _ = _group()
+        group.mkdir()
+        group.rmdir()
+    except (LabError, OSError):
+        return False
+    return True
+
+
+def short_period_us(cores: float) -> int:
+    """The shortest useful period for this many cores."""
+    return max(SHORT_PERIOD_US, ceil(QUOTA_MIN_US / cores))
+
+
 @contextmanager
-def limited(root: int, cores: float) -> Iterator[None]:
+def limited(root: int, cores: float, period_us: int = PERIOD_US) -> Iterator[None]:
     """Limits a process and its descendants to this many cores for the time of the block.
 
     Raises:
@@ -47,11 +66,11 @@ def limited(root: int, cores: float) -> Iterator[None]:
     group, is_second = _group()
     try:
         group.mkdir()
-        quota_us = round(cores * PERIOD_US)
+        quota_us = max(QUOTA_MIN_US, round(cores * period_us))
         if is_second:
-            (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+            (group / "cpu.max").write_text(f"{quota_us} {period_us}")
         else:
-            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_period_us").write_text(str(period_us))
             (group / "cpu.cfs_quota_us").write_text(str(quota_us))
         for pid in process.tree(root):
             (group / "cgroup.procs").write_text(str(pid))

@@ -38,6 +38,15 @@ class Store:
         self.records[key] = full
         _append(self.path, full)
 
+    def annotate(self, name: str, value: object) -> None:
+        """Stores a field in the head. The file is replaced whole, so that it is never half."""
+        self.head[name] = json.loads(json.dumps(value))
+        part = self.path.with_suffix(".part")
+        part.write_text("")
+        for record in self.everything():
+            _append(part, record)
+        part.replace(self.path)
+
     def everything(self) -> list[Record]:
         """The head and all records, for embedding."""
         return [self.head, *self.records.values()]
