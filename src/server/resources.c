@@ -98,6 +98,7 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->log = access_log;
     shared->stats = stats;
     shared->server_field = config->server_header ? SPAN("Server: weir\r\n") : span_of(NULL, 0);
+    shared->listings_max = (unsigned)config->listings;
     shared->header_timeout_ns = config->header_timeout_ns;
     shared->body_timeout_ns = config->body_timeout_ns;
     shared->idle_timeout_ns = config->idle_timeout_ns;

@@ -11,8 +11,6 @@
 #include "session/tally.h"
 #include "session/trace.h"
 
-#include <stdlib.h>
-
 static unsigned stats_site_of(const struct session_exchange *x)
 {
     return x->site ? x->site->stats_site : 0;
@@ -34,8 +32,8 @@ static struct session_buffer *open_body(struct session_exchange *x, unsigned sta
     struct session_buffer *out = x->out;
     out->open = true;
     out->held = false;
+    out->listing = false;
     out->entry = NULL;
-    out->owned = NULL;
     out->memory = SPAN("");
     out->file = NULL;
     out->file_at = out->file_end = 0;
@@ -56,7 +54,8 @@ void session_answer_end(struct session_thread *thread, struct session_buffer *ou
     out->open = false;
     session_tally_answer(&thread->stats, out->site, out->status, out->body_sent);
     session_line_end(thread, out->line, out->body_sent);
-    free(out->owned);
+    if (out->listing)
+        atomic_fetch_sub_explicit(&thread->shared->listings, 1, memory_order_relaxed);
     if (out->held)
         site_cache_release(&out->entry->cache);
 }
@@ -236,6 +235,11 @@ enum {
                  1u << HTTP_FIELD_IF_RANGE | 1u << HTTP_FIELD_RANGE
 };
 
+bool session_answer_is_conditional(const struct session_exchange *x)
+{
+    return (x->request->present & CONDITIONS) != 0;
+}
+
 static void answer_conditional(struct session_exchange *x, struct site_entry *entry,
                                const struct site_file *file)
 {
@@ -265,7 +269,7 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
     const struct site_file *file = choose_variant(x, entry);
     if (__builtin_expect(file->head.len == 0, 0))
         answer_page(x, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 1\r\n"));
-    else if (__builtin_expect((x->request->present & CONDITIONS) == 0, 1))
+    else if (__builtin_expect(!session_answer_is_conditional(x), 1))
         answer_whole(x, entry, file);
     else
         answer_conditional(x, entry, file);
@@ -278,23 +282,16 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
         site_cache_release(&entry->cache);
 }
 
-/* ---- texts and pages ---- */
+/* ---- listings and pages ---- */
 
-void session_answer_text(struct session_exchange *x, struct span type, char *text, size_t len)
+void session_answer_listing_head(struct session_exchange *x, struct span type)
 {
     struct buf head = session_head_begin(x, HTTP_OK);
-    http_head_add_length(&head, len);
     http_head_add_field(&head, SPAN("Content-Type"), type);
+    http_head_add_field(&head, SPAN("Accept-Ranges"), SPAN("bytes"));
     session_head_end(x, &head);
     session_head_stage(x, &head);
-    if (session_head_only(x)) {
-        end_staged(x, HTTP_OK, 0);
-        free(text);
-        return;
-    }
-    struct session_buffer *out = open_body(x, HTTP_OK);
-    out->owned = text;
-    out->memory = span_of(text, len);
+    end_staged(x, HTTP_OK, 0);
 }
 
 /* The site's own page for this status, or NULL. */

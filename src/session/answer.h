@@ -38,8 +38,12 @@ struct session_exchange {
  * entry must stay valid until the next quiesce. */
 void session_answer_entry(struct session_exchange *x, struct site_entry *entry, bool owned);
 
-/* Answers with a text, which it takes and frees. */
-void session_answer_text(struct session_exchange *x, struct span type, char *text, size_t len);
+/* Answers HEAD for a listing that is not rendered. The fields that only a rendered listing has are
+ * left out (RFC 9110 section 9.3.2). */
+void session_answer_listing_head(struct session_exchange *x, struct span type);
+
+/* Whether the answer depends on more than the path: the request has a condition or a range. */
+bool session_answer_is_conditional(const struct session_exchange *x);
 
 /* Answers with a status and a page: the site's own page if it has one, or the built-in one. */
 void session_answer_status(struct session_exchange *x, enum http_status status);

@@ -48,8 +48,8 @@ struct session_buffer {
     /* The answer that ends the batch. These members are set only while `open`. */
     bool open;
     bool held;                /* this buffer has a reference to `entry` */
-    struct site_entry *entry; /* the owner of `memory` or `file`; NULL for `owned` */
-    char *owned;              /* memory to free at the end, or NULL */
+    bool listing;             /* `entry` counts as one of session_shared.listings */
+    struct site_entry *entry; /* the owner of `memory` or `file` */
     struct span memory;       /* follows the staged bytes */
     const struct site_file *file;
     uint64_t file_at, file_end; /* the rest of the file, behind `memory` */

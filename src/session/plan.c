@@ -8,8 +8,6 @@
 #include "session/trace.h"
 #include "site/listing.h"
 
-#include <errno.h>
-
 /* The weight that Accept gives a media type, 0 to 1000. */
 static int accept_weight(const struct session_exchange *x, struct span type)
 {
@@ -42,17 +40,20 @@ static bool navigates(struct session_exchange *x)
     return accept_weight(x, SPAN("text/html")) > accept_weight(x, SPAN("application/octet-stream"));
 }
 
-static void answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
+/* Returns whether the cache has the entry. */
+static bool answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
     bool whole = !fresh || session_head_prepare(x, entry);
+    bool cached = !fresh;
     if (fresh && whole)
-        site_publish(x->thread->reader, entry);
+        cached = site_publish(x->thread->reader, entry);
     if (session_trace_of(x->thread))
         session_trace_entry(x, entry, whole);
     if (fresh)
         session_tally_publish(x->thread->shared);
     stats_writer_add(&x->thread->stats, fresh ? STATS_cache_misses : STATS_cache_hits, 1);
     session_answer_entry(x, entry, fresh);
+    return cached;
 }
 
 static void answer_absent(struct session_exchange *x)
@@ -65,37 +66,78 @@ static void answer_absent(struct session_exchange *x)
     if (wanted && site_find_fallback(site, x->thread->reader, x->thread->now_ns, &entry, &fresh) ==
                       SITE_FILE) {
         session_trace_note(x, fallback, true);
-        answer_found(x, entry, fresh);
+        (void)answer_found(x, entry, fresh);
     } else {
         session_answer_status(x, HTTP_NOT_FOUND);
     }
 }
 
+static void answer_without_file(struct session_exchange *x, enum site_result result)
+{
+    session_answer_status(x, result == SITE_FORBIDDEN ? HTTP_FORBIDDEN
+                             : result == SITE_BUSY    ? HTTP_SERVICE_UNAVAILABLE
+                                                      : HTTP_INTERNAL_SERVER_ERROR);
+}
+
+/* Whether one more listing may be rendered. Then it counts until listing_ends. */
+static bool listing_begins(struct session_shared *shared)
+{
+    unsigned before = atomic_fetch_add_explicit(&shared->listings, 1, memory_order_relaxed);
+    if (shared->listings_max == 0 || before < shared->listings_max)
+        return true;
+    atomic_fetch_sub_explicit(&shared->listings, 1, memory_order_relaxed);
+    return false;
+}
+
+static void listing_ends(struct session_shared *shared)
+{
+    atomic_fetch_sub_explicit(&shared->listings, 1, memory_order_relaxed);
+}
+
+/* Answers with a listing from the cache, or renders it. A listing that the cache does not keep
+ * counts until its last byte is sent, because its memory belongs to this answer alone. */
+static void answer_with_listing(struct session_exchange *x,
+                                const struct site_listing_request *request)
+{
+    struct session_shared *shared = x->thread->shared;
+    struct site_entry *entry;
+    bool fresh = false;
+    bool counts = listing_begins(shared);
+    enum site_result result = site_find_listing(x->site->site, x->thread->reader, request, counts,
+                                                x->thread->now_ns, &entry, &fresh);
+    session_trace_note(x, listing, result);
+    if (result == SITE_FILE) {
+        stats_writer_add(&x->thread->stats, STATS_listings_rendered, fresh);
+        const bool cached = answer_found(x, entry, fresh);
+        if (counts && !cached && x->out->open && x->out->entry == entry) {
+            x->out->listing = true;
+            counts = false;
+        }
+    } else if (result == SITE_ABSENT) {
+        answer_absent(x);
+    } else {
+        stats_writer_add(&x->thread->stats, STATS_listings_refused, !counts);
+        answer_without_file(x, result);
+    }
+    if (counts)
+        listing_ends(shared);
+}
+
 static void answer_listing(struct session_exchange *x)
 {
-    bool json = accept_weight(x, SPAN("application/json")) > accept_weight(x, SPAN("text/html"));
-    struct site_listing_request request = {
+    const bool json = accept_weight(x, SPAN("application/json")) >
+                      accept_weight(x, SPAN("text/html"));
+    const struct site_listing_request request = {
         .path = x->target.path,
         .query = x->target.query,
         .form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML,
     };
-    char *text;
-    size_t len;
     x->by_accept = true;
-    int rc = site_listing_render(x->site->site, &request, &text, &len);
     session_trace_note(x, listing_json, json);
-    session_trace_note(x, listing_error, rc);
-    if (rc == 0)
-        session_answer_text(x, json ? SPAN("application/json") : SPAN("text/html; charset=utf-8"),
-                            text, len);
-    else if (rc == -ENOENT)
-        answer_absent(x);
-    else if (rc == -EACCES)
-        session_answer_status(x, HTTP_FORBIDDEN);
-    else if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
-        session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
+    if (session_head_only(x) && !session_answer_is_conditional(x))
+        session_answer_listing_head(x, site_listing_type(request.form));
     else
-        session_answer_status(x, HTTP_INTERNAL_SERVER_ERROR);
+        answer_with_listing(x, &request);
 }
 
 static void plan_path(struct session_exchange *x)
@@ -108,7 +150,7 @@ static void plan_path(struct session_exchange *x)
     session_trace_note(x, result, result);
     switch (result) {
     case SITE_FILE:
-        answer_found(x, entry, fresh);
+        (void)answer_found(x, entry, fresh);
         return;
     case SITE_REDIRECT:
         session_answer_redirect(x);
@@ -120,13 +162,9 @@ static void plan_path(struct session_exchange *x)
         answer_absent(x);
         return;
     case SITE_FORBIDDEN:
-        session_answer_status(x, HTTP_FORBIDDEN);
-        return;
     case SITE_BUSY:
-        session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
-        return;
     case SITE_BROKEN:
-        session_answer_status(x, HTTP_INTERNAL_SERVER_ERROR);
+        answer_without_file(x, result);
         return;
     }
 }

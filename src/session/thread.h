@@ -43,6 +43,8 @@ struct session_shared {
     uint64_t idle_timeout_ns;          /* between requests */
     uint64_t drain_idle_ns;            /* between requests, while `draining` */
     uint64_t send_timeout_ns;          /* for each SESSION_SEND_STEP bytes of progress */
+    unsigned listings_max;             /* 0: no limit */
+    _Atomic unsigned listings;         /* rendered or sent now, and not in the cache */
     _Atomic bool draining;             /* answers say `Connection: close` */
 };
 

@@ -27,12 +27,12 @@ struct session_trace {
     const struct session_site *site; /* NULL: no site has the host */
     struct span rule; /* the host name that matched; "*" for the site without names */
 
-    bool looked;             /* the path was looked up */
-    enum site_result result; /* the result of the lookup */
-    struct site_trace steps; /* what the lookup did on the disk */
-    bool navigates;          /* for a fallback: a person probably navigates */
-    bool listing_json;       /* the listing is JSON */
-    int listing_error;       /* 0 or -errno */
+    bool looked;              /* the path was looked up */
+    enum site_result result;  /* the result of the lookup */
+    struct site_trace steps;  /* what the lookup did on the disk */
+    bool navigates;           /* for a fallback: a person probably navigates */
+    bool listing_json;        /* the listing is JSON */
+    enum site_result listing; /* SITE_FILE: it is rendered */
 
     struct site_entry *entry; /* the entry that was sent; holds a reference; NULL: no file */
     bool fallback;            /* the entry is the site's fallback */

@@ -29,7 +29,7 @@ struct reading {
     DIR *stream;
     struct site_folder folder;
     size_t rows_size;
-    struct site_text names; /* each name, then its key */
+    struct site_text names; /* each name with a NUL, then its key */
 };
 
 static bool is_ascii_digit(char c)
@@ -98,92 +98,6 @@ static bool may_be_named(const struct site *site, struct span name)
     return true;
 }
 
-static bool append_row(struct reading *reading, struct span name, const struct stat *status)
-{
-    struct site_folder *folder = &reading->folder;
-    char key[KEY_MAX];
-
-    if (folder->count == reading->rows_size) {
-        size_t larger = reading->rows_size > 0 ? reading->rows_size * 2 : ROWS_AT_FIRST;
-        struct site_folder_row *rows = reallocarray(folder->rows, larger, sizeof(*rows));
-        if (rows == NULL)
-            return false;
-        folder->rows = rows;
-        reading->rows_size = larger;
-    }
-    const size_t key_len = make_key(name, key);
-    const size_t name_at = reading->names.len;
-    site_text_add(&reading->names, name);
-    site_text_add(&reading->names, span_of(key, key_len));
-    if (reading->names.failed)
-        return false;
-    folder->rows[folder->count++] = (struct site_folder_row){
-        .size = S_ISDIR(status->st_mode) ? 0 : (uint64_t)status->st_size,
-        .modified_s = status->st_mtim.tv_sec,
-        .key_start = start_of_key(key, key_len),
-        .name_at = (uint32_t)name_at, /* 100,000 names and keys are below 2^32 bytes */
-        .name_len = (uint16_t)name.len,
-        .key_len = (uint16_t)key_len,
-        .directory = S_ISDIR(status->st_mode),
-    };
-    folder->directories += S_ISDIR(status->st_mode);
-    return true;
-}
-
-/* Adds what one name stands for, if it is to be shown. */
-static int add_name(struct reading *reading, const char *text)
-{
-    const struct span name = span_text(text);
-    struct stat status;
-
-    if (!may_be_named(reading->site, name))
-        return 0;
-    int error = os_file_stat_at(dirfd(reading->stream), text, &status);
-    if (error == 0 && S_ISLNK(status.st_mode))
-        error = stat_through_link(reading, name, &status);
-    if (error == -EMFILE || error == -ENFILE || error == -ENOMEM)
-        return error;
-    if (error < 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
-        return 0; /* removed meanwhile, or not to be served */
-    if (reading->folder.count == SITE_LISTING_ENTRIES_MAX) {
-        reading->folder.cut = true;
-        return 0;
-    }
-    return append_row(reading, name, &status) ? 0 : -ENOMEM;
-}
-
-int site_folder_read(const struct site *site, struct span path, struct site_folder *ret_folder)
-{
-    struct reading reading = { .site = site, .path = path };
-    int error = 0;
-
-    int fd = site_open_directory(site, path);
-    if (fd < 0)
-        return fd;
-    reading.stream = fdopendir(fd);
-    if (reading.stream == NULL) {
-        error = -errno;
-        os_file_close(fd);
-        return error;
-    }
-    while (error == 0 && !reading.folder.cut) {
-        errno = 0;
-        const struct dirent *entry = readdir(reading.stream);
-        if (entry == NULL) {
-            error = -errno;
-            break;
-        }
-        error = add_name(&reading, entry->d_name);
-    }
-    (void)closedir(reading.stream); /* only read */
-    reading.folder.names = reading.names.at;
-    if (error < 0)
-        site_folder_free(&reading.folder);
-    else
-        *ret_folder = reading.folder;
-    return error;
-}
-
 /* The context of compare_rows, for qsort_r. */
 struct ordering {
     const char *names;
@@ -206,8 +120,8 @@ static int compare_names(const char *names, const struct site_folder_row *a,
         return a->key_start < b->key_start ? -1 : 1;
     const struct span a_name = span_of(names + a->name_at, a->name_len);
     const struct span b_name = span_of(names + b->name_at, b->name_len);
-    int difference = compare_bytes(span_of(a_name.at + a_name.len, a->key_len),
-                                   span_of(b_name.at + b_name.len, b->key_len));
+    int difference = compare_bytes(span_of(a_name.at + a_name.len + 1, a->key_len),
+                                   span_of(b_name.at + b_name.len + 1, b->key_len));
     return difference != 0 ? difference : compare_bytes(a_name, b_name);
 }
 
@@ -235,6 +149,130 @@ void site_folder_sort(struct site_folder *folder, enum site_listing_order order,
 
     if (folder->count > 1)
         qsort_r(folder->rows, folder->count, sizeof(*folder->rows), compare_rows, &ordering);
+}
+
+static bool append_row(struct reading *reading, struct span name, bool directory)
+{
+    struct site_folder *folder = &reading->folder;
+    char key[KEY_MAX];
+
+    if (folder->count == reading->rows_size) {
+        size_t larger = reading->rows_size > 0 ? reading->rows_size * 2 : ROWS_AT_FIRST;
+        struct site_folder_row *rows = reallocarray(folder->rows, larger, sizeof(*rows));
+        if (rows == NULL)
+            return false;
+        folder->rows = rows;
+        reading->rows_size = larger;
+    }
+    const size_t key_len = make_key(name, key);
+    const size_t name_at = reading->names.len;
+    site_text_add(&reading->names, name);
+    site_text_add(&reading->names, span_of("", 1)); /* for fstatat */
+    site_text_add(&reading->names, span_of(key, key_len));
+    if (reading->names.failed)
+        return false;
+    folder->rows[folder->count++] = (struct site_folder_row){
+        .key_start = start_of_key(key, key_len),
+        .name_at = (uint32_t)name_at, /* 100,000 names and keys are below 2^32 bytes */
+        .name_len = (uint16_t)name.len,
+        .key_len = (uint16_t)key_len,
+        .directory = directory,
+    };
+    return true;
+}
+
+/* Reads the names, up to SITE_LISTING_NAMES_MAX. This costs little for each name. */
+static int read_names(struct reading *reading)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(reading->stream);
+        if (entry == NULL)
+            return -errno;
+        const struct span name = span_text(entry->d_name);
+        const unsigned char type = entry->d_type;
+        if (!may_be_named(reading->site, name) || type == DT_FIFO || type == DT_SOCK ||
+            type == DT_CHR || type == DT_BLK)
+            continue;
+        reading->folder.cut = reading->folder.count == SITE_LISTING_NAMES_MAX;
+        if (reading->folder.cut)
+            return 0;
+        if (!append_row(reading, name, type == DT_DIR))
+            return -ENOMEM;
+    }
+}
+
+/* Measures what a row stands for. *ret_shown is false when it was removed meanwhile, or is not to
+ * be served. */
+static int measure_row(const struct reading *reading, struct site_folder_row *row, bool *ret_shown)
+{
+    struct stat status;
+    const struct span name = site_folder_name(&reading->folder, row);
+
+    int error = os_file_stat_at(dirfd(reading->stream), name.at, &status);
+    if (error == 0 && S_ISLNK(status.st_mode))
+        error = stat_through_link(reading, name, &status);
+    if (error == -EMFILE || error == -ENFILE || error == -ENOMEM)
+        return error;
+    *ret_shown = error == 0 && (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
+    if (*ret_shown) {
+        row->directory = S_ISDIR(status.st_mode);
+        row->size = row->directory ? 0 : (uint64_t)status.st_size;
+        row->modified_s = status.st_mtim.tv_sec;
+    }
+    return 0;
+}
+
+static int measure_rows(struct reading *reading)
+{
+    struct site_folder *folder = &reading->folder;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < folder->count; i++) {
+        bool shown = false;
+        int error = measure_row(reading, &folder->rows[i], &shown);
+        if (error < 0)
+            return error;
+        if (!shown)
+            continue;
+        folder->directories += folder->rows[i].directory;
+        folder->rows[kept++] = folder->rows[i];
+    }
+    folder->count = kept;
+    return 0;
+}
+
+/* Keeps the names that a reader of the list expects first. */
+static void limit_rows(struct site_folder *folder)
+{
+    if (folder->count <= SITE_LISTING_ENTRIES_MAX)
+        return;
+    site_folder_sort(folder, SITE_LISTING_BY_NAME, false);
+    folder->left_out = folder->count - SITE_LISTING_ENTRIES_MAX;
+    folder->count = SITE_LISTING_ENTRIES_MAX;
+}
+
+int site_folder_read(const struct site *site, struct span path, int *fd,
+                     struct site_folder *ret_folder)
+{
+    struct reading reading = { .site = site, .path = path };
+
+    reading.stream = fdopendir(*fd);
+    if (reading.stream == NULL)
+        return -errno;
+    *fd = -1;
+    int error = read_names(&reading);
+    reading.folder.names = reading.names.at;
+    if (error == 0) {
+        limit_rows(&reading.folder);
+        error = measure_rows(&reading);
+    }
+    (void)closedir(reading.stream); /* only read */
+    if (error < 0)
+        site_folder_free(&reading.folder);
+    else
+        *ret_folder = reading.folder;
+    return error;
 }
 
 void site_folder_free(struct site_folder *folder)

@@ -12,7 +12,7 @@ struct site_folder_row {
     uint64_t size; /* bytes; 0 for a directory */
     int64_t modified_s;
     uint64_t key_start; /* the first bytes of the sort key, big-endian */
-    uint32_t name_at;   /* in `names`; the sort key follows the name */
+    uint32_t name_at;   /* in `names`; a NUL and the sort key follow the name */
     uint16_t name_len, key_len;
     bool directory;
 };
@@ -22,12 +22,15 @@ struct site_folder {
     size_t count;
     size_t directories; /* how many of the rows are directories */
     char *names;
-    bool cut; /* there are more than SITE_LISTING_ENTRIES_MAX */
+    size_t left_out; /* names behind the limit, which were not examined */
+    bool cut;        /* there are more names, which were not read */
 };
 
-/* Reads the directory. Names that cannot be served are left out: hidden names, devices, links that
- * are dead or lead out of the root, names with control bytes. Returns 0 or -errno. */
-MUST_USE int site_folder_read(const struct site *site, struct span path,
+/* Reads the directory `path`, which is open as *fd; takes *fd. Names that cannot be served are left
+ * out: hidden names, devices, links that are dead or lead out of the root, names with control
+ * bytes. Of more than SITE_LISTING_ENTRIES_MAX names, the first are examined: directories before
+ * files, each by name. Returns 0 or -errno. */
+MUST_USE int site_folder_read(const struct site *site, struct span path, int *fd,
                               struct site_folder *ret_folder);
 
 /* Sorts directories first, then by `order`, and equal rows by name. `descending` reverses each

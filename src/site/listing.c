@@ -7,6 +7,7 @@
  */
 #include "site/listing.h"
 
+#include "base/buf.h"
 #include "base/size.h"
 #include "site/folder.h"
 #include "site/text.h"
@@ -130,9 +131,19 @@ static void add_summary(struct site_text *text, const struct site_folder *folder
         add_count(text, folder->directories, SPAN(" folder, "), SPAN(" folders, "));
         add_count(text, folder->count - folder->directories, SPAN(" file"), SPAN(" files"));
     }
-    if (folder->cut)
-        site_text_add(text, SPAN(" \xe2\x80\x93 there are more, which are not shown"));
     site_text_add(text, SPAN("</p>\n"));
+}
+
+/* The last line, if names are left out. The same line stands at the top. */
+static void add_left_out(struct site_text *text, const struct site_folder *folder)
+{
+    if (folder->left_out == 0)
+        return;
+    site_text_add(text, folder->cut ? SPAN("<p>At least ") : SPAN("<p>"));
+    add_count(text, folder->left_out, SPAN(" more name is"), SPAN(" more names are"));
+    site_text_add(text, SPAN(" not shown: a list ends at "));
+    site_text_add_u64(text, SITE_LISTING_ENTRIES_MAX);
+    site_text_add(text, SPAN(" entries, folders first, then by name.</p>\n"));
 }
 
 /* A column's head is a link that sorts by it, or the other way round when the
@@ -196,6 +207,7 @@ static void add_html(struct site_text *text, struct span path, const struct site
     site_text_add(text, SPAN("</head>\n<body>\n<main>\n"));
     add_crumbs(text, path);
     add_summary(text, folder);
+    add_left_out(text, folder);
     site_text_add(text, SPAN("<table>\n<thead>\n<tr>\n"));
     add_column(text, sorting, SITE_LISTING_BY_NAME, SPAN("name"), SPAN("Name"));
     add_column(text, sorting, SITE_LISTING_BY_SIZE, SPAN("size"), SPAN("Size"));
@@ -206,7 +218,9 @@ static void add_html(struct site_text *text, struct span path, const struct site
                                  "<td></td><td></td></tr>\n"));
     for (size_t i = 0; i < folder->count; i++)
         add_html_row(text, folder, &folder->rows[i]);
-    site_text_add(text, SPAN("</tbody>\n</table>\n</main>\n</body>\n</html>\n"));
+    site_text_add(text, SPAN("</tbody>\n</table>\n"));
+    add_left_out(text, folder);
+    site_text_add(text, SPAN("</main>\n</body>\n</html>\n"));
 }
 
 static void add_json(struct site_text *text, const struct site_folder *folder)
@@ -226,34 +240,58 @@ static void add_json(struct site_text *text, const struct site_folder *folder)
         site_text_add_time(text, row->modified_s, false);
         site_text_add(text, SPAN("\"}"));
     }
+    if (folder->left_out > 0) {
+        site_text_add(text, folder->count > 0 ? SPAN(",\n") : SPAN("\n"));
+        site_text_add(text, SPAN("{\"type\":\"omitted\",\"count\":"));
+        site_text_add_u64(text, folder->left_out);
+        site_text_add(text, SPAN("}"));
+    }
     site_text_add(text, SPAN("\n]\n"));
 }
 
+struct span site_listing_type(enum site_listing_form form)
+{
+    return form == SITE_LISTING_JSON ? SPAN("application/json") : SPAN("text/html; charset=utf-8");
+}
+
+bool site_listing_key(const struct site_listing_request *request, char *out, size_t size,
+                      size_t *ret_len)
+{
+    const struct sorting sorting = parse_sorting(request->query);
+    struct buf key = buf_over(out, size);
+    buf_add(&key, SPAN("list"));
+    buf_add_u64(&key, request->form);
+    buf_add_u64(&key, sorting.order);
+    buf_add_u64(&key, sorting.descending);
+    buf_add(&key, request->path);
+    *ret_len = key.len;
+    return !key.overflow;
+}
+
 int site_listing_render(const struct site *site, const struct site_listing_request *request,
-                        char **ret_text, size_t *ret_len)
+                        int *fd, size_t room, char **ret_text, size_t *ret_len, size_t *ret_entries)
 {
     const struct sorting sorting = parse_sorting(request->query);
     struct site_folder folder;
     struct site_text text = { 0 };
 
-    int error = site_folder_read(site, request->path, &folder);
-    if (error == -EXDEV || error == -ELOOP || error == -EPERM)
-        return -EACCES;
-    if (error == -ENOTDIR || error == -ENAMETOOLONG)
-        return -ENOENT;
+    int error = site_folder_read(site, request->path, fd, &folder);
     if (error < 0)
         return error;
     site_folder_sort(&folder, sorting.order, sorting.descending);
+    site_text_reserve(&text, room);
     if (request->form == SITE_LISTING_JSON)
         add_json(&text, &folder);
     else
         add_html(&text, request->path, &folder, sorting);
+    *ret_entries = folder.count;
     site_folder_free(&folder);
     if (text.failed) {
         free(text.at);
         return -ENOMEM;
     }
-    *ret_text = text.at;
+    char *smaller = realloc(text.at, text.len); /* the text had grown by doubling */
+    *ret_text = smaller != NULL ? smaller : text.at;
     *ret_len = text.len;
     return 0;
 }

@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "base/span.h"
 
+#include <stdint.h>
+
 struct site;
 
 enum site_listing_form { SITE_LISTING_HTML, SITE_LISTING_JSON };
@@ -19,14 +21,32 @@ struct site_listing_request {
     enum site_listing_form form;
 };
 
-/* Renders the directory into new memory, which the caller frees with free(). Names that cannot be
- * served are left out: hidden names (unless the site shows them), devices and the like, links
- * that are dead or lead out of the root. At most SITE_LISTING_ENTRIES_MAX entries are read, and
- * the page says when there are more. The JSON form is an array of
+/* A listing shows at most so many entries of a directory. Its last line says how many names it
+ * leaves out. At most so many names are read; if there are more, the last line says so. */
+enum { SITE_LISTING_ENTRIES_MAX = 10000, SITE_LISTING_NAMES_MAX = 100000 };
+
+/* While its directory does not change, a listing is used for SITE_FRESH_NS and so many nanoseconds
+ * more for each of its entries. */
+#define SITE_LISTING_ENTRY_NS UINT64_C(2000000)
+
+/* The media type of a form. Static. */
+struct span site_listing_type(enum site_listing_form form);
+
+/* Renders the directory that is open as *fd, and takes *fd. The text is new memory, which the
+ * caller frees with free(). Its first `room` bytes are free for the caller, and count in
+ * *ret_len. *ret_entries is the number of entries shown.
+ *
+ * Names that cannot be served are left out: hidden names (unless the site shows them), devices and
+ * the like, links that are dead or lead out of the root. The JSON form is an array of
  *   {"name":"a","type":"file","size":308,"modified":"2026-11-21T08:00:00Z"}
- * with type "directory" and size null for directories. Both forms are UTF-8.
- * Returns 0, -EACCES or -ENOENT (not to be shown), or another -errno. */
-enum { SITE_LISTING_ENTRIES_MAX = 100000 };
+ * with type "directory" and size null for directories. When names are left out, the last element
+ * is {"type":"omitted","count":7}, and with more than SITE_LISTING_NAMES_MAX names its count is the
+ * least. Both forms are UTF-8. Returns 0 or -errno. */
 MUST_USE int site_listing_render(const struct site *site,
-                                 const struct site_listing_request *request, char **ret_text,
-                                 size_t *ret_len);
+                                 const struct site_listing_request *request, int *fd, size_t room,
+                                 char **ret_text, size_t *ret_len, size_t *ret_entries);
+
+/* Identifies what a request gets: its form, its order and its path. False when `size` bytes do not
+ * hold it. The keys of files begin with '/', and this one does not. */
+bool site_listing_key(const struct site_listing_request *request, char *out, size_t size,
+                      size_t *ret_len);

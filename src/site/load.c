@@ -39,7 +39,8 @@ enum {
 struct loaded {
     struct site_entry entry; /* first */
     struct site_identity identity[SITE_VARIANTS];
-    bool settled; /* the last change of each file was at least a tick before the load */
+    uint64_t until_ns; /* of a listing: when it is rendered again; 0 for a file */
+    bool settled;      /* the last change of each file was at least a tick before the load */
     bool whole;
     char etag[SITE_VARIANTS][ETAG_SIZE];
     char key[];
@@ -275,6 +276,46 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
     return SITE_FILE;
 }
 
+/* How long a listing of so many entries is used while the directory does not change. The sizes and
+ * times in it may be as old as that. Rendering an entry takes about 2 us of CPU time, so a listing
+ * that is always asked for takes a thousandth of a CPU. */
+static uint64_t listing_life_ns(size_t entries)
+{
+    return SITE_FRESH_NS + entries * SITE_LISTING_ENTRY_NS;
+}
+
+enum site_result site_load_listing(const struct site *site, struct site_lookup *lookup,
+                                   const struct site_listing_request *request, struct span key,
+                                   uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
+{
+    struct loaded *loaded = new_entry(site, key, hash);
+    if (loaded == NULL)
+        return SITE_BUSY;
+    struct site_entry *entry = &loaded->entry;
+    struct site_file *file = &entry->file[SITE_PLAIN];
+    char *text;
+    size_t len, entries;
+    int error = site_listing_render(site, request, &lookup->fd[SITE_PLAIN], SITE_HEAD_ROOM, &text,
+                                    &len, &entries);
+    if (error < 0) {
+        release_entry(&entry->cache);
+        return error == -ENOMEM || error == -EMFILE || error == -ENFILE ? SITE_BUSY : SITE_BROKEN;
+    }
+    entry->type = site_listing_type(request->form);
+    entry->variants = 1u << SITE_PLAIN;
+    atomic_store_explicit(&entry->checked_ns, now_ns, memory_order_relaxed);
+    loaded->identity[SITE_PLAIN] = lookup->identity[SITE_PLAIN];
+    loaded->settled = times_are_settled(&lookup->identity[SITE_PLAIN], lookup->began_ns);
+    loaded->until_ns = now_ns + listing_life_ns(entries);
+    file->body = text + SITE_HEAD_ROOM;
+    file->size = len - SITE_HEAD_ROOM;
+    file->last_modified_s = -1;
+    file->etag = make_etag(loaded->etag[SITE_PLAIN], file, SITE_PLAIN, true);
+    measure_entry(loaded);
+    *ret_entry = entry;
+    return SITE_FILE;
+}
+
 static uint8_t variants_of(const struct site_lookup *lookup)
 {
     unsigned variants = 0;
@@ -284,12 +325,21 @@ static uint8_t variants_of(const struct site_lookup *lookup)
     return (uint8_t)variants;
 }
 
-bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup)
+static bool is_of_time(const struct loaded *loaded, const struct site_lookup *lookup,
+                       uint64_t now_ns)
+{
+    if (loaded->until_ns != 0)
+        return (int64_t)(now_ns - loaded->until_ns) < 0;
+    return site_mime_type(loaded->entry.site->mime, site_lookup_name(lookup)).at ==
+           loaded->entry.type.at;
+}
+
+bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup,
+                       uint64_t now_ns)
 {
     const struct loaded *loaded = loaded_of(entry);
-    const struct span type = site_mime_type(entry->site->mime, site_lookup_name(lookup));
 
-    if (!loaded->settled || type.at != entry->type.at)
+    if (!loaded->settled || !is_of_time(loaded, lookup, now_ns))
         return false;
     if (variants_of(lookup) != entry->variants)
         return false;

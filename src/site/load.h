@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "site/listing.h"
 #include "site/lookup.h"
 
 /* Loads a lookup into an entry for `key`, with one reference, the caller's. Takes from the lookup
@@ -12,9 +13,16 @@
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry);
 
+/* The same for the listing of the directory that the lookup has opened. */
+enum site_result site_load_listing(const struct site *site, struct site_lookup *lookup,
+                                   const struct site_listing_request *request, struct span key,
+                                   uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry);
+
 /* Whether loading `lookup` would give the same entry. False as well when the entry was loaded so
- * soon after the file's last change that another change could have left the same times. */
-bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup);
+ * soon after the file's last change that another change could have left the same times. False
+ * for a listing whose time is over. */
+bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup,
+                       uint64_t now_ns);
 
 /* Whether the entry holds one version of its file. False when the file changed during every attempt
  * to read it; such an entry is for this request only. */

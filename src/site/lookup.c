@@ -293,6 +293,27 @@ enum site_result site_lookup_file(const struct site *site, int root_fd, struct s
     return find_named_file(site, root_fd, purpose, path, ret_lookup);
 }
 
+enum site_result site_lookup_directory(const struct site *site, struct span path,
+                                       struct site_lookup *ret_lookup)
+{
+    struct stat status;
+
+    for (int v = 0; v < SITE_VARIANTS; v++)
+        ret_lookup->fd[v] = -1;
+    ret_lookup->path_len = 0;
+    ret_lookup->is_directory = true;
+    ret_lookup->began_ns = os_clock_wall_ms() * 1000000;
+    int fd = site_open_directory(site, path);
+    int error = fd < 0 ? fd : os_file_stat(fd, &status);
+    if (error < 0) {
+        os_file_close(fd);
+        return result_of_error(error);
+    }
+    ret_lookup->fd[SITE_PLAIN] = fd;
+    ret_lookup->identity[SITE_PLAIN] = site_lookup_identity_of(&status);
+    return SITE_FILE;
+}
+
 bool site_lookup_is_absent(const struct site *site, int root_fd, struct span path)
 {
     char below[PATH_MAX];

@@ -49,9 +49,14 @@ enum site_result site_lookup(const struct site *site, struct span path,
 enum site_result site_lookup_file(const struct site *site, int root_fd, struct span path,
                                   struct site_lookup *ret_lookup);
 
-/* Whether both functions above are certain to return SITE_ABSENT for `path` now. It takes one
- * system call, which is cheaper than a lookup and needs no descriptor. When it is not certain,
- * only a lookup knows. */
+/* Opens and measures a directory, which is then the plain variant. `path` is that of a request, and
+ * ends with '/'. */
+enum site_result site_lookup_directory(const struct site *site, struct span path,
+                                       struct site_lookup *ret_lookup);
+
+/* Whether site_lookup and site_lookup_file are certain to return SITE_ABSENT for `path`
+ * now. It takes one system call, which is cheaper than a lookup and needs no descriptor. When it
+ * is not certain, only a lookup knows. */
 bool site_lookup_is_absent(const struct site *site, int root_fd, struct span path);
 
 /* Closes the descriptors that the lookup still holds. */

@@ -22,10 +22,12 @@
 
 /* What a caller wants. Only keys of paths begin with '/'. */
 struct query {
-    enum { QUERY_PATH, QUERY_FALLBACK, QUERY_ERROR_PAGE } kind;
+    enum { QUERY_PATH, QUERY_FALLBACK, QUERY_ERROR_PAGE, QUERY_LISTING } kind;
     struct span path;
     struct span key;
     uint64_t hash;
+    const struct site_listing_request *listing; /* of a QUERY_LISTING */
+    bool may_render;
 };
 
 static enum site_result look_up_on_disk(const struct site *site, const struct query *query,
@@ -40,9 +42,23 @@ static enum site_result look_up_on_disk(const struct site *site, const struct qu
     }
     case QUERY_ERROR_PAGE:
         return site_lookup_file(site, site->error_pages_fd, query->path, ret_lookup);
+    case QUERY_LISTING:
+        return site_lookup_directory(site, query->path, ret_lookup);
     default:
         return SITE_ABSENT;
     }
+}
+
+static enum site_result load_entry(const struct site *site, const struct query *query,
+                                   struct site_lookup *lookup, uint64_t now_ns,
+                                   struct site_entry **ret_entry)
+{
+    if (query->kind != QUERY_LISTING)
+        return site_load(site, lookup, query->key, query->hash, now_ns, ret_entry);
+    if (!query->may_render)
+        return SITE_BUSY;
+    return site_load_listing(site, lookup, query->listing, query->key, query->hash, now_ns,
+                             ret_entry);
 }
 
 static bool is_still_absent(const struct site *site, const struct query *query, uint64_t now_ns)
@@ -113,7 +129,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
             return_recheck(old, checked_ns, now_ns);
         return result;
     }
-    if (old != NULL && result == SITE_FILE && site_load_matches(old, &lookup)) {
+    if (old != NULL && result == SITE_FILE && site_load_matches(old, &lookup, now_ns)) {
         site_lookup_close(&lookup);
         *ret_entry = old;
         *ret_new = false;
@@ -123,7 +139,7 @@ static __attribute__((noinline)) enum site_result load_from_disk(
         site_cache_remove(reader, &old->cache);
     if (result != SITE_FILE)
         return result;
-    result = site_load(site, &lookup, query->key, query->hash, now_ns, ret_entry);
+    result = load_entry(site, query, &lookup, now_ns, ret_entry);
     site_lookup_close(&lookup);
     if (result == SITE_FILE)
         *ret_new = true;
@@ -224,11 +240,29 @@ enum site_result site_find_error_page(const struct site *site, struct site_cache
     return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
 
-void site_publish(struct site_cache_reader *reader, struct site_entry *entry)
+enum site_result site_find_listing(const struct site *site, struct site_cache_reader *reader,
+                                   const struct site_listing_request *request, bool may_render,
+                                   uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
+{
+    char storage[PATH_MAX];
+    size_t len;
+
+    if (!site_listing_key(request, storage, sizeof(storage), &len))
+        return SITE_ABSENT;
+    struct query query = {
+        .kind = QUERY_LISTING,
+        .path = request->path,
+        .key = span_of(storage, len),
+        .listing = request,
+        .may_render = may_render,
+    };
+    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
+}
+
+bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
 {
     /* The cache counts a refusal, and the caller has its own reference. */
-    if (site_load_is_whole(entry))
-        (void)site_cache_insert(reader, &entry->cache);
+    return site_load_is_whole(entry) && site_cache_insert(reader, &entry->cache);
 }
 
 int site_file_read(const struct site_file *file, char *bytes, size_t len, uint64_t offset)

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+struct site_listing_request;
 struct site_mime;
 
 /* The stored forms of a file. The plain file is always last. */
@@ -34,7 +35,7 @@ struct site_options {
 enum site_result {
     SITE_FILE,      /* a file: *ret_entry */
     SITE_REDIRECT,  /* the path needs a final slash: it is that of a directory */
-    SITE_LISTING,   /* a directory without an index file; list it with site/listing.h */
+    SITE_LISTING,   /* a directory without an index file; site_find_listing */
     SITE_ABSENT,    /* not there, or hidden */
     SITE_FORBIDDEN, /* not readable, not a file, or outside the root */
     SITE_BUSY,      /* no descriptor or memory is free now */
@@ -105,6 +106,14 @@ enum site_result site_find_error_page(const struct site *site, struct site_cache
                                       unsigned status, uint64_t now_ns,
                                       struct site_entry **ret_entry, bool *ret_new);
 
+/* The same for the listing of a directory, after site_find has returned SITE_LISTING. A change of
+ * the directory's names is seen as one of a file is. Sizes and times of its files may be older
+ * (SITE_LISTING_ENTRY_NS). Without `may_render` only the cache answers, and SITE_BUSY means that
+ * it cannot. */
+enum site_result site_find_listing(const struct site *site, struct site_cache_reader *reader,
+                                   const struct site_listing_request *request, bool may_render,
+                                   uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new);
+
 /* Copies ready-made bytes into an unpublished entry. If the body is in memory, they stand directly
  * before it (head.at + head.len == body), and their limit is SITE_HEAD_ROOM bytes. Returns false
  * for a longer head, or without memory. The entry is then valid without a head. */
@@ -112,8 +121,9 @@ enum { SITE_HEAD_ROOM = 1024 };
 bool site_set_head(struct site_entry *entry, enum site_variant variant, struct span head);
 
 /* Offers an entry to the cache. The cache refuses an entry that is too large; a file that changed
- * during every attempt to read it is not offered. The caller keeps its reference. */
-void site_publish(struct site_cache_reader *reader, struct site_entry *entry);
+ * during every attempt to read it is not offered. The caller keeps its reference. Returns whether
+ * the cache has taken the entry. */
+bool site_publish(struct site_cache_reader *reader, struct site_entry *entry);
 
 /* Reads `len` bytes at `offset` of a variant, open or in memory; 0 or -errno
  * (-ENODATA: the file is shorter). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growing text and its escapes. A listing of 100,000 names passes each byte through here, so runs
+ * Growing text and its escapes. A listing of 10,000 names passes each byte through here, so runs
  * of plain bytes are copied in one piece.
  */
 #include "site/text.h"
@@ -34,6 +34,12 @@ static char *reserve_space(struct site_text *text, size_t size)
     text->at = at;
     text->size = larger;
     return at + text->len;
+}
+
+void site_text_reserve(struct site_text *text, size_t count)
+{
+    if (reserve_space(text, count) != NULL)
+        text->len += count;
 }
 
 void site_text_add(struct site_text *text, struct span s)

@@ -15,6 +15,9 @@ struct site_text {
     bool failed; /* memory ran out: nothing more is added */
 };
 
+/* Adds `count` bytes of any value. */
+void site_text_reserve(struct site_text *text, size_t count);
+
 void site_text_add(struct site_text *text, struct span s);
 void site_text_add_u64(struct site_text *text, uint64_t value);
 

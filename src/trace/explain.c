@@ -241,8 +241,8 @@ static void explain_result(struct trace *t)
                         t->site->root, (int)trace->target.path.len, trace->target.path.at);
         break;
     case SITE_LISTING:
-        if (trace->listing_error < 0)
-            trace_set_cause(t, "the folder cannot be listed: %s", strerror(-trace->listing_error));
+        if (trace->listing != SITE_FILE)
+            trace_set_cause(t, "the folder cannot be listed now");
         else
             trace_add(t, "listing", "as %s, chosen by Accept",
                       trace->listing_json ? "JSON" : "a page");

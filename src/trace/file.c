@@ -160,9 +160,14 @@ void trace_explain_file(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
     struct span type = trace->entry->type;
-    trace_add(t, "type", "%.*s, from the extension of the file's name", (int)type.len, type.at);
-    explain_encoding(t);
-    explain_validators(t);
+    if (trace_has_listing(trace)) {
+        struct span etag = trace->entry->file[SITE_PLAIN].etag;
+        trace_add(t, "validators", "ETag %.*s, from the content", (int)etag.len, etag.at);
+    } else {
+        trace_add(t, "type", "%.*s, from the extension of the file's name", (int)type.len, type.at);
+        explain_encoding(t);
+        explain_validators(t);
+    }
     if (trace->conditional)
         explain_conditions(t);
     if (trace->ranged)

@@ -46,7 +46,7 @@ static void add_site_object(struct json_writer *list, const struct trace *t)
 static void add_file_object(struct json_writer *list, const struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
-    if (!trace->entry) {
+    if (!trace->entry || trace_has_listing(trace)) {
         json_writer_add_null(list, "file");
         return;
     }

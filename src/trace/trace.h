@@ -42,8 +42,14 @@ struct trace {
 void trace_explain(struct trace *t);
 void trace_forget(struct trace *t);
 
-/* Adds the lines about the file that is sent. */
+/* Adds the lines about the file or the listing that is sent. */
 void trace_explain_file(struct trace *t);
+
+/* Whether the entry that is sent is a listing. */
+static inline bool trace_has_listing(const struct session_trace *trace)
+{
+    return trace->entry && trace->result == SITE_LISTING && !trace->fallback;
+}
 
 /* Adds a line. */
 void trace_add(struct trace *t, const char *about, const char *format, ...)

@@ -258,6 +258,20 @@ static bool connections_refused(const struct view_window *w, struct view_verdict
     return true;
 }
 
+static bool listings_refused(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t refused = rise(w, STATS_listings_refused);
+    if (refused == 0)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text, "%" PRIu64 " folder listing%s answered 503 in %.0f s", refused,
+        refused == 1 ? " was" : "s were", w->seconds);
+    say(out->why, "a worker rendered, or sent without the cache, as many as `listings` allows");
+    say(out->cure, "raise `cache-size`, so that listings are kept, or raise `listings`. A folder "
+                   "with an index file needs no listing");
+    return true;
+}
+
 static bool queue_waits_long(const struct view_window *w, struct view_verdict *out)
 {
     enum { ENOUGH = 20 };
@@ -384,8 +398,10 @@ static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
 
 static bool answers_5xx(const struct view_window *w, struct view_verdict *out)
 {
-    uint64_t failed = w->by_class[4], refused = rise(w, STATS_connections_refused);
-    failed = failed > refused ? failed - refused : 0; /* connections_refused covers those */
+    uint64_t failed = w->by_class[4];
+    /* These two have verdicts of their own. */
+    uint64_t refused = rise(w, STATS_connections_refused) + rise(w, STATS_listings_refused);
+    failed = failed > refused ? failed - refused : 0;
     uint64_t answers = rise(w, STATS_requests);
     if (failed == 0)
         return false;

@@ -151,7 +151,7 @@ static bool read_body(struct judge *j, struct answer *a, bool bodiless)
     }
     if (a->status == 204 && length)
         blame(j, "204 with a Content-Length");
-    if (a->status != 204 && a->status != 304 && !length)
+    if (a->status != 204 && a->status != 304 && !bodiless && !length)
         blame(j, "no Content-Length");
     if (bodiless || a->status == 204 || a->status == 304)
         len = 0;

@@ -61,10 +61,12 @@ def body_length(status: int, fields: list[tuple[str, str]], *, bodiless: bool) -
     lengths = [value for key, value in fields if key.lower() == "content-length"]
     if status == 204 and lengths:
         raise WireError("204 with a Content-Length")
-    if status not in (204, 304) and len(lengths) != 1:
+    if len(lengths) > 1:
         raise WireError(f"{status} with {len(lengths)} Content-Lengths")
     if bodiless or status in (204, 304):
         return 0
+    if not lengths:
+        raise WireError(f"{status} without a Content-Length")
     return int(lengths[0])
 
 

@@ -136,6 +136,7 @@ static void uses_the_defaults(void **state)
     assert_null(config->congestion);
     assert_string_equal(config->pool_policy, "park");
     assert_int_equal(config->pool_queue, 16384);
+    assert_int_equal(config->listings, 16);
     assert_null(config->user);
     assert_true(config->server_header);
     assert_int_equal(config->site_count, 1);

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,13 +24,16 @@
 #define SECOND    UINT64_C(1000000000)
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
-enum { BIG_SIZE = 300 * 1024, MIDDLE_SIZE = 40 * 1024 };
+enum { BIG_SIZE = 300 * 1024, MIDDLE_SIZE = 40 * 1024, LISTED = 200 };
+
+#define LIST "GET / HTTP/1.1\r\nHost: list.test\r\n\r\n"
 
 static struct {
     char root[64];
+    char listed[80]; /* the root of the site list.test */
     struct site_mime *mime;
-    struct site *site;
-    struct session_site sites[1];
+    struct site *site, *listed_site;
+    struct session_site sites[2];
     struct log_access_sink log;
     struct session_shared shared;
     struct session_thread worker;
@@ -60,6 +64,14 @@ static int make_world(void **state)
     snprintf(world.root, sizeof(world.root), "%s", "/tmp/session_test.XXXXXX");
     if (!mkdtemp(world.root))
         return -1;
+    snprintf(world.listed, sizeof(world.listed), "%s/listed", world.root);
+    if (mkdir(world.listed, 0755) < 0)
+        return -1;
+    for (unsigned i = 0; i < LISTED; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "listed/%03u.txt", i);
+        write_file(name, 1, 'l');
+    }
     write_file("small.html", 308, 's');
     write_file("middle.bin", MIDDLE_SIZE, 'm');
     write_file("big.bin", BIG_SIZE, 'b');
@@ -68,14 +80,21 @@ static int make_world(void **state)
     const char *what;
     if (site_open(&world.site, &options, world.mime, &what) < 0)
         return -1;
+    static const struct site_options listed = {
+        .name = "list", .root = world.listed, .index = index, .listing = true
+    };
+    static const char *const listed_hosts[] = { "list.test", NULL };
+    if (site_open(&world.listed_site, &listed, world.mime, &what) < 0)
+        return -1;
     world.sites[0] = (struct session_site){ .site = world.site };
+    world.sites[1] = (struct session_site){ .site = world.listed_site, .hosts = listed_hosts };
     if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
         return -1;
     struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
     world.shared = (struct session_shared){
         .sites = world.sites,
-        .site_count = 1,
-        .hosts = session_hosts_new(world.sites, 1),
+        .site_count = 2,
+        .hosts = session_hosts_new(world.sites, 2),
         .cache = site_cache_new(limits, 1),
         .log = &world.log,
         .server_field = SPAN("Server: weir\r\n"),
@@ -98,6 +117,7 @@ static int end_world(void **state)
     site_cache_free(world.shared.cache);
     session_hosts_free(world.shared.hosts);
     site_close(world.site);
+    site_close(world.listed_site);
     site_mime_free(world.mime);
     log_access_close(&world.log);
     static const char *const names[] = { "small.html", "middle.bin", "big.bin" };
@@ -106,6 +126,11 @@ static int end_world(void **state)
         snprintf(path, sizeof(path), "%s/%s", world.root, names[i]);
         unlink(path);
     }
+    for (unsigned i = 0; i < LISTED; i++) {
+        snprintf(path, sizeof(path), "%s/listed/%03u.txt", world.root, i);
+        unlink(path);
+    }
+    rmdir(world.listed);
     return rmdir(world.root);
 }
 
@@ -531,6 +556,82 @@ static void a_connection_that_ends_within_its_chunks_leaves_nothing(void **state
     assert_null(s.body);
 }
 
+/* ---- listings ---- */
+
+static void expect_status(struct session *s, const char *request, const char *status)
+{
+    size_t len;
+    assert_int_equal(feed(s, request), WANT_WRITE);
+    assert_int_equal(send_all(s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_memory_equal(bytes, status, strlen(status));
+}
+
+static void a_head_request_for_a_listing_renders_nothing(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    const uint64_t inserted = site_cache_totals(world.shared.cache).inserted;
+    expect_status(&s, "HEAD / HTTP/1.1\r\nHost: list.test\r\n\r\n", "HTTP/1.1 200 ");
+    assert_int_equal(site_cache_totals(world.shared.cache).inserted, inserted);
+    expect_status(&s, LIST, "HTTP/1.1 200 ");
+    assert_int_equal(site_cache_totals(world.shared.cache).inserted, inserted + 1);
+    expect_status(&s, LIST, "HTTP/1.1 200 ");
+    assert_int_equal(site_cache_totals(world.shared.cache).inserted, inserted + 1);
+    session_close(&s);
+}
+
+static void a_listing_outside_of_the_cache_counts_until_it_is_sent(void **state)
+{
+    (void)state;
+    struct site_cache *whole = world.shared.cache;
+    struct session_thread *thread = &world.worker;
+    struct site_cache_reader *reader = thread->reader;
+    const struct site_cache_limits none = { SITE_CACHE_SIEVE, 0, 0, 0 };
+    world.shared.cache = site_cache_new(none, 1);
+    thread->reader = site_cache_reader(world.shared.cache, 0);
+    world.shared.listings_max = 1;
+
+    struct session s = open_session();
+    struct session t = open_session();
+    assert_int_equal(feed(&s, LIST), WANT_WRITE);
+    assert_int_equal(world.shared.listings, 1);
+    struct session_out out = session_output(&s);
+    assert_true(out.piece[1].len > 1000);
+    assert_int_equal(session_sent(&s, out.piece[0].len, world.now_ns), WANT_WRITE);
+    expect_status(&t, LIST, "HTTP/1.1 503 ");
+    assert_non_null(memmem(bytes, 400, "\r\nRetry-After: 1\r\n", 18));
+    expect_status(&t, GET("/small.html"), "HTTP/1.1 200 ");
+    size_t len;
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_int_equal(world.shared.listings, 0);
+    expect_status(&t, LIST, "HTTP/1.1 200 ");
+
+    assert_int_equal(feed(&s, LIST), WANT_WRITE);
+    session_close(&s); /* the client has left */
+    assert_int_equal(world.shared.listings, 0);
+    session_close(&t);
+
+    site_cache_offline(thread->reader);
+    site_cache_free(world.shared.cache);
+    world.shared.cache = whole;
+    thread->reader = reader;
+    world.shared.listings_max = 0;
+}
+
+static void a_cached_listing_is_not_limited(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    expect_status(&s, LIST, "HTTP/1.1 200 ");
+    world.shared.listings_max = 1;
+    world.shared.listings = 1; /* another thread renders one */
+    expect_status(&s, LIST, "HTTP/1.1 200 ");
+    expect_status(&s, "GET /?sort=size HTTP/1.1\r\nHost: list.test\r\n\r\n", "HTTP/1.1 503 ");
+    world.shared.listings = 0;
+    world.shared.listings_max = 0;
+    session_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +651,9 @@ int main(void)
         cmocka_unit_test(only_the_final_output_of_a_closing_connection_is_last),
         cmocka_unit_test(discards_a_bounded_number_of_bytes_after_the_last_answer),
         cmocka_unit_test(discards_a_body_and_finds_the_next_request),
+        cmocka_unit_test(a_head_request_for_a_listing_renders_nothing),
+        cmocka_unit_test(a_listing_outside_of_the_cache_counts_until_it_is_sent),
+        cmocka_unit_test(a_cached_listing_is_not_limited),
         cmocka_unit_test(a_request_waits_for_its_chunks_within_the_time_of_a_body),
         cmocka_unit_test(a_connection_that_is_refused_does_not_wait_for_chunks),
         cmocka_unit_test(a_connection_that_ends_within_its_chunks_leaves_nothing),

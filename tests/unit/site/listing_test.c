@@ -7,8 +7,6 @@
 
 #include "unit/site/fixture.h"
 
-#include <errno.h>
-
 /* The listing as text with a NUL; the test frees it. */
 static char *render(const struct fixture *f, const char *path, const char *query,
                     enum site_listing_form form)
@@ -18,15 +16,19 @@ static char *render(const struct fixture *f, const char *path, const char *query
         .query = span_text(query),
         .form = form,
     };
-    char *text;
-    size_t len;
+    struct site_entry *entry;
+    bool is_new = false;
 
-    assert_int_equal(site_listing_render(f->site, &request, &text, &len), 0);
-    char *ended = realloc(text, len + 1);
+    assert_int_equal(
+        site_find_listing(f->site, f->reader, &request, true, f->now_ns, &entry, &is_new),
+        SITE_FILE);
+    const struct site_file *file = &entry->file[SITE_PLAIN];
+    char *ended = strndup(file->body, file->size);
     if (ended == NULL)
         abort();
-    ended[len] = '\0';
-    assert_int_equal(strlen(ended), len);
+    assert_int_equal(strlen(ended), file->size);
+    if (is_new)
+        site_cache_release(&entry->cache);
     return ended;
 }
 
@@ -370,15 +372,15 @@ static void refuses_what_is_not_a_directory_to_show(void **state)
 {
     static const struct {
         const char *path;
-        int error;
+        enum site_result result;
     } cases[] = {
-        { "/nothing/", -ENOENT },    { "/file/", -ENOENT }, { "/folder", -ENOENT },
-        { "/.git/", -ENOENT },       { "", -ENOENT },       { "/../", -ENOENT },
-        { "/out_folder/", -EACCES },
+        { "/nothing/", SITE_ABSENT },       { "/file/", SITE_ABSENT }, { "/folder", SITE_ABSENT },
+        { "/.git/", SITE_ABSENT },          { "", SITE_ABSENT },       { "/../", SITE_ABSENT },
+        { "/out_folder/", SITE_FORBIDDEN },
     };
     struct fixture *f = *state;
-    char *text = NULL;
-    size_t len;
+    struct site_entry *entry;
+    bool is_new;
 
     tree_folder(&f->tree, "root/folder");
     tree_folder(&f->tree, "root/.git");
@@ -386,9 +388,205 @@ static void refuses_what_is_not_a_directory_to_show(void **state)
     tree_link(&f->tree, "root/out_folder", "..");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct site_listing_request request = { .path = span_text(cases[i].path) };
-        assert_int_equal(site_listing_render(f->site, &request, &text, &len), cases[i].error);
-        assert_null(text);
+        assert_int_equal(
+            site_find_listing(f->site, f->reader, &request, true, f->now_ns, &entry, &is_new),
+            cases[i].result);
     }
+}
+
+/* ---- the limit ---- */
+
+static void write_many(const struct fixture *f, size_t count)
+{
+    char path[64];
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof(path), "root/many/%zu.txt", i);
+        tree_write(&f->tree, path, "");
+    }
+}
+
+static void shows_the_first_names_and_says_how_many_are_left_out(void **state)
+{
+    enum { MORE = 7 };
+    struct fixture *f = *state;
+    char line[160];
+
+    tree_folder(&f->tree, "root/many");
+    tree_folder(&f->tree, "root/many/zfolder");
+    write_many(f, SITE_LISTING_ENTRIES_MAX - 1);
+    char *whole = render(f, "/many/", "", SITE_LISTING_HTML);
+    assert_null(strstr(whole, "not shown"));
+    free(whole);
+
+    write_many(f, SITE_LISTING_ENTRIES_MAX - 1 + MORE);
+    pass_time(f);
+    char *json = render(f, "/many/", "", SITE_LISTING_JSON);
+    assert_has(json, "[\n{\"name\":\"zfolder\"");
+    (void)snprintf(line, sizeof(line), "{\"name\":\"%d.txt\"", SITE_LISTING_ENTRIES_MAX - 2);
+    assert_has(json, line);
+    (void)snprintf(line, sizeof(line), "{\"name\":\"%d.txt\"", SITE_LISTING_ENTRIES_MAX - 1);
+    assert_null(strstr(json, line));
+    assert_has(json, ",\n{\"type\":\"omitted\",\"count\":7}\n]\n");
+    free(json);
+    char *html = render(f, "/many/", "sort=time&order=desc", SITE_LISTING_HTML);
+    (void)snprintf(line, sizeof(line),
+                   "</table>\n<p>%d more names are not shown: a list ends at %d entries, "
+                   "folders first, then by name.</p>\n</main>",
+                   MORE, SITE_LISTING_ENTRIES_MAX);
+    assert_has(html, line);
+    free(html);
+}
+
+/* ---- the cache ---- */
+
+/* The listing of "/", published when it is new. */
+static struct site_entry *find_listing(struct fixture *f, const char *query, bool *ret_new)
+{
+    const struct site_listing_request request = { SPAN("/"), span_text(query), SITE_LISTING_JSON };
+    struct site_entry *entry = NULL;
+    assert_int_equal(
+        site_find_listing(f->site, f->reader, &request, true, f->now_ns, &entry, ret_new),
+        SITE_FILE);
+    if (*ret_new) {
+        assert_true(site_publish(f->reader, entry));
+        site_cache_release(&entry->cache);
+    }
+    return entry;
+}
+
+/* Looks until the last change of the folder is further back than a tick of the clock. */
+static struct site_entry *find_settled_listing(struct fixture *f)
+{
+    struct timespec start, now;
+    bool is_new = true;
+    struct site_entry *entry = NULL;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &start), 0);
+    while (is_new) {
+        assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+        assert_true(now.tv_sec - start.tv_sec < 20);
+        pass_time(f);
+        entry = find_listing(f, "", &is_new);
+    }
+    return entry;
+}
+
+static void add_a_file(const struct tree *tree)
+{
+    tree_write(tree, "root/new", "");
+}
+
+static void remove_a_file(const struct tree *tree)
+{
+    tree_remove_file(tree, "root/new");
+}
+
+static void rename_a_file(const struct tree *tree)
+{
+    tree_rename(tree, "root/a", "root/b");
+}
+
+static void a_listing_is_kept_while_the_names_do_not_change(void **state)
+{
+    static void (*const changes[])(const struct tree *) = { add_a_file, remove_a_file,
+                                                            rename_a_file };
+    struct fixture *f = *state;
+    bool is_new;
+
+    tree_write(&f->tree, "root/a", "");
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        const struct site_entry *entry = find_settled_listing(f);
+        assert_ptr_equal(find_listing(f, "order=asc", &is_new), entry);
+        assert_false(is_new);
+        changes[i](&f->tree);
+        assert_ptr_equal(find_listing(f, "", &is_new), entry);
+        pass_time(f);
+        (void)find_listing(f, "", &is_new);
+        assert_true(is_new);
+    }
+}
+
+static void each_form_and_order_has_its_own_listing(void **state)
+{
+    struct fixture *f = *state;
+    bool is_new;
+    (void)find_listing(f, "", &is_new);
+    (void)find_listing(f, "order=desc", &is_new);
+    assert_true(is_new);
+    (void)find_listing(f, "sort=size", &is_new);
+    assert_true(is_new);
+    const struct site_listing_request page = { SPAN("/"), SPAN(""), SITE_LISTING_HTML };
+    struct site_entry *entry;
+    assert_int_equal(site_find_listing(f->site, f->reader, &page, true, f->now_ns, &entry, &is_new),
+                     SITE_FILE);
+    assert_true(is_new);
+    assert_span_is(entry->type, "text/html; charset=utf-8");
+    site_cache_release(&entry->cache);
+}
+
+/* A change of a file leaves no trace in the folder, so only time brings the new size. */
+static void the_sizes_in_a_listing_are_not_older_than_its_time(void **state)
+{
+    enum { ENTRIES = 1000 };
+    struct fixture *f = *state;
+    char path[64];
+    bool is_new;
+
+    for (int i = 0; i < ENTRIES; i++) {
+        (void)snprintf(path, sizeof(path), "root/%d", i);
+        tree_write(&f->tree, path, "");
+    }
+    struct site_entry *entry = find_settled_listing(f);
+    const uint64_t rendered_ns = f->now_ns;
+    tree_write(&f->tree, "root/7", "seven");
+    f->now_ns += SITE_FRESH_NS;
+    assert_ptr_equal(find_listing(f, "", &is_new), entry);
+    site_cache_quiesce(f->reader);
+    f->now_ns = rendered_ns + SITE_FRESH_NS + ENTRIES * SITE_LISTING_ENTRY_NS;
+    entry = find_listing(f, "", &is_new);
+    assert_true(is_new);
+    assert_non_null(memmem(entry->file[SITE_PLAIN].body, entry->file[SITE_PLAIN].size,
+                           "{\"name\":\"7\",\"type\":\"file\",\"size\":5,", 34));
+}
+
+static void the_entity_tag_follows_the_content(void **state)
+{
+    struct fixture *f = *state;
+    bool is_new;
+    char tag[64];
+
+    tree_write(&f->tree, "root/a", "");
+    struct span first = find_listing(f, "", &is_new)->file[SITE_PLAIN].etag;
+    (void)snprintf(tag, sizeof(tag), "%.*s", (int)first.len, first.at);
+    assert_true(first.len > 2);
+    add_a_file(&f->tree);
+    pass_time(f);
+    assert_false(span_equal(find_listing(f, "", &is_new)->file[SITE_PLAIN].etag, span_text(tag)));
+    remove_a_file(&f->tree);
+    pass_time(f);
+    assert_span_is(find_listing(f, "", &is_new)->file[SITE_PLAIN].etag, tag);
+}
+
+static void without_permission_to_render_only_the_cache_answers(void **state)
+{
+    const struct site_listing_request request = { SPAN("/"), SPAN(""), SITE_LISTING_JSON };
+    struct fixture *f = *state;
+    struct site_entry *entry, *found;
+    bool is_new;
+
+    tree_write(&f->tree, "root/a", "");
+    assert_int_equal(
+        site_find_listing(f->site, f->reader, &request, false, f->now_ns, &found, &is_new),
+        SITE_BUSY);
+    entry = find_settled_listing(f);
+    assert_int_equal(
+        site_find_listing(f->site, f->reader, &request, false, f->now_ns, &found, &is_new),
+        SITE_FILE);
+    assert_ptr_equal(found, entry);
+    add_a_file(&f->tree);
+    pass_time(f);
+    assert_int_equal(
+        site_find_listing(f->site, f->reader, &request, false, f->now_ns, &found, &is_new),
+        SITE_BUSY);
 }
 
 int main(void)
@@ -405,6 +603,12 @@ int main(void)
         TEST(shows_the_way_back_up),
         TEST(column_heads_sort_and_reverse),
         TEST(refuses_what_is_not_a_directory_to_show),
+        TEST(shows_the_first_names_and_says_how_many_are_left_out),
+        TEST(a_listing_is_kept_while_the_names_do_not_change),
+        TEST(each_form_and_order_has_its_own_listing),
+        TEST(the_sizes_in_a_listing_are_not_older_than_its_time),
+        TEST(the_entity_tag_follows_the_content),
+        TEST(without_permission_to_render_only_the_cache_answers),
     };
     return cmocka_run_group_tests_name("site/listing", tests, NULL, NULL);
 }

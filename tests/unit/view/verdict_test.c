@@ -295,6 +295,15 @@ static void reports_refused_connections_with_the_reason(void **state)
     assert_says(verdict("connections-refused")->cure, "ulimit -u");
 }
 
+static void reports_refused_listings(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    assert_risen("listings-refused", STATS_listings_refused, 1);
+    assert_says(verdict("listings-refused")->cure, "listings");
+    assert_int_equal(verdict("listings-refused")->gravity, VIEW_WARNING);
+}
+
 static void reports_a_long_wait_for_a_thread(void **state)
 {
     (void)state;
@@ -489,6 +498,7 @@ int main(void)
         cmocka_unit_test(an_overflow_names_the_busy_workers),
         cmocka_unit_test(reports_open_files_near_their_limit),
         cmocka_unit_test(reports_refused_connections_with_the_reason),
+        cmocka_unit_test(reports_refused_listings),
         cmocka_unit_test(reports_a_long_wait_for_a_thread),
         cmocka_unit_test(reports_many_broken_connections),
         cmocka_unit_test(reports_slow_requests),
