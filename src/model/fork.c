@@ -37,9 +37,12 @@ enum {
     KILL_AFTER = 10 /* SIGQUIT is sent this often before SIGKILL */
 };
 
+#define IDLE_BYTES (MODEL_PER_CONNECTION_MAX * sizeof(_Atomic uint64_t))
+
 struct child {
     struct child *next; /* in its bucket, or in the list of free elements */
     pid_t pid;
+    bool displaced; /* SIGUSR2 was sent */
 };
 
 /* Children do not get this memory (MADV_DONTFORK). So a fork does not copy its page tables, and the
@@ -51,6 +54,8 @@ struct children {
     unsigned alive;
     unsigned ends; /* how often the children got SIGQUIT or SIGKILL */
     unsigned made; /* elements of `all` that have ever been used */
+    /* For each element, shared with its child, which writes it: see struct model_pump. */
+    _Atomic uint64_t *idle_since_ns;
     struct child all[MODEL_PER_CONNECTION_MAX];
 };
 
@@ -97,12 +102,14 @@ static void handle_in_child(int signal)
         continue_child_drain();
     else if (signal == SIGQUIT)
         model_pump_end(&child.pump);
+    else if (signal == SIGUSR2)
+        model_pump_end_idle(&child.pump);
     else if (model_take_logs(child.server) < 0)
         (void)0; /* the parent reports it */
     errno = saved_errno;
 }
 
-static const int handled[] = { SIGTERM, SIGALRM, SIGQUIT, SIGUSR1 };
+static const int handled[] = { SIGTERM, SIGALRM, SIGQUIT, SIGUSR1, SIGUSR2 };
 
 static void handled_set(sigset_t *set)
 {
@@ -126,7 +133,7 @@ static int install_handlers(void)
 
 /* Closes the child's copies of descriptors that it does not use. Otherwise the port of a stopped
  * server, or a connection that the reactor has closed, would stay open as long as the child. */
-static void close_inherited(const struct model_reactor *r, bool reactor_has_some)
+static void close_inherited(struct model_reactor *r)
 {
     const struct server *server = r->loop.server;
     for (unsigned i = 0; i < server->listener_count * server->listener_sets; i++)
@@ -134,17 +141,18 @@ static void close_inherited(const struct model_reactor *r, bool reactor_has_some
     os_file_close(r->epoll_fd);
     os_file_close(r->loop.wake_fd);
     os_file_close(server->signal_fd);
-    for (size_t fd = 0; fd < r->loop.files_max && reactor_has_some; fd++)
-        if (r->table[fd].owner == r)
-            os_file_close((int)fd);
+    struct model_wheel_node *node = NULL;
+    while ((node = model_wheel_next(&r->loop.wheel, node)))
+        os_file_close((int)(model_connection_of(node) - r->table));
 }
 
 static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct session_peer peer,
-                                     pid_t parent, bool reactor_has_some)
+                                     pid_t parent, _Atomic uint64_t *idle_since_ns)
 {
     child.server = r->loop.server;
-    model_pump_init(&child.pump, fd, r->loop.server->drain_idle_ns);
-    close_inherited(r, reactor_has_some);
+    model_pump_init(&child.pump, fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
+    child.pump.idle_since_ns = idle_since_ns;
+    close_inherited(r);
     session_thread_inherit(&r->loop.thread);
     sigset_t set;
     handled_set(&set);
@@ -185,7 +193,7 @@ static bool forget_child(struct children *c, pid_t pid)
     if (!each)
         return false;
     *link = each->next;
-    each->next = c->free;
+    *each = (struct child){ .next = c->free };
     c->free = each;
     c->alive--;
     return true;
@@ -205,11 +213,13 @@ static bool fork_child(struct model_reactor *r, int fd, struct session_peer peer
     static struct log_error_limit limit;
     struct children *c = r->place;
     pid_t parent = getpid();
-    bool reactor_has_some = atomic_load(&r->loop.live) > c->alive + 1; /* beside this connection */
+    struct child *next = c->free ? c->free : &c->all[c->made]; /* fewer than the most are alive */
+    _Atomic uint64_t *idle_since_ns = &c->idle_since_ns[next - c->all];
+    atomic_store(idle_since_ns, r->loop.now_ns);
     session_thread_divide(&r->loop.thread);
     pid_t pid = fork();
     if (pid == 0)
-        serve_in_child(r, fd, peer, parent, reactor_has_some);
+        serve_in_child(r, fd, peer, parent, idle_since_ns);
     if (pid < 0) {
         log_error_limited(&limit, 10, LOG_ERROR, "cannot start a process: %s; answering 503",
                           strerror(errno));
@@ -260,8 +270,41 @@ static void end_children(struct model_reactor *r)
     signal_children(c, c->ends++ < KILL_AFTER ? SIGQUIT : SIGKILL);
 }
 
+/* ---- making space ---- */
+
+static void search_idle_children(struct model_loop *loop)
+{
+    struct children *c = ((struct model_reactor *)loop)->place;
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct child *each = c->bucket[i]; each; each = each->next)
+            model_idle_offer(loop, each);
+}
+
+static uint64_t child_idle_since_ns(struct model_loop *loop, void *who)
+{
+    const struct children *c = ((struct model_reactor *)loop)->place;
+    const struct child *each = who;
+    return each->pid == 0 || each->displaced
+               ? MODEL_IDLE_NEVER
+               : atomic_load_explicit(&c->idle_since_ns[each - c->all], memory_order_relaxed);
+}
+
+static void displace_child(struct model_loop *loop, void *who)
+{
+    struct child *each = who;
+    each->displaced = kill(each->pid, SIGUSR2) == 0;
+    stats_writer_add(&loop->thread.stats, STATS_connections_displaced, each->displaced);
+}
+
+static const struct model_idle_kind fork_idle = {
+    .search = search_idle_children,
+    .since_ns = child_idle_since_ns,
+    .close = displace_child,
+};
+
 static const struct model_placement fork_placement = {
     .forks = true,
+    .idle = &fork_idle,
     .place = fork_child,
     .drain = drain_children,
     .close_all = end_children,
@@ -274,9 +317,12 @@ int model_fork_serve(struct server *server)
         server->connections_max = MODEL_PER_CONNECTION_MAX;
     struct children *c =
         mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (c == MAP_FAILED)
-        return -errno;
+    void *shared =
+        mmap(NULL, IDLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (c == MAP_FAILED || shared == MAP_FAILED)
+        return -errno; /* the process ends */
     c->server = server;
+    c->idle_since_ns = shared;
     struct model_reactor *reactor = NULL;
     int rc = madvise(c, sizeof(*c), MADV_DONTFORK) < 0 ? -errno : install_handlers();
     if (rc == 0)
@@ -286,6 +332,7 @@ int model_fork_serve(struct server *server)
         rc = model_reactor_serve(&reactor->loop);
     }
     model_reactors_free(reactor);
+    munmap(shared, IDLE_BYTES);
     munmap(c, sizeof(*c));
     return rc;
 }

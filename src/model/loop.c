@@ -39,6 +39,7 @@ struct model_loop *model_loops_new(struct server *server, unsigned count,
                                    const struct model_loop_kind *kind)
 {
     CHECK(count <= server->listener_sets || server->passed.fd >= 0);
+    CHECK(server->passed.fd < 0 || kind->end_passing);
     struct model_loop *first = aligned_alloc(CACHE_LINE, count * kind->bytes);
     if (!first)
         return NULL;
@@ -166,9 +167,50 @@ static bool is_loop_full(const struct model_loop *loop)
     return live_of(loop) >= loop->connections_max;
 }
 
-bool model_loop_is_full(struct model_loop *loop)
+/* ---- space for new connections ---- */
+
+static bool may_accept(const struct model_loop *loop)
 {
-    return is_loop_full(choose_owner(loop));
+    return !loop->draining || model_loop_is_passed(loop);
+}
+
+bool model_loop_may_listen(struct model_loop *loop)
+{
+    if (!may_accept(loop) || loop->now_ns < loop->listen_again_ns)
+        return false;
+    loop->listen_again_ns = 0;
+    if (loop->now_ns < loop->space_again_ns && is_loop_full(choose_owner(loop)))
+        return false;
+    loop->space_again_ns = 0;
+    return true;
+}
+
+/* Another loop has an idle connection perhaps, and wakes this one when it has closed it. */
+static void request_space(struct model_loop *loop)
+{
+    for (unsigned i = 0; i < loop->count; i++) {
+        struct model_loop *each = model_loop_at(loop, i);
+        if (each == loop)
+            continue;
+        atomic_store(&each->space_wanted, true);
+        wake_loop(each);
+    }
+}
+
+static void give_space(struct model_loop *loop)
+{
+    uint64_t again_ns;
+    if (atomic_exchange(&loop->space_wanted, false) && is_loop_full(loop) && !loop->draining)
+        (void)model_idle_close_longest(loop, &again_ns);
+}
+
+/* Every loop is full, and a client waits. False: there is no space yet. */
+static bool make_space(struct model_loop *loop)
+{
+    bool closed = !loop->draining && model_idle_close_longest(loop, &loop->space_again_ns);
+    if (!closed)
+        request_space(loop);
+    return closed && !is_loop_full(loop); /* some models close later */
 }
 
 /* ---- from loop to loop ---- */
@@ -203,6 +245,7 @@ void model_loop_woken(struct model_loop *loop)
             loop->kind->adopt(loop, handed[i].fd);
         else
             loop->kind->begin(loop, handed[i].fd, handed[i].peer);
+    give_space(loop);
 }
 
 /* ---- accepting ---- */
@@ -234,9 +277,8 @@ struct session_peer model_loop_peer(const struct os_socket_address *address)
     return peer;
 }
 
-static void pause_accepting(struct model_loop *loop, uint64_t again_ns)
+static void pause_accepting(struct model_loop *loop)
 {
-    loop->listen_again_ns = again_ns;
     if (loop->kind->pause)
         loop->kind->pause(loop);
 }
@@ -245,9 +287,11 @@ void model_loop_cannot_accept(struct model_loop *loop, int error)
 {
     static struct log_error_limit limit;
     log_error_limited(&limit, 10, LOG_ERROR, "cannot accept connections: %s", strerror(error));
-    pause_accepting(loop, loop->now_ns + PAUSE_NS);
+    loop->listen_again_ns = loop->now_ns + PAUSE_NS;
+    pause_accepting(loop);
 }
 
+/* Every accepted connection passes here, once. */
 static void place_on(struct model_loop *loop, struct model_loop *owner, int fd,
                      struct session_peer peer)
 {
@@ -258,9 +302,12 @@ static void place_on(struct model_loop *loop, struct model_loop *owner, int fd,
     loop->kind->begin(loop, fd, peer);
 }
 
-void model_loop_place(struct model_loop *loop, int fd, struct session_peer peer)
+void model_loop_place(struct model_loop *loop, int fd)
 {
-    place_on(loop, choose_owner(loop), fd, peer);
+    struct os_socket_address address = { .len = sizeof(address.storage) };
+    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
+        address.storage.ss_family = AF_UNSPEC; /* the peer is gone */
+    place_on(loop, choose_owner(loop), fd, model_loop_peer(&address));
 }
 
 static int accept_one(struct model_loop *loop, int listener_fd, struct os_socket_address *ret_peer)
@@ -280,14 +327,19 @@ bool model_loop_accept(struct model_loop *loop, int listener_fd)
     for (unsigned i = 0; i < LOOP_ACCEPTS; i++) {
         struct model_loop *owner = choose_owner(loop);
         if (is_loop_full(owner)) {
-            pause_accepting(loop, 0); /* until a connection ends */
-            return false;
+            if (i > 0)
+                return true; /* perhaps none waits: no connection has to make space */
+            if (!make_space(loop)) {
+                pause_accepting(loop);
+                return false;
+            }
+            owner = loop;
         }
         struct os_socket_address peer;
         int fd = accept_one(loop, listener_fd, &peer);
         if (fd == -EAGAIN)
             return false;
-        if (fd == -EPIPE) {
+        if (fd == -EPIPE && listener_fd == loop->server->passed.fd) {
             loop->kind->end_passing(loop);
             return false;
         }
@@ -380,8 +432,10 @@ uint64_t model_loop_due_ns(struct model_loop *loop)
 {
     uint64_t due =
         earlier_of(model_wheel_next_ns(&loop->wheel), session_thread_due_ns(&loop->thread));
-    if (loop->listen_again_ns != 0 && (!loop->draining || model_loop_is_passed(loop)))
+    if (loop->listen_again_ns != 0 && may_accept(loop))
         due = earlier_of(due, loop->listen_again_ns);
+    if (loop->space_again_ns != 0 && may_accept(loop))
+        due = earlier_of(due, loop->space_again_ns);
     if (loop->draining)
         due = earlier_of(due, loop->drain_until_ns);
     if (loop->draining && loop->drain_idle_until_ns != 0)

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "model/idle.h"
 #include "model/wheel.h"
 #include "os/socket.h"
 #include "session/thread.h"
@@ -42,10 +43,9 @@ struct model_loop_kind {
     void (*begin)(struct model_loop *loop, int fd, struct session_peer peer);
     /* Serves a connection that has a session. NULL: loops of this kind never send one. */
     void (*adopt)(struct model_loop *loop, int fd);
-    /* Accepting cannot continue now; `loop->listen_again_ns` says when it can. NULL: nothing to
-     * do. */
+    /* Accepting cannot continue until model_loop_may_listen. NULL: nothing to do. */
     void (*pause)(struct model_loop *loop);
-    /* The master passes no more connections. NULL: it never passes any. */
+    /* The master passes no more connections. NULL: the master passes none to loops of this kind. */
     void (*end_passing)(struct model_loop *loop);
     /* Once for each turn of a drain: closes the loop's listeners, as soon as it can. */
     void (*drain)(struct model_loop *loop, bool first_turn);
@@ -71,14 +71,17 @@ struct model_loop {
     size_t files_max;             /* a connection's descriptor is below this */
     bool draining;                /* this loop has seen that the phase is no longer RUNNING */
     uint64_t listen_again_ns;     /* accepting pauses until then; 0: no pause */
+    uint64_t space_again_ns;      /* while all loops are full, none looks for space until then */
     uint64_t drain_idle_until_ns; /* then a drain closes idle connections; 0: it has */
     uint64_t drain_until_ns;      /* then a drain ends all connections */
     uint64_t now_ns;
     struct session_thread thread;
     struct model_wheel wheel;
+    struct model_idle idle;
 
     /* Written by any thread. */
     _Alignas(CACHE_LINE) _Atomic unsigned live; /* connections owned, or on their way here */
+    _Atomic bool space_wanted;                  /* another loop found no space of its own */
     pthread_mutex_t handed_lock;                /* guards what is below */
     bool left;                                  /* the loop takes no more connections */
     unsigned handed_count;
@@ -125,8 +128,9 @@ void model_loop_resume(struct model_loop *loop);
 /* Reads the clock once. All session calls of the turn use this time. */
 void model_loop_tick(struct model_loop *loop);
 
-/* Whether every loop that may get the next connection has as many as it can serve. */
-bool model_loop_is_full(struct model_loop *loop);
+/* Whether the loop accepts now. It does so too when every loop has as many connections as it can
+ * serve: a client that waits then is the reason to look for space. Ends a pause that is over. */
+bool model_loop_may_listen(struct model_loop *loop);
 
 /* The master passes connections to this loop. */
 bool model_loop_is_passed(const struct model_loop *loop);
@@ -134,11 +138,13 @@ bool model_loop_is_passed(const struct model_loop *loop);
 /* Descriptors of the loop's listeners, server->listener_count of them; -1: none. */
 int *model_loop_listeners(const struct model_loop *loop);
 
-/* Accepts connections that wait, LOOP_ACCEPTS at most, and places each. True: more may wait. */
+/* Accepts connections that wait, LOOP_ACCEPTS at most, and places each. At least one waits. When
+ * all loops are full, a connection that is idle makes space. True: more may wait. */
 bool model_loop_accept(struct model_loop *loop, int listener_fd);
 
-/* Serves an accepted connection here, or hands it over to the loop that has the fewest. */
-void model_loop_place(struct model_loop *loop, int fd, struct session_peer peer);
+/* Serves a connection that the kernel has accepted on its own, here or in the loop that has the
+ * fewest. */
+void model_loop_place(struct model_loop *loop, int fd);
 
 /* Accepting has failed with this errno: reports it, and pauses. */
 void model_loop_cannot_accept(struct model_loop *loop, int error);

@@ -19,7 +19,7 @@
 
 enum { SEND_WAITS = 4 }; /* a blocked send reads the clock this often within its deadline */
 
-void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns)
+void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns, uint64_t now_ns)
 {
     *pump = (struct model_pump){
         .fd = fd,
@@ -27,6 +27,8 @@ void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns)
         .receive_timeout_ns = UINT64_MAX,
     };
     atomic_init(&pump->idle, true);
+    atomic_init(&pump->own_idle_since_ns, now_ns);
+    pump->idle_since_ns = &pump->own_idle_since_ns;
 }
 
 void model_pump_end_idle(struct model_pump *pump)
@@ -126,6 +128,8 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
         atomic_store(&p->idle, idle); /* before reading whether a drain has begun */
     if (!make_blocking(p) || !limit_wait(p))
         return -errno;
+    atomic_store_explicit(p->idle_since_ns, session_idle_since_ns(&p->session),
+                          memory_order_relaxed);
     session_thread_rest(p->session.thread);
     ssize_t len = recv(p->fd, input, room, 0);
     if (len < 0)
@@ -141,8 +145,10 @@ static enum session_want receive_and_feed(struct model_pump *p, char *input)
     ssize_t len = p->blocking ? -EAGAIN : receive_at_once(p, input, room);
     if (len == -EAGAIN)
         len = receive_waiting(p, input, room);
-    if (__builtin_expect(len >= 0, 1))
+    if (__builtin_expect(len >= 0, 1)) {
+        atomic_store_explicit(p->idle_since_ns, MODEL_IDLE_NEVER, memory_order_relaxed);
         return session_feed(&p->session, span_of(input, (size_t)len), p->now_ns);
+    }
     if (len == -EAGAIN || len == -EINTR)
         return act_on_time(p);
     session_failed(&p->session, (int)-len);

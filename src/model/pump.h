@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "model/idle.h"
 #include "session/session.h"
 #include "session/thread.h"
 
@@ -25,10 +26,15 @@ struct model_pump {
 
     /* The connection waits between requests, or did so when it waited last. Any thread reads it. */
     _Atomic bool idle;
+
+    /* Since when it waits between requests; MODEL_IDLE_NEVER: a request is under way. Any thread
+     * reads it. It points to `own_idle_since_ns`, unless the caller has it point to memory that
+     * another process shares. */
+    _Atomic uint64_t *idle_since_ns, own_idle_since_ns;
 };
 
 /* Prepares a pump for `fd`, an accepted descriptor. From now on other threads may end it. */
-void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns);
+void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns, uint64_t now_ns);
 
 /* Serves the connection to its end, and does not close the descriptor. `thread` is resumed, not at
  * rest, before and after the call. `input` holds SESSION_READ_MAX bytes. */

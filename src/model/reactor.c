@@ -47,22 +47,26 @@ static int set_watched(const struct model_reactor *r, enum model_event kind, int
     struct epoll_event event = { .events = EPOLLIN,
                                  .data.u64 = model_reactor_event_data(kind, fd) };
     int how = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-    return epoll_ctl(r->epoll_fd, how, fd, &event) < 0 ? -errno : 0;
+    if (epoll_ctl(r->epoll_fd, how, fd, &event) == 0 || errno == EEXIST || errno == ENOENT)
+        return 0; /* EEXIST, ENOENT: it is in the set already, or was not */
+    return -errno;
 }
 
 /* ---- accepting ---- */
 
-/* epoll reports connections that wait to be accepted, or stops reporting them. */
+/* epoll reports connections that wait to be accepted, or stops reporting them. After an error the
+ * set has some of the listeners; a second attempt adds the others. */
 static int set_listening(struct model_reactor *r, bool listening)
 {
     const int *set = model_loop_listeners(&r->loop);
     int rc = 0;
     if (model_loop_is_passed(&r->loop))
         rc = set_watched(r, MODEL_EVENT_LISTENER, r->loop.server->passed.fd, listening);
-    for (unsigned i = 0; i < r->loop.server->listener_count && rc == 0; i++)
-        if (set[i] >= 0)
-            rc = set_watched(r, MODEL_EVENT_LISTENER, set[i], listening);
-    r->listening = listening;
+    for (unsigned i = 0; i < r->loop.server->listener_count; i++) {
+        int error = set[i] >= 0 ? set_watched(r, MODEL_EVENT_LISTENER, set[i], listening) : 0;
+        rc = rc == 0 ? error : rc;
+    }
+    r->listening = listening && rc == 0;
     return rc;
 }
 
@@ -86,12 +90,11 @@ static void end_passing(struct model_loop *loop)
 static void listen_again_when_possible(struct model_reactor *r)
 {
     struct model_loop *loop = &r->loop;
-    bool may_listen = !loop->draining || model_loop_is_passed(loop);
-    if (r->listening || !may_listen || loop->now_ns < loop->listen_again_ns)
+    if (r->listening || !model_loop_may_listen(loop))
         return;
-    loop->listen_again_ns = 0;
-    if (!model_loop_is_full(loop))
-        (void)set_listening(r, true);
+    int rc = set_listening(r, true);
+    if (rc < 0)
+        model_loop_cannot_accept(loop, -rc);
 }
 
 static void begin_or_place(struct model_loop *loop, int fd, struct session_peer peer)
@@ -153,14 +156,23 @@ static bool awaits_passed(const struct model_loop *loop)
     return model_loop_is_passed(loop) && loop->drain_idle_until_ns != 0;
 }
 
+/* Every connection of a reactor has its timer in the wheel. */
+static void close_each_connection(struct model_reactor *r, bool idle_only)
+{
+    struct model_wheel *wheel = &r->loop.wheel;
+    struct model_wheel_node *next, *node = model_wheel_next(wheel, NULL);
+    for (; node; node = next) {
+        next = model_wheel_next(wheel, node);
+        struct model_connection *c = model_connection_of(node);
+        if (c->owner == r && (!idle_only || session_idle(&c->session)))
+            model_connection_close(r, c);
+    }
+}
+
 static void close_idle_connections(struct model_loop *loop)
 {
     struct model_reactor *r = reactor_of(loop);
-    for (size_t fd = 0; fd < loop->files_max; fd++) {
-        struct model_connection *c = &r->table[fd];
-        if (c->owner == r && session_idle(&c->session))
-            model_connection_close(r, c);
-    }
+    close_each_connection(r, true);
     if (r->placement && r->placement->close_idle)
         r->placement->close_idle(r);
 }
@@ -169,12 +181,37 @@ static void close_connections(struct model_loop *loop)
 {
     struct model_reactor *r = reactor_of(loop);
     end_passing(loop);
-    for (size_t fd = 0; fd < loop->files_max; fd++)
-        if (r->table[fd].owner == r)
-            model_connection_close(r, &r->table[fd]);
+    close_each_connection(r, false);
     if (r->placement && r->placement->close_all)
         r->placement->close_all(r);
 }
+
+/* ---- making space ---- */
+
+void model_reactor_search_idle(struct model_loop *loop)
+{
+    struct model_wheel_node *node = NULL;
+    while ((node = model_wheel_next(&loop->wheel, node)))
+        model_idle_offer(loop, node);
+}
+
+static uint64_t idle_since_ns(struct model_loop *loop, void *timer)
+{
+    const struct model_connection *c = model_connection_of(timer);
+    return c->owner == reactor_of(loop) ? session_idle_since_ns(&c->session) : MODEL_IDLE_NEVER;
+}
+
+void model_reactor_displace(struct model_loop *loop, void *timer)
+{
+    stats_writer_add(&loop->thread.stats, STATS_connections_displaced, 1);
+    model_connection_close(reactor_of(loop), model_connection_of(timer));
+}
+
+static const struct model_idle_kind reactor_idle = {
+    .search = model_reactor_search_idle,
+    .since_ns = idle_since_ns,
+    .close = model_reactor_displace,
+};
 
 static void pass_signal_on(struct model_loop *loop, int signal)
 {
@@ -238,6 +275,7 @@ int model_reactors_new(struct server *server, unsigned count,
         r->place = place;
         r->table = table;
         r->loop.files_max = table_size;
+        r->loop.idle.kind = placement && placement->idle ? placement->idle : &reactor_idle;
         r->epoll_fd = -1;
         model_balance_init(&r->balance, os_clock_now_ns());
     }

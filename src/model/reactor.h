@@ -57,6 +57,8 @@ struct model_placement {
     void (*close_idle)(struct model_reactor *r);
     /* Ends every connection. Called again after a pause while any is left. */
     void (*close_all)(struct model_reactor *r);
+    /* How idle connections make space. NULL: by the reactor's own way, for what it serves. */
+    const struct model_idle_kind *idle;
     /* A signal has arrived: SIGCHLD, or one that the server has acted on. */
     void (*signal)(struct model_reactor *r, int signal);
 };
@@ -85,6 +87,11 @@ MUST_USE int model_reactors_new(struct server *server, unsigned count,
                                 const struct model_placement *placement, void *place,
                                 struct model_reactor **ret_reactors);
 void model_reactors_free(struct model_reactor *reactors);
+
+/* Parts of a struct model_idle_kind, for connections whose timers are in the reactor's wheel: `who`
+ * is a timer. */
+void model_reactor_search_idle(struct model_loop *loop);
+void model_reactor_displace(struct model_loop *loop, void *timer);
 
 /* Runs the reactor that begins with `loop` until the server stops and its connections are gone.
  * 0 or -errno. */

@@ -26,6 +26,8 @@ static void end_connection(struct model_ringloop *r, struct model_ringconnection
 {
     session_close(&c->session);
     stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
+    if (c->dispensable && !r->loop.draining)
+        stats_writer_add(&r->loop.thread.stats, STATS_connections_displaced, 1);
     model_wheel_remove(&r->loop.wheel, &c->timer);
     model_ringpending_free(c->pending);
     os_file_close(c->fd);
@@ -178,11 +180,12 @@ static void act_on_input(struct model_ringloop *r, struct model_ringconnection *
 }
 
 /* Whether to receive again, after receiving has ended with this result. */
-static bool may_receive_again(const struct model_ringconnection *c, int result)
+static bool may_receive_again(struct model_ringconnection *c, int result)
 {
     switch (-result) {
     case ECANCELED:
-        return !c->dispensable || !session_idle(&c->session);
+        c->dispensable = c->dispensable && session_idle(&c->session);
+        return !c->dispensable;
     case ENOBUFS: /* all buffers are in use, but free again before the next submission */
     case EINTR:
     case EAGAIN:
@@ -261,15 +264,6 @@ void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_no
 
 /* ---- beginning ---- */
 
-/* The kernel does not report the peers of connections that it accepts on its own. */
-static struct session_peer peer_of(int fd)
-{
-    struct os_socket_address address = { .len = sizeof(address.storage) };
-    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
-        return (struct session_peer){ 0 }; /* the peer is gone */
-    return model_loop_peer(&address);
-}
-
 static struct model_ringconnection *take_free(struct model_ringloop *r)
 {
     if (r->free < r->table_size) {
@@ -292,7 +286,6 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
     c->fd = fd;
     c->pending = NULL;
     c->ended = c->kept = c->dispensable = c->leaving = false;
-    session_open(&c->session, &r->loop.thread, peer.family == 0 ? peer_of(fd) : peer,
-                 r->loop.now_ns);
+    session_open(&c->session, &r->loop.thread, peer, r->loop.now_ns);
     follow_on_ring(r, c, WANT_READ);
 }

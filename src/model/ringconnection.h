@@ -27,8 +27,7 @@ struct model_ringconnection {
     bool leaving;     /* close it when no operation is left */
 };
 
-/* Starts a session on an accepted descriptor, already counted in `live`. `peer` of family 0 is not
- * known, or a Unix socket. */
+/* Starts a session on an accepted descriptor, already counted in `live`. */
 void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session_peer peer);
 
 /* Act on a completion. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -34,7 +35,7 @@ static void act_on_accepted(struct model_ringloop *r, size_t number,
     if (!(done->flags & IORING_CQE_F_MORE))
         listener->accepting = listener->cancelling = false;
     if (done->res >= 0)
-        model_loop_place(&r->loop, done->res, (struct session_peer){ 0 });
+        model_loop_place(&r->loop, done->res);
     else if (done->res != -ECANCELED && !os_socket_lost_connection(-done->res))
         model_loop_cannot_accept(&r->loop, -done->res);
 }
@@ -76,17 +77,15 @@ static void stop_listener(struct model_ringloop *r, size_t number)
 static void keep_listening(struct model_ringloop *r)
 {
     struct model_loop *loop = &r->loop;
-    if (loop->draining || loop->now_ns < loop->listen_again_ns)
+    if (!model_loop_may_listen(loop))
         return;
-    loop->listen_again_ns = 0;
     bool many = atomic_load_explicit(&loop->live, memory_order_relaxed) + MANY_FROM <=
                 loop->connections_max;
     for (unsigned i = 0; i < loop->server->listener_count; i++) {
         const struct model_ringlistener *listener = &r->listeners[i];
         if (listener->accepting && !many)
             stop_listener(r, i);
-        else if (!listener->accepting && !listener->watching &&
-                 model_loop_listeners(loop)[i] >= 0 && !model_loop_is_full(loop))
+        else if (!listener->accepting && !listener->watching && model_loop_listeners(loop)[i] >= 0)
             start_listener(r, i, many);
     }
 }
@@ -142,6 +141,40 @@ static void close_on_ring(struct model_loop *loop)
     close_each(loop, model_ringconnection_close);
 }
 
+/* ---- making space ---- */
+
+static struct model_ringconnection *ringconnection_of(void *timer)
+{
+    return (struct model_ringconnection *)((uintptr_t)timer -
+                                           offsetof(struct model_ringconnection, timer));
+}
+
+static void search_idle_on_ring(struct model_loop *loop)
+{
+    struct model_wheel_node *node = NULL;
+    while ((node = model_wheel_next(&loop->wheel, node)))
+        model_idle_offer(loop, node);
+}
+
+static uint64_t ring_idle_since_ns(struct model_loop *loop, void *timer)
+{
+    (void)loop;
+    const struct model_ringconnection *c = ringconnection_of(timer);
+    return c->fd < 0 || c->leaving || c->dispensable ? MODEL_IDLE_NEVER
+                                                     : session_idle_since_ns(&c->session);
+}
+
+static void displace_on_ring(struct model_loop *loop, void *timer)
+{
+    model_ringconnection_close_idle(ringloop_of(loop), ringconnection_of(timer));
+}
+
+static const struct model_idle_kind ring_idle = {
+    .search = search_idle_on_ring,
+    .since_ns = ring_idle_since_ns,
+    .close = displace_on_ring,
+};
+
 static void begin_on_ring(struct model_loop *loop, int fd, struct session_peer peer)
 {
     model_ringconnection_begin(ringloop_of(loop), fd, peer);
@@ -180,6 +213,7 @@ int model_ringloops_new(struct server *server, unsigned count, struct model_ring
     for (unsigned i = 0; i < count && rc == 0; i++) {
         struct model_ringloop *r = model_ringloop_at(first, i);
         r->table_size = r->free = r->loop.connections_max + SPARE;
+        r->loop.idle.kind = &ring_idle;
         rc = open_ringloop(r);
     }
     return rc;

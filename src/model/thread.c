@@ -47,8 +47,9 @@ struct slot {
     struct slot *next; /* in the list of free slots */
     struct session_peer peer;
     pthread_t id;
-    bool joinable; /* a thread was started, and not joined yet */
-    int fd;        /* that other threads may shut down; -1: none */
+    bool displaced; /* the reactor's: it has to make space */
+    bool joinable;  /* a thread was started, and not joined yet */
+    int fd;         /* that other threads may shut down; -1: none */
 };
 
 struct threads {
@@ -167,7 +168,8 @@ static bool start_client(struct model_reactor *r, int fd, struct session_peer pe
     struct slot *slot = take_slot(t);
     int rc = slot ? 0 : -ENOMEM;
     if (slot) {
-        model_pump_init(&slot->pump, fd, t->server->drain_idle_ns);
+        model_pump_init(&slot->pump, fd, t->server->drain_idle_ns, r->loop.now_ns);
+        slot->displaced = false;
         slot->peer = peer;
         set_fd(slot, fd);
         rc = start_thread(slot);
@@ -199,7 +201,52 @@ static void end_all_clients(struct model_reactor *r)
     end_each(r->place, model_pump_end);
 }
 
+/* ---- making space ---- */
+
+static struct threads *threads_of(struct model_loop *loop)
+{
+    return ((struct model_reactor *)loop)->place;
+}
+
+static void search_idle_slots(struct model_loop *loop)
+{
+    struct threads *t = threads_of(loop);
+    CHECK(pthread_mutex_lock(&t->lock) == 0);
+    for (unsigned i = 0; i < t->slots_made; i++)
+        if (slot_at(t, i)->fd >= 0)
+            model_idle_offer(loop, slot_at(t, i));
+    CHECK(pthread_mutex_unlock(&t->lock) == 0);
+}
+
+static uint64_t slot_idle_since_ns(struct model_loop *loop, void *who)
+{
+    (void)loop;
+    const struct slot *slot = who;
+    return slot->displaced ? MODEL_IDLE_NEVER
+                           : atomic_load_explicit(slot->pump.idle_since_ns, memory_order_relaxed);
+}
+
+static void displace_slot(struct model_loop *loop, void *who)
+{
+    struct threads *t = threads_of(loop);
+    struct slot *slot = who;
+    CHECK(pthread_mutex_lock(&t->lock) == 0);
+    slot->displaced = true;
+    if (slot->fd >= 0) {
+        model_pump_end_idle(&slot->pump);
+        stats_writer_add(&loop->thread.stats, STATS_connections_displaced, 1);
+    }
+    CHECK(pthread_mutex_unlock(&t->lock) == 0);
+}
+
+static const struct model_idle_kind thread_idle = {
+    .search = search_idle_slots,
+    .since_ns = slot_idle_since_ns,
+    .close = displace_slot,
+};
+
 static const struct model_placement thread_placement = {
+    .idle = &thread_idle,
     .turn_ns = TURN_NS,
     .place = start_client,
     .close_idle = end_idle_clients,

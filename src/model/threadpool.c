@@ -64,6 +64,7 @@ struct pool_thread {
 
     pthread_mutex_t lock; /* guards what is below */
     bool pumping;         /* the pump's descriptor is open */
+    bool displaced;       /* its connection has to make space */
     struct model_pump pump;
 };
 
@@ -165,6 +166,7 @@ static void set_pumping(struct pool_thread *t, bool pumping)
 {
     pthread_mutex_lock(&t->lock);
     t->pumping = pumping;
+    t->displaced = false;
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -172,7 +174,7 @@ static void serve_until_it_closes(struct pool_thread *t, int fd)
 {
     struct model_reactor *r = t->pool->reactor;
     struct model_connection *c = &r->table[fd];
-    model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns);
+    model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns, t->thread.now_ns);
     set_pumping(t, true); /* before reading `ending`: the thread that sets it then ends the pump */
     if (!atomic_load(&t->pool->ending))
         model_pump_serve(&t->pump, &t->thread, c->session.peer, t->input);
@@ -344,7 +346,71 @@ static void end_pool_clients(struct model_reactor *r)
     end_pumps(pool, model_pump_end);
 }
 
+/* ---- making space ---- */
+
+/* Parked connections, whose timers are in the wheel; and threads that wait for the next request of
+ * a client of their own (sticky). */
+static void search_idle_in_pool(struct model_loop *loop)
+{
+    struct model_threadpool *pool = ((struct model_reactor *)loop)->place;
+    model_reactor_search_idle(loop);
+    for (unsigned i = 0; i < pool->running; i++)
+        model_idle_offer(loop, &pool->threads[i]);
+}
+
+/* NULL: a timer, and not a thread. */
+static struct pool_thread *pool_thread_of(struct model_loop *loop, void *who)
+{
+    struct model_threadpool *pool = ((struct model_reactor *)loop)->place;
+    uintptr_t first = (uintptr_t)pool->threads, at = (uintptr_t)who;
+    bool is_thread = at >= first && at < first + pool->running * sizeof(pool->threads[0]);
+    return is_thread ? &pool->threads[(at - first) / sizeof(pool->threads[0])] : NULL;
+}
+
+static uint64_t sticky_idle_since_ns(struct pool_thread *t)
+{
+    uint64_t since_ns = MODEL_IDLE_NEVER;
+    pthread_mutex_lock(&t->lock);
+    if (t->pumping && !t->displaced)
+        since_ns = atomic_load_explicit(t->pump.idle_since_ns, memory_order_relaxed);
+    pthread_mutex_unlock(&t->lock);
+    return since_ns;
+}
+
+static uint64_t pool_idle_since_ns(struct model_loop *loop, void *who)
+{
+    struct pool_thread *t = pool_thread_of(loop, who);
+    if (t)
+        return sticky_idle_since_ns(t);
+    const struct model_connection *c = model_connection_of(who);
+    return is_parked((struct model_reactor *)loop, c) ? session_idle_since_ns(&c->session)
+                                                      : MODEL_IDLE_NEVER;
+}
+
+static void displace_from_pool(struct model_loop *loop, void *who)
+{
+    struct pool_thread *t = pool_thread_of(loop, who);
+    if (!t) {
+        model_reactor_displace(loop, who);
+        return;
+    }
+    pthread_mutex_lock(&t->lock);
+    if (t->pumping) {
+        t->displaced = true;
+        model_pump_end_idle(&t->pump);
+        stats_writer_add(&loop->thread.stats, STATS_connections_displaced, 1);
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+static const struct model_idle_kind pool_idle = {
+    .search = search_idle_in_pool,
+    .since_ns = pool_idle_since_ns,
+    .close = displace_from_pool,
+};
+
 static const struct model_placement pool_placement = {
+    .idle = &pool_idle,
     .place = queue_accepted,
     .ready = act_on_parked,
     .turned = queue_ready,

@@ -58,6 +58,18 @@ uint64_t model_wheel_next_ns(const struct model_wheel *wheel)
     return UINT64_MAX;
 }
 
+struct model_wheel_node *model_wheel_next(struct model_wheel *wheel, struct model_wheel_node *node)
+{
+    unsigned slot = node ? node->slot : 0;
+    struct model_wheel_node *next = node ? node->next : wheel->slot[0].next;
+    while (next == &wheel->slot[slot]) {
+        if (++slot == WHEEL_SLOTS)
+            return NULL;
+        next = wheel->slot[slot].next;
+    }
+    return next;
+}
+
 struct model_wheel_node *model_wheel_expired(struct model_wheel *wheel, uint64_t now_ns)
 {
     uint64_t next_ns = model_wheel_next_ns(wheel);

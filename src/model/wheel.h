@@ -33,6 +33,10 @@ void model_wheel_add(struct model_wheel *wheel, struct model_wheel_node *node, u
 
 void model_wheel_remove(struct model_wheel *wheel, struct model_wheel_node *node);
 
+/* The node after `node`, in any order; the first for NULL; NULL at the end. The caller may remove a
+ * node once it has the next one. */
+struct model_wheel_node *model_wheel_next(struct model_wheel *wheel, struct model_wheel_node *node);
+
 /* Removes and returns one node whose tick has passed, or NULL. The caller repeats it until it
  * returns NULL. Nodes that are added meanwhile do not fire in the same series of calls. */
 struct model_wheel_node *model_wheel_expired(struct model_wheel *wheel, uint64_t now_ns);

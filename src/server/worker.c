@@ -122,8 +122,8 @@ static int run_model(struct server_resources *resources, const struct server_wor
         return server.signal_fd;
     }
     server.passed.files_max = files;
-    if (server.passed.tally)
-        atomic_store(&server.passed.tally->most, server.connections_max);
+    if (server.passed.tally) /* one waits in the channel, so that an idle one makes space for it */
+        atomic_store(&server.passed.tally->most, server.connections_max + 1);
     struct server_sandbox sandbox;
     int rc = server_sandbox_confine_worker(plan->config, &sandbox);
     bool go = rc == 0 && may_serve(plan, &sandbox);

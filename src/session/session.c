@@ -29,6 +29,14 @@ enum phase { IDLE, HEAD, BODY, SENDING, LINGERING };
 enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 #define LINGER_NS UINT64_C(2000000000)
 
+/* How long the connection may stay idle. */
+static uint64_t idle_ns(const struct session_shared *shared)
+{
+    bool draining = atomic_load_explicit(&shared->draining, memory_order_relaxed);
+    return draining && shared->drain_idle_ns < shared->idle_timeout_ns ? shared->drain_idle_ns
+                                                                       : shared->idle_timeout_ns;
+}
+
 /* ---- begin and end ---- */
 
 void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
@@ -89,6 +97,14 @@ void session_refuse(struct session *s)
 bool session_idle(const struct session *s)
 {
     return s->phase == IDLE;
+}
+
+uint64_t session_idle_since_ns(const struct session *s)
+{
+    const struct session_shared *shared = s->thread->shared;
+    if (s->phase != IDLE)
+        return UINT64_MAX;
+    return s->deadline_ns - (s->answered ? idle_ns(shared) : shared->header_timeout_ns);
 }
 
 size_t session_room(const struct session *s)
@@ -287,14 +303,6 @@ static enum session_want end_session(struct session *s, uint64_t now_ns)
     if (!s->lingering || s->ended)
         return WANT_CLOSE;
     return enter_phase(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
-}
-
-/* How long the connection may stay idle. */
-static uint64_t idle_ns(const struct session_shared *shared)
-{
-    bool draining = atomic_load_explicit(&shared->draining, memory_order_relaxed);
-    return draining && shared->drain_idle_ns < shared->idle_timeout_ns ? shared->drain_idle_ns
-                                                                       : shared->idle_timeout_ns;
 }
 
 static enum session_want enter_next_phase(struct session *s, uint64_t now_ns)

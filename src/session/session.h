@@ -131,3 +131,6 @@ enum session_want session_expire(struct session *s, uint64_t now_ns);
 /* True between requests with nothing to send: the connection can be closed without losing
  * anything. */
 bool session_idle(const struct session *s);
+
+/* Since when session_idle has been true; UINT64_MAX: it is false. */
+uint64_t session_idle_since_ns(const struct session *s);

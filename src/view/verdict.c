@@ -234,6 +234,20 @@ static bool files_near_limit(const struct view_window *w, struct view_verdict *o
     return true;
 }
 
+static bool idle_displaced(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t displaced = rise(w, STATS_connections_displaced);
+    if (displaced == 0)
+        return false;
+    out->gravity = VIEW_WARNING;
+    say(out->text, "%" PRIu64 " idle connection%s closed in %.0f s to make space for new ones",
+        displaced, displaced == 1 ? " was" : "s were", w->seconds);
+    say(out->why, "the server has as many connections as it may, and most of them may be idle");
+    say(out->cure, "shorten `idle-timeout`, or raise `connections` or the limit of open files "
+                   "(`ulimit -n`, or LimitNOFILE= of a service)");
+    return true;
+}
+
 static bool connections_refused(const struct view_window *w, struct view_verdict *out)
 {
     uint64_t refused = rise(w, STATS_connections_refused);

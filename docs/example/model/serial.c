@@ -57,7 +57,7 @@ static bool start_client(struct model_reactor *r, int fd, struct session_peer pe
 {
     struct serial *s = r->place;
     join_client(s);
-    model_pump_init(&s->pump, fd, r->loop.server->drain_idle_ns);
+    model_pump_init(&s->pump, fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
     s->peer = peer;
     set_open(s, true);
     s->joinable = pthread_create(&s->id, NULL, serve_client, s) == 0;

@@ -284,6 +284,15 @@ static void reports_open_files_near_their_limit(void **state)
     assert_null(verdict("files-near-limit"));
 }
 
+static void reports_idle_connections_that_made_space(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_risen("idle-displaced", STATS_connections_displaced, 1);
+    assert_int_equal(verdict("idle-displaced")->gravity, VIEW_WARNING);
+    assert_says(verdict("idle-displaced")->text, "1 idle connection was closed");
+}
+
 static void reports_refused_connections_with_the_reason(void **state)
 {
     (void)state;
@@ -497,6 +506,7 @@ int main(void)
         cmocka_unit_test(reports_missing_numbers),
         cmocka_unit_test(an_overflow_names_the_busy_workers),
         cmocka_unit_test(reports_open_files_near_their_limit),
+        cmocka_unit_test(reports_idle_connections_that_made_space),
         cmocka_unit_test(reports_refused_connections_with_the_reason),
         cmocka_unit_test(reports_refused_listings),
         cmocka_unit_test(reports_a_long_wait_for_a_thread),

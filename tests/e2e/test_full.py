@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""A server that has as many connections as it may: the connection that has been idle longest makes
+space for a new one, and no connection with a request under way is closed."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import Server
+from tests.e2e.statistics import wait_for
+from tests.e2e.wire import Connection, connect
+from tests.waiting import wait_until
+
+HEAD = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n"
+FULL = 20
+
+
+@contextlib.contextmanager
+def idle_clients(running: Server, count: int) -> Iterator[list[Connection]]:
+    """Clients that have received an answer and send nothing more, the longest idle first."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
+        for client in clients:
+            assert client.get("/hello.txt").status == 200
+        yield clients
+
+
+def is_closed(client: Connection) -> bool:
+    return bool(select.select([client.socket], [], [], 0)[0])
+
+
+def test_idle_connections_do_not_lock_other_clients_out(server: ServerFactory) -> None:
+    running = server("--connections", str(FULL), "--workers", "1")
+    with idle_clients(running, FULL) as idle:
+        for _ in range(3):
+            with connect(running.address) as other:
+                assert other.get("/hello.txt").body == b"hello\n"
+        assert any(map(is_closed, idle))
+    numbers = wait_for(running, lambda now: now["counters"]["connections_displaced"] > 0)
+    assert "idle-displaced" in {verdict["rule"] for verdict in numbers["verdicts"]}
+
+
+def test_clients_that_connect_and_send_nothing_do_not_lock_others_out(
+    server: ServerFactory,
+) -> None:
+    running = server("--connections", str(FULL), "--workers", "1", "--header-timeout", "10m")
+    with contextlib.ExitStack() as stack:
+        for _ in range(FULL):
+            stack.enter_context(connect(running.address))
+        wait_for(running, lambda now: now["gauges"]["connections_open"] == FULL)
+        with connect(running.address) as other:
+            assert other.get("/hello.txt").body == b"hello\n"
+
+
+@pytest.mark.parametrize("model", ["fork", "thread", "pool", "epoll"])
+def test_the_connection_that_has_been_idle_longest_makes_space(server: ServerFactory) -> None:
+    running = server("--connections", "5", "--workers", "1")
+    with idle_clients(running, 5) as idle:
+        assert idle[0].get("/hello.txt").status == 200  # now the second is the longest idle
+        with connect(running.address) as other:
+            assert other.get("/hello.txt").body == b"hello\n"
+            wait_until(lambda: is_closed(idle[1]), "the second connection is closed")
+            assert not any(is_closed(each) for each in idle if each is not idle[1])
+
+
+def test_a_connection_with_a_request_under_way_stays(server: ServerFactory) -> None:
+    """With two loops, the idle connection may be in another loop than the new one."""
+    running = server("--connections", "2", "--workers", "1", "--header-timeout", "10m")
+    with idle_clients(running, 2) as (busy, idle):
+        busy.send(HEAD)
+        wait_for(running, lambda now: now["gauges"]["connections_active"] == 1)
+        for _ in range(3):
+            with connect(running.address) as other:
+                assert other.get("/hello.txt").body == b"hello\n"
+        assert is_closed(idle)
+        busy.send(b"\r\n")
+        assert busy.read().body == b"hello\n"
+
+
+def test_a_client_waits_while_every_connection_is_busy(server: ServerFactory) -> None:
+    running = server("--connections", "2", "--workers", "1", "--header-timeout", "10m")
+    with idle_clients(running, 2) as busy, connect(running.address) as other:
+        for client in busy:
+            client.send(HEAD)
+        wait_for(running, lambda now: now["gauges"]["connections_active"] == 2)
+        other.send(HEAD + b"\r\n")
+        busy[0].send(b"\r\n")
+        assert busy[0].read().body == b"hello\n"
+        assert other.read().body == b"hello\n"  # busy[0] has become idle, and made space
+        busy[1].send(b"\r\n")
+        assert busy[1].read().body == b"hello\n"
