@@ -145,7 +145,7 @@ struct page_text *page_numbers_get_event(struct page_numbers *numbers, uint64_t 
 
 uint64_t page_numbers_known(const struct page_numbers *numbers, struct span id)
 {
-    const struct stats_header *header = stats_segment_header(numbers->segment);
+    const struct stats_header *header = numbers->segment->header;
     char of[64];
     int len = snprintf(of, sizeof(of), "%d-%" PRId64 "-", (int)atomic_load(&header->master),
                        header->started_s);

@@ -7,6 +7,7 @@
 #include "page/page.h"
 
 #include "base/duration.h"
+#include "ipc/fdpass.h"
 #include "ipc/mailbox.h"
 #include "log/error.h"
 #include "os/clock.h"
@@ -14,13 +15,15 @@
 #include "os/signal.h"
 #include "os/socket.h"
 #include "page/connection.h"
+#include "stats/arena.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIGNALS, END, FIXED };
+enum { SIGNALS, MASTER, FIXED };
 
 struct page {
     const struct page_plan *plan;
@@ -180,12 +183,29 @@ static void read_page_signals(struct page *page, uint64_t now_ns)
     }
 }
 
+/* The numbers of messages continue those of the arenas that the process began with. */
+static void receive_arenas(struct page *page, uint64_t now_ns)
+{
+    struct stats_segment *segment = page->plan->segment;
+    struct ipc_fdpass_tally tally = { .taken = segment->arena_fd_count };
+    struct ipc_fdpass_receiver receiver = { .fd = page->plan->master_fd,
+                                            .tally = &tally,
+                                            .files_max = SIZE_MAX };
+    struct os_socket_address unused;
+    int fd;
+    while ((fd = ipc_fdpass_receive(&receiver, &unused)) >= 0)
+        if (stats_arena_add_file(segment, segment->arena_fd_count, fd) < 0)
+            break;
+    if (fd != -EAGAIN)
+        begin_ending(page, now_ns);
+}
+
 static void collect_events(struct page *page, struct pollfd *ends)
 {
     const struct page_plan *plan = page->plan;
     bool room = has_room(page);
     ends[SIGNALS] = (struct pollfd){ .fd = plan->signal_fd, .events = POLLIN };
-    ends[END] = (struct pollfd){ .fd = page->end_ns ? -1 : plan->end_fd, .events = POLLIN };
+    ends[MASTER] = (struct pollfd){ .fd = page->end_ns ? -1 : plan->master_fd, .events = POLLIN };
     ends += FIXED;
     for (size_t i = 0; i < plan->listener_count; i++)
         ends[i] = (struct pollfd){ .fd = room ? plan->listeners[i] : -1, .events = POLLIN };
@@ -204,8 +224,8 @@ static void handle_events(struct page *page, const struct pollfd *ends)
     page->shared.wall_s = os_clock_wall_s();
     if (ends[SIGNALS].revents)
         read_page_signals(page, now_ns);
-    if (ends[END].revents)
-        begin_ending(page, now_ns);
+    if (ends[MASTER].revents)
+        receive_arenas(page, now_ns);
     const struct pollfd *clients = ends + FIXED + plan->listener_count;
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++)
         if (page->connections[i].phase != PAGE_FREE &&

@@ -21,11 +21,11 @@ enum {
 struct page_plan {
     const int *listeners; /* listening, non-blocking */
     size_t listener_count;
-    const struct stats_segment *segment;
+    struct stats_segment *segment;
     const char *password; /* hash of crypt(3); NULL: no password */
-    int end_fd;           /* when it reports end of file, the page ends */
-    int signal_fd;        /* SIGTERM and SIGQUIT end the page; SIGUSR1: see logs_fd */
-    int logs_fd;          /* of a mailbox (ipc/mailbox.h), for an error log that is opened again */
+    int master_fd; /* receives files of new arenas (ipc/fdpass.h); at its end the page ends */
+    int signal_fd; /* SIGTERM and SIGQUIT end the page; SIGUSR1: see logs_fd */
+    int logs_fd;   /* of a mailbox (ipc/mailbox.h), for an error log that is opened again */
 };
 
 /* Serves until it must end. Returns the exit status of the process. */

@@ -143,7 +143,7 @@ static void close_mailboxes(struct server_generation *g)
 
 static _Noreturn void run_worker(struct server_generation *g, struct server_addresses *addresses,
                                  const struct server_generation_host *host, unsigned index,
-                                 pid_t master)
+                                 unsigned arena, pid_t master)
 {
     size_t sets = sets_in_worker(g), columns = 0;
     int *listeners =
@@ -175,7 +175,7 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
             .intake = intake,
             .access_log = &g->logs.access,
             .logs_fd = logs_fd,
-            .stats = server_stats_of(host->stats, g->config),
+            .stats = server_stats_enter(host->stats, g->config, arena),
             .ready_fd = g->ready_pipe[1],
             .go_fd = g->go_pipe[0],
         };
@@ -192,14 +192,15 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     uint64_t now = os_clock_now_ns();
     pid_t master = getpid();
     int rc = ipc_mailbox_open(&slot->logs);
+    unsigned arena = server_stats_reserve(host->stats, g->config);
     fflush(NULL);
     pid_t pid = rc < 0 ? -1 : fork();
     if (pid == 0)
-        run_worker(g, addresses, host, index, master);
+        run_worker(g, addresses, host, index, arena, master);
     rc = pid < 0 && rc == 0 ? -errno : rc;
     if (pid < 0)
         ipc_mailbox_close(&slot->logs);
-    server_stats_forked(host->stats, pid);
+    server_stats_forked(host->stats, arena, pid);
     if (pid < 0 && g->state == GENERATION_STARTING) {
         (void)fail_to(g, "start a worker", "", rc);
         return;

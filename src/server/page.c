@@ -2,6 +2,7 @@
 #include "server/page.h"
 
 #include "base/duration.h"
+#include "ipc/fdpass.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -12,6 +13,7 @@
 #include "server/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -90,7 +92,7 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
         return -EINVAL;
     }
     page->next = (struct server_page_version){ .by_default = config->stats_listen_by_default };
-    bool wanted = config->stats_listen[0] && stats->segment.base;
+    bool wanted = config->stats_listen[0] && stats->segment.header;
     int rc = 0;
     page->addresses.reserved = &g->listeners;
     if (wanted && page->next.by_default)
@@ -176,9 +178,9 @@ void server_page_commit(struct server_page *page)
 }
 
 static _Noreturn void run_process(struct server_page *page,
-                                  const struct server_generation_host *host, int end_fd)
+                                  const struct server_generation_host *host, int master_fd)
 {
-    struct stats_segment segment = host->stats->segment;
+    struct stats_segment *segment = &host->stats->segment;
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 };
     size_t count = 0;
     int *listeners = server_listeners_lay_out(&page->now.listeners, 1, 0, 1, &count);
@@ -190,7 +192,7 @@ static _Noreturn void run_process(struct server_page *page,
     if (listeners)
         server_listeners_leave(&page->addresses, listeners, count);
     int signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
-    int rc = !listeners ? -ENOMEM : signal_fd < 0 ? signal_fd : stats_segment_only_read(&segment);
+    int rc = !listeners ? -ENOMEM : signal_fd < 0 ? signal_fd : stats_segment_only_read(segment);
     if (rc < 0)
         log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
     if (rc == 0)
@@ -200,9 +202,9 @@ static _Noreturn void run_process(struct server_page *page,
     struct page_plan plan = {
         .listeners = listeners,
         .listener_count = count,
-        .segment = &segment,
+        .segment = segment,
         .password = page->now.password,
-        .end_fd = end_fd,
+        .master_fd = master_fd,
         .signal_fd = signal_fd,
         .logs_fd = logs_fd,
     };
@@ -229,22 +231,38 @@ static bool is_page_wanted(const struct server_page *page)
     return page->pid == 0 && page->now.listeners.count > 0 && !page->addresses.handed_over;
 }
 
+/* The process may read the files of arenas, and cannot open them as its user. */
+static void send_new_arenas(struct server_page *page, const struct stats_segment *segment)
+{
+    const struct ipc_fdpass_channel channel = { .sending_fd = page->alive_fd };
+    const struct os_socket_address nobody = { .len = 0 };
+    int rc = 0;
+    while (rc == 0 && page->arenas < segment->arena_fd_count) {
+        int fd = stats_arena_reopen(segment->arena_fds[page->arenas], O_RDONLY);
+        rc = fd < 0 ? fd : ipc_fdpass_send(&channel, fd, &nobody, page->arenas + 1);
+        os_file_close(fd < 0 ? -1 : fd);
+        page->arenas += rc == 0; /* after an error the next tick tries again */
+    }
+}
+
 static void start_process(struct server_page *page, const struct server_generation_host *host,
                           uint64_t now)
 {
-    int ends[2];
+    struct ipc_fdpass_channel channel;
     page->started_ns = now;
     int rc = ipc_mailbox_open(&page->logs);
     if (rc == 0)
-        rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
+        rc = ipc_fdpass_open(&channel);
     if (rc == 0) {
-        page->alive_fd = ends[1];
+        stats_arena_open_all(&host->stats->segment);
+        page->arenas = host->stats->segment.arena_fd_count;
+        page->alive_fd = channel.sending_fd;
         fflush(NULL);
         page->pid = fork();
         if (page->pid == 0)
-            run_process(page, host, ends[0]);
+            run_process(page, host, channel.receiving_fd);
         rc = page->pid < 0 ? -errno : 0;
-        os_file_close(ends[0]);
+        os_file_close(channel.receiving_fd);
     }
     if (rc == 0)
         return;
@@ -256,6 +274,8 @@ uint64_t server_page_tick(struct server_page *page, const struct server_generati
                           uint64_t due_ns)
 {
     uint64_t now = os_clock_now_ns();
+    if (page->pid > 0)
+        send_new_arenas(page, &host->stats->segment);
     if (is_page_wanted(page) && now >= page->restart_ns)
         start_process(page, host, now);
     return is_page_wanted(page) && page->restart_ns < due_ns ? page->restart_ns : due_ns;

@@ -25,11 +25,12 @@ struct server_page {
     struct server_addresses addresses;
     struct server_page_version now, next;
     bool prepared; /* `next` is filled */
-    int alive_fd;  /* the process holds the other end, and ends when this one closes; -1: none */
+    int alive_fd;  /* of a channel to the process, which ends when this one closes; -1: none */
     pid_t pid;     /* 0: there is none */
     struct ipc_mailbox logs; /* of `pid`, for the error log that is opened again */
     pid_t leaving;           /* an earlier process that is ending; 0: none */
     unsigned deaths;         /* in quick succession */
+    unsigned arenas;         /* of the segment, whose files the process has */
     uint64_t started_ns, restart_ns;
 };
 

@@ -8,7 +8,6 @@
 #include "os/clock.h"
 #include "os/socket.h"
 #include "server/generation.h"
-#include "stats/blocks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,35 +48,54 @@ void server_stats_use(struct server_stats *stats, const struct config *config, p
     if (!stats->asked)
         make_segment(stats, predecessor);
     stats->asked = true;
-    for (unsigned i = 0; stats->segment.base && i < config->site_count; i++)
-        (void)stats_segment_site(&stats->segment, config->sites[i].name);
+    for (unsigned i = 0; stats->segment.header && i < config->site_count; i++)
+        stats_segment_add_site(&stats->segment, config->sites[i].name);
 }
 
-const struct stats_segment *server_stats_of(const struct server_stats *stats,
-                                            const struct config *config)
+/* ---- workers ---- */
+
+unsigned server_stats_reserve(struct server_stats *stats, const struct config *config)
 {
-    return config->stats && stats->segment.base ? &stats->segment : NULL;
+    if (!config->stats || !stats->segment.header)
+        return STATS_ARENA_NONE;
+    return stats_arena_claim(&stats->segment, false);
+}
+
+const struct stats_segment *server_stats_enter(struct server_stats *stats,
+                                               const struct config *config, unsigned arena)
+{
+    if (!stats->segment.header)
+        return NULL;
+    if (!config->stats) {
+        stats_segment_leave(&stats->segment);
+        return NULL;
+    }
+    int rc = stats_segment_enter(&stats->segment, arena);
+    if (rc < 0)
+        log_error(LOG_WARNING, "the statistics of this worker are off: %s", strerror(-rc));
+    return rc < 0 ? NULL : &stats->segment;
 }
 
 static void count_event(const struct server_stats *stats, enum stats_counter counter,
                         uint64_t times)
 {
-    if (stats->segment.base)
+    if (stats->segment.header)
         stats_writer_add(&stats->writer, counter, times);
 }
 
-void server_stats_forked(const struct server_stats *stats, pid_t pid)
+void server_stats_forked(const struct server_stats *stats, unsigned arena, pid_t pid)
 {
     count_event(stats, STATS_worker_starts, pid > 0);
+    if (stats->segment.header)
+        stats_arena_give(&stats->segment, arena, pid > 0 ? pid : 0);
 }
 
 void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status)
 {
-    if (!stats->segment.base)
+    if (!stats->segment.header)
         return;
     count_event(stats, STATS_worker_deaths, !WIFEXITED(status) || WEXITSTATUS(status) != 0);
-    (void)stats_blocks_settle(&stats->segment, pid);
-    stats_blocks_settle_dead(&stats->segment);
+    (void)stats_arena_settle(&stats->segment, &stats->writer, pid);
 }
 
 /* A hash of the whole configuration. */
@@ -96,7 +114,7 @@ static uint64_t hash_of(const struct server_generation *g)
 
 void server_stats_serving(struct server_stats *stats, const struct server_generation *g)
 {
-    if (!stats->segment.base)
+    if (!stats->segment.header)
         return;
     if (stats->borrowed)
         stats_segment_own(&stats->segment);
@@ -124,7 +142,7 @@ void server_stats_stopping(const struct server_stats *stats)
 
 void server_stats_reloaded(const struct server_stats *stats, const char *error)
 {
-    if (!stats->segment.base)
+    if (!stats->segment.header)
         return;
     count_event(stats, error ? STATS_reloads_failed : STATS_reloads, 1);
     stats_segment_reloaded(&stats->segment, error, os_clock_wall_s());
@@ -153,16 +171,28 @@ static void count_overflows(struct server_stats *stats, const struct server_addr
     stats->overflows = overflows;
 }
 
+/* Workers write arenas alone: only a faulty or hostile worker damages one. */
+static void take_moment(struct server_stats *stats, uint64_t now_ns)
+{
+    stats_arena_open_all(&stats->segment);
+    unsigned damaged = stats_moments_take(&stats->moments, &stats->segment, now_ns);
+    if (damaged > stats->damaged)
+        log_error(LOG_ERROR,
+                  "a worker has damaged its statistics; they are left out, and it may have been "
+                  "taken over");
+    stats->damaged = damaged;
+}
+
 uint64_t server_stats_tick(struct server_stats *stats, const struct server_addresses *addresses,
                            uint64_t due_ns)
 {
-    if (!stats->segment.base)
+    if (!stats->segment.header)
         return due_ns;
     uint64_t now_ns = os_clock_now_ns();
     if (now_ns >= stats->beat_due_ns) {
         stats_segment_heartbeat(&stats->segment, now_ns);
         count_overflows(stats, addresses);
-        stats_moments_take(&stats->moments, &stats->segment, now_ns);
+        take_moment(stats, now_ns);
         stats->beat_due_ns = now_ns + DURATION_SECOND;
     }
     return stats->beat_due_ns < due_ns ? stats->beat_due_ns : due_ns;

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "config/config.h"
+#include "stats/arena.h"
 #include "stats/moments.h"
-#include "stats/writer.h"
 
 #include <sys/types.h>
 
@@ -20,9 +20,10 @@ struct server_stats {
     struct stats_segment segment;
     struct stats_writer writer;
     struct stats_moments moments;
-    bool asked;    /* a segment was requested: it exists, or it cannot be made */
-    bool borrowed; /* the segment still belongs to a predecessor */
-    bool measured; /* `drops` and `overflows` are set */
+    bool asked;       /* a segment was requested: it exists, or it cannot be made */
+    bool borrowed;    /* the segment still belongs to a predecessor */
+    bool measured;    /* `drops` and `overflows` are set */
+    unsigned damaged; /* arenas, at the last moment */
     uint64_t beat_due_ns;
     uint64_t drops;     /* of the present listeners, counted already */
     uint64_t overflows; /* of all listeners of the machine, counted already */
@@ -33,14 +34,18 @@ struct server_stats {
  * error log. A master that replaces `predecessor` (0: none) keeps the predecessor's counts. */
 void server_stats_use(struct server_stats *stats, const struct config *config, pid_t predecessor);
 
-/* The segment for the workers of a configuration; NULL: its statistics are off, or there is
- * none. */
-const struct stats_segment *server_stats_of(const struct server_stats *stats,
-                                            const struct config *config);
+/* Before a worker of a configuration is forked: reserves memory for its counts. Gives the number of
+ * the arena; STATS_ARENA_NONE when its statistics are off, or there is no memory. */
+unsigned server_stats_reserve(struct server_stats *stats, const struct config *config);
 
-/* A worker was started (`pid` from fork), or a process has ended with `status` of wait(2). */
-void server_stats_forked(const struct server_stats *stats, pid_t pid);
+/* After the fork: `pid` is its result. Or a process has ended with `status` of wait(2). */
+void server_stats_forked(const struct server_stats *stats, unsigned arena, pid_t pid);
 void server_stats_reaped(const struct server_stats *stats, pid_t pid, int status);
+
+/* In a new worker, before it changes its user: gives up everything but the right to write `arena`
+ * and to read the head. The segment to count in; NULL: the statistics are off, or there is none. */
+const struct stats_segment *server_stats_enter(struct server_stats *stats,
+                                               const struct config *config, unsigned arena);
 
 /* The whole server begins to stop. */
 void server_stats_stopping(const struct server_stats *stats);

@@ -11,8 +11,8 @@
  */
 #include "stats/blocks.h"
 
-#include <errno.h>
-#include <signal.h>
+#include "stats/arena.h"
+
 #include <unistd.h>
 
 static struct stats_block *block_at(const struct stats_segment *segment, uint32_t place)
@@ -29,7 +29,7 @@ static uint64_t counted(const struct stats_block *block, enum stats_counter coun
 
 static struct stats_block *pop_free(const struct stats_segment *segment)
 {
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_arena_header *header = stats_blocks_header(segment);
     uint64_t top = atomic_load(&header->free_blocks), next;
     do {
         if ((uint32_t)top == 0)
@@ -41,7 +41,7 @@ static struct stats_block *pop_free(const struct stats_segment *segment)
 
 void stats_blocks_put(const struct stats_segment *segment, struct stats_block *block)
 {
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_arena_header *header = stats_blocks_header(segment);
     uint32_t place = (uint32_t)((char *)block - segment->base);
     for (unsigned i = 0; i < STATS_NAMED; i++)
         if (stats_counters[i].kind == STATS_KIND_GAUGE)
@@ -57,8 +57,8 @@ void stats_blocks_put(const struct stats_segment *segment, struct stats_block *b
 /* Creates a block and links it where readers find it. */
 static struct stats_block *make_block(const struct stats_segment *segment)
 {
-    struct stats_header *header = stats_segment_header(segment);
-    uint32_t place = stats_segment_take(segment, sizeof(struct stats_block));
+    struct stats_arena_header *header = stats_blocks_header(segment);
+    uint32_t place = stats_arena_take(segment, sizeof(struct stats_block));
     struct stats_block *block = block_at(segment, place);
     if (!block) {
         atomic_fetch_add(&header->unseen, 1);
@@ -92,7 +92,7 @@ static uint64_t settle_pair(const struct stats_segment *segment, pid_t pid, unsi
 {
     struct stats_block *last = NULL;
     int64_t open = 0;
-    uint32_t place = atomic_load(&stats_segment_header(segment)->first_block);
+    uint32_t place = atomic_load(&stats_blocks_header(segment)->first_block);
     for (struct stats_block *b; (b = block_at(segment, place)); place = atomic_load(&b->next)) {
         if (atomic_load(&b->owner) != (int32_t)pid)
             continue;
@@ -119,21 +119,9 @@ uint64_t stats_blocks_settle(const struct stats_segment *segment, pid_t pid)
         uint64_t open = settle_pair(segment, pid, i);
         lost += i == STATS_PAIR_connections_open ? open : 0;
     }
-    uint32_t place = atomic_load(&stats_segment_header(segment)->first_block);
+    uint32_t place = atomic_load(&stats_blocks_header(segment)->first_block);
     for (struct stats_block *b; (b = block_at(segment, place)); place = atomic_load(&b->next))
         if (atomic_load(&b->owner) == (int32_t)pid)
             stats_blocks_put(segment, b);
     return lost;
-}
-
-void stats_blocks_settle_dead(const struct stats_segment *segment)
-{
-    if (!segment || !segment->base)
-        return;
-    uint32_t place = atomic_load(&stats_segment_header(segment)->first_block);
-    for (struct stats_block *b; (b = block_at(segment, place)); place = atomic_load(&b->next)) {
-        pid_t owner = atomic_load(&b->owner);
-        if (owner > 0 && kill(owner, 0) < 0 && errno == ESRCH)
-            (void)stats_blocks_settle(segment, owner);
-    }
 }

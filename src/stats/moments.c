@@ -6,79 +6,48 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUCKETS = STATS_RUNS * STATS_RUN_BUCKETS };
-
 static const double quantiles[STATS_MOMENT_QUANTILES] = { 0.5, 0.9, 0.99, 0.999 };
 
-static uint64_t cell_value(const stats_cell *cell)
+/* Computes the quantiles of the difference, and stores the present counts in `before`. The counts
+ * of an arena that becomes damaged are missing, so a difference can be below 0. */
+static void measure_latency(struct stats_moment *moment, uint64_t before[STATS_BUCKETS],
+                            const uint64_t now[STATS_BUCKETS])
 {
-    return atomic_load_explicit(cell, memory_order_relaxed);
-}
-
-static const void *at(const struct stats_segment *segment, const _Atomic uint32_t *place)
-{
-    uint32_t offset = atomic_load_explicit(place, memory_order_acquire);
-    return offset == 0 ? NULL : segment->base + offset;
-}
-
-static void add_latency(const struct stats_segment *segment, const struct stats_row *row,
-                        uint64_t latency[BUCKETS])
-{
-    for (unsigned run = 0; run < STATS_RUNS; run++) {
-        const stats_cell *cells = at(segment, &row->latency.run[run]);
-        for (unsigned i = 0; cells && i < STATS_RUN_BUCKETS; i++)
-            latency[run * STATS_RUN_BUCKETS + i] += cell_value(&cells[i]);
-    }
-}
-
-static void sum_block(const struct stats_segment *segment, const struct stats_block *block,
-                      struct stats_moment *moment, uint64_t latency[BUCKETS])
-{
-    for (unsigned i = 0; i < STATS_NAMED; i++)
-        moment->counter[i] += cell_value(&block->counter[i]);
-    for (unsigned i = 0; i < STATS_STATUSES; i++)
-        moment->by_class[stats_statuses[i] / 100 - 1] +=
-            cell_value(&block->counter[STATS_STATUS_FIRST + i]);
-    if (cell_value(&block->counter[STATS_requests]) == 0)
-        return;
-    for (unsigned i = 0; i < STATS_SITES_MAX; i++) {
-        const struct stats_row *row = at(segment, &block->row[i]);
-        if (row)
-            add_latency(segment, row, latency);
-    }
-}
-
-/* Computes the quantiles of the difference, and stores `now` in `before`. */
-static void measure_latency(struct stats_moment *moment, uint64_t before[BUCKETS],
-                            uint64_t now[BUCKETS])
-{
-    for (unsigned i = 0; i < BUCKETS; i++) {
-        uint64_t was = before[i];
+    uint64_t since[STATS_BUCKETS];
+    for (unsigned i = 0; i < STATS_BUCKETS; i++) {
+        since[i] = now[i] > before[i] ? now[i] - before[i] : 0;
         before[i] = now[i];
-        now[i] -= was;
-        moment->latency_count += now[i];
+        moment->latency_count += since[i];
     }
     for (unsigned i = 0; moment->latency_count > 0 && i < STATS_MOMENT_QUANTILES; i++) {
-        size_t index = histogram_quantile(now, BUCKETS, moment->latency_count, quantiles[i]);
-        moment->latency_ns[i] = histogram_middle(index, STATS_BITS) << STATS_UNIT_BITS;
+        size_t index =
+            histogram_quantile(since, STATS_BUCKETS, moment->latency_count, quantiles[i]);
+        if (index < STATS_BUCKETS)
+            moment->latency_ns[i] = histogram_middle(index, STATS_BITS) << STATS_UNIT_BITS;
     }
 }
 
-void stats_moments_take(struct stats_moments *moments, const struct stats_segment *segment,
-                        uint64_t now_ns)
+unsigned stats_moments_take(struct stats_moments *moments, const struct stats_segment *segment,
+                            uint64_t now_ns)
 {
-    struct stats_header *header = stats_segment_header(segment);
-    if (atomic_load(&header->master) != (int32_t)getpid())
-        return;
+    char why[STATS_WHY_MAX];
+    if (atomic_load(&segment->header->master) != (int32_t)getpid())
+        return 0;
+    struct stats_snapshot *now = stats_snapshot_here(segment, why);
+    if (!now)
+        return 0;
     struct stats_moment moment = { .at_ns = now_ns };
-    uint64_t latency[BUCKETS] = { 0 };
-    const struct stats_block *block = at(segment, &header->first_block);
-    for (; block; block = at(segment, &block->next))
-        sum_block(segment, block, &moment, latency);
+    memcpy(moment.counter, now->counter, sizeof(moment.counter));
+    for (unsigned i = 0; i < STATS_STATUSES; i++)
+        moment.by_class[stats_statuses[i] / 100 - 1] += now->counter[STATS_STATUS_FIRST + i];
+    const uint64_t *latency = now->histogram[STATS_HISTOGRAM_latency].bucket;
     if (moments->begun)
         measure_latency(&moment, moments->latency, latency);
     else
-        memcpy(moments->latency, latency, sizeof(latency));
+        memcpy(moments->latency, latency, sizeof(moments->latency));
     moments->begun = true;
     stats_segment_add_moment(segment, &moment);
+    unsigned damaged = now->damaged;
+    stats_snapshot_free(now);
+    return damaged;
 }

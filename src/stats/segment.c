@@ -5,6 +5,8 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/usage.h"
+#include "stats/arena.h"
+#include "stats/copy.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,20 +14,64 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static_assert(STATS_SEGMENT_BYTES % CACHE_LINE == 0, "the end is a place");
+static_assert(STATS_ARENA_BYTES % CACHE_LINE == 0, "the end is a place");
 static_assert(sizeof(struct stats_row) % sizeof(uint64_t) == 0, "cells of rows are aligned");
+
+#define SEGMENT_NONE \
+    { \
+        .fd = -1, .arena = STATS_ARENA_NONE, .head_fd = -1, .folder_fd = -1 \
+    }
 
 void stats_segment_name(char out[STATS_NAME_MAX], uid_t uid, pid_t pid)
 {
     snprintf(out, STATS_NAME_MAX, "/weir-%u-%d", (unsigned)uid, (int)pid);
 }
 
-/* ---- segments of dead servers ---- */
+/* ---- folders ---- */
+
+static void folder_path(char out[STATS_PATH_MAX], const char *name)
+{
+    snprintf(out, STATS_PATH_MAX, STATS_FOLDER "%s", name);
+}
+
+/* Opens the folder of a segment. Any user can make folders there, so it has to be this user's. */
+static int open_folder(const char *name)
+{
+    char path[STATS_PATH_MAX];
+    struct stat info;
+    folder_path(path, name);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int rc = fstat(fd, &info) < 0 ? -errno : info.st_uid != geteuid() ? -EPERM : 0;
+    if (rc < 0)
+        os_file_close(fd);
+    return rc < 0 ? rc : fd;
+}
+
+/* Removes the folder with its files; an earlier version of weir had a file in its place. */
+static void remove_folder(const char *name)
+{
+    char path[STATS_PATH_MAX];
+    folder_path(path, name);
+    int fd = open_folder(name);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *each;
+    while (folder && (each = readdir(folder)))
+        if (each->d_name[0] != '.')
+            (void)unlinkat(fd, each->d_name, 0);
+    if (folder)
+        closedir(folder);
+    else
+        os_file_close(fd);
+    (void)(fd >= 0 ? rmdir(path) : unlink(path)); /* fails if it is another user's, or gone */
+}
 
 static bool is_alive(pid_t pid)
 {
@@ -49,31 +95,12 @@ static void remove_dead_segments(void)
             is_alive((pid_t)pid))
             continue;
         stats_segment_name(name, geteuid(), (pid_t)pid);
-        (void)shm_unlink(name); /* fails if it is another user's, or gone */
+        remove_folder(name);
     }
     closedir(folder);
 }
 
 /* ---- creating ---- */
-
-static int allocate(int fd, uint64_t offset, size_t bytes)
-{
-    int rc;
-    do
-        rc = fd < 0 ? 0 : posix_fallocate(fd, (off_t)offset, (off_t)bytes);
-    while (rc == EINTR);
-    return -rc;
-}
-
-static int map_segment(struct stats_segment *segment)
-{
-    int flags = segment->fd >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *base = mmap(NULL, STATS_SEGMENT_BYTES, PROT_READ | PROT_WRITE, flags, segment->fd, 0);
-    if (base == MAP_FAILED)
-        return -errno;
-    segment->base = base;
-    return 0;
-}
 
 static void describe_entry(struct stats_header *header, unsigned index, const char *kind,
                            const char *unit, const char *name, const char *sentence)
@@ -114,7 +141,7 @@ static void fill_header(struct stats_header *header)
     header->version = STATS_VERSION;
     header->header_bytes = sizeof(*header);
     header->layout = stats_counters_layout();
-    header->segment_bytes = STATS_SEGMENT_BYTES;
+    header->arena_bytes = STATS_ARENA_BYTES;
     header->block_bytes = sizeof(struct stats_block);
     header->entry_count = STATS_COUNTERS;
     header->entry_bytes = sizeof(struct stats_entry);
@@ -126,147 +153,261 @@ static void fill_header(struct stats_header *header)
     snprintf(header->weir, sizeof(header->weir), "%s", WEIR_VERSION);
     header->started_s = os_clock_wall_s();
     atomic_store(&header->site_count, 1);
-    atomic_store(&header->taken, (sizeof(*header) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     describe_all(header);
 }
 
 static void belong_to_this_process(const struct stats_segment *segment)
 {
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_header *header = segment->header;
     atomic_store(&header->master, (int32_t)getpid());
     atomic_store(&header->master_started, os_usage_started(getpid()));
     stats_segment_heartbeat(segment, os_clock_now_ns());
 }
 
-/* An existing file of this name was left by a dead process with the same id. */
-static int open_named(struct stats_segment *segment)
+static int map_head(struct stats_segment *segment, int fd, bool writable)
 {
-    stats_segment_name(segment->name, geteuid(), getpid());
-    (void)shm_unlink(segment->name);
-    segment->fd = shm_open(segment->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (segment->fd < 0)
-        return -errno;
-    int rc = ftruncate(segment->fd, STATS_SEGMENT_BYTES) < 0 ? -errno : 0;
+    char *base = NULL;
+    int rc = stats_arena_map(fd, sizeof(struct stats_header), writable, &base);
     if (rc == 0)
-        rc = allocate(segment->fd, 0, sizeof(struct stats_header));
-    return rc == 0 ? map_segment(segment) : rc;
+        segment->header = (struct stats_header *)(void *)base;
+    return rc;
+}
+
+/* Only the records of arenas that exist have memory. */
+static int open_head(struct stats_segment *segment)
+{
+    segment->head_fd = segment->folder_fd >= 0 ? openat(segment->folder_fd, STATS_HEAD,
+                                                        O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+                                               : memfd_create("weir", MFD_CLOEXEC);
+    if (segment->head_fd < 0)
+        return -errno;
+    int rc = fchmod(segment->head_fd, 0600) < 0 ? -errno : 0;
+    if (rc == 0 && ftruncate(segment->head_fd, sizeof(struct stats_header)) < 0)
+        rc = -errno;
+    if (rc == 0)
+        rc = stats_arena_allocate(segment->head_fd, 0, offsetof(struct stats_header, arena));
+    return rc == 0 ? map_head(segment, segment->head_fd, true) : rc;
+}
+
+/* A folder of this name was left by a dead process with the same id. */
+static int create_named(struct stats_segment *segment)
+{
+    char path[STATS_PATH_MAX];
+    stats_segment_name(segment->name, geteuid(), getpid());
+    remove_folder(segment->name);
+    folder_path(path, segment->name);
+    if (mkdir(path, 0700) < 0) {
+        segment->name[0] = '\0';
+        return -errno;
+    }
+    segment->folder_fd = open_folder(segment->name);
+    return segment->folder_fd < 0 ? segment->folder_fd : open_head(segment);
+}
+
+/* Maps the arena. In a worker, `fd` is another descriptor than the master's: they share nothing. */
+static int use_arena(struct stats_segment *segment, unsigned arena)
+{
+    if (arena >= segment->arena_fd_count)
+        return -ENOMEM;
+    segment->fd = stats_arena_reopen(segment->arena_fds[arena], O_RDWR);
+    int rc = segment->fd < 0 ? segment->fd : 0;
+    if (rc == 0)
+        rc = stats_arena_map(segment->fd, STATS_ARENA_BYTES, true, &segment->base);
+    segment->arena = arena;
+    if (rc == 0 && !stats_arena_adopt(segment))
+        rc = -EPROTO;
+    return rc;
+}
+
+static void leave_arena(struct stats_segment *segment)
+{
+    if (segment->base)
+        (void)munmap(segment->base, STATS_ARENA_BYTES);
+    os_file_close(segment->fd);
+    segment->base = NULL;
+    segment->fd = -1;
+    segment->arena = STATS_ARENA_NONE;
+}
+
+/* The arena of a master. Without one, what only the master counts is lost. */
+static void use_own_arena(struct stats_segment *segment)
+{
+    unsigned arena = stats_arena_claim(segment, true);
+    if (arena != STATS_ARENA_NONE && use_arena(segment, arena) < 0)
+        leave_arena(segment);
 }
 
 int stats_segment_create(struct stats_segment *segment, int *ret_why)
 {
     remove_dead_segments();
-    *segment = (struct stats_segment){ .fd = -1 };
-    int rc = *ret_why = open_named(segment);
+    *segment = (struct stats_segment)SEGMENT_NONE;
+    int rc = *ret_why = create_named(segment);
     if (rc < 0) {
         stats_segment_remove(segment);
-        rc = map_segment(segment);
+        rc = open_head(segment);
     }
-    if (rc < 0)
+    if (rc < 0) {
+        stats_segment_remove(segment);
         return rc;
-    fill_header(stats_segment_header(segment));
+    }
+    fill_header(segment->header);
     belong_to_this_process(segment);
+    use_own_arena(segment);
     return 0;
+}
+
+static int check_head(const struct stats_segment *segment)
+{
+    char why[STATS_WHY_MAX];
+    struct stat info;
+    if (fstat(segment->head_fd, &info) < 0)
+        return -errno;
+    struct span head = span_of((const char *)segment->header, sizeof(*segment->header));
+    return info.st_size == sizeof(*segment->header) && stats_copy_is_head(head, why) ? 0 : -EPROTO;
 }
 
 int stats_segment_borrow(struct stats_segment *segment, const char *name)
 {
-    *segment = (struct stats_segment){ .fd = shm_open(name, O_RDWR | O_CLOEXEC, 0) };
-    if (segment->fd < 0)
-        return -errno;
-    struct stat info;
-    int rc = fstat(segment->fd, &info) < 0 ? -errno : 0;
-    if (rc == 0 && (info.st_uid != geteuid() || info.st_size != STATS_SEGMENT_BYTES))
-        rc = -EPROTO;
+    *segment = (struct stats_segment)SEGMENT_NONE;
+    segment->folder_fd = open_folder(name);
+    if (segment->folder_fd < 0)
+        return segment->folder_fd == -ENOTDIR ? -EPROTO : segment->folder_fd;
+    segment->head_fd = openat(segment->folder_fd, STATS_HEAD, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int rc = segment->head_fd < 0 ? -errno : map_head(segment, segment->head_fd, true);
     if (rc == 0)
-        rc = map_segment(segment);
-    const struct stats_header *header = stats_segment_header(segment);
-    if (rc == 0 && (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0 ||
-                    header->version != STATS_VERSION || header->layout != stats_counters_layout() ||
-                    header->header_bytes != sizeof(*header) ||
-                    header->block_bytes != sizeof(struct stats_block)))
-        rc = -EPROTO;
-    if (rc < 0)
-        stats_segment_remove(segment);
-    else
-        snprintf(segment->name, sizeof(segment->name), "%s", name);
-    return rc;
+        rc = check_head(segment);
+    if (rc < 0) {
+        stats_segment_leave(segment);
+        return rc;
+    }
+    snprintf(segment->name, sizeof(segment->name), "%s", name);
+    use_own_arena(segment);
+    return 0;
 }
 
 void stats_segment_own(struct stats_segment *segment)
 {
     char from[STATS_PATH_MAX], to[STATS_PATH_MAX], name[STATS_NAME_MAX];
     stats_segment_name(name, geteuid(), getpid());
-    snprintf(from, sizeof(from), STATS_FOLDER "%s", segment->name);
-    snprintf(to, sizeof(to), STATS_FOLDER "%s", name);
+    remove_folder(name);
+    folder_path(from, segment->name);
+    folder_path(to, name);
     if (rename(from, to) == 0)
         memcpy(segment->name, name, sizeof(name));
     belong_to_this_process(segment);
 }
 
-void stats_segment_remove(struct stats_segment *segment)
+/* ---- ending, and changing hands ---- */
+
+static void close_files(struct stats_segment *segment)
 {
-    bool mine = !segment->base || stats_segment_header(segment)->master == (int32_t)getpid();
-    if (segment->name[0] && mine)
-        (void)shm_unlink(segment->name);
-    if (segment->base)
-        (void)munmap(segment->base, STATS_SEGMENT_BYTES);
-    os_file_close(segment->fd);
-    *segment = (struct stats_segment){ .fd = -1 };
+    for (unsigned i = 0; i < segment->arena_fd_count; i++)
+        os_file_close(segment->arena_fds[i]);
+    free(segment->arena_fds);
+    segment->arena_fds = NULL;
+    segment->arena_fd_count = 0;
+    os_file_close(segment->head_fd);
+    os_file_close(segment->folder_fd);
+    segment->head_fd = segment->folder_fd = -1;
 }
 
-uint32_t stats_segment_take(const struct stats_segment *segment, size_t bytes)
+void stats_segment_leave(struct stats_segment *segment)
 {
-    struct stats_header *header = stats_segment_header(segment);
-    size_t size = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-    uint64_t place = atomic_load(&header->taken);
-    do {
-        if (size > STATS_SEGMENT_BYTES - place || atomic_load(&header->full))
-            return 0;
-    } while (!atomic_compare_exchange_weak(&header->taken, &place, place + size));
-    if (allocate(segment->fd, place, size) < 0) {
-        atomic_store(&header->full, true);
-        return 0;
+    leave_arena(segment);
+    if (segment->header)
+        (void)munmap(segment->header, sizeof(*segment->header));
+    close_files(segment);
+    *segment = (struct stats_segment)SEGMENT_NONE;
+}
+
+void stats_segment_remove(struct stats_segment *segment)
+{
+    bool mine = !segment->header || segment->header->master == (int32_t)getpid();
+    if (segment->name[0] && mine)
+        remove_folder(segment->name);
+    stats_segment_leave(segment);
+}
+
+/* Maps the head again, so that no right to write it is left. */
+static int only_read_head(struct stats_segment *segment)
+{
+    leave_arena(segment);
+    (void)munmap(segment->header, sizeof(*segment->header));
+    segment->header = NULL;
+    int fd = stats_arena_reopen(segment->head_fd, O_RDONLY);
+    int rc = fd < 0 ? fd : map_head(segment, fd, false);
+    os_file_close(segment->head_fd);
+    segment->head_fd = fd < 0 ? -1 : fd;
+    return rc;
+}
+
+int stats_segment_enter(struct stats_segment *segment, unsigned arena)
+{
+    int rc = only_read_head(segment);
+    if (rc == 0 && use_arena(segment, arena) < 0)
+        leave_arena(segment);
+    if (rc < 0)
+        stats_segment_leave(segment);
+    else
+        close_files(segment);
+    return rc;
+}
+
+int stats_segment_only_read(struct stats_segment *segment)
+{
+    int rc = only_read_head(segment);
+    for (unsigned i = 0; i < segment->arena_fd_count; i++) {
+        int own = segment->arena_fds[i];
+        segment->arena_fds[i] = own < 0 ? -1 : stats_arena_reopen(own, O_RDONLY);
+        os_file_close(own);
     }
-    return (uint32_t)place;
+    os_file_close(segment->folder_fd);
+    segment->folder_fd = -1;
+    if (rc < 0)
+        stats_segment_leave(segment);
+    return rc;
+}
+
+/* ---- of any process ---- */
+
+enum stats_state stats_segment_state(const struct stats_segment *segment)
+{
+    uint32_t state = atomic_load(&segment->header->state);
+    return state < STATS_STATES ? (enum stats_state)state : STATS_STARTING;
+}
+
+unsigned stats_segment_site(const struct stats_segment *segment, const char *name)
+{
+    const struct stats_header *header = segment->header;
+    char text[STATS_SITE_NAME_MAX];
+    snprintf(text, sizeof(text), "%s", name);
+    unsigned count = atomic_load(&header->site_count);
+    for (unsigned i = 1; i < count; i++)
+        if (strcmp(header->site[i], text) == 0)
+            return i;
+    return count == STATS_SITES_MAX ? count - 1 : 0;
 }
 
 /* ---- written by the master ---- */
 
 void stats_segment_heartbeat(const struct stats_segment *segment, uint64_t now_ns)
 {
-    if (segment->base)
-        atomic_store_explicit(&stats_segment_header(segment)->heartbeat_ns, now_ns,
-                              memory_order_relaxed);
+    if (segment->header)
+        atomic_store_explicit(&segment->header->heartbeat_ns, now_ns, memory_order_relaxed);
 }
 
 void stats_segment_set_state(const struct stats_segment *segment, enum stats_state state)
 {
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_header *header = segment->header;
     if (header && header->master == (int32_t)getpid())
         atomic_store(&header->state, (uint32_t)state);
 }
 
-enum stats_state stats_segment_state(const struct stats_segment *segment)
-{
-    uint32_t state = atomic_load(&stats_segment_header(segment)->state);
-    return state < STATS_STATES ? (enum stats_state)state : STATS_STARTING;
-}
-
-int stats_segment_only_read(struct stats_segment *segment)
-{
-    char path[32];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", segment->fd);
-    int fd = segment->fd >= 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (segment->fd >= 0 && fd < 0)
-        return -errno;
-    os_file_close(segment->fd);
-    segment->fd = fd;
-    return mprotect(segment->base, STATS_SEGMENT_BYTES, PROT_READ) < 0 ? -errno : 0;
-}
-
+/* The fence keeps later stores behind the odd number. */
 static void begin_write(struct stats_header *header)
 {
-    atomic_fetch_add(&header->sequence, 1); /* no later store moves before this one */
+    atomic_fetch_add_explicit(&header->sequence, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
 }
 
 static void end_write(struct stats_header *header)
@@ -274,34 +415,25 @@ static void end_write(struct stats_header *header)
     atomic_fetch_add_explicit(&header->sequence, 1, memory_order_release);
 }
 
-unsigned stats_segment_site(const struct stats_segment *segment, const char *name)
+void stats_segment_add_site(const struct stats_segment *segment, const char *name)
 {
-    if (!segment->base)
-        return 0;
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_header *header = segment->header;
     unsigned count = atomic_load(&header->site_count);
-    char text[STATS_SITE_NAME_MAX];
-    snprintf(text, sizeof(text), "%s", name);
-    for (unsigned i = 1; i < count; i++)
-        if (strcmp(header->site[i], text) == 0)
-            return i;
-    if (count == STATS_SITES_MAX - 1)
-        snprintf(text, sizeof(text), "(others)");
-    if (count == STATS_SITES_MAX)
-        return count - 1;
+    if (count == STATS_SITES_MAX || stats_segment_site(segment, name) > 0)
+        return;
     begin_write(header);
-    memcpy(header->site[count], text, sizeof(text));
+    snprintf(header->site[count], sizeof(header->site[count]), "%s",
+             count == STATS_SITES_MAX - 1 ? "(others)" : name);
     atomic_store(&header->site_count, count + 1);
     end_write(header);
-    return count;
 }
 
 void stats_segment_generation(const struct stats_segment *segment,
                               const struct stats_generation *generation)
 {
-    if (!segment->base)
+    if (!segment->header)
         return;
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_header *header = segment->header;
     begin_write(header);
     uint64_t number = ++header->generation;
     header->generations[number % STATS_GENERATIONS_MAX] = *generation;
@@ -312,7 +444,7 @@ void stats_segment_generation(const struct stats_segment *segment,
 void stats_segment_add_moment(const struct stats_segment *segment,
                               const struct stats_moment *moment)
 {
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_header *header = segment->header;
     begin_write(header);
     header->moment[header->moments++ % STATS_MOMENTS] = *moment;
     end_write(header);
@@ -320,9 +452,9 @@ void stats_segment_add_moment(const struct stats_segment *segment,
 
 void stats_segment_reloaded(const struct stats_segment *segment, const char *error, int64_t now_s)
 {
-    if (!segment->base)
+    if (!segment->header)
         return;
-    struct stats_header *header = stats_segment_header(segment);
+    struct stats_header *header = segment->header;
     begin_write(header);
     header->reloaded_s = now_s;
     header->reload_failed = error != NULL;

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
  * The shared memory that a running server counts in, and that `weir stats` reads. Each instance
- * has one segment in /dev/shm, named after the user and the master. It outlives workers and
- * reloads, and the server itself until this user starts another.
+ * has one segment, a folder in /dev/shm that is named after the user and the master. It outlives
+ * workers and reloads, and the server itself until this user starts another.
  *
- * Layout. The header stands first and describes the rest. Behind it lies all that was taken into
- * use, in the order of taking: blocks, rows of sites, and runs of histogram buckets. Memory is
- * allocated before it is taken into use. A full /dev/shm therefore gives a return code, and no
- * store ever faults. A place is an offset from the beginning of the segment; 0 means none.
+ *     head        the header: what the numbers mean, what the master reports, which arenas exist
+ *     0, 1, ...   the arenas: the memory that one process counts in
+ *
+ * Only a master can write the head. A worker can write its own arena, and maps the head to read
+ * it. So a worker that was taken over can falsify its own counts, and nothing else. No process
+ * believes an arena that another process writes: readers copy and check it (stats/copy.h).
+ *
+ * An arena begins with its own header. Behind it lies all that was taken into use, in the order of
+ * taking: blocks, rows of sites, and runs of histogram buckets. Memory is allocated before it is
+ * taken into use. A full /dev/shm therefore gives a return code, and no store ever faults. A place
+ * is an offset from the beginning of the arena; 0 means none.
  *
  * A block has one writer at a time, a thread or a process, and only the writer stores in it.
  * Adding is a load and a store, without a locked instruction. A block keeps the totals of all
  * its writers, one after the other. Nothing is ever subtracted, merged or moved, so totals never
- * fall. A block without a writer waits in a free list.
+ * fall. A block without a writer waits in the free list of its arena. The successor of a worker
+ * counts in the arena that the worker left.
  *
- * Pairs and gauges are the exception. When a process dies, what it had open is settled
- * (stats_blocks_settle) before its blocks get another writer.
+ * Pairs and gauges are the exception. When a worker dies, the master ends in its own arena what the
+ * worker had open (stats_arena_settle). A gauge counts while its arena has a process.
  */
 #pragma once
 
@@ -31,9 +39,10 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 3,                       /* of the layout, without counters.def */
-    STATS_SEGMENT_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
-    STATS_SITES_MAX = 64,                    /* the last place is for all further sites */
+    STATS_VERSION = 4,                     /* of the layout, without counters.def */
+    STATS_ARENA_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
+    STATS_ARENAS_MAX = 2048,
+    STATS_SITES_MAX = 64, /* the last place is for all further sites */
     STATS_SITE_NAME_MAX = 64,
     STATS_GENERATIONS_MAX = 8, /* remembered */
     STATS_MOMENTS = 64,        /* remembered, one a second */
@@ -77,6 +86,21 @@ struct stats_block {
     _Alignas(CACHE_LINE) stats_cell counter[STATS_COUNTERS];
     struct stats_durations queue_wait, sending;
     _Atomic uint32_t row[STATS_SITES_MAX]; /* by site */
+};
+
+/* The beginning of an arena. Zeroed: nothing is taken. */
+struct stats_arena_header {
+    _Alignas(CACHE_LINE) _Atomic uint64_t taken; /* bytes behind this header */
+    _Atomic bool full;                           /* memory ran out: nothing more can be taken */
+    _Atomic uint32_t first_block;
+    _Atomic uint64_t free_blocks; /* a place in the low half; each change raises the high half */
+    stats_cell unseen;            /* writers that got no block, so that their counts are lost */
+};
+
+/* The master's record of an arena. Only masters write it. */
+struct stats_arena_record {
+    _Atomic int32_t owner;        /* the process that counts in it; 0: none */
+    int64_t settled[STATS_PAIRS]; /* what earlier processes left open, which is ended already */
 };
 
 /* The meaning of a concurrency model; src/model/models.def has it for each model. */
@@ -125,8 +149,8 @@ struct stats_entry {
 struct stats_header {
     char magic[8];
     uint32_t version, header_bytes;
-    uint64_t layout; /* stats_counters_layout() */
-    uint64_t segment_bytes;
+    uint64_t layout;      /* stats_counters_layout() */
+    uint64_t arena_bytes; /* at most */
     uint32_t block_bytes, entry_count, entry_bytes, row_offset;
     uint32_t unit_bits, bits, runs, sites_max;
     char weir[16]; /* its version */
@@ -149,39 +173,44 @@ struct stats_header {
     uint64_t moments;                                /* taken so far */
     struct stats_moment moment[STATS_MOMENTS];       /* number n, from 0, at n % STATS_MOMENTS */
 
-    _Alignas(CACHE_LINE) _Atomic uint64_t taken; /* bytes, from the beginning */
-    _Atomic bool full;                           /* memory ran out: nothing more can be taken */
-    _Atomic uint32_t first_block;
-    _Atomic uint64_t free_blocks; /* a place in the low half; each change raises the high half */
-    stats_cell unseen;            /* writers that got no block, so that their counts are lost */
-
     struct stats_entry entry[STATS_COUNTERS];
+
+    stats_cell unseen; /* processes without an arena, so that their counts are lost */
+    _Atomic uint32_t arena_count;
+    struct stats_arena_record arena[STATS_ARENAS_MAX]; /* memory only for arena_count of them */
 };
 
 /* ---- use ---- */
 
-/* The folder of shm_open(3) on Linux. */
+/* The folder of segments: that of shm_open(3) on Linux. */
 #define STATS_FOLDER "/dev/shm"
-enum { STATS_NAME_MAX = 48, STATS_PATH_MAX = STATS_NAME_MAX + sizeof(STATS_FOLDER) };
-
-/* A segment as one process has it. */
-struct stats_segment {
-    char *base;                /* NULL: nothing is counted */
-    int fd;                    /* -1: memory without a name, which no reader can open */
-    char name[STATS_NAME_MAX]; /* for shm_open; empty: none */
+#define STATS_HEAD   "head"
+enum {
+    STATS_NAME_MAX = 48,
+    STATS_PATH_MAX = STATS_NAME_MAX + sizeof(STATS_FOLDER),
+    STATS_ARENA_NONE = STATS_ARENAS_MAX
 };
 
-static inline struct stats_header *stats_segment_header(const struct stats_segment *segment)
-{
-    return (struct stats_header *)(void *)segment->base;
-}
+/* A segment as one process has it. The files of arenas are known to masters and to the process of
+ * the statistics page, by number. */
+struct stats_segment {
+    struct stats_header *header; /* NULL: nothing is counted. Writable in a master only */
+    char *base;                  /* the arena of this process; NULL: none */
+    int fd;                      /* its file, in which memory is allocated; -1: none */
+    unsigned arena;              /* its number; STATS_ARENA_NONE: none */
+    int head_fd;                 /* -1: none */
+    int folder_fd;               /* -1: memory without a name, which no other process can open */
+    int *arena_fds;              /* arena_fd_count of them; -1: not open */
+    unsigned arena_fd_count;
+    char name[STATS_NAME_MAX]; /* "/weir-UID-PID"; empty: none */
+};
 
 /* "/weir-UID-PID". */
 void stats_segment_name(char out[STATS_NAME_MAX], uid_t uid, pid_t pid);
 
 /* Creates the segment of this process, the master, after removing the segments of dead servers of
- * this user. If it cannot be named or allocated, it is private memory that no reader can open, and
- * *ret_why is the reason (-errno; else 0). Returns 0, or -errno without any memory. */
+ * this user. If it cannot be named or allocated, it is memory without a name, and *ret_why is the
+ * reason (-errno; else 0). Returns 0, or -errno without any memory. */
 MUST_USE int stats_segment_create(struct stats_segment *segment, int *ret_why);
 
 /* For a master that replaces another: opens the segment `name` of the earlier one, and continues
@@ -192,12 +221,28 @@ MUST_USE int stats_segment_borrow(struct stats_segment *segment, const char *nam
 /* Makes a borrowed segment this process's own, under its own name. */
 void stats_segment_own(struct stats_segment *segment);
 
-/* Unmaps the segment, and removes its name if this process owns it. Idempotent. */
+/* Unmaps the segment, and removes its files if this process owns it. Idempotent. */
 void stats_segment_remove(struct stats_segment *segment);
 
-/* Takes `bytes` zeroed bytes into use and returns their place, a multiple of CACHE_LINE. Returns 0
- * when no memory is left. Any thread, any process. */
-uint32_t stats_segment_take(const struct stats_segment *segment, size_t bytes);
+/* In a child of the master, before it changes its user: keeps the arena `arena` to count in, and
+ * the head to read. Everything else is unmapped and closed. If the arena cannot be used, the
+ * process counts in private memory. 0, or -errno, and then it has no segment. */
+MUST_USE int stats_segment_enter(struct stats_segment *segment, unsigned arena);
+
+/* In a child of the master: keeps the right to read all of the segment, and no other. 0 or -errno.
+ * Arenas that the master creates later are missing until stats_arena_add_file. */
+MUST_USE int stats_segment_only_read(struct stats_segment *segment);
+
+/* Unmaps and closes everything, and removes nothing. */
+void stats_segment_leave(struct stats_segment *segment);
+
+/* ---- of any process that has the segment ---- */
+
+/* The state that was set last. */
+enum stats_state stats_segment_state(const struct stats_segment *segment);
+
+/* The index of a site; 0 for an unknown one. */
+unsigned stats_segment_site(const struct stats_segment *segment, const char *name);
 
 /* ---- written by the master ---- */
 
@@ -207,14 +252,8 @@ void stats_segment_heartbeat(const struct stats_segment *segment, uint64_t now_n
 /* Has no effect on a segment of another master. */
 void stats_segment_set_state(const struct stats_segment *segment, enum stats_state state);
 
-/* The state that was set last. Any process. */
-enum stats_state stats_segment_state(const struct stats_segment *segment);
-
-/* Takes from this process the right to write the segment. 0 or -errno. */
-MUST_USE int stats_segment_only_read(struct stats_segment *segment);
-
-/* The index of a site, which gets one if it has none. */
-unsigned stats_segment_site(const struct stats_segment *segment, const char *name);
+/* Gives a site an index, if it has none and one is left. */
+void stats_segment_add_site(const struct stats_segment *segment, const char *name);
 
 /* Records that another configuration serves. `generation` is copied, with a new number. */
 void stats_segment_generation(const struct stats_segment *segment,

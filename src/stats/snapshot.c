@@ -1,70 +1,20 @@
-/* SPDX-License-Identifier: MIT
- *
- * The copy is made with read(2), not by mapping. A file that was truncated then gives fewer
- * bytes instead of a fault, and nothing changes after it was checked.
- */
+/* SPDX-License-Identifier: MIT */
 #include "stats/snapshot.h"
 
 #include "base/histogram.h"
 #include "base/num.h"
-#include "os/file.h"
 #include "os/usage.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum { SEQUENCE_TRIES = 1000 };
-
-/* ---- checking ---- */
-
-struct copy {
-    const char *bytes;
-    uint64_t taken;
-    bool damaged;
-    size_t blocks;
-    unsigned rows; /* sites: the greatest number that a block has, or that have a name */
-};
 
 static bool reject(char why[STATS_WHY_MAX], const char *text)
 {
     snprintf(why, STATS_WHY_MAX, "%s", text);
     return false;
-}
-
-static bool is_ours(const struct stats_header *header, char why[STATS_WHY_MAX])
-{
-    if (memcmp(header->magic, STATS_MAGIC, sizeof(header->magic)) != 0)
-        return reject(why, "is not a statistics segment");
-    if (header->version == STATS_VERSION && header->layout == stats_counters_layout() &&
-        header->header_bytes == sizeof(*header) &&
-        header->block_bytes == sizeof(struct stats_block))
-        return true;
-    snprintf(why, STATS_WHY_MAX,
-             "is of another version of weir, %.*s; use `weir stats` of that version",
-             (int)strnlen(header->weir, sizeof(header->weir)), header->weir);
-    return false;
-}
-
-/* The bytes at a place. NULL for place 0, and for memory that was taken after the copy began. NULL
- * as well for a place that no segment has; the copy is then marked as damaged. */
-static const void *find_place(struct copy *copy, uint32_t place, size_t size)
-{
-    if (place == 0)
-        return NULL;
-    if (place % CACHE_LINE != 0 || place < sizeof(struct stats_header) ||
-        place > STATS_SEGMENT_BYTES - size) {
-        copy->damaged = true;
-        return NULL;
-    }
-    return place + size <= copy->taken ? copy->bytes + place : NULL;
 }
 
 /* ---- summing up ---- */
@@ -74,12 +24,12 @@ static uint64_t cell_of_copy(const stats_cell *cell)
     return atomic_load_explicit(cell, memory_order_relaxed);
 }
 
-static void sum_durations(struct copy *copy, const struct stats_durations *from,
+static void sum_durations(struct span arena, const struct stats_durations *from,
                           struct stats_counts *to)
 {
     for (unsigned run = 0; run < STATS_RUNS; run++) {
-        uint32_t place = atomic_load_explicit(&from->run[run], memory_order_relaxed);
-        const stats_cell *cells = find_place(copy, place, STATS_RUN_BUCKETS * sizeof(*cells));
+        const stats_cell *cells =
+            stats_copy_at(arena, &from->run[run], STATS_RUN_BUCKETS * sizeof(*cells));
         uint64_t *buckets = &to->bucket[(size_t)run * STATS_RUN_BUCKETS];
         for (unsigned i = 0; cells && i < STATS_RUN_BUCKETS; i++) {
             uint64_t count = cell_of_copy(&cells[i]);
@@ -98,65 +48,55 @@ static void add_counts(const struct stats_counts *from, struct stats_counts *to)
     to->sum_ns += from->sum_ns;
 }
 
-static void read_row(struct copy *copy, uint32_t place, struct stats_site *to)
+static void read_row(struct span arena, const struct stats_row *row, struct stats_site *to)
 {
-    const struct stats_row *row = find_place(copy, place, sizeof(*row));
-    if (!row)
-        return;
     to->requests += cell_of_copy(&row->requests);
     to->body_bytes += cell_of_copy(&row->body_bytes);
     for (unsigned i = 0; i < 5; i++)
         to->by_class[i] += cell_of_copy(&row->by_class[i]);
-    sum_durations(copy, &row->latency, &to->latency);
+    sum_durations(arena, &row->latency, &to->latency);
 }
 
-static void read_block(struct copy *copy, uint32_t place, const struct stats_block *block,
+/* `used` arenas have a process: a gauge counts only then. */
+static void read_block(struct span arena, bool used, const struct stats_block *block,
                        struct stats_snapshot *to)
 {
     for (unsigned i = 0; i < STATS_COUNTERS; i++)
-        to->counter[i] += cell_of_copy(&block->counter[i]);
-    sum_durations(copy, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
-    sum_durations(copy, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
-    for (unsigned i = 0; i < copy->rows; i++)
-        read_row(copy, atomic_load_explicit(&block->row[i], memory_order_relaxed), &to->site[i]);
-    to->parts[to->part_count++] = (struct stats_part){
-        .owner = atomic_load_explicit(&block->owner, memory_order_relaxed),
-        .block = place,
-        .requests = cell_of_copy(&block->counter[STATS_requests]),
-    };
-}
-
-static const struct stats_header *header_of(const struct copy *copy)
-{
-    return (const struct stats_header *)(const void *)copy->bytes;
-}
-
-/* Counts the blocks and their rows, for which the snapshot is allocated. */
-static bool survey(struct copy *copy, char why[STATS_WHY_MAX])
-{
-    size_t most = copy->taken / sizeof(struct stats_block);
-    uint32_t place = atomic_load_explicit(&header_of(copy)->first_block, memory_order_relaxed);
-    for (; place != 0 && !copy->damaged; copy->blocks++) {
-        const struct stats_block *block = find_place(copy, place, sizeof(*block));
-        if (!block || copy->blocks == most)
-            return reject(why, "is damaged: its blocks do not end");
-        for (unsigned i = copy->rows; i < STATS_SITES_MAX; i++)
-            if (atomic_load_explicit(&block->row[i], memory_order_relaxed) != 0)
-                copy->rows = i + 1;
-        place = atomic_load_explicit(&block->next, memory_order_relaxed);
+        if (used || i >= STATS_NAMED || stats_counters[i].kind == STATS_KIND_COUNTER)
+            to->counter[i] += cell_of_copy(&block->counter[i]);
+    sum_durations(arena, &block->queue_wait, &to->histogram[STATS_HISTOGRAM_queue_wait]);
+    sum_durations(arena, &block->sending, &to->histogram[STATS_HISTOGRAM_sending]);
+    for (unsigned i = 0; i < STATS_SITES_MAX; i++) {
+        const struct stats_row *row = stats_copy_at(arena, &block->row[i], sizeof(*row));
+        if (row)
+            read_row(arena, row, &to->site[i]);
     }
-    return true;
 }
 
-static bool add_blocks(struct copy *copy, struct stats_snapshot *to, char why[STATS_WHY_MAX])
+static const struct stats_header *header_of(const struct stats_copy *copy)
 {
-    uint32_t place = atomic_load_explicit(&header_of(copy)->first_block, memory_order_relaxed);
-    for (size_t i = 0; i < copy->blocks && !copy->damaged; i++) {
-        const struct stats_block *block = find_place(copy, place, sizeof(*block));
-        read_block(copy, place, block, to);
-        place = atomic_load_explicit(&block->next, memory_order_relaxed);
+    return (const struct stats_header *)(const void *)copy->head.at;
+}
+
+/* The survey has found the arena sound. */
+static void add_arena(const struct stats_copy *copy, unsigned index, struct stats_snapshot *to)
+{
+    struct span arena = copy->arena[index];
+    const struct stats_arena_header *header = stats_copy_header(arena);
+    const struct stats_arena_record *record = &header_of(copy)->arena[index];
+    bool used = atomic_load_explicit(&record->owner, memory_order_relaxed) != 0;
+    to->taken_bytes += arena.len;
+    to->unseen += cell_of_copy(&header->unseen);
+    const _Atomic uint32_t *place = &header->first_block;
+    const struct stats_block *block;
+    for (; (block = stats_copy_at(arena, place, sizeof(*block))); place = &block->next) {
+        read_block(arena, used, block, to);
+        to->parts[to->part_count++] = (struct stats_part){
+            .owner = atomic_load_explicit(&block->owner, memory_order_relaxed),
+            .block = (uint64_t)index << 32 | (uint64_t)((const char *)block - arena.at),
+            .requests = cell_of_copy(&block->counter[STATS_requests]),
+        };
     }
-    return !copy->damaged || reject(why, "is damaged: it points outside of itself");
 }
 
 /* ---- a snapshot ---- */
@@ -212,58 +152,63 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     return true;
 }
 
-/* Allocates only what is in use. All 64 sites with their buckets would be a megabyte, and most
- * servers have one site. A reader may read ten times a second. */
-static bool allocate_snapshot(const struct copy *copy, struct stats_snapshot *to,
-                              char why[STATS_WHY_MAX])
+/* Surveys all arenas: a damaged one is left out. Allocates only what is in use. All 64 sites with
+ * their buckets would be a megabyte, and most servers have one site. A reader may read ten times a
+ * second. */
+static bool allocate_snapshot(struct stats_copy *copy, struct stats_snapshot *to,
+                              unsigned *ret_rows, char why[STATS_WHY_MAX])
 {
-    to->parts = calloc(copy->blocks + 1, sizeof(*to->parts));
-    to->site = calloc(copy->rows, sizeof(*to->site));
+    size_t blocks = 0;
+    unsigned rows = to->site_count;
+    for (unsigned i = 0; i < copy->arena_count; i++) {
+        struct stats_survey found = stats_copy_survey(copy->arena[i]);
+        if (found.damaged) {
+            to->damaged++;
+            copy->arena[i].len = 0;
+            continue;
+        }
+        blocks += found.blocks;
+        rows = found.rows > rows ? found.rows : rows;
+    }
+    to->parts = calloc(blocks + 1, sizeof(*to->parts));
+    to->site = calloc(rows, sizeof(*to->site));
     if (!to->parts || !to->site)
         return reject(why, "cannot be read: out of memory");
-    for (unsigned i = 0; i < copy->rows; i++)
+    for (unsigned i = 0; i < rows; i++)
         copy_string(to->site[i].name, header_of(copy)->site[i], sizeof(to->site[i].name));
+    *ret_rows = rows;
     return true;
 }
 
-static void derive(const struct copy *copy, struct stats_snapshot *s)
+static void derive(unsigned rows, struct stats_snapshot *s)
 {
     for (unsigned i = 0; i < STATS_PAIRS; i++)
         s->pair[i] = stats_counters_pair(i, s->counter);
-    for (unsigned i = 0; i < copy->rows; i++)
+    for (unsigned i = 0; i < rows; i++)
         if (s->site[i].latency.count > 0)
             add_counts(&s->site[i].latency, &s->histogram[STATS_HISTOGRAM_latency]);
 }
 
-struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why[STATS_WHY_MAX])
+struct stats_snapshot *stats_snapshot_of(struct stats_copy *copy, char why[STATS_WHY_MAX])
 {
-    const struct stats_header *header = (const struct stats_header *)(const void *)bytes;
-    if (len < sizeof(*header)) {
-        reject(why, "is not a statistics segment, or is truncated");
+    if (!stats_copy_is_head(copy->head, why))
         return NULL;
-    }
-    struct copy copy = { .bytes = bytes };
-    if (!is_ours(header, why))
-        return NULL;
-    copy.taken = atomic_load_explicit(&header->taken, memory_order_relaxed);
-    if (copy.taken > len || copy.taken < sizeof(*header)) {
-        reject(why, "is truncated");
-        return NULL;
-    }
     struct stats_snapshot *snapshot = calloc(1, sizeof(*snapshot));
     if (!snapshot) {
         reject(why, "cannot be read: out of memory");
         return NULL;
     }
-    snapshot->taken_bytes = copy.taken;
-    bool good = copy_header(header, snapshot, why);
-    copy.rows = snapshot->site_count;
-    if (!good || !survey(&copy, why) || !allocate_snapshot(&copy, snapshot, why) ||
-        !add_blocks(&copy, snapshot, why)) {
+    snapshot->taken_bytes = copy->head.len;
+    unsigned rows = 0;
+    if (!copy_header(header_of(copy), snapshot, why) ||
+        !allocate_snapshot(copy, snapshot, &rows, why)) {
         stats_snapshot_free(snapshot);
         return NULL;
     }
-    derive(&copy, snapshot);
+    for (unsigned i = 0; i < copy->arena_count; i++)
+        if (copy->arena[i].len > 0)
+            add_arena(copy, i, snapshot);
+    derive(rows, snapshot);
     return snapshot;
 }
 
@@ -276,147 +221,23 @@ void stats_snapshot_free(struct stats_snapshot *snapshot)
     free(snapshot);
 }
 
-/* ---- from the file ---- */
-
-/* Reads up to `len` bytes, of which the first `got` are there already. Returns how many are there
- * then, or -errno. */
-static ssize_t read_all(int fd, char *bytes, size_t got, size_t len)
+struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_MAX])
 {
-    while (got < len) {
-        ssize_t more = pread(fd, bytes + got, len - got, (off_t)got);
-        if (more < 0 && errno == EINTR)
-            continue;
-        if (more < 0)
-            return -errno;
-        if (more == 0)
-            break;
-        got += (size_t)more;
-    }
-    return (ssize_t)got;
-}
-
-/* Reads the header while the master is not writing it (a seqlock). After SEQUENCE_TRIES the copy is
- * taken as it is, because the master may have died while it wrote. */
-static ssize_t read_header_file(int fd, struct stats_header *header)
-{
-    for (unsigned tries = 0;; tries++) {
-        uint32_t before, after;
-        ssize_t len = read_all(fd, (char *)header, 0, sizeof(*header));
-        if (len < (ssize_t)sizeof(*header))
-            return len;
-        before = atomic_load_explicit(&header->sequence, memory_order_relaxed);
-        if (pread(fd, &after, sizeof(after), offsetof(struct stats_header, sequence)) !=
-            (ssize_t)sizeof(after))
-            return -EIO;
-        if ((before % 2 == 0 && before == after) || tries == SEQUENCE_TRIES)
-            return len;
-        (void)sched_yield(); /* the master copies a few texts */
-    }
-}
-
-/* Gives a copy of all that is taken into use; NULL with a sentence in `why`. */
-static char *read_segment_file(int fd, size_t *ret_len, char why[STATS_WHY_MAX])
-{
-    struct stats_header header;
-    ssize_t len = read_header_file(fd, &header);
-    if (len < 0) {
-        snprintf(why, STATS_WHY_MAX, "cannot be read: %s", strerror((int)-len));
-        return NULL;
-    }
-    if ((size_t)len < sizeof(header)) {
-        reject(why, "is not a statistics segment, or is truncated");
-        return NULL;
-    }
-    if (!is_ours(&header, why))
-        return NULL;
-    uint64_t taken = atomic_load_explicit(&header.taken, memory_order_relaxed);
-    if (taken < sizeof(header) || taken > STATS_SEGMENT_BYTES) {
-        reject(why, "is damaged: it is larger than it can be");
-        return NULL;
-    }
-    char *bytes = aligned_alloc(CACHE_LINE, (taken + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
-    if (!bytes) {
-        reject(why, "cannot be read: out of memory");
-        return NULL;
-    }
-    memcpy(bytes, &header, sizeof(header)); /* a consistent header; the blocks are newer */
-    len = read_all(fd, bytes, sizeof(header), taken);
-    *ret_len = len < 0 ? 0 : (size_t)len;
-    return bytes;
-}
-
-/* ---- from this process's memory ---- */
-
-/* Atomic loads, because writers store meanwhile. What is loaded later is newer. */
-static void copy_cells(char *to, const char *from, size_t len)
-{
-    uint64_t *into = (uint64_t *)(void *)to;
-    const stats_cell *cells = (const stats_cell *)(const void *)from;
-    for (size_t i = 0; i < len / sizeof(*cells); i++)
-        into[i] = atomic_load_explicit(&cells[i], memory_order_acquire);
-}
-
-static void copy_header_here(const struct stats_segment *segment, char *bytes)
-{
-    const struct stats_header *from = stats_segment_header(segment);
-    for (unsigned tries = 0; tries <= SEQUENCE_TRIES; tries++) {
-        uint32_t before = atomic_load(&from->sequence);
-        copy_cells(bytes, segment->base, sizeof(*from));
-        if (before % 2 == 0 &&
-            before == atomic_load_explicit(&from->sequence, memory_order_relaxed))
-            return;
-        (void)sched_yield();
-    }
-}
-
-static char *copy_here(const struct stats_segment *segment, size_t *ret_len,
-                       char why[STATS_WHY_MAX])
-{
-    const struct stats_header *header = stats_segment_header(segment);
-    size_t len = atomic_load(&header->taken); /* a multiple of CACHE_LINE */
-    char *bytes = aligned_alloc(CACHE_LINE, len);
-    if (!bytes) {
-        reject(why, "cannot be read: out of memory");
-        return NULL;
-    }
-    copy_header_here(segment, bytes);
-    copy_cells(bytes + sizeof(*header), segment->base + sizeof(*header), len - sizeof(*header));
-    ((struct stats_header *)(void *)bytes)->taken = len;
-    *ret_len = len;
-    return bytes;
-}
-
-/* ---- either ---- */
-
-static struct stats_snapshot *snapshot_of_copy(char *bytes, size_t len, char why[STATS_WHY_MAX])
-{
-    struct stats_snapshot *snapshot = bytes ? stats_snapshot_of(bytes, len, why) : NULL;
-    free(bytes);
+    struct stats_copy copy;
+    struct stats_snapshot *snapshot =
+        stats_copy_take(name, &copy, why) ? stats_snapshot_of(&copy, why) : NULL;
+    stats_copy_done(&copy);
     return snapshot;
 }
 
-struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_MAX])
-{
-    int fd = shm_open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0) {
-        snprintf(why, STATS_WHY_MAX, "cannot be opened: %s", strerror(errno));
-        return NULL;
-    }
-    size_t len = 0;
-    char *bytes = read_segment_file(fd, &len, why);
-    os_file_close(fd);
-    return snapshot_of_copy(bytes, len, why);
-}
-
-/* A segment with a descriptor is read through it. Memory that could not be allocated then reads as
- * zeros, without a fault. */
 struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
                                            char why[STATS_WHY_MAX])
 {
-    size_t len = 0;
-    char *bytes = segment->fd >= 0 ? read_segment_file(segment->fd, &len, why)
-                                   : copy_here(segment, &len, why);
-    return snapshot_of_copy(bytes, len, why);
+    struct stats_copy copy;
+    struct stats_snapshot *snapshot =
+        stats_copy_here(segment, &copy, why) ? stats_snapshot_of(&copy, why) : NULL;
+    stats_copy_done(&copy);
+    return snapshot;
 }
 
 /* ---- durations ---- */

@@ -2,16 +2,17 @@
  *
  * Reading a segment, from any process that may open it. The server is not involved and may be
  * dead. A reader makes a copy and trusts nothing in it. A segment that is truncated, foreign,
- * damaged or of another version is refused with one sentence.
+ * damaged or of another version is refused with one sentence. An arena that is damaged is left out
+ * and counted, so that one worker cannot hide the counts of the others.
  *
  * Each total is as new as its copy, and never less than in an earlier copy. Totals of one copy
  * may differ by what happened while it was made.
  */
 #pragma once
 
-#include "stats/segment.h"
+#include "stats/copy.h"
 
-enum { STATS_WHY_MAX = 160, STATS_BUCKETS = STATS_RUNS * STATS_RUN_BUCKETS };
+enum { STATS_BUCKETS = STATS_RUNS * STATS_RUN_BUCKETS };
 
 /* A histogram of durations, in units of 2^STATS_UNIT_BITS nanoseconds. */
 struct stats_counts {
@@ -28,7 +29,7 @@ struct stats_site {
 /* One block: the counts of its writer and of all earlier writers. */
 struct stats_part {
     pid_t owner;    /* 0: no writer now */
-    uint32_t block; /* its place, which identifies it */
+    uint64_t block; /* identifies it: the arena, and the place there */
     uint64_t requests;
 };
 
@@ -39,6 +40,7 @@ struct stats_snapshot {
     enum stats_state state; /* set last by the master */
     int64_t started_s;
     uint64_t heartbeat_ns, taken_bytes, unseen;
+    unsigned damaged;    /* arenas that are left out */
     uint64_t generation; /* the number of the serving generation; 0: none yet */
     struct stats_generation generations[STATS_GENERATIONS_MAX];
     int64_t reloaded_s;
@@ -56,15 +58,15 @@ struct stats_snapshot {
     struct stats_part *parts;
 };
 
-/* Sums up a copy of a segment: `len` bytes, aligned to CACHE_LINE. Gives a snapshot, which the
- * caller frees with stats_snapshot_free. On failure NULL, and `why` is the rest of a sentence
- * that begins with the name of the segment. */
-struct stats_snapshot *stats_snapshot_of(const char *bytes, size_t len, char why[STATS_WHY_MAX]);
+/* Sums up a copy, in which damaged arenas become empty. Gives a snapshot, which the caller frees
+ * with stats_snapshot_free. On failure NULL, and `why` is the rest of a sentence that begins with
+ * the name of the segment. */
+struct stats_snapshot *stats_snapshot_of(struct stats_copy *copy, char why[STATS_WHY_MAX]);
 
 /* The same for the segment `name` ("/weir-..."). */
 struct stats_snapshot *stats_snapshot_take(const char *name, char why[STATS_WHY_MAX]);
 
-/* The same for a segment that this process has mapped, named or not. */
+/* The same for a segment that this process has, named or not. */
 struct stats_snapshot *stats_snapshot_here(const struct stats_segment *segment,
                                            char why[STATS_WHY_MAX]);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stats/writer.h"
 
+#include "stats/arena.h"
 #include "stats/blocks.h"
 
 #include <stdlib.h>
@@ -40,7 +41,7 @@ void stats_writer_close(struct stats_writer *writer)
 
 static uint32_t new_part(const struct stats_writer *writer, _Atomic uint32_t *part, size_t bytes)
 {
-    uint32_t place = stats_segment_take(writer->segment, bytes);
+    uint32_t place = stats_arena_take(writer->segment, bytes);
     if (place != 0)
         atomic_store_explicit(part, place, memory_order_release);
     return place;

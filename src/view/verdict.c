@@ -141,6 +141,19 @@ static bool workers_die(const struct view_window *w, struct view_verdict *out)
     return true;
 }
 
+static bool statistics_damaged(const struct view_window *w, struct view_verdict *out)
+{
+    unsigned damaged = w->view->snapshot->damaged;
+    if (damaged == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    say(out->text, "the counts of %u worker%s are damaged and missing here", damaged,
+        plural_ending(damaged));
+    say(out->why, "only a worker can damage its counts: it was taken over, or weir has a fault");
+    say(out->cure, "save `error-log`, install the newest weir, and restart the server");
+    return true;
+}
+
 static bool reload_failed(const struct view_window *w, struct view_verdict *out)
 {
     if (!w->view->snapshot->reload_failed)

@@ -61,12 +61,17 @@ static void measure_queue(struct view_window *w, const struct view *before)
 
 /* ---- shares of CPU time ---- */
 
+static int compare_process(const void *pid, const void *process)
+{
+    pid_t left = *(const pid_t *)pid, right = ((const struct view_process *)process)->pid;
+    return left < right ? -1 : left > right;
+}
+
 static const struct view_process *find_process(const struct view *view, pid_t pid)
 {
-    for (size_t i = 0; view && i < view->process_count; i++)
-        if (view->process[i].pid == pid)
-            return &view->process[i];
-    return NULL;
+    return !view || view->process_count == 0 ? NULL
+                                             : bsearch(&pid, view->process, view->process_count,
+                                                       sizeof(*view->process), compare_process);
 }
 
 static const struct view_thread *find_thread(const struct view *view, pid_t id)

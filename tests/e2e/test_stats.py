@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -421,9 +422,10 @@ def epoll(tmp_path: Path, site: Path) -> Iterator[Server]:
 
 def test_the_segment_is_private_and_is_removed_at_the_end(epoll: Server) -> None:
     pid = epoll.master.pid
-    status = segment(pid).stat()
-    assert stat.S_IMODE(status.st_mode) == 0o600
-    assert status.st_blocks * 512 < 256 * 1024
+    assert stat.S_IMODE(segment(pid).stat().st_mode) == 0o700
+    files = [file.stat() for file in segment(pid).iterdir()]
+    assert {stat.S_IMODE(status.st_mode) for status in files} == {0o600}
+    assert sum(status.st_blocks * 512 for status in files) < 256 * 1024
     epoll.stop()
     assert not segment(pid).exists()
     done = weir_stats(str(pid))
@@ -670,16 +672,15 @@ def stranger() -> Iterator[int]:
 def test_an_invalid_segment_is_reported_in_one_line(
     epoll: Server, stranger: int, spoil: object, expected: str
 ) -> None:
-    taken = segment(epoll.master.pid).stat().st_blocks * 512
-    with segment(epoll.master.pid).open("rb") as file:
-        data = file.read(taken)
+    data = (segment(epoll.master.pid) / "head").read_bytes()
     assert callable(spoil)
     false = segment(stranger)
+    false.mkdir()
     try:
-        false.write_bytes(spoil(data))
+        (false / "head").write_bytes(spoil(data))
         done = weir_stats(str(stranger))
     finally:
-        false.unlink()
+        shutil.rmtree(false)
     assert done.returncode == 1
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1

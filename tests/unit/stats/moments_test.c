@@ -56,11 +56,11 @@ static void a_moment_has_the_totals_of_all_and_the_latency_since(void **state)
     stats_writer_open(&a, &segment);
     stats_writer_open(&b, &segment);
     count(&a, 5, 1000000000);
-    stats_moments_take(&moments, &segment, 1000);
+    (void)stats_moments_take(&moments, &segment, 1000);
     count(&a, 99, 2000000);
     count(&b, 1, 8000000);
-    stats_moments_take(&moments, &segment, 2000);
-    stats_moments_take(&moments, &segment, 3000);
+    (void)stats_moments_take(&moments, &segment, 2000);
+    (void)stats_moments_take(&moments, &segment, 3000);
     struct stats_snapshot *s = take();
     assert_int_equal(s->moment_count, 3);
     assert_int_equal(s->moment[0].at_ns, 1000);
@@ -84,7 +84,7 @@ static void the_last_moments_are_kept_oldest_first(void **state)
 {
     (void)state;
     for (unsigned i = 1; i <= STATS_MOMENTS + 10; i++)
-        stats_moments_take(&moments, &segment, i);
+        (void)stats_moments_take(&moments, &segment, i);
     struct stats_snapshot *s = take();
     assert_int_equal(s->moment_count, STATS_MOMENTS);
     for (unsigned i = 0; i < STATS_MOMENTS; i++)
@@ -95,21 +95,21 @@ static void the_last_moments_are_kept_oldest_first(void **state)
 static void only_the_master_of_the_segment_adds_moments(void **state)
 {
     (void)state;
-    atomic_store(&stats_segment_header(&segment)->master, 1);
-    stats_moments_take(&moments, &segment, 1000);
+    atomic_store(&segment.header->master, 1);
+    (void)stats_moments_take(&moments, &segment, 1000);
     struct stats_snapshot *s = take();
     assert_int_equal(s->moment_count, 0);
     stats_snapshot_free(s);
-    atomic_store(&stats_segment_header(&segment)->master, (int32_t)getpid());
+    atomic_store(&segment.header->master, (int32_t)getpid());
 }
 
 /* Moments that cannot follow each other are left out, whatever the segment says. */
 static void a_reader_trusts_no_moment(void **state)
 {
     (void)state;
-    struct stats_header *header = stats_segment_header(&segment);
+    struct stats_header *header = segment.header;
     for (unsigned i = 1; i <= 5; i++)
-        stats_moments_take(&moments, &segment, i * 10);
+        (void)stats_moments_take(&moments, &segment, i * 10);
     header->moment[2].at_ns = 15;
     header->moment[3].at_ns = 0;
     struct stats_snapshot *s = take();

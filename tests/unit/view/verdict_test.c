@@ -250,6 +250,16 @@ static void reports_missing_numbers(void **state)
     assert_non_null(verdict("numbers-incomplete"));
 }
 
+static void damaged_counts_are_reported(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    assert_null(verdict("statistics-damaged"));
+    now.damaged = 1;
+    assert_says(verdict("statistics-damaged")->text, "the counts of 1 worker are damaged");
+    assert_int_equal(verdict("statistics-damaged")->gravity, VIEW_WRONG);
+}
+
 /* ---- connections ---- */
 
 static void an_overflow_names_the_busy_workers(void **state)
@@ -504,6 +514,7 @@ int main(void)
         cmocka_unit_test(reports_lost_log_lines),
         cmocka_unit_test(reports_logs_that_were_not_opened_again),
         cmocka_unit_test(reports_missing_numbers),
+        cmocka_unit_test(damaged_counts_are_reported),
         cmocka_unit_test(an_overflow_names_the_busy_workers),
         cmocka_unit_test(reports_open_files_near_their_limit),
         cmocka_unit_test(reports_idle_connections_that_made_space),
