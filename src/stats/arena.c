@@ -220,20 +220,21 @@ static bool can_continue(const struct stats_segment *segment, unsigned arena)
     return sound;
 }
 
-static unsigned claim_left(const struct stats_segment *segment)
+static unsigned claim_left(const struct stats_segment *segment, bool for_master)
 {
     uint32_t count = atomic_load(&segment->header->arena_count);
     for (unsigned i = 0; i < count; i++) {
+        struct stats_arena_record *record = &segment->header->arena[i];
         int32_t none = 0;
-        if (atomic_load(&segment->header->arena[i].owner) == 0 && can_continue(segment, i) &&
-            atomic_compare_exchange_strong(&segment->header->arena[i].owner, &none,
-                                           (int32_t)getpid()))
+        if (atomic_load(&record->owner) == 0 && record->of_masters == for_master &&
+            can_continue(segment, i) &&
+            atomic_compare_exchange_strong(&record->owner, &none, (int32_t)getpid()))
             return i;
     }
     return STATS_ARENA_NONE;
 }
 
-static unsigned claim_new(struct stats_segment *segment)
+static unsigned claim_new(struct stats_segment *segment, bool for_master)
 {
     struct stats_header *header = segment->header;
     uint32_t count = atomic_load(&header->arena_count);
@@ -248,18 +249,19 @@ static unsigned claim_new(struct stats_segment *segment)
                                   sizeof(header->arena[0]));
     if (rc < 0)
         return STATS_ARENA_NONE;
+    header->arena[arena].of_masters = for_master;
     atomic_store(&header->arena[arena].owner, (int32_t)getpid());
     while (count <= arena && !atomic_compare_exchange_weak(&header->arena_count, &count, arena + 1))
         continue;
     return arena;
 }
 
-unsigned stats_arena_claim(struct stats_segment *segment, bool fresh)
+unsigned stats_arena_claim(struct stats_segment *segment, bool for_master)
 {
     stats_arena_open_all(segment);
-    unsigned arena = fresh ? STATS_ARENA_NONE : claim_left(segment);
+    unsigned arena = claim_left(segment, for_master);
     if (arena == STATS_ARENA_NONE)
-        arena = claim_new(segment);
+        arena = claim_new(segment, for_master);
     if (arena == STATS_ARENA_NONE)
         atomic_fetch_add(&segment->header->unseen, 1);
     return arena;

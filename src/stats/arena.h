@@ -13,9 +13,9 @@
 uint32_t stats_arena_take(const struct stats_segment *segment, size_t bytes);
 
 /* Reserves an arena for a child process that is started next: one that a process has left, or a new
- * one. The arena of a master is `fresh`, so that no worker has ever written it. STATS_ARENA_NONE
- * when there is no memory, which is counted. */
-unsigned stats_arena_claim(struct stats_segment *segment, bool fresh);
+ * one. A master gets one that no worker has ever written. STATS_ARENA_NONE when there is no memory,
+ * which is counted. */
+unsigned stats_arena_claim(struct stats_segment *segment, bool for_master);
 
 /* Process `pid` counts in the reserved arena. 0: none does, the arena is free again. */
 void stats_arena_give(const struct stats_segment *segment, unsigned arena, pid_t pid);

@@ -323,6 +323,8 @@ void stats_segment_leave(struct stats_segment *segment)
 void stats_segment_remove(struct stats_segment *segment)
 {
     bool mine = !segment->header || segment->header->master == (int32_t)getpid();
+    if (segment->header)
+        stats_arena_give(segment, segment->arena, 0); /* a later master continues in it */
     if (segment->name[0] && mine)
         remove_folder(segment->name);
     stats_segment_leave(segment);

@@ -100,6 +100,7 @@ struct stats_arena_header {
 /* The master's record of an arena. Only masters write it. */
 struct stats_arena_record {
     _Atomic int32_t owner;        /* the process that counts in it; 0: none */
+    uint32_t of_masters;          /* 1: no worker has ever written it */
     int64_t settled[STATS_PAIRS]; /* what earlier processes left open, which is ended already */
 };
 

@@ -235,6 +235,23 @@ static void a_successor_continues_in_the_arena_that_was_left(void **state)
     stats_snapshot_free(snapshot);
 }
 
+static void masters_continue_in_arenas_of_masters(void **state)
+{
+    (void)state;
+    (void)stats_arena_settle(&segment, &master, run_worker(serve_all, EXITS, NULL));
+    unsigned own[4], count = atomic_load(&segment.header->arena_count);
+    for (unsigned i = 0; i < 4; i++) {
+        struct stats_segment next;
+        assert_int_equal(stats_segment_borrow(&next, segment.name), 0);
+        own[i] = next.arena;
+        stats_arena_give(&next, next.arena, 0);
+        stats_segment_leave(&next);
+        assert_int_equal(own[i], own[0]);
+    }
+    assert_int_equal(own[0], count); /* a new one: the worker's was free */
+    assert_int_equal(atomic_load(&segment.header->arena_count), count + 1);
+}
+
 /* A child of the worker, as with model `fork`, counts on after its death. */
 static int child_may_end[2];
 
@@ -436,6 +453,7 @@ int main(void)
         WITH_SEGMENT(the_statistics_page_can_write_nothing),
         WITH_SEGMENT(the_master_ends_what_a_dead_worker_had_open),
         WITH_SEGMENT(a_successor_continues_in_the_arena_that_was_left),
+        WITH_SEGMENT(masters_continue_in_arenas_of_masters),
         WITH_SEGMENT(a_child_that_outlives_its_worker_keeps_its_connection),
         WITH_SEGMENT(a_worker_that_overwrites_its_arena_harms_no_other),
         WITH_SEGMENT(a_damaged_arena_is_left_out_and_not_used_again),
