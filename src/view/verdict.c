@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "view/advice.h"
+#include "view/busy.h"
 #include "view/window.h"
 
 #include <inttypes.h>
@@ -15,17 +16,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SAYING = 256 };
-
-#define BUSY        0.9                   /* of the CPU time that a worker could use */
 #define MASTER_LATE (5 * DURATION_SECOND) /* a heartbeat comes once a second */
 #define MASTER_LOST (15 * DURATION_SECOND)
 
-__attribute__((format(printf, 2, 3))) static void say(char out[SAYING], const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(char out[VIEW_VERDICT_TEXT],
+                                                      const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(out, SAYING, format, arguments);
+    (void)vsnprintf(out, VIEW_VERDICT_TEXT, format, arguments);
     va_end(arguments);
 }
 
@@ -42,57 +41,6 @@ static double part(uint64_t some, uint64_t all)
 static const char *plural_ending(uint64_t count)
 {
     return count == 1 ? "" : "s";
-}
-
-/* ---- how busy the workers are ---- */
-
-static size_t busy_ones(const struct view_window *w)
-{
-    size_t count = 0;
-    while (count < w->worker_count && w->worker[count].busy >= BUSY)
-        count++;
-    return count;
-}
-
-static double mean_busy(const struct view_window *w, size_t from)
-{
-    double sum = 0;
-    for (size_t i = from; i < w->worker_count; i++)
-        sum += w->worker[i].busy;
-    return w->worker_count > from ? sum / (double)(w->worker_count - from) : 0;
-}
-
-/* "1 of 8 workers is busy 98 %, the others 12 %" */
-static void say_busy(const struct view_window *w, char out[SAYING])
-{
-    size_t busy = busy_ones(w), all = w->worker_count;
-    if (!w->has_shares)
-        return;
-    if (busy == 0)
-        say(out, "%zu worker%s %s at most %.0f %% busy, so the connections came all at once", all,
-            plural_ending(all), all == 1 ? "is" : "are", 100 * w->worker[0].busy);
-    else if (busy == all)
-        say(out, "%s busy %.0f %%", all == 1 ? "the only worker is" : "all workers are",
-            100 * mean_busy(w, 0));
-    else
-        say(out, "%zu of %zu workers %s busy %.0f %%, the others %.0f %%", busy, all,
-            busy == 1 ? "is" : "are", 100 * w->worker[0].busy, 100 * mean_busy(w, busy));
-}
-
-/* Names the setting that brings more CPUs into use, if any are idle. */
-static void say_more_workers(const struct view_window *w, char out[SAYING])
-{
-    bool left = w->view->usage.cpus > 1 && w->busy * (double)w->worker_count < 1.5;
-    if (w->has_shares && w->busy >= BUSY && !left)
-        say(out, "these CPUs are used up: add some, or another machine");
-    else if (view_works_in_threads(w->serving))
-        say(out, "set `threads` to the number of CPUs (%u here), or add CPUs", w->view->usage.cpus);
-    else if (w->serving->serves == STATS_SERVES_POOL)
-        say(out, "raise `threads`%s, or set `model = percore`",
-            w->serving->accepts == STATS_ACCEPTS_MASTER ? " or `workers`" : "");
-    else
-        say(out, "set `model = percore`, which accepts on every CPU (%u here)",
-            w->view->usage.cpus);
 }
 
 /* ---- the server ---- */
@@ -222,11 +170,11 @@ static bool accept_queue_overflow(const struct view_window *w, struct view_verdi
         "the accept queue overflowed %" PRIu64 " time%s in %.0f s. These clients wait a second "
         "or more and try again",
         overflows, plural_ending(overflows), w->seconds);
-    say_busy(w, out->why);
-    if (w->has_shares && busy_ones(w) == 0)
+    view_busy_say(w, out->why);
+    if (w->has_shares && view_busy_count(w) == 0)
         say(out->cure, "raise net.core.somaxconn to 4096, the backlog that weir requests");
     else
-        say_more_workers(w, out->cure);
+        view_busy_say_cure(w, out->cure);
     return true;
 }
 
@@ -313,7 +261,7 @@ static bool queue_waits_long(const struct view_window *w, struct view_verdict *o
         (double)wait_ns / 1e6);
     say(out->why, "all %u threads of a worker are busy, and 90 %% of answers take up to %.1f ms",
         w->serving->threads, (double)latency_ns / 1e6);
-    say_more_workers(w, out->cure);
+    view_busy_say_cure(w, out->cure);
     return true;
 }
 
@@ -385,13 +333,13 @@ static bool keep_alive_unused(const struct view_window *w, struct view_verdict *
 /* The workers use all the CPU time that they can. */
 static bool saturated(const struct view_window *w, struct view_verdict *out)
 {
-    if (!w->has_shares || w->busy < BUSY)
+    if (!w->has_shares || w->busy < VIEW_BUSY)
         return false;
     out->gravity = VIEW_WARNING;
     say(out->text, "the workers are saturated: they use %.0f %% of the CPU time that they can",
         100 * w->busy);
-    say_busy(w, out->why);
-    say_more_workers(w, out->cure);
+    view_busy_say(w, out->why);
+    view_busy_say_cure(w, out->cure);
     return true;
 }
 
@@ -410,10 +358,10 @@ static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
 {
     if (!w->has_shares || w->worker_count < 2 || view_works_in_processes(w->serving))
         return false;
-    double index = fairness(w), others = mean_busy(w, 1);
+    double index = fairness(w), others = view_busy_mean(w, 1);
     if (index >= 0.8 || w->worker[0].busy < 0.5 || others > w->worker[0].busy / 2)
         return false;
-    out->gravity = w->worker[0].busy >= BUSY ? VIEW_WARNING : VIEW_NOTE;
+    out->gravity = w->worker[0].busy >= VIEW_BUSY ? VIEW_WARNING : VIEW_NOTE;
     say(out->text, "one worker is busy %.0f %%, the others %.0f %% (fairness index %.2f of 1)",
         100 * w->worker[0].busy, 100 * others, index);
     say(out->why, "a few connections carry most of the work, and a connection stays with its "

@@ -9,15 +9,15 @@
 
 enum view_gravity { VIEW_NOTE, VIEW_WARNING, VIEW_WRONG };
 
+enum { VIEW_VERDICTS_MAX = 32, VIEW_VERDICT_TEXT = 256 };
+
 struct view_verdict {
     enum view_gravity gravity;
-    const char *rule; /* its name: "accept-queue-overflow" */
-    char text[256];   /* what is wrong now, with numbers */
-    char why[256];    /* why, as far as the numbers show */
-    char cure[256];   /* what to change */
+    const char *rule;             /* its name: "accept-queue-overflow" */
+    char text[VIEW_VERDICT_TEXT]; /* what is wrong now, with numbers */
+    char why[VIEW_VERDICT_TEXT];  /* why, as far as the numbers show */
+    char cure[VIEW_VERDICT_TEXT]; /* what to change */
 };
-
-enum { VIEW_VERDICTS_MAX = 32 };
 
 /* Writes what is wrong now, or was within the last minute, the gravest first, and returns how
  * many. `before` is an earlier view of the same server, from which shares of CPU time are
