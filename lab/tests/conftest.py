@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The report of a measured sweep, made once for all tests that read it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 import measured
+from browsing import CHROMIUM
 from weir_lab.report import page as pages
 
 
@@ -22,3 +25,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> pages.Report:
 def written(report: pages.Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of this report, with its files beside it."""
     return pages.write(report, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, for all tests."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
+        )
+        yield browser
+        browser.close()

@@ -3,6 +3,8 @@
 
 import json
 import lzma
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,15 @@ def put(found: list[dict[str, Any]], folder: Path) -> Path:
     return folder
 
 
-def report_of(found: list[dict[str, Any]], folder: Path) -> Report:
-    """The report of a sweep."""
+@contextmanager
+def fewer_draws() -> Iterator[None]:
+    """Studies sweeps with fewer draws of the bootstrap."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweeping, "DRAWS", DRAWS)
+        yield
+
+
+def report_of(found: list[dict[str, Any]], folder: Path) -> Report:
+    """The report of a sweep."""
+    with fewer_draws():
         return remake.run(put(found, folder))

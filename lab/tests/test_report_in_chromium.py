@@ -5,56 +5,17 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
 import measured
+from browsing import LAPTOP, SCREENS, needs_browser, opened
 from measured import HOSTILE, report_of
 from weir_lab.report import page as pages
-
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
-LAPTOP = (1366, 768)
-SCREENS = {"phone": (390, 844), "laptop": LAPTOP, "wide": (1920, 1080)}
-needs_browser = pytest.mark.skipif(
-    not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}"
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
-        )
-        yield browser
-        browser.close()
-
-
-def opened(
-    browser: Browser, path: Path, width: int, scheme: str, height: int = 900
-) -> tuple[Page, list[str]]:
-    dark = scheme == "dark"
-    page = browser.new_page(
-        viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
-    )
-    troubles: list[str] = []
-    page.on("console", lambda message: troubles.append(message.text))
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("request", lambda request: asked(request.url, troubles))
-    page.goto(path.as_uri())
-    return page, troubles
-
-
-def asked(url: str, troubles: list[str]) -> None:
-    if not url.startswith("data:") and not url.endswith(pages.PAGE):
-        troubles.append(f"asked for {url}")
-
 
 # For each text the worst contrast with what lies behind it, as WCAG 2 computes it.
 CONTRASTS = """() => {
@@ -313,6 +274,10 @@ def test_paper_shows_every_fold_in_black_on_white(
     page, _ = opened(browser, written, 1000, "dark")
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.evaluate(UNFOLD)
+    weak = {n: c for n, c in page.evaluate(CONTRASTS).items() if c < 3}
+    assert weak == {}
+    page.reload()
     paper = tmp_path / "report.pdf"
     page.pdf(path=paper)
     assert paper.read_bytes().startswith(b"%PDF")

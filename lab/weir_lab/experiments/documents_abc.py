@@ -99,12 +99,12 @@ def a_section(store: Store, _options: Options) -> Section:
             )
     head = ["", "req/s: document", "here", "of that at 10: document", "here"]
     head += ["mean ms: document", "here", "failed here"]
-    said = f" Here it has {times.value:.2f} times the throughput." if times else ""
+    said = f" Here it has {times.value:.2f} times." if times else ""
     return Section(
         title="a: prefork with 4 processes of 10 threads",
         headline=Headline(
-            sentence="The document found keep-alive slower than a connection for each request, "
-            f"{_a_published():.2f} times.{said}",
+            sentence=f"In the document, keep-alive has {_a_published():.2f} times the throughput "
+            f"of a connection for each request.{said}",
             mark=mark(checks),
             pictures=[_shape("a", store, ("close", "keep-alive"))],
         ),
@@ -153,7 +153,7 @@ def _shape(name: str, store: Store, ways: Sequence[str]) -> Picture:
         name=f"{name}-shape",
         title="Throughput, as a part of that with 10 clients",
         x="connections",
-        y="throughput / throughput at 10",
+        y="relative throughput",
         log_x=True,
         size=CARD,
     )
@@ -293,7 +293,7 @@ def _longest(store: Store) -> Picture:
         name="b-longest",
         title="The longest connection",
         x="clients",
-        y="ms",
+        y="total time, ms",
         log_y=True,
         size=CARD,
     )

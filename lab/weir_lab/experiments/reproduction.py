@@ -248,7 +248,10 @@ def mark(checks: Sequence[Check]) -> Mark:
         if undecided:
             why += f" Open: {undecided[0].reported} ({undecided[0].seen})."
         return Mark(grade=Grade.YELLOW, word="Open", reason=why)
-    return Mark(grade=Grade.GREEN, word="Works", reason=f"{count}.")
+    said = (
+        "The only point works here." if len(works) == 1 else f"All {len(works)} points work here."
+    )
+    return Mark(grade=Grade.GREEN, word="Works", reason=said)
 
 
 def checked(name: str, checks: Sequence[Check]) -> Fold:

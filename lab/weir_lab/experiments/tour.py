@@ -11,6 +11,7 @@ from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 
 TRAIN_TO = 20
+ORDER = ("reproduce", "capacity", "compare", "sync", "spread")  # of the cards
 
 
 def _capacity(options: Options, *, tiny: bool) -> Report:
@@ -74,7 +75,8 @@ def together(reports: Mapping[str, Report], left_out: Sequence[str]) -> Report:
     for report in reports.values():
         notes += [note for note in report.notes if note not in notes]
     environments = [dict(report.environment) for report in reports.values()]
-    sections = [section for report in reports.values() for section in report.sections]
+    ordered = sorted(reports.items(), key=lambda each: ORDER.index(each[0]))
+    sections = [section for _, report in ordered for section in report.sections]
     swept = reports["capacity"].sections[0] if "capacity" in reports else None
     if swept:  # its picture is that of the whole page
         alone = replace(swept, headline=replace(swept.headline, pictures=()))

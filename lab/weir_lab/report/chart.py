@@ -19,6 +19,7 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from weir_lab.report.inline import inline
 from weir_lab.report.spoken import series_in_words, spoken, valued
 from weir_lab.report.ticks import GROUPED, as_percentile, plain
 
@@ -33,7 +34,7 @@ ALT_SERIES_MAX = 12
 LEGEND_COLUMN = 1.7  # inches
 POINTS_AN_INCH = 72
 RIGHT = 0.015  # part of the width that is left free
-HINTS_MAX = 60  # of a series
+HINTS_MAX = 40  # of a series
 NEAR = 0.01  # of the figure: a mark on an axis is still inside
 RATIO_FAR = 20.0  # an interval beyond this ratio ends in an arrow
 
@@ -442,7 +443,7 @@ class Chart:
         svg = io.StringIO()
         with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
             self.canvas.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
-        return inline(svg.getvalue(), name).replace("</svg>", f"{self._hints()}</svg>")
+        return inline(svg.getvalue(), name, INK).replace("</svg>", f"{self._hints()}</svg>")
 
     def _hints(self) -> str:
         """An invisible circle with a title for each value; a browser shows the title on hover."""
@@ -483,11 +484,3 @@ class Chart:
         for kind, label, *numbers in self.rows:
             writer.writerow((kind, label, *("" if math.isnan(n) else f"{n:.9g}" for n in numbers)))
         return out.getvalue()
-
-
-def inline(svg: str, name: str) -> str:
-    """An SVG for a page: no prologue, unique ids, ink in the text's colour."""
-    body = svg[svg.index("<svg") :]
-    for before in ('id="', "url(#", 'href="#'):
-        body = body.replace(before, f"{before}{name}-")
-    return body.replace(INK, "currentColor")

@@ -13,6 +13,7 @@ from hdrh.histogram import HdrHistogram
 from weir_lab.report.chart import Chart, Picture
 
 STEPS_A_DECADE = 24
+SECONDS_MIN = 3
 BEYOND_MIN = 10  # answers beyond the last percentile that is shown
 
 
@@ -64,8 +65,8 @@ def percentiles(name: str, title: str, blobs: Mapping[str, Iterable[str]]) -> Pi
 def timeline(
     name: str, title: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], warmup_s: float
 ) -> Picture | None:
-    """Throughput second by second of single runs; the warm-up is shaded."""
-    if not any(series for series in runs.values()):
+    """Throughput second by second of single runs; None where they have too few seconds to show."""
+    if max((len(series) for series in runs.values()), default=0) < SECONDS_MIN:
         return None
     chart = Chart(name=name, title=title, x="time, s", y="requests/s")
     for label, series in runs.items():

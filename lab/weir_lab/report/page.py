@@ -24,7 +24,7 @@ from weir_lab.report.spans import Span, Spans
 
 PAGE = "report.html"
 RESERVED = {"answer", "environment", "warnings", "data", "files", "hint"}
-DATA_MAX = 600_000  # characters of records inside the page
+DATA_MAX = 500_000  # characters of records inside the page
 
 
 Named = TypeVar("Named", Picture, "Table")
@@ -204,7 +204,6 @@ def themed(picture: Picture, *, narrow: bool = False) -> Markup:
     if narrow:
         name = f"{picture.name}-narrow-title"
     svg = picture.narrow if narrow else picture.svg
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for number, colour in enumerate(COLOURS[:-1]):
         svg = re.sub(colour, f"var(--s{number}, {colour})", svg, flags=re.IGNORECASE)
     svg = svg.replace("<svg", f'<svg{shape} role="img" aria-labelledby="{name}"', 1)

@@ -164,7 +164,7 @@ def _cost(candidate: Candidate) -> float:
 def table(advice: Advice, words: Mapping[str, str]) -> Table:
     """All servers, the cheapest first, with drawn intervals; what each model is good for."""
     rows, spans = [], []
-    for place, each in enumerate(sorted([advice.best, *advice.others], key=_cost), 1):
+    for each in sorted([advice.best, *advice.others], key=_cost):
         times, span = "1", Span(low=1.0, value=1.0, high=1.0)
         if each.ratio:
             times = f"{each.ratio.value:.2f} ({ratio_text(each.ratio.low)} to "
@@ -182,7 +182,7 @@ def table(advice: Advice, words: Mapping[str, str]) -> Table:
             said = "equal, less memory"
         rows.append(
             [
-                f"{place}. {each.name}",
+                each.name,
                 times,
                 figure_text(each.cpu_us),
                 figure_text(each.memory_mib),
