@@ -22,6 +22,7 @@ from bench.scenarios import SCENARIOS, SMALL_FILE
 from bench.servers import Running
 
 WEIR_LOAD = "weir load"
+WEIR_SPIN = "weir load --spin"
 WRK = "wrk"
 H2LOAD = "h2load"
 KEEP_ALIVE = SCENARIOS[0]
@@ -183,8 +184,8 @@ def _errors(step: dict[str, Any]) -> int:
     return sum(counts[kind] for kind in [*step["errors"], "4xx", "5xx"])
 
 
-def _weir_load(weir: Path, port: int, seconds: int, cpu: int) -> Said:
-    argv = [str(weir), "load", _url(port), "--users", str(USERS), "--json"]
+def _weir_load(weir: Path, options: tuple[str, ...], port: int, seconds: int, cpu: int) -> Said:
+    argv = [str(weir), "load", _url(port), "--users", str(USERS), "--json", *options]
     argv += ["--duration", f"{seconds}s", "--warmup", "0s"]
     done = process.run(argv, cpu=cpu, within_s=seconds + GRACE_S)
     if done.status not in (0, INVALID):
@@ -204,10 +205,13 @@ PEERS = ((WRK, "-v", _wrk), (H2LOAD, "--version", _h2load), ("ab", "-V", _ab))
 
 
 def all_of(weir: Path) -> tuple[list[Generator], list[str]]:
-    """`weir load` and those that are installed; and the names of the others."""
-    own = partial(_weir_load, weir)
+    """`weir load`, sleeping and polling, and those that are installed; the names of the others."""
+    version = servers.version(str(weir), "--version")
+    # This process is pinned to one core, and the server to another: hence "anyway".
+    ways = ((WEIR_LOAD, ()), (WEIR_SPIN, ("--spin-anyway",)))
     found = [
-        Generator(name=WEIR_LOAD, version=servers.version(str(weir), "--version"), load=own),
+        Generator(name=name, version=version, load=partial(_weir_load, weir, options))
+        for name, options in ways
     ]
     missing = []
     for name, flag, load in PEERS:

@@ -16,6 +16,7 @@ from bench.generators import (
     H2LOAD,
     KEEP_ALIVE,
     WEIR_LOAD,
+    WEIR_SPIN,
     WRK,
     Generator,
     Take,
@@ -36,7 +37,7 @@ CROWD_ROUNDS = 3
 CROWD_LENGTH = 5  # rounds' lengths
 START_S = 0.1  # of a generator
 
-CPU_AT_MOST = 0.85
+CPU_AT_MOST = 0.75
 AGREEMENT = 0.03
 LAG_P99_BELOW_US = 1000
 KIB_PER_USER_AT_MOST = 1.0
@@ -250,12 +251,16 @@ def _verdict(text: str, value: float | None, shown: str, is_met: bool) -> Row:
 
 
 def _agreement_goal(results: Results, server: str, peer: str) -> Row:
-    """Throughputs are comparable only when the server is saturated."""
-    ratios = _ratios(results, server, WEIR_LOAD, _rate, peer)
+    """Throughputs are comparable only when the server is saturated.
+
+    A generator that sleeps is woken by the server, which costs the server a part of its CPU time.
+    So the goal is that of the generator that polls.
+    """
+    ratios = _ratios(results, server, WEIR_SPIN, _rate, peer)
     value = median(ratios) if ratios else None
-    text = f"{server}: throughput within {AGREEMENT:.0%} of {peer}'s"
+    text = f"{server}: throughput with --spin within {AGREEMENT:.0%} of {peer}'s"
     row = _verdict(text, value, f"{value or 0:.3f}", round(abs((value or 0) - 1), 3) <= AGREEMENT)
-    shares = [_values(results, server, name, _server_share) for name in (WEIR_LOAD, peer)]
+    shares = [_values(results, server, name, _server_share) for name in (WEIR_SPIN, peer)]
     if value is not None and min(median(s.values()) for s in shares) < SATURATED:
         row[-1] += ", but the server was not at its limit"
     return row

@@ -365,6 +365,10 @@ const struct option load_option_table[] = {
     { "threads", 't', "N", "threads of the generator (default 1)", LOAD_NUMBER(plan.threads), 1,
       LOAD_THREADS_MAX },
     { "cpus", 0, "LIST", "CPUs of these threads, one each: 1 or 2,3 or 4-7", LOAD_READ(read_cpus) },
+    { "spin", 0, NULL, "poll instead of sleeping: each thread keeps a core busy",
+      LOAD_FLAG(plan.spin) },
+    { "spin-anyway", 0, NULL, "the same, even where that leaves no core for a server here",
+      LOAD_FLAG(plan.spin_anyway) },
     { "server-pid", 0, "PID", "report the CPU time of this process and its children, too",
       LOAD_NUMBER(plan.server_pid), 1, INT32_MAX },
     { "start-at", 0, "NS", "start at this time, in nanoseconds since 1970",
@@ -429,6 +433,7 @@ bool load_option_finish(struct load_reading *reading, struct option_refusal *ref
     struct load_plan *plan = &reading->plan;
     struct load_manner *manner = &reading->manner;
     plan->keep_alive = !reading->no_keepalive;
+    plan->spin = plan->spin || plan->spin_anyway;
     if (plan->pace_ns > 0 && plan->loop == LOAD_CLOSED)
         plan->loop = LOAD_PACED;
     if (!check_agreement(reading, refusal))

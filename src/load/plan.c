@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,6 +98,24 @@ static bool check_start_time(int64_t at_unix_ns, struct option_refusal *refusal)
                          ago_ns / (int64_t)DURATION_SECOND);
 }
 
+/* A thread that polls never leaves its core to a server that has no other one. */
+static bool check_spin(const struct load_plan *plan, struct option_refusal *refusal)
+{
+    cpu_set_t set, server;
+    if (!plan->spin || plan->spin_anyway || sched_getaffinity(0, sizeof(set), &set) < 0)
+        return true;
+    if (plan->server_pid > 0 && sched_getaffinity(plan->server_pid, sizeof(server), &server) == 0)
+        CPU_OR(&set, &set, &server);
+    unsigned cores = (unsigned)CPU_COUNT(&set);
+    if (plan->threads < cores)
+        return true;
+    return option_refuse(refusal,
+                         "--spin needs a core for each of %u threads and one for the server, and "
+                         "there are %u here; leave it out, or use --spin-anyway if the server has "
+                         "another core",
+                         plan->threads, cores);
+}
+
 bool load_plan_check_resources(const struct load_plan *plan, struct option_refusal *refusal)
 {
     uint64_t user_ns, system_ns;
@@ -109,5 +128,5 @@ bool load_plan_check_resources(const struct load_plan *plan, struct option_refus
     if (plan->server_pid > 0 && os_usage_of_family(plan->server_pid, &user_ns, &system_ns) < 0)
         return option_refuse(refusal, "--server-pid: there is no process %d",
                              (int)plan->server_pid);
-    return check_start_time(plan->start_at_unix_ns, refusal);
+    return check_spin(plan, refusal) && check_start_time(plan->start_at_unix_ns, refusal);
 }

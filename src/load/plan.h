@@ -77,6 +77,8 @@ struct load_plan {
     unsigned threads;           /* of the generator, at least 1 */
     int cpus[LOAD_THREADS_MAX]; /* thread i runs on cpus[i % cpu_count] */
     unsigned cpu_count;         /* 0: any CPU */
+    bool spin;                  /* polls instead of sleeping */
+    bool spin_anyway;           /* even where that takes the server's core */
     uint64_t seed;
     unsigned shard, shards;   /* number of this shard, from 0, and of all shards */
     int64_t start_at_unix_ns; /* 0: now */

@@ -3,13 +3,12 @@
  * A thread of the generator: its users, one epoll, and the steps in their order. All threads know
  * when each step starts, is measured and ends before the first one starts. With --requests they
  * know the end once the last request has ended. So no thread waits for another.
- *
- * A thread sleeps until its next user is due, to the microsecond, and never spins.
  */
 #include "load/thread.h"
 
 #include "base/duration.h"
 #include "load/connection.h"
+#include "load/wait.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -151,6 +150,7 @@ static void begin_counting(struct load_thread *thread)
     thread->measured_from_ns = thread->now_ns;
     thread->thought_ns = 0;
     thread->away_ns = 0;
+    thread->spun_ns = 0;
     clip_to_measured(thread, thread->now_ns, 1);
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
@@ -179,7 +179,8 @@ static void end_counting(struct load_thread *thread)
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
     outcome->generator_user_ns = ns_of(usage.ru_utime) - thread->cpu_user_ns;
     outcome->generator_system_ns = ns_of(usage.ru_stime) - thread->cpu_system_ns;
-    outcome->busiest_thread_ns = outcome->generator_user_ns + outcome->generator_system_ns;
+    uint64_t used_ns = outcome->generator_user_ns + outcome->generator_system_ns;
+    outcome->busiest_thread_ns = used_ns > thread->spun_ns ? used_ns - thread->spun_ns : 0;
     outcome->measured_ns = end_ns > thread->measured_from_ns ? end_ns - thread->measured_from_ns
                                                              : 0;
     outcome->began_unix_ns = thread->shared->from_unix_ns +
@@ -407,30 +408,6 @@ static void plan_sweeps(struct load_thread *thread)
     thread->sweep_ns = thread->now_ns + thread->sweep_gap_ns;
 }
 
-static uint64_t next_wake_ns(const struct load_thread *thread)
-{
-    uint64_t next_ns = load_heap_next_ns(&thread->heap);
-    next_ns = thread->edge_ns < next_ns ? thread->edge_ns : next_ns;
-    next_ns = thread->sweep_ns < next_ns ? thread->sweep_ns : next_ns;
-    if (thread->has_arrivals && thread->free_count > 0) {
-        uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
-        next_ns = due_ns < next_ns ? due_ns : next_ns;
-    }
-    return next_ns;
-}
-
-static int wait_for_events(const struct load_thread *thread, struct epoll_event *events)
-{
-    uint64_t due_ns = next_wake_ns(thread), now_ns = thread->now_ns;
-    uint64_t wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-    struct timespec limit = { (time_t)(wait_ns / SECOND), (long)(wait_ns % SECOND) };
-    int count =
-        epoll_pwait2(thread->epoll_fd, events, EVENTS, due_ns == UINT64_MAX ? NULL : &limit, NULL);
-    if (count < 0 && errno == ENOSYS) /* before Linux 5.11: accurate to the millisecond */
-        count = epoll_wait(thread->epoll_fd, events, EVENTS, os_clock_wait_ms(due_ns));
-    return count < 0 && errno != EINTR ? -errno : count;
-}
-
 /* Handles a notice of the main thread or another one: a step has ended, or the run must end. */
 static void handle_notice(struct load_thread *thread)
 {
@@ -474,8 +451,7 @@ void *load_thread_run(void *argument)
         if (thread->phase == LOAD_PHASE_DRAIN &&
             (thread->tally.awaited == 0 || thread->now_ns >= thread->phase_end_ns))
             break;
-        int count = wait_for_events(thread, events);
-        thread->now_ns = os_clock_now_ns();
+        int count = load_wait_for_events(thread, events, EVENTS);
         if (count < 0)
             thread->error = count;
         if (thread->now_ns >= thread->edge_ns)

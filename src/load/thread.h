@@ -52,6 +52,8 @@ struct load_thread {
     uint64_t measured_from_ns;
     int64_t thought_ns, away_ns; /* sums, without the parts outside of the measured time */
     uint64_t cpu_user_ns, cpu_system_ns;
+    uint64_t spun_ns; /* --spin: time in polls that found nothing, since measured_from_ns */
+    bool was_idle;    /* the last poll found nothing */
 
     char *users;
     size_t user_size;

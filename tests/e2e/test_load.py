@@ -18,6 +18,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -199,6 +200,42 @@ def test_thinking_and_waiting_fit_into_the_time_of_the_users(server: ServerFacto
     spent_ns = step["response_mean_ns"] * step["answers"] + step["thought_ns"]
     assert spent_ns <= 1.05 * step["user_ns"]
     assert step["user_ns"] <= 1.05 * 20 * step["measured_ns"]
+
+
+def test_polling_needs_a_core_that_the_server_does_not() -> None:
+    one_core = {sorted(os.sched_getaffinity(0))[0]}
+
+    def on_one_core(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [WEIR, "load", "http://127.0.0.1:1/", "--duration", "50ms", "--warmup", "0", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+            preexec_fn=lambda: os.sched_setaffinity(0, one_core),
+        )
+
+    refused = on_one_core("--spin")
+    assert refused.returncode == 2
+    assert "--spin needs a core" in refused.stderr
+    assert "--spin-anyway" in refused.stderr
+    forced = on_one_core("--spin-anyway", "--json")
+    assert errors(json.loads(forced.stdout)["steps"][0]) == {"connect_refused": ANY}
+
+
+@one_model
+def test_a_generator_that_polls_reports_the_time_that_it_worked(server: ServerFactory) -> None:
+    running = server()
+    words = ["--users", "2", "--think", "50ms", "--duration", "1s", "--warmup", "0"]
+    step = step_of(running.url + "/", *words, "--spin-anyway")
+    assert step["answers"] > 0
+    assert errors(step) == {}
+    used_ns = step["generator_user_ns"] + step["generator_system_ns"]
+    assert step["busiest_thread_ns"] < used_ns
+    sleeping = step_of(running.url + "/", *words)
+    used_ns = sleeping["generator_user_ns"] + sleeping["generator_system_ns"]
+    assert sleeping["busiest_thread_ns"] == used_ns
 
 
 @one_model
