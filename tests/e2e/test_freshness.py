@@ -28,6 +28,7 @@ SIZES = [100, 100_000, 2_000_000]
 
 VERSIONS = 30
 ANSWERS = 20  # to each client
+RACES = 40
 
 
 def version(number: int, size: int) -> bytes:
@@ -135,6 +136,32 @@ def test_a_deleted_file_is_noticed_and_so_is_its_return(server: ServerFactory, s
         (site / name).write_bytes(version(1, size))
     for name in sizes:
         wait_for_answer(address, f"/{name}", lambda answer: answer.status == 200)
+
+
+def test_a_created_file_is_never_answered_404(server: ServerFactory, site: Path) -> None:
+    address = server().address
+    current = ["/race.txt"]
+    stop = threading.Event()
+
+    def ask_on() -> None:
+        with connect(address) as connection:
+            while not stop.is_set():
+                connection.get(current[0], "a")
+
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(connect(address))
+        for _ in range(2):
+            asking = threading.Thread(target=ask_on)
+            asking.start()
+            stack.callback(asking.join)
+        stack.callback(stop.set)
+        for number in range(RACES):
+            current[0] = f"/race{number}.txt"
+            for _ in range(3):
+                assert connection.get(current[0], "a").status == 404
+            replace(site / current[0][1:], b"here")
+            answer = connection.get(current[0], "a")
+            assert (answer.status, answer.body) == (200, b"here")
 
 
 def test_a_new_index_file_is_noticed(server: ServerFactory, site: Path) -> None:

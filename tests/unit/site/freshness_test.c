@@ -3,6 +3,7 @@
  * How soon a change on the disk is seen, how little is asked of the disk until
  * then, and what becomes of a file that changes while it is read.
  */
+#include "site/absent.h"
 #include "unit/site/fixture.h"
 
 #include <pthread.h>
@@ -277,6 +278,29 @@ static void an_error_page_that_appears_is_found(void **state)
     site_cache_release(&entry->cache);
 }
 
+static void name_of(char out[32], unsigned number)
+{
+    (void)snprintf(out, 32, "/race%u.txt", number);
+}
+
+static void a_flood_of_absent_paths_evicts_no_file(void **state)
+{
+    struct fixture *f = *state;
+    char path[32];
+    bool is_new;
+
+    tree_write(&f->tree, "root/a.txt", "here");
+    const struct site_entry *entry = find_file(f, "/a.txt");
+    for (unsigned i = 0; i < 4 * SITE_ABSENT_SLOTS; i++) {
+        name_of(path, i);
+        for (int request = 0; request < 2; request++)
+            assert_int_equal(result_of(f, span_text(path)), SITE_ABSENT);
+    }
+    assert_ptr_equal(find(f, "/a.txt", &is_new), entry);
+    assert_false(is_new);
+    assert_int_equal(site_cache_totals(f->cache).entries, 1);
+}
+
 /* While other threads ask for the same paths, a thread that has created a file finds it. */
 
 struct asking {
@@ -287,11 +311,6 @@ struct asking {
 };
 
 enum { RACES = 3000, ASKING_THREADS = 2 };
-
-static void name_of(char out[32], unsigned number)
-{
-    (void)snprintf(out, 32, "/race%u.txt", number);
-}
 
 static void *ask_all_the_time(void *argument)
 {
@@ -420,6 +439,7 @@ int main(void)
         TEST(a_path_that_stays_absent_needs_no_descriptor),
         TEST(a_file_that_appears_is_found_by_the_next_request),
         TEST(an_error_page_that_appears_is_found),
+        TEST(a_flood_of_absent_paths_evicts_no_file),
         TEST(a_thread_that_has_created_a_file_finds_it),
         TEST(an_entry_holds_one_version_or_is_not_shared),
     };
