@@ -126,9 +126,11 @@ size_t os_process_raise_files(void)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return 256;
-    rlim_t before = limit.rlim_cur;
-    limit.rlim_cur = limit.rlim_max;
-    return (size_t)(setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before);
+    rlim_t files = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max < OS_PROCESS_FILES_MAX ? limit.rlim_max : OS_PROCESS_FILES_MAX;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        files = limit.rlim_cur;
+    return files < OS_PROCESS_FILES_MAX ? (size_t)files : OS_PROCESS_FILES_MAX;
 }
 
 void os_process_name(const char *name)

@@ -21,7 +21,12 @@ enum { OS_PROCESS_LIMIT_MAX = 64 };
  * control group and, if `limited`, of the user. `name` gets the name of that limit. */
 uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX]);
 
-/* Raises the soft limit of open files to the hard limit; returns the limit in force. */
+/* Tables of a process have an element for each descriptor: more descriptors than this are not used.
+ * It is the most that Linux allows by default (fs.nr_open). */
+enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
+
+/* Raises the soft limit of open files to the hard limit, or changes it to OS_PROCESS_FILES_MAX if
+ * that is less. Returns the limit in force, OS_PROCESS_FILES_MAX at most. */
 size_t os_process_raise_files(void);
 
 /* Sets the name that `ps` and /proc/PID/comm show, at most 15 bytes. */

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 enum {
-    FILES_RESERVED = 64,    /* descriptors for logs, listeners and folders */
-    CACHE_FILES_MAX = 1024, /* large files that the cache keeps open */
-    CACHE_FILES_SHARE = 8,  /* at most this part of all descriptors is for those files */
+    FILES_OF_WORKER = 48,  /* logs, signals, channels to the master, a message from one */
+    FILES_OF_THREAD = 8,   /* an epoll set or ring, an eventfd, and what a lookup has open */
+    FILES_OF_SITE = 2,     /* its folder, and its error pages */
+    OPEN_FILES_SHARE = 4,  /* this part of the other descriptors is for large files */
+    CACHE_FILES_SHARE = 2, /* of those: the rest is for files that left the cache in an answer */
+    CACHE_FILES_MAX = 1024,
     LIMIT_MAX = 96
 };
 
@@ -28,23 +31,41 @@ void server_capacity_workers(const struct config *config, const struct model *mo
                                                        : (unsigned)model->threads;
 }
 
-unsigned server_capacity_cache_files(size_t files)
+static size_t smaller_count(size_t a, size_t b)
 {
-    size_t share = files / CACHE_FILES_SHARE;
-    return (unsigned)(share < CACHE_FILES_MAX ? share : CACHE_FILES_MAX);
+    return a < b ? a : b;
 }
 
-static unsigned connections_for(size_t files)
+static size_t listeners_of(const struct config *config)
 {
-    size_t taken = FILES_RESERVED + server_capacity_cache_files(files);
-    return files > 2 * taken ? (unsigned)(files - taken) : (unsigned)files / 2;
+    size_t count = 0;
+    while (config->listen[count])
+        count++;
+    return count;
 }
 
-unsigned server_capacity_connections(const struct config *config, size_t files)
+/* Each loop may have listeners of its own. */
+static size_t reserved_files(const struct config *config, unsigned threads)
 {
-    unsigned capacity = connections_for(files);
-    return config->connections > 0 && config->connections < capacity ? config->connections
-                                                                     : capacity;
+    return FILES_OF_WORKER + threads * (FILES_OF_THREAD + listeners_of(config)) +
+           config->site_count * FILES_OF_SITE;
+}
+
+struct server_capacity server_capacity_of(const struct config *config, const struct model *model,
+                                          unsigned threads, size_t files)
+{
+    size_t reserved = reserved_files(config, threads);
+    size_t left = files > 2 * reserved ? files - reserved : files / 2;
+    size_t open_files = left / OPEN_FILES_SHARE, connections = left - open_files;
+    if (model && (model->serves == STATS_SERVES_PROCESS || model->serves == STATS_SERVES_THREAD))
+        connections = smaller_count(connections, MODEL_PER_CONNECTION_MAX);
+    if (config->connections > 0)
+        connections = smaller_count(connections, config->connections);
+    return (struct server_capacity){
+        .connections = (unsigned)connections,
+        .open_files = (uint32_t)open_files,
+        .cache_files = (uint32_t)smaller_count(open_files / CACHE_FILES_SHARE, CACHE_FILES_MAX),
+    };
 }
 
 /* ---- in words ---- */
@@ -83,7 +104,10 @@ static struct capacity find_limit(const struct config *config, const struct mode
                                   unsigned workers, unsigned threads)
 {
     size_t files = os_process_raise_files();
-    struct capacity capacity = { .count = connections_for(files) };
+    struct config unlimited = *config;
+    unlimited.connections = 0;
+    struct server_capacity most = server_capacity_of(&unlimited, NULL, threads, files);
+    struct capacity capacity = { .count = most.connections };
     snprintf(capacity.limit, sizeof(capacity.limit), "open files (ulimit -n %zu)", files);
     if (config->connections > 0)
         lower_limit(&capacity, config->connections, "the setting connections");

@@ -12,10 +12,17 @@
 void server_capacity_workers(const struct config *config, const struct model *model,
                              unsigned *ret_workers, unsigned *ret_threads);
 
-/* Descriptors of a worker that may have `files`: for large files in the cache, and for
- * connections. */
-unsigned server_capacity_cache_files(size_t files);
-unsigned server_capacity_connections(const struct config *config, size_t files);
+/* How a worker shares its descriptors. Together with those that it reserves for itself, they are no
+ * more than it may have. */
+struct server_capacity {
+    unsigned connections;
+    uint32_t open_files;  /* large files that are open for answers, or in the cache */
+    uint32_t cache_files; /* the part of them that the cache may keep open */
+};
+
+/* For a worker that may have `files` descriptors. `model` is NULL in a process without one. */
+struct server_capacity server_capacity_of(const struct config *config, const struct model *model,
+                                          unsigned threads, size_t files);
 
 enum { SERVER_CAPACITY_MAX = 256 };
 

@@ -3,7 +3,6 @@
 
 #include "log/error.h"
 #include "os/process.h"
-#include "server/capacity.h"
 #include "session/hosts.h"
 #include "site/mime.h"
 #include "site/site.h"
@@ -15,7 +14,7 @@
 /* ---- sites ---- */
 
 static int open_site(struct server_resources *resources, const struct config *config,
-                     unsigned index)
+                     const struct server_capacity *capacity, unsigned index)
 {
     const struct config_site *from = &config->sites[index];
     resources->options[index] = (struct site_options){
@@ -28,6 +27,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         .precompressed = from->precompressed,
         .hidden = from->hidden,
         .body_max = (size_t)config->cache_file_max_bytes,
+        .open_files_max = capacity->open_files,
     };
     struct session_site *site = &resources->sites[index];
     if (!session_fields_join(&site->fields, from->headers))
@@ -50,7 +50,8 @@ static int open_site(struct server_resources *resources, const struct config *co
     return 0;
 }
 
-static int open_sites(struct server_resources *resources, const struct config *config)
+static int open_sites(struct server_resources *resources, const struct config *config,
+                      const struct server_capacity *capacity)
 {
     resources->mime = site_mime_new(NULL);
     resources->sites = calloc(config->site_count, sizeof(*resources->sites));
@@ -61,7 +62,7 @@ static int open_sites(struct server_resources *resources, const struct config *c
     resources->shared.sites = resources->sites;
     int rc = 0;
     for (unsigned i = 0; i < config->site_count && rc == 0; i++)
-        rc = open_site(resources, config, i);
+        rc = open_site(resources, config, capacity, i);
     if (rc < 0)
         return rc;
     resources->shared.hosts = session_hosts_new(resources->sites, resources->shared.site_count);
@@ -83,15 +84,15 @@ void server_resources_close(struct server_resources *resources)
 }
 
 int server_resources_open(struct server_resources *resources, const struct config *config,
-                          size_t files, unsigned readers, struct log_access_sink *access_log,
-                          const struct stats_segment *stats)
+                          const struct server_capacity *capacity, unsigned readers,
+                          struct log_access_sink *access_log, const struct stats_segment *stats)
 {
     *resources = (struct server_resources){ 0 };
     struct site_cache_limits limits = {
         .policy = strcmp(config->cache_policy, "lru") == 0 ? SITE_CACHE_LRU : SITE_CACHE_SIEVE,
         .bytes = (size_t)config->cache_size_bytes,
         .entries = (size_t)config->cache_entries,
-        .descriptors = server_capacity_cache_files(files),
+        .descriptors = capacity->cache_files,
     };
     struct session_shared *shared = &resources->shared;
     shared->cache = site_cache_new(limits, readers);
@@ -104,7 +105,7 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->idle_timeout_ns = config->idle_timeout_ns;
     shared->drain_idle_ns = config->drain_idle_ns;
     shared->send_timeout_ns = config->send_timeout_ns;
-    int rc = shared->cache ? open_sites(resources, config) : -ENOMEM;
+    int rc = shared->cache ? open_sites(resources, config, capacity) : -ENOMEM;
     if (rc == 0)
         session_tally_init(&resources->totals, shared);
     if (rc == -ENOMEM)

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "log/access.h"
+#include "server/capacity.h"
 #include "session/tally.h"
 #include "session/thread.h"
 
@@ -22,11 +23,11 @@ struct server_resources {
     unsigned site_count; /* elements of the two arrays */
 };
 
-/* Opens the sites of `config`, for `readers` threads of a process that may have `files`
- * descriptors. `config`, the log and the segment (NULL: nothing is counted) are borrowed until the
- * close. 0 or -errno, reported in the error log. Call server_resources_close in either case. */
+/* Opens the sites of `config`, for `readers` threads of a process with this capacity. `config`, the
+ * log and the segment (NULL: nothing is counted) are borrowed until the close. 0 or -errno,
+ * reported in the error log. Call server_resources_close in any case. */
 MUST_USE int server_resources_open(struct server_resources *resources, const struct config *config,
-                                   size_t files, unsigned readers,
+                                   const struct server_capacity *capacity, unsigned readers,
                                    struct log_access_sink *access_log,
                                    const struct stats_segment *stats);
 void server_resources_close(struct server_resources *resources);

@@ -44,13 +44,14 @@ bool server_signal(struct server *server, int signal)
 /* ---- the process ---- */
 
 /* How many threads read the cache. */
-static unsigned cache_readers(const struct server_worker_plan *plan, size_t files)
+static unsigned cache_readers(const struct server_worker_plan *plan,
+                              const struct server_capacity *capacity)
 {
     const struct model *model = plan->model;
     /* If the master accepts, one loop of the worker receives the connections. */
     unsigned loops = plan->listener_sets > 0 ? plan->listener_sets : 1;
     if (model->serves == STATS_SERVES_THREAD)
-        return loops + server_capacity_connections(plan->config, files);
+        return loops + capacity->connections;
     return loops + (model->serves == STATS_SERVES_POOL ? plan->threads : 0);
 }
 
@@ -97,7 +98,7 @@ static bool may_serve(const struct server_worker_plan *plan, const struct server
 /* ---- the process ---- */
 
 static int run_model(struct server_resources *resources, const struct server_worker_plan *plan,
-                     size_t files)
+                     const struct server_capacity *capacity, size_t files)
 {
     /* SIGINT and SIGHUP come from a terminal, to all processes; only the master acts on them. */
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD };
@@ -108,8 +109,8 @@ static int run_model(struct server_resources *resources, const struct server_wor
         .listener_sets = plan->listener_sets,
         .passed = plan->intake,
         .threads = plan->threads,
-        .cache_readers = cache_readers(plan, files),
-        .connections_max = server_capacity_connections(plan->config, files),
+        .cache_readers = cache_readers(plan, capacity),
+        .connections_max = capacity->connections,
         .drain_idle_ns = plan->config->drain_idle_ns,
         .pool_queue = (unsigned)plan->config->pool_queue,
         .pool_sticky = strcmp(plan->config->pool_policy, "sticky") == 0,
@@ -142,6 +143,8 @@ int server_worker_run(const struct server_worker_plan *plan)
 {
     struct server_resources resources = { 0 };
     size_t files = os_process_raise_files();
+    struct server_capacity capacity =
+        server_capacity_of(plan->config, plan->model, plan->threads, files);
     struct server_worker_plan told = *plan;
     if (plan->go_fd >= 0)
         log_error_divert(send_failure, &told);
@@ -149,10 +152,10 @@ int server_worker_run(const struct server_worker_plan *plan)
     if (rc == 0) /* after the change of user, which clears this setting in the kernel */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
     if (rc == 0)
-        rc = server_resources_open(&resources, plan->config, files, cache_readers(plan, files),
-                                   plan->access_log, plan->stats);
+        rc = server_resources_open(&resources, plan->config, &capacity,
+                                   cache_readers(plan, &capacity), plan->access_log, plan->stats);
     if (rc == 0)
-        rc = run_model(&resources, plan, files);
+        rc = run_model(&resources, plan, &capacity, files);
     log_error_divert(NULL, NULL);
     server_resources_close(&resources);
     log_access_close(plan->access_log);

@@ -56,6 +56,19 @@ static unsigned hex_digits(uint64_t value)
     return value == 0 ? 1 : (unsigned)(64 - __builtin_clzll(value) + 3) / 4;
 }
 
+/* Files that the entries of this process keep open. An entry leaves the cache while a slow client
+ * still reads it, so the cache does not know all of them. */
+static _Atomic uint32_t open_files;
+
+static bool count_open_files(const struct site_entry *entry)
+{
+    uint32_t count = entry->cache.descriptors, most = entry->site->options->open_files_max;
+    if (count == 0)
+        return true;
+    uint32_t before = atomic_fetch_add_explicit(&open_files, count, memory_order_relaxed);
+    return most == 0 || before + count <= most;
+}
+
 static void drop_variant(struct loaded *loaded, int v)
 {
     struct site_file *file = &loaded->entry.file[v];
@@ -75,6 +88,8 @@ static void release_entry(struct site_cache_entry *cached)
 
     for (int v = 0; v < SITE_VARIANTS; v++)
         drop_variant(loaded, v);
+    if (cached->descriptors > 0)
+        atomic_fetch_sub_explicit(&open_files, cached->descriptors, memory_order_relaxed);
     free(loaded);
 }
 
@@ -272,6 +287,10 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
     }
     entry->negotiable = entry->variants != 1u << SITE_PLAIN;
     measure_entry(loaded);
+    if (!count_open_files(entry)) {
+        release_entry(&entry->cache);
+        return SITE_BUSY;
+    }
     *ret_entry = entry;
     return SITE_FILE;
 }

@@ -30,6 +30,9 @@ struct site_options {
     bool precompressed;       /* .br, .zst and .gz siblings are used */
     bool hidden;              /* names that begin with a dot are served, too */
     size_t body_max;          /* larger files are kept open, not in memory */
+    uint32_t open_files_max; /* files that all entries of the process may keep open, in the cache or
+                                only in answers; beyond it, loading a large file is SITE_BUSY. 0:
+                                no limit */
 };
 
 enum site_result {

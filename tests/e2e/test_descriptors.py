@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -42,6 +43,30 @@ def test_open_connections_are_served_while_no_descriptor_is_free(server: ServerF
         finally:
             for connection in crowd:
                 connection.close()
+
+
+@needs_prlimit
+def test_slow_readers_of_large_files_leave_descriptors_for_others(
+    server: ServerFactory, site: Path
+) -> None:
+    """Each of them keeps a file open that the cache has given up. Those for which no descriptor is
+    left get 503."""
+    readers = 123
+    for number in range(readers):
+        with (site / f"{number}.bin").open("wb") as large:
+            large.truncate(20_000_000)
+    running = server("--workers", "1", wrapper=("prlimit", "--nofile=256:256"))
+    with contextlib.ExitStack() as stack:
+        for number in range(readers):
+            reader = stack.enter_context(
+                contextlib.closing(Connection.to(running.address, receive_buffer=1024))
+            )
+            reader.send(f"GET /{number}.bin HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            assert reader.socket.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 503")
+        for _ in range(20):
+            with connect(running.address) as other:
+                assert other.get("/hello.txt").body == b"hello\n"
+    assert "cannot accept" not in running.messages()
 
 
 def test_no_descriptor_is_left_open(server: ServerFactory, site: Path) -> None:
