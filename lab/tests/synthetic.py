@@ -2,13 +2,13 @@
 """Sweeps with a known truth, and a simulation that knows no formula."""
 
 import random
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 
 import numpy as np
 import simpy
 
 from weir_lab.capacity import queueing
-from weir_lab.capacity.queueing import FloatArray
+from weir_lab.capacity.queueing import FloatArray, Station
 from weir_lab.capacity.sweep import SERVER, Point, Sweep
 
 TRAINING = tuple(range(1, 21))
@@ -48,10 +48,72 @@ def sweep(
                     rate=rate,
                     response_s=users / rate - think_s,
                     repeat=repeat,
+                    answered=int(rate),
                     demand_s=demand_s,
                 )
             )
     return Sweep(points=points, think_s=think_s, servers={SERVER: servers})
+
+
+class _Queue:
+    """A station, first come, first served. Its speed depends on the customers present."""
+
+    def __init__(self, world: simpy.Environment, station: Station, rng: random.Random) -> None:
+        self.world, self.station, self.rng = world, station, rng
+        self.waiting: list[simpy.Event] = []
+        self.present = 0
+        self.changed = world.event()
+        world.process(self.serve())
+
+    def join(self) -> simpy.Event:
+        """An event for the end of this customer's service."""
+        done = self.world.event()
+        self.waiting.append(done)
+        self.present += 1
+        self.wake()
+        return done
+
+    def wake(self) -> None:
+        """Every arrival draws the next departure again, which memoryless service allows."""
+        self.changed.succeed()
+        self.changed = self.world.event()
+
+    def serve(self) -> Generator[simpy.Event, None, None]:
+        """Departures, one by one."""
+        while True:
+            if not self.present:
+                yield self.changed
+                continue
+            gap_s = float(self.station.gaps_s(self.present)[-1])
+            departure = self.world.timeout(self.rng.expovariate(1 / gap_s))
+            yield departure | self.changed
+            if departure.processed:
+                self.present -= 1
+                self.waiting.pop(0).succeed()
+
+
+def network(
+    users: int, stations: Sequence[Station], think_s: float, *, seed: int, seconds: float
+) -> float:
+    """Users who think and then visit every station, event by event: the throughput."""
+    rng = random.Random(seed)
+    world = simpy.Environment()
+    queues = [_Queue(world, station, rng) for station in stations]
+    warm_s = seconds / 10
+    answers = 0
+
+    def user() -> Generator[simpy.Event, None, None]:
+        nonlocal answers
+        while True:
+            yield world.timeout(rng.expovariate(1 / think_s))
+            for queue in queues:
+                yield queue.join()
+            answers += world.now > warm_s
+
+    for _ in range(users):
+        world.process(user())
+    world.run(until=seconds)
+    return answers / (seconds - warm_s)
 
 
 def simulate(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fits, choice, score and answers, on sweeps whose truth is known."""
+"""Models, forecast, score and answers, on sweeps whose truth is known."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,171 +9,225 @@ import numpy as np
 import pytest
 
 from synthetic import HELD_OUT, TRAINING, repair, sweep
-from weir_lab.capacity import answers, choice, curves, records
-from weir_lab.capacity.bootstrap import ensemble
-from weir_lab.capacity.queueing import FloatArray, repair_response_quantile
-from weir_lab.capacity.score import crps, mape, skill
+from weir_lab.capacity import answers, curves, findings, mechanisms, records
+from weir_lab.capacity.answers import Need
+from weir_lab.capacity.curves import CannotFitError
+from weir_lab.capacity.findings import RATE, RESPONSE, Findings
+from weir_lab.capacity.forecast import forecast
+from weir_lab.capacity.mechanisms import MECHANISMS
+from weir_lab.capacity.queueing import FloatArray, Station, response_quantile
+from weir_lab.capacity.score import crps, mape
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, why_void
+from weir_lab.capacity.trend import trend
 
-DRAWS = 8
+LEVELS = TRAINING + HELD_OUT
+
+
+def find(
+    measured: Sweep, *, p99_limit_s: float | None = None, need: Need | None = None
+) -> Findings:
+    return findings.find(measured, train_to=TRAINING[-1], p99_limit_s=p99_limit_s, need=need)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_repair_model_recovers_its_parameters(seed: int) -> None:
+def test_the_fitted_queue_recovers_its_parameters(seed: int) -> None:
     noisy = sweep(repair(2, 0.001, 0.006), TRAINING, think_s=0.005, servers=2, seed=seed)
-    found = curves.repair_fitted(noisy).parameters
-    assert found["service_s"] == pytest.approx(0.001, rel=0.03)
-    assert found["delay_s"] == pytest.approx(0.001, abs=0.0004)
+    found = mechanisms.queue_fitted(noisy).parameters
+    assert found["servers"] / found["service_s"] == pytest.approx(2000, rel=0.03)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_scalability_law_recovers_its_parameters(seed: int) -> None:
     noisy = sweep(
-        lambda n: curves.usl_rate(n, 1000, 0.05, 0.002),
+        lambda n: curves.usl_rate(n, 1000, 0.05, 0.008),
         TRAINING,
         think_s=0,
         servers=2,
         seed=seed,
         noise=0.01,
     )
-    found = curves.usl(noisy).parameters
-    assert found["gamma"] == pytest.approx(1000, rel=0.03)
-    assert found["alpha"] == pytest.approx(0.05, abs=0.015)
-    assert found["beta"] == pytest.approx(0.002, abs=0.0007)
+    found = mechanisms.usl(noisy).parameters
+    assert found["gamma"] == pytest.approx(1000, rel=0.05)
+    assert found["beta"] == pytest.approx(0.008, rel=0.2)
 
 
-def test_demand_that_falls_as_wake_ups_are_shared_is_found() -> None:
-    points = [
-        Point(users=n, rate=100, response_s=0.01, demand_s={SERVER: 1e-3 + 1e-3 / n})
-        for n in TRAINING
-    ]
-    found = curves.demand_of(Sweep(points=points, think_s=0, servers={SERVER: 1}))
-    assert found.limit_s == pytest.approx(1e-3)
-    assert found.extra_s == pytest.approx(1e-3)
+def test_the_scalability_law_does_not_apply_within_the_noise() -> None:
+    flat = sweep(repair(1, 0.001, 0.0), TRAINING, think_s=0, servers=1, seed=1)
+    with pytest.raises(CannotFitError, match="more than its noise"):
+        mechanisms.usl(flat)
+
+
+def test_a_trend_is_found_and_one_disturbed_run_does_not_change_it() -> None:
+    users = np.repeat(np.arange(8.0, 21.0), 2)
+    values = 100 * users**-0.3
+    values[5] *= 0.5
+    found = trend(users, values)
+    assert found.slope == pytest.approx(-0.3, abs=0.02)
+    ahead = found.at(np.array([1e9]), slope=found.slope, fading=1.0)[0]
+    assert ahead == pytest.approx(values[-1] * np.exp(-0.3), rel=0.03)  # the trend has faded
+
+
+def test_demand_that_falls_is_followed_only_until_the_cpu_is_saturated() -> None:
+    def points(rate: float) -> Sweep:
+        made = [
+            Point(users=n, rate=rate, response_s=0.01, demand_s={SERVER: 1e-3 * n**-0.3})
+            for n in TRAINING
+        ]
+        return Sweep(points=made, think_s=0, servers={SERVER: 1})
+
+    idle = mechanisms.demand(points(100), SERVER)
+    assert idle.at(np.array([60.0]))[0] < 0.85 * idle.at(np.array([20.0]))[0]
+    busy = mechanisms.demand(points(2400), SERVER)
+    assert busy.at(np.array([60.0]))[0] == pytest.approx(busy.at(np.array([20.0]))[0], rel=0.05)
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("think_s", [0.0, 0.005, 0.015])
-def test_the_chosen_model_predicts_loads_that_it_has_not_seen(think_s: float, seed: int) -> None:
+def test_the_forecast_holds_on_loads_that_it_has_not_seen(think_s: float, seed: int) -> None:
     truth = repair(2, 0.001, think_s)
     known: Any = {"think_s": think_s, "servers": 2, "service_s": 0.001}
-    found = choice.choose(sweep(truth, TRAINING, seed=seed, **known), draws=DRAWS)
+    found = find(sweep(truth, LEVELS, seed=seed, **known))
     assert found.refusal == ""
-    assert found.chosen
-    scores = choice.score_all(found, sweep(truth, HELD_OUT, seed=seed + 100, **known))
-    chosen = scores[found.chosen.model.name]
-    assert chosen.mape <= scores["linear"].mape / 5
-    assert chosen.mape <= scores["constant"].mape * 1.05  # both are noise where it is flat
-    assert chosen.coverage >= 0.75
+    scored = found.scores[RATE]
+    assert scored.forecast.mape <= scored.linear / 5
+    assert scored.forecast.mape <= scored.constant + 0.01
+    assert scored.forecast.coverage >= 0.85
+    assert found.scores[RESPONSE].forecast.mape <= 0.25
 
 
-def test_over_many_draws_the_chosen_model_is_no_worse_than_constant() -> None:
-    truth = repair(2, 0.001, 0.005)
-    known: Any = {"think_s": 0.005, "servers": 2, "service_s": 0.001}
-    users = np.array(HELD_OUT, dtype=np.float64)
-    errors: dict[str, list[float]] = {"chosen": [], "constant": [], "linear": []}
-    for seed in range(10):
-        found = choice.choose(sweep(truth, TRAINING, seed=seed, **known), draws=0)
-        for name, candidate in (
-            ("chosen", found.chosen),
-            ("constant", found.of("constant")),
-            ("linear", found.of("linear")),
-        ):
-            assert candidate
-            assert candidate.ensemble
-            predicted = candidate.ensemble.fitted.predict(users)
-            errors[name].append(mape(predicted, truth(users)))
-    middle = {name: float(np.median(each)) for name, each in errors.items()}
-    assert middle["chosen"] <= middle["linear"] / 5
-    assert middle["chosen"] <= middle["constant"]
-
-
-def test_where_throughput_falls_the_scalability_law_is_chosen() -> None:
+def test_where_throughput_clearly_falls_the_forecast_falls() -> None:
     def truth(users: FloatArray) -> FloatArray:
-        return curves.usl_rate(users, 1000, 0.03, 0.004)
+        return curves.usl_rate(users, 1000, 0.03, 0.01)
 
-    training = sweep(truth, range(1, 31), think_s=0, servers=2, seed=3, noise=0.01)
-    found = choice.choose(training, draws=DRAWS)
-    assert found.chosen
-    assert found.chosen.model.name == "USL"
-    scores = choice.score_all(
-        found, sweep(truth, HELD_OUT, think_s=0, servers=2, seed=9, noise=0.01)
-    )
-    assert scores["USL"].mape < 0.05
+    found = find(sweep(truth, LEVELS, think_s=0, servers=2, seed=3, noise=0.01))
+    assert found.forecast
+    assert found.scores[RATE].forecast.mape < 0.08
+    weights = {p.name: p.weight for p in found.forecast.parts}
+    assert weights["USL"] > 0.5
 
 
-def test_measured_demand_is_preferred_until_a_curve_is_clearly_better() -> None:
+def test_a_model_that_misses_its_own_training_points_has_no_weight() -> None:
     truth = repair(1, 0.001, 0.0)
-    training = sweep(truth, TRAINING, think_s=0, servers=1, service_s=0.001, seed=4)
-    disturbed = [replace(p, rate=p.rate * 0.9) if p.users <= 4 else p for p in training.points]
-    found = choice.choose(Sweep(points=disturbed, think_s=0, servers={SERVER: 1}), draws=5)
-    assert found.chosen
-    assert found.chosen.model.anchored
-    wrong = [replace(p, demand_s={SERVER: 0.0006}) for p in training.points]
-    found = choice.choose(Sweep(points=wrong, think_s=0, servers={SERVER: 1}), draws=5)
-    assert found.chosen
-    assert not found.chosen.model.anchored
+    known: Any = {"think_s": 0, "servers": 1, "seed": 4, "noise": 0.01}
+    measured = sweep(truth, TRAINING, service_s=0.001, **known)
+    wrong = [replace(p, demand_s={SERVER: 1e-3 * (p.users / 20) ** 2}) for p in measured.points]
+    found = forecast(Sweep(points=wrong, think_s=0, servers={SERVER: 1}))
+    part = next(p for p in found.parts if p.name == "queue, measured demand")
+    assert part.weight == 0
+    assert "misses the last training levels" in part.why_not
+
+
+def test_no_forecast_exceeds_the_measured_limit_of_a_saturated_cpu() -> None:
+    measured = sweep(repair(1, 0.001, 0.0), LEVELS, think_s=0, servers=1, service_s=0.001, seed=8)
+    growing = [replace(p, rate=min(p.rate * p.users**0.01, 1000)) for p in measured.points]
+    found = find(Sweep(points=growing, think_s=0, servers={SERVER: 1}))
+    assert found.forecast
+    most = answers.limits(found.training)[0].most_rate
+    assert np.all(found.forecast.rates(np.arange(21.0, 500.0)) <= most * 1.001)
+    assert found.capacity.most_rate
+    assert found.capacity.most_rate.value <= most * 1.001
 
 
 def test_the_intervals_of_the_answers_contain_the_truth() -> None:
     training = sweep(
-        repair(2, 0.001, 0.005), TRAINING, think_s=0.005, servers=2, service_s=0.001, seed=5
+        repair(2, 0.001, 0.005), LEVELS, think_s=0.005, servers=2, service_s=0.001, seed=5
     )
-    found = answers.capacity(choice.choose(training, draws=DRAWS))
+    found = find(training).capacity
     assert found.saturation_users
     assert found.most_rate
-    assert found.saturation_users.value == pytest.approx(12, rel=0.05)
-    assert found.most_rate.value == pytest.approx(2000, rel=0.03)
+    assert found.saturation_users.value == pytest.approx(12, rel=0.1)
+    assert found.most_rate.value == pytest.approx(2000, rel=0.04)
     assert found.most_rate.low < found.most_rate.value < found.most_rate.high
 
 
+def with_p99(measured: Sweep, think_s: float) -> Sweep:
+    station = Station(name=SERVER, demand_s=0.001)
+    points = [
+        replace(p, p99_s=response_quantile(0.99, p.users, station, think_s))
+        for p in measured.points
+    ]
+    return Sweep(points=points, think_s=think_s, servers={SERVER: 1})
+
+
 def test_users_within_a_limit_of_the_99th_percentile() -> None:
-    training = sweep(
-        repair(1, 0.001, 0.005), TRAINING, think_s=0.005, servers=1, service_s=0.001, seed=5
+    measured = sweep(
+        repair(1, 0.001, 0.005), LEVELS, think_s=0.005, servers=1, service_s=0.001, seed=5
     )
-
-    def p99(users: int) -> float:
-        return repair_response_quantile(0.99, users, 1, 0.001, 0.005)
-
-    points = [replace(p, p99_s=p99(p.users)) for p in training.points]
-    with_p99 = Sweep(points=points, think_s=0.005, servers={SERVER: 1})
-    found = answers.capacity(choice.choose(with_p99, draws=5), p99_limit_s=p99(15))
-    assert found.users_within_p99
-    assert found.users_within_p99.value == pytest.approx(15, abs=1)
+    limit_s = response_quantile(0.99, 40, Station(name=SERVER, demand_s=0.001), 0.005)
+    found = find(with_p99(measured, 0.005), p99_limit_s=limit_s).capacity.users_within_p99
+    assert found
+    assert found.value == pytest.approx(40, rel=0.15)
+    assert found.low <= 40 <= found.high
 
 
-def test_without_a_knee_nothing_is_predicted() -> None:
+def test_the_cores_to_buy_follow_from_the_service_demand() -> None:
+    measured = sweep(
+        repair(1, 0.001, 0.005), LEVELS, think_s=0.005, servers=1, service_s=0.001, seed=5
+    )
+    known = with_p99(measured, 0.005)
+    one = find(known, need=Need(users=500, think_s=1, p99_s=0.05)).purchase
+    assert one
+    assert one.cores == 1
+    assert one.busy == pytest.approx(0.5, abs=0.05)
+    assert 850 < one.ends_at < 1100
+    assert one.sentence.startswith("For 500 users who think for 1 s with p99 below 50 ms: 1 core (")
+    assert one.sentence.endswith("users; then the CPU.")
+    many = find(known, need=Need(users=5000, think_s=1, p99_s=0.05)).purchase
+    assert many
+    assert many.cores in {5, 6}
+    never = find(known, need=Need(users=500, think_s=1, p99_s=0.001)).purchase
+    assert never
+    assert never.cores is None
+    assert "no number of cores is enough" in never.sentence
+
+
+def test_without_knee_and_cpu_the_band_is_wide_and_nothing_is_said_to_saturate() -> None:
     truth = repair(2, 0.001, 0.1)
-    found = choice.choose(sweep(truth, TRAINING, think_s=0.1, servers=2, seed=1), draws=DRAWS)
-    assert "the knee has not been seen" in found.refusal
-    assert answers.capacity(found).saturation_users is None
+    found = find(sweep(truth, LEVELS, think_s=0.1, servers=2, seed=1, noise=0.002))
+    assert found.forecast
+    assert found.capacity.most_rate is None
+    assert found.trust.grade != findings.GREEN
+    assert any("the server's CPU is not known" in reason for reason in found.trust.reasons)
 
 
-def test_noise_two_levels_and_void_points_are_refused() -> None:
+def test_two_levels_and_no_points_are_refused() -> None:
     truth = repair(2, 0.001, 0.005)
     known: Any = {"think_s": 0.005, "servers": 2, "service_s": 0.001, "seed": 1}
-    noisy = choice.choose(sweep(truth, TRAINING, noise=0.5, **known), draws=DRAWS)
-    assert "differ by" in noisy.refusal or "off by" in noisy.refusal or "void" in noisy.refusal
-    few = choice.choose(sweep(truth, (1, 20), **known), draws=DRAWS)
+    few = find(sweep(truth, (1, 20), **known))
     assert "too few" in few.refusal
-    none = choice.choose(Sweep(points=[], think_s=0, servers={SERVER: 1}), draws=DRAWS)
+    assert few.trust.grade == findings.RED
+    none = find(Sweep(points=[], think_s=0, servers={SERVER: 1}))
     assert none.refusal
-    busy = [
-        replace(p, demand_s={SERVER: 1e-3, GENERATOR: 0.95 / p.rate})
-        for p in sweep(truth, TRAINING, **known).points
+
+
+def test_a_busy_generator_is_a_reason_for_doubt_and_not_for_a_void_point() -> None:
+    truth = repair(1, 0.001, 0.0)
+    measured = sweep(truth, LEVELS, think_s=0, servers=1, seed=1)
+    busy = [replace(p, demand_s={SERVER: 6e-4, GENERATOR: 0.95 / p.rate}) for p in measured.points]
+    found = find(Sweep(points=busy, think_s=0, servers={SERVER: 1, GENERATOR: 1}))
+    assert found.void == []
+    assert found.trust.grade == findings.YELLOW
+    assert "The generator was the limit" in found.trust.reasons[0]
+
+
+def test_the_usual_lateness_of_the_generator_voids_no_point_and_an_unusual_one_does() -> None:
+    late_s = 5e-5
+    points = [
+        Point(users=n, rate=n / (1.05e-3 + late_s + 1e-7 * n), response_s=5e-5, answered=1_000_000)
+        for n in TRAINING
     ]
-    void = choice.choose(
-        Sweep(points=busy, think_s=0.005, servers={SERVER: 2, GENERATOR: 1}), draws=DRAWS
-    )
-    assert "the generator was the limit" in void.refusal
+    known = Sweep(points=points, think_s=1e-3, servers={SERVER: 1})
+    assert all(why_void(known, p) == "" for p in points)
+    disturbed = replace(points[9], rate=points[9].rate * 0.9)
+    found = Sweep(points=[*points[:9], disturbed, *points[10:]], think_s=1e-3, servers={SERVER: 1})
+    assert "Little" in why_void(found, disturbed)
 
 
-def test_a_point_that_breaks_littles_law_or_has_failures_is_void() -> None:
-    kept = Point(users=10, rate=1000, response_s=0.005)
+def test_failed_requests_void_a_point_when_they_are_more_than_noise() -> None:
+    kept = Point(users=10, rate=1000, response_s=0.005, answered=100_000)
     known = Sweep(points=[kept], think_s=0.005, servers={SERVER: 1})
-    assert why_void(known, kept) == ""
-    assert "Little" in why_void(known, replace(kept, response_s=0.004))
-    assert "failed" in why_void(known, replace(kept, failed=3))
+    assert why_void(known, replace(kept, failed=3)) == ""
+    assert "3000 requests failed" in why_void(known, replace(kept, failed=3000))
 
 
 def test_a_late_generator_lengthens_the_think_time() -> None:
@@ -192,35 +246,26 @@ def test_the_bottleneck_is_called_saturated_only_if_it_was() -> None:
         Point(users=n, rate=rate, response_s=n / rate, demand_s={SERVER: 1e-3, GENERATOR: 2e-4})
         for n, rate in ((1, 500.0), (4, 990.0))
     ]
-    full = Sweep(points=points, think_s=0, servers={SERVER: 1, GENERATOR: 1})
+    full = Sweep(points=points[1:], think_s=0, servers={SERVER: 1, GENERATOR: 1})
     assert "bottleneck is the server CPU" in answers.bottleneck_sentence(full)
     assert "It was saturated (99%)" in answers.bottleneck_sentence(full)
     half = Sweep(points=points[:1], think_s=0, servers={SERVER: 1, GENERATOR: 1})
     assert "busy for 50%" in answers.bottleneck_sentence(half)
 
 
-def test_the_bands_are_as_wide_as_the_noise() -> None:
-    training = sweep(
-        repair(2, 0.001, 0.005), TRAINING, think_s=0.005, servers=2, service_s=0.001, seed=2
-    )
-    model = next(m for m in curves.MODELS if m.name == "M/M/m//N, fitted")
-    low, high = ensemble(model, training, draws=40, seed=1).band(np.array([40.0]))
-    assert (high - low)[0] / 2000 == pytest.approx(4 * 0.03, rel=0.35)
-
-
 @pytest.mark.parametrize("repeats", [1, 2, 3])
 def test_an_interval_has_a_width_for_any_number_of_repeats(repeats: int) -> None:
     truth = repair(1, 0.001, 0.005)
     known: Any = {"think_s": 0.005, "servers": 1, "service_s": 0.001, "repeats": repeats}
-    found = answers.capacity(choice.choose(sweep(truth, TRAINING, seed=2, **known), draws=10))
+    found = find(sweep(truth, TRAINING, seed=2, **known)).capacity
     assert found.most_rate
-    assert 0.002 < found.most_rate.width < 0.2
+    assert 0.01 < found.most_rate.width < 0.3
 
 
 def test_every_model_has_a_row_in_the_documentation() -> None:
     page = Path(__file__).resolve().parent.parent.parent / "docs/capacity.md"
     rows = [line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| ")]
-    assert [m.name for m in curves.MODELS if not any(m.name in row for row in rows)] == []
+    assert [name for name in MECHANISMS if not any(name in row for row in rows)] == []
 
 
 def test_scores_of_known_cases() -> None:
@@ -230,4 +275,3 @@ def test_scores_of_known_cases() -> None:
     assert crps(point, measured) == pytest.approx(1.5)  # of a point: its absolute error
     normal = np.random.default_rng(1).standard_normal((20_000, 1))
     assert crps(normal, np.array([0.0])) == pytest.approx(0.2337, abs=0.005)
-    assert skill(1.0, 4.0) == pytest.approx(0.75)

@@ -1,95 +1,302 @@
 # SPDX-License-Identifier: MIT
-"""The answers about a server: where it saturates, how much it carries, what limits it."""
+"""The answers about a server: where it saturates, how much it carries, what limits it, what to buy.
+
+All answers come from one forecast, so that no two of them contradict each other.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from weir_lab.capacity import queueing
-from weir_lab.capacity.bootstrap import Interval, interval
-from weir_lab.capacity.choice import Choice
-from weir_lab.capacity.curves import CannotFitError, Fitted, demand_of
+from weir_lab.capacity.forecast import TAIL, Forecast
+from weir_lab.capacity.mechanisms import LAST, demand, medians, tail
 from weir_lab.capacity.queueing import Station
-from weir_lab.capacity.sweep import SERVER, Sweep
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
 
-USERS_SEARCHED_MAX = 100_000
+USERS_SEARCHED_MAX = 10_000_000
+SEARCHED = 10  # times the last training level: no answer looks further
 SATURATED = 0.95  # utilisation: above it a resource counts as saturated
+KNEE_EFFICIENCY = 0.85  # of the best throughput per user; below, the knee has begun
+HORIZON = 3.0  # times the last training level: the answers look so far ahead
+FAR = 1e6  # times the last training level: a damped trend has ended there
+SLOPE_FLAT = 0.15  # elasticity of throughput by users; below it, throughput has saturated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A value and the 95 % interval around it."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """Relative to the value."""
+        return (self.high - self.low) / abs(self.value) if self.value else float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
     """The answers, each with its 95 % interval; None where the data do not support one."""
 
-    saturation_users: Interval | None
-    most_rate: Interval | None
-    users_within_p99: Interval | None
-    p99_limit_s: float | None
+    saturation_users: Interval | None = None  # N*
+    most_rate: Interval | None = None
+    users_within_p99: Interval | None = None
+    p99_limit_s: float | None = None
 
 
-def capacity(choice: Choice, p99_limit_s: float | None = None) -> Capacity:
-    """The answers of the chosen model."""
-    if choice.refusal or choice.chosen is None or choice.chosen.ensemble is None:
-        return Capacity(
-            saturation_users=None, most_rate=None, users_within_p99=None, p99_limit_s=p99_limit_s
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """Users to be served, how long they think, and the objective for their response times."""
+
+    users: int
+    think_s: float
+    p99_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purchase:
+    """The cores that the need takes, and where they end."""
+
+    need: Need
+    cores: int | None  # None: no number of cores meets the need
+    busy: float  # utilisation of these cores
+    ends_at: int  # the most users that these cores answer within the objective
+    then: str  # the resource that limits beyond `ends_at`
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        need = self.need
+        text = (
+            f"For {need.users:,} users who think for {need.think_s:g} s with p99 below "
+            f"{need.p99_s * 1e3:g} ms: "
         )
-    found = choice.chosen.ensemble
-    within = None
-    if p99_limit_s is not None:
-        within = users_within(choice, p99_limit_s)
-    return Capacity(
-        saturation_users=found.of(lambda fitted: fitted.saturation),
-        most_rate=found.of(lambda fitted: fitted.most),
-        users_within_p99=within,
-        p99_limit_s=p99_limit_s,
+        if self.cores is None:
+            return f"{text}no number of cores is enough; the limit is {self.then}."
+        cores = "1 core" if self.cores == 1 else f"{self.cores:,} cores"
+        return (
+            f"{text}{cores} ({self.busy:.0%} busy); it ends at {self.ends_at:,} users; then "
+            f"{self.then}."
+        )
+
+
+def utilisation(sweep: Sweep, name: str) -> float:
+    """The utilisation of a resource at the highest training loads."""
+    return float(np.median([sweep.utilisation(p, name) for p in tail(sweep, LAST).points]))
+
+
+def has_seen_the_knee(sweep: Sweep) -> bool:
+    """Whether throughput per user has clearly fallen at both of the last two levels."""
+    levels, rates = medians(sweep, sweep.rates)
+    each = rates / levels
+    return len(levels) > 1 and float(each[-2:].max()) < KNEE_EFFICIENCY * float(each.max())
+
+
+def _around(value: float, deviation: float) -> Interval:
+    reach = float(stats.t.ppf(0.975, TAIL) / np.sqrt(TAIL / (TAIL - 2)))
+    return Interval(
+        value=value,
+        low=value * float(np.exp(-reach * deviation)),
+        high=value * float(np.exp(reach * deviation)),
     )
 
 
-def _p99_model(fitted: Fitted, sweep: Sweep, users: int) -> float:
-    """The 99th percentile of a queue with the fitted demand and delay."""
-    servers = sweep.servers.get(SERVER, 1)
-    service_s = servers / fitted.most
-    delay_s = fitted.parameters.get("delay_s", 0.0)
-    return queueing.repair_response_quantile(
-        0.99, users, servers, service_s, sweep.think_s + delay_s
-    )
+def most_rate(found: Forecast) -> Interval | None:
+    """The highest throughput. None where it lies beyond the loads and no CPU is known.
 
-
-def users_within(choice: Choice, limit_s: float) -> Interval | None:
-    """The largest number of users whose 99th percentile is within the limit.
-
-    The queue's 99th percentile is scaled to the measured ones, since real service times are not
-    exponential. The interval comes from the scatter of that scale. None when no percentile was
-    measured, or the model has no queue.
+    Where the forecast becomes flat, it is the forecast. Elsewhere it is m/D: somewhere between the
+    demand at the highest training loads and the limit of its trend.
     """
-    sweep = choice.training
-    found = choice.chosen.ensemble if choice.chosen else None
-    measured = [p for p in sweep.points if p.p99_s]
-    if found is None or not measured or not np.isfinite(found.fitted.most):
+    grid = np.unique(np.round(np.geomspace(1, found.last * HORIZON, 100)))
+    rates = found.rates(grid)
+    place = int(np.argmax(rates))
+    deviation = float(found.rate(grid[place : place + 1]).deviation[0])
+    if np.log(rates[-1] / rates[-10]) < SLOPE_FLAT * np.log(grid[-1] / grid[-10]):
+        return _around(float(rates[place]), deviation)
+    if not found.training.has_demand():
         return None
-    model_s = {p.users: _p99_model(found.fitted, sweep, p.users) for p in measured}
-    scales = np.array([(p.p99_s or 0.0) / model_s[p.users] for p in measured])
-    low, middle, high = np.quantile(scales, (0.1, 0.5, 0.9))
-
-    def most(scale: float) -> float:
-        return float(_most_users(lambda n: scale * _p99_model(found.fitted, sweep, n) <= limit_s))
-
-    return interval(most(middle), np.array([most(high), most(low)]))
+    known = demand(found.training, SERVER)
+    here, far = (max(known.most(n), float(rates[place])) for n in (found.last, found.last * FAR))
+    noise = float(np.exp(deviation))
+    low, high = min(here, far) / noise, max(here, far) * noise
+    return Interval(value=float(np.sqrt(here * far)), low=low, high=high)
 
 
-def _most_users(fits: Callable[[int], bool]) -> int:
+def capacity(found: Forecast | None, p99_limit_s: float | None = None) -> Capacity:
+    """The answers of the forecast.
+
+    N* is where a straight line of the best throughput per user meets the highest throughput.
+    """
+    if found is None:
+        return Capacity(p99_limit_s=p99_limit_s)
+    most = most_rate(found)
+    levels, rates = medians(found.training, found.training.rates)
+    cycle_s = float((levels / rates).min())
+    knee = None
+    if most:
+        values = (each * cycle_s for each in (most.value, most.low, most.high))
+        knee = Interval(**dict(zip(("value", "low", "high"), values, strict=True)))
+    within = None if p99_limit_s is None else users_within(found, p99_limit_s)
+    return Capacity(
+        saturation_users=knee, most_rate=most, users_within_p99=within, p99_limit_s=p99_limit_s
+    )
+
+
+def users_within(found: Forecast, limit_s: float) -> Interval | None:
+    """The largest number of users whose forecast 99th percentile is within the limit.
+
+    The interval is where the edges of the band cross the limit. None when no percentile was
+    measured.
+    """
+    if found.p99(np.array([found.last])) is None:
+        return None
+
+    def most(edge: str) -> float:
+        def fits(users: int) -> bool:
+            band = found.p99(np.array([float(users)]))
+            return band is not None and float(getattr(band, edge)[0]) <= limit_s
+
+        return float(_most_users(fits, int(found.last * SEARCHED)))
+
+    return Interval(value=most("value"), low=most("high"), high=most("low"))
+
+
+def _most_users(fits: Callable[[int], bool], limit: int) -> int:
     """The largest number for which `fits` holds, by doubling and halving; 0 when none."""
     if not fits(1):
         return 0
     low, high = 1, 2
     while fits(high):
         low, high = high, high * 2
-        if high > USERS_SEARCHED_MAX:
-            return low
+        if low >= limit:
+            return limit
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _at_length(found: Forecast) -> tuple[float, ...]:
+    """The service demand with 1, 2, ... requests at one core, from the level with so many.
+
+    Where throughput is flat, the demand is the core's share of the highest throughput, even if the
+    CPU is not the limit there.
+    """
+    sweep = found.training
+    cores = sweep.servers.get(SERVER, 1)
+    most = most_rate(found)
+    share_s = cores / (most.value if most else float(found.rates(np.array([found.last]))[0]))
+    if not sweep.has_demand():
+        return (share_s,)
+    _, rates = medians(sweep, sweep.rates)
+    _, responses = medians(sweep, sweep.responses)
+    _, demands = medians(sweep, sweep.demands())
+    present = np.maximum.accumulate(np.maximum(1.0, rates * responses / cores))
+    lengths = np.arange(1, int(np.ceil(present[-1])) + 1)
+    measured = np.interp(lengths, present, demands)
+    return (*np.maximum(measured, share_s).tolist(), share_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Offer:
+    """A server with some cores: its 99th percentile and utilisation for any number of users."""
+
+    cores: int
+    at_length: tuple[float, ...]  # of one core
+    think_s: float
+    scale: float  # measured 99th percentile / that of the queue
+    least_s: float  # the lowest 99th percentile that was measured
+
+    @property
+    def station(self) -> Station:
+        """All cores behind one queue."""
+        lengths = tuple(np.repeat(self.at_length, self.cores).tolist())
+        return Station(
+            name=SERVER, demand_s=self.at_length[-1], servers=self.cores, at_length=lengths
+        )
+
+    def p99(self, users: int) -> float:
+        """The 99th percentile for this many users."""
+        station = self.station
+        if users * station.share_s > self.think_s + 100 * station.share_s * users**0.5:
+            return self.scale * (users * station.share_s - self.think_s)  # all cores are busy
+        queue_s = queueing.response_quantile(0.99, users, station, self.think_s)
+        return max(self.least_s, self.scale * queue_s)
+
+    def busy(self, users: int) -> float:
+        """The utilisation for this many users."""
+        station = self.station
+        present = queueing.lengths(users, station, self.think_s)
+        return float(present @ np.minimum(np.arange(users + 1), self.cores)) / self.cores
+
+
+def _scale(found: Forecast, at_length: tuple[float, ...]) -> tuple[float, float]:
+    """How the measured percentiles compare with the queue's, and the lowest measured one."""
+    sweep = found.training
+    cores = sweep.servers.get(SERVER, 1)
+    offer = _Offer(
+        cores=cores, at_length=at_length, think_s=sweep.think_s + found.gap_s, scale=1, least_s=0
+    )
+    end = tail(sweep, LAST)
+    levels, tails = medians(end, end.tails)
+    ratios = [
+        p99 / queueing.response_quantile(0.99, int(n), offer.station, max(0.0, offer.think_s))
+        for n, p99 in zip(levels, tails, strict=True)
+    ]
+    return max(1.0, float(np.median(ratios))), float(np.min(sweep.tails))
+
+
+def purchase(found: Forecast, need: Need) -> Purchase | None:
+    """The least number of cores that meets the need. None where no percentile was measured.
+
+    The server is a queue for its cores whose service demand depends on the requests present, as
+    measured. Where throughput was flat although the CPU was idle, further cores would not help.
+    """
+    sweep = found.training
+    if not np.all(np.isfinite(sweep.tails)):
+        return None
+    at_length = _at_length(found)
+    scale, least_s = _scale(found, at_length)
+    here = sweep.servers.get(SERVER, 1)
+    known = sweep.has_demand()
+    idle = known and has_seen_the_knee(sweep) and utilisation(sweep, SERVER) < SATURATED - 0.15
+    of_generator = sweep.has_demand(GENERATOR) and utilisation(sweep, GENERATOR) >= 0.9
+    then = "the CPU"
+    if idle:
+        then = "the generator, as measured here" if of_generator else "something beside the CPU"
+    if not known:
+        then = "whatever limited the server here"
+
+    def offer(cores: int) -> _Offer:
+        return _Offer(
+            cores=cores,
+            at_length=at_length,
+            think_s=need.think_s,
+            scale=scale,
+            least_s=least_s,
+        )
+
+    fixed = idle or not known
+    least = need.users * offer(1).station.share_s / (need.think_s + need.p99_s)
+    cores = here if fixed else max(1, int(np.ceil(least)))
+    most = cores if fixed else 2 * cores + 1
+    while cores <= most and offer(cores).p99(need.users) > need.p99_s:
+        cores += max(1, cores // 16)
+    if cores > most or least_s > need.p99_s:
+        return Purchase(need=need, cores=None, busy=0.0, ends_at=0, then=then)
+    chosen = offer(cores)
+    return Purchase(
+        need=need,
+        cores=cores,
+        busy=chosen.busy(need.users),
+        ends_at=_most_users(lambda users: chosen.p99(users) <= need.p99_s, USERS_SEARCHED_MAX),
+        then=then,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,26 +307,23 @@ class Limit:
     demand_s: float
     servers: int
     most_rate: float  # m/D
-    used: float  # utilisation at the highest load measured
+    used: float  # utilisation at the highest loads
 
 
 def limits(sweep: Sweep) -> list[Limit]:
     """Every measured resource, the bottleneck (the largest D/m) first."""
     found = []
-    last = [p for p in sweep.points if p.users == sweep.levels[-1]] if sweep.points else []
     for name, servers in sweep.servers.items():
-        try:
-            demand_s = float(demand_of(sweep, name).at(sweep.users[-1:])[0])
-        except CannotFitError:
+        if not sweep.has_demand(name):
             continue
-        station = Station(name=name, demand_s=demand_s, servers=servers)
+        demand_s = float(np.median(tail(sweep, LAST).demands(name)))
         found.append(
             Limit(
                 resource=name,
                 demand_s=demand_s,
                 servers=servers,
-                most_rate=1 / station.share_s,
-                used=float(np.mean([sweep.utilisation(p, name) for p in last])),
+                most_rate=servers / demand_s,
+                used=utilisation(sweep, name),
             )
         )
     return sorted(found, key=lambda limit: limit.most_rate)
@@ -132,10 +336,12 @@ def bottleneck_sentence(sweep: Sweep) -> str:
         return "No service demand was measured, so the bottleneck cannot be named."
     first = found[0]
     of = f" of {first.servers} cores" if first.servers > 1 else ""
-    text = (
-        f"The bottleneck is the {first.resource}: {first.demand_s * 1e6:.1f} µs of it for each "
-        f"request{of}, so at most {first.most_rate:,.0f} requests per second"
-    )
+    text = f"The bottleneck is the {first.resource}: {first.demand_s * 1e6:.1f} µs{of} each request"
     if first.used >= SATURATED:
-        return f"{text}. It was saturated ({first.used:.0%})."
-    return f"{text}. At the highest load measured it was busy for {first.used:.0%} of the time."
+        return (
+            f"{text}, so at most {first.most_rate:,.0f} requests per second. It was saturated "
+            f"({first.used:.0%})."
+        )
+    return (
+        f"{text} at the highest training loads, where it was busy for {first.used:.0%} of the time."
+    )

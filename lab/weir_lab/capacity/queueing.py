@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import optimize, signal, special
+
+SMALLEST = 1e-250  # a smaller quotient of two terms loses digits
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -23,11 +25,23 @@ class Station:
     name: str
     demand_s: float
     servers: int = 1
+    at_length: tuple[float, ...] = ()  # the demand with 1, 2, ... customers present, if it differs
 
     @property
     def share_s(self) -> float:
-        """The least mean time between two requests: D/m."""
-        return self.demand_s / self.servers
+        """The mean time between two departures when the queue is long: D/m."""
+        return (self.at_length[-1] if self.at_length else self.demand_s) / self.servers
+
+    def gaps_s(self, customers: int) -> FloatArray:
+        """The mean time to the next departure with 1, 2, ... customers present.
+
+        Beyond the lengths that `at_length` gives, the demand is the last one.
+        """
+        present = np.arange(1, customers + 1)
+        demand_s = np.full(customers, self.demand_s)
+        if self.at_length:
+            demand_s = np.asarray(self.at_length)[np.minimum(present, len(self.at_length)) - 1]
+        return np.asarray(demand_s / np.minimum(present, self.servers))
 
 
 def bottleneck(stations: Sequence[Station]) -> Station:
@@ -55,59 +69,50 @@ def asymptotic_response(
     return np.maximum(total_s, users * bottleneck(stations).share_s - think_s)
 
 
-def balanced_rate(
-    users: FloatArray, stations: Sequence[Station], think_s: float
-) -> tuple[FloatArray, FloatArray]:
-    """Bounds from networks with equal stations: tighter, for product-form networks.
+def network_rate(users: FloatArray, stations: Sequence[Station], think_s: float) -> FloatArray:
+    """The exact throughput of a closed product-form network of these stations and one delay.
 
-    A station of m servers counts as a queue of D/m and a delay of D (m-1)/m (Seidmann).
+    Buzen's convolution: X(N) = G(N-1)/G(N). The terms G are scaled by the largest one. Where that
+    makes terms of few users too small for floating point numbers, these are computed again.
     """
-    queued = [station.share_s for station in stations]
-    delay_s = think_s + sum(s.demand_s - s.share_s for s in stations)
-    total_s, most_s = sum(queued), max(queued)
-    mean_s = total_s / len(queued)
-    ratio = delay_s / total_s
-    low = users / (delay_s + total_s + (users - 1) * most_s / (1 + ratio / users))
-    high = users / (delay_s + total_s + (users - 1) * mean_s / (1 + ratio))
-    return low, np.minimum(high, 1 / most_s)
-
-
-def mva_rate(users: FloatArray, stations: Sequence[Station], think_s: float) -> FloatArray:
-    """Throughput by exact mean value analysis, with stations of one or several servers."""
-    rates = mva(int(users.max()), stations, think_s)
-    return rates[users.astype(np.int64) - 1]
-
-
-def mva(users_max: int, stations: Sequence[Station], think_s: float) -> FloatArray:
-    """Throughput for 1, 2, ... users_max users: the recursion needs all of them.
-
-    For a station of m servers the recursion keeps the probabilities of 0 .. m-1 customers.
-    """
-    held = [0.0] * len(stations)
-    idle = [np.concatenate(([1.0], np.zeros(s.servers - 1))) for s in stations]
-    rates = np.empty(users_max)
-    for users in range(1, users_max + 1):
-        response = [
-            s.share_s * (1 + q + float(np.arange(s.servers - 1, -1, -1) @ p))
-            for s, q, p in zip(stations, held, idle, strict=True)
-        ]
-        rate = users / (think_s + sum(response))
-        rates[users - 1] = rate
-        for k, station in enumerate(stations):
-            held[k] = rate * response[k]
-            idle[k] = _idle_probabilities(station, rate, idle[k])
+    counts = users.astype(np.int64)
+    unit_s = bottleneck(stations).share_s
+    constants = _constants(int(counts.max()), stations, think_s, unit_s)
+    rates = np.empty(len(counts))
+    for place, count in enumerate(counts):
+        known = constants
+        if known[count - 1] < SMALLEST:
+            known = _constants(int(count), stations, think_s, unit_s)
+        rates[place] = known[count - 1] / known[count] / unit_s
     return rates
 
 
-def _idle_probabilities(station: Station, rate: float, before: FloatArray) -> FloatArray:
-    """P(j customers) for j below m, from those with one user fewer."""
-    m = station.servers
-    now = np.zeros(m)
-    for j in range(1, m):
-        now[j] = rate * station.demand_s / j * before[j - 1]
-    spare = m - rate * station.demand_s - float(np.arange(m - 1, 0, -1) @ now[1:])
-    now[0] = max(0.0, spare / m)  # rounding can make zero slightly negative
-    return now
+def _constants(
+    users: int, stations: Sequence[Station], think_s: float, unit_s: float
+) -> FloatArray:
+    """G(0) .. G(users), up to a common factor."""
+    weights = _delay_weights(users, think_s / unit_s)
+    for station in stations:
+        if station.servers == 1 and not station.at_length:
+            weights = signal.lfilter([1.0], [1.0, -station.demand_s / unit_s], weights)
+        else:
+            weights = np.convolve(weights, _station_weights(station, users, unit_s))[: users + 1]
+    return np.asarray(weights)
+
+
+def _delay_weights(users: int, think: float) -> FloatArray:
+    """think^n / n! for n = 0 .. users, divided by the largest of them."""
+    n = np.arange(users + 1)
+    if think <= 0:
+        return np.asarray(n == 0, dtype=np.float64)
+    logs = n * np.log(think) - special.gammaln(n + 1)
+    return np.asarray(np.exp(logs - logs.max()))
+
+
+def _station_weights(station: Station, users: int, unit_s: float) -> FloatArray:
+    """The product of the mean times between departures with 1, 2, ... users customers present."""
+    gaps = station.gaps_s(users) / unit_s
+    return np.concatenate(([1.0], np.exp(np.cumsum(np.log(gaps)))))
 
 
 def repair_rate(
@@ -118,41 +123,41 @@ def repair_rate(
     It describes users who think and a server with m cores. `service_s` can be an array with one
     value for each number of users.
     """
-    service = np.broadcast_to(np.asarray(service_s, dtype=np.float64), users.shape)
     if think_s <= 0:
-        return np.minimum(users, servers) / service
-    found: dict[tuple[float, float], float] = {}  # repeats of a level have the same result
-    for count, each_s in set(zip(users.tolist(), service.tolist(), strict=True)):
-        weights = _state_weights(int(count), servers, each_s, think_s)
-        busy = np.minimum(np.arange(len(weights)), servers)
-        found[count, each_s] = float(busy @ weights) / each_s
-    pairs = zip(users.tolist(), service.tolist(), strict=True)
-    return np.array([found[pair] for pair in pairs])
+        return np.asarray(np.minimum(users, servers) / service_s)
+
+    def rate(counts: FloatArray, each_s: float) -> FloatArray:
+        station = Station(name="server", demand_s=each_s, servers=servers)
+        return network_rate(counts, [station], think_s)
+
+    if np.ndim(service_s) == 0:
+        return rate(users, float(service_s))
+    pairs = zip(users, np.asarray(service_s), strict=True)
+    return np.array([rate(np.array([n]), float(each_s))[0] for n, each_s in pairs])
 
 
-def _state_weights(users: int, servers: int, service_s: float, think_s: float) -> FloatArray:
-    """P(n customers at the server), n = 0 .. users."""
-    n = np.arange(1, users + 1)
-    steps = np.log((users - n + 1) * service_s / (np.minimum(n, servers) * think_s))
-    logs = np.concatenate(([0.0], np.cumsum(steps)))
-    weights = np.exp(logs - logs.max())
+def lengths(users: int, station: Station, think_s: float) -> FloatArray:
+    """P(n customers at the only station), n = 0 .. users."""
+    unit_s = station.share_s
+    at_station = _station_weights(station, users, unit_s)
+    weights = at_station * _delay_weights(users, think_s / unit_s)[::-1]
     return np.asarray(weights / weights.sum())
 
 
-def repair_response_quantile(
-    part: float, users: int, servers: int, service_s: float, think_s: float
-) -> float:
-    """The quantile `part` of the response time of M/M/m//N, served in order.
+def response_quantile(part: float, users: int, station: Station, think_s: float) -> float:
+    """The quantile `part` of the response time of the only station, served in order.
 
     An arriving request finds the state of a system with one user fewer (the arrival theorem). It
-    meets a free server, or waits for an Erlang-distributed time before its own service.
+    meets a free server, or waits for an Erlang-distributed time before its own service. Service
+    takes the station's demand with a long queue; for other lengths this is an approximation.
     """
+    servers = station.servers
     if think_s <= 0:
         found = np.zeros(users)
         found[users - 1] = 1.0
     else:
-        found = _state_weights(users - 1, servers, service_s, think_s)
-    own, all_busy = 1 / service_s, servers / service_s
+        found = lengths(users - 1, station, think_s)
+    own, all_busy = 1 / (station.share_s * servers), 1 / station.share_s
     ahead = np.arange(servers, len(found)) - servers + 1
     waits = found[servers:]
 
@@ -170,7 +175,7 @@ def repair_response_quantile(
             later = special.gammaincc(ahead, all_busy * seconds) + np.exp(grown)
         return float(free + waits @ later)
 
-    high = service_s
+    high = 1 / own
     while beyond(high) > 1 - part:
         high *= 2
     return float(optimize.brentq(lambda t: beyond(t) - (1 - part), 0.0, high))

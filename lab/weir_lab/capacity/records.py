@@ -9,6 +9,10 @@ from typing import Any
 from weir_lab.analysis import steady
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
 
+# Doubts of `weir load` whose effect the point itself shows: the generator's CPU is measured, and
+# its lateness is in the cycle. sweep.why_void judges that effect.
+MEASURED = ("busiest thread used", "Little's law", "late (p99)", "No answer came for")
+
 
 def by_second(record: Mapping[str, Any]) -> list[float]:
     """Answers in each whole second of a run, where the generator reports them."""
@@ -22,7 +26,8 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
     server_s = load["server_demand_s"] or record["server_cpu_s"] / answered
     # A part of a core is a slower core.
     server_s /= record.get("server_share", 1.0)
-    doubt = load["doubts"][0].rstrip(".") if load["doubts"] else ""
+    doubts = [d for d in load["doubts"] if not any(known in d for known in MEASURED)]
+    doubt = doubts[0].rstrip(".") if doubts else ""
     series = by_second(record)
     if not doubt and len(series) >= steady.SAMPLES_MIN and steady.beginning(series) is None:
         doubt = f"no steady state: the rate drifted to the end of {len(series)} s"
@@ -34,7 +39,7 @@ def point(record: Mapping[str, Any], repeat: int) -> Point:
         p99_s=load["percentiles_s"].get("99"),
         demand_s={SERVER: server_s, GENERATOR: load["generator_cpu_s"] / answered},
         failed=load["failed"],
-        judged=load["judged"],
+        answered=load["requests"],
         doubt=doubt,
     )
 

@@ -37,9 +37,14 @@ def crps(draws: FloatArray, measured: FloatArray) -> float:
     return float(np.mean(error - spread))
 
 
-def score(predicted: FloatArray, draws: FloatArray, measured: FloatArray) -> Score:
-    """Scores a prediction and the draws around it."""
-    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+def score(
+    predicted: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    draws: FloatArray,
+    measured: FloatArray,
+) -> Score:
+    """Scores a prediction, its 95 % band and the draws around it."""
     return Score(
         mape=mape(predicted, measured),
         rmse=float(np.sqrt(np.mean((predicted - measured) ** 2))),
@@ -47,8 +52,3 @@ def score(predicted: FloatArray, draws: FloatArray, measured: FloatArray) -> Sco
         coverage=float(np.mean((low <= measured) & (measured <= high))),
         width=float(np.mean((high - low) / measured)),
     )
-
-
-def skill(mine: float, theirs: float) -> float:
-    """1 is perfect, 0 is as good as the other, negative is worse."""
-    return 1 - mine / theirs if theirs > 0 else float("nan")

@@ -38,6 +38,12 @@ def capacity(
     p99_ms: Annotated[
         float | None, typer.Option(help="Find the users that keep p99 below this.")
     ] = None,
+    for_users: Annotated[
+        int | None, typer.Option(min=1, help="Find the cores for so many users; --p99-ms applies.")
+    ] = None,
+    for_think_ms: Annotated[
+        float | None, typer.Option(min=0, help="Think time of these users. Default: --think-ms.")
+    ] = None,
     server_options: Annotated[str, typer.Option(help="Further options for weir.")] = "",
     url: Annotated[str, typer.Option(help="URL of a server that runs already.")] = "",
     pid: Annotated[
@@ -85,6 +91,7 @@ def capacity(
         pilot_s=pilot,
         adapt=adapt,
         p99_limit_s=None if p99_ms is None else p99_ms / 1e3,
+        need=sweeping.need(for_users, think_ms if for_think_ms is None else for_think_ms, p99_ms),
     )
     report = sweeping.run(options, question)
     finish(report, options.out, show=show)

@@ -17,6 +17,7 @@ import numpy as np
 
 from weir_lab.analysis import interleave
 from weir_lab.capacity import records
+from weir_lab.capacity.answers import Need
 from weir_lab.capacity.sweep import SERVER, why_void
 from weir_lab.experiments import pilot, sweeping
 from weir_lab.experiments.experiment import (
@@ -46,6 +47,8 @@ HALVED, WHOLE = "halved", "whole"
 Perform = Callable[[list[Step]], None]
 PAIRS = 3  # at most, of runs with half of the CPU and with all of it
 HALVED_OFF = 0.1  # of the throughput: tolerance between prediction and measurement
+P99_USUAL_MS = 50.0  # of the users to find the cores for, where no limit is given
+LATER = ("train_to", "p99_limit_s", "need")  # questions about results, not about a measurement
 IDLE_MAX = 0.6  # utilisation of the CPU; below it, halving takes too little away
 
 
@@ -68,11 +71,19 @@ class Question:
     pilot_s: float = 0.0  # length of the pilot run; 0: none
     adapt: bool = True  # whether the pilot may change the page, the server's core and the levels
     p99_limit_s: float | None = None
+    need: Need | None = None  # the users to find the cores for
 
     @property
     def may_halve(self) -> bool:
         """Whether the bottleneck is confirmed by halving the CPU of the server."""
         return self.halve and not self.url
+
+
+def need(users: int | None, think_ms: float, p99_ms: float | None) -> Need | None:
+    """The users to find the cores for; None without users."""
+    if users is None:
+        return None
+    return Need(users=users, think_s=think_ms / 1e3, p99_s=(p99_ms or P99_USUAL_MS) / 1e3)
 
 
 def expected_s(question: Question) -> float:
@@ -281,7 +292,7 @@ def run(options: Options, question: Question) -> Report:
     files = {f"{size}.bin": random.Random(size).randbytes(size) for size in pages}
     plan = {
         "command": "capacity",
-        **{k: v for k, v in question.__dict__.items() if k not in ("train_to", "p99_limit_s")},
+        **{k: v for k, v in question.__dict__.items() if k not in LATER},
         "placement": options.placement.sentence(),
     }
     what = f"capacity of {question.server}"
@@ -325,8 +336,8 @@ def section(store: Store, options: Options, question: Question) -> Section:
         options.placement,
         server=question.server,
         train_to=question.train_to,
-        seed=options.seed,
         p99_limit_s=question.p99_limit_s,
+        need=question.need,
         doubt=settled.doubt,
         missing=max(0, len(question.users) * question.repeats - len(points)),
     )

@@ -114,7 +114,6 @@ def d_section(store: Store, options: Options) -> Section:
             options.placement,
             server=model,
             train_to=published.D_TRAINING[-1],
-            seed=options.seed,
         )
         checks.append(_d_line(studied, f"{model}, {published.D_SIZES[size]:,} bytes"))
         fold = _d_fold(studied, f"{model}, {published.D_SIZES[size]:,} bytes", found)
@@ -180,9 +179,10 @@ def _d_fold(studied: Studied, what: str, found: Sequence[Record]) -> Fold:
     return Fold(
         title=f"The forecast for {what}",
         findings=tested_findings(studied),
-        pictures=[sweeps.prediction(name, studied.sweep, studied.choice)],
+        pictures=[sweeps.prediction(name, studied.found)],
         tables=[
-            sweeps.scores(name, studied.choice, studied.held_out),
+            sweeps.scores(name, studied.found),
+            sweeps.models(name, studied.found),
             sweeps.levels(name, studied.sweep),
             sweeping.precision(name, found),
         ],
@@ -301,7 +301,6 @@ def e_section(store: Store, options: Options) -> Section:
         options.placement,
         server="pool",
         train_to=_e_train_to(sizes),
-        seed=options.seed,
         doubt=settled.doubt,
     )
     checks = [_e_limit(studied), _d_line(studied, "users who think")]

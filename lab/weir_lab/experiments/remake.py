@@ -48,11 +48,18 @@ def of_compare(store: Store, _options: Options) -> Report:
 def of_capacity(store: Store, options: Options) -> Report:
     """The report of `capacity`, with the training levels and limit of that command."""
     limit_ms = option(store, "--p99-ms", "")
+    for_users = option(store, "--for-users", "")
+    think_ms = option(store, "--for-think-ms", option(store, "--think-ms", "0"))
     question = question_of(
         capacity.Question,
         store.head["plan"],
         train_to=int(option(store, "--train-to", str(tour.TRAIN_TO))),
         p99_limit_s=float(limit_ms) / 1e3 if limit_ms else None,
+        need=capacity.need(
+            int(for_users) if for_users else None,
+            float(think_ms),
+            float(limit_ms) if limit_ms else None,
+        ),
     )
     if setup := pilot.known(store):
         question = replace(question, users=setup.users, train_to=setup.train_to)
@@ -85,14 +92,13 @@ def of_sync(store: Store, options: Options) -> Report:
         raise LabError(f"the results are of another version of weir-lab: {error}") from error
 
 
-def of_spread(store: Store, options: Options) -> Report:
+def of_spread(store: Store, _options: Options) -> Report:
     """The report of `spread`, with the training levels of that command."""
     train_to = option(store, "--train-to", "")
     return spread.report(
         store,
         is_open=store.head["plan"]["open"],
         train_to=int(train_to) if train_to else None,
-        seed=options.seed,
     )[0]
 
 

@@ -140,7 +140,6 @@ def run(options: Options, question: Question) -> tuple[Report, int]:
         store,
         is_open=question.is_open,
         train_to=question.train_to,
-        seed=options.seed,
         notes=notes,
     )
 
@@ -182,14 +181,14 @@ def _shared(hosts: Sequence[Host]) -> list[str]:
 
 
 def report(
-    store: Store, *, is_open: bool, train_to: int | None, seed: int, notes: Sequence[str] = ()
+    store: Store, *, is_open: bool, train_to: int | None, notes: Sequence[str] = ()
 ) -> tuple[Report, int]:
     """The report, and the exit status that `weir load` would have."""
     found = [r for r in store.records.values() if "error" not in r]
     sections = [spreads.section(found, "requests/s asked" if is_open else "users")]
     closed = [r for r in found if r["loop"] == "closed"]
     if train_to is not None and closed:
-        sections.append(_study(closed, train_to, seed))
+        sections.append(_study(closed, train_to))
     facts = environment(store)
     for host in (h for r in found for h in r["hosts"]):
         facts[f"host {host['host']}"] = (
@@ -210,15 +209,13 @@ def report(
     return page, status
 
 
-def _study(found: Sequence[Record], train_to: int, seed: int) -> Section:
+def _study(found: Sequence[Record], train_to: int) -> Section:
     """The prediction from the sweep, as `capacity` makes it."""
     place = Elsewhere(
         server_cpus=max(1, *(r["server_cpus"] for r in found)),
         generator_cpus=max(r["threads"] for r in found),
     )
-    studied = sweeping.study(
-        "capacity", found, place, server="the server", train_to=train_to, seed=seed
-    )
+    studied = sweeping.study("capacity", found, place, server="the server", train_to=train_to)
     return reported.section(
         studied, title="Prediction", tables=[sweeping.precision("capacity", found)]
     )

@@ -12,8 +12,9 @@ import numpy as np
 from scipy import stats
 
 from weir_lab.analysis import steady
-from weir_lab.capacity import answers, choice, records
-from weir_lab.capacity.sweep import SERVER
+from weir_lab.capacity import findings, records
+from weir_lab.capacity.answers import Need
+from weir_lab.capacity.sweep import SERVER, without_void
 from weir_lab.experiments.experiment import Step
 from weir_lab.report.capacity import Studied
 from weir_lab.report.page import Table
@@ -31,7 +32,6 @@ PROBE_USERS = 20
 PROBES = 3
 SPREAD = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.15, 1.35, 1.6)  # parts of N*
 USERS_MAX = 20_000
-DRAWS = 100
 
 
 def step(
@@ -147,30 +147,27 @@ def study(
     *,
     server: str,
     train_to: int,
-    seed: int,
     p99_limit_s: float | None = None,
+    need: Need | None = None,
     doubt: str = "",
     missing: int = 0,
 ) -> Studied:
-    """Chooses a model by the levels up to `train_to`, and keeps the rest to score it on."""
+    """Forecasts from the levels up to `train_to`, and keeps the rest to score the forecast on."""
     swept = records.sweep(
         found,
         server_cores=placement.server_cores,
         generator_cores=placement.generator_cores,
         one_core=placement.is_one_core,
     )
-    chosen = choice.choose(swept.up_to(train_to), draws=DRAWS, seed=seed, doubt=doubt)
-    limit_s = p99_limit_s
-    tails = [p.p99_s for p in chosen.training.points if p.p99_s]
-    if tails and limit_s is None:
-        limit_s = rounded(min(tails) * 1e6 * 5) / 1e6
+    tails = [p.p99_s for p in without_void(swept).points if p.p99_s and p.users <= train_to]
+    if tails and p99_limit_s is None:
+        p99_limit_s = rounded(min(tails) * 1e6 * 5) / 1e6
     return Studied(
         name=name,
         server=server,
-        sweep=swept,
-        choice=chosen,
-        carried=answers.capacity(chosen, limit_s),
-        held_out=choice.without_void(swept.above(train_to)),
+        found=findings.find(
+            swept, train_to=train_to, p99_limit_s=p99_limit_s, need=need, doubt=doubt
+        ),
         records=found,
         missing=missing,
     )

@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weir_lab.capacity.answers import Capacity, bottleneck_sentence, limits
-from weir_lab.capacity.bootstrap import Interval
-from weir_lab.capacity.choice import Choice, score_all
-from weir_lab.capacity.curves import CONSTANT, LINEAR
-from weir_lab.capacity.sweep import Point, Sweep, why_void
+from weir_lab.capacity.answers import Capacity, Interval, bottleneck_sentence, limits
+from weir_lab.capacity.findings import GREEN, RATE, Findings
+from weir_lab.capacity.sweep import Point, Sweep
 from weir_lab.report import sweeps
 from weir_lab.report.page import Fold, Grade, Headline, Mark, Number, Section, Table
 
@@ -23,6 +21,7 @@ WORSE_MAX = 0.01  # than "as the last step"
 COVERED_MIN = 0.8  # of the held-out points, by the 95 % band
 VOID_MAX = 0.1  # of the points
 UNKNOWN = "-"
+LINEAR_GOOD = 0.2  # an error of linear regression that a straight world explains
 FIFTH = 5  # the goal: the forecast's error is this many times below linear regression's
 
 
@@ -32,22 +31,35 @@ class Studied:
 
     name: str  # of the files
     server: str
-    sweep: Sweep
-    choice: Choice
-    carried: Capacity
-    held_out: Sweep
+    found: Findings
     records: Sequence[Mapping[str, Any]]
     missing: int = 0  # points that were not measured yet
 
     @property
+    def sweep(self) -> Sweep:
+        """Every point."""
+        return self.found.sweep
+
+    @property
+    def carried(self) -> Capacity:
+        """The answers."""
+        return self.found.capacity
+
+    @property
+    def held_out(self) -> Sweep:
+        """The valid points that the models have not seen."""
+        return self.found.held_out
+
+    @property
     def valid(self) -> list[Point]:
         """The points that count."""
-        return [p for p in self.sweep.points if not why_void(self.sweep, p)]
+        void = [p for p, _ in self.found.void]
+        return [p for p in self.sweep.points if p not in void]
 
     @property
     def has_forecast(self) -> bool:
         """Whether there is a forecast beyond what was measured."""
-        return bool(self.choice.chosen and self.choice.chosen.ensemble and not self.choice.refusal)
+        return self.found.forecast is not None
 
 
 def rounded(value: float) -> str:
@@ -102,7 +114,7 @@ def sentence(studied: Studied) -> str:
             f"{users_text(top.users)}. There is no forecast beyond that."
         )
     most, knee = studied.carried.most_rate, studied.carried.saturation_users
-    found = limits(studied.choice.training)
+    found = limits(studied.found.training)
     then = f"; then the {found[0].resource} is the limit" if found else ""
     where = ""
     if knee and math.isfinite(knee.value):
@@ -156,11 +168,11 @@ def mark(studied: Studied) -> Mark:
     """How far the answer can be trusted, with the weightiest reason."""
     red, yellow = "Do not rely on it", "Use it with care"
     if not studied.valid:
-        void = [why for p in studied.sweep.points if (why := why_void(studied.sweep, p))]
-        why = f"Every point is void: {void[0]}." if void else "There is no measurement."
+        void = studied.found.void
+        why = f"Every point is void: {void[0][1]}." if void else "There is no measurement."
         return Mark(grade=Grade.RED, word=red, reason=why)
     if not studied.has_forecast:
-        why = studied.choice.refusal or "No model describes the measurements."
+        why = studied.found.refusal or "No model describes the measurements."
         return Mark(grade=Grade.RED, word="Measured, no forecast", reason=why)
     if studied.missing:
         why = (
@@ -175,18 +187,17 @@ def mark(studied: Studied) -> Mark:
 
 
 def _tested(studied: Studied) -> Mark:
-    assert studied.choice.chosen
-    scored = score_all(studied.choice, studied.held_out)
-    mine, last = scored[studied.choice.chosen.model.name], scored[CONSTANT]
+    scored = studied.found.scores[RATE]
+    mine, last = scored.forecast, scored.constant
     levels = studied.held_out.levels
     loads = f"{levels[0]:,} to {levels[-1]:,} users" if len(levels) > 1 else f"{levels[0]:,} users"
     why = f"At {loads}, which it had not seen, the forecast was off by {mine.mape:.1%}"
     void = len(studied.sweep.points) - len(studied.valid)
     if mine.mape > ERROR_LARGE:
         grade, word = Grade.RED, "Do not rely on it"
-    elif mine.mape > last.mape + WORSE_MAX:
+    elif mine.mape > last + WORSE_MAX:
         grade, word = Grade.YELLOW, "Use it with care"
-        why += f"; the last training level alone would have been off by {last.mape:.1%}"
+        why += f"; the last training level alone would have been off by {last:.1%}"
     elif mine.mape > ERROR_SMALL:
         grade, word = Grade.YELLOW, "Use it with care"
     elif mine.coverage < COVERED_MIN:
@@ -195,6 +206,9 @@ def _tested(studied: Studied) -> Mark:
     elif void > VOID_MAX * len(studied.sweep.points):
         grade, word = Grade.YELLOW, "Use it with care"
         why += f", but {void} of {len(studied.sweep.points)} points are void"
+    elif studied.found.trust.grade != GREEN:
+        grade, word = Grade.YELLOW, "Use it with care"
+        why += f". {studied.found.trust.reasons[0].rstrip('.')}"
     else:
         grade, word = Grade.GREEN, "Reliable"
     return Mark(grade=grade, word=word, reason=f"{why}.")
@@ -205,8 +219,8 @@ def headline(studied: Studied) -> Headline:
     pictures = []
     if studied.sweep.points:
         pictures = [
-            sweeps.throughput(studied.name, studied.sweep, studied.choice, studied.carried),
-            sweeps.response(studied.name, studied.sweep, studied.choice, studied.carried),
+            sweeps.throughput(studied.name, studied.found),
+            sweeps.response(studied.name, studied.found),
         ]
     return Headline(
         sentence=sentence(studied),
@@ -224,28 +238,28 @@ def headline(studied: Studied) -> Headline:
 def tested_findings(studied: Studied) -> list[str]:
     """The errors of the forecast and of two simple rules, and whether the goals are met."""
     if not studied.has_forecast or not studied.held_out.points:
-        return [f"There is no forecast. {studied.choice.refusal}"] if studied.choice.refusal else []
-    assert studied.choice.chosen
-    chosen = studied.choice.chosen.model.name
-    scored = score_all(studied.choice, studied.held_out)
-    mine, linear, constant = (scored[name].mape for name in (chosen, LINEAR, CONSTANT))
+        return [f"There is no forecast. {studied.found.refusal}"] if studied.found.refusal else []
+    scored = studied.found.scores[RATE]
+    mine, linear, constant = scored.forecast.mape, scored.linear, scored.constant
     levels = studied.held_out.levels
-    fifth = "met" if mine <= linear / FIFTH else "missed"
+    fifth = "It is met" if mine <= linear / FIFTH else "It is missed"
+    if linear <= LINEAR_GOOD:
+        fifth = f"It applies where linear regression is off by more than {LINEAR_GOOD:.0%}"
     worse = "met" if mine <= constant + WORSE_MAX else "missed"
     return [
-        f"{chosen} was fitted to {studied.choice.training.levels[0]} to "
-        f"{studied.choice.training.levels[-1]} users. At {levels[0]} to {levels[-1]} users, which "
+        f"The forecast is from {studied.found.training.levels[0]} to "
+        f"{studied.found.training.levels[-1]} users. At {levels[0]} to {levels[-1]} users, which "
         f"it had not seen, it was off by {mine:.1%}.",
         f"Linear regression was off by {linear:.1%}. To expect the throughput of the last training "
         f"level was off by {constant:.1%}.",
-        f"Goal: at most a fifth of linear regression's error. It is {fifth}.",
+        f"Goal: at most a fifth of linear regression's error. {fifth}.",
         f"Goal: not worse than the last training level by more than 1 point. It is {worse}.",
     ]
 
 
 def void_finding(studied: Studied) -> list[str]:
     """How many points do not count, with the most frequent reason."""
-    reasons = [why for p in studied.sweep.points if (why := why_void(studied.sweep, p))]
+    reasons = [why for _, why in studied.found.void]
     if not reasons:
         return []
     often = max(set(reasons), key=reasons.count)
@@ -256,13 +270,16 @@ def void_finding(studied: Studied) -> list[str]:
 
 
 def waiting_finding(studied: Studied) -> list[str]:
-    """The users within the objective, in a sentence."""
+    """The users within the objective, and the cores for the users asked about."""
     carried = studied.carried
+    bought = [studied.found.purchase.sentence] if studied.found.purchase else []
     if carried.p99_limit_s is None or not carried.users_within_p99:
-        return []
+        return bought
     within = sweeps.interval_text(carried.users_within_p99, " users")
+    limit_ms = carried.p99_limit_s * 1e3
     return [
-        f"99 % of requests are answered within {carried.p99_limit_s * 1e3:g} ms for up to {within}."
+        f"99 % of requests are answered within {limit_ms:g} ms for up to {within}.",
+        *bought,
     ]
 
 
@@ -277,7 +294,7 @@ def section(
     """The whole section; `limit` are findings about the bottleneck, `method` how it was done."""
     if not studied.sweep.points:
         return Section(title=title, headline=headline(studied))
-    known = studied.choice.training if studied.choice.training.points else studied.sweep
+    known = studied.found.training if studied.found.training.points else studied.sweep
     name, sweep = studied.name, studied.sweep
     return Section(
         title=title,
@@ -303,8 +320,8 @@ def section(
             Fold(
                 title="How good is the forecast?",
                 findings=tested_findings(studied),
-                pictures=[sweeps.prediction(name, sweep, studied.choice)],
-                tables=[sweeps.scores(name, studied.choice, studied.held_out)],
+                pictures=[sweeps.prediction(name, studied.found)],
+                tables=[sweeps.scores(name, studied.found), sweeps.models(name, studied.found)],
             ),
             Fold(
                 title="What was measured?",

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from weir_lab.capacity import queueing
-from weir_lab.capacity.answers import Capacity, limits
-from weir_lab.capacity.bootstrap import Interval
-from weir_lab.capacity.choice import Choice, score_all
-from weir_lab.capacity.curves import BOUND, CONSTANT, LINEAR, CannotFitError, asymptotic
+from weir_lab.capacity.answers import Capacity, Interval, limits
+from weir_lab.capacity.curves import CannotFitError, asymptotic
+from weir_lab.capacity.findings import P99, RATE, RESPONSE, Findings
 from weir_lab.capacity.queueing import FloatArray, Station
-from weir_lab.capacity.score import Score, skill
 from weir_lab.capacity.sweep import SERVER, Point, Sweep, why_void
 from weir_lab.report import distribution
 from weir_lab.report.chart import Chart, Picture
@@ -42,7 +40,7 @@ def _measured(chart: Chart, label: str, sweep: Sweep, style: int, *, hollow: boo
         chart.points(label, [p.users for p in valid], [p.rate for p in valid], style, hollow=hollow)
 
 
-def throughput(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Picture:
+def throughput(name: str, found: Findings) -> Picture:
     """X against users: measurements, the forecast with its band, asymptotes, N*."""
     chart = Chart(
         name=f"{name}-throughput",
@@ -52,30 +50,29 @@ def throughput(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Pi
         size=WIDE,
         left=LEFT,
     )
-    last = _last_training(sweep, choice)
+    sweep = found.sweep
+    last = _last_training(found)
     users = curve_users(sweep)
     _measured(chart, "measured, for training", sweep.up_to(last), 0)
     _measured(chart, "measured, held out", sweep.above(last), 0, hollow=True)
-    _, void = _split(sweep)
-    chart.void([p.users for p in void], [p.rate for p in void])
-    if choice.chosen and choice.chosen.ensemble and not choice.refusal:
-        found = choice.chosen.ensemble
-        low, high = found.band(users)
-        chart.band("95 % band", list(users), list(low), list(high), 1)
-        chart.line("forecast", list(users), list(found.fitted.predict(users)), 1)
+    chart.void([p.users for p, _ in found.void], [p.rate for p, _ in found.void])
+    if RATE in found.curves:
+        band = found.curves[RATE]
+        chart.band("95 % band", list(band.users), list(band.low), list(band.high), 1)
+        chart.line("forecast", list(band.users), list(band.value), 1)
     try:
-        bound = asymptotic(choice.training)
+        bound = asymptotic(found.training)
         chart.bound("asymptotes", list(users), list(bound.predict(users)))
     except CannotFitError:
         pass
-    _marks(chart, last, answers)
+    _marks(chart, last, found.capacity)
     chart.axes.set_ylim(0, max(p.rate for p in sweep.points) * 1.3)
     return chart.finish("", narrow=NARROW)
 
 
-def _last_training(sweep: Sweep, choice: Choice) -> int:
+def _last_training(found: Findings) -> int:
     """The last level that the models were fitted to; the last level where none was."""
-    return (choice.training.levels or sweep.levels)[-1]
+    return (found.training.levels or found.sweep.levels)[-1]
 
 
 def _marks(chart: Chart, last: int, answers: Capacity, *, named: bool = True) -> None:
@@ -84,7 +81,7 @@ def _marks(chart: Chart, last: int, answers: Capacity, *, named: bool = True) ->
     chart.mark("trained up to here", last, named=named)
 
 
-def response(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Picture:
+def response(name: str, found: Findings) -> Picture:
     """R against users: mean and 99th percentile, the forecast, the objective."""
     chart = Chart(
         name=f"{name}-response",
@@ -94,8 +91,9 @@ def response(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Pict
         size=(WIDE[0], WIDE[1] * 0.8),
         left=LEFT,
     )
+    sweep, answers = found.sweep, found.capacity
     valid, void = _split(sweep)
-    last = _last_training(sweep, choice)
+    last = _last_training(found)
     for hollow, what in ((False, ""), (True, ", held out")):
         part = [p for p in valid if (p.users > last) == hollow]
         means = [(p.users, p.response_s * 1e3) for p in part]
@@ -107,12 +105,12 @@ def response(name: str, sweep: Sweep, choice: Choice, answers: Capacity) -> Pict
                 chart.points(label, xs, ys, style, hollow=hollow, listed=not hollow)
     chart.void([p.users for p in void], [p.response_s * 1e3 for p in void])
     users = curve_users(sweep)
-    if choice.chosen and choice.chosen.ensemble and not choice.refusal:
-        fitted = choice.chosen.ensemble.fitted
-        predicted = users / fitted.predict(users) - sweep.think_s
-        chart.line("forecast of the mean", list(users), list(predicted * 1e3), 1)
-    if found := limits(choice.training):
-        stations = [Station(name=SERVER, demand_s=found[0].demand_s, servers=found[0].servers)]
+    for quantity, what, style in ((RESPONSE, "the mean", 1), (P99, "the 99th percentile", 3)):
+        if quantity in found.curves:
+            band = found.curves[quantity]
+            chart.line(f"forecast of {what}", list(band.users), list(band.value * 1e3), style)
+    if known := limits(found.training):
+        stations = [Station(name=SERVER, demand_s=known[0].demand_s, servers=known[0].servers)]
         least = queueing.asymptotic_response(users, stations, sweep.think_s)
         chart.bound("asymptotes", list(users), list(least * 1e3))
     _marks(chart, last, answers, named=False)
@@ -199,28 +197,23 @@ def utilisation(name: str, sweep: Sweep) -> Picture:
     return chart.finish("The resource that reaches 100 % first is the bottleneck.")
 
 
-def prediction(name: str, sweep: Sweep, choice: Choice) -> Picture:
-    """The prediction of each model for loads that it has not seen."""
+def prediction(name: str, found: Findings) -> Picture:
+    """The curve of each model that the forecast is combined from."""
     chart = Chart(name=f"{name}-prediction", title="Every model", x="users", y="requests/s")
-    users = curve_users(sweep)
-    last = _last_training(sweep, choice)
-    _measured(chart, "measured, for training", sweep.up_to(last), 0)
-    _measured(chart, "measured, held out", sweep.above(last), 0, hollow=True)
-    shown = [c for c in choice.candidates if c.ensemble and c.model.kind != BOUND]
+    last = _last_training(found)
+    _measured(chart, "measured, for training", found.sweep.up_to(last), 0)
+    _measured(chart, "measured, held out", found.sweep.above(last), 0, hollow=True)
+    users = curve_users(found.sweep)
     style = 1
-    for candidate in shown:
-        assert candidate.ensemble
-        if candidate is choice.chosen:
-            low, high = candidate.ensemble.band(users)
-            chart.band("95 % band of the chosen", list(users), list(low), list(high), style)
-        predicted = candidate.ensemble.fitted.predict(users)
-        chosen = " (chosen)" if candidate is choice.chosen else ""
-        chart.line(f"{candidate.model.name}{chosen}", list(users), list(predicted), style)
-        style = style % 7 + 1
+    for part in found.forecast.parts if found.forecast else []:
+        if part.fitted and part.weight:
+            label = f"{part.name} ({part.weight:.0%})"
+            chart.line(label, list(users), list(part.fitted.predict(users)), style)
+            style = style % 7 + 1
     chart.mark("trained up to here", last)
-    chart.axes.set_ylim(0, max(p.rate for p in sweep.points) * 1.6)
+    chart.axes.set_ylim(0, max(p.rate for p in found.sweep.points) * 1.6)
     return chart.finish(
-        "Models were fitted to the filled marks only. Curves that leave the frame are wrong."
+        "Models were fitted to the filled marks only. In brackets: the weight in the forecast."
     )
 
 
@@ -237,39 +230,44 @@ def interval_text(interval: Interval | None, unit: str = "") -> str:
     return text
 
 
-def scores(name: str, choice: Choice, held_out: Sweep) -> Table:
-    """Every candidate: fitted on training points, scored on the held-out ones."""
-    found: Mapping[str, Score] = score_all(choice, held_out)
+def scores(name: str, found: Findings) -> Table:
+    """The forecast and the baselines on held-out points, for each quantity."""
     rows = []
-    for candidate in choice.candidates:
-        mark = "chosen" if candidate is choice.chosen else candidate.model.kind
-        each = found.get(candidate.model.name)
-        aicc = f"{candidate.aicc:.1f}" if math.isfinite(candidate.aicc) else "-"
-        if each is None:
-            rows.append([candidate.model.name, mark, aicc, *["-"] * 5, candidate.why_not])
-            continue
-        against = found.get(LINEAR), found.get(CONSTANT)
-        skills = [f"{skill(each.crps, o.crps):.2f}" if o else "-" for o in against]
+    for quantity, each in found.scores.items():
+        mine = each.forecast
         rows.append(
             [
-                candidate.model.name,
-                mark,
-                aicc,
-                f"{each.mape:.1%}",
-                f"{each.crps:,.1f}",
-                f"{each.coverage:.0%}",
-                *skills,
-                "",
+                quantity,
+                f"{mine.mape:.1%}",
+                f"{each.linear:.1%}",
+                f"{each.constant:.1%}",
+                f"{mine.coverage:.0%}",
+                f"{mine.width / 2:.0%}",
             ]
         )
-    head = ["model", "", "AICc", "MAPE", "CRPS", "in 95 % band", "skill: linear", "constant", ""]
+    head = ["forecast of", "off by", "linear", "as the last step", "in 95 % band", "half a band"]
     return Table(
         name=f"{name}-scores",
-        title="Models, and their errors on held-out loads",
+        title="Errors on held-out loads",
         head=head,
         rows=rows,
-        note="AICc of the training points decides. The scores are of other loads. "
-        "Skill is 1 - CRPS/CRPS(baseline): 1 is perfect, 0 no better than the baseline.",
+        note="Mean errors relative to the measurements. The models have not seen these loads.",
+    )
+
+
+def models(name: str, found: Findings) -> Table:
+    """The models that the forecast is combined from, and why the others are not."""
+    rows = []
+    for part in found.forecast.parts if found.forecast else []:
+        loss = f"{part.loss:.1%}" if math.isfinite(part.loss) else "-"
+        rows.append([part.name, f"{part.weight:.0%}", loss, part.why_not])
+    return Table(
+        name=f"{name}-models",
+        title="Models that the forecast is combined from",
+        head=["model", "weight", "off on later training levels", "why not"],
+        rows=rows,
+        note="Each model was fitted to the first training levels and predicted the later ones. The "
+        "less it was off there, the more weight it has.",
     )
 
 

@@ -137,7 +137,5 @@ def facts(work: Path, weir: Path, generator: str) -> dict[str, object]:
         "somaxconn": _first_line("/proc/sys/net/core/somaxconn"),
         "local_ports": _first_line("/proc/sys/net/ipv4/ip_local_port_range"),
         "python": sys.version.split()[0],
-        "packages": {
-            name: metadata.version(name) for name in ("numpy", "scipy", "lmfit", "matplotlib")
-        },
+        "packages": {name: metadata.version(name) for name in ("numpy", "scipy", "matplotlib")},
     }

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""What a sweep shows: forecast, held-out points, scores, answers and a grade of trust.
+
+This is the one structure that reports read. `find` computes it from the points of a sweep and takes
+seconds. Nothing is drawn and no sentence for a page is written here, except reasons.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir_lab.capacity import answers
+from weir_lab.capacity.answers import Capacity, Need, Purchase
+from weir_lab.capacity.curves import CannotFitError, constant, linear
+from weir_lab.capacity.forecast import Band, Forecast, forecast
+from weir_lab.capacity.queueing import FloatArray
+from weir_lab.capacity.score import Score, mape, score
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, why_void, without_void
+
+RATE, RESPONSE, P99 = "throughput", "mean response time", "99th percentile"
+GREEN, YELLOW, RED = "green", "yellow", "red"
+LEVELS_MIN = 3
+STEPS = 80  # of the curves
+BEYOND = 1.05  # the curves end slightly beyond the last level
+VOID_SHARE_MAX = 0.25
+SCATTER_USUAL, SCATTER_MAX = 0.06, 0.25  # standard deviation of one run
+ERROR_USUAL, ERROR_MAX = 0.10, 0.20  # on held-out loads
+WIDTH_USUAL = 0.25  # half of the band, relative
+LIMIT_BUSY = 0.9  # utilisation at the last levels: such a resource is the limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trust:
+    """How far to trust the forecast: a grade, and the reasons against it, the worst first."""
+
+    grade: str  # GREEN, YELLOW or RED
+    reasons: Sequence[str]  # sentences; empty when green
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The errors of a forecast and of the two baselines on held-out points."""
+
+    forecast: Score
+    linear: float  # mean relative error
+    constant: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What a sweep shows."""
+
+    sweep: Sweep  # every point
+    training: Sweep  # the valid points that the models have seen
+    held_out: Sweep  # the valid points that they have not
+    void: Sequence[tuple[Point, str]]  # with the reason
+    forecast: Forecast | None
+    refusal: str  # one sentence; empty when there is a forecast
+    curves: Mapping[str, Band]  # by RATE, RESPONSE, P99; at `users` below; seconds, per second
+    scores: Mapping[str, Scored]  # the same keys; empty without held-out points
+    capacity: Capacity
+    purchase: Purchase | None  # what to buy for the users asked about
+    trust: Trust
+
+    @property
+    def users(self) -> FloatArray:
+        """The numbers of users that the curves have values for."""
+        return self.curves[RATE].users if self.curves else np.array([])
+
+
+def find(
+    sweep: Sweep,
+    *,
+    train_to: int,
+    p99_limit_s: float | None = None,
+    need: Need | None = None,
+    doubt: str = "",
+) -> Findings:
+    """Forecasts from the levels up to `train_to`, and scores the forecast on the others.
+
+    `doubt` is a sentence against the measurement as a whole, or empty.
+    """
+    valid = without_void(sweep)
+    training, held_out = valid.up_to(train_to), valid.above(train_to)
+    void = [(p, why) for p in sweep.points if (why := why_void(sweep, p))]
+    found, refusal = None, why_not(training)
+    if not refusal:
+        try:
+            found = forecast(training)
+        except CannotFitError as error:
+            refusal = f"There is no forecast: {error}."
+    curves = _curves(found, sweep) if found else {}
+    scores = _scores(found, held_out) if found and held_out.points else {}
+    return Findings(
+        sweep=sweep,
+        training=training,
+        held_out=held_out,
+        void=void,
+        forecast=found,
+        refusal=refusal,
+        curves=curves,
+        scores=scores,
+        capacity=answers.capacity(found, p99_limit_s),
+        purchase=answers.purchase(found, need) if found and need else None,
+        trust=_trust(found, sweep, void, scores, refusal, doubt),
+    )
+
+
+def why_not(training: Sweep) -> str:
+    """The reason why nothing can be said beyond the points, in one sentence; empty when it can."""
+    if len(training.levels) < LEVELS_MIN:
+        count = len(training.levels)
+        return f"{count} valid levels of load are too few; a forecast needs {LEVELS_MIN}."
+    return ""
+
+
+def _quantities(found: Forecast, users: FloatArray) -> dict[str, Band]:
+    bands = {RATE: found.rate(users), RESPONSE: found.response(users)}
+    tails = found.p99(users)
+    return bands if tails is None else {**bands, P99: tails}
+
+
+def _curves(found: Forecast, sweep: Sweep) -> dict[str, Band]:
+    last = max(2.0, sweep.levels[-1] * BEYOND)
+    users = np.unique(np.round(np.linspace(1, last, STEPS)))
+    return _quantities(found, users)
+
+
+def _of(sweep: Sweep, quantity: str) -> FloatArray:
+    known = {RATE: sweep.rates, RESPONSE: sweep.responses, P99: sweep.tails}
+    return known[quantity]
+
+
+def _scores(found: Forecast, held_out: Sweep) -> dict[str, Scored]:
+    scores = {}
+    for quantity, band in _quantities(found, held_out.users).items():
+        measured = _of(held_out, quantity)
+        if not np.all(np.isfinite(measured)):
+            continue
+        seen = found.training.with_rates(_of(found.training, quantity))
+        scores[quantity] = Scored(
+            forecast=score(band.value, band.low, band.high, band.draws(), measured),
+            linear=mape(linear(seen).predict(held_out.users), measured),
+            constant=mape(constant(seen).predict(held_out.users), measured),
+        )
+    return scores
+
+
+def _trust(
+    found: Forecast | None,
+    sweep: Sweep,
+    void: Sequence[tuple[Point, str]],
+    scores: Mapping[str, Scored],
+    refusal: str,
+    doubt: str,
+) -> Trust:
+    if found is None:
+        return Trust(grade=RED, reasons=[r for r in (refusal, doubt) if r])
+    severe = [doubt] if doubt else []
+    mild: list[str] = []
+    if RATE in scores:
+        error = scores[RATE].forecast.mape
+        text = f"On loads that it had not seen, the forecast was off by {error:.0%}."
+        if error > ERROR_USUAL:
+            (severe if error > ERROR_MAX else mild).append(text)
+    if found.scatter > SCATTER_USUAL:
+        text = f"Runs of the same load differ by {found.scatter:.0%} (standard deviation)."
+        (severe if found.scatter > SCATTER_MAX else mild).append(text)
+    if len(void) > VOID_SHARE_MAX * len(sweep.points):
+        mild.append(f"{len(void)} of {len(sweep.points)} points are void; first: {void[0][1]}.")
+    return Trust(
+        grade=RED if severe else YELLOW if mild or _limits(found, sweep) else GREEN,
+        reasons=[*severe, *mild, *_limits(found, sweep)],
+    )
+
+
+def _limits(found: Forecast, sweep: Sweep) -> list[str]:
+    """What the measurements do not show."""
+    reasons = []
+    busy = {
+        name: answers.utilisation(found.training, name)
+        for name in (SERVER, GENERATOR)
+        if found.training.has_demand(name)
+    }
+    generator = busy.get(GENERATOR, 0.0)
+    if generator >= LIMIT_BUSY and generator > busy.get(SERVER, 0.0):
+        reasons.append(
+            f"The generator was the limit: its CPU was busy for {generator:.0%} of the time. The "
+            "forecast is of both together; the server alone could do more."
+        )
+    if not answers.has_seen_the_knee(found.training):
+        known = "" if SERVER in busy else ", and the server's CPU is not known"
+        reasons.append(
+            f"Throughput still grows at {found.last:,.0f} users: the knee was not seen{known}."
+        )
+    end = found.rate(np.array([float(sweep.levels[-1])]))
+    width = float((end.high - end.low)[0] / 2 / end.value[0])
+    if width > WIDTH_USUAL:
+        reasons.append(f"The band is wide: {width:.0%} at {sweep.levels[-1]:,} users.")
+    return reasons

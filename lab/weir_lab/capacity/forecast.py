@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""The forecast: a weighted mean of the models, and its 95 % band.
+
+Forward chaining gives the weights. Every model is fitted to the first half of the training levels
+and predicts the others, then to a little more of them, and so on. A model whose predictions were
+nearer to these later levels has more weight. A model that misses the last training levels by more
+than their scatter has none. The forecast is the weighted mean of the logarithms.
+
+The band covers a single future measurement. It has three parts: the scatter of runs, the error of
+the height at the last levels, and a drift that grows with the distance from the last level.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from weir_lab.capacity.curves import CannotFitError, Fitted
+from weir_lab.capacity.mechanisms import HALF, LAST, MECHANISMS, medians, saturated_limit, tail
+from weir_lab.capacity.queueing import FloatArray
+from weir_lab.capacity.sweep import Sweep
+from weir_lab.capacity.trend import SCATTER_LEAST, part_of, trend
+
+CUTS = (0.5, 0.6, 0.7, 0.8)  # of the training levels: the model predicts the rest of them
+TEMPERATURE = 0.01  # a model that is further off by this has 1/e of the weight
+LOSS_MOST = 0.5
+MISFIT_MIN = 0.02
+MISFIT_SCATTERS = 2.0
+WEIGHT_LEAST = 0.02
+DRIFT, DRIFT_RESPONSE, DRIFT_P99 = 0.04, 0.06, 0.12  # standard deviation by log(users/last)
+RATIO_SLOPE_USUAL, RATIO_FADING = 0.2, 1.5
+LEAST_OF_RESPONSE = 0.3  # of the least response time that was measured
+TAIL = 6  # degrees of freedom of Student's t: runs are disturbed more often than a normal law says
+DRAWS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A model of the combination."""
+
+    name: str
+    fitted: Fitted | None
+    weight: float = 0.0
+    loss: float = float("nan")  # mean relative error on the later training levels
+    why_not: str = ""
+
+
+def _without_noise(sweep: Sweep) -> float:
+    """The scatter of one run at the last levels, around their trend."""
+    end = tail(sweep, HALF)
+    return trend(end.users, end.rates).scatter
+
+
+def _losses(sweep: Sweep) -> Mapping[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in MECHANISMS}
+    levels = sweep.levels
+    for part in CUTS:
+        seen = levels[: max(1, round(part * len(levels)))]
+        before, after = sweep.up_to(seen[-1]), sweep.above(seen[-1])
+        if len(seen) < 4 or not after.points:
+            continue
+        users, rates = medians(after, after.rates)
+        for name, fit in MECHANISMS.items():
+            try:
+                off = np.log(fit(before).predict(users) / rates)
+            except CannotFitError:
+                continue
+            found[name].append(min(LOSS_MOST, float(np.mean(np.abs(off)))))
+    return found
+
+
+def _misfit(sweep: Sweep, fitted: Fitted) -> float:
+    end = tail(sweep, LAST)
+    users, rates = medians(end, end.rates)
+    return float(np.mean(np.abs(np.log(fitted.predict(users) / rates))))
+
+
+def parts(sweep: Sweep) -> list[Part]:
+    """The models with their weights, which sum to 1."""
+    scatter = _without_noise(sweep)
+    losses = _losses(sweep)
+    found: list[Part] = []
+    for name, fit in MECHANISMS.items():
+        try:
+            fitted = fit(sweep)
+        except CannotFitError as error:
+            found.append(Part(name=name, fitted=None, why_not=str(error)))
+            continue
+        off = _misfit(sweep, fitted)
+        if off > max(MISFIT_MIN, MISFIT_SCATTERS * scatter):
+            why = f"it misses the last training levels by {off:.0%}"
+            found.append(Part(name=name, fitted=None, why_not=why))
+            continue
+        known = losses[name]
+        found.append(
+            Part(name=name, fitted=fitted, loss=float(np.mean(known)) if known else float("nan"))
+        )
+    return _weighed(found, max(TEMPERATURE, scatter))
+
+
+def _weighed(found: Sequence[Part], temperature: float) -> list[Part]:
+    fits = [p for p in found if p.fitted]
+    seen = [p.loss for p in fits if np.isfinite(p.loss)]
+    usual = float(np.mean(seen)) if seen else 0.0
+    least = min(seen, default=0.0)
+    raw = {
+        p.name: float(np.exp(-((p.loss if np.isfinite(p.loss) else usual) - least) / temperature))
+        for p in fits
+    }
+    total = sum(raw.values())
+    weights = {name: w / total for name, w in raw.items() if w / total >= WEIGHT_LEAST}
+    total = sum(weights.values())
+    return [
+        Part(
+            name=p.name,
+            fitted=p.fitted,
+            weight=weights.get(p.name, 0.0) / total if total else 0.0,
+            loss=p.loss,
+            why_not=p.why_not,
+        )
+        for p in found
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """A quantity against users, with the 95 % band of a single future measurement."""
+
+    users: FloatArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    deviation: FloatArray  # relative standard deviation of a single measurement
+
+    def draws(self) -> FloatArray:
+        """Equally likely measurements, one row each."""
+        quantiles = stats.t.ppf((np.arange(DRAWS) + 0.5) / DRAWS, TAIL)
+        scaled = quantiles[:, None] * self.deviation / np.sqrt(TAIL / (TAIL - 2))
+        return np.asarray(self.value * np.exp(scaled))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """The forecast of throughput, mean response time and 99th percentile for any users."""
+
+    training: Sweep
+    parts: Sequence[Part]
+    scatter: float  # of one run's throughput at the last levels, relative
+    limit: float  # m/D as measured at the highest loads, where that resource was saturated
+    gap_s: float  # the part of a cycle that is neither think nor response time
+
+    @property
+    def last(self) -> float:
+        """The highest training level."""
+        return float(self.training.levels[-1])
+
+    def models(self, users: FloatArray) -> FloatArray:
+        """The throughput that each model with a weight predicts, one row each."""
+        rows = [p.fitted.predict(users) for p in self.parts if p.fitted and p.weight]
+        return np.minimum(rows, self.limit)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights of these models."""
+        return np.array([p.weight for p in self.parts if p.fitted and p.weight])
+
+    def rates(self, users: FloatArray) -> FloatArray:
+        """Throughput: within the training levels as measured, beyond them by the models."""
+        levels, measured = medians(self.training, self.training.rates)
+        joint = part_of(self.training.levels, LAST)[0]
+        found = np.exp(self.weights @ np.log(self.models(users)))
+        inside = np.exp(np.interp(np.log(users), np.log(levels), _smooth(np.log(measured))))
+        return np.where(users < joint, inside, found)
+
+    def rate(self, users: FloatArray) -> Band:
+        """Throughput with its band."""
+        end = tail(self.training, LAST)
+        found = trend(end.users, end.rates)
+        height = found.scatter / np.sqrt(len(end.points))
+        return self._band(
+            users, self.rates(users), self.models(users), (self.scatter, height, DRIFT)
+        )
+
+    def response(self, users: FloatArray) -> Band:
+        """The mean response time with its band."""
+        return self._times(users, self.training.responses, DRIFT_RESPONSE)
+
+    def p99(self, users: FloatArray) -> Band | None:
+        """The 99th percentile of the response time; None where it was not measured.
+
+        It is the mean multiplied by the ratio of both, with the trend of this ratio.
+        """
+        sweep = self.training
+        if not all(p.p99_s for p in sweep.points):
+            return None
+        tails = sweep.tails
+        mean = self.response(users)
+        end = tail(sweep, HALF)
+        ratio = trend(end.users, end.tails / end.responses)
+        slope = ratio.shrunk(RATIO_SLOPE_USUAL)
+        levels, measured = medians(sweep, tails)
+        inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(measured)))
+        beyond = mean.value * ratio.at(users, slope=slope, fading=RATIO_FADING)
+        found = trend(end.users, end.tails)
+        over = users > self.last
+        value = np.where(over, beyond, inside)
+        off = np.hypot(mean.deviation, ratio.scatter)
+        return self._band(
+            users, value, value[None, :], (0.0, 0.0, DRIFT_P99), more=np.maximum(off, found.scatter)
+        )
+
+    def _times(self, users: FloatArray, measured: FloatArray, drift: float) -> Band:
+        """Response times: at the last level as measured, then by Little's law."""
+        sweep = self.training
+        levels, middle = medians(sweep, measured)
+        end = tail(sweep, LAST)
+        here = trend(end.users, end.responses)
+        last = np.array([self.last])
+        cycles = users / self.models(users) - last / self.models(last)
+        least_s = LEAST_OF_RESPONSE * float(middle.min())
+        models = np.maximum(float(np.exp(here.level)) + cycles, least_s)
+        beyond = np.exp(self.weights @ np.log(models))
+        inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(middle)))
+        value = np.where(users > self.last, beyond, inside)
+        return self._band(users, value, models, (here.scatter, here.level_error, drift))
+
+    def _band(
+        self,
+        users: FloatArray,
+        value: FloatArray,
+        models: FloatArray,
+        errors: tuple[float, float, float],
+        more: FloatArray | float = 0.0,
+    ) -> Band:
+        scatter, height, drift = errors
+        ahead = np.log(np.maximum(users, self.last) / self.last)
+        apart = np.log(models / value)
+        weights = self.weights if len(models) > 1 else np.ones(1)
+        between = np.where(ahead > 0, np.sqrt(weights @ apart**2), 0.0)
+        squares = (
+            max(scatter, SCATTER_LEAST) ** 2
+            + height**2
+            + (drift * ahead) ** 2
+            + between**2
+            + np.asarray(more) ** 2
+        )
+        deviation = np.sqrt(squares)
+        reach = stats.t.ppf(0.975, TAIL) / np.sqrt(TAIL / (TAIL - 2))
+        return Band(
+            users=users,
+            value=value,
+            low=value * np.exp(-reach * deviation),
+            high=value * np.exp(reach * deviation),
+            deviation=deviation,
+        )
+
+
+def _smooth(values: FloatArray) -> FloatArray:
+    """Each value averaged with its neighbours; the ends are kept."""
+    if len(values) < 3:
+        return values
+    inner = (values[:-2] + 2 * values[1:-1] + values[2:]) / 4
+    return np.concatenate([values[:1], inner, values[-1:]])
+
+
+def forecast(sweep: Sweep) -> Forecast:
+    """The forecast from valid training points.
+
+    Raises:
+        CannotFitError: no model describes the points.
+    """
+    found = parts(sweep)
+    if not any(p.weight for p in found):
+        raise CannotFitError("no model describes the training points")
+    gaps = [p.gap_s(sweep.think_s) for p in tail(sweep, LAST).points]
+    return Forecast(
+        training=sweep,
+        parts=found,
+        scatter=_without_noise(sweep),
+        limit=saturated_limit(sweep),
+        gap_s=float(np.median(gaps)),
+    )

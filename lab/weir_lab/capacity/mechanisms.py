@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""The models that a forecast is combined from (forecast.py), each fitted to training points.
+
+Each model describes one reason why throughput bends. All of them are moved to the height of the
+measurements at the highest training loads. A model raises CannotFitError where it does not apply:
+a plateau where throughput still grows with every user, a queue of CPUs where no CPU is known, a
+bend downwards that is within the noise.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from weir_lab.capacity import queueing
+from weir_lab.capacity.curves import CannotFitError, Fitted, usl_rate
+from weir_lab.capacity.queueing import FloatArray, Station
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
+from weir_lab.capacity.trend import Trend, part_of, trend
+
+LAST, HALF = 1 / 3, 1 / 2  # of the levels
+FLAT_MAX = 0.35  # elasticity of throughput by users; above it, there is no plateau
+SLOPE_USUAL = 0.10  # of throughput on a plateau, by the logarithm of users
+DEMAND_SLOPE_USUAL = 0.5
+FADING, DEMAND_FADING = 1.5, 0.5
+SATURATED = 0.9  # utilisation: such a CPU sleeps too rarely for wake-ups to matter
+BEND_SIGNIFICANT = 2.5  # standard errors
+SERVERS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16)
+FEWER_SERVERS = 0.9  # of the error: more servers have to fit clearly better
+ERROR_USUAL = 0.03  # relative, of a run that nothing disturbed
+LEVELS_MIN = 4
+
+
+def tail(sweep: Sweep, part: float) -> Sweep:
+    """The points of the last levels."""
+    return sweep.above(part_of(sweep.levels, part)[0] - 1)
+
+
+def medians(sweep: Sweep, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The levels, and the mean logarithm of the positive values at each, as a value."""
+    levels = np.array(sweep.levels, dtype=np.float64)
+    users = sweep.users
+    found = [float(np.exp(np.mean(np.log(values[users == level])))) for level in levels]
+    return levels, np.array(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """The service demand of a resource: as measured at each level, then along its trend."""
+
+    name: str
+    servers: int
+    levels: FloatArray
+    measured_s: FloatArray
+    trend: Trend
+    slope: float
+
+    def at(self, users: FloatArray) -> FloatArray:
+        """Seconds for this many users."""
+        inside = np.interp(np.log(users), np.log(self.levels), self.measured_s)
+        beyond = self.trend.at(users, slope=self.slope, fading=DEMAND_FADING)
+        return np.where(users > self.levels[-1], beyond, inside)
+
+    def most(self, users: float) -> float:
+        """The highest rate at which the resource can work with so many users."""
+        return self.servers / float(self.at(np.array([users]))[0])
+
+
+def demand(sweep: Sweep, name: str) -> Demand:
+    """The measured demand of a resource, and its trend.
+
+    A CPU that is saturated no longer sleeps, so its demand has no wake-ups left to lose. Its
+    demand is not expected to fall further.
+
+    Raises:
+        CannotFitError: it was not measured at every point.
+    """
+    if not sweep.has_demand(name):
+        raise CannotFitError(f"the service demand of the {name} was not measured")
+    last = tail(sweep, HALF)
+    found = trend(last.users, last.demands(name))
+    slope = found.shrunk(DEMAND_SLOPE_USUAL)
+    end = tail(sweep, LAST)
+    used = float(np.median([sweep.utilisation(p, name) for p in end.points]))
+    if used >= SATURATED:
+        found = trend(end.users, end.demands(name))
+        slope = max(0.0, found.shrunk(SLOPE_USUAL))
+    levels, measured_s = medians(sweep, sweep.demands(name))
+    return Demand(
+        name=name,
+        servers=sweep.servers.get(name, 1),
+        levels=levels,
+        measured_s=measured_s,
+        trend=found,
+        slope=slope,
+    )
+
+
+def demands(sweep: Sweep) -> list[Demand]:
+    """The measured demands, of the server first."""
+    return [demand(sweep, name) for name in (SERVER, GENERATOR) if sweep.has_demand(name)]
+
+
+def roof(known: list[Demand], users: FloatArray) -> FloatArray:
+    """The least m/D of all resources; infinite where none is known."""
+    found = [each.servers / each.at(users) for each in known]
+    return np.min(found, axis=0) if found else np.full(len(users), np.inf)
+
+
+def levelled(sweep: Sweep, predict: Callable[[FloatArray], FloatArray]) -> float:
+    """The factor that moves a curve to the measurements of the last third of the levels."""
+    last = tail(sweep, LAST)
+    return float(np.exp(np.median(np.log(last.rates / predict(last.users)))))
+
+
+def _cycles(sweep: Sweep) -> FloatArray:
+    """What each user's cycle has beside thinking, at each point; a positive number."""
+    cycle = sweep.users / sweep.rates
+    return np.maximum(cycle - sweep.think_s, 1e-3 * cycle)
+
+
+def plateau(sweep: Sweep) -> Fitted:
+    """Throughput no longer grows with users, but drifts: batches grow, or users disturb."""
+    last = tail(sweep, LAST)
+    found = trend(last.users, last.rates)
+    if len(last.levels) < 2 or found.slope > FLAT_MAX + found.slope_error:
+        raise CannotFitError("throughput still grows with users")
+    slope = found.shrunk(SLOPE_USUAL)
+    limit = saturated_limit(sweep)
+
+    def predict(users: FloatArray) -> FloatArray:
+        return np.minimum(found.at(users, slope=slope, fading=FADING), limit)
+
+    most = float(predict(np.array([sweep.users.max() * 1e6]))[0])
+    return Fitted(
+        parameters={"level": float(np.exp(found.level)), "slope": slope},
+        predict=predict,
+        most=max(most, float(np.exp(found.level))),
+    )
+
+
+def saturated_limit(sweep: Sweep) -> float:
+    """m/D as measured at the highest loads, of the resources that were saturated there."""
+    end = tail(sweep, LAST)
+    found = [float("inf")]
+    for name in (SERVER, GENERATOR):
+        if not sweep.has_demand(name):
+            continue
+        used = float(np.median([sweep.utilisation(p, name) for p in end.points]))
+        if used >= SATURATED:
+            middle_s = float(np.median(end.demands(name)))
+            level = float(np.median(end.rates))
+            found.append(max(level, sweep.servers.get(name, 1) / middle_s))
+    return min(found)
+
+
+def ray(sweep: Sweep) -> Fitted:
+    """The asymptotes: every user adds as much as at the last levels, up to m/D."""
+    end = tail(sweep, HALF)
+    found = trend(end.users, _cycles(end))
+    slope = found.shrunk(DEMAND_SLOPE_USUAL)
+    known = demands(sweep)
+    levels, inside = medians(sweep, _cycles(sweep))
+
+    def predict(users: FloatArray) -> FloatArray:
+        beyond_s = found.at(users, slope=slope, fading=DEMAND_FADING)
+        inside_s = np.interp(np.log(users), np.log(levels), inside)
+        cycle_s = sweep.think_s + np.where(users > levels[-1], beyond_s, inside_s)
+        over = users > levels[-1]
+        return np.where(over, np.minimum(users / cycle_s, roof(known, users)), users / cycle_s)
+
+    far = np.array([sweep.users.max() * 1e6])
+    return Fitted(
+        parameters={"slope": slope},
+        predict=predict,
+        most=float(predict(far)[0]),
+    )
+
+
+def queue_measured(sweep: Sweep) -> Fitted:
+    """A closed network of the CPUs of server and generator, with the demand of each level."""
+    known = demands(sweep)
+    if not known:
+        raise CannotFitError("no service demand was measured")
+
+    def network(users: FloatArray, delay_s: float) -> FloatArray:
+        rates = []
+        for count in users:
+            one = np.array([count])
+            stations = [
+                Station(name=d.name, demand_s=float(d.at(one)[0]), servers=d.servers) for d in known
+            ]
+            rates.append(queueing.network_rate(one, stations, sweep.think_s + delay_s)[0])
+        return np.array(rates)
+
+    end = tail(sweep, HALF)
+    levels, rates = medians(end, end.rates)
+    longest_s = float(np.max(_cycles(end)))
+
+    def off(delay_s: float) -> float:
+        return float(np.abs(np.log(network(levels, delay_s) / rates)).sum())
+
+    found = optimize.minimize_scalar(
+        off, bounds=(0.0, longest_s), method="bounded", options={"maxiter": 25}
+    )
+    delay_s = float(found.x)
+    factor = levelled(sweep, lambda users: network(users, delay_s))
+    far = float(sweep.users.max() * 1e6)
+    return Fitted(
+        parameters={"delay_s": delay_s, "factor": factor},
+        predict=lambda users: factor * network(users, delay_s),
+        most=factor * float(roof(known, np.array([far]))[0]),
+    )
+
+
+def _least_squares(
+    sweep: Sweep, starts: list[float], predict: Callable[[FloatArray, FloatArray], FloatArray]
+) -> tuple[FloatArray, float]:
+    """Positive parameters of the least robust error, the last levels first; and that error."""
+    levels, rates = medians(sweep, sweep.rates)
+    weights = np.sqrt(levels / levels[-1])
+    responses = medians(sweep, _cycles(sweep))[1]
+
+    def residual(logs: FloatArray) -> FloatArray:
+        predicted = np.maximum(predict(levels, np.exp(logs)), 1e-300)
+        off = weights * np.log(predicted / rates)
+        if sweep.think_s <= 0:
+            return np.asarray(off)
+        cycle_s = np.maximum(levels / predicted - sweep.think_s, 1e-9)
+        return np.concatenate([off, 0.2 * weights * np.log(cycle_s / responses)])
+
+    done = optimize.least_squares(
+        residual, np.log(starts), loss="soft_l1", f_scale=ERROR_USUAL, max_nfev=60
+    )
+    return np.exp(done.x), float(done.cost)
+
+
+def queue_fitted(sweep: Sweep) -> Fitted:
+    """M/M/k//N with its service time, its delay and its number of servers fitted to rates."""
+    if len(sweep.levels) < LEVELS_MIN:
+        raise CannotFitError(f"needs {LEVELS_MIN} levels of load")
+    most = float(sweep.rates.max())
+    delay_s = float(np.median(_cycles(sweep))) / 2
+    best: tuple[float, int, FloatArray] | None = None
+    for servers in SERVERS_TRIED:
+
+        def repair(users: FloatArray, p: FloatArray, servers: int = servers) -> FloatArray:
+            return queueing.repair_rate(users, servers, float(p[0]), sweep.think_s + float(p[1]))
+
+        found, cost = _least_squares(sweep, [servers / most, delay_s], repair)
+        if best is None or cost < FEWER_SERVERS * best[0]:
+            best = (cost, servers, found)
+    assert best is not None
+    _, servers, (service_s, delay_s) = best
+
+    def network(users: FloatArray) -> FloatArray:
+        return queueing.repair_rate(users, servers, service_s, sweep.think_s + delay_s)
+
+    factor = levelled(sweep, network)
+    return Fitted(
+        parameters={"service_s": service_s, "delay_s": delay_s, "servers": servers},
+        predict=lambda users: factor * network(users),
+        most=factor * servers / service_s,
+    )
+
+
+def usl(sweep: Sweep) -> Fitted:
+    """Gunther's Universal Scalability Law, where throughput falls by more than its noise."""
+    end = tail(sweep, HALF)
+    bend = trend(end.users, end.rates)
+    if len(sweep.levels) < 2 * LEVELS_MIN or bend.slope > -BEND_SIGNIFICANT * bend.slope_error:
+        raise CannotFitError("throughput does not fall by more than its noise")
+    gamma = float((sweep.rates / sweep.users).max())
+    found, _ = _least_squares(
+        sweep, [gamma, 0.05, 1e-3], lambda users, p: usl_rate(users, p[0], p[1], p[2])
+    )
+    gamma, alpha, beta = (float(p) for p in found)
+    factor = levelled(sweep, lambda users: usl_rate(users, gamma, alpha, beta))
+    peak = float(np.sqrt(max(0.0, 1 - alpha) / beta))
+    return Fitted(
+        parameters={"gamma": gamma, "alpha": alpha, "beta": beta},
+        predict=lambda users: factor * usl_rate(users, gamma, alpha, beta),
+        most=factor * float(usl_rate(np.array([max(1.0, peak)]), gamma, alpha, beta)[0]),
+    )
+
+
+MECHANISMS: Mapping[str, Callable[[Sweep], Fitted]] = {
+    "plateau": plateau,
+    "asymptotes": ray,
+    "queue, measured demand": queue_measured,
+    "queue, fitted": queue_fitted,
+    "USL": usl,
+}
