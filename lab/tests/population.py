@@ -149,7 +149,7 @@ def _falling(rng: np.random.Generator, limit_s: float, drift: float) -> Curve:
     queues make each request a little cheaper or dearer, up to some number of users.
     """
     extra = float(rng.uniform(1, 6))
-    power = float(rng.uniform(0.8, 2.5))
+    power = float(rng.uniform(1.0, 2.5))
     turn = float(rng.uniform(4, 30))
     until = float(rng.uniform(30, 200))
 

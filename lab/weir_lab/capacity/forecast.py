@@ -17,20 +17,29 @@ import numpy as np
 from scipy import stats
 
 from weir_lab.capacity.curves import CannotFitError, Fitted
-from weir_lab.capacity.mechanisms import HALF, LAST, MECHANISMS, medians, saturated_limit, tail
+from weir_lab.capacity.mechanisms import (
+    DEMAND_FADING,
+    DEMAND_SLOPE_USUAL,
+    HALF,
+    LAST,
+    MECHANISMS,
+    medians,
+    saturated_limit,
+    tail,
+)
 from weir_lab.capacity.queueing import FloatArray
 from weir_lab.capacity.sweep import Sweep
 from weir_lab.capacity.trend import SCATTER_LEAST, part_of, trend
 
-CUTS = (0.5, 0.6, 0.7, 0.8)  # of the training levels: the model predicts the rest of them
+CUTS = (0.5, 0.65, 0.8)  # of the training levels: the model predicts the rest of them
 TEMPERATURE = 0.01  # a model that is further off by this has 1/e of the weight
 LOSS_MOST = 0.5
 MISFIT_MIN = 0.02
 MISFIT_SCATTERS = 2.0
 WEIGHT_LEAST = 0.02
-DRIFT, DRIFT_RESPONSE, DRIFT_P99 = 0.04, 0.06, 0.12  # standard deviation by log(users/last)
+DRIFT, DRIFT_RESPONSE, DRIFT_P99 = 0.03, 0.05, 0.12  # standard deviation by log(users/last)
 RATIO_SLOPE_USUAL, RATIO_FADING = 0.2, 1.5
-LEAST_OF_RESPONSE = 0.3  # of the least response time that was measured
+RESPONSE_COUNTS = 0.1  # of the error of the response time, where users think
 TAIL = 6  # degrees of freedom of Student's t: runs are disturbed more often than a normal law says
 DRAWS = 200
 
@@ -61,13 +70,30 @@ def _losses(sweep: Sweep) -> Mapping[str, list[float]]:
         if len(seen) < 4 or not after.points:
             continue
         users, rates = medians(after, after.rates)
+        _, responses = medians(after, after.responses)
+        last = np.array([float(seen[-1])])
         for name, fit in MECHANISMS.items():
             try:
-                off = np.log(fit(before).predict(users) / rates)
+                fitted = fit(before)
             except CannotFitError:
                 continue
-            found[name].append(min(LOSS_MOST, float(np.mean(np.abs(off)))))
+            off = np.log(fitted.predict(users) / rates)
+            loss = float(np.mean(np.abs(off)))
+            if sweep.think_s > 0:
+                more_s = users / fitted.predict(users) - last / fitted.predict(last)
+                times_s = _base_s(before, users) + np.maximum(0.0, more_s)
+                apart = float(np.mean(np.abs(np.log(times_s / responses))))
+                loss += RESPONSE_COUNTS * apart
+            found[name].append(min(LOSS_MOST, loss))
     return found
+
+
+def _base_s(sweep: Sweep, users: FloatArray) -> FloatArray:
+    """The response time without further queueing: as at the last levels, or falling as there."""
+    end = tail(sweep, HALF)
+    here = trend(end.users, end.responses)
+    slope = min(0.0, here.shrunk(DEMAND_SLOPE_USUAL))
+    return here.at(users, slope=slope, fading=DEMAND_FADING)
 
 
 def _misfit(sweep: Sweep, fitted: Fitted) -> float:
@@ -218,8 +244,7 @@ class Forecast:
         here = trend(end.users, end.responses)
         last = np.array([self.last])
         cycles = users / self.models(users) - last / self.models(last)
-        least_s = LEAST_OF_RESPONSE * float(middle.min())
-        models = np.maximum(float(np.exp(here.level)) + cycles, least_s)
+        models = _base_s(sweep, users) + np.maximum(0.0, cycles)
         beyond = np.exp(self.weights @ np.log(models))
         inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(middle)))
         value = np.where(users > self.last, beyond, inside)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The forecast on measured sweeps: trained on up to 20 users, judged on 25 to 60.
+
+Nothing in the rule was settled by these sweeps (docs/decisions/021). The bounds are the goals of
+the project. Everything here is deterministic and needs neither a server nor a network.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import measured
+from weir_lab.capacity import answers, findings, records
+from weir_lab.capacity.answers import Need
+from weir_lab.capacity.findings import P99, RATE, RESPONSE, Findings
+from weir_lab.capacity.sweep import GENERATOR, Sweep, why_void
+
+TRAIN_TO = 20
+ERROR_MEDIAN, ERROR_MAX = 0.04, 0.10  # of throughput
+WORSE_MAX = 0.01  # than the last step
+FIFTH, LINEAR_GOOD = 0.2, 0.2
+# The response time of users who think is a small rest of their cycle: an error of 2 % of the
+# throughput is a quarter of it. So the bound is for the median of the sweeps.
+RESPONSE_MEDIAN = 0.05
+# The 99th percentile of one second differs by a tenth between runs, and its growth differs between
+# servers.
+P99_MEDIAN = 0.20
+
+
+@cache
+def swept(name: str) -> Sweep:
+    """The points of a sweep."""
+    found = [r for r in measured.lines(name) if str(r.get("key", "")).split("/")[0].isdigit()]
+    return records.sweep(found, server_cores=1, generator_cores=1)
+
+
+@cache
+def found(name: str) -> Findings:
+    """What a sweep shows."""
+    return findings.find(swept(name), train_to=TRAIN_TO)
+
+
+@pytest.mark.parametrize("name", measured.NAMES)
+def test_a_measured_sweep_has_a_forecast_that_holds(name: str) -> None:
+    scored = found(name).scores[RATE]
+    mine = scored.forecast.mape
+    assert mine <= ERROR_MAX
+    assert mine <= scored.constant + WORSE_MAX
+    assert scored.linear <= LINEAR_GOOD or mine <= FIFTH * scored.linear
+
+
+def test_the_median_errors_are_small() -> None:
+    errors = {
+        quantity: float(
+            np.median([found(n).scores[quantity].forecast.mape for n in measured.NAMES])
+        )
+        for quantity in (RATE, RESPONSE, P99)
+    }
+    assert errors[RATE] <= ERROR_MEDIAN
+    assert errors[RESPONSE] <= RESPONSE_MEDIAN
+    assert errors[P99] <= P99_MEDIAN
+
+
+def test_the_bands_hold_nearly_all_points_and_are_narrow() -> None:
+    inside, widths = [], []
+    for name in measured.NAMES:
+        scored = found(name).scores[RATE].forecast
+        inside.append(scored.coverage)
+        widths.append(scored.width)
+    assert np.mean(inside) >= 0.9  # of six sweeps: too few to demand points outside
+    assert max(widths) <= 0.25
+
+
+@pytest.mark.parametrize("name", measured.NAMES)
+def test_the_answers_of_a_sweep_do_not_contradict_each_other(name: str) -> None:
+    seen = found(name)
+    assert seen.forecast
+    saturated = [limit.most_rate for limit in answers.limits(seen.training) if limit.used >= 0.95]
+    users = np.arange(1.0, 61.0)
+    for most in saturated:
+        assert seen.forecast.rates(users).max() <= most * 1.01
+    rates, times = seen.forecast.rates(users[20:]), seen.forecast.response(users[20:]).value
+    cycle_s = times + seen.training.think_s + seen.forecast.gap_s
+    assert rates * cycle_s == pytest.approx(users[20:], rel=0.08)  # Little's law
+
+
+@pytest.mark.parametrize("name", measured.NAMES)
+def test_few_points_are_void_and_a_busy_generator_is_no_reason(name: str) -> None:
+    seen = found(name)
+    assert len(seen.void) <= 0.05 * len(seen.sweep.points)
+    assert all("generator" not in why for _, why in seen.void)
+
+
+def test_the_disturbed_run_of_a_sweep_is_void() -> None:
+    void = [p for p, _ in found("percore-think").void]
+    assert (19, 1) in {(p.users, p.repeat) for p in void}  # requests began 2 ms late
+
+
+@pytest.mark.parametrize("name", measured.NAMES)
+def test_without_the_servers_cpu_the_forecast_still_holds_with_a_wider_band(name: str) -> None:
+    whole = swept(name)
+    points = [replace(p, demand_s={GENERATOR: p.demand_s[GENERATOR]}) for p in whole.points]
+    blind = findings.find(
+        Sweep(points=points, think_s=whole.think_s, servers=whole.servers), train_to=TRAIN_TO
+    )
+    assert blind.forecast
+    assert blind.scores[RATE].forecast.mape <= ERROR_MAX
+    if found(name).capacity.most_rate is not None:
+        last = np.array([60.0])
+        known, unknown = found(name).forecast, blind.forecast
+        assert known
+        assert unknown.rate(last).deviation[0] >= 0.7 * known.rate(last).deviation[0]
+
+
+def test_what_to_buy_for_users_who_think() -> None:
+    need = Need(users=5000, think_s=1.0, p99_s=0.05)
+    bought = findings.find(swept("pool-ka"), train_to=TRAIN_TO, need=need).purchase
+    assert bought
+    assert bought.cores == 1
+    assert bought.busy < 0.3  # 5,000 requests per second are few for this server
+    assert bought.ends_at > 100_000  # its maximum is 157,000 requests per second
+    assert bought.then == "the CPU"
+
+
+def test_the_same_points_give_the_same_forecast() -> None:
+    again = findings.find(swept("thread-ka"), train_to=TRAIN_TO)
+    for quantity, band in found("thread-ka").curves.items():
+        assert np.array_equal(band.value, again.curves[quantity].value)
+        assert np.array_equal(band.low, again.curves[quantity].low)
+
+
+def test_every_point_is_judged_by_its_effect() -> None:
+    whole = swept("percore-think")
+    assert all(why_void(whole, p) == "" for p in whole.points if p.users == 1)
