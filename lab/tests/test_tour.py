@@ -8,7 +8,6 @@ from playwright.sync_api import Browser
 
 import touring
 from browsing import LAPTOP, SCREENS, needs_browser, opened
-from measured import fewer_draws
 from weir_lab.experiments import remake
 from weir_lab.report import page as pages
 from weir_lab.report.page import Grade, Report
@@ -19,8 +18,7 @@ PAGE_MAX = 1_500_000  # bytes
 
 @pytest.fixture(scope="module")
 def tour(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    with fewer_draws():
-        return remake.run(touring.tour(tmp_path_factory.mktemp("results")))
+    return remake.run(touring.tour(tmp_path_factory.mktemp("results")))
 
 
 @pytest.fixture(scope="module")
