@@ -54,6 +54,19 @@ def test_a_difference_that_is_not_shown_is_open_and_not_broken(tmp_path: Path) -
     assert "keep-alive slower" in slow.headline.mark.reason
 
 
+def test_several_documents_have_the_worst_mark_and_count_their_points(tmp_path: Path) -> None:
+    whole = remake.run(touring.document(tmp_path / "both", "ab")).headline
+    assert whole
+    assert whole.sentence == "2 of 2 source documents work here in every point."
+    assert [number.value for number in whole.numbers] == ["7", "0", "0"]
+    slow = remake.run(touring.document(tmp_path / "slow", "ab", gain=0.5)).headline
+    assert slow
+    assert slow.sentence.endswith("1 does not work in some point.")
+    assert slow.mark
+    assert slow.mark.grade is Grade.RED
+    assert [number.value for number in slow.numbers] == ["6", "1", "0"]
+
+
 @needs_browser
 @pytest.mark.parametrize("screen", SCREENS)
 def test_the_page_of_a_tour_fits_each_screen(

@@ -70,18 +70,8 @@ def of_capacity(store: Store, options: Options) -> Report:
 
 def of_reproduce(store: Store, options: Options) -> Report:
     """The report of `reproduce`."""
-    documents = [
-        d
-        for d in reproduce.DOCUMENTS
-        if d.letter in store.head["plan"]["documents"]
-        and any(key.startswith(f"{d.letter}/") for key in store.records)
-    ]
-    return whole(
-        store,
-        "The source documents' experiments, repeated",
-        [d.section(store, options) for d in documents],
-        ["Rates of different machines are not compared; shapes and ratios are."],
-    )
+    letters = store.head["plan"]["documents"]
+    return reproduce.report(store, options, [d for d in reproduce.DOCUMENTS if d.letter in letters])
 
 
 def of_sync(store: Store, options: Options) -> Report:

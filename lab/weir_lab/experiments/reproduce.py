@@ -28,10 +28,12 @@ from weir_lab.experiments.reproduction import (
     Scale,
     all_at_once,
     kept,
+    outcomes,
 )
 from weir_lab.report.page import Report
 from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
+from weir_lab.rim.store import Store
 
 FILES = {
     **published.C_FILES,
@@ -107,9 +109,17 @@ def run(options: Options, letters: Sequence[str], scale: Scale) -> Report:
                 if len(chosen) == 1:
                     raise
                 skipped.append(f"{document.letter} was left out: {error}")
-    sections = [d.section(store, options) for d in chosen if any(kept(store, f"{d.letter}/"))]
+    return report(store, options, chosen, skipped)
+
+
+def report(
+    store: Store, options: Options, documents: Sequence[Document], skipped: Sequence[str] = ()
+) -> Report:
+    """The report of existing results, with a card for each document that has some."""
+    sections = [d.section(store, options) for d in documents if any(kept(store, f"{d.letter}/"))]
     return Report(
         title="The source documents' experiments, repeated",
+        headline=outcomes(sections) if len(sections) > 1 else None,
         sections=sections,
         environment=environment(store),
         data=store.everything(),

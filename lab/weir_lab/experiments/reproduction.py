@@ -8,13 +8,15 @@ from statistics import geometric_mean, median
 from weir_lab.analysis.ratio import ROUNDS_MIN, Ratio, confidence_for, ratio
 from weir_lab.experiments.experiment import Options, Step
 from weir_lab.experiments.published import Row
-from weir_lab.report.page import Fold, Grade, Mark, Section, Table
+from weir_lab.report.page import Fold, Grade, Headline, Mark, Number, Section, Table
 from weir_lab.rim import runs
 from weir_lab.rim.runs import Work, World
 from weir_lab.rim.store import Record, Store
 
 START_S = 0.6  # expected time of a start, the checks and a stop
 SECONDS_MIN = 2.0  # of a step of document e
+WORDS = {True: "works", False: "does not work", None: "open"}
+CHECKS = "-checks"  # ends the name of a document's table of points
 PREFORK = "--workers 4 --threads 10"
 
 
@@ -131,7 +133,7 @@ class Check:
     @property
     def word(self) -> str:
         """Its outcome for the table."""
-        return {True: "works", False: "does not work", None: "open"}[self.holds]
+        return WORDS[self.holds]
 
 
 def by_round(store: Store, prefix: str) -> dict[int, float]:
@@ -257,11 +259,9 @@ def mark(checks: Sequence[Check]) -> Mark:
 def checked(name: str, checks: Sequence[Check]) -> Fold:
     """The problems that a document reported, each with what was seen here."""
     outcomes = [c.word for c in checks]
-    parts = [
-        f"{n} {word}" for word in ("works", "does not work", "open") if (n := outcomes.count(word))
-    ]
+    parts = [f"{n} {word}" for word in WORDS.values() if (n := outcomes.count(word))]
     table = Table(
-        name=f"{name}-checks",
+        name=f"{name}{CHECKS}",
         title="What the document reported, and what was seen here",
         head=["the document", "here", "seen"],
         rows=[[c.reported, c.word, c.seen] for c in checks],
@@ -270,6 +270,39 @@ def checked(name: str, checks: Sequence[Check]) -> Fold:
         title="Point by point",
         findings=[f"Of {len(checks)}: {', '.join(parts)}."],
         tables=[table],
+    )
+
+
+def outcomes(documents: Sequence[Section]) -> Headline:
+    """The outcome of several documents: a sentence, the worst mark, and the number of points."""
+    grades = [d.headline.mark.grade for d in documents if d.headline.mark]
+    works, broken = grades.count(Grade.GREEN), grades.count(Grade.RED)
+    undecided = len(grades) - works - broken
+    said = f"{works} of {len(grades)} source documents work here in every point."
+    reasons = [d.headline.mark for d in documents if d.headline.mark]
+    worst = mark([])
+    if broken:
+        said += f" {broken} {'does' if broken == 1 else 'do'} not work in some point."
+        worst = next(m for m in reasons if m.grade is Grade.RED)
+    elif undecided:
+        said += f" {undecided} {'is' if undecided == 1 else 'are'} open in some point."
+        worst = next(m for m in reasons if m.grade is Grade.YELLOW)
+    elif reasons:
+        worst = Mark(grade=Grade.GREEN, word="Works", reason="Every point was shown to work.")
+    points = [
+        row[1]
+        for document in documents
+        for table in document.tables
+        if table.name.endswith(CHECKS)
+        for row in table.rows
+    ]
+    return Headline(
+        sentence=said,
+        mark=worst,
+        numbers=[
+            Number(name=word.capitalize(), value=str(points.count(word)), unit="points")
+            for word in WORDS.values()
+        ],
     )
 
 

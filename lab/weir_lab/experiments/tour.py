@@ -4,9 +4,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from weir_lab.experiments import capacity, compare, parse, reproduce, sync
+from weir_lab.experiments import capacity, compare, parse, reproduce, reproduction, sync
 from weir_lab.experiments.experiment import Options, console
-from weir_lab.report.page import Grade, Headline, Report, Section, write
+from weir_lab.report.page import Headline, Report, Section, write
 from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 
@@ -94,14 +94,7 @@ def together(reports: Mapping[str, Report], left_out: Sequence[str]) -> Report:
 
 def headline(documents: Sequence[Section], swept: Section | None) -> Headline:
     """The answer of the tour: how many documents work here, and the forecast."""
-    grades = [d.headline.mark.grade for d in documents if d.headline.mark]
-    works, broken = grades.count(Grade.GREEN), grades.count(Grade.RED)
-    undecided = len(grades) - works - broken
-    said = f"{works} of {len(grades)} source documents work here in every point."
-    if undecided:
-        said += f" {undecided} {'is' if undecided == 1 else 'are'} open in some point."
-    if broken:
-        said += f" {broken} {'does' if broken == 1 else 'do'} not work in some point."
+    said = reproduction.outcomes(documents).sentence
     return Headline(
         sentence=f"{said} {swept.headline.sentence}" if swept else said,
         mark=swept.headline.mark if swept else None,
