@@ -116,7 +116,7 @@ static void answer_with_listing(struct session_exchange *x,
     } else if (result == SITE_ABSENT) {
         answer_absent(x);
     } else {
-        stats_writer_add(&x->thread->stats, STATS_listings_refused, !counts);
+        stats_writer_add(&x->thread->stats, STATS_listings_refused, !counts && result == SITE_BUSY);
         answer_without_file(x, result);
     }
     if (counts)
