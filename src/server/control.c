@@ -196,6 +196,8 @@ static void run_command(struct server_control *c, struct server_control_client *
         return;
     }
     enum server_control_outcome outcome = command->run(c->context, client);
+    if (client->phase != WAITING) /* the outcome came at once: the client may be closed */
+        return;
     if (outcome == SERVER_CONTROL_LATER)
         send_answer(client);
     else

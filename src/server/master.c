@@ -351,6 +351,7 @@ static void reap_children(struct master *m)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (server_page_reap(&m->page, pid, status))
             continue;
+        server_upgrade_reaped(&m->management.upgrade, pid);
         server_stats_reaped(&m->stats, pid, status);
         server_generations_reap(m->generations, pid, status);
     }

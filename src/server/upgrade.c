@@ -254,9 +254,21 @@ void server_upgrade_abandon(struct server_upgrade *upgrade)
 {
     close(upgrade->ready_fd);
     upgrade->ready_fd = -1;
-    (void)kill(upgrade->pid, SIGKILL); /* it may be dead already; it is not reaped yet */
-    (void)waitpid(upgrade->pid, NULL, 0);
+    if (upgrade->pid > 0) {
+        (void)kill(upgrade->pid, SIGKILL); /* it may be dead already; it is not reaped yet */
+        while (waitpid(upgrade->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
     upgrade->pid = 0;
+}
+
+/* Another process may get the id now. */
+void server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid)
+{
+    if (upgrade->ready_fd < 0 || upgrade->pid != pid)
+        return;
+    upgrade->pid = 0;
+    upgrade->limit_ns = 0; /* the next check is due now */
 }
 
 enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, uint64_t now_ns)
@@ -269,10 +281,11 @@ enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, u
         upgrade->has_data = true;
         len = read(upgrade->ready_fd, bytes, sizeof(bytes));
     }
-    bool waits = len < 0 && (errno == EAGAIN || errno == EINTR);
+    bool ended = upgrade->pid == 0; /* its children may still hold the pipe open */
+    bool waits = len < 0 && (errno == EAGAIN || errno == EINTR) && !ended;
     if (waits && now_ns < upgrade->limit_ns)
         return SERVER_UPGRADE_PENDING;
-    if (!waits && upgrade->has_data) {
+    if (!waits && !ended && upgrade->has_data) {
         close(upgrade->ready_fd);
         upgrade->ready_fd = -1;
         return SERVER_UPGRADE_READY;

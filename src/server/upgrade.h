@@ -18,7 +18,7 @@ struct server_upgrade {
     char *file;         /* the program that is started */
     char **arguments;   /* NULL at the end */
     char **environment; /* as it was when this process started */
-    pid_t pid;          /* of the successor; 0: none */
+    pid_t pid;          /* of the successor; 0: none, or it has ended */
     int ready_fd;       /* read end; -1: none */
     bool has_data;      /* bytes have come through ready_fd */
     uint64_t limit_ns;  /* when the successor has failed if it is not ready */
@@ -53,6 +53,10 @@ enum server_upgrade_state {
 /* The state of the upgrade. Call it when ready_fd is readable, and when limit_ns has passed. READY
  * and FAILED are returned once. */
 enum server_upgrade_state server_upgrade_check(struct server_upgrade *upgrade, uint64_t now_ns);
+
+/* A child process has ended and was reaped. If it was the successor, its process id is no longer
+ * used, and the next check fails unless the successor served before. */
+void server_upgrade_reaped(struct server_upgrade *upgrade, pid_t pid);
 
 /* Kills a successor that is starting, and reaps it. */
 void server_upgrade_abandon(struct server_upgrade *upgrade);

@@ -41,6 +41,11 @@ static int be_successor(const char *how)
         return 12;
     if (strcmp(how, "hang") == 0)
         pause();
+    if (strcmp(how, "orphan") == 0 && fork() == 0) {
+        struct pollfd reader = { .fd = in.ready_fd }; /* until the test closes its end */
+        (void)poll(&reader, 1, -1);
+        _exit(0);
+    }
     if (strcmp(how, "ready") == 0 && write(in.ready_fd, "http://\n", 8) != 8)
         return 13;
     server_inherited_free(&in);
@@ -134,6 +139,25 @@ static void a_successor_that_dies_has_failed(void **state)
     }
 }
 
+/* Its child holds the pipe open. The process id belongs to no process, and is not killed. */
+static void a_successor_that_was_reaped_has_failed_and_is_not_killed(void **state)
+{
+    (void)state;
+    struct server_upgrade upgrade;
+    begin(&upgrade, "orphan");
+    assert_int_equal(server_upgrade_check(&upgrade, os_clock_now_ns()), SERVER_UPGRADE_PENDING);
+    server_upgrade_reaped(&upgrade, getpid()); /* another one */
+    assert_int_equal(server_upgrade_check(&upgrade, os_clock_now_ns()), SERVER_UPGRADE_PENDING);
+    pid_t pid = upgrade.pid;
+    assert_int_equal(status_of(pid), 0);
+    server_upgrade_reaped(&upgrade, pid);
+    assert_int_equal(upgrade.pid, 0);
+    assert_int_equal(upgrade.limit_ns, 0);
+    assert_int_equal(server_upgrade_check(&upgrade, os_clock_now_ns()), SERVER_UPGRADE_FAILED);
+    assert_int_equal(server_upgrade_check(&upgrade, os_clock_now_ns()), SERVER_UPGRADE_NONE);
+    server_upgrade_done(&upgrade);
+}
+
 static void a_successor_that_takes_too_long_is_killed(void **state)
 {
     (void)state;
@@ -180,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_successor_that_writes_is_ready),
         cmocka_unit_test(a_successor_that_dies_has_failed),
+        cmocka_unit_test(a_successor_that_was_reaped_has_failed_and_is_not_killed),
         cmocka_unit_test(a_successor_that_takes_too_long_is_killed),
         cmocka_unit_test(an_abandoned_successor_is_killed),
         cmocka_unit_test(a_file_that_cannot_be_executed_has_failed),
