@@ -331,9 +331,7 @@ static int wait_ms(struct model_reactor *r)
     bool turns = r->placement && r->placement->turn_ns > 0 && atomic_load(&r->loop.live) > 0;
     if (turns && due_ns > now_ns + r->placement->turn_ns)
         due_ns = now_ns + r->placement->turn_ns;
-    if (due_ns == UINT64_MAX)
-        return -1;
-    return due_ns <= now_ns ? 0 : (int)((due_ns - now_ns) / DURATION_MS + 1);
+    return os_clock_wait_from_ms(due_ns, now_ns);
 }
 
 static int wait_for_epoll(struct model_reactor *r, struct epoll_event *events)

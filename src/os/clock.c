@@ -24,16 +24,20 @@ uint64_t os_clock_now_ns(void)
     return now_ns > 0 ? now_ns : 1; /* 0 means "never" in fields that hold a time */
 }
 
-int os_clock_wait_ms(uint64_t due_ns)
+int os_clock_wait_from_ms(uint64_t due_ns, uint64_t now_ns)
 {
     enum { DAY_MS = 24 * 3600 * 1000 };
     if (due_ns == UINT64_MAX)
         return -1;
-    const uint64_t now_ns = os_clock_now_ns();
     if (due_ns <= now_ns)
         return 0;
     const uint64_t wait_ms = (due_ns - now_ns) / DURATION_MS + 1;
     return wait_ms < DAY_MS ? (int)wait_ms : DAY_MS;
+}
+
+int os_clock_wait_ms(uint64_t due_ns)
+{
+    return os_clock_wait_from_ms(due_ns, os_clock_now_ns());
 }
 
 int64_t os_clock_wall_s(void)

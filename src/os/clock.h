@@ -14,6 +14,9 @@ uint64_t os_clock_now_ns(void);
  * passed. -1: `due_ns` is UINT64_MAX, no timeout. At most a day. */
 int os_clock_wait_ms(uint64_t due_ns);
 
+/* The same at the time `now_ns`, without reading the clock. */
+int os_clock_wait_from_ms(uint64_t due_ns, uint64_t now_ns);
+
 /* CLOCK_REALTIME_COARSE in seconds: for Date and the logs. Cheap, exact to one
  * timer tick. */
 int64_t os_clock_wall_s(void);

@@ -36,6 +36,11 @@ static void a_wait_is_never_too_short_and_at_most_a_day(void **state)
     assert_int_equal(os_clock_wait_ms(UINT64_MAX), -1);
     assert_int_equal(os_clock_wait_ms(1), 0);
     assert_int_equal(os_clock_wait_ms(UINT64_MAX - 1), 24 * 3600 * 1000);
+    const uint64_t day_ns = UINT64_C(24) * 3600 * 1000000000; /* 25 days in ms exceed an int */
+    assert_int_equal(os_clock_wait_from_ms(5 + 25 * day_ns, 5), 24 * 3600 * 1000);
+    assert_int_equal(os_clock_wait_from_ms(7, 5), 1);
+    assert_int_equal(os_clock_wait_from_ms(5, 5), 0);
+    assert_int_equal(os_clock_wait_from_ms(UINT64_MAX, 5), -1);
     const uint64_t due_ns = os_clock_now_ns() + 60 * DURATION_SECOND;
     assert_in_range(os_clock_wait_ms(due_ns), 50000, 60001);
 }
