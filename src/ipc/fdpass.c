@@ -182,11 +182,14 @@ void ipc_fdpass_ended(const struct ipc_fdpass_receiver *receiver)
                  sizeof(one)); /* fails only when the count is at its limit */
 }
 
+/* The number of the first message that waits, which the sender wrote, says what was taken. The
+ * receiver could write anything into the tally. */
 void ipc_fdpass_receiver_died(const struct ipc_fdpass_channel *channel,
                               struct ipc_fdpass_tally *tally, uint32_t number)
 {
-    if (!ipc_fdpass_waits(
-            channel)) /* then it had taken the last one, even if it did not count it */
-        atomic_store(&tally->taken, number);
-    atomic_store(&tally->ended, atomic_load(&tally->taken));
+    uint32_t first;
+    ssize_t len = recv(channel->receiving_fd, &first, sizeof(first), MSG_PEEK | MSG_DONTWAIT);
+    uint32_t taken = len == (ssize_t)sizeof(first) ? first - 1 : number;
+    atomic_store(&tally->taken, taken);
+    atomic_store(&tally->ended, taken);
 }

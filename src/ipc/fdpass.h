@@ -23,7 +23,8 @@ struct ipc_fdpass_channel {
 
 /* What a receiver reports to the sender; zero at first. Only the receiving process writes it, or
  * the sending process while there is no receiver. Both write `notify`. The first two wrap around.
- * */
+ * The sender may trust the receiver less than itself: a receiver that reports wrong numbers gets
+ * too many connections or too few, and nothing else happens. */
 struct ipc_fdpass_tally {
     _Alignas(CACHE_LINE) _Atomic uint32_t taken; /* the number of the last message received */
     _Atomic uint32_t ended; /* connections that were closed, or lost with their process */

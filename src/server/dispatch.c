@@ -29,12 +29,15 @@ enum {
     ACCEPTS = 64,        /* from one listener, before the master continues its loop */
     LAST_ACCEPTS = 4096, /* from one listener at the stop: its backlog */
     LISTENER = -1,       /* in place of a worker's index, in an event */
-    WAKE = -2
+    WAKE = -2            /* and less: -2 - index */
 };
 #define PAUSE_NS (DURATION_SECOND / 10)
 
+/* The tally and the eventfd belong to one worker: a worker shares nothing with other workers. */
 struct slot {
     struct ipc_fdpass_channel channel;
+    struct ipc_fdpass_tally *tally; /* shared with the worker */
+    int wake_fd;     /* an eventfd: the worker was at its limit, and has space again */
     uint32_t number; /* of the last message */
     bool up;         /* a worker is there */
     bool full;       /* the channel is full, and watched */
@@ -42,16 +45,14 @@ struct slot {
 
 struct server_dispatch {
     int epoll_fd;
-    int wake_fd; /* an eventfd: a worker that was at its limit has space again */
     int *listeners;
     unsigned listener_count;
     unsigned workers;
     struct slot *slots;
     struct server_dispatch_candidate *candidates;
-    struct ipc_fdpass_tally *tallies; /* shared with the workers */
-    unsigned next;                    /* where the search for a worker begins */
-    unsigned up;                      /* workers that are up */
-    bool listening;                   /* the listeners are watched */
+    unsigned next;  /* where the search for a worker begins */
+    unsigned up;    /* workers that are up */
+    bool listening; /* the listeners are watched */
     bool stopping;
     int held_fd; /* accepted and not passed yet; -1: none */
     struct os_socket_address held_peer;
@@ -101,21 +102,23 @@ static void mark_full(struct server_dispatch *d, unsigned index)
 
 /* ---- making and ending ---- */
 
-static size_t tallies_size(const struct server_dispatch *d)
+static int open_slot(const struct server_dispatch *d, unsigned index)
 {
-    return d->workers * sizeof(*d->tallies);
-}
-
-static int open_channels(struct server_dispatch *d)
-{
-    int rc = 0;
-    for (unsigned i = 0; i < d->workers && rc == 0; i++) {
-        rc = ipc_fdpass_open(&d->slots[i].channel);
-        if (rc == 0)
-            rc = change_watch(d, EPOLL_CTL_ADD, d->slots[i].channel.sending_fd, (int)i,
-                              EPOLLONESHOT);
-    }
-    return rc;
+    struct slot *slot = &d->slots[index];
+    void *page =
+        mmap(NULL, sizeof(*slot->tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    slot->tally = page;
+    slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (slot->wake_fd < 0)
+        return -errno;
+    int rc = change_watch(d, EPOLL_CTL_ADD, slot->wake_fd, WAKE - (int)index, EPOLLIN);
+    if (rc == 0)
+        rc = ipc_fdpass_open(&slot->channel);
+    return rc < 0
+               ? rc
+               : change_watch(d, EPOLL_CTL_ADD, slot->channel.sending_fd, (int)index, EPOLLONESHOT);
 }
 
 static int open_dispatch(struct server_dispatch *d)
@@ -125,18 +128,12 @@ static int open_dispatch(struct server_dispatch *d)
     if (!d->slots || !d->candidates)
         return -ENOMEM;
     for (unsigned i = 0; i < d->workers; i++)
-        d->slots[i].channel = (struct ipc_fdpass_channel){ -1, -1 };
-    void *page =
-        mmap(NULL, tallies_size(d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
-        return -errno;
-    d->tallies = page;
+        d->slots[i] = (struct slot){ .channel = { -1, -1 }, .wake_fd = -1 };
     d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (d->epoll_fd < 0 || d->wake_fd < 0)
-        return -errno;
-    int rc = change_watch(d, EPOLL_CTL_ADD, d->wake_fd, WAKE, EPOLLIN);
-    return rc < 0 ? rc : open_channels(d);
+    int rc = d->epoll_fd < 0 ? -errno : 0;
+    for (unsigned i = 0; i < d->workers && rc == 0; i++)
+        rc = open_slot(d, i);
+    return rc;
 }
 
 int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
@@ -146,7 +143,6 @@ int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
         return -ENOMEM;
     *d = (struct server_dispatch){
         .epoll_fd = -1,
-        .wake_fd = -1,
         .workers = workers,
         .held_fd = -1,
     };
@@ -159,37 +155,38 @@ int server_dispatch_new(unsigned workers, struct server_dispatch **ret_dispatch)
     return 0;
 }
 
-static void free_private(struct server_dispatch *d)
+static void close_slot(struct slot *slot)
 {
+    ipc_fdpass_close(&slot->channel);
+    os_file_close(slot->wake_fd);
+    if (slot->tally)
+        (void)munmap(slot->tally, sizeof(*slot->tally));
+}
+
+void server_dispatch_free(struct server_dispatch *dispatch)
+{
+    struct server_dispatch *d = dispatch;
+    if (!d)
+        return;
     os_file_close(d->held_fd);
     os_file_close(d->epoll_fd);
-    os_file_close(d->wake_fd);
     for (unsigned i = 0; d->slots && i < d->workers; i++)
-        ipc_fdpass_close(&d->slots[i].channel);
+        close_slot(&d->slots[i]);
     free(d->listeners);
     free(d->slots);
     free(d->candidates);
     free(d);
 }
 
-void server_dispatch_free(struct server_dispatch *dispatch)
-{
-    if (!dispatch)
-        return;
-    if (dispatch->tallies)
-        munmap(dispatch->tallies, tallies_size(dispatch));
-    free_private(dispatch);
-}
-
 struct ipc_fdpass_receiver server_dispatch_keep(struct server_dispatch *dispatch, unsigned index)
 {
     struct slot *slot = &dispatch->slots[index];
     struct ipc_fdpass_receiver receiver = { .fd = slot->channel.receiving_fd,
-                                            .tally = &dispatch->tallies[index],
-                                            .wake_fd = dispatch->wake_fd };
-    slot->channel.receiving_fd = -1;
-    dispatch->wake_fd = -1;
-    free_private(dispatch);
+                                            .tally = slot->tally,
+                                            .wake_fd = slot->wake_fd };
+    slot->channel.receiving_fd = slot->wake_fd = -1;
+    slot->tally = NULL;
+    server_dispatch_free(dispatch);
     return receiver;
 }
 
@@ -214,8 +211,8 @@ static int find_worker(struct server_dispatch *d)
 {
     for (unsigned i = 0; i < d->workers; i++) {
         const struct slot *slot = &d->slots[i];
-        uint32_t most = atomic_load(&d->tallies[i].most);
-        uint32_t load = ipc_fdpass_load(&d->tallies[i], slot->number);
+        uint32_t most = atomic_load(&slot->tally->most);
+        uint32_t load = ipc_fdpass_load(slot->tally, slot->number);
         d->candidates[i] = (struct server_dispatch_candidate){
             .load = load,
             .takes = !slot->full && (slot->up || d->up == 0) && (most == 0 || load < most),
@@ -232,7 +229,7 @@ static int find_worker_or_ask(struct server_dispatch *d)
     if (index >= 0)
         return index;
     for (unsigned i = 0; i < d->workers; i++)
-        atomic_store(&d->tallies[i].notify, true);
+        atomic_store(&d->slots[i].tally->notify, true);
     return find_worker(d);
 }
 
@@ -299,7 +296,7 @@ void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
     struct slot *slot = &dispatch->slots[index];
     slot->up = false;
     dispatch->up--;
-    ipc_fdpass_receiver_died(&slot->channel, &dispatch->tallies[index], slot->number);
+    ipc_fdpass_receiver_died(&slot->channel, slot->tally, slot->number);
     update_listening(dispatch);
 }
 
@@ -335,8 +332,8 @@ void server_dispatch_act(struct server_dispatch *dispatch)
         int whose = (int)(events[i].data.u64 >> 32);
         if (whose == LISTENER)
             accept_connections(d, (int)(uint32_t)events[i].data.u64, ACCEPTS);
-        else if (whose == WAKE)
-            (void)!read(d->wake_fd, &woken, sizeof(woken)); /* find_worker reads the new loads */
+        else if (whose <= WAKE) /* find_worker reads the new loads */
+            (void)!read(d->slots[WAKE - whose].wake_fd, &woken, sizeof(woken));
         else
             d->slots[whose].full = false;
     }

@@ -14,7 +14,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,6 +188,54 @@ static void a_successor_gets_the_connections_of_a_dead_worker(void **state)
     assert_int_equal(be_worker(stage, 2, CLIENTS_MAX, 0), 11);
 }
 
+/* A process that is worker `index`, takes some connections, and reports wrong numbers. It can write
+ * no tally but its own. */
+static void be_hostile_worker(const struct stage *stage, unsigned index, uint32_t value)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct ipc_fdpass_receiver receiver = server_dispatch_keep(stage->dispatch, index);
+        receiver.files_max = CLIENTS_MAX;
+        struct os_socket_address peer;
+        for (unsigned i = 0; i < 4; i++)
+            if (ipc_fdpass_receive(&receiver, &peer) < 0)
+                _exit(1);
+        char line[512];
+        unsigned shared = 0;
+        FILE *maps = fopen("/proc/self/maps", "re");
+        while (maps && fgets(line, sizeof(line), maps))
+            shared += strstr(line, " rw-s ") != NULL;
+        memset(receiver.tally, (int)value, sizeof(*receiver.tally));
+        _exit(shared == 1 ? 0 : 2);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void a_worker_that_reports_wrong_numbers_harms_no_other(void **state)
+{
+    struct stage *stage = *state;
+    static const uint32_t values[] = { 0xff, 0, 0x80, 0x7f };
+    start_all(stage);
+    for (unsigned i = 0; i < 4; i++) {
+        connect_clients(stage, 30);
+        act_until_quiet(stage);
+        be_hostile_worker(stage, 0, values[i]);
+        server_dispatch_down(stage->dispatch, 0);
+        connect_clients(stage, 2);
+        act_until_quiet(stage);
+        server_dispatch_up(stage->dispatch, 0);
+        connect_clients(stage, 5); /* 6 wait for the successor, and not 10 */
+        act_until_quiet(stage);
+        for (unsigned worker = 0; worker < WORKERS; worker++) {
+            assert_int_equal(be_worker(stage, worker, 11, 11), 11);
+            assert_false(server_dispatch_waits(stage->dispatch, worker));
+        }
+    }
+}
+
 static void with_full_channels_one_connection_is_held_and_the_rest_wait(void **state)
 {
     struct stage *stage = *state;
@@ -334,6 +384,7 @@ int main(void)
         TEST(connections_are_spread_evenly),
         TEST(a_worker_whose_connections_end_gets_the_next_ones),
         TEST(a_successor_gets_the_connections_of_a_dead_worker),
+        TEST(a_worker_that_reports_wrong_numbers_harms_no_other),
         TEST(with_full_channels_one_connection_is_held_and_the_rest_wait),
         TEST(a_worker_at_its_limit_gets_no_more_until_a_connection_ends),
         TEST(a_stop_passes_the_backlog_and_then_ends_the_channels),
