@@ -139,9 +139,9 @@ static void submit_receive(struct model_ringloop *r, struct model_ringconnection
 {
     if (c->receiving)
         return;
-    model_ring_receive(&r->ring, c->fd, c->kept, about_connection(r, c, ABOUT_RECEIVE));
+    model_ring_receive(&r->ring, c->fd, c->patient && !c->early,
+                       about_connection(r, c, ABOUT_RECEIVE));
     c->receiving = true;
-    c->kept = true;
 }
 
 /* Feeds the bytes that wait, and returns what the session wants then. */
@@ -163,6 +163,7 @@ static void keep_pending(struct model_ringloop *r, struct model_ringconnection *
         c->ended = true;
         return;
     }
+    c->early = true;
     if (c->receiving && !c->pending)
         cancel_operation(r, c, ABOUT_RECEIVE);
     if (!model_ringpending_keep(&c->pending, in))
@@ -200,6 +201,7 @@ void model_ringconnection_received(struct model_ringloop *r, struct model_ringco
 {
     if (!(done->flags & IORING_CQE_F_MORE))
         c->receiving = false;
+    c->patient = done->res < RING_BUFFER_BYTES;
     if (done->res >= 0)
         act_on_input(r, c, model_ring_taken(&r->ring, done));
     else if (c->leaving || !may_receive_again(c, done->res))
@@ -285,7 +287,7 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
     }
     c->fd = fd;
     c->pending = NULL;
-    c->ended = c->kept = c->dispensable = c->leaving = false;
+    c->ended = c->early = c->patient = c->dispensable = c->leaving = false;
     session_open(&c->session, &r->loop.thread, peer, r->loop.now_ns);
     follow_on_ring(r, c, WANT_READ);
 }

@@ -22,7 +22,8 @@ struct model_ringconnection {
     unsigned next;                              /* in the list of free elements */
     bool receiving, sending, awaiting_writable; /* operations that have not completed */
     bool ended;                                 /* the input's end follows `pending` */
-    bool kept;                                  /* it has received before: receives repeatedly */
+    bool early;       /* input has arrived while it was sending: receives once at a time */
+    bool patient;     /* its last input was short, so it waits for answers: receives repeatedly */
     bool dispensable; /* close it if it is between requests when receiving ends */
     bool leaving;     /* close it when no operation is left */
 };

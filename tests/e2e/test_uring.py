@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -214,3 +215,51 @@ def test_resets_during_sends_leave_no_receive_behind(rings: ServerFactory, site:
     wait_until(lambda: sum(receiving(running)) == 0, "no receive waits in a ring")
     with connect(running.address) as connection:
         assert connection.get("/hello.txt").body == b"hello\n"
+
+
+def test_only_the_first_early_input_of_a_connection_is_kept(
+    rings: ServerFactory, site: Path
+) -> None:
+    """The server is stopped while the clients send, so all that they send waits at once."""
+    count, size = 20, 15_000_000
+    large = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
+    with (site / "big.bin").open("wb") as big:
+        big.truncate(size)
+    running = rings("--threads", "1", "--workers", "1")
+    (worker,) = running.workers()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
+        for client in clients:
+            assert client.get("/hello.txt").status == 200
+            client.send(large)
+            assert client.socket.recv(12) == b"HTTP/1.1 200"
+            client.send(large)  # early
+            client.data = b"HTTP/1.1 200"
+            assert [len(client.read().body) for _ in range(2)] == [size, size]
+            client.send(large)
+            assert client.socket.recv(12) == b"HTTP/1.1 200"
+        before = resident_kib(running)
+        os.kill(worker.pid, signal.SIGSTOP)
+        try:
+            for client in clients:
+                client.socket.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    while client.socket.send(large * 1000):
+                        pass
+        finally:
+            os.kill(worker.pid, signal.SIGCONT)
+        with connect(running.address) as other:
+            for _ in range(20):
+                assert other.get("/hello.txt").status == 200
+        assert resident_kib(running) - before < count * 16
+
+
+def test_uploads_on_an_open_connection_are_answered(rings: ServerFactory) -> None:
+    """The answer is sent while most of the body still arrives."""
+    running = rings("--threads", "1", "--workers", "1")
+    for _ in range(20):
+        with connect(running.address) as client:
+            for _ in range(3):
+                client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+                client.send(bytes(1_000_000))
+                assert client.read().status == 405
