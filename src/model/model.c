@@ -49,6 +49,18 @@ static const struct model *choose_for_machine(char why[MODEL_WHY_MAX])
     return find_model(SPAN("percore"));
 }
 
+void model_prepare(const struct model *model, struct server *server)
+{
+    if (model->serve == model_uring_serve)
+        server->rings = model_uring_open(server);
+}
+
+void model_discard(struct server *server)
+{
+    model_uring_discard(server->rings);
+    server->rings = NULL;
+}
+
 const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX])
 {
     why[0] = '\0';

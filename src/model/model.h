@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct model_ringloop;
 struct session_shared;
 struct server;
 
@@ -41,6 +42,14 @@ struct model {
 enum { MODEL_WHY_MAX = 160 };
 const struct model *model_choose(struct span name, char why[MODEL_WHY_MAX]);
 
+/* Opens what the model needs and what the sandbox of a worker refuses later: its rings. Model
+ * `uring` alone has some, and without them it serves as `percore`. Call it before `serve`, which
+ * takes them. */
+void model_prepare(const struct model *model, struct server *server);
+
+/* Frees what model_prepare has opened, in a worker that does not serve. */
+void model_discard(struct server *server);
+
 /* All of them, in the order of models.def; NULL name at the end. */
 const struct model *model_all(void);
 
@@ -68,6 +77,7 @@ struct server {
     bool pool_sticky;         /* a thread of the pool serves a client until it closes */
     uint64_t drain_idle_ns;   /* how long a drain keeps connections between requests open */
     uint64_t drain_timeout_ns;
+    struct model_ringloop *rings; /* of model_prepare, or NULL */
     int logs_fd;       /* the reading end of a mailbox (ipc/mailbox.h): logs opened again */
     int signal_fd;     /* os/signal.h; one thread reads it, for server_signal */
     _Atomic int phase; /* enum server_phase */

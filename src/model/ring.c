@@ -41,12 +41,14 @@ static int provide_all(struct model_ring *ring)
     return io_uring_register_buf_ring(&ring->uring, &reg, 0);
 }
 
+static const uint8_t needed[] = {
+    IORING_OP_ACCEPT,  IORING_OP_RECV,     IORING_OP_SEND,
+    IORING_OP_SENDMSG, IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL,
+};
+enum { OPERATIONS = sizeof(needed) / sizeof(needed[0]) };
+
 static int check_operations(struct model_ring *ring)
 {
-    static const int needed[] = {
-        IORING_OP_ACCEPT,  IORING_OP_RECV,     IORING_OP_SEND,
-        IORING_OP_SENDMSG, IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL,
-    };
     struct io_uring_probe *probe = io_uring_get_probe_ring(&ring->uring);
     if (!probe)
         return -EOPNOTSUPP;
@@ -56,6 +58,26 @@ static int check_operations(struct model_ring *ring)
             rc = -EOPNOTSUPP;
     io_uring_free_probe(probe);
     return rc;
+}
+
+/* A system call filter does not see what a ring does. So the ring itself refuses every operation,
+ * flag and registration that this file does not use, from model_ring_enable on. */
+static int restrict_operations(struct model_ring *ring)
+{
+    struct io_uring_restriction rules[OPERATIONS + 3] = { 0 };
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        rules[i].opcode = IORING_RESTRICTION_SQE_OP;
+        rules[i].sqe_op = needed[i];
+    }
+    rules[OPERATIONS].opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
+    rules[OPERATIONS].sqe_flags = IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS;
+    rules[OPERATIONS + 1].opcode = IORING_RESTRICTION_REGISTER_OP;
+    rules[OPERATIONS + 1].register_op = IORING_REGISTER_RING_FDS;
+    rules[OPERATIONS + 2].opcode = IORING_RESTRICTION_REGISTER_OP;
+    rules[OPERATIONS + 2].register_op = IORING_UNREGISTER_RING_FDS;
+    /* liburing 2.3 declares io_uring_register_restrictions but does not export it. */
+    return io_uring_register((unsigned)ring->uring.ring_fd, IORING_REGISTER_RESTRICTIONS, rules,
+                             OPERATIONS + 3);
 }
 
 int model_ring_open(struct model_ring *ring, const char **ret_call)
@@ -78,6 +100,8 @@ int model_ring_open(struct model_ring *ring, const char **ret_call)
     rc = provide_all(ring);
     if (rc == 0)
         rc = check_operations(ring);
+    if (rc == 0)
+        rc = restrict_operations(ring);
     if (rc < 0)
         return rc;
     *ret_call = "memory";

@@ -88,13 +88,28 @@ static bool open_rings(struct model_ringloop *loops)
     return true;
 }
 
-int model_uring_serve(struct server *server)
+struct model_ringloop *model_uring_open(struct server *server)
 {
     struct model_ringloop *loops = NULL;
     int rc = model_ringloops_new(server, server->threads, &loops);
-    bool possible = rc == 0 && open_rings(loops);
-    if (possible)
-        rc = model_loops_serve(&loops->loop, model_ringloop_serve);
+    if (rc == 0 && open_rings(loops))
+        return loops;
     model_ringloops_free(loops);
-    return rc == 0 && !possible ? model_percore_serve(server) : rc;
+    return NULL;
+}
+
+void model_uring_discard(struct model_ringloop *loops)
+{
+    model_ringloops_free(loops);
+}
+
+int model_uring_serve(struct server *server)
+{
+    struct model_ringloop *loops = server->rings;
+    server->rings = NULL;
+    if (!loops)
+        return model_percore_serve(server);
+    int rc = model_loops_serve(&loops->loop, model_ringloop_serve);
+    model_ringloops_free(loops);
+    return rc;
 }

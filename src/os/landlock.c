@@ -29,7 +29,7 @@ struct beneath {
     int32_t parent_fd;
 } __attribute__((packed));
 
-enum file_right { WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, MAKE_FILE = 1 << 8 };
+enum file_right { READ_FILE = 1 << 2, READ_DIR = 1 << 3 };
 
 #define FILES_LEVEL_1  UINT64_C(0x1fff) /* execute, write, read, list, remove, make */
 #define FILES_REFER    (UINT64_C(1) << 13)
@@ -73,14 +73,12 @@ int os_landlock_begin(struct os_landlock *rules)
     return 0;
 }
 
-int os_landlock_allow(const struct os_landlock *rules, const char *folder, enum os_landlock_use use)
+int os_landlock_allow_reading(const struct os_landlock *rules, const char *folder)
 {
     int fd = os_file_open_directory(folder);
     if (fd < 0)
         return fd;
-    struct beneath rule = { .allowed = use == OS_LANDLOCK_READ ? READ_FILE | READ_DIR
-                                                               : WRITE_FILE | MAKE_FILE,
-                            .parent_fd = fd };
+    struct beneath rule = { .allowed = READ_FILE | READ_DIR, .parent_fd = fd };
     int rc = syscall(ADD_RULE, rules->fd, RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
     os_file_close(fd);
     return rc;

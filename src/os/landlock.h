@@ -31,14 +31,8 @@ int os_landlock_level(void);
  * as os_landlock_level returns it. */
 MUST_USE int os_landlock_begin(struct os_landlock *rules);
 
-enum os_landlock_use {
-    OS_LANDLOCK_READ, /* to read files, and to list folders */
-    OS_LANDLOCK_LOG   /* to create files and to write to them */
-};
-
-/* Allows one use of all that is below a folder. 0 or -errno. */
-MUST_USE int os_landlock_allow(const struct os_landlock *rules, const char *folder,
-                               enum os_landlock_use use);
+/* Allows to read the files below a folder, and to list the folders there. 0 or -errno. */
+MUST_USE int os_landlock_allow_reading(const struct os_landlock *rules, const char *folder);
 
 /* Puts the rules in force, and closes them. The process has no_new_privs, or CAP_SYS_ADMIN. 0 or
  * -errno. */

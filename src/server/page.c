@@ -198,7 +198,7 @@ static _Noreturn void run_process(struct server_page *page,
     if (rc == 0)
         rc = server_resources_become(page->now.user);
     if (rc == 0)
-        rc = server_sandbox_confine_page(page->now.sandbox);
+        rc = server_sandbox_confine_page(page->now.sandbox, getppid());
     struct page_plan plan = {
         .listeners = listeners,
         .listener_count = count,

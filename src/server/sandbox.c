@@ -5,18 +5,33 @@
 #include "os/landlock.h"
 #include "os/privilege.h"
 #include "os/process.h"
+#include "server/calls.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The run-time of a sanitizer reads /proc, starts processes, and traces its own process at the end.
+ * A build with one has no filter of system calls, and reads every file. */
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+enum { HAS_SANITIZER = 1 };
+#else
+enum { HAS_SANITIZER = 0 };
+#endif
 
 /* What a process does in the sandbox. */
 struct confinement {
     const char *wish;           /* on, off or require */
     const char *const *folders; /* that it reads; NULL at the end */
-    const char *logs[2];        /* files that it opens again for a rotation; or NULL, "-", "off" */
+    unsigned calls;             /* enum server_calls_group */
+    pid_t master;
+    const struct stats_writer *totals;
 };
 
 /* ---- words ---- */
@@ -60,16 +75,6 @@ static int shed_privileges(struct server_sandbox *sandbox)
     return rc;
 }
 
-static int allow_log(const struct os_landlock *rules, const char *file)
-{
-    char folder[PATH_MAX];
-    const char *slash = file ? strrchr(file, '/') : NULL;
-    if (!slash)
-        return 0;
-    snprintf(folder, sizeof(folder), "%.*s", (int)(slash - file) + 1, file);
-    return os_landlock_allow(rules, folder, OS_LANDLOCK_LOG);
-}
-
 static int close_file_system(const struct confinement *confinement, struct server_sandbox *sandbox)
 {
     struct os_landlock rules;
@@ -78,13 +83,13 @@ static int close_file_system(const struct confinement *confinement, struct serve
         add_part(sandbox->missing, reason_for_no_landlock(rc), 0);
         return 0;
     }
-    const char *folder = NULL;
+    const char *folder = HAS_SANITIZER ? "/" : NULL;
+    if (folder)
+        rc = os_landlock_allow_reading(&rules, folder);
     for (const char *const *each = confinement->folders; *each && rc == 0; each++) {
         folder = *each;
-        rc = os_landlock_allow(&rules, folder, OS_LANDLOCK_READ);
+        rc = os_landlock_allow_reading(&rules, folder);
     }
-    for (unsigned i = 0; i < 2 && rc == 0; i++)
-        rc = allow_log(&rules, folder = confinement->logs[i]);
     if (rc < 0) {
         os_landlock_drop(&rules);
         log_error(LOG_ERROR, "cannot make a rule of the sandbox for %s: %s", folder, strerror(-rc));
@@ -98,6 +103,33 @@ static int close_file_system(const struct confinement *confinement, struct serve
     return rc;
 }
 
+static const char *reason_for_no_seccomp(int error)
+{
+    return error == -ENOSYS || error == -EINVAL
+               ? "seccomp (the kernel is older than Linux 4.14, or the call is hidden)"
+               : "seccomp (a filter of system calls forbids it)";
+}
+
+/* The last part: the others make calls that the filter refuses. */
+static int filter_calls(const struct confinement *confinement, struct server_sandbox *sandbox)
+{
+    int rc = server_calls_possible();
+    if (HAS_SANITIZER) {
+        add_part(sandbox->in_force, "no seccomp (sanitizer)", 0);
+        return 0;
+    }
+    if (rc < 0) {
+        add_part(sandbox->missing, reason_for_no_seccomp(rc), 0);
+        return 0;
+    }
+    rc = server_calls_restrict(confinement->calls, confinement->master, confinement->totals);
+    if (rc == 0)
+        add_part(sandbox->in_force, "seccomp", 0);
+    else
+        log_error(LOG_ERROR, "cannot put the filter of system calls in force: %s", strerror(-rc));
+    return rc;
+}
+
 static int confine(const struct confinement *confinement, struct server_sandbox *sandbox)
 {
     char user[OS_PROCESS_USER_MAX];
@@ -108,6 +140,8 @@ static int confine(const struct confinement *confinement, struct server_sandbox 
         rc = shed_privileges(sandbox);
         if (rc == 0)
             rc = close_file_system(confinement, sandbox);
+        if (rc == 0)
+            rc = filter_calls(confinement, sandbox);
     } else {
         add_part(sandbox->in_force, "off", 0);
     }
@@ -123,8 +157,10 @@ static int confine(const struct confinement *confinement, struct server_sandbox 
 
 /* ---- processes ---- */
 
-int server_sandbox_confine_worker(const struct config *config, struct server_sandbox *ret_sandbox)
+int server_sandbox_confine_worker(const struct server_sandbox_worker *worker,
+                                  struct server_sandbox *ret_sandbox)
 {
+    const struct config *config = worker->config;
     const char **folders = calloc(2 * (size_t)config->site_count + 1, sizeof(*folders));
     size_t count = 0;
     if (!folders)
@@ -136,18 +172,23 @@ int server_sandbox_confine_worker(const struct config *config, struct server_san
     }
     int rc = confine(&(struct confinement){ .wish = config->sandbox,
                                             .folders = folders,
-                                            .logs = { config->access_log, config->error_log } },
+                                            .calls = worker->calls,
+                                            .master = worker->master,
+                                            .totals = worker->totals },
                      ret_sandbox);
     free(folders);
     return rc;
 }
 
-int server_sandbox_confine_page(const char *wish)
+int server_sandbox_confine_page(const char *wish, pid_t master)
 {
     /* The page shows the CPU time and the memory of the server, within its control group. */
     static const char *const folders[] = { "/proc", "/sys/fs/cgroup", NULL };
     struct server_sandbox sandbox;
-    return confine(&(struct confinement){ .wish = wish, .folders = folders }, &sandbox);
+    return confine(
+        &(struct confinement){
+            .wish = wish, .folders = folders, .calls = CALLS_ALL | CALLS_PAGE, .master = master },
+        &sandbox);
 }
 
 /* ---- reports ---- */
@@ -169,4 +210,9 @@ void server_sandbox_describe_machine(struct server_sandbox *ret_sandbox)
         add_part(ret_sandbox->in_force, "landlock", level);
     else
         add_part(ret_sandbox->missing, reason_for_no_landlock(level), 0);
+    int rc = server_calls_possible();
+    if (rc == 0)
+        add_part(ret_sandbox->in_force, "seccomp", 0);
+    else
+        add_part(ret_sandbox->missing, reason_for_no_seccomp(rc), 0);
 }

@@ -9,6 +9,7 @@
  *   capabilities   all of them, also in the bounding set
  *   no_new_privs   no program that it executes gains privileges
  *   Landlock       it reads files in the named folders, and writes none; no TCP connect or bind
+ *   seccomp        it makes the system calls of its model only (server/calls.h)
  *
  * `sandbox = off` leaves all of this out. With `on`, the parts that the kernel lacks are left out,
  * and the master logs which. With `require`, the server does not start without them.
@@ -17,7 +18,11 @@
 
 #include "config/config.h"
 
-enum { SERVER_SANDBOX_TEXT_MAX = 128 };
+#include <sys/types.h>
+
+struct stats_writer;
+
+enum { SERVER_SANDBOX_TEXT_MAX = 256 };
 
 /* What is in force, and what is not, in words. */
 struct server_sandbox {
@@ -25,14 +30,22 @@ struct server_sandbox {
     char missing[SERVER_SANDBOX_TEXT_MAX];  /* empty: nothing */
 };
 
-/* Confines this process, a worker of `config`. 0, or -errno after a report in the error log; then
+/* A worker that is to be confined. */
+struct server_sandbox_worker {
+    const struct config *config;
+    unsigned calls; /* server/calls.h: the groups of system calls that it makes */
+    pid_t master;
+    const struct stats_writer *totals; /* counts refused calls; borrowed until the process ends */
+};
+
+/* Confines this process, a worker. 0, or -errno after a report in the error log; then
  * the process ends. */
-MUST_USE int server_sandbox_confine_worker(const struct config *config,
+MUST_USE int server_sandbox_confine_worker(const struct server_sandbox_worker *worker,
                                            struct server_sandbox *ret_sandbox);
 
 /* Confines this process, which serves the statistics page and reads /proc. `wish` is the value of
  * the setting. Otherwise the same. */
-MUST_USE int server_sandbox_confine_page(const char *wish);
+MUST_USE int server_sandbox_confine_page(const char *wish, pid_t master);
 
 /* In the master: a worker has reported what is missing. Logs it once for each `sandbox`. */
 void server_sandbox_report(struct server_sandbox *sandbox, const char *missing);

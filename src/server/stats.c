@@ -131,7 +131,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
         .serves = g->model->serves,
     };
     snprintf(generation.model, sizeof(generation.model), "%s", g->model->name);
-    snprintf(generation.sandbox, sizeof(generation.sandbox), "%s", g->sandbox.in_force);
+    snprintf(generation.sandbox, sizeof(generation.sandbox), "%.127s", g->sandbox.in_force);
     stats_segment_generation(&stats->segment, &generation);
 }
 

@@ -5,6 +5,7 @@
 #include "os/file.h"
 #include "os/process.h"
 #include "os/signal.h"
+#include "server/calls.h"
 #include "server/capacity.h"
 #include "server/resources.h"
 #include "server/sandbox.h"
@@ -125,13 +126,21 @@ static int run_model(struct server_resources *resources, const struct server_wor
     server.passed.files_max = files;
     if (server.passed.tally) /* one waits in the channel, so that an idle one makes space for it */
         atomic_store(&server.passed.tally->most, server.connections_max + 1);
+    model_prepare(plan->model, &server);
     struct server_sandbox sandbox;
-    int rc = server_sandbox_confine_worker(plan->config, &sandbox);
+    struct server_sandbox_worker worker = {
+        .config = plan->config,
+        .calls = server_calls_of_model(plan->model, server.rings != NULL),
+        .master = plan->master,
+        .totals = &resources->totals.stats,
+    };
+    int rc = server_sandbox_confine_worker(&worker, &sandbox);
     bool go = rc == 0 && may_serve(plan, &sandbox);
     log_error_divert(NULL, NULL);
     os_file_close(plan->ready_fd);
     if (go)
         rc = plan->model->serve(&server);
+    model_discard(&server);
     os_file_close(server.signal_fd);
     if (go && rc < 0)
         log_error(LOG_ERROR, "model %s stopped with an error: %s", plan->model->name,

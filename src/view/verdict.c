@@ -73,6 +73,20 @@ static bool master_hangs(const struct view_window *w, struct view_verdict *out)
     return true;
 }
 
+static bool calls_refused(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t calls = rise(w, STATS_calls_refused);
+    if (calls == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    say(out->text, "the sandbox refused %" PRIu64 " system call%s of a worker in %.0f s", calls,
+        plural_ending(calls), w->seconds);
+    say(out->why, "a worker made a call that weir does not use: a new version of a library, a "
+                  "fault of weir, or an attacker who controls the worker");
+    say(out->cure, "`error-log` has the number of each call. Restart the server, and report it");
+    return true;
+}
+
 static bool workers_die(const struct view_window *w, struct view_verdict *out)
 {
     uint64_t deaths = rise(w, STATS_worker_deaths);

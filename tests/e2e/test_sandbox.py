@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.planting import in_force, planted
 from tests.e2e.running import WEIR, Process, Server
 from tests.e2e.wire import connect
 
@@ -20,15 +25,8 @@ def status(process: Process) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def in_force(running: Server) -> str:
-    """What `weir stats` says about the sandbox."""
-    command = [str(WEIR), "stats", "--json", str(running.popen.pid)]
-    read = subprocess.run(command, capture_output=True, text=True, check=True)
-    return str(json.loads(read.stdout)["configuration"]["sandbox"])
-
-
 def test_a_worker_and_the_page_have_no_capability(server: ServerFactory) -> None:
-    running = server(environment={"WEIR_STATS_LISTEN": "127.0.0.1:0"})
+    running = server("--sandbox", "on", environment={"WEIR_STATS_LISTEN": "127.0.0.1:0"})
     with connect(running.address) as client:
         assert client.get("/hello.txt").status == 200
     confined = running.master.children()
@@ -41,7 +39,7 @@ def test_a_worker_and_the_page_have_no_capability(server: ServerFactory) -> None
 
 
 def test_the_statistics_show_what_is_in_force(server: ServerFactory) -> None:
-    assert "no_new_privs" in in_force(server())
+    assert "no_new_privs" in in_force(server("--sandbox", "on"))
 
 
 @pytest.mark.parametrize("model", ["percore"])
@@ -53,9 +51,19 @@ def test_off_leaves_everything_out(server: ServerFactory) -> None:
 
 @pytest.mark.parametrize("model", ["percore"])
 def test_a_kernel_without_landlock_gives_a_line_that_says_so(server: ServerFactory) -> None:
-    running = server(wrapper=("python3", "-m", "tests.e2e.without_call", "444", "ENOSYS"))
+    running = server(
+        "--sandbox", "on", wrapper=("python3", "-m", "tests.e2e.without_call", "444", "ENOSYS")
+    )
     assert "landlock" not in in_force(running)
     assert running.messages().count("this system lacks Landlock") == 1
+
+
+@pytest.mark.parametrize("model", ["percore"])
+def test_a_kernel_without_seccomp_gives_a_line_that_says_so(server: ServerFactory) -> None:
+    wrapper = ("python3", "-m", "tests.e2e.without_call", "317", "ENOSYS")
+    running = server("--sandbox", "on", wrapper=wrapper)
+    assert "seccomp" not in in_force(running)
+    assert running.messages().count("this system lacks seccomp") == 1
 
 
 def test_require_refuses_to_start_without_landlock(site: Path) -> None:
@@ -65,3 +73,68 @@ def test_require_refuses_to_start_without_landlock(site: Path) -> None:
     assert done.returncode == 1
     assert "sandbox = require, and this system lacks Landlock" in done.stderr
     assert "switched off at boot" in done.stderr
+
+
+OPENAT, OPENAT2, CONNECT, SOCKET, EXECVE, KILL, IO_URING_SETUP = 257, 437, 42, 41, 59, 62, 425
+AT_FDCWD, EXEC, PRIVATE_ANONYMOUS, MMAP = -100, 7, 0x22, 9
+REFUSED = (-errno.ENOSYS, -errno.EACCES, -errno.EPERM)
+
+
+def refusals(running: Server) -> int:
+    command = [str(WEIR), "stats", "--json", str(running.popen.pid)]
+    read = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(json.loads(read.stdout)["counters"]["calls_refused"])
+
+
+def test_a_fault_in_a_worker_stays_in_the_worker(
+    server: ServerFactory, site: Path, tmp_path: Path
+) -> None:
+    """Each call is one that an attacker would make first."""
+    log = tmp_path / "access.log"
+    running = server("--sandbox", "on", "--access-log", str(log))
+    if "sanitizer" in in_force(running):
+        pytest.skip("a build with a sanitizer has no filter of system calls")
+    worker = running.workers()[0]
+    before = refusals(running)
+    with planted(worker.pid) as thread:
+        results = {
+            "open /etc/passwd": thread.call(OPENAT, AT_FDCWD, thread.write(b"/etc/passwd\0"), 0),
+            "write a file of the site": thread.call(
+                OPENAT, AT_FDCWD, thread.write(bytes(site / "hello.txt") + b"\0"), os.O_WRONLY
+            ),
+            "make a file beside the log": thread.call(
+                OPENAT,
+                AT_FDCWD,
+                thread.write(bytes(tmp_path / "planted") + b"\0"),
+                os.O_WRONLY | os.O_CREAT,
+                0o644,
+            ),
+            "make a socket": thread.call(SOCKET, socket.AF_INET, socket.SOCK_STREAM, 0),
+            "connect": thread.call(CONNECT, 0, thread.write(bytes(16)), 16),
+            "execute a program": thread.call(EXECVE, thread.write(b"/bin/true\0"), 0, 0),
+            "signal the master": thread.call(KILL, running.popen.pid, signal.SIGUSR1),
+            "make a ring": thread.call(IO_URING_SETUP, 4, thread.write(bytes(120))),
+            "get executable memory": thread.call(MMAP, 0, 4096, EXEC, PRIVATE_ANONYMOUS, -1, 0),
+        }
+        allowed = thread.call(
+            OPENAT, AT_FDCWD, thread.write(bytes(site / "hello.txt") + b"\0"), os.O_RDONLY
+        )
+    done = {what for what, result in results.items() if result not in REFUSED}
+    assert not done, results
+    assert allowed >= 0, "a file of the site can be read, so the test can fail"
+    assert not (tmp_path / "planted").exists()
+    with connect(running.address) as client:
+        assert client.get("/hello.txt").status == 200
+    assert worker.alive
+    assert refusals(running) >= before + 4
+    assert f"the sandbox refused system call number {EXECVE}" in running.messages()
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_without_the_sandbox_the_same_calls_succeed(server: ServerFactory) -> None:
+    """The planted calls are real ones."""
+    running = server("--sandbox", "off")
+    with planted(running.workers()[0].pid) as thread:
+        assert thread.call(OPENAT, AT_FDCWD, thread.write(b"/etc/passwd\0"), 0) >= 0
+        assert thread.call(SOCKET, socket.AF_INET, socket.SOCK_STREAM, 0) >= 0
+        assert thread.call(KILL, running.popen.pid, 0) == 0

@@ -209,6 +209,15 @@ static void reports_workers_that_die(void **state)
     assert_int_equal(verdict("workers-die")->gravity, VIEW_WRONG);
 }
 
+static void reports_system_calls_that_the_sandbox_refused(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_risen("calls-refused", STATS_calls_refused, 1);
+    assert_int_equal(verdict("calls-refused")->gravity, VIEW_WRONG);
+    assert_says(verdict("calls-refused")->text, "refused 1 system call of a worker");
+}
+
 static void reports_a_failed_reload_with_its_reason(void **state)
 {
     (void)state;
@@ -510,6 +519,7 @@ int main(void)
         cmocka_unit_test(reports_a_dead_server),
         cmocka_unit_test(reports_a_master_that_hangs),
         cmocka_unit_test(reports_workers_that_die),
+        cmocka_unit_test(reports_system_calls_that_the_sandbox_refused),
         cmocka_unit_test(reports_a_failed_reload_with_its_reason),
         cmocka_unit_test(reports_lost_log_lines),
         cmocka_unit_test(reports_logs_that_were_not_opened_again),

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that the table allows without a check cost next to nothing. Since Linux 5.11 the kernel
+ * keeps a bitmap of the numbers that a filter always allows, and does not run the filter for them.
+ * So the calls of every request have no check. For older kernels these calls come first in the
+ * filter, in the order of the table.
+ */
+#include "server/calls.h"
+
+#include "log/error.h"
+#include "model/model.h"
+#include "stats/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum check {
+    CHECK_NOTHING,      /* allowed with any arguments */
+    CHECK_READ_ONLY,    /* openat: for reading alone */
+    CHECK_NO_EXEC,      /* memory that cannot be executed */
+    CHECK_THREAD,       /* clone: a thread of this process */
+    CHECK_PROCESS,      /* clone: a process, in the same namespaces */
+    CHECK_STRANGER,     /* kill: any process but the master */
+    CHECK_SELF,         /* tgkill: a thread of this process */
+    CHECK_TERMINAL,     /* ioctl: whether it is a terminal */
+    CHECK_DEATH_SIGNAL, /* prctl: PR_SET_PDEATHSIG */
+    CHECK_HIDDEN        /* ENOSYS, and not counted: the C library tries it first */
+};
+
+struct call {
+    int number; /* negative: this architecture does not have it */
+    unsigned groups;
+    enum check check;
+};
+
+static const struct call calls[] = {
+#define CALL(name, groups, check, reason) { SCMP_SYS(name), groups, CHECK_##check },
+#include "server/syscalls.def"
+#undef CALL
+};
+
+unsigned server_calls_of_model(const struct model *model, bool ring)
+{
+    unsigned groups = CALLS_ALL | CALLS_SERVING;
+    groups |= model->accepts == STATS_ACCEPTS_MASTER ? CALLS_PASSED : CALLS_ACCEPT;
+    groups |= ring ? CALLS_RING : CALLS_READINESS;
+    if (model->serves != STATS_SERVES_LOOP)
+        groups |= CALLS_BLOCKING;
+    if (model->serves == STATS_SERVES_PROCESS)
+        groups |= CALLS_PROCESSES;
+    if (model->threads != MODEL_DECIDES || model->serves == STATS_SERVES_THREAD)
+        groups |= CALLS_THREADS;
+    return groups;
+}
+
+/* ---- refused calls ---- */
+
+enum { NUMBERS_MAX = 1024 };
+
+static const struct stats_writer *counts;
+static _Atomic uint64_t logged[NUMBERS_MAX / 64]; /* a bit for each number */
+
+static bool is_first_of_number(int number)
+{
+    if (number < 0 || number >= NUMBERS_MAX)
+        return false;
+    uint64_t bit = UINT64_C(1) << (number % 64);
+    return (atomic_fetch_or(&logged[number / 64], bit) & bit) == 0;
+}
+
+/* Several threads may be here at once, and they share the counter. */
+static void note_refusal(int number)
+{
+    if (counts && counts->block)
+        atomic_fetch_add_explicit(&counts->block->counter[STATS_calls_refused], 1,
+                                  memory_order_relaxed);
+    if (is_first_of_number(number))
+        log_error(LOG_ERROR,
+                  "the sandbox refused system call number %d of process %d; weir does not make it, "
+                  "so this is a fault of weir or of a library, or an attack",
+                  number, (int)getpid());
+}
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#define COUNTED 1
+
+static void set_result(ucontext_t *context, long result)
+{
+#ifdef __x86_64__
+    context->uc_mcontext.gregs[REG_RAX] = result;
+#else
+    context->uc_mcontext.regs[0] = (unsigned long)result;
+#endif
+}
+
+/* The signal comes from the call itself, so the thread is in no other code of weir. The call may
+ * have been made within malloc or with a lock of the C library; logging needs neither. */
+static void refuse_call(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    int saved_errno = errno;
+    note_refusal(info->si_syscall);
+    set_result(context, -ENOSYS);
+    errno = saved_errno;
+}
+
+static int catch_refusals(void)
+{
+    struct sigaction action = { .sa_sigaction = refuse_call, .sa_flags = SA_SIGINFO | SA_NODEFER };
+    sigemptyset(&action.sa_mask);
+    return sigaction(SIGSYS, &action, NULL) < 0 ? -errno : 0;
+}
+#else
+#define COUNTED 0 /* where the result of a call is stored is not known here */
+
+static int catch_refusals(void)
+{
+    (void)note_refusal;
+    return 0;
+}
+#endif
+
+/* ---- the filter ---- */
+
+static int add_call(scmp_filter_ctx filter, const struct call *call, pid_t master)
+{
+    const uint32_t yes = SCMP_ACT_ALLOW;
+    const scmp_datum_t process =
+        (scmp_datum_t) ~(0xffULL | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID);
+    switch (call->check) {
+    case CHECK_READ_ONLY:
+        return seccomp_rule_add(filter, yes, call->number, 1,
+                                SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
+    case CHECK_NO_EXEC:
+        return seccomp_rule_add(filter, yes, call->number, 1,
+                                SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    case CHECK_THREAD:
+        return seccomp_rule_add(filter, yes, call->number, 1,
+                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+    case CHECK_PROCESS:
+        return seccomp_rule_add(filter, yes, call->number, 1,
+                                SCMP_A0(SCMP_CMP_MASKED_EQ, process, 0));
+    case CHECK_STRANGER:
+        return seccomp_rule_add(filter, yes, call->number, 1,
+                                SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)master));
+    case CHECK_SELF:
+        return seccomp_rule_add(filter, yes, call->number, 1,
+                                SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+    case CHECK_TERMINAL:
+        return seccomp_rule_add(filter, yes, call->number, 1, SCMP_A1(SCMP_CMP_EQ, TCGETS));
+    case CHECK_DEATH_SIGNAL:
+        return seccomp_rule_add(filter, yes, call->number, 1,
+                                SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG));
+    case CHECK_HIDDEN:
+        if (!COUNTED)
+            return 0;
+        return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), call->number, 0);
+    case CHECK_NOTHING:
+    default:
+        return seccomp_rule_add(filter, yes, call->number, 0);
+    }
+}
+
+static int add_calls(scmp_filter_ctx filter, unsigned groups, pid_t master)
+{
+    const size_t count = sizeof(calls) / sizeof(calls[0]);
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        if (calls[i].number < 0 || (calls[i].groups & groups) == 0)
+            continue;
+        rc = add_call(filter, &calls[i], master);
+        if (rc == 0 && i < UINT8_MAX)
+            rc = seccomp_syscall_priority(filter, calls[i].number, (uint8_t)(UINT8_MAX - i));
+    }
+    return rc;
+}
+
+/* From here on, a number means the same call on every architecture, up to those of x32. */
+enum { NEWER_FIRST = 451, NEWER_LAST = 511 };
+
+/* A later C library tries calls that this table does not know (syscalls.def). */
+static int hide_newer_calls(scmp_filter_ctx filter)
+{
+    int rc = 0;
+    for (int number = NEWER_FIRST; number <= NEWER_LAST && rc == 0; number++)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), number, 0);
+    return rc;
+}
+
+int server_calls_restrict(unsigned groups, pid_t master, const struct stats_writer *stats)
+{
+    const uint32_t no = COUNTED ? SCMP_ACT_TRAP : SCMP_ACT_ERRNO(ENOSYS);
+    counts = stats;
+    int rc = catch_refusals();
+    if (rc < 0)
+        return rc;
+    scmp_filter_ctx filter = seccomp_init(no);
+    if (!filter)
+        return -ENOMEM;
+    rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, no);
+    if (rc == 0)
+        rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0); /* the process has it already */
+    if (rc == 0)
+        rc = add_calls(filter, groups, master);
+    if (rc == 0 && COUNTED) /* else the default is the same */
+        rc = hide_newer_calls(filter);
+    if (rc == 0)
+        rc = seccomp_load(filter);
+    seccomp_release(filter);
+    return rc;
+}
+
+/* The query needs Linux 4.14. Valgrind does not know the call and returns ENOSYS. A filter would
+ * refuse calls that Valgrind makes for itself, so nothing but this call decides. */
+int server_calls_possible(void)
+{
+    const uint32_t action = SECCOMP_RET_TRAP;
+    long rc = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action);
+    return rc < 0 ? -errno : 0;
+}
