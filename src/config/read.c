@@ -378,9 +378,15 @@ void config_read_explain(const struct config_store *store, FILE *out)
     }
 }
 
+struct config_store *config_read_share(struct config_store *store)
+{
+    store->sharers++;
+    return store;
+}
+
 void config_read_free(struct config_store *store)
 {
-    if (!store)
+    if (!store || store->sharers-- > 0)
         return;
     config_arena_done(&store->arena);
     free(store);

@@ -44,5 +44,8 @@ void config_read_print_problems(const struct config_store *store, FILE *out);
 /* Prints every value in force and its source; only when there are no errors. */
 void config_read_explain(const struct config_store *store, FILE *out);
 
+/* Another owner of the same store, which is freed with its last owner. One thread. */
+struct config_store *config_read_share(struct config_store *store);
+
 /* Accepts NULL. */
 void config_read_free(struct config_store *store);

@@ -30,6 +30,7 @@ struct config_section_values {
 };
 
 struct config_store {
+    unsigned sharers; /* owners beside the first */
     struct config_arena arena;
     struct config_problems problems;
     struct config_section_values server;

@@ -89,7 +89,7 @@ static int prepare_generation(struct server_generation *g, struct server_address
         return rc;
     (void)os_process_raise_files(); /* workers compute their capacity from this limit */
     g->slots = calloc(g->workers, sizeof(*g->slots));
-    if (!g->slots)
+    if (!g->slots || server_roots_note(&g->roots, config) < 0)
         return fail_to(g, "start the workers", "", -ENOMEM);
     for (unsigned i = 0; i < g->workers; i++)
         g->slots[i].logs = (struct ipc_mailbox){ -1, -1 };
@@ -458,6 +458,7 @@ void server_generation_free(struct server_generation *g, struct server_addresses
 {
     end_workers(g, addresses, SIGKILL, 0);
     server_generation_leave(g);
+    server_roots_close(&g->roots);
     config_read_free(g->store);
     free(g->slots);
     free(g);

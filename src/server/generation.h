@@ -21,6 +21,7 @@
 #include "server/dispatch.h"
 #include "server/listeners.h"
 #include "server/logs.h"
+#include "server/roots.h"
 #include "server/sandbox.h"
 #include "server/stats.h"
 
@@ -47,6 +48,7 @@ struct server_generation {
     const struct config *config;
     const struct model *model;
     char model_why[MODEL_WHY_MAX];
+    struct server_roots roots;     /* the folders that the workers open */
     struct server_sandbox sandbox; /* of the workers, as they have reported it */
     unsigned workers, threads;
     struct server_slot *slots; /* one for each worker */

@@ -1,31 +1,4 @@
-/* SPDX-License-Identifier: MIT
- *
- * Theory of operation. The master opens the addresses, the logs and the pid file. It forks the
- * workers. Then it waits for signals, for messages of workers and for the deaths of workers. It
- * never reads from the network.
- *
- * The master supervises generations (server/generation.h). Each is made from one reading of the
- * configuration. One generation serves. Another may be starting; it replaces the first when all its
- * workers are ready. Earlier generations drain. An address that stays in the configuration keeps
- * its sockets. Connections therefore wait in the backlog, and none is refused, while a worker or a
- * generation is replaced.
- *
- *   SIGTERM, SIGINT   the workers drain; the second signal ends them at once
- *   SIGQUIT           the workers end at once
- *   SIGUSR1           the logs are opened again, for all processes (server/logs.h)
- *   SIGUSR2           the binary is replaced (server/upgrade.h)
- *   SIGHUP            the configuration is read again (begin_reload). If standard error is a
- *                     terminal, the terminal has closed: as SIGTERM
- *
- * A reload that fails changes nothing. A reload that is requested during another follows it. A stop
- * cancels both.
- *
- * After a stop request the serving generation accepts connections for drain-delay more. Meanwhile
- * /healthz says 503, so that load balancers send no more connections when the addresses close.
- *
- * Workers get SIGTERM (drain) or SIGQUIT (end at once). A second SIGTERM changes nothing: a process
- * manager may signal every process of the service.
- */
+/* SPDX-License-Identifier: MIT */
 #include "server/master.h"
 
 #include "base/duration.h"
@@ -65,6 +38,7 @@ struct master {
     bool stopping;
     bool failed;
     bool reload_again; /* a reload was requested during another one */
+    bool following;    /* `starting` has the present configuration, and other folders */
     uint64_t drain_ns; /* the end of drain-delay after a stop request; 0: no delay runs */
 
     /* The problems of the reload under way, in lines, for the client; NULL: no reload. */
@@ -96,6 +70,7 @@ static void announce(struct master *m, const struct server_generation *g)
     char text[SERVER_SUMMARY_MAX];
     server_generations_describe(g, text);
     m->announced = true;
+    server_sandbox_confine_master(g->config);
     server_listeners_close_unused(&m->addresses);
     server_listeners_close_unused(&m->page.addresses);
     if (!m->launch->quiet)
@@ -129,10 +104,13 @@ static void finish_reload(struct master *m, bool good)
 static void report_serving(struct master *m)
 {
     server_stats_serving(&m->stats, m->serving);
-    if (m->announced)
+    if (m->following)
+        log_error(LOG_INFO, "the replaced folder is served");
+    else if (m->announced)
         finish_reload(m, true);
     else
         announce(m, m->serving);
+    m->following = false;
 }
 
 /* Takes what another server may hold: the pid file, which is written later, when the generation
@@ -154,7 +132,12 @@ static void claim_exclusives(struct master *m, struct server_generation *g)
 
 static void refuse_generation(struct master *m, const char *why)
 {
-    if (m->report) {
+    if (m->following) {
+        log_error(LOG_ERROR, "%s; the old folder stays in use, and the new one is tried again",
+                  why);
+        server_roots_postpone(&m->serving->roots, os_clock_now_ns());
+        m->following = false;
+    } else if (m->report) {
         fprintf(m->report, "weir: %s\n", why);
         finish_reload(m, false);
     } else {
@@ -222,6 +205,22 @@ static void start_generation(struct master *m, struct config_store *store)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
 }
 
+/* If the folder of a site was replaced, starts a generation with the same configuration. Its workers
+ * open the folder. */
+static void follow_roots(struct master *m)
+{
+    if (!m->serving || m->starting || m->stopping ||
+        server_management_is_upgrading(&m->management) ||
+        server_generations_count(m->generations) >= SERVER_GENERATIONS_MAX)
+        return;
+    const char *folder = server_roots_moved(&m->serving->roots, os_clock_now_ns());
+    if (!folder)
+        return;
+    log_error(LOG_INFO, "%s is another folder now: new workers open it", folder);
+    m->following = true;
+    start_generation(m, config_read_share(m->serving->store));
+}
+
 /* Reads the configuration again. If it can be used, starts a generation that replaces the present
  * one; finish_reload reports the outcome. False: a reload is not possible now. */
 static bool begin_reload(struct master *m)
@@ -284,7 +283,7 @@ static void begin_stop(struct master *m, bool drain)
                   "stopping in %g s (drain-delay); until then connections are accepted as before",
                   (double)delay_ns / DURATION_SECOND);
     m->stopping = true;
-    m->reload_again = false;
+    m->reload_again = m->following = false;
     m->starting = NULL;
     server_page_cancel(&m->page);
     server_stats_stopping(&m->stats);
@@ -426,6 +425,8 @@ static int loop_wait_ms(struct master *m)
     due = server_page_tick(&m->page, &m->host, due);
     due = server_pidfile_tick(&m->pidfiles, due);
     due = m->drain_ns > 0 && m->drain_ns < due ? m->drain_ns : due;
+    if (m->serving && !m->starting && !m->stopping && m->serving->roots.due_ns < due)
+        due = m->serving->roots.due_ns;
     uint64_t its = server_generations_due_ns(m->generations);
     due = its < due ? its : due;
     return os_clock_wait_ms(due);
@@ -437,6 +438,7 @@ static void supervise(struct master *m)
         struct pollfd ends[ENDS_MAX];
         server_generations_tick(m->generations, &m->addresses, &m->host);
         check_starting(m);
+        follow_roots(m);
         if (m->drain_ns > 0 && os_clock_now_ns() >= m->drain_ns)
             drain_serving(m);
         server_generations_remove_gone(&m->generations, &m->serving, &m->addresses);

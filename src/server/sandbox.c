@@ -8,9 +8,11 @@
 #include "server/calls.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The run-time of a sanitizer reads /proc, starts processes, and traces its own process at the end.
  * A build with one has no filter of system calls, and reads every file. */
@@ -189,6 +191,47 @@ int server_sandbox_confine_page(const char *wish, pid_t master)
         &(struct confinement){
             .wish = wish, .folders = folders, .calls = CALLS_ALL | CALLS_PAGE, .master = master },
         &sandbox);
+}
+
+/* ---- the master ---- */
+
+static bool has_low_port(const struct config *config)
+{
+    const char *const *lists[] = { config->listen, config->stats_listen };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        for (const char *const *each = lists[i]; *each; each++) {
+            const char *colon = strrchr(*each, ':');
+            long port = colon ? strtol(colon + 1, NULL, 10) : 0;
+            if (port > 0 && port < 1024)
+                return true;
+        }
+    return false;
+}
+
+/* Files of the configuration, logs and site folders may belong to any user. A master that is root
+ * reads them and writes logs there. SETPCAP empties the bounding set of a worker. */
+static uint64_t privileges_of_master(const struct config *config)
+{
+    uint64_t kept = has_low_port(config) ? OS_PRIVILEGE(CAP_NET_BIND_SERVICE) : 0;
+    if (config->congestion)
+        kept |= OS_PRIVILEGE(CAP_NET_ADMIN); /* for an algorithm that only root may choose */
+    if (geteuid() == 0)
+        kept |= OS_PRIVILEGE(CAP_SETPCAP) | OS_PRIVILEGE(CAP_DAC_OVERRIDE) |
+                OS_PRIVILEGE(CAP_DAC_READ_SEARCH);
+    if (geteuid() == 0 && config->user)
+        kept |= OS_PRIVILEGE(CAP_SETUID) | OS_PRIVILEGE(CAP_SETGID) | OS_PRIVILEGE(CAP_KILL);
+    return kept;
+}
+
+void server_sandbox_confine_master(const struct config *config)
+{
+    if (strcmp(config->sandbox, "off") == 0)
+        return;
+    int rc = os_privilege_keep(privileges_of_master(config));
+    if (rc == 0)
+        rc = os_privilege_forbid_new();
+    if (rc < 0)
+        log_error(LOG_WARNING, "the master cannot give up privileges: %s", strerror(-rc));
 }
 
 /* ---- reports ---- */

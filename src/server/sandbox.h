@@ -47,6 +47,11 @@ MUST_USE int server_sandbox_confine_worker(const struct server_sandbox_worker *w
  * the setting. Otherwise the same. */
 MUST_USE int server_sandbox_confine_page(const char *wish, pid_t master);
 
+/* The master, which never reads from the network, keeps the capabilities that `config` needs, and
+ * gets no others by a program that it executes (an upgrade). Does nothing with `sandbox = off`. A
+ * failure is a warning in the error log. */
+void server_sandbox_confine_master(const struct config *config);
+
 /* In the master: a worker has reported what is missing. Logs it once for each `sandbox`. */
 void server_sandbox_report(struct server_sandbox *sandbox, const char *missing);
 

@@ -17,6 +17,7 @@ from tests.e2e.conftest import ServerFactory
 from tests.e2e.planting import in_force, planted
 from tests.e2e.running import WEIR, Process, Server
 from tests.e2e.wire import connect
+from tests.waiting import wait_until
 
 
 def status(process: Process) -> dict[str, str]:
@@ -36,6 +37,34 @@ def test_a_worker_and_the_page_have_no_capability(server: ServerFactory) -> None
         for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
             assert int(fields[name], 16) == 0, (process.comm, name)
         assert fields["NoNewPrivs"] == "1"
+
+
+SETGID, SETUID, SETPCAP, NET_BIND, SYS_PTRACE, SYS_ADMIN = 6, 7, 8, 10, 19, 21
+
+
+def has(process: Process, capability: int) -> bool:
+    return bool(int(status(process)["CapEff"], 16) >> capability & 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+@pytest.mark.parametrize("model", ["prefork"])
+def test_the_master_keeps_what_its_configuration_needs(
+    server: ServerFactory, public_folder: Path
+) -> None:
+    running = server("--sandbox", "on", "--user", "nobody", folder=public_folder)
+    assert status(running.master)["NoNewPrivs"] == "1"
+    for capability in (SYS_PTRACE, SYS_ADMIN, NET_BIND):
+        assert not has(running.master, capability), capability
+    for capability in (SETUID, SETGID, SETPCAP):
+        assert has(running.master, capability), capability
+    first = running.workers()[0]
+    os.kill(first.pid, signal.SIGKILL)
+    wait_until(
+        lambda: first not in running.workers() and len(running.workers()) == 4,
+        "the worker is replaced, and becomes another user again",
+    )
+    running.signal(signal.SIGHUP)
+    wait_until(lambda: "reloaded" in running.messages(), "the reload has taken effect")
 
 
 def test_the_statistics_show_what_is_in_force(server: ServerFactory) -> None:

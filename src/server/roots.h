@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The folders of the sites, as the master watches them. A deployment often switches a link to the
+ * folder of a new release, or makes a folder again. The workers hold the folder that existed when
+ * they started, and their sandbox allows no other folder. So the master compares the names with the
+ * folders twice a second, and starts another generation when a name has another folder.
+ *
+ * A name without a folder changes nothing: the workers answer 404 until the folder is back.
+ */
+#pragma once
+
+#include "config/config.h"
+
+#include <sys/types.h>
+
+/* What a name stood for. */
+struct server_root {
+    const char *name; /* of the folder; borrowed from the configuration */
+    dev_t device;
+    ino_t inode; /* 0: there was no folder */
+};
+
+struct server_roots {
+    struct server_root *each; /* the root of every site, and its error pages */
+    unsigned count;
+    uint64_t due_ns; /* of the next comparison */
+};
+
+/* Notes what the names in `config` stand for, before a worker opens them. `config` is borrowed until
+ * server_roots_close. 0 or -ENOMEM. */
+MUST_USE int server_roots_note(struct server_roots *roots, const struct config *config);
+
+/* At due_ns: whether a name stands for another folder. NULL: none, or it is too early. */
+const char *server_roots_moved(struct server_roots *roots, uint64_t now_ns);
+
+/* The folder cannot be served now: the next comparison is made after a longer time. */
+void server_roots_postpone(struct server_roots *roots, uint64_t now_ns);
+
+/* Accepts zeroed roots. */
+void server_roots_close(struct server_roots *roots);
