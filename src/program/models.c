@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir models`: lists the concurrency models. The first word of each line is a name that
- * --model takes; programs may rely on that.
+ * `weir models`: lists the concurrency models. Up to the first empty line, the first word of each
+ * line is a name that --model takes; programs may rely on that. Then it says which sandbox this
+ * machine offers.
  */
 #include "model/model.h"
 
 #include "program/command.h"
 #include "program/configuration.h"
+#include "server/sandbox.h"
 
 static int run_models(void *options, const char *const *words)
 {
@@ -26,6 +28,11 @@ static int run_models(void *options, const char *const *words)
             printf(" (%s; %s serves in its place)", why_not, other->name);
         putchar('\n');
     }
+    struct server_sandbox machine;
+    server_sandbox_describe_machine(&machine);
+    printf("\nSandbox on this machine: %s\n", machine.in_force);
+    if (machine.missing[0])
+        printf("It lacks %s.\n", machine.missing);
     return PROGRAM_OK;
 }
 

@@ -133,8 +133,7 @@ static void claim_exclusives(struct master *m, struct server_generation *g)
 static void refuse_generation(struct master *m, const char *why)
 {
     if (m->following) {
-        log_error(LOG_ERROR, "%s; the old folder stays in use, and the new one is tried again",
-                  why);
+        log_error(LOG_ERROR, "%s; the old folder is served, the new one is tried again", why);
         server_roots_postpone(&m->serving->roots, os_clock_now_ns());
         m->following = false;
     } else if (m->report) {
@@ -205,8 +204,8 @@ static void start_generation(struct master *m, struct config_store *store)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
 }
 
-/* If the folder of a site was replaced, starts a generation with the same configuration. Its workers
- * open the folder. */
+/* If the folder of a site was replaced, starts a generation with the same configuration. Its
+ * workers open the folder. */
 static void follow_roots(struct master *m)
 {
     if (!m->serving || m->starting || m->stopping ||

@@ -26,8 +26,8 @@ struct server_roots {
     uint64_t due_ns; /* of the next comparison */
 };
 
-/* Notes what the names in `config` stand for, before a worker opens them. `config` is borrowed until
- * server_roots_close. 0 or -ENOMEM. */
+/* Notes what the names in `config` stand for, before a worker opens them. `config` is borrowed
+ * until server_roots_close. 0 or -ENOMEM. */
 MUST_USE int server_roots_note(struct server_roots *roots, const struct config *config);
 
 /* At due_ns: whether a name stands for another folder. NULL: none, or it is too early. */

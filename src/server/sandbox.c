@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/sandbox.h"
 
+#include "base/num.h"
 #include "log/error.h"
 #include "os/landlock.h"
 #include "os/privilege.h"
@@ -201,8 +202,8 @@ static bool has_low_port(const struct config *config)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         for (const char *const *each = lists[i]; *each; each++) {
             const char *colon = strrchr(*each, ':');
-            long port = colon ? strtol(colon + 1, NULL, 10) : 0;
-            if (port > 0 && port < 1024)
+            uint64_t port;
+            if (colon && num_parse_u64(span_text(colon + 1), &port) && port > 0 && port < 1024)
                 return true;
         }
     return false;

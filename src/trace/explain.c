@@ -5,6 +5,7 @@
  */
 #include "base/calendar.h"
 #include "base/duration.h"
+#include "server/sandbox.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -291,6 +292,15 @@ static void explain_fault(struct trace *t, enum http_fault fault)
         trace_set_cause(t, "%.*s", (int)sentence.len, sentence.at);
 }
 
+/* The sandbox may refuse a file that `weir trace` can read. */
+static void explain_sandbox(struct trace *t)
+{
+    struct server_sandbox machine;
+    server_sandbox_describe_machine(&machine);
+    bool off = strcmp(t->config->sandbox, "off") == 0;
+    trace_add(t, "sandbox", "%s", off ? "off" : machine.in_force);
+}
+
 void trace_explain(struct trace *t)
 {
     const struct session_trace *trace = &t->answer->trace;
@@ -306,4 +316,5 @@ void trace_explain(struct trace *t)
         explain_fault(t, trace->fault);
     if (trace->own_page)
         trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
+    explain_sandbox(t);
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import itertools
 import os
 import select
 import shutil
@@ -38,7 +39,8 @@ STATISTICS = "weir-stats"  # the page's process, as the kernel names it
 def models() -> list[str]:
     """The names of the concurrency models, as the server lists them."""
     listed = subprocess.run([WEIR, "models"], capture_output=True, text=True, check=True)
-    return [line.split()[0] for line in listed.stdout.splitlines() if line.strip()]
+    lines = itertools.takewhile(str.strip, listed.stdout.splitlines())
+    return [line.split()[0] for line in lines]
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def serial(site: Path, tmp_path: Path) -> Iterator[Server]:
 
 def test_the_program_lists_the_example() -> None:
     listed = subprocess.run([EXAMPLE, "models"], capture_output=True, text=True, check=True)
-    assert "serial   one connection at a time" in listed.stdout.splitlines()[-1]
+    assert "serial   one connection at a time" in listed.stdout.split("\n\n")[0].splitlines()[-1]
 
 
 def test_connections_are_served_one_after_the_other(serial: Server) -> None:

@@ -108,9 +108,11 @@ def test_the_manual_names_and_describes_every_command() -> None:
 def test_models_are_listed_one_per_line() -> None:
     done = weir("models")
     assert done.returncode == 0
-    listed = (TOP / "src/model/models.def").read_text()
-    assert models() == re.findall(r"^MODEL\((\w+),", listed, re.MULTILINE)
-    assert all(" Use: " in line for line in done.stdout.splitlines())
+    table = (TOP / "src/model/models.def").read_text()
+    assert models() == re.findall(r"^MODEL\((\w+),", table, re.MULTILINE)
+    listed, machine = done.stdout.split("\n\n")
+    assert all(" Use: " in line for line in listed.splitlines())
+    assert machine.startswith("Sandbox on this machine: no_new_privs")
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,17 @@ def counted(weir_binary: Path, pid: int) -> Count | None:
         return None
 
 
+def sandbox(weir_binary: Path, pid: int) -> str | None:
+    """The sandbox of a weir, in its own words; None for another server."""
+    done = subprocess.run(
+        [weir_binary, "stats", "--json", str(pid)], capture_output=True, text=True, check=False
+    )
+    try:
+        return str(json.loads(done.stdout)["configuration"]["sandbox"])
+    except (json.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
 def run(
     world: World,
     chosen: Product,
@@ -221,6 +232,7 @@ def run(
             "server": chosen.name,
             "version": chosen.version,
             "command": server.launch.argv,
+            "sandbox": sandbox(world.weir, pid),
             "began_unix_s": round(began, 3),
             "path": work.path,
             "users": work.users,
