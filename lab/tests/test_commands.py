@@ -88,8 +88,12 @@ def check_whole(done: subprocess.CompletedProcess[str], folder: Path) -> str:
 @needs_ab
 def test_reproduce_prints_both_tables_and_counts_agree(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    text = check_whole(lab("reproduce", "c", "--tiny", folder=folder), folder)
+    done = lab("reproduce", "c", "sync", "--tiny", folder=folder)
+    assert re.match(r"reproduce takes about .*: c \(event loop\) .*, sync ", done.stderr)
+    text = check_whole(done, folder)
     assert "140,821" in text
+    assert "What sharing a cache costs" in text
+    assert (folder / "sync" / "report.html").exists()
     points = records(folder)[1:]
     assert len(points) == 6
     for point in points:
@@ -97,7 +101,7 @@ def test_reproduce_prints_both_tables_and_counts_agree(tmp_path: Path) -> None:
         assert isinstance(load, dict)
         assert point["counted"] == load["requests"] == 200
         assert load["failed"] == 0
-    again = lab("reproduce", "c", "--tiny", folder=folder)
+    again = lab("reproduce", "c", "sync", "--tiny", folder=folder)
     assert "6 of 6 points are measured already" in again.stderr
     assert records(folder)[1:] == points
 

@@ -7,10 +7,21 @@ import numpy as np
 import pytest
 
 from weir_lab.capacity import records
-from weir_lab.experiments import capacity, experiment, reproduction, sweeping
+from weir_lab.experiments import (
+    capacity,
+    documents_de,
+    experiment,
+    published,
+    reproduce,
+    reproduction,
+    sweeping,
+    sync,
+)
 from weir_lab.report.page import Fold, Grade, Headline, Report, Section, Table
+from weir_lab.rim import runs
 from weir_lab.rim.errors import LabError
 from weir_lab.rim.machine import Placement
+from weir_lab.rim.runs import World
 from weir_lab.rim.store import Record, Store
 
 PINNED = Placement(server=1, generator=0)
@@ -194,3 +205,51 @@ def test_findings_replace_the_text_between_the_marks(tmp_path: Path) -> None:
         experiment.record(report, page, "y")
     with pytest.raises(LabError, match="No such file"):
         experiment.record(report, tmp_path / "none", "x")
+
+
+@pytest.fixture
+def steps_only(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A world whose steps can be planned, where no server and no generator is needed."""
+    monkeypatch.setattr(runs, "generator", lambda *_words: None)
+    monkeypatch.setattr(runs, "has_load", lambda _weir: True)
+    nowhere = Path("nowhere")
+    return World(build=nowhere, root=nowhere, work=nowhere, placement=PINNED)
+
+
+def test_all_documents_and_sync_take_less_than_an_hour(steps_only: World) -> None:
+    documents_s = sum(d.expected_s(steps_only, reproduce.FULL) for d in reproduce.DOCUMENTS)
+    sync_s = sync.expected_s(sync.question(seed=1))
+    assert 20 * 60 < documents_s + sync_s < 55 * 60
+
+
+def test_the_plan_is_stated_with_its_times(
+    steps_only: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected_s = reproduce.announce_plan(steps_only, reproduce.DOCUMENTS, reproduce.FULL, 600.0)
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith(f"reproduce takes about {expected_s / 60:.1f} minutes: a (prefork) ")
+    assert "d (fork and thread)" in said
+    assert said.endswith("sync 10.0 minutes.")
+
+
+def test_threads_are_measured_to_60_connections_by_both_generators(steps_only: World) -> None:
+    keys = {step.key for step in documents_de.d_steps(steps_only, reproduce.FULL)}
+    users = [*published.D_TRAINING, *published.D_HELD_OUT]
+    assert users[-1] == 60
+    for name in ("fork", "thread", "thread+load"):
+        for size in published.D_SIZES:
+            assert {f"d/{name}/{size}/{n}/0" for n in users} <= keys
+
+
+def test_the_documents_own_number_of_users_is_a_level() -> None:
+    assert published.E_USERS in documents_de.e_levels(530)
+    assert published.E_USERS in documents_de.e_levels(1700)
+
+
+def test_the_forecast_for_threads_comes_from_the_generator_that_costs_less() -> None:
+    by_ab = {f"d_thread_small_{n}_0": run(n) for n in (1, 20, 25)}
+    ((_, found),) = documents_de._d_curves(store(**by_ab))
+    assert len(found) == 3
+    by_load = {f"d_thread+load_small_{n}_0": run(n, rate=2000.0) for n in (1, 20, 25, 60)}
+    ((_, found),) = documents_de._d_curves(store(**by_ab, **by_load))
+    assert [r["load"]["rate"] for r in found] == [2000.0] * 4

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`weir-lab reproduce`: its options."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,13 +20,18 @@ from weir_lab.commands.options import (
     finish,
     options_for,
 )
-from weir_lab.experiments import experiment
+from weir_lab.experiments import experiment, sync
 from weir_lab.experiments import reproduce as reproducing
+from weir_lab.report.page import write
+from weir_lab.rim.errors import LabError
+from weir_lab.rim.machine import Placement
+
+SYNC = "sync"
 
 
 def reproduce(
     documents: Annotated[
-        list[str] | None, typer.Argument(help="Any of a b c d e. Default: all.")
+        list[str] | None, typer.Argument(help="Any of a b c d e, and sync. Default: all.")
     ] = None,
     build: Build = Path("build"),
     folder: Out = None,
@@ -53,8 +59,21 @@ def reproduce(
     )
     full = reproducing.FULL.part(part)
     scale = reproducing.TINY if tiny else reproducing.QUICK if quick else full
-    letters = documents or [d.letter for d in reproducing.DOCUMENTS]
-    report = reproducing.run(options, letters, scale)
+    named = documents or [*(d.letter for d in reproducing.DOCUMENTS), SYNC]
+    letters = [name for name in named if name != SYNC]
+    if not letters:
+        raise LabError("sync alone is `weir-lab sync`")
+    if SYNC in named:
+        question = sync.question(quick=quick or tiny, parts=sync.PARTS, seed=seed)
+        report = reproducing.run(options, letters, scale, then_s=sync.expected_s(question))
+        apart = replace(
+            options, out=options.out / SYNC, placement=Placement(server=None, generator=None)
+        )
+        shared_report = sync.run(apart, question)
+        write(shared_report, apart.out)
+        report = reproducing.with_sync(report, shared_report)
+    else:
+        report = reproducing.run(options, letters, scale)
     finish(report, options.out, show=show)
     if record:
         experiment.record(report, record, "reproduce", but=("-levels", "-precision"))

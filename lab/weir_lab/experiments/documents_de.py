@@ -42,6 +42,9 @@ from weir_lab.rim.store import Record, Store
 # ---- d: processes against threads, and predictions beyond 20 connections ----
 
 D_SEED = 1  # of the order of levels
+# A request costs ab more than a thread's answer costs the server, so that the curve of `thread` is
+# measured by `weir load` as well.
+D_LOADED = "thread+load"
 
 
 def _d_levels(scale: Scale) -> list[int]:
@@ -59,20 +62,24 @@ def d_steps(here: World, scale: Scale) -> list[Step]:
     """
     levels = [str(n) for n in _d_levels(scale)]
     rounds = interleave.rounds(levels, max(2, scale.repeats), D_SEED)
+    ways = [("fork", "ab", 2500), ("thread", "ab", 8000)]
+    if scale.curve and runs.has_load(here.weir):
+        ways.append((D_LOADED, "load", 10_000))
     return [
         one_run(
             here,
             scale,
-            f"d/{model}/{size}/{users}/{repeat}",
-            model,
+            f"d/{name}/{size}/{users}/{repeat}",
+            name.partition("+")[0],
             Work(path=f"/{size}.bin", users=int(users), keep_alive=False),
             published.D_REQUESTS,
-            rate=2500 if model == "fork" else 8000,
+            rate=rate,
+            generator=generator,
         )
         for repeat, turn in enumerate(rounds)
         for users in turn
         for size in published.D_SIZES
-        for model in (("fork", "thread") if repeat % 2 == 0 else ("thread", "fork"))
+        for name, generator, rate in (ways if repeat % 2 == 0 else ways[::-1])
     ]
 
 
@@ -88,6 +95,7 @@ def d_section(store: Store, options: Options) -> Section:
                 number_text(middle(found, rate_of)),
                 number_text(theirs.mean_ms, 3),
                 number_text(middle(found, mean_ms_of), 3),
+                number_text(middle(kept(store, f"d/{model}+load/{size}/20/"), rate_of)),
             ]
         )
     findings = [health(kept(store, "d/"), "fork and thread at 1 to 60 connections")]
@@ -120,7 +128,7 @@ def d_section(store: Store, options: Options) -> Section:
         folds.append(fold)
     there = published.D["thread", "small"].rate / published.D["fork", "small"].rate
     said = f" Here it has {times.value:.1f} times." if times else ""
-    head = ["", "req/s: document", "here", "mean ms: document", "here"]
+    head = ["", "req/s: document", "here", "mean ms: document", "here", "req/s: weir load"]
     first = Table(
         name="d",
         title="Processes and threads",
@@ -145,7 +153,9 @@ def d_section(store: Store, options: Options) -> Section:
                 findings=[*findings, *contradictions(list(published.D.values()))],
                 text=[
                     "The document fitted a straight line to 1 to 20 connections and drew it to 60. "
-                    "Here 25 to 60 are measured as well. They judge the line and the other models."
+                    "Here 25 to 60 are measured as well. They judge the line and the other models.",
+                    "A request costs ab more CPU time than a thread's answer costs the server. So "
+                    "the forecast for thread is made from a second sweep, with weir load.",
                 ],
                 pictures=curves,
                 tables=[first],
@@ -158,7 +168,8 @@ def _d_curves(store: Store) -> Iterator[tuple[tuple[str, str], list[Record]]]:
     """The sweeps that have held-out levels."""
     for model in ("fork", "thread"):
         for size in published.D_SIZES:
-            found = kept(store, f"d/{model}/{size}/")
+            by_load = kept(store, f"d/{model}+load/{size}/")
+            found = by_load or kept(store, f"d/{model}/{size}/")
             if any(r["users"] > published.D_TRAINING[-1] for r in found):
                 yield (model, size), found
 
@@ -271,7 +282,7 @@ def e_measure(here: World, scale: Scale, store: Store, do: Perform) -> None:
         if not store.has(key):
             raise LabError("document e: the load that places the levels could not be measured")
         users = sweeping.knee_of(here, store.records[key], think_s)
-    levels = sweeping.levels_past(users)
+    levels = e_levels(users)
     machine.raise_descriptor_limit(max(levels) * 2)
     if scale.pilot_s:
         do([_e_step(here, E_PILOT, _e_train_to(levels), scale.pilot_s, 0.0)])
@@ -284,6 +295,20 @@ def e_measure(here: World, scale: Scale, store: Store, do: Perform) -> None:
             for users in turn
         ]
     )
+
+
+def e_levels(knee: int) -> list[int]:
+    """Levels on both sides of the knee, and the document's own number of users."""
+    return sorted({*sweeping.levels_past(knee), published.E_USERS})
+
+
+def e_expected_s(_here: World, scale: Scale) -> float:
+    """The time of the probes, of the pilot, and of every level."""
+    start_s = sweeping.START_S + sweeping.least_warmup_s(published.E_THINK_S)
+    levels = len(e_levels(published.E_USERS))
+    probes_s = sweeping.PROBES * (start_s + E_PROBE_S)
+    pilot_s = start_s + scale.pilot_s if scale.pilot_s else 0.0
+    return probes_s + pilot_s + levels * scale.sweep_repeats * (start_s + scale.seconds)
 
 
 def _e_train_to(levels: Sequence[int]) -> int:

@@ -148,7 +148,11 @@ def run(folder: Path) -> Report:
         LabError: the folder has no results that can be read.
     """
     if (folder / stored.FILE).exists():
-        return one(folder)
+        report = one(folder)
+        shared = folder / "sync"
+        if (shared / stored.FILE).exists():
+            return reproduce.with_sync(report, one(shared))
+        return report
     parts = {name: folder / name for name in REMAKE if (folder / name / stored.FILE).exists()}
     if not parts:
         raise LabError(f"{folder} has no {stored.FILE}")

@@ -6,6 +6,7 @@ Rates of different machines are not compared. Shapes and ratios within a documen
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,10 @@ from weir_lab.experiments import documents_abc, documents_de, published
 from weir_lab.experiments.experiment import (
     InterruptedExperimentError,
     Options,
+    announce,
     environment,
     failures,
+    minutes,
     perform,
     store_for,
     world,
@@ -26,13 +29,14 @@ from weir_lab.experiments.reproduction import (
     TOUR,
     Document,
     Scale,
-    all_at_once,
     kept,
     outcomes,
+    planned,
 )
 from weir_lab.report.page import Report
 from weir_lab.rim import machine
 from weir_lab.rim.errors import LabError
+from weir_lab.rim.runs import World
 from weir_lab.rim.store import Store
 
 FILES = {
@@ -41,28 +45,28 @@ FILES = {
     **dict.fromkeys(documents_de.E_FILES, 1000),
 }
 DOCUMENTS = (
-    Document(
+    planned(
         letter="a",
         title="prefork",
-        measure=all_at_once(documents_abc.a_steps),
+        steps=documents_abc.a_steps,
         section=documents_abc.a_section,
     ),
-    Document(
+    planned(
         letter="b",
         title="100,000 requests",
-        measure=all_at_once(documents_abc.b_steps),
+        steps=documents_abc.b_steps,
         section=documents_abc.b_section,
     ),
-    Document(
+    planned(
         letter="c",
         title="event loop",
-        measure=all_at_once(documents_abc.c_steps),
+        steps=documents_abc.c_steps,
         section=documents_abc.c_section,
     ),
-    Document(
+    planned(
         letter="d",
         title="fork and thread",
-        measure=all_at_once(documents_de.d_steps),
+        steps=documents_de.d_steps,
         section=documents_de.d_section,
     ),
     Document(
@@ -70,6 +74,7 @@ DOCUMENTS = (
         title="users who think",
         measure=documents_de.e_measure,
         section=documents_de.e_section,
+        expected_s=documents_de.e_expected_s,
         needs="load",
     ),
 )
@@ -80,8 +85,19 @@ def files() -> dict[str, bytes]:
     return {name: random.Random(name).randbytes(size) for name, size in FILES.items()}
 
 
-def run(options: Options, letters: Sequence[str], scale: Scale) -> Report:
+def announce_plan(here: World, chosen: Sequence[Document], scale: Scale, then_s: float) -> float:
+    """Says what will be measured and for how long. Returns the seconds of all of it."""
+    each = {f"{d.letter} ({d.title})": d.expected_s(here, scale) for d in chosen}
+    each |= {"sync": then_s} if then_s else {}
+    parts = ", ".join(f"{what} {minutes(seconds)}" for what, seconds in each.items())
+    announce(f"reproduce takes about {minutes(sum(each.values()))}: {parts}.")
+    return sum(each.values())
+
+
+def run(options: Options, letters: Sequence[str], scale: Scale, then_s: float = 0.0) -> Report:
     """Repeats the documents of these letters, and reports.
+
+    `then_s` is the time of the experiments that follow, for the display.
 
     Raises:
         LabError: a program that they need is missing.
@@ -100,9 +116,12 @@ def run(options: Options, letters: Sequence[str], scale: Scale) -> Report:
     store = store_for(options, plan, "ab")
     skipped = []
     with world(options, files()) as here:
+        left_s = announce_plan(here, chosen, scale, then_s)
         for document in chosen:
+            left_s -= document.expected_s(here, scale)
+            do = partial(perform, store, what=document.title, then_s=left_s)
             try:
-                document.measure(here, scale, store, partial(perform, store, what=document.title))
+                document.measure(here, scale, store, do)
             except InterruptedExperimentError:
                 raise
             except LabError as error:
@@ -131,4 +150,14 @@ def report(
     )
 
 
-__all__ = ["FULL", "QUICK", "TINY", "TOUR", "run"]
+def with_sync(report: Report, shared: Report) -> Report:
+    """Both reports as one: the documents, then shared counters and caches."""
+    return replace(
+        report,
+        sections=[*report.sections, *shared.sections],
+        data={"reproduce": report.data, "sync": shared.data},
+        notes=[*report.notes, *(note for note in shared.notes if note not in report.notes)],
+    )
+
+
+__all__ = ["FULL", "QUICK", "TINY", "TOUR", "run", "with_sync"]

@@ -59,14 +59,25 @@ class Document:
     title: str
     measure: Callable[[World, Scale, Store, Perform], None]
     section: Callable[[Store, Options], Section]
+    expected_s: Callable[[World, Scale], float]  # about
     needs: str = "ab"
 
 
-def all_at_once(
+def planned(
+    *,
+    letter: str,
+    title: str,
     steps: Callable[[World, Scale], list[Step]],
-) -> Callable[[World, Scale, Store, Perform], None]:
-    """The measurement of a document whose steps do not depend on earlier results."""
-    return lambda here, scale, _store, do: do(steps(here, scale))
+    section: Callable[[Store, Options], Section],
+) -> Document:
+    """A document whose steps do not depend on earlier results."""
+    return Document(
+        measure=lambda here, scale, _store, do: do(steps(here, scale)),
+        expected_s=lambda here, scale: sum(step.seconds for step in steps(here, scale)),
+        letter=letter,
+        title=title,
+        section=section,
+    )
 
 
 def one_run(
@@ -79,8 +90,9 @@ def one_run(
     *,
     options: str = "",
     rate: float = 5000,
+    generator: str = "ab",
 ) -> Step:
-    generate = runs.generator("ab", here.weir)
+    generate = runs.generator(generator, here.weir)
     amount = scale.of(requests, work.users)
 
     def measure() -> Record:

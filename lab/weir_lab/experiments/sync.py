@@ -229,6 +229,14 @@ def _timed(
 # ---- both ----
 
 
+def expected_s(question: Question) -> float:
+    """The time of all steps, about."""
+    nowhere = Path()
+    steps = counter_steps(nowhere, question.counters, seed=1)
+    steps += cache_steps(Bench(program=nowhere, folder=nowhere, plan=question.caches))
+    return sum(step.seconds for step in steps)
+
+
 def _check(question: Question) -> None:
     if unknown := [part for part in question.parts if part not in PARTS]:
         raise LabError(f"there is no part {unknown[0]}: {' or '.join(PARTS)}")
