@@ -103,7 +103,8 @@ lab: ready-to-lab build ## weir-lab: a tour of 5 minutes, or LAB="compare --help
 pictures: ready-to-test ready-to-lab build ## take the pictures of the README, 5 minutes; writes
 	@.venv-lab/bin/python tools/pictures.py
 
-format: ready-to-test ## format C and Python; writes
+format: ready-to-test ## format C and Python, and draw the tables of the docs; writes
+	@python3 tools/tidy.py --write
 	@tools/layout -i $(C_FILES) || [ $$? = 77 ]
 	@.venv/bin/ruff format --quiet
 	@.venv/bin/ruff check --quiet --fix

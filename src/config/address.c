@@ -149,6 +149,27 @@ bool config_address_is_any_port(struct span address)
            number == 0;
 }
 
+/* ---- networks ---- */
+
+bool config_address_check_network(struct span network, struct config_reason *ret_reason)
+{
+    int len = config_problem_quote_len(network);
+    const char *slash = memchr(network.at, '/', network.len);
+    struct span host = span_first(network, slash ? (size_t)(slash - network.at) : network.len);
+    bool v4 = is_address(AF_INET, host);
+    uint64_t bits = 0, most = v4 ? 32 : 128;
+    if (!v4 && !is_address(AF_INET6, host))
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` is not a network; write 192.0.2.0/24, 2001:db8::/32 "
+                                     "or one address",
+                                     len, network.at);
+    if (slash && (!num_parse_u64(span_skip(network, host.len + 1), &bits) || bits > most))
+        return config_problem_refuse(ret_reason,
+                                     "`%.*s` ends without a number of bits from 0 to %d", len,
+                                     network.at, (int)most);
+    return true;
+}
+
 /* ---- names of sites ---- */
 
 enum { NAME_MAX_BYTES = 253, LABEL_MAX_BYTES = 63 }; /* RFC 1035 section 2.3.4, as text */

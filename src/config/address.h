@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Addresses to listen on, and the host names of sites. Only the form is checked: no name is
- * resolved, and no socket is opened.
+ * Addresses to listen on, networks, and the host names of sites. Only the form is checked: no name
+ * is resolved, and no socket is opened.
  */
 #pragma once
 
@@ -18,6 +18,10 @@ bool config_address_is_public(struct span address);
 
 /* Whether the kernel picks the port, so that the same text twice is two addresses. */
 bool config_address_is_any_port(struct span address);
+
+/* Whether `network` is an IP address, or one with the number of its leading bits that count:
+ * 192.0.2.0/24, 2001:db8::/32. On false, ret_reason says why. */
+MUST_USE bool config_address_check_network(struct span network, struct config_reason *ret_reason);
 
 /* Whether `text` is a host as in the Host field, without a port: a name, `*.` and a name, an IPv4
  * address or an IPv6 address in brackets. On success *ret_host is the lower-case form without a

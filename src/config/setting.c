@@ -117,7 +117,8 @@ const char *config_setting_group_title(enum config_group group)
     static const char *const titles[CONFIG_GROUPS] = {
         [CONFIG_GROUP_NETWORK] = "Network",   [CONFIG_GROUP_PROCESS] = "Processes",
         [CONFIG_GROUP_LOGS] = "Logs",         [CONFIG_GROUP_CACHE] = "Cache",
-        [CONFIG_GROUP_TIMEOUTS] = "Timeouts", [CONFIG_GROUP_SITE] = "Site",
+        [CONFIG_GROUP_TIMEOUTS] = "Timeouts", [CONFIG_GROUP_LIMITS] = "Limits",
+        [CONFIG_GROUP_SITE] = "Site",
     };
     return titles[group];
 }

@@ -63,6 +63,17 @@ static bool check_count(const struct config_setting *setting, struct span text,
         text.at, (unsigned long long)setting->most, least_is_one ? "" : ", or auto");
 }
 
+static bool check_limit(const struct config_setting *setting, struct span text,
+                        struct config_reason *ret_reason)
+{
+    uint64_t value;
+    if (num_parse_u64(text, &value) && value <= setting->most)
+        return true;
+    return config_problem_refuse(
+        ret_reason, "`%.*s` is not a number from 1 to %llu, or 0 for no limit",
+        config_problem_quote_len(text), text.at, (unsigned long long)setting->most);
+}
+
 static bool check_size(const struct config_setting *setting, struct span text,
                        struct config_reason *ret_reason)
 {
@@ -351,6 +362,8 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
         return check_hash(text, ret_reason);
     case CONFIG_HOST:
         return config_address_check_host(text, arena, ret_text, ret_reason);
+    case CONFIG_NETWORK:
+        return config_address_check_network(text, ret_reason);
     case CONFIG_HEADER:
         return check_field(text, arena, ret_text, ret_reason);
     case CONFIG_BELOW:
@@ -371,6 +384,8 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_COUNT:
     case CONFIG_ENTRIES:
         return check_count(setting, text, ret_reason);
+    case CONFIG_LIMIT:
+        return check_limit(setting, text, ret_reason);
     case CONFIG_SIZE:
         return check_size(setting, text, ret_reason);
     case CONFIG_TIMEOUT:
@@ -409,7 +424,7 @@ static bool read_number(enum config_kind kind, struct span text, uint64_t *ret_v
 {
     if (kind == CONFIG_COUNT)
         return parse_count(text, ret_value);
-    if (kind == CONFIG_ENTRIES)
+    if (kind == CONFIG_ENTRIES || kind == CONFIG_LIMIT)
         return num_parse_u64(text, ret_value);
     if (kind == CONFIG_SIZE)
         return parse_size(text, ret_value);

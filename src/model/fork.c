@@ -43,6 +43,7 @@ struct child {
     struct child *next; /* in its bucket, or in the list of free elements */
     pid_t pid;
     bool displaced; /* SIGUSR2 was sent */
+    struct session_peer peer;
 };
 
 /* Children do not get this memory (MADV_DONTFORK). So a fork does not copy its page tables, and the
@@ -171,20 +172,20 @@ static struct child **bucket_of_child(struct children *c, pid_t pid)
     return &c->bucket[(unsigned)pid % BUCKETS];
 }
 
-static void remember_child(struct children *c, pid_t pid)
+static void remember_child(struct children *c, pid_t pid, struct session_peer peer)
 {
     struct child *each = c->free;
     if (each)
         c->free = each->next;
     else
         each = &c->all[c->made++]; /* no more than connections_max are alive */
-    *each = (struct child){ .next = *bucket_of_child(c, pid), .pid = pid };
+    *each = (struct child){ .next = *bucket_of_child(c, pid), .pid = pid, .peer = peer };
     *bucket_of_child(c, pid) = each;
     c->alive++;
 }
 
 /* False: it was not a child that serves. */
-static bool forget_child(struct children *c, pid_t pid)
+static bool forget_child(struct children *c, pid_t pid, struct session_peer *ret_peer)
 {
     struct child **link = bucket_of_child(c, pid);
     while (*link && (*link)->pid != pid)
@@ -192,6 +193,7 @@ static bool forget_child(struct children *c, pid_t pid)
     struct child *each = *link;
     if (!each)
         return false;
+    *ret_peer = each->peer;
     *link = each->next;
     *each = (struct child){ .next = c->free };
     c->free = each;
@@ -225,7 +227,7 @@ static bool fork_child(struct model_reactor *r, int fd, struct session_peer peer
                           strerror(errno));
         return false;
     }
-    remember_child(c, pid);
+    remember_child(c, pid, peer);
     os_file_close(fd);
     return true;
 }
@@ -235,13 +237,15 @@ static void reap_serving(struct model_reactor *r)
     static struct log_error_limit limit;
     int status;
     pid_t pid;
+    struct session_peer peer;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (!forget_child(r->place, pid))
+        if (!forget_child(r->place, pid, &peer))
             continue;
         stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
             (void)stats_blocks_settle(r->loop.server->shared->stats, pid);
             stats_writer_add(&r->loop.thread.stats, STATS_connections_lost, 1);
+            model_loop_release_address(&r->loop, &peer); /* the child did not */
         }
         if (WIFSIGNALED(status))
             log_error_limited(&limit, 10, LOG_ERROR,

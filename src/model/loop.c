@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/signal.h"
+#include "session/limits.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -291,11 +292,33 @@ void model_loop_cannot_accept(struct model_loop *loop, int error)
     pause_accepting(loop);
 }
 
+/* Resets a connection whose address has too many connections, or makes them too fast. */
+static bool refuse_address(struct model_loop *loop, int fd, struct session_peer *peer)
+{
+    const struct session_limits *limits = loop->server->shared->limits;
+    if (__builtin_expect(!limits, 1) || session_limits_admit(limits, peer, loop->now_ns))
+        return false;
+    stats_writer_add(&loop->thread.stats, STATS_connections_limited, 1);
+    stats_writer_add(&loop->thread.stats, STATS_connections_closed, 1);
+    ipc_fdpass_ended(&loop->server->passed);
+    os_socket_reset_at_close(fd);
+    os_file_close(fd);
+    return true;
+}
+
+void model_loop_release_address(const struct model_loop *loop, const struct session_peer *peer)
+{
+    if (peer->limited)
+        session_limits_release(loop->server->shared->limits, peer);
+}
+
 /* Every accepted connection passes here, once. */
 static void place_on(struct model_loop *loop, struct model_loop *owner, int fd,
                      struct session_peer peer)
 {
     stats_writer_add(&loop->thread.stats, STATS_connections_accepted, 1);
+    if (refuse_address(loop, fd, &peer))
+        return;
     if (owner != loop && model_loop_hand_over(owner, (struct model_handed){ fd, false, peer }))
         return;
     atomic_fetch_add_explicit(&loop->live, 1, memory_order_relaxed);

@@ -146,6 +146,9 @@ bool model_loop_accept(struct model_loop *loop, int listener_fd);
  * fewest. */
 void model_loop_place(struct model_loop *loop, int fd);
 
+/* The address has one connection less. For a connection that ends without session_close. */
+void model_loop_release_address(const struct model_loop *loop, const struct session_peer *peer);
+
 /* Accepting has failed with this errno: reports it, and pauses. */
 void model_loop_cannot_accept(struct model_loop *loop, int error);
 

@@ -280,6 +280,7 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
 {
     struct model_ringconnection *c = take_free(r);
     if (!c) {
+        model_loop_release_address(&r->loop, &peer);
         os_file_close(fd);
         stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
         model_loop_count_out(&r->loop);

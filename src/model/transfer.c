@@ -2,6 +2,7 @@
 #include "model/transfer.h"
 
 #include "os/clock.h"
+#include "os/socket.h"
 #include "session/thread.h"
 
 #include <errno.h>
@@ -77,8 +78,7 @@ enum session_want model_transfer_expire(struct session *s, int fd, uint64_t now_
 {
     bool sending = session_room(s) == 0;
     enum session_want want = session_expire(s, now_ns);
-    struct linger reset = { .l_onoff = 1, .l_linger = 0 };
-    if (sending && want == WANT_CLOSE) /* a Unix socket ignores the option */
-        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    if (sending && want == WANT_CLOSE)
+        os_socket_reset_at_close(fd);
     return want;
 }

@@ -442,3 +442,9 @@ uint64_t os_socket_overflows(void)
     return value_by_name(span_of(names, (size_t)(values - names)),
                          span_of(values + 1, strcspn(values + 1, "\n")), SPAN("ListenOverflows"));
 }
+
+void os_socket_reset_at_close(int fd)
+{
+    const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+}

@@ -91,6 +91,10 @@ MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
  * kernel has no number. */
 uint64_t os_socket_drops(int listener_fd);
 
+/* Makes the close of a connection a reset, which discards what the kernel still has to send. A Unix
+ * socket ignores it. */
+void os_socket_reset_at_close(int fd);
+
 /* How often the backlog of any listener of this network namespace overflowed; 0 if the kernel has
  * no number. */
 uint64_t os_socket_overflows(void);

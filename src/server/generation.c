@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/process.h"
+#include "server/backoff.h"
 #include "server/capacity.h"
 #include "server/worker.h"
 
@@ -21,9 +22,7 @@
 #include <unistd.h>
 
 enum {
-    QUICK_DEATHS = 3, /* this many deaths are replaced at once; then each waits longer */
-    BACKOFF_FIRST_MS = 10,
-    BACKOFF_LAST_MS = 1000,
+    QUICK_DEATHS = 3,   /* this many deaths are replaced at once; then each waits longer */
     CALM_MS = 1000,     /* the death of a worker that lived this long counts as the first */
     KILL_AGAIN_MS = 100 /* from one SIGKILL to the next, while a worker is left */
 };
@@ -88,6 +87,9 @@ static int prepare_generation(struct server_generation *g, struct server_address
     if (rc < 0)
         return rc;
     (void)os_process_raise_files(); /* workers compute their capacity from this limit */
+    rc = server_limits_open(&g->limits, config, g->workers);
+    if (rc < 0)
+        return fail_to(g, "make the limits of addresses", "", rc);
     g->slots = calloc(g->workers, sizeof(*g->slots));
     if (!g->slots || server_roots_note(&g->roots, config) < 0)
         return fail_to(g, "start the workers", "", -ENOMEM);
@@ -176,6 +178,7 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
             .access_log = &g->logs.access,
             .logs_fd = logs_fd,
             .stats = server_stats_enter(host->stats, g->config, arena),
+            .limits = &g->limits,
             .ready_fd = g->ready_pipe[1],
             .go_fd = g->go_pipe[0],
         };
@@ -207,7 +210,7 @@ static void start_worker(struct server_generation *g, struct server_addresses *a
     }
     if (pid < 0) {
         log_error(LOG_ERROR, "cannot start a worker: %s; it is tried again in 1 s", strerror(-rc));
-        slot->restart_ns = now + BACKOFF_LAST_MS * DURATION_MS;
+        slot->restart_ns = now + SERVER_BACKOFF_LAST_NS;
         return;
     }
     slot->pid = pid;
@@ -371,10 +374,8 @@ static void plan_restart(struct server_slot *slot, uint64_t now)
     if (now - slot->started_ns >= CALM_MS * DURATION_MS)
         slot->deaths = 0;
     slot->deaths++;
-    uint64_t wait_ms = slot->deaths > QUICK_DEATHS ? BACKOFF_FIRST_MS : 0;
-    for (unsigned i = QUICK_DEATHS + 1; i < slot->deaths && wait_ms < BACKOFF_LAST_MS; i++)
-        wait_ms *= 2;
-    slot->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * DURATION_MS;
+    bool quick = slot->deaths <= QUICK_DEATHS;
+    slot->restart_ns = now + server_backoff_ns(quick ? 0 : slot->deaths - QUICK_DEATHS);
 }
 
 static struct server_slot *slot_of(const struct server_generation *g, pid_t pid)
@@ -460,6 +461,7 @@ void server_generation_free(struct server_generation *g, struct server_addresses
     server_generation_leave(g);
     server_roots_close(&g->roots);
     config_read_free(g->store);
+    server_limits_close(&g->limits);
     free(g->slots);
     free(g);
 }

@@ -19,6 +19,7 @@
 #include "log/error.h"
 #include "model/model.h"
 #include "server/dispatch.h"
+#include "server/limits.h"
 #include "server/listeners.h"
 #include "server/logs.h"
 #include "server/roots.h"
@@ -55,6 +56,7 @@ struct server_generation {
     struct server_listeners listeners;
     struct server_dispatch *dispatch; /* where the master accepts; or NULL */
     struct server_logs logs;
+    struct server_limits limits;
     int ready_pipe[2];             /* from the workers: server/worker.h */
     int go_pipe[2];                /* to the workers, until they serve */
     char line[LOG_ERROR_LINE_MAX]; /* the part of a worker's line that has been read */

@@ -9,6 +9,7 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "page/page.h"
+#include "server/backoff.h"
 #include "server/resources.h"
 #include "server/sandbox.h"
 
@@ -23,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CALM_MS = 5000, BACKOFF_FIRST_MS = 10, BACKOFF_LAST_MS = 1000 };
+enum { CALM_MS = 5000 };
 #define COMM "weir-stats" /* the name in /proc/PID/comm */
 
 /* ---- addresses ---- */
@@ -219,10 +220,7 @@ static void schedule_restart(struct server_page *page, uint64_t now)
     if (now - page->started_ns >= CALM_MS * DURATION_MS)
         page->deaths = 0;
     page->deaths++;
-    uint64_t wait_ms = BACKOFF_FIRST_MS;
-    for (unsigned i = 1; i < page->deaths && wait_ms < BACKOFF_LAST_MS; i++)
-        wait_ms *= 2;
-    page->restart_ns = now + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS) * DURATION_MS;
+    page->restart_ns = now + server_backoff_ns(page->deaths);
 }
 
 /* Whether the page has addresses and no process. */

@@ -83,6 +83,19 @@ void server_resources_close(struct server_resources *resources)
     site_mime_free(resources->mime);
 }
 
+/* What a client must take within send-timeout. */
+static uint32_t send_step_bytes(const struct config *config)
+{
+    enum { STEP_MAX = 1 << 30 };
+    if (config->send_timeout_ns >= CONFIG_FOREVER_NS)
+        return SESSION_SEND_STEP;
+    double bytes = (double)config->send_rate_bytes * (double)config->send_timeout_ns /
+                   (double)DURATION_SECOND;
+    if (bytes > STEP_MAX)
+        return STEP_MAX;
+    return bytes > SESSION_SEND_STEP ? (uint32_t)bytes : SESSION_SEND_STEP;
+}
+
 int server_resources_open(struct server_resources *resources, const struct config *config,
                           const struct server_capacity *capacity, unsigned readers,
                           struct log_access_sink *access_log, const struct stats_segment *stats)
@@ -105,6 +118,10 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->idle_timeout_ns = config->idle_timeout_ns;
     shared->drain_idle_ns = config->drain_idle_ns;
     shared->send_timeout_ns = config->send_timeout_ns;
+    shared->send_step_bytes = send_step_bytes(config);
+    shared->body_rate_bytes = (uint32_t)config->body_rate_bytes;
+    shared->connection_requests = (uint32_t)config->connection_requests;
+    shared->connection_time_ns = config->connection_time_ns;
     int rc = shared->cache ? open_sites(resources, config, capacity) : -ENOMEM;
     if (rc == 0)
         session_tally_init(&resources->totals, shared);

@@ -163,6 +163,7 @@ int server_worker_run(const struct server_worker_plan *plan)
     if (rc == 0)
         rc = server_resources_open(&resources, plan->config, &capacity,
                                    cache_readers(plan, &capacity), plan->access_log, plan->stats);
+    resources.shared.limits = server_limits_join(plan->limits, plan->index);
     if (rc == 0)
         rc = run_model(&resources, plan, &capacity, files);
     log_error_divert(NULL, NULL);

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "log/access.h"
 #include "model/model.h"
+#include "server/limits.h"
 
 #include <sys/types.h>
 
@@ -22,8 +23,9 @@ struct server_worker_plan {
     struct log_access_sink *access_log; /* opened by the master */
     int logs_fd;                        /* as in struct server; the worker closes it */
     const struct stats_segment *stats;  /* NULL: nothing is counted */
-    int ready_fd;                       /* gets SERVER_WORKER_READY or _FAILED */
-    int go_fd; /* a ready worker waits here for a byte; the end of the pipe means: do not serve;
+    struct server_limits *limits;
+    int ready_fd; /* gets SERVER_WORKER_READY or _FAILED */
+    int go_fd;    /* a ready worker waits here for a byte; the end of the pipe means: do not serve;
                   -1: no wait */
 };
 

@@ -347,7 +347,7 @@ void session_answer_status(struct session_exchange *x, enum http_status status)
     struct span extra = span_of(NULL, 0);
     if (status == HTTP_METHOD_NOT_ALLOWED)
         extra = SPAN(ALLOW);
-    else if (status == HTTP_SERVICE_UNAVAILABLE)
+    else if (status == HTTP_SERVICE_UNAVAILABLE || status == HTTP_TOO_MANY_REQUESTS)
         extra = SPAN("Retry-After: 1\r\n");
     answer_page(x, status, extra);
 }

@@ -20,6 +20,8 @@ struct session_waiting {
 struct session_body {
     struct http_body framing;
     struct session_waiting *waiting; /* NULL: the request has its answer */
+    uint64_t limit_ns;               /* the end of the time for the whole body */
+    uint64_t received_bytes;         /* since the deadline last moved */
 };
 
 /* Returns the beginning of a body. `request` waits for its end, with a copy of its head. `request`

@@ -4,6 +4,7 @@
 #include "http/accept.h"
 #include "session/head.h"
 #include "session/hosts.h"
+#include "session/limits.h"
 #include "session/tally.h"
 #include "session/trace.h"
 #include "site/listing.h"
@@ -213,6 +214,31 @@ bool session_plan_waits(const struct http_request *request, const char *head,
     return http_body_begin(ret_body, request, head) == 0;
 }
 
+/* Whether the server closes the connection after this answer. */
+static bool is_last_answer(const struct session_exchange *x)
+{
+    const struct session *s = x->session;
+    const struct session_shared *shared = x->thread->shared;
+    if (atomic_load_explicit(&shared->draining, memory_order_relaxed))
+        return true;
+    if (__builtin_expect(
+            s->answers + 1 != shared->connection_requests && x->thread->now_ns < s->retires_ns, 1))
+        return false;
+    stats_writer_add(&x->thread->stats, STATS_connections_retired, 1);
+    return true;
+}
+
+/* Whether the client's address has used up its requests of this moment. */
+static bool is_too_many(const struct session_exchange *x)
+{
+    const struct session_peer *peer = &x->session->peer;
+    if (__builtin_expect(!peer->limited, 1) ||
+        session_limits_take_request(x->thread->shared->limits, peer, x->thread->now_ns))
+        return false;
+    stats_writer_add(&x->thread->stats, STATS_requests_limited, 1);
+    return true;
+}
+
 void session_plan(struct session_exchange *x, struct http_body *ret_body)
 {
     *ret_body = (struct http_body){ .kind = HTTP_BODY_NONE };
@@ -233,7 +259,7 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         return;
     }
     x->close = !http_request_persists(x->request, x->head);
-    if (!x->close && atomic_load_explicit(&x->thread->shared->draining, memory_order_relaxed))
+    if (!x->close && is_last_answer(x))
         x->close = x->session->lingering =
             true; /* the client may already have sent its next request */
     bool unknown_expectation;
@@ -249,7 +275,9 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
     session_trace_note(x, unknown_expectation, unknown_expectation);
     if (session_trace_of(x->thread))
         session_trace_target(x);
-    if (unknown_expectation)
+    if (is_too_many(x))
+        session_answer_status(x, HTTP_TOO_MANY_REQUESTS);
+    else if (unknown_expectation)
         session_answer_status(x, HTTP_EXPECTATION_FAILED);
     else if (!x->site)
         session_answer_status(x, HTTP_MISDIRECTED_REQUEST);

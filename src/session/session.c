@@ -12,9 +12,12 @@
  */
 #include "session/session.h"
 
+#include "base/duration.h"
 #include "session/body.h"
 #include "session/buffer.h"
+#include "session/exchange.h"
 #include "session/input.h"
+#include "session/limits.h"
 #include "session/plan.h"
 #include "session/tally.h"
 #include "session/thread.h"
@@ -29,6 +32,9 @@ enum phase { IDLE, HEAD, BODY, SENDING, LINGERING };
 enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 #define LINGER_NS UINT64_C(2000000000)
 
+/* The time over which the rate of a request body is averaged. */
+#define BODY_RATE_NS UINT64_C(5000000000)
+
 /* How long the connection may stay idle. */
 static uint64_t idle_ns(const struct session_shared *shared)
 {
@@ -42,11 +48,13 @@ static uint64_t idle_ns(const struct session_shared *shared)
 void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
                   uint64_t now_ns)
 {
+    const uint64_t time_ns = thread->shared->connection_time_ns;
     *s = (struct session){
         .thread = thread,
         .peer = peer,
         .phase = IDLE,
         .deadline_ns = now_ns + thread->shared->header_timeout_ns,
+        .retires_ns = time_ns > 0 ? now_ns + time_ns : UINT64_MAX,
     };
 }
 
@@ -79,6 +87,9 @@ void session_close(struct session *s)
     drop_body(s);
     drop_output(s);
     session_tally_set_active(s, false);
+    if (s->peer.limited)
+        session_limits_release(s->thread->shared->limits, &s->peer);
+    s->peer.limited = false;
 }
 
 void session_failed(const struct session *s, int error)
@@ -104,7 +115,7 @@ uint64_t session_idle_since_ns(const struct session *s)
     const struct session_shared *shared = s->thread->shared;
     if (s->phase != IDLE)
         return UINT64_MAX;
-    return s->deadline_ns - (s->answered ? idle_ns(shared) : shared->header_timeout_ns);
+    return s->deadline_ns - (s->answers > 0 ? idle_ns(shared) : shared->header_timeout_ns);
 }
 
 size_t session_room(const struct session *s)
@@ -128,75 +139,12 @@ static bool has_output_room(struct session *s)
            out->group_count < SESSION_GROUPS_MAX;
 }
 
-static struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
-{
-    return (struct session_exchange){
-        .session = s,
-        .thread = s->thread,
-        .out = s->output,
-        .id = session_thread_next_id(s->thread),
-        .began_ns = began_ns,
-    };
-}
-
-static void refuse_request(struct session *s, struct session_exchange *x)
-{
-    x->close = true;
-    s->lingering = true;
-    session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
-}
-
-/* `body_read`: the request has waited for the end of its body. */
-static void answer_request(struct session *s, const struct http_request *request, const char *head,
-                           uint64_t began_ns, bool body_read)
-{
-    struct session_exchange x = begin_exchange(s, began_ns);
-    x.request = request;
-    x.head = head;
-    x.request_line = span_of(head + request->line.at, request->line.len);
-    x.body_read = body_read;
-    if (__builtin_expect(s->refusing, 0)) {
-        refuse_request(s, &x);
-        return;
-    }
-    struct http_body body;
-    session_plan(&x, &body);
-    if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
-        return;
-    s->body = session_body_new(body, NULL, NULL, 0);
-    if (!s->body)
-        s->closing = s->lingering = true;
-}
-
-/* Answers bytes that are no request, and ends the connection. */
-static void answer_failure(struct session *s, enum http_status status, struct span request_line,
-                           bool head_only, uint64_t began_ns)
-{
-    struct session_exchange x = begin_exchange(s, began_ns);
-    x.head_only = head_only;
-    stats_writer_add(&s->thread->stats,
-                     STATS_UNREADABLE_FIRST + stats_counters_status_place(status), 1);
-    x.request_line = request_line;
-    x.close = true;
-    s->lingering = true;
-    session_answer_status(&x, status);
-}
-
-/* Answers a request whose body never ends well. */
-static void answer_waiting_failure(struct session *s, enum http_status status)
-{
-    const struct session_waiting *waiting = s->body->waiting;
-    const struct http_request *request = &waiting->request;
-    answer_failure(s, status, span_of(waiting->head + request->line.at, request->line.len),
-                   request->method == HTTP_HEAD, waiting->began_ns);
-}
-
 static void fail_body(struct session *s, enum http_status status)
 {
     session_tally_fault(s->thread, status == HTTP_CONTENT_TOO_LARGE ? HTTP_FAULT_BODY_LENGTH
                                                                     : HTTP_FAULT_CHUNK_FORM);
     if (s->body->waiting)
-        answer_waiting_failure(s, status);
+        session_exchange_fail_waiting(s, status);
     /* Otherwise the request has its answer. The client would take a second one for the answer to
      * the next request. */
     s->closing = s->lingering = true;
@@ -208,8 +156,8 @@ static void end_body(struct session *s)
     struct session_body *body = s->body;
     s->body = NULL;
     if (body->waiting)
-        answer_request(s, &body->waiting->request, body->waiting->head, body->waiting->began_ns,
-                       true);
+        session_exchange_answer(s, &body->waiting->request, body->waiting->head,
+                                body->waiting->began_ns, true);
     session_body_free(body);
 }
 
@@ -220,6 +168,7 @@ static size_t use_body(struct session *s, struct span bytes)
     enum http_status status;
     switch (http_body_discard(&s->body->framing, bytes, &consumed, &status)) {
     case HTTP_BODY_MORE:
+        s->body->received_bytes += consumed;
         break;
     case HTTP_BODY_DONE:
         end_body(s);
@@ -237,14 +186,13 @@ static void take_request(struct session *s, const struct http_request *request, 
 {
     struct http_body body;
     if (__builtin_expect(!session_plan_waits(request, head, &body) || s->refusing, 1)) {
-        answer_request(s, request, head, began_ns, false);
+        session_exchange_answer(s, request, head, began_ns, false);
         return;
     }
     s->phase = HEAD; /* this body gets a limit of its own, also directly after another body */
     s->body = session_body_new(body, request, head, began_ns);
     if (!s->body) {
-        struct session_exchange x = begin_exchange(s, began_ns);
-        refuse_request(s, &x);
+        session_exchange_refuse(s, began_ns);
     }
 }
 
@@ -277,8 +225,8 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
             return used;
         case HTTP_PARSE_FAILED:
             session_tally_fault(s->thread, (enum http_fault)request->fault);
-            answer_failure(s, status, span_of(rest.at + request->line.at, request->line.len),
-                           request->method == HTTP_HEAD, arrival->first_ns);
+            session_exchange_fail(s, status, span_of(rest.at + request->line.at, request->line.len),
+                                  request->method == HTTP_HEAD, arrival->first_ns);
             break;
         }
     }
@@ -305,6 +253,34 @@ static enum session_want end_session(struct session *s, uint64_t now_ns)
     return enter_phase(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
 }
 
+/* A body has a limit for the whole of it. Where it must keep a rate, each byte moves the deadline,
+ * at most to BODY_RATE_NS from now. */
+static enum session_want wait_for_body(struct session *s, uint64_t now_ns)
+{
+    const struct session_shared *shared = s->thread->shared;
+    struct session_body *body = s->body;
+    uint64_t deadline_ns = now_ns + BODY_RATE_NS;
+    if (s->phase != BODY) {
+        body->limit_ns = now_ns + shared->body_timeout_ns;
+    } else if (shared->body_rate_bytes > 0) {
+        uint64_t moved_ns = s->deadline_ns +
+                            body->received_bytes * DURATION_SECOND / shared->body_rate_bytes;
+        deadline_ns = moved_ns < deadline_ns ? moved_ns : deadline_ns;
+    }
+    if (shared->body_rate_bytes == 0 || body->limit_ns < deadline_ns)
+        deadline_ns = body->limit_ns;
+    body->received_bytes = 0;
+    return enter_phase(s, BODY, deadline_ns, WANT_READ);
+}
+
+static enum session_want wait_for_request(struct session *s, uint64_t now_ns)
+{
+    uint64_t deadline_ns = now_ns + idle_ns(s->thread->shared);
+    session_tally_set_active(s, false);
+    return enter_phase(s, IDLE, deadline_ns < s->retires_ns ? deadline_ns : s->retires_ns,
+                       WANT_READ);
+}
+
 static enum session_want enter_next_phase(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
@@ -318,14 +294,12 @@ static enum session_want enter_next_phase(struct session *s, uint64_t now_ns)
     if (s->ended)
         return WANT_CLOSE;
     if (s->body)
-        return s->phase == BODY ? WANT_READ
-                                : enter_phase(s, BODY, now_ns + shared->body_timeout_ns, WANT_READ);
+        return wait_for_body(s, now_ns);
     if (s->input)
         return s->phase == HEAD
                    ? WANT_READ
                    : enter_phase(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
-    session_tally_set_active(s, false);
-    return enter_phase(s, IDLE, now_ns + idle_ns(shared), WANT_READ);
+    return wait_for_request(s, now_ns);
 }
 
 /* Continues with the bytes that were kept. */
@@ -431,8 +405,9 @@ void session_hold(struct session *s)
 
 static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
 {
-    s->progress_bytes += (uint32_t)(bytes < SESSION_SEND_STEP ? bytes : SESSION_SEND_STEP);
-    if (s->progress_bytes < SESSION_SEND_STEP)
+    const uint32_t step = s->thread->shared->send_step_bytes;
+    s->progress_bytes += (uint32_t)(bytes < step ? bytes : step);
+    if (s->progress_bytes < step)
         return;
     s->progress_bytes = 0;
     s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
@@ -481,7 +456,9 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
         [BODY] = STATS_timeouts_body,
         [SENDING] = STATS_timeouts_send,
     };
-    if (s->phase != LINGERING)
+    if (s->phase == IDLE && now_ns >= s->retires_ns)
+        stats_writer_add(&s->thread->stats, STATS_connections_retired, 1);
+    else if (s->phase != LINGERING)
         stats_writer_add(&s->thread->stats, timeouts[s->phase], 1);
     const bool waiting = s->phase == BODY && s->body->waiting;
     if ((s->phase != HEAD && !waiting) || !has_output_room(s)) {
@@ -489,12 +466,12 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
         return WANT_CLOSE;
     }
     if (waiting) {
-        answer_waiting_failure(s, HTTP_REQUEST_TIMEOUT);
+        session_exchange_fail_waiting(s, HTTP_REQUEST_TIMEOUT);
         return enter_next_phase(s, now_ns);
     }
     uint64_t began_ns = s->input ? s->input->arrival.first_ns : now_ns;
     bool head_only = s->input && s->input->request.method == HTTP_HEAD;
     drop_input(s);
-    answer_failure(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0), head_only, began_ns);
+    session_exchange_fail(s, HTTP_REQUEST_TIMEOUT, span_of(NULL, 0), head_only, began_ns);
     return enter_next_phase(s, now_ns);
 }

@@ -33,10 +33,12 @@ struct session_body;
 
 enum session_want { WANT_READ, WANT_WRITE, WANT_HALF_CLOSE, WANT_CLOSE };
 
-/* The client's address, for the log. */
+/* The client's address, for the log and for the limits of each address. */
 struct session_peer {
     uint8_t family; /* 4, 6, or 0 for a Unix socket */
+    bool limited;   /* limits apply, and the connection is counted (session/limits.h) */
     uint8_t address[16];
+    uint16_t place[2]; /* the address' numbers there */
 };
 
 /* One connection. The caller owns the storage, and session_open fills it. An idle session holds
@@ -47,6 +49,8 @@ struct session {
     struct session_buffer *output; /* NULL when there is nothing to send */
     struct session_body *body;     /* a request body that is being discarded, or NULL */
     uint64_t deadline_ns;
+    uint64_t retires_ns;     /* no request follows the one that is under way then */
+    uint32_t answers;        /* so far */
     uint32_t lingered_bytes; /* discarded since the half-close */
     uint32_t progress_bytes; /* sent since the deadline last moved */
     uint8_t phase;           /* what the deadline is for; private to session.c */
@@ -55,7 +59,6 @@ struct session {
     bool lingering;          /* it ends with WANT_HALF_CLOSE: the client may still send */
     bool refusing;           /* the next request gets a 503, and is the last */
     bool active;             /* a request is under way, for the statistics */
-    bool answered;           /* it has answered a request, for the statistics */
     struct session_peer peer;
 };
 

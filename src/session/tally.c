@@ -85,9 +85,8 @@ void session_tally_inherit(struct session_thread *thread)
 void session_tally_staged(struct session_exchange *x, unsigned site)
 {
     struct session_buffer *out = x->out;
-    if (x->session->answered)
+    if (x->session->answers++ > 0)
         stats_writer_add(&x->thread->stats, STATS_requests_reusing, 1);
-    x->session->answered = true;
     struct session_group *last = out->group_count > 0 ? &out->group[out->group_count - 1] : NULL;
     if (last && last->began_ns == x->began_ns && last->site == site) {
         last->count++;

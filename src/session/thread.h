@@ -35,20 +35,25 @@ struct session_shared {
     struct session_hosts *hosts; /* index of `sites` (session/hosts.h) */
     struct site_cache *cache;
     struct log_access_sink *log;
-    const struct stats_segment *stats; /* NULL: nothing is counted */
-    struct session_totals *totals;     /* of the process (session/tally.h); NULL without stats */
-    struct span server_field;          /* "Server: weir\r\n", or empty */
-    uint64_t header_timeout_ns;        /* from the first byte of a head to its last */
-    uint64_t body_timeout_ns;          /* for a whole request body */
-    uint64_t idle_timeout_ns;          /* between requests */
-    uint64_t drain_idle_ns;            /* between requests, while `draining` */
-    uint64_t send_timeout_ns;          /* for each SESSION_SEND_STEP bytes of progress */
-    unsigned listings_max;             /* 0: no limit */
-    _Atomic unsigned listings;         /* rendered or sent now, and not in the cache */
-    _Atomic bool draining;             /* answers say `Connection: close` */
+    const struct stats_segment *stats;   /* NULL: nothing is counted */
+    struct session_totals *totals;       /* of the process (session/tally.h); NULL without stats */
+    struct span server_field;            /* "Server: weir\r\n", or empty */
+    uint64_t header_timeout_ns;          /* from the first byte of a head to its last */
+    uint64_t body_timeout_ns;            /* for a whole request body */
+    uint64_t idle_timeout_ns;            /* between requests */
+    uint64_t drain_idle_ns;              /* between requests, while `draining` */
+    uint64_t send_timeout_ns;            /* for each send_step_bytes of progress */
+    uint32_t send_step_bytes;            /* at least SESSION_SEND_STEP */
+    uint32_t body_rate_bytes;            /* least bytes per second of a request body; 0: no limit */
+    uint32_t connection_requests;        /* the last one is answered with a close; 0: no limit */
+    uint64_t connection_time_ns;         /* then no further request is served; 0: no limit */
+    const struct session_limits *limits; /* of each address; NULL: none */
+    unsigned listings_max;               /* 0: no limit */
+    _Atomic unsigned listings;           /* rendered or sent now, and not in the cache */
+    _Atomic bool draining;               /* answers say `Connection: close` */
 };
 
-/* Bytes that a client must take within send_timeout_ns. */
+/* The fewest bytes that count as progress. */
 enum { SESSION_SEND_STEP = 4096 };
 
 struct session_trace;

@@ -295,6 +295,27 @@ static bool many_resets(const struct view_window *w, struct view_verdict *out)
     return true;
 }
 
+static bool address_limits(const struct view_window *w, struct view_verdict *out)
+{
+    uint64_t connections = rise(w, STATS_connections_limited);
+    uint64_t requests = rise(w, STATS_requests_limited);
+    if (connections == 0 && requests == 0)
+        return false;
+    out->gravity = VIEW_NOTE;
+    say(out->text,
+        "clients reached the limits of their address in %.0f s: %" PRIu64
+        " connection%s reset, and %" PRIu64 " request%s answered 429",
+        w->seconds, connections, connections == 1 ? " was" : "s were", requests,
+        requests == 1 ? " was" : "s were");
+    say(out->why, "a client floods this server, or many clients share an address behind a proxy");
+    say(out->cure,
+        "name the proxy in `address-exempt`. If honest clients are limited, raise "
+        "%s",
+        requests > 0 ? "`address-request-rate`"
+                     : "`address-connections` or `address-connection-rate`");
+    return true;
+}
+
 static bool slow_heads(const struct view_window *w, struct view_verdict *out)
 {
     enum { ENOUGH = 10 };

@@ -7,6 +7,7 @@
 #include "session/session.h"
 
 #include "session/hosts.h"
+#include "session/limits.h"
 #include "session/thread.h"
 #include "site/mime.h"
 
@@ -102,6 +103,7 @@ static int make_world(void **state)
         .body_timeout_ns = 30 * SECOND,
         .idle_timeout_ns = 60 * SECOND,
         .send_timeout_ns = 20 * SECOND,
+        .send_step_bytes = SESSION_SEND_STEP,
     };
     world.now_ns = 1000 * SECOND;
     if (session_thread_start(&world.worker, &world.shared, 0) < 0)
@@ -419,6 +421,132 @@ static void a_client_that_reads_too_slowly_is_cut_off(void **state)
     session_close(&s);
 }
 
+static void a_client_that_stays_below_the_least_rate_is_cut_off(void **state)
+{
+    (void)state;
+    world.shared.send_step_bytes = 20 * 1000; /* in the 20 s of the send timeout */
+    struct session s = open_session();
+    assert_int_equal(feed(&s, GET("/big.bin")), WANT_WRITE);
+    for (int i = 0; i < 19; i++) {
+        tick(SECOND);
+        assert_int_equal(session_sent(&s, i < 9 ? 1100 : 900, world.now_ns), WANT_WRITE);
+    }
+    tick(SECOND);
+    assert_int_equal(session_expire(&s, world.now_ns), WANT_CLOSE);
+    session_close(&s);
+    world.shared.send_step_bytes = SESSION_SEND_STEP;
+}
+
+static void a_body_must_arrive_at_the_least_rate(void **state)
+{
+    (void)state;
+    world.shared.body_rate_bytes = 10;
+    struct session s = open_session();
+    size_t len;
+    assert_int_equal(feed(&s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"),
+                     WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    for (int i = 0; i < 10; i++) {
+        tick(2 * SECOND);
+        assert_int_equal(session_expire(&s, world.now_ns), WANT_READ);
+        assert_int_equal(feed(&s, "a body of twenty B.."), WANT_READ);
+    }
+    tick(4 * SECOND);
+    assert_int_equal(feed(&s, "too few"), WANT_READ);
+    tick(2 * SECOND);
+    assert_int_equal(session_expire(&s, world.now_ns), WANT_CLOSE);
+    session_close(&s);
+    world.shared.body_rate_bytes = 0;
+}
+
+static void the_rate_does_not_lengthen_the_time_of_a_body(void **state)
+{
+    (void)state;
+    world.shared.body_rate_bytes = 1;
+    struct session s = open_session();
+    size_t len;
+    assert_int_equal(feed(&s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"),
+                     WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    for (int i = 0; i < 7; i++) {
+        tick(4 * SECOND);
+        assert_int_equal(feed(&s, "enough"), WANT_READ);
+    }
+    tick(2 * SECOND);
+    assert_int_equal(session_expire(&s, world.now_ns), WANT_CLOSE);
+    session_close(&s);
+    world.shared.body_rate_bytes = 0;
+}
+
+static void a_connection_retires_after_its_last_request(void **state)
+{
+    (void)state;
+    world.shared.connection_requests = 3;
+    struct session s = open_session();
+    size_t len;
+    assert_int_equal(feed(&s, GET("/small.html") GET("/small.html")), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_int_equal(count_of(bytes, len, "Connection: close\r\n"), 0);
+    assert_int_equal(feed(&s, GET("/small.html") GET("/small.html")), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_HALF_CLOSE);
+    assert_int_equal(count_of(bytes, len, "HTTP/1.1 200 "), 1);
+    assert_int_equal(count_of(bytes, len, "Connection: close\r\n"), 1);
+    session_close(&s);
+    world.shared.connection_requests = 0;
+}
+
+static void a_connection_retires_after_its_time(void **state)
+{
+    (void)state;
+    world.shared.connection_time_ns = 100 * SECOND;
+    struct session s = open_session();
+    size_t len;
+    tick(50 * SECOND);
+    assert_int_equal(feed(&s, GET("/small.html")), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_int_equal(session_deadline_ns(&s), world.now_ns + 50 * SECOND);
+    tick(50 * SECOND);
+    struct session idle = s;
+    assert_int_equal(session_expire(&idle, world.now_ns), WANT_CLOSE);
+    assert_int_equal(feed(&s, GET("/small.html")), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_HALF_CLOSE);
+    assert_int_equal(count_of(bytes, len, "Connection: close\r\n"), 1);
+    session_close(&s);
+    world.shared.connection_time_ns = 0;
+}
+
+static void an_address_that_sends_too_much_gets_429(void **state)
+{
+    (void)state;
+    struct session_limits limits = {
+        .memory = calloc(1, session_limits_bytes(1)),
+        .workers = 1,
+        .request_interval_ns = 5 * SECOND, /* so 2 at once */
+    };
+    assert_non_null(limits.memory);
+    world.shared.limits = &limits;
+    struct session_peer peer = { .family = 4, .address = { 192, 0, 2, 1 } };
+    assert_true(session_limits_admit(&limits, &peer, world.now_ns));
+    struct session s;
+    session_open(&s, &world.worker, peer, world.now_ns);
+    size_t len;
+    assert_int_equal(feed(&s, GET("/small.html") GET("/small.html") GET("/small.html")),
+                     WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_int_equal(count_of(bytes, len, "HTTP/1.1 200 "), 2);
+    assert_int_equal(count_of(bytes, len, "HTTP/1.1 429 "), 1);
+    assert_int_equal(count_of(bytes, len, "Retry-After: 1\r\n"), 1);
+    tick(5 * SECOND);
+    assert_int_equal(feed(&s, GET("/small.html")), WANT_WRITE);
+    assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
+    assert_int_equal(count_of(bytes, len, "HTTP/1.1 200 "), 1);
+    session_close(&s);
+    for (unsigned i = 0; i < SESSION_LIMITS_PLACES; i++)
+        assert_int_equal(limits.memory->open[0].at[0][i], 0);
+    world.shared.limits = NULL;
+    free(limits.memory);
+}
+
 static void a_client_that_makes_progress_is_not_cut_off(void **state)
 {
     (void)state;
@@ -646,6 +774,12 @@ int main(void)
         cmocka_unit_test(a_slow_head_gets_408_at_an_absolute_deadline),
         cmocka_unit_test(an_idle_connection_closes_without_an_answer),
         cmocka_unit_test(a_client_that_reads_too_slowly_is_cut_off),
+        cmocka_unit_test(a_client_that_stays_below_the_least_rate_is_cut_off),
+        cmocka_unit_test(a_body_must_arrive_at_the_least_rate),
+        cmocka_unit_test(the_rate_does_not_lengthen_the_time_of_a_body),
+        cmocka_unit_test(a_connection_retires_after_its_last_request),
+        cmocka_unit_test(a_connection_retires_after_its_time),
+        cmocka_unit_test(an_address_that_sends_too_much_gets_429),
         cmocka_unit_test(a_client_that_makes_progress_is_not_cut_off),
         cmocka_unit_test(a_drain_closes_after_the_answer),
         cmocka_unit_test(only_the_final_output_of_a_closing_connection_is_last),

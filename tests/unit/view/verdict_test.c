@@ -332,6 +332,18 @@ static void reports_refused_listings(void **state)
     assert_int_equal(verdict("listings-refused")->gravity, VIEW_WARNING);
 }
 
+static void reports_addresses_that_reached_their_limits(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    assert_risen("address-limits", STATS_connections_limited, 1);
+    assert_says(verdict("address-limits")->cure, "address-connections");
+    begin("percore", 1, 2);
+    assert_risen("address-limits", STATS_requests_limited, 1);
+    assert_says(verdict("address-limits")->cure, "address-request-rate");
+    assert_int_equal(verdict("address-limits")->gravity, VIEW_NOTE);
+}
+
 static void reports_a_long_wait_for_a_thread(void **state)
 {
     (void)state;
@@ -530,6 +542,7 @@ int main(void)
         cmocka_unit_test(reports_idle_connections_that_made_space),
         cmocka_unit_test(reports_refused_connections_with_the_reason),
         cmocka_unit_test(reports_refused_listings),
+        cmocka_unit_test(reports_addresses_that_reached_their_limits),
         cmocka_unit_test(reports_a_long_wait_for_a_thread),
         cmocka_unit_test(reports_many_broken_connections),
         cmocka_unit_test(reports_slow_requests),

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/exchange.h"
+
+#include "session/answer.h"
+#include "session/body.h"
+#include "session/plan.h"
+#include "session/tally.h"
+
+static struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
+{
+    return (struct session_exchange){
+        .session = s,
+        .thread = s->thread,
+        .out = s->output,
+        .id = session_thread_next_id(s->thread),
+        .began_ns = began_ns,
+    };
+}
+
+static void refuse_exchange(struct session_exchange *x)
+{
+    x->close = true;
+    x->session->lingering = true;
+    session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
+}
+
+void session_exchange_refuse(struct session *s, uint64_t began_ns)
+{
+    struct session_exchange x = begin_exchange(s, began_ns);
+    refuse_exchange(&x);
+}
+
+void session_exchange_answer(struct session *s, const struct http_request *request,
+                             const char *head, uint64_t began_ns, bool body_read)
+{
+    struct session_exchange x = begin_exchange(s, began_ns);
+    x.request = request;
+    x.head = head;
+    x.request_line = span_of(head + request->line.at, request->line.len);
+    x.body_read = body_read;
+    if (__builtin_expect(s->refusing, 0)) {
+        refuse_exchange(&x);
+        return;
+    }
+    struct http_body body;
+    session_plan(&x, &body);
+    if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
+        return;
+    s->body = session_body_new(body, NULL, NULL, 0);
+    if (!s->body)
+        s->closing = s->lingering = true;
+}
+
+void session_exchange_fail(struct session *s, enum http_status status, struct span request_line,
+                           bool head_only, uint64_t began_ns)
+{
+    struct session_exchange x = begin_exchange(s, began_ns);
+    x.head_only = head_only;
+    stats_writer_add(&s->thread->stats,
+                     STATS_UNREADABLE_FIRST + stats_counters_status_place(status), 1);
+    x.request_line = request_line;
+    x.close = true;
+    s->lingering = true;
+    session_answer_status(&x, status);
+}
+
+void session_exchange_fail_waiting(struct session *s, enum http_status status)
+{
+    const struct session_waiting *waiting = s->body->waiting;
+    const struct http_request *request = &waiting->request;
+    session_exchange_fail(s, status, span_of(waiting->head + request->line.at, request->line.len),
+                          request->method == HTTP_HEAD, waiting->began_ns);
+}

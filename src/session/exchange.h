@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One request and its answer: these functions put the answer to what has arrived into the output
+ * of the session, which has space for it.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "http/request.h"
+#include "http/status.h"
+#include "session/session.h"
+
+/* Answers a request that was parsed from `head`, and whose first byte arrived at `began_ns`. Sets
+ * s->body where a body follows. `body_read`: the request has waited for the end of its body. */
+void session_exchange_answer(struct session *s, const struct http_request *request,
+                             const char *head, uint64_t began_ns, bool body_read);
+
+/* Answers a request with 503, and ends the connection. */
+void session_exchange_refuse(struct session *s, uint64_t began_ns);
+
+/* Answers bytes that are no request, and ends the connection. */
+void session_exchange_fail(struct session *s, enum http_status status, struct span request_line,
+                           bool head_only, uint64_t began_ns);
+
+/* Answers a request that waits for its body (s->body->waiting), which never ends well. */
+void session_exchange_fail_waiting(struct session *s, enum http_status status);

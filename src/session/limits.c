@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A rate is kept as one time for each place: until when the place has used up its share. Each use
+ * moves the time on by an interval. The place may be ahead of the clock by SESSION_LIMITS_SAVED_S
+ * (the generic cell rate algorithm: a bucket of tokens in one number).
+ */
+#include "session/limits.h"
+
+#include "base/duration.h"
+#include "base/hash.h"
+#include "base/num.h"
+#include "session/session.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+enum { IPV4_BYTES = 4, IPV6_NETWORK_BYTES = 8 };
+
+/* ---- networks ---- */
+
+bool session_limits_parse_network(struct span text, struct session_limits_network *ret_network)
+{
+    char address[INET6_ADDRSTRLEN];
+    const char *slash = memchr(text.at, '/', text.len);
+    size_t len = slash ? (size_t)(slash - text.at) : text.len;
+    if (len >= sizeof(address) || memchr(text.at, 0, len))
+        return false;
+    memcpy(address, text.at, len);
+    address[len] = '\0';
+    struct session_limits_network network = { 0 };
+    if (inet_pton(AF_INET, address, network.address) == 1)
+        network.family = 4;
+    else if (inet_pton(AF_INET6, address, network.address) == 1)
+        network.family = 6;
+    else
+        return false;
+    uint64_t bits, most = network.family == 4 ? 32 : 128;
+    if (!slash)
+        bits = most;
+    else if (!num_parse_u64(span_skip(text, len + 1), &bits) || bits > most)
+        return false;
+    network.bits = (uint8_t)bits;
+    *ret_network = network;
+    return true;
+}
+
+static bool is_in_network(const struct session_limits_network *network,
+                          const struct session_peer *peer)
+{
+    unsigned bytes = network->bits / 8, rest = network->bits % 8;
+    if (network->family != peer->family || memcmp(network->address, peer->address, bytes) != 0)
+        return false;
+    unsigned mask = 0xff00u >> rest & 0xff;
+    return rest == 0 || ((network->address[bytes] ^ peer->address[bytes]) & mask) == 0;
+}
+
+static bool is_exempt(const struct session_limits *limits, const struct session_peer *peer)
+{
+    if (peer->family == 0)
+        return true;
+    for (size_t i = 0; i < limits->exempt_count; i++)
+        if (is_in_network(&limits->exempt[i], peer))
+            return true;
+    return false;
+}
+
+/* ---- rates ---- */
+
+static bool may_use(const struct session_limits_used *used, const struct session_peer *peer,
+                    uint64_t limit_ns)
+{
+    for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++)
+        if (atomic_load_explicit(&used->until_ns[row][peer->place[row]], memory_order_relaxed) <=
+            limit_ns)
+            return true;
+    return false;
+}
+
+static void use_once(struct session_limits_used *used, const struct session_peer *peer,
+                     uint64_t interval_ns, uint64_t now_ns)
+{
+    for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++) {
+        _Atomic uint64_t *until = &used->until_ns[row][peer->place[row]];
+        uint64_t old = atomic_load_explicit(until, memory_order_relaxed), moved;
+        do
+            moved = (old > now_ns ? old : now_ns) + interval_ns;
+        while (!atomic_compare_exchange_weak_explicit(until, &old, moved, memory_order_relaxed,
+                                                      memory_order_relaxed));
+    }
+}
+
+/* Two threads that ask at the same time may both get the last use. The next ones wait for it. */
+static bool take(struct session_limits_used *used, const struct session_peer *peer,
+                 uint64_t interval_ns, uint64_t now_ns)
+{
+    uint64_t saved_ns = SESSION_LIMITS_SAVED_S * DURATION_SECOND;
+    uint64_t ahead_ns = interval_ns < saved_ns ? saved_ns - interval_ns : 0;
+    if (interval_ns == 0)
+        return true;
+    if (!may_use(used, peer, now_ns + ahead_ns))
+        return false;
+    use_once(used, peer, interval_ns, now_ns);
+    return true;
+}
+
+bool session_limits_take_request(const struct session_limits *limits,
+                                 const struct session_peer *peer, uint64_t now_ns)
+{
+    return !peer->limited ||
+           take(&limits->memory->requests, peer, limits->request_interval_ns, now_ns);
+}
+
+/* ---- connections ---- */
+
+size_t session_limits_bytes(unsigned workers)
+{
+    return sizeof(struct session_limits_memory) + workers * sizeof(struct session_limits_open);
+}
+
+void session_limits_clear(const struct session_limits *limits)
+{
+    struct session_limits_open *own = &limits->memory->open[limits->worker];
+    for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++)
+        for (unsigned i = 0; i < SESSION_LIMITS_PLACES; i++)
+            atomic_store_explicit(&own->at[row][i], 0, memory_order_relaxed);
+}
+
+/* The connections of the address in all workers. Never too few. */
+static uint64_t open_connections(const struct session_limits *limits,
+                                 const struct session_peer *peer)
+{
+    uint64_t least = UINT64_MAX;
+    for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++) {
+        uint64_t sum = 0;
+        for (unsigned i = 0; i < limits->workers; i++)
+            sum += atomic_load_explicit(&limits->memory->open[i].at[row][peer->place[row]],
+                                        memory_order_relaxed);
+        least = sum < least ? sum : least;
+    }
+    return least;
+}
+
+bool session_limits_admit(const struct session_limits *limits, struct session_peer *peer,
+                          uint64_t now_ns)
+{
+    peer->limited = !is_exempt(limits, peer);
+    if (!peer->limited)
+        return true;
+    size_t len = peer->family == 4 ? IPV4_BYTES : IPV6_NETWORK_BYTES;
+    uint64_t hash = hash_bytes(span_of((const char *)peer->address, len), limits->key);
+    for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++)
+        peer->place[row] = (uint16_t)(hash >> (16 * row) & (SESSION_LIMITS_PLACES - 1));
+    bool admitted =
+        (limits->connections == 0 || open_connections(limits, peer) < limits->connections) &&
+        take(&limits->memory->connections, peer, limits->connection_interval_ns, now_ns);
+    peer->limited = admitted;
+    if (!admitted)
+        return false;
+    for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++)
+        atomic_fetch_add_explicit(&limits->memory->open[limits->worker].at[row][peer->place[row]],
+                                  1, memory_order_relaxed);
+    return true;
+}
+
+void session_limits_release(const struct session_limits *limits, const struct session_peer *peer)
+{
+    for (unsigned row = 0; peer->limited && row < SESSION_LIMITS_ROWS; row++)
+        atomic_fetch_sub_explicit(&limits->memory->open[limits->worker].at[row][peer->place[row]],
+                                  1, memory_order_relaxed);
+}
