@@ -378,22 +378,11 @@ static bool saturated(const struct view_window *w, struct view_verdict *out)
     return true;
 }
 
-/* Jain's index: 1 when all do as much, 1/n when one does everything. */
-static double fairness(const struct view_window *w)
-{
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < w->worker_count; i++) {
-        sum += w->worker[i].busy;
-        squares += w->worker[i].busy * w->worker[i].busy;
-    }
-    return squares > 0 ? sum * sum / ((double)w->worker_count * squares) : 1;
-}
-
 static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
 {
     if (!w->has_shares || w->worker_count < 2 || view_works_in_processes(w->serving))
         return false;
-    double index = fairness(w), others = view_busy_mean(w, 1);
+    double index = view_busy_fairness(w), others = view_busy_mean(w, 1);
     if (index >= 0.8 || w->worker[0].busy < 0.5 || others > w->worker[0].busy / 2)
         return false;
     out->gravity = w->worker[0].busy >= VIEW_BUSY ? VIEW_WARNING : VIEW_NOTE;
