@@ -19,6 +19,16 @@ double view_busy_mean(const struct view_window *w, size_t from)
     return w->worker_count > from ? sum / (double)(w->worker_count - from) : 0;
 }
 
+double view_busy_fairness(const struct view_window *w)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < w->worker_count; i++) {
+        sum += w->worker[i].busy;
+        squares += w->worker[i].busy * w->worker[i].busy;
+    }
+    return squares > 0 ? sum * sum / ((double)w->worker_count * squares) : 1;
+}
+
 void view_busy_say(const struct view_window *w, char out[VIEW_VERDICT_TEXT])
 {
     size_t busy = view_busy_count(w), all = w->worker_count;

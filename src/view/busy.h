@@ -15,6 +15,9 @@ size_t view_busy_count(const struct view_window *w);
 /* The mean of the workers from number `from` on. */
 double view_busy_mean(const struct view_window *w, size_t from);
 
+/* Jain's index: 1 when all do as much, 1/n when one does everything. */
+double view_busy_fairness(const struct view_window *w);
+
 /* "1 of 8 workers is busy 98 %, the others 12 %" */
 void view_busy_say(const struct view_window *w, char out[VIEW_VERDICT_TEXT]);
 
