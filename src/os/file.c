@@ -146,6 +146,11 @@ int os_file_open_directory(const char *path)
     return open_once(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+bool os_file_can_enter(int directory_fd)
+{
+    return faccessat(directory_fd, ".", X_OK, AT_EACCESS) == 0;
+}
+
 int os_file_open_beneath(int root_fd, const char *path)
 {
     return open_beneath(root_fd, path, READ_FLAGS);

@@ -84,6 +84,12 @@ int os_landlock_allow_reading(const struct os_landlock *rules, const char *folde
     return rc;
 }
 
+int os_landlock_allow_open(const struct os_landlock *rules, int directory_fd)
+{
+    struct beneath rule = { .allowed = READ_FILE | READ_DIR, .parent_fd = directory_fd };
+    return syscall(ADD_RULE, rules->fd, RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
+}
+
 int os_landlock_enforce(struct os_landlock *rules)
 {
     int rc = syscall(RESTRICT_SELF, rules->fd, 0) < 0 ? -errno : 0;

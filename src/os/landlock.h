@@ -34,6 +34,9 @@ MUST_USE int os_landlock_begin(struct os_landlock *rules);
 /* Allows to read the files below a folder, and to list the folders there. 0 or -errno. */
 MUST_USE int os_landlock_allow_reading(const struct os_landlock *rules, const char *folder);
 
+/* Allows reading below a folder that is open. This user may be unable to follow its path. */
+MUST_USE int os_landlock_allow_open(const struct os_landlock *rules, int directory_fd);
+
 /* Puts the rules in force, and closes them. The process has no_new_privs, or CAP_SYS_ADMIN. 0 or
  * -errno. */
 MUST_USE int os_landlock_enforce(struct os_landlock *rules);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- control groups ----
@@ -188,11 +190,41 @@ int os_process_end_with_parent(int signal, pid_t parent)
 
 int os_process_find_user(const char *name, struct os_process_user *ret_user)
 {
+    enum { NOBODY = 65534 };
     const struct passwd *entry = getpwnam(name);
-    if (!entry)
+    if (!entry && strcmp(name, "nobody") != 0)
         return -ENOENT;
-    *ret_user = (struct os_process_user){ entry->pw_uid, entry->pw_gid };
+    *ret_user = entry ? (struct os_process_user){ entry->pw_uid, entry->pw_gid }
+                      : (struct os_process_user){ NOBODY, NOBODY };
     return 0;
+}
+
+/* Whether the map of a user namespace (user_namespaces(7)) has the id. Its lines are "FIRST OUTSIDE
+ * COUNT". */
+static bool has_id(const char *map, unsigned id)
+{
+    char text[GROUP_MAX], *rest = NULL;
+    if (!read_group_file(map, text, sizeof(text)))
+        return true;
+    uint64_t number[3];
+    unsigned count = 0;
+    for (char *word = strtok_r(text, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
+        if (!num_parse_u64(span_text(word), &number[count]))
+            return true;
+        count = (count + 1) % 3;
+        if (count == 0 && id >= number[0] && id - number[0] < number[2])
+            return true;
+    }
+    return false;
+}
+
+bool os_process_can_become(const struct os_process_user *user)
+{
+    const uint32_t needed = 1U << CAP_SETUID | 1U << CAP_SETGID;
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    return syscall(SYS_capget, &header, sets) == 0 && (sets[0].effective & needed) == needed &&
+           has_id("/proc/self/uid_map", user->uid) && has_id("/proc/self/gid_map", user->gid);
 }
 
 void os_process_user_name(char out[OS_PROCESS_USER_MAX])

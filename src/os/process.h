@@ -40,13 +40,17 @@ struct os_process_user {
     gid_t gid;
 };
 
-/* Finds a user by name; 0 or -ENOENT. */
+/* Finds a user by name; 0 or -ENOENT. `nobody` has the user id 65534 on a system without users. */
 MUST_USE int os_process_find_user(const char *name, struct os_process_user *ret_user);
 
 enum { OS_PROCESS_USER_MAX = 40 };
 
 /* The name of the user of this process, or the number if the user has no name. */
 void os_process_user_name(char out[OS_PROCESS_USER_MAX]);
+
+/* Whether this process may change to that user: it has the capabilities, and its user namespace has
+ * the user. */
+bool os_process_can_become(const struct os_process_user *user);
 
 /* Changes to that user permanently: supplementary groups, gid, uid, in this order. Then it checks
  * that the change cannot be undone. 0 or -errno; after an error the process must end. */

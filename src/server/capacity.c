@@ -2,6 +2,7 @@
 #include "server/capacity.h"
 
 #include "os/process.h"
+#include "server/resources.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,7 +96,7 @@ static void lower_to_task_limit(struct capacity *capacity, const struct config *
     lower_limit(capacity, MODEL_PER_CONNECTION_MAX,
                 forks ? "the model's processes" : "the model's threads");
     char limit[LIMIT_MAX], name[OS_PROCESS_LIMIT_MAX];
-    uint64_t most = os_process_tasks(geteuid() != 0 || config->user, name);
+    uint64_t most = os_process_tasks(geteuid() != 0 || server_resources_user(config->user), name);
     snprintf(limit, sizeof(limit), "%s (%s)", forks ? "processes" : "threads", name);
     lower_limit(capacity, most / workers, limit);
 }

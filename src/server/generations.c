@@ -3,6 +3,7 @@
 
 #include "server/capacity.h"
 #include "server/page.h"
+#include "server/resources.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -122,6 +123,11 @@ void server_generations_print(const struct server_generation *g,
     (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
     (void)server_listeners_print(page, STDERR_FILENO, "statistics: ");
     fprintf(stderr, "%s\n%s; stop with Ctrl-C\n", text, capacity);
+    const char *user = server_resources_user(g->config->user);
+    if (geteuid() == 0 && !user)
+        fprintf(stderr, "the workers stay root: this process may not change its user\n");
+    else if (!g->config->user && user)
+        fprintf(stderr, "started as root: the workers run as %s; choose with --user\n", user);
 }
 
 unsigned server_generations_count_workers(const struct server_generation *first)

@@ -4,6 +4,7 @@
 #include "log/error.h"
 #include "os/file.h"
 #include "os/process.h"
+#include "server/resources.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +23,8 @@ static enum log_level log_level_of(const char *name)
 static struct log_file_opening opening_for(const struct config *config)
 {
     struct os_process_user user;
-    bool other = config->user && os_process_find_user(config->user, &user) == 0;
+    const char *name = server_resources_user(config->user);
+    bool other = name && os_process_find_user(name, &user) == 0;
     return (struct log_file_opening){ .user = other ? user.uid : LOG_FILE_NO_USER };
 }
 

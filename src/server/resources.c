@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- sites ---- */
 
@@ -131,9 +132,26 @@ int server_resources_open(struct server_resources *resources, const struct confi
     return rc;
 }
 
-int server_resources_become(const char *name)
+/* ---- the user ---- */
+
+const char *server_resources_user(const char *setting)
+{
+    static const char *const choices[] = { "weir", "nobody" };
+    if (setting || geteuid() != 0)
+        return setting;
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        struct os_process_user user;
+        if (os_process_find_user(choices[i], &user) == 0 && user.uid != 0 &&
+            os_process_can_become(&user))
+            return choices[i];
+    }
+    return NULL;
+}
+
+int server_resources_become(const char *setting)
 {
     struct os_process_user user;
+    const char *name = server_resources_user(setting);
     if (!name)
         return 0;
     int rc = os_process_find_user(name, &user);
@@ -142,4 +160,19 @@ int server_resources_become(const char *name)
     if (rc < 0)
         log_error(LOG_ERROR, "cannot change to user %s: %s", name, strerror(-rc));
     return rc;
+}
+
+void server_resources_warn_of_rights(const struct server_resources *resources)
+{
+    for (unsigned i = 0; i < resources->shared.site_count; i++) {
+        char user[OS_PROCESS_USER_MAX];
+        const struct site_options *options = &resources->options[i];
+        if (site_can_read(resources->sites[i].site))
+            continue;
+        os_process_user_name(user);
+        log_error(LOG_WARNING,
+                  "site %s: user %s cannot read %s; give this user the right, or choose another "
+                  "user with --user",
+                  options->name, user, options->root);
+    }
 }

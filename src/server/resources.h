@@ -32,5 +32,15 @@ MUST_USE int server_resources_open(struct server_resources *resources, const str
                                    const struct stats_segment *stats);
 void server_resources_close(struct server_resources *resources);
 
-/* Changes to the user `name`; NULL: no change. 0 or -errno, reported in the error log. */
-MUST_USE int server_resources_become(const char *name);
+/* Logs a warning for each site whose folder this process cannot read. Call it after the change of
+ * user. The folders may have been opened before the change. So a site below a closed folder, such
+ * as /root, can be served. */
+void server_resources_warn_of_rights(const struct server_resources *resources);
+
+/* The user that the workers and the statistics page become, for the setting `user`. If the setting
+ * is NULL and this process is root: `weir` if there is such a user, else `nobody`. NULL: no change,
+ * because this process is not root, or may not change its user. */
+const char *server_resources_user(const char *setting);
+
+/* Changes to that user. 0 or -errno, reported in the error log. */
+MUST_USE int server_resources_become(const char *setting);

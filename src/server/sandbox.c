@@ -7,6 +7,8 @@
 #include "os/privilege.h"
 #include "os/process.h"
 #include "server/calls.h"
+#include "server/resources.h"
+#include "site/lookup.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -30,9 +32,10 @@ enum { HAS_SANITIZER = 0 };
 
 /* What a process does in the sandbox. */
 struct confinement {
-    const char *wish;           /* on, off or require */
-    const char *const *folders; /* that it reads; NULL at the end */
-    unsigned calls;             /* enum server_calls_group */
+    const char *wish;                   /* on, off or require */
+    const char *const *folders;         /* that it reads; NULL at the end, or NULL */
+    const struct session_shared *sites; /* whose folders it reads, too; or NULL */
+    unsigned calls;                     /* enum server_calls_group */
     pid_t master;
     const struct stats_writer *totals;
 };
@@ -78,6 +81,18 @@ static int shed_privileges(struct server_sandbox *sandbox)
     return rc;
 }
 
+static int allow_sites(const struct os_landlock *rules, const struct session_shared *sites)
+{
+    int rc = 0;
+    for (size_t i = 0; sites && i < sites->site_count && rc == 0; i++) {
+        const struct site *site = sites->sites[i].site;
+        rc = os_landlock_allow_open(rules, site->root_fd);
+        if (rc == 0 && site->error_pages_fd >= 0)
+            rc = os_landlock_allow_open(rules, site->error_pages_fd);
+    }
+    return rc;
+}
+
 static int close_file_system(const struct confinement *confinement, struct server_sandbox *sandbox)
 {
     struct os_landlock rules;
@@ -86,10 +101,10 @@ static int close_file_system(const struct confinement *confinement, struct serve
         add_part(sandbox->missing, reason_for_no_landlock(rc), 0);
         return 0;
     }
-    const char *folder = HAS_SANITIZER ? "/" : NULL;
-    if (folder)
-        rc = os_landlock_allow_reading(&rules, folder);
-    for (const char *const *each = confinement->folders; *each && rc == 0; each++) {
+    const char *folder = HAS_SANITIZER ? "/" : "a site";
+    rc = HAS_SANITIZER ? os_landlock_allow_reading(&rules, folder)
+                       : allow_sites(&rules, confinement->sites);
+    for (const char *const *each = confinement->folders; each && *each && rc == 0; each++) {
         folder = *each;
         rc = os_landlock_allow_reading(&rules, folder);
     }
@@ -163,24 +178,12 @@ static int confine(const struct confinement *confinement, struct server_sandbox 
 int server_sandbox_confine_worker(const struct server_sandbox_worker *worker,
                                   struct server_sandbox *ret_sandbox)
 {
-    const struct config *config = worker->config;
-    const char **folders = calloc(2 * (size_t)config->site_count + 1, sizeof(*folders));
-    size_t count = 0;
-    if (!folders)
-        return -ENOMEM;
-    for (unsigned i = 0; i < config->site_count; i++) {
-        folders[count++] = config->sites[i].root;
-        if (config->sites[i].error_pages)
-            folders[count++] = config->sites[i].error_pages;
-    }
-    int rc = confine(&(struct confinement){ .wish = config->sandbox,
-                                            .folders = folders,
-                                            .calls = worker->calls,
-                                            .master = worker->master,
-                                            .totals = worker->totals },
-                     ret_sandbox);
-    free(folders);
-    return rc;
+    return confine(&(struct confinement){ .wish = worker->config->sandbox,
+                                          .sites = worker->sites,
+                                          .calls = worker->calls,
+                                          .master = worker->master,
+                                          .totals = worker->totals },
+                   ret_sandbox);
 }
 
 int server_sandbox_confine_page(const char *wish, pid_t master)
@@ -219,7 +222,7 @@ static uint64_t privileges_of_master(const struct config *config)
     if (geteuid() == 0)
         kept |= OS_PRIVILEGE(CAP_SETPCAP) | OS_PRIVILEGE(CAP_DAC_OVERRIDE) |
                 OS_PRIVILEGE(CAP_DAC_READ_SEARCH);
-    if (geteuid() == 0 && config->user)
+    if (geteuid() == 0 && server_resources_user(config->user))
         kept |= OS_PRIVILEGE(CAP_SETUID) | OS_PRIVILEGE(CAP_SETGID) | OS_PRIVILEGE(CAP_KILL);
     return kept;
 }

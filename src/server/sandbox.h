@@ -30,9 +30,12 @@ struct server_sandbox {
     char missing[SERVER_SANDBOX_TEXT_MAX];  /* empty: nothing */
 };
 
+struct session_shared;
+
 /* A worker that is to be confined. */
 struct server_sandbox_worker {
     const struct config *config;
+    const struct session_shared *sites; /* opened */
     unsigned calls; /* server/calls.h: the groups of system calls that it makes */
     pid_t master;
     const struct stats_writer *totals; /* counts refused calls; borrowed until the process ends */

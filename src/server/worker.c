@@ -130,6 +130,7 @@ static int run_model(struct server_resources *resources, const struct server_wor
     struct server_sandbox sandbox;
     struct server_sandbox_worker worker = {
         .config = plan->config,
+        .sites = &resources->shared,
         .calls = server_calls_of_model(plan->model, server.rings != NULL),
         .master = plan->master,
         .totals = &resources->totals.stats,
@@ -157,12 +158,14 @@ int server_worker_run(const struct server_worker_plan *plan)
     struct server_worker_plan told = *plan;
     if (plan->go_fd >= 0)
         log_error_divert(send_failure, &told);
-    int rc = server_resources_become(plan->config->user);
+    int rc = server_resources_open(&resources, plan->config, &capacity,
+                                   cache_readers(plan, &capacity), plan->access_log, plan->stats);
+    if (rc == 0)
+        rc = server_resources_become(plan->config->user);
     if (rc == 0) /* after the change of user, which clears this setting in the kernel */
         rc = os_process_end_with_parent(SIGTERM, plan->master);
-    if (rc == 0)
-        rc = server_resources_open(&resources, plan->config, &capacity,
-                                   cache_readers(plan, &capacity), plan->access_log, plan->stats);
+    if (rc == 0 && plan->index == 0)
+        server_resources_warn_of_rights(&resources);
     resources.shared.limits = server_limits_join(plan->limits, plan->index);
     if (rc == 0)
         rc = run_model(&resources, plan, &capacity, files);

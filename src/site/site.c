@@ -306,6 +306,11 @@ static int fallback_is_file(const struct site *site)
     return error;
 }
 
+bool site_can_read(const struct site *site)
+{
+    return os_file_can_enter(site->root_fd);
+}
+
 /* Opens what the options name. On failure *ret_what is the path that failed. */
 static int open_paths(struct site *site, const char **ret_what)
 {

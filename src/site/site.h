@@ -79,6 +79,9 @@ struct site_entry {
 MUST_USE int site_open(struct site **ret_site, const struct site_options *options,
                        const struct site_mime *mime, const char **ret_what);
 void site_close(struct site *site);
+
+/* Whether this process may enter the site's folder. */
+bool site_can_read(const struct site *site);
 const struct site_options *site_options(const struct site *site);
 
 /* How long an entry is used before it is compared with the disk again. Every request that comes

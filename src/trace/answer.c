@@ -19,11 +19,11 @@ static void keep_first_error(void *context, const char *text)
 static int open_traced(struct trace_answer *t, const struct config *config)
 {
     struct server_capacity capacity = server_capacity_of(config, NULL, 1, os_process_raise_files());
-    int rc = geteuid() == 0 ? server_resources_become(config->user) : 0;
-    if (rc == 0)
-        rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
+    int rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, &capacity, 1, &t->log, NULL);
+    if (rc == 0 && geteuid() == 0)
+        rc = server_resources_become(config->user);
     if (rc == 0)
         rc = session_thread_start(&t->worker, &t->holdings.shared, 0);
     t->started = rc == 0;

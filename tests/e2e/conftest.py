@@ -32,6 +32,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A temporary folder that may be a site: root serves it as another user."""
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+@pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A folder to serve, with two small files."""
     folder = tmp_path / "site"

@@ -768,8 +768,8 @@ def test_the_process_holds_only_what_it_needs(running: Server) -> None:
         if row.split()[1].endswith(f":{site:04X}") and row.split()[3] == "0A"
     )
     assert body(page_of(running), "/healthz")
-    # Its listener, and the end of the pair that tells of the master's.
-    wait_until(lambda: len(process.sockets()) == 2, process.descriptors)
+    # Its listener, the pair that reports the end of the master, and the mailbox of its log.
+    wait_until(lambda: len(process.sockets()) == 3, process.descriptors)
     held = process.descriptors().values()
     assert f"socket:[{inode}]" not in held, "it has the site's listener"
     assert not any(link.endswith((".log", ".sock")) for link in held)

@@ -573,7 +573,7 @@ static void explains_every_value_with_its_origin(void **state)
     assert_explained(text, "[server]", "threads", "4", "weir.conf:2");
     assert_explained(text, "[server]", "cache-size", "2M", "environment WEIR_CACHE_SIZE");
     assert_explained(text, "[server]", "model", "epoll", "flag --model");
-    assert_explained(text, "[server]", "user", "(unchanged)", "default");
+    assert_explained(text, "[server]", "user", "(weir or nobody)", "default");
     assert_explained(text, "[site default]", "root", "site", "command line");
     assert_explained(text, "[site default]", "spa", "index.html", "flag --spa");
     assert_explained(text, "[site default]", "listing", "on",
