@@ -134,6 +134,21 @@ def test_without_the_cpu_of_the_server_the_rates_show_the_knee(think_s: float) -
     assert max(setup.users) <= 8 * max(knee, 4)
 
 
+def test_a_limit_that_is_not_the_cpu_is_seen_in_the_rates() -> None:
+    """A disc, a lock, or other programs: the server is not busy, and carries no more."""
+    most_rate, think_s = 2000.0, 0.01
+
+    def measure(_work: Work, users: int) -> Probe:
+        rate = min(users / (think_s + 0.001), most_rate)
+        return Probe(users=users, rate=rate, server=rate * 50e-6, generator=rate * 10e-6)
+
+    setup = pilot.decide(measure, Means(think_s=think_s))
+    knee = most_rate * (think_s + 0.001)
+    assert min(setup.users) < knee
+    assert 1.1 * knee <= setup.train_to <= 3 * knee
+    assert not setup.changed
+
+
 def test_no_more_users_than_descriptors() -> None:
     network = Network(server_s=5e-6, generator_s=2e-6, think_s=1.0)
     setup = pilot.decide(network, Means(think_s=1.0, most=900))

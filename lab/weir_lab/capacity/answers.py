@@ -116,7 +116,8 @@ def most_rate(found: Forecast) -> Interval | None:
     rates = found.rates(grid)
     place = int(np.argmax(rates))
     deviation = float(found.rate(grid[place : place + 1]).deviation[0])
-    if np.log(rates[-1] / rates[-10]) < SLOPE_FLAT * np.log(grid[-1] / grid[-10]):
+    back = -min(10, len(grid))
+    if np.log(rates[-1] / rates[back]) < SLOPE_FLAT * np.log(grid[-1] / grid[back]):
         return _around(float(rates[place]), deviation)
     if not found.training.has_demand():
         return None

@@ -120,18 +120,27 @@ def probe_of(record: Record, server_cores: float, generator_cores: int) -> Probe
 
 
 def knee(probes: Sequence[Probe]) -> float:
-    """N*: the users of the least cycle that the highest throughput serves."""
+    """N*: the users of the least cycle that the highest throughput serves.
+
+    The highest throughput is m/D, unless the rates show that something else limits the server.
+    """
     cycle_s = min(p.cycle_s for p in probes)
     last = max(probes, key=lambda p: p.users)
-    most = last.rate / last.server if last.server > 0 else max(p.rate for p in probes)
-    return max(most, *(p.rate for p in probes)) * cycle_s if probes else 0.0
+    seen = max(p.rate for p in probes)
+    elsewhere = is_past_knee(probes) and last.server < BUSY
+    most = seen if elsewhere or last.server <= 0 else max(seen, last.rate / last.server)
+    return most * cycle_s
+
+
+def is_past_knee(probes: Sequence[Probe]) -> bool:
+    """Whether the last probe has clearly less throughput per user than another one."""
+    each = [p.rate / p.users for p in probes]
+    return each[-1] < PAST_KNEE * max(each)
 
 
 def is_at_limit(probes: Sequence[Probe]) -> bool:
     """Whether the last probe saturated the server or the generator, or is past the knee."""
-    last = probes[-1]
-    each = [p.rate / p.users for p in probes]
-    return max(last.server, last.generator) >= BUSY or each[-1] < PAST_KNEE * max(each)
+    return max(probes[-1].server, probes[-1].generator) >= BUSY or is_past_knee(probes)
 
 
 def next_users(probes: Sequence[Probe], most: int) -> int:
@@ -200,7 +209,8 @@ def decide(measure: Measure, means: Means) -> Setup:
     busy = generator_at_top(probes)
     if busy <= GENERATOR_MAX or not means.fewer_levels:
         users, train_to = chosen(means, levels(knee(probes), means.most))
-        return Setup(users=users, train_to=train_to, generator=busy, did=_fine(busy))
+        did = _fine(busy) if means.fewer_levels else ""
+        return Setup(users=users, train_to=train_to, generator=busy, did=did)
     for work, busy_now, tried in _remedies(measure, means, probes):
         if busy_now <= GENERATOR_MAX:
             users, train_to = chosen(means, levels(knee(tried), means.most))
@@ -321,7 +331,7 @@ class Prober:
 def said(store: Store) -> list[str]:
     """What the pilot saw, where it changed nothing."""
     found = known(store)
-    return [found.did] if found and not found.changed else []
+    return [found.did] if found and found.did and not found.changed else []
 
 
 def changes(store: Store) -> list[str]:
