@@ -115,8 +115,6 @@ def test_the_asymptotes_meet_at_saturation() -> None:
     rate = queueing.asymptotic_rate(np.array([knee - 1, knee, knee + 1]), stations, 0.005)
     assert rate[0] < rate[1]
     assert rate[1] == pytest.approx(rate[2])
-    response = queueing.asymptotic_response(np.array([1.0, knee, 24.0]), stations, 0.005)
-    assert response == pytest.approx([0.001, 0.001, 0.007])
 
 
 def test_the_bottleneck_is_the_largest_share_not_the_largest_demand() -> None:

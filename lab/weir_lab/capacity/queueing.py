@@ -61,14 +61,6 @@ def asymptotic_rate(users: FloatArray, stations: Sequence[Station], think_s: flo
     return np.minimum(users / (total_s + think_s), 1 / bottleneck(stations).share_s)
 
 
-def asymptotic_response(
-    users: FloatArray, stations: Sequence[Station], think_s: float
-) -> FloatArray:
-    """The lower bound of the response time, for any distributions."""
-    total_s = sum(station.demand_s for station in stations)
-    return np.maximum(total_s, users * bottleneck(stations).share_s - think_s)
-
-
 def network_rate(users: FloatArray, stations: Sequence[Station], think_s: float) -> FloatArray:
     """The exact throughput of a closed product-form network of these stations and one delay.
 

@@ -20,6 +20,7 @@ ERROR_SMALL, ERROR_LARGE = 0.05, 0.10  # of the forecast on held-out levels
 WORSE_MAX = 0.01  # than "as the last step"
 COVERED_MIN = 0.8  # of the held-out points, by the 95 % band
 VOID_MAX = 0.1  # of the points
+WIDE = 0.5  # of the value: such an interval is named instead of it
 UNKNOWN = "-"
 LINEAR_GOOD = 0.2  # an error of linear regression that a straight world explains
 FIFTH = 5  # the goal: the forecast's error is this many times below linear regression's
@@ -113,14 +114,22 @@ def sentence(studied: Studied) -> str:
             f"{studied.server} served up to {rounded(top.rate)} requests per second, at "
             f"{users_text(top.users)}. There is no forecast beyond that."
         )
+    if studied.found.purchase:
+        return studied.found.purchase.sentence
     most, knee = studied.carried.most_rate, studied.carried.saturation_users
     found = limits(studied.found.training)
     then = f"; then the {found[0].resource} is the limit" if found else ""
     where = ""
     if knee and math.isfinite(knee.value):
-        where = f" It saturates at about {users_text(knee.value)}{then}."
+        at = f"at about {users_text(knee.value)}"
+        if knee.width > WIDE:
+            at = f"between {whole(knee.low)} and {users_text(knee.high)}"
+        where = f" It saturates {at}{then}."
     if most and math.isfinite(most.value):
-        return f"{studied.server} carries at most {rounded(most.value)} requests per second.{where}"
+        rate = rounded(most.value)
+        if most.width > WIDE:
+            rate = f"{rounded(most.low)} to {rounded(most.high)}"
+        return f"{studied.server} carries at most {rate} requests per second.{where}"
     return f"{studied.server} has no highest throughput within what was measured.{where}"
 
 

@@ -259,6 +259,18 @@ class Chart:
             fontsize=9,
         )
 
+    def aside(self, text: str) -> None:
+        """A note at the right end of the picture."""
+        self.axes.annotate(
+            text,
+            (0.995, 0.03),
+            xycoords="axes fraction",
+            ha="right",
+            va="bottom",
+            color=INK,
+            fontsize=9,
+        )
+
     def level(self, label: str, y: float) -> None:
         """Marks a place on the y axis."""
         self.axes.axhline(y, color=INK, alpha=0.55, linewidth=1, linestyle=(0, (1, 2)))

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from weir_lab.capacity import queueing
-from weir_lab.capacity.answers import Capacity, Interval, limits
+from weir_lab.capacity.answers import Interval
 from weir_lab.capacity.curves import CannotFitError, asymptotic
 from weir_lab.capacity.findings import P99, RATE, RESPONSE, Findings
-from weir_lab.capacity.queueing import FloatArray, Station
-from weir_lab.capacity.sweep import SERVER, Point, Sweep, why_void
+from weir_lab.capacity.queueing import FloatArray
+from weir_lab.capacity.sweep import Point, Sweep, why_void
 from weir_lab.report import distribution
 from weir_lab.report.chart import Chart, Picture
 from weir_lab.report.page import Table
@@ -41,7 +40,7 @@ def _measured(chart: Chart, label: str, sweep: Sweep, style: int, *, hollow: boo
 
 
 def throughput(name: str, found: Findings) -> Picture:
-    """X against users: measurements, the forecast with its band, asymptotes, N*."""
+    """X against users: measurements, the forecast with its band, N*."""
     chart = Chart(
         name=f"{name}-throughput",
         title="Throughput",
@@ -52,7 +51,6 @@ def throughput(name: str, found: Findings) -> Picture:
     )
     sweep = found.sweep
     last = _last_training(found)
-    users = curve_users(sweep)
     _measured(chart, "measured, for training", sweep.up_to(last), 0)
     _measured(chart, "measured, held out", sweep.above(last), 0, hollow=True)
     chart.void([p.users for p, _ in found.void], [p.rate for p, _ in found.void])
@@ -60,12 +58,7 @@ def throughput(name: str, found: Findings) -> Picture:
         band = found.curves[RATE]
         chart.band("95 % band", list(band.users), list(band.low), list(band.high), 1)
         chart.line("forecast", list(band.users), list(band.value), 1)
-    try:
-        bound = asymptotic(found.training)
-        chart.bound("asymptotes", list(users), list(bound.predict(users)))
-    except CannotFitError:
-        pass
-    _marks(chart, last, found.capacity)
+    _marks(chart, last, found)
     chart.axes.set_ylim(0, max(p.rate for p in sweep.points) * 1.3)
     return chart.finish("", narrow=NARROW)
 
@@ -75,10 +68,16 @@ def _last_training(found: Findings) -> int:
     return (found.training.levels or found.sweep.levels)[-1]
 
 
-def _marks(chart: Chart, last: int, answers: Capacity, *, named: bool = True) -> None:
-    if answers.saturation_users:
-        chart.mark("N*", answers.saturation_users.value, named=named)
+def _marks(chart: Chart, last: int, found: Findings, *, named: bool = True) -> None:
+    """N* and the end of training; an N* beyond the levels would make the picture empty."""
     chart.mark("trained up to here", last, named=named)
+    end = float(curve_users(found.sweep)[-1])
+    knee = found.capacity.saturation_users
+    if knee and knee.value <= end:
+        chart.mark("N*", knee.value, named=named)
+    elif knee and named and np.isfinite(knee.value):
+        chart.aside(f"N* is at {knee.value:,.0f} users \N{RIGHTWARDS ARROW}")
+    chart.axes.set_xlim(right=end)
 
 
 def response(name: str, found: Findings) -> Picture:
@@ -104,16 +103,11 @@ def response(name: str, found: Findings) -> Picture:
                 label = f"{name_of}{what}"
                 chart.points(label, xs, ys, style, hollow=hollow, listed=not hollow)
     chart.void([p.users for p in void], [p.response_s * 1e3 for p in void])
-    users = curve_users(sweep)
     for quantity, what, style in ((RESPONSE, "the mean", 1), (P99, "the 99th percentile", 3)):
         if quantity in found.curves:
             band = found.curves[quantity]
             chart.line(f"forecast of {what}", list(band.users), list(band.value * 1e3), style)
-    if known := limits(found.training):
-        stations = [Station(name=SERVER, demand_s=known[0].demand_s, servers=known[0].servers)]
-        least = queueing.asymptotic_response(users, stations, sweep.think_s)
-        chart.bound("asymptotes", list(users), list(least * 1e3))
-    _marks(chart, last, answers, named=False)
+    _marks(chart, last, found, named=False)
     if answers.p99_limit_s is not None:
         limit_ms = answers.p99_limit_s * 1e3
         chart.level(f"objective: p99 within {limit_ms:.3g} ms", limit_ms)
@@ -210,6 +204,11 @@ def prediction(name: str, found: Findings) -> Picture:
             label = f"{part.name} ({part.weight:.0%})"
             chart.line(label, list(users), list(part.fitted.predict(users)), style)
             style = style % 7 + 1
+    try:
+        bound = asymptotic(found.training)
+        chart.bound("asymptotes", list(users), list(bound.predict(users)))
+    except CannotFitError:
+        pass
     chart.mark("trained up to here", last)
     chart.axes.set_ylim(0, max(p.rate for p in found.sweep.points) * 1.6)
     return chart.finish(
