@@ -66,13 +66,3 @@ void view_busy_say_cure(const struct view_window *w, char out[VIEW_VERDICT_TEXT]
                        "set `model = percore`, which accepts on every CPU (%u here)",
                        w->view->usage.cpus);
 }
-
-double view_busy_fairness(const struct view_window *w)
-{
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < w->worker_count; i++) {
-        sum += w->worker[i].busy;
-        squares += w->worker[i].busy * w->worker[i].busy;
-    }
-    return squares > 0 ? sum * sum / ((double)w->worker_count * squares) : 1;
-}

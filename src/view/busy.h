@@ -23,6 +23,3 @@ void view_busy_say(const struct view_window *w, char out[VIEW_VERDICT_TEXT]);
 
 /* Names the setting that brings more CPUs into use, if any are idle. */
 void view_busy_say_cure(const struct view_window *w, char out[VIEW_VERDICT_TEXT]);
-
-/* Jain's index: 1 when all do as much, 1/n when one does everything. */
-double view_busy_fairness(const struct view_window *w);
