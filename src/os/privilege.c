@@ -43,13 +43,15 @@ int os_privilege_keep(uint64_t kept)
         return rc;
     if ((sets[0].effective & OS_PRIVILEGE(CAP_SETPCAP)) != 0)
         rc = shrink_bounding_set(kept);
+    bool changes = false;
     for (unsigned i = 0; i < WORDS; i++) {
         uint32_t word = (uint32_t)(kept >> (32 * i));
+        changes |= ((sets[i].permitted | sets[i].effective | sets[i].inheritable) & ~word) != 0;
         sets[i].permitted &= word;
         sets[i].effective &= word;
         sets[i].inheritable &= word; /* an ambient capability is lost with its inheritable one */
     }
-    return rc < 0 ? rc : write_sets(sets);
+    return rc < 0 || !changes ? rc : write_sets(sets); /* a filter may forbid capset */
 }
 
 int os_privilege_forbid_new(void)
