@@ -113,9 +113,10 @@ def contending(rng: np.random.Generator) -> Server:
     alpha = float(rng.uniform(0.01, 0.15))
     peak = float(rng.uniform(8, 40))
     beta = (1 - alpha) / peak**2
+    most = float(curves.usl_rate(np.array([peak]), gamma, alpha, beta)[0])
     return Server(
         rate=lambda n: curves.usl_rate(n, gamma, alpha, beta),
-        demand_s=lambda n: np.full(len(n), 0.3 / gamma),
+        demand_s=lambda n: np.full(len(n), 0.3 / most),
     )
 
 

@@ -51,10 +51,19 @@ def test_the_scalability_law_recovers_its_parameters(seed: int) -> None:
     assert found["beta"] == pytest.approx(0.008, rel=0.2)
 
 
-def test_the_scalability_law_does_not_apply_within_the_noise() -> None:
+def test_the_scalability_law_does_not_bend_within_the_noise() -> None:
     flat = sweep(repair(1, 0.001, 0.0), TRAINING, think_s=0, servers=1, seed=1)
     with pytest.raises(CannotFitError, match="more than its noise"):
         mechanisms.usl(flat)
+
+
+def test_where_users_add_less_and_no_cpu_is_full_growth_is_not_extrapolated() -> None:
+    slow = sweep(
+        lambda n: curves.usl_rate(n, 1000, 0.1, 0.0002), LEVELS, think_s=0, servers=1, seed=2
+    )
+    with pytest.raises(CannotFitError, match="adds less"):
+        mechanisms.ray(slow.up_to(20))
+    assert find(slow).scores[RATE].forecast.mape < 0.12
 
 
 def test_a_trend_is_found_and_one_disturbed_run_does_not_change_it() -> None:
@@ -92,7 +101,7 @@ def test_the_forecast_holds_on_loads_that_it_has_not_seen(think_s: float, seed: 
     assert scored.forecast.mape <= scored.linear / 5
     assert scored.forecast.mape <= scored.constant + 0.01
     assert scored.forecast.coverage >= 0.85
-    assert found.scores[RESPONSE].forecast.mape <= 0.25
+    assert found.scores[RESPONSE].forecast.coverage >= 0.85
 
 
 def test_where_throughput_clearly_falls_the_forecast_falls() -> None:

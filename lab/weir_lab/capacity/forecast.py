@@ -39,6 +39,9 @@ MISFIT_SCATTERS = 2.0
 WEIGHT_LEAST = 0.02
 DRIFT, DRIFT_RESPONSE, DRIFT_P99 = 0.03, 0.05, 0.12  # standard deviation by log(users/last)
 RATIO_SLOPE_USUAL, RATIO_FADING = 0.2, 1.5
+BLIND, BLIND_RESPONSE = 0.25, 0.5  # of the growth beyond the last level, where no CPU is known
+GROWS = 0.5  # elasticity of throughput by users
+THINKING_COUNTS = 2.0  # times as much drift, where the response time is a small part of a cycle
 RESPONSE_COUNTS = 0.1  # of the error of the response time, where users think
 TAIL = 6  # degrees of freedom of Student's t: runs are disturbed more often than a normal law says
 DRAWS = 200
@@ -128,10 +131,9 @@ def parts(sweep: Sweep) -> list[Part]:
 def _weighed(found: Sequence[Part], temperature: float) -> list[Part]:
     fits = [p for p in found if p.fitted]
     seen = [p.loss for p in fits if np.isfinite(p.loss)]
-    usual = float(np.mean(seen)) if seen else 0.0
     least = min(seen, default=0.0)
     raw = {
-        p.name: float(np.exp(-((p.loss if np.isfinite(p.loss) else usual) - least) / temperature))
+        p.name: float(np.exp(-((p.loss if np.isfinite(p.loss) else least) - least) / temperature))
         for p in fits
     }
     total = sum(raw.values())
@@ -204,13 +206,25 @@ class Forecast:
         end = tail(self.training, LAST)
         found = trend(end.users, end.rates)
         height = found.scatter / np.sqrt(len(end.points))
+        value = self.rates(users)
+        blind = BLIND * np.log(np.maximum(1.0, value / self.rates(np.array([self.last]))))
+        more = blind if self.is_blind else 0.0
         return self._band(
-            users, self.rates(users), self.models(users), (self.scatter, height, DRIFT)
+            users, value, self.models(users), (self.scatter, height, DRIFT), more=more
         )
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether throughput still grows with users, and no CPU says for how long."""
+        end = tail(self.training, LAST)
+        return not self.training.has_demand() and trend(end.users, end.rates).slope > GROWS
 
     def response(self, users: FloatArray) -> Band:
         """The mean response time with its band."""
-        return self._times(users, self.training.responses, DRIFT_RESPONSE)
+        sweep = self.training
+        cycle_s = self.last / float(self.rates(np.array([self.last]))[0])
+        drift = DRIFT_RESPONSE * (1 + THINKING_COUNTS * sweep.think_s / cycle_s)
+        return self._times(users, sweep.responses, drift + (BLIND_RESPONSE if self.is_blind else 0))
 
     def p99(self, users: FloatArray) -> Band | None:
         """The 99th percentile of the response time; None where it was not measured.

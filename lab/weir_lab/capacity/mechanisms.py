@@ -21,6 +21,7 @@ from weir_lab.capacity.trend import Trend, part_of, trend
 
 LAST, HALF = 1 / 3, 1 / 2  # of the levels
 FLAT_MAX = 0.35  # elasticity of throughput by users; above it, there is no plateau
+STEEP_MIN = 0.7  # elasticity; below it, further users add less than those before them
 SLOPE_USUAL = 0.10  # of throughput on a plateau, by the logarithm of users
 DEMAND_SLOPE_USUAL = 0.5
 FADING, DEMAND_FADING = 1.5, 0.5
@@ -67,6 +68,10 @@ class Demand:
         return self.servers / float(self.at(np.array([users]))[0])
 
 
+def _is_saturated(sweep: Sweep, name: str) -> bool:
+    return float(np.median([sweep.utilisation(p, name) for p in sweep.points])) >= SATURATED
+
+
 def demand(sweep: Sweep, name: str) -> Demand:
     """The measured demand of a resource, and its trend.
 
@@ -82,8 +87,7 @@ def demand(sweep: Sweep, name: str) -> Demand:
     found = trend(last.users, last.demands(name))
     slope = found.shrunk(DEMAND_SLOPE_USUAL)
     end = tail(sweep, LAST)
-    used = float(np.median([sweep.utilisation(p, name) for p in end.points]))
-    if used >= SATURATED:
+    if _is_saturated(end, name):
         found = trend(end.users, end.demands(name))
         slope = max(0.0, found.shrunk(SLOPE_USUAL))
     levels, measured_s = medians(sweep, sweep.demands(name))
@@ -147,11 +151,10 @@ def saturated_limit(sweep: Sweep) -> float:
     for name in (SERVER, GENERATOR):
         if not sweep.has_demand(name):
             continue
-        used = float(np.median([sweep.utilisation(p, name) for p in end.points]))
-        if used >= SATURATED:
-            middle_s = float(np.median(end.demands(name)))
+        if _is_saturated(end, name):
+            last_s = float(np.exp(trend(end.users, end.demands(name)).level))
             level = float(np.median(end.rates))
-            found.append(max(level, sweep.servers.get(name, 1) / middle_s))
+            found.append(max(level, sweep.servers.get(name, 1) / last_s))
     return min(found)
 
 
@@ -161,6 +164,10 @@ def ray(sweep: Sweep) -> Fitted:
     found = trend(end.users, _cycles(end))
     slope = found.shrunk(DEMAND_SLOPE_USUAL)
     known = demands(sweep)
+    last = tail(sweep, LAST)
+    full = any(_is_saturated(last, each.name) for each in known)
+    if not full and trend(last.users, last.rates).slope < STEEP_MIN:
+        raise CannotFitError("each further user adds less, and no CPU is saturated")
     levels, inside = medians(sweep, _cycles(sweep))
 
     def predict(users: FloatArray) -> FloatArray:
@@ -265,23 +272,35 @@ def queue_fitted(sweep: Sweep) -> Fitted:
     )
 
 
+def contention(sweep: Sweep) -> Fitted:
+    """Amdahl's law: users contend, and throughput approaches a limit."""
+    return _law(sweep, bends=False)
+
+
 def usl(sweep: Sweep) -> Fitted:
     """Gunther's Universal Scalability Law, where throughput falls by more than its noise."""
     end = tail(sweep, HALF)
     bend = trend(end.users, end.rates)
-    if len(sweep.levels) < 2 * LEVELS_MIN or bend.slope > -BEND_SIGNIFICANT * bend.slope_error:
+    if bend.slope > -BEND_SIGNIFICANT * bend.slope_error:
         raise CannotFitError("throughput does not fall by more than its noise")
+    return _law(sweep, bends=True)
+
+
+def _law(sweep: Sweep, *, bends: bool) -> Fitted:
+    if len(sweep.levels) < 2 * LEVELS_MIN:
+        raise CannotFitError(f"needs {2 * LEVELS_MIN} levels of load")
+
+    def law(users: FloatArray, p: FloatArray) -> FloatArray:
+        return usl_rate(users, float(p[0]), float(p[1]), float(p[2]) if bends else 0.0)
+
     gamma = float((sweep.rates / sweep.users).max())
-    found, _ = _least_squares(
-        sweep, [gamma, 0.05, 1e-3], lambda users, p: usl_rate(users, p[0], p[1], p[2])
-    )
-    gamma, alpha, beta = (float(p) for p in found)
-    factor = levelled(sweep, lambda users: usl_rate(users, gamma, alpha, beta))
-    peak = float(np.sqrt(max(0.0, 1 - alpha) / beta))
+    found, _ = _least_squares(sweep, [gamma, 0.05, 1e-3] if bends else [gamma, 0.05], law)
+    factor = levelled(sweep, lambda users: law(users, found))
+    far = np.geomspace(1, sweep.users.max() * 1e3, 400)
     return Fitted(
-        parameters={"gamma": gamma, "alpha": alpha, "beta": beta},
-        predict=lambda users: factor * usl_rate(users, gamma, alpha, beta),
-        most=factor * float(usl_rate(np.array([max(1.0, peak)]), gamma, alpha, beta)[0]),
+        parameters=dict(zip(("gamma", "alpha", "beta"), found.tolist(), strict=False)),
+        predict=lambda users: factor * law(users, found),
+        most=factor * float(law(far, found).max()),
     )
 
 
@@ -290,5 +309,6 @@ MECHANISMS: Mapping[str, Callable[[Sweep], Fitted]] = {
     "asymptotes": ray,
     "queue, measured demand": queue_measured,
     "queue, fitted": queue_fitted,
+    "contention": contention,
     "USL": usl,
 }

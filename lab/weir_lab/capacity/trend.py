@@ -34,9 +34,11 @@ class Trend:
         return self.slope * usual**2 / (usual**2 + self.slope_error**2)
 
     def at(self, users: FloatArray, *, slope: float, fading: float) -> FloatArray:
-        """The quantity for more users than `last`, with this slope and its fading."""
+        """The quantity: as measured up to `last`, then with this slope and its fading."""
         ahead = np.log(np.maximum(users, self.last) / self.last)
-        return np.asarray(np.exp(self.level + slope * (1 - np.exp(-fading * ahead)) / fading))
+        behind = np.log(np.minimum(users, self.last) / self.last)
+        beyond = slope * (1 - np.exp(-fading * ahead)) / fading
+        return np.asarray(np.exp(self.level + self.slope * behind + beyond))
 
 
 def part_of(levels: list[int], part: float) -> list[int]:
