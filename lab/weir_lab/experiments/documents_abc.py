@@ -183,7 +183,7 @@ def b_steps(here: World, scale: Scale) -> list[Step]:
     levels = [row.users for row in published.B]
     tried = [(n, False) for n in published.B_RESETS] + [(published.B_KEEP_ALIVE, True)]
     found = []
-    for repeat in range(scale.repeats):
+    for repeat in range(scale.single_repeats):
         turn = levels if repeat % 2 == 0 else levels[::-1]
         for users, keep_alive in [(n, False) for n in turn] + tried:
             work = Work(path="/index.html", users=users, keep_alive=keep_alive)

@@ -287,7 +287,7 @@ def e_measure(here: World, scale: Scale, store: Store, do: Perform) -> None:
     if scale.pilot_s:
         do([_e_step(here, E_PILOT, _e_train_to(levels), scale.pilot_s, 0.0)])
     warmup_s = sweeping.settled(store, think_s, E_PILOT).warmup_s
-    rounds = interleave.rounds([str(n) for n in levels], scale.sweep_repeats, D_SEED)
+    rounds = interleave.rounds([str(n) for n in levels], scale.single_repeats, D_SEED)
     do(
         [
             _e_step(here, f"e/{users}/{repeat}", int(users), scale.seconds, warmup_s)
@@ -308,7 +308,7 @@ def e_expected_s(_here: World, scale: Scale) -> float:
     levels = len(e_levels(published.E_USERS))
     probes_s = sweeping.PROBES * (start_s + E_PROBE_S)
     pilot_s = start_s + scale.pilot_s if scale.pilot_s else 0.0
-    return probes_s + pilot_s + levels * scale.sweep_repeats * (start_s + scale.seconds)
+    return probes_s + pilot_s + levels * scale.single_repeats * (start_s + scale.seconds)
 
 
 def _e_train_to(levels: Sequence[int]) -> int:

@@ -29,7 +29,7 @@ class Scale:
     every: int  # of the concurrency levels of document d
     seconds: float  # of a step of document e
     pilot_s: float  # of the run that decides how long its steps warm up; 0: none
-    sweep_repeats: int = 3  # of the steps of document e
+    single_repeats: int = 3  # of documents b and e, which need no interval
     curve: bool = True  # whether document d is measured at more than one level
 
     def part(self, part: float) -> "Scale":
@@ -44,8 +44,8 @@ class Scale:
 
 FULL = Scale(requests=1.0, repeats=3, every=1, seconds=10, pilot_s=24)
 QUICK = Scale(requests=0.1, repeats=3, every=2, seconds=2, pilot_s=0)
-TOUR = Scale(requests=0.2, repeats=4, every=5, seconds=1, pilot_s=0, sweep_repeats=1, curve=False)
-TINY = Scale(requests=0.02, repeats=1, every=5, seconds=1, pilot_s=0, sweep_repeats=1)
+TOUR = Scale(requests=0.2, repeats=4, every=5, seconds=1, pilot_s=0, single_repeats=1, curve=False)
+TINY = Scale(requests=0.02, repeats=1, every=5, seconds=1, pilot_s=0, single_repeats=1)
 
 
 Perform = Callable[[Sequence[Step]], None]  # measures the unfinished steps
