@@ -43,3 +43,20 @@ def test_a_process_is_limited_for_the_time_of_the_block() -> None:
             pytest.skip(str(why))
         finally:
             idle.kill()
+
+
+def test_a_machine_without_control_groups_is_known_before_a_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(quota, "FIRST_VERSION", tmp_path / "first")
+    monkeypatch.setattr(quota, "SECOND_VERSION", tmp_path / "second")
+    assert not quota.is_possible()
+    with pytest.raises(LabError, match="no control group"), quota.limited(os.getpid(), 0.5):
+        pass
+
+
+@pytest.mark.parametrize("cores", [0.1, 0.32, 0.75, 2.0])
+def test_a_short_period_holds_the_least_quota_of_the_kernel(cores: float) -> None:
+    period_us = quota.short_period_us(cores)
+    assert cores * period_us >= quota.QUOTA_MIN_US
+    assert quota.SHORT_PERIOD_US <= period_us <= 10_000
