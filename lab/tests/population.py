@@ -3,7 +3,7 @@
 
 One server shows only whether a rule suits that server. This file draws servers of several kinds
 with random parameters, measures them with noise and outliers, and makes a forecast. It counts how
-often the forecast meets its goals. docs/decisions/ has the page of the rule. The constants of the
+often the forecast meets its goals. docs/decisions/024 has the rule. The constants of the
 rule were settled on the seeds below 1000, and are reported on others.
 
 `python lab/tests/population.py 60 1000` prints the table for 60 servers of each kind, from seed

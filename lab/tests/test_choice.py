@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The forecast on simulated servers of many kinds; docs/decisions/ has the long form."""
+"""The forecast on simulated servers of many kinds; docs/decisions/024 has the long form."""
 
 import numpy as np
 import pytest
