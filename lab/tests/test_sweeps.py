@@ -2,7 +2,8 @@
 """The forecast on measured sweeps: trained on up to 20 users, judged on 25 to 60.
 
 The rule was settled on made-up servers; docs/decisions/024 names what these sweeps changed. The
-bounds are the goals of the project. Everything here is deterministic and needs neither a server nor a network.
+bounds are the goals of the project. Everything here is deterministic, and needs neither a server
+nor a network.
 """
 
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a sweep shows: forecast, held-out points, scores, answers and a grade of trust.
+"""The findings of a sweep: forecast, held-out points, scores, answers and a grade of trust.
 
 This is the one structure that reports read. `find` computes it from the points of a sweep and takes
 seconds. Nothing is drawn and no sentence for a page is written here, except reasons.

@@ -2,9 +2,9 @@
 """The models that a forecast is combined from (forecast.py), each fitted to training points.
 
 Each model describes one reason why throughput bends. All of them are moved to the height of the
-measurements at the highest training loads. A model raises CannotFitError where it does not apply:
-a plateau where throughput still grows with every user, a queue of CPUs where no CPU is known, a
-bend downwards that is within the noise.
+measurements at the highest training loads. A model raises CannotFitError where it does not apply.
+Examples are a plateau while throughput grows with every user, and a queue of CPUs where no CPU is
+known.
 """
 
 from collections.abc import Callable, Mapping
@@ -119,7 +119,7 @@ def levelled(sweep: Sweep, predict: Callable[[FloatArray], FloatArray]) -> float
 
 
 def _cycles(sweep: Sweep) -> FloatArray:
-    """What each user's cycle has beside thinking, at each point; a positive number."""
+    """The part of each user's cycle that is not thinking, at each point; a positive number."""
     cycle = sweep.users / sweep.rates
     return np.maximum(cycle - sweep.think_s, 1e-3 * cycle)
 
