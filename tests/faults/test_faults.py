@@ -35,7 +35,9 @@ NEVER_FAIL = set(
     "clock_gettime exit _exit geteuid getpid getppid getrlimit64 kill munmap prctl"
     " sched_yield setitimer".split()
 )
-A_FAILURE_IS_AN_ANSWER = set("access connect faccessat sched_getaffinity unlink".split())
+A_FAILURE_IS_AN_ANSWER = set(
+    "access connect faccessat rmdir sched_getaffinity unlink unlinkat".split()
+)
 OF_ROOT_ONLY = set("setresgid setresuid setuid".split())
 # Other tests make an upgrade and a message to the service manager fail.
 # `weir top`, `weir trace` and `weir load` make the rest of these calls. They are not servers.
