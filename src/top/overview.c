@@ -210,7 +210,9 @@ static void draw_machine(const struct place *place)
     snprintf(text, sizeof(text), "%s of %s", top_format_count(usage->files_most).text,
              top_format_count(usage->files_limit).text);
     at = draw_field(place, at, "files", TOP_PLAIN, usage->files_limit > 0 ? text : "-");
-    draw_field(place, at, "processes", TOP_PLAIN, top_format_count(usage->processes).text);
+    at = draw_field(place, at, "processes", TOP_PLAIN, top_format_count(usage->processes).text);
+    if (frame->now->snapshot->generation > 0)
+        draw_field(place, at, "sandbox", TOP_PLAIN, view_serving(frame->now)->sandbox);
 }
 
 static void draw_fairness(const struct place *place)
