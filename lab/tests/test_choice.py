@@ -7,7 +7,12 @@ import pytest
 from population import BUSY, KINDS, QUIET, Trial, trials
 
 EACH = 3
-HARD = {"neither knee nor CPU", "a lock", "generator-limited"}  # no rule can know their future
+HARD = {
+    "neither knee nor CPU",
+    "a lock",
+    "generator-limited",
+    "thinking, demand falls",
+}  # no rule can know their future
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from weir_lab.capacity.forecast import TAIL, Forecast
 from weir_lab.capacity.mechanisms import LAST, demand, medians, tail
 from weir_lab.capacity.queueing import Station
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
+from weir_lab.capacity.trend import trend
 
 USERS_SEARCHED_MAX = 10_000_000
 SEARCHED = 10  # times the last training level: no answer looks further
@@ -156,13 +157,22 @@ def users_within(found: Forecast, limit_s: float) -> Interval | None:
     """
     if found.p99(np.array([found.last])) is None:
         return None
+    far = found.last * SEARCHED
+    first, last = found.rates(np.array([far / 2, far]))
+    is_flat = np.log(last / first) < SLOPE_FLAT * np.log(2)
 
     def most(edge: str) -> float:
         def fits(users: int) -> bool:
             band = found.p99(np.array([float(users)]))
             return band is not None and float(getattr(band, edge)[0]) <= limit_s
 
-        return float(_most_users(fits, int(found.last * SEARCHED)))
+        limit = int(found.last * SEARCHED)
+        users = _most_users(fits, limit)
+        if users < limit or not is_flat:
+            return float(users)
+        band = found.p99(np.array([float(limit)]))
+        assert band is not None
+        return limit * limit_s / float(getattr(band, edge)[0])  # each user adds as much
 
     return Interval(value=most("value"), low=most("high"), high=most("low"))
 
@@ -317,7 +327,8 @@ def limits(sweep: Sweep) -> list[Limit]:
     for name, servers in sweep.servers.items():
         if not sweep.has_demand(name):
             continue
-        demand_s = float(np.median(tail(sweep, LAST).demands(name)))
+        end = tail(sweep, LAST)
+        demand_s = float(np.exp(trend(end.users, end.demands(name)).level))
         found.append(
             Limit(
                 resource=name,
