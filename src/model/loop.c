@@ -262,7 +262,8 @@ int *model_loop_listeners(const struct model_loop *loop)
     return server->listeners + (size_t)loop->index * server->listener_count;
 }
 
-struct session_peer model_loop_peer(const struct os_socket_address *address)
+/* The peer's address for the session. An IPv4 address mapped to IPv6 becomes IPv4. */
+static struct session_peer peer_of(const struct os_socket_address *address)
 {
     struct session_peer peer = { 0 };
     if (address->storage.ss_family == AF_INET) {
@@ -330,7 +331,7 @@ void model_loop_place(struct model_loop *loop, int fd)
     struct os_socket_address address = { .len = sizeof(address.storage) };
     if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
         address.storage.ss_family = AF_UNSPEC; /* the peer is gone */
-    place_on(loop, choose_owner(loop), fd, model_loop_peer(&address));
+    place_on(loop, choose_owner(loop), fd, peer_of(&address));
 }
 
 static int accept_one(struct model_loop *loop, int listener_fd, struct os_socket_address *ret_peer)
@@ -370,7 +371,7 @@ bool model_loop_accept(struct model_loop *loop, int listener_fd)
             model_loop_cannot_accept(loop, -fd);
             return false;
         }
-        place_on(loop, owner, fd, model_loop_peer(&peer));
+        place_on(loop, owner, fd, peer_of(&peer));
     }
     return true;
 }

@@ -173,6 +173,3 @@ MUST_USE bool model_loop_hand_over(struct model_loop *to, struct model_handed ha
 
 /* A connection that is counted in `live` but served outside the loop is closed. */
 void model_loop_ended(struct model_loop *loop);
-
-/* The peer's address for the session. An IPv4 address mapped to IPv6 becomes IPv4. */
-struct session_peer model_loop_peer(const struct os_socket_address *address);

@@ -244,6 +244,19 @@ static void note_user(struct trace *trace)
                   user);
 }
 
+/* Asks the running server. This is done before the trace changes its user as a worker does: the
+ * other user may not reach the server's Unix socket. */
+static int ask_server(struct tracing *tracing)
+{
+    struct trace *trace = &tracing->trace;
+    int rc = tracing->options->live ? trace_ask(&trace->live, trace->request) : 0;
+    if (rc == 0)
+        return PROGRAM_OK;
+    fprintf(stderr, "weir: process %d does not answer at %s: %s\n", trace->live.pid,
+            trace->live.url, strerror(-rc));
+    return PROGRAM_FAILED;
+}
+
 static int explain_answer(struct tracing *tracing)
 {
     struct trace *trace = &tracing->trace;
@@ -255,12 +268,6 @@ static int explain_answer(struct tracing *tracing)
     }
     if (site)
         trace->site = &trace->config->sites[site - answer->holdings.sites];
-    int rc = tracing->options->live ? trace_ask(&trace->live, trace->request) : 0;
-    if (rc < 0) {
-        fprintf(stderr, "weir: process %d does not answer at %s: %s\n", trace->live.pid,
-                trace->live.url, strerror(-rc));
-        return PROGRAM_FAILED;
-    }
     note_user(trace);
     trace_explain(trace);
     if (tracing->options->json)
@@ -280,6 +287,8 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
     }
     trace->config = config_read_result(store);
     int status = write_request(tracing, trace->config);
+    if (status == PROGRAM_OK)
+        status = ask_server(tracing);
     if (status != PROGRAM_OK)
         return status;
     struct trace_answer *answer = trace_answer_new(trace->config, trace->request);

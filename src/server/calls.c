@@ -156,15 +156,15 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, pid_t maste
                                 SCMP_A0(SCMP_CMP_MASKED_EQ, process, 0));
     case CHECK_STRANGER:
         return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)master));
+                                SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)master, 0));
     case CHECK_SELF:
         return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+                                SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
     case CHECK_TERMINAL:
-        return seccomp_rule_add(filter, yes, call->number, 1, SCMP_A1(SCMP_CMP_EQ, TCGETS));
+        return seccomp_rule_add(filter, yes, call->number, 1, SCMP_A1(SCMP_CMP_EQ, TCGETS, 0));
     case CHECK_DEATH_SIGNAL:
         return seccomp_rule_add(filter, yes, call->number, 1,
-                                SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG));
+                                SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG, 0));
     case CHECK_HIDDEN:
         if (!COUNTED)
             return 0;

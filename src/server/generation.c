@@ -287,7 +287,7 @@ int server_generation_go(struct server_generation *g)
     return 0;
 }
 
-void server_generation_signal(const struct server_generation *g, int signal)
+static void signal_workers(const struct server_generation *g, int signal)
 {
     for (unsigned i = 0; g->slots && i < g->workers; i++)
         if (g->slots[i].pid > 0)
@@ -436,7 +436,7 @@ static void end_workers(struct server_generation *g, struct server_addresses *ad
         server_dispatch_stop(g->dispatch, signal == SIGTERM);
     /* First: else connections could still arrive after the workers have emptied the backlogs. */
     server_listeners_close(&g->listeners, addresses);
-    server_generation_signal(g, signal);
+    signal_workers(g, signal);
     close_pipes(g); /* workers that wait for go_pipe end */
     g->state = GENERATION_DRAINING;
     g->over = g->over || signal != SIGTERM;
@@ -483,7 +483,7 @@ void server_generation_tick(struct server_generation *g, struct server_addresses
         server_generation_fail(g, "the workers were not ready in time");
     } else {
         g->over = true;
-        server_generation_signal(g, SIGKILL);
+        signal_workers(g, SIGKILL);
         g->limit_ns = now + KILL_AGAIN_MS * DURATION_MS;
     }
 }

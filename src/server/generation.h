@@ -104,9 +104,6 @@ void server_generation_drain(struct server_generation *g, struct server_addresse
 /* The same, but answers under way are cut off. */
 void server_generation_end(struct server_generation *g, struct server_addresses *addresses);
 
-/* Sends a signal to every worker. */
-void server_generation_signal(const struct server_generation *g, int signal);
-
 /* Opens its logs again, and passes them to the workers. */
 void server_generation_rotate_logs(struct server_generation *g,
                                    struct server_logs_rotation *rotation);

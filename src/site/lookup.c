@@ -234,6 +234,19 @@ static struct span below_root(struct span path)
     return path.len > 0 ? path : SPAN(".");
 }
 
+/* Opens the directory `path` (of a request, ending with '/') for reading. Returns a descriptor or
+ * -errno; -ENOENT for a hidden directory, too. */
+static int open_directory(const struct site *site, struct span path)
+{
+    char below[PATH_MAX];
+
+    if (!path_may_be_served(site, path) || path.at[path.len - 1] != '/')
+        return -ENOENT;
+    if (!join_path(below, below_root(path), SPAN("")))
+        return -ENAMETOOLONG;
+    return os_file_open_beneath(site->root_fd, below);
+}
+
 static enum site_result find_index(const struct site *site, struct span path,
                                    struct site_lookup *lookup)
 {
@@ -248,7 +261,7 @@ static enum site_result find_index(const struct site *site, struct span path,
         if (result != SITE_ABSENT)
             return result;
     }
-    int fd = site_open_directory(site, path);
+    int fd = open_directory(site, path);
     enum site_result result = fd < 0 ? result_of_error(fd) : SITE_LISTING;
     os_file_close(fd);
     if (site->trace != NULL && join_path(lookup->path, below_root(path), SPAN("")))
@@ -303,7 +316,7 @@ enum site_result site_lookup_directory(const struct site *site, struct span path
     ret_lookup->path_len = 0;
     ret_lookup->is_directory = true;
     ret_lookup->began_ns = os_clock_wall_ms() * 1000000;
-    int fd = site_open_directory(site, path);
+    int fd = open_directory(site, path);
     int error = fd < 0 ? fd : os_file_stat(fd, &status);
     if (error < 0) {
         os_file_close(fd);
@@ -339,15 +352,4 @@ struct span site_lookup_name(const struct site_lookup *lookup)
     const char *slash = memrchr(lookup->path, '/', lookup->path_len);
     const char *name = slash != NULL ? slash + 1 : lookup->path;
     return span_of(name, (size_t)(lookup->path + lookup->path_len - name));
-}
-
-int site_open_directory(const struct site *site, struct span path)
-{
-    char below[PATH_MAX];
-
-    if (!path_may_be_served(site, path) || path.at[path.len - 1] != '/')
-        return -ENOENT;
-    if (!join_path(below, below_root(path), SPAN("")))
-        return -ENAMETOOLONG;
-    return os_file_open_beneath(site->root_fd, below);
 }

@@ -65,10 +65,6 @@ void site_lookup_close(struct site_lookup *lookup);
 /* The last component of the plain file's path; valid as long as the lookup. */
 struct span site_lookup_name(const struct site_lookup *lookup);
 
-/* Opens the directory `path` (of a request, ending with '/') for reading. Returns a descriptor or
- * -errno; -ENOENT for a hidden directory, too. */
-MUST_USE int site_open_directory(const struct site *site, struct span path);
-
 struct site_identity site_lookup_identity_of(const struct stat *status);
 bool site_lookup_identity_equal(const struct site_identity *a, const struct site_identity *b);
 

@@ -142,7 +142,7 @@ def check_choosing(terminal: Terminal) -> None:
     """The screen of counters explains the selected counter."""
     terminal.keys("2")
     first = "Requests answered, with any status"
-    second = "Requests on a connection that had carried one before"
+    second = "Requests answered 429 because"
     last = "Durations missing from the histograms below"
     terminal.wait_for(first)
     for key, sentence in (
