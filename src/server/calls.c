@@ -177,13 +177,14 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, pid_t maste
 
 static int add_calls(scmp_filter_ctx filter, unsigned groups, pid_t master)
 {
-    const size_t count = sizeof(calls) / sizeof(calls[0]);
+    enum { COUNT = sizeof(calls) / sizeof(calls[0]) };
+    _Static_assert(COUNT <= UINT8_MAX, "each call has a priority of its own");
     int rc = 0;
-    for (size_t i = 0; i < count && rc == 0; i++) {
+    for (size_t i = 0; i < COUNT && rc == 0; i++) {
         if (calls[i].number < 0 || (calls[i].groups & groups) == 0)
             continue;
         rc = add_call(filter, &calls[i], master);
-        if (rc == 0 && i < UINT8_MAX)
+        if (rc == 0)
             rc = seccomp_syscall_priority(filter, calls[i].number, (uint8_t)(UINT8_MAX - i));
     }
     return rc;

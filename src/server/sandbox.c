@@ -150,8 +150,6 @@ static int filter_calls(const struct confinement *confinement, struct server_san
 
 static int confine(const struct confinement *confinement, struct server_sandbox *sandbox)
 {
-    char user[OS_PROCESS_USER_MAX];
-    os_process_user_name(user); /* first: it reads /etc/passwd */
     *sandbox = (struct server_sandbox){ 0 };
     int rc = 0;
     if (strcmp(confinement->wish, "off") != 0) {
@@ -163,7 +161,6 @@ static int confine(const struct confinement *confinement, struct server_sandbox 
     } else {
         add_part(sandbox->in_force, "off", 0);
     }
-    add_user(sandbox->in_force, user);
     if (rc == 0 && sandbox->missing[0] && strcmp(confinement->wish, "require") == 0) {
         log_error(LOG_ERROR,
                   "sandbox = require, and this system lacks %s; `sandbox = on` starts without it",
@@ -178,12 +175,16 @@ static int confine(const struct confinement *confinement, struct server_sandbox 
 int server_sandbox_confine_worker(const struct server_sandbox_worker *worker,
                                   struct server_sandbox *ret_sandbox)
 {
-    return confine(&(struct confinement){ .wish = worker->config->sandbox,
-                                          .sites = worker->sites,
-                                          .calls = worker->calls,
-                                          .master = worker->master,
-                                          .totals = worker->totals },
-                   ret_sandbox);
+    char user[OS_PROCESS_USER_MAX];
+    os_process_user_name(user); /* reads /etc/passwd, which the sandbox closes */
+    int rc = confine(&(struct confinement){ .wish = worker->config->sandbox,
+                                            .sites = worker->sites,
+                                            .calls = worker->calls,
+                                            .master = worker->master,
+                                            .totals = worker->totals },
+                     ret_sandbox);
+    add_user(ret_sandbox->in_force, user);
+    return rc;
 }
 
 int server_sandbox_confine_page(const char *wish, pid_t master)

@@ -291,7 +291,9 @@ int site_listing_render(const struct site *site, const struct site_listing_reque
         return -ENOMEM;
     }
     char *smaller = realloc(text.at, text.len); /* the text had grown by doubling */
-    *ret_text = smaller != NULL ? smaller : text.at;
+    if (smaller != NULL)
+        text.at = smaller;
+    *ret_text = text.at;
     *ret_len = text.len;
     return 0;
 }

@@ -61,8 +61,8 @@ static void mark_used(struct survey *s, size_t offset, size_t size)
 {
     bool *used = s->used + offset / CACHE_LINE;
     size_t lines = (size + CACHE_LINE - 1) / CACHE_LINE;
-    s->found.damaged = s->found.damaged || memchr(used, true, lines) != NULL;
-    memset(used, true, lines);
+    s->found.damaged = s->found.damaged || memchr(used, 1, lines) != NULL;
+    memset(used, 1, lines);
 }
 
 /* The bytes at a place; NULL where there are none, or none to read. */
