@@ -60,11 +60,13 @@ def test_a_switched_link_is_followed_and_no_request_is_lost(
     link = tmp_path / "current"
     link.symlink_to(release(tmp_path, "one"))
     running = server("--sandbox", "on", folder=link)
+    count = len(running.workers())
     reader = Reader(running)
     assert reader.read() == b"one\n"
     for name in ("two", "three"):
         switch(link, release(tmp_path, name))
         wait_until(reader.reads(f"{name}\n".encode()), f"release {name} is served")
+    wait_until(lambda: len(running.workers()) == count, "the earlier generations have ended")
     before = running.workers()
     switch(link, tmp_path / "three")
     assert reader.read() == b"three\n"
