@@ -37,7 +37,9 @@ static int shrink_bounding_set(uint64_t kept)
 
 int os_privilege_keep(uint64_t kept)
 {
-    struct __user_cap_data_struct sets[WORDS];
+    struct __user_cap_data_struct sets[WORDS] = {
+        0
+    }; /* some tools do not see the kernel's write */
     int rc = read_sets(sets);
     if (rc < 0)
         return rc;
