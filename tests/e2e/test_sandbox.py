@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ def status(process: Process) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
+def may_gain_nothing(process: Process) -> bool:
+    return status(process)["NoNewPrivs"] == "1"
+
+
 def test_a_worker_and_the_page_have_no_capability(server: ServerFactory) -> None:
     running = server("--sandbox", "on", environment={"WEIR_STATS_LISTEN": "127.0.0.1:0"})
     with connect(running.address) as client:
@@ -33,10 +38,11 @@ def test_a_worker_and_the_page_have_no_capability(server: ServerFactory) -> None
     confined = running.master.children()
     assert len(confined) > len(running.workers()), "the page has no process"
     for process in confined:
+        # The server may be ready before its page is. This comes after the capabilities.
+        wait_until(partial(may_gain_nothing, process), "it is confined")
         fields = status(process)
         for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
             assert int(fields[name], 16) == 0, (process.comm, name)
-        assert fields["NoNewPrivs"] == "1"
 
 
 SETGID, SETUID, SETPCAP, NET_BIND, SYS_PTRACE, SYS_ADMIN = 6, 7, 8, 10, 19, 21
