@@ -234,7 +234,7 @@ LAB_MYPY = ("--cache-dir", ".cache/mypy-lab", "lab/weir_lab", "lab/tests")
 PLAIN = (
     "not browser and not descriptors and not test_check and not test_command_line"
     " and not hold_no_buffers"
-    " and not connections_are_held and not left_of_many_connections"
+    " and not connections_are_held and not left_of_many_connections and not early_input"
     " and (percore or not (test_freshness or test_mirror))"
 )
 # One model for each way to move bytes: blocking calls, threads behind a queue, readiness,
