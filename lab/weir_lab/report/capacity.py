@@ -271,7 +271,7 @@ def void_finding(studied: Studied) -> list[str]:
     reasons = [why for _, why in studied.found.void]
     if not reasons:
         return []
-    often = max(set(reasons), key=reasons.count)
+    often = max(sorted(set(reasons)), key=reasons.count)  # the same one each time
     return [
         f"{len(reasons)} of {len(studied.sweep.points)} points are void. A frequent reason: "
         f"{often}. The table gives them all."
