@@ -199,3 +199,4 @@ def test_a_predecessor_that_drains_gets_the_new_file(
         assert connection.get("/hello.txt?late").status == 200
     wait_until(lambda: b"?late" in log.read_bytes(), "the line is in the new file")
     os.kill(successor, signal.SIGTERM)
+    wait_until(lambda: Process.of(successor) is None, "the successor has ended")
