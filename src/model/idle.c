@@ -52,6 +52,7 @@ bool model_idle_close_longest(struct model_loop *loop, uint64_t *ret_again_ns)
     struct model_idle_one longest = idle->kept[idle->count - 1];
     if (longest.since_ns + LEAST_NS > loop->now_ns) {
         *ret_again_ns = longest.since_ns + LEAST_NS;
+        idle->count = 0; /* a thread may still hold a connection that it answered before */
         return false;
     }
     idle->count--;

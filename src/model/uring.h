@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the program needs of the model `uring` beside its serve function (model/model.h).
+ * The model `uring` beside its serve function (model/model.h): whether this machine can run it, and
+ * its rings, which a worker makes before its sandbox forbids that.
  */
 #pragma once
 

@@ -35,14 +35,6 @@ enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 /* The time over which the rate of a request body is averaged. */
 #define BODY_RATE_NS UINT64_C(5000000000)
 
-/* How long the connection may stay idle. */
-static uint64_t idle_ns(const struct session_shared *shared)
-{
-    bool draining = atomic_load_explicit(&shared->draining, memory_order_relaxed);
-    return draining && shared->drain_idle_ns < shared->idle_timeout_ns ? shared->drain_idle_ns
-                                                                       : shared->idle_timeout_ns;
-}
-
 /* ---- begin and end ---- */
 
 void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
@@ -54,6 +46,7 @@ void session_open(struct session *s, struct session_thread *thread, struct sessi
         .peer = peer,
         .phase = IDLE,
         .deadline_ns = now_ns + thread->shared->header_timeout_ns,
+        .idle_since_ns = now_ns,
         .retires_ns = time_ns > 0 ? now_ns + time_ns : UINT64_MAX,
     };
 }
@@ -112,10 +105,7 @@ bool session_idle(const struct session *s)
 
 uint64_t session_idle_since_ns(const struct session *s)
 {
-    const struct session_shared *shared = s->thread->shared;
-    if (s->phase != IDLE)
-        return UINT64_MAX;
-    return s->deadline_ns - (s->answers > 0 ? idle_ns(shared) : shared->header_timeout_ns);
+    return s->phase == IDLE ? s->idle_since_ns : UINT64_MAX;
 }
 
 size_t session_room(const struct session *s)
@@ -273,10 +263,19 @@ static enum session_want wait_for_body(struct session *s, uint64_t now_ns)
     return enter_phase(s, BODY, deadline_ns, WANT_READ);
 }
 
+/* How long the connection may stay idle. */
+static uint64_t idle_ns(const struct session_shared *shared)
+{
+    bool draining = atomic_load_explicit(&shared->draining, memory_order_relaxed);
+    return draining && shared->drain_idle_ns < shared->idle_timeout_ns ? shared->drain_idle_ns
+                                                                       : shared->idle_timeout_ns;
+}
+
 static enum session_want wait_for_request(struct session *s, uint64_t now_ns)
 {
     uint64_t deadline_ns = now_ns + idle_ns(s->thread->shared);
     session_tally_set_active(s, false);
+    s->idle_since_ns = now_ns;
     return enter_phase(s, IDLE, deadline_ns < s->retires_ns ? deadline_ns : s->retires_ns,
                        WANT_READ);
 }

@@ -49,6 +49,7 @@ struct session {
     struct session_buffer *output; /* NULL when there is nothing to send */
     struct session_body *body;     /* a request body that is being discarded, or NULL */
     uint64_t deadline_ns;
+    uint64_t idle_since_ns;  /* while no request is under way */
     uint64_t retires_ns;     /* no request follows the one that is under way then */
     uint32_t answers;        /* so far */
     uint32_t lingered_bytes; /* discarded since the half-close */

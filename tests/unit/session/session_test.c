@@ -505,6 +505,7 @@ static void a_connection_retires_after_its_time(void **state)
     assert_int_equal(feed(&s, GET("/small.html")), WANT_WRITE);
     assert_int_equal(send_all(&s, bytes, sizeof(bytes), &len), WANT_READ);
     assert_int_equal(session_deadline_ns(&s), world.now_ns + 50 * SECOND);
+    assert_int_equal(session_idle_since_ns(&s), world.now_ns);
     tick(50 * SECOND);
     struct session idle = s;
     assert_int_equal(session_expire(&idle, world.now_ns), WANT_CLOSE);
