@@ -228,6 +228,8 @@ def test_the_json_equals_that_of_weir_stats(running: Server) -> None:
             connection.get(path)
     settled(running)
     served, printed = numbers(page), read(running.master.pid)
+    for each in (served, printed):
+        del each["counters"]["accept_overflows"]  # the kernel counts for the whole machine
     for part in ("counters", "answers_by_status", "unreadable_by_status", "sites", "configuration"):
         assert served[part] == printed[part], part
     assert served.keys() == printed.keys()
