@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One TLS connection, of a server or a client, between spans of memory. It knows no descriptor and
+ * no clock. OpenSSL reads encrypted bytes from the span `in`, which the caller lends for one call,
+ * and appends encrypted bytes to `wire`, which the caller sends.
+ *
+ * A call consumes from `in`. OpenSSL keeps an unfinished record itself, so a call that returns
+ * TLS_MORE has consumed everything.
+ */
+#pragma once
+
+#include "tls/wire.h"
+
+#include <openssl/types.h>
+#include <stdint.h>
+
+enum tls_result {
+    TLS_DONE,
+    TLS_MORE,  /* the call needs more input */
+    TLS_ENDED, /* the peer has sent close_notify */
+    TLS_FAILED /* the connection must end; `wire` may have an alert for the peer */
+};
+
+/* The caller owns the storage. */
+struct tls_connection {
+    SSL *ssl;
+    struct span in;
+    struct tls_wire wire;
+    struct tls_chunks *chunks; /* of the thread that makes the call; the caller sets it */
+    unsigned long error;       /* OpenSSL's code of the first failure; 0: none */
+    bool memory_failed;        /* a chunk could not be allocated */
+};
+
+/* Takes `ssl`, which is in accept or connect state, and gives it a BIO of this module. False: out
+ * of memory, and `ssl` is freed. `c` must not move afterwards. */
+MUST_USE bool tls_connection_open(struct tls_connection *c, SSL *ssl, struct tls_chunks *chunks);
+
+/* Frees everything. Unsent bytes are lost. */
+void tls_connection_close(struct tls_connection *c);
+
+/* Continues the handshake. TLS_DONE: it is complete. */
+enum tls_result tls_connection_handshake(struct tls_connection *c);
+
+/* Decrypts into `to`, at most `size` bytes, until `in` and what OpenSSL has decrypted are consumed
+ * or `to` is full. TLS_DONE: `to` is full, and more may be left. With any result, *ret_len bytes
+ * are in `to`. */
+enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t size,
+                                    size_t *ret_len);
+
+/* Encrypts `plain` into as few records as it fills. */
+enum tls_result tls_connection_write(struct tls_connection *c, struct span plain);
+
+/* Appends close_notify. */
+void tls_connection_end(struct tls_connection *c);
+
+/* Whether decrypted bytes wait for tls_connection_read, without any further input. */
+bool tls_connection_has_plain(const struct tls_connection *c);
