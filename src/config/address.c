@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "config/address.h"
 
+#include "base/buf.h"
 #include "base/num.h"
 
 #include <arpa/inet.h>
 #include <sys/un.h>
 
-#define UNIX SPAN("unix:")
+#define UNIX      SPAN("unix:")
+#define HTTP      SPAN("http://")
+#define HTTPS     SPAN("https://")
+#define LOCALHOST SPAN("localhost")
 
 /* ---- addresses to listen on ---- */
 
@@ -74,7 +78,8 @@ static bool check_port(struct span address, struct span port, struct config_reas
 static bool check_listen_host(struct span host, struct span port, struct config_reason *ret_reason)
 {
     int len = config_problem_quote_len(host), port_len = config_problem_quote_len(port);
-    if (span_equal(host, SPAN("*")) || is_address(AF_INET, host))
+    if (span_equal(host, SPAN("*")) || is_address(AF_INET, host) ||
+        span_equal_nocase(host, LOCALHOST))
         return true;
     if (host.len == 0)
         return config_problem_refuse(ret_reason,
@@ -95,16 +100,19 @@ static bool check_listen_host(struct span host, struct span port, struct config_
         return config_problem_refuse(
             ret_reason, "`%.*s:%.*s`: an IPv6 address needs brackets, as in [::1]:8080", len,
             host.at, port_len, port.at);
-    if (span_equal_nocase(host, SPAN("localhost")))
-        return config_problem_refuse(ret_reason,
-                                     "`localhost` is a name; write 127.0.0.1:%.*s or [::1]:%.*s",
-                                     port_len, port.at, port_len, port.at);
     return config_problem_refuse(
         ret_reason, "`%.*s` is not an IP address; write one of this machine's, or * for all", len,
         host.at);
 }
 
-bool config_address_check(struct span address, struct config_reason *ret_reason)
+/* Whether `address` is a host that has no port. */
+static bool lacks_port(struct span address)
+{
+    return span_equal(address, SPAN("*")) || is_address(AF_INET, address) ||
+           span_equal_nocase(address, LOCALHOST) || span_ends(address, SPAN("]"));
+}
+
+static bool check_plain(struct span address, struct config_reason *ret_reason)
 {
     int len = config_problem_quote_len(address);
     if (span_starts(address, UNIX))
@@ -112,16 +120,11 @@ bool config_address_check(struct span address, struct config_reason *ret_reason)
     if (address.len > 0 && address.at[0] == '/')
         return config_problem_refuse(ret_reason, "a Unix socket is written unix:%.*s", len,
                                      address.at);
-    if (memmem(address.at, address.len, "://", 3))
-        return config_problem_refuse(ret_reason, "`%.*s` is a URL; write only address and port",
-                                     len, address.at);
-
     struct parts parts = split_address(address);
     if (parts.colon)
         return check_listen_host(parts.host, parts.port, ret_reason) &&
                check_port(address, parts.port, ret_reason);
-    if (span_equal(address, SPAN("*")) || is_address(AF_INET, address) ||
-        (address.len > 0 && address.at[address.len - 1] == ']'))
+    if (lacks_port(address))
         return config_problem_refuse(ret_reason, "`%.*s` has no port; write %.*s:8080", len,
                                      address.at, len, address.at);
     uint64_t number;
@@ -129,17 +132,105 @@ bool config_address_check(struct span address, struct config_reason *ret_reason)
         return config_problem_refuse(
             ret_reason,
             "`%.*s` is not an address; write 8080, 127.0.0.1:8080, [::1]:8080, "
-            "*:8080 or unix:/path",
+            "*:8080, https://*:443 or unix:/path",
             len, address.at);
     return check_port(address, address, ret_reason);
+}
+
+static bool take_scheme(struct span *address, struct span scheme)
+{
+    if (!span_equal_nocase(span_first(*address, scheme.len), scheme))
+        return false;
+    *address = span_skip(*address, scheme.len);
+    return true;
+}
+
+/* Checks what follows a scheme, and gives it the port of the scheme if it has none. */
+static bool check_url(struct span *address, bool tls, struct config_arena *arena,
+                      struct config_reason *ret_reason)
+{
+    const char *scheme = tls ? "https" : "http", *port = tls ? "443" : "80";
+    if (span_ends(*address, SPAN("/")))
+        address->len--;
+    int len = config_problem_quote_len(*address);
+    if (address->len == 0)
+        return config_problem_refuse(ret_reason, "`%s://` has no address; write %s://*:%s", scheme,
+                                     scheme, port);
+    if (span_starts(*address, UNIX))
+        return config_problem_refuse(
+            ret_reason, "a Unix socket has no scheme and no TLS; write %.*s", len, address->at);
+    if (memchr(address->at, '/', address->len))
+        return config_problem_refuse(ret_reason,
+                                     "`%s://%.*s` has a path; write only scheme, address and port",
+                                     scheme, len, address->at);
+    if (lacks_port(*address))
+        *address =
+            span_text(config_arena_print(arena, "%.*s:%s", (int)address->len, address->at, port));
+    return true;
+}
+
+bool config_address_check(struct span text, struct span folder, struct config_arena *arena,
+                          const char **ret_text, struct config_reason *ret_reason)
+{
+    struct span address = text;
+    bool plain = take_scheme(&address, HTTP), tls = !plain && take_scheme(&address, HTTPS);
+    if ((plain || tls) && !check_url(&address, tls, arena, ret_reason))
+        return false;
+    if (memmem(address.at, address.len, "://", 3) && !span_starts(address, UNIX))
+        return config_problem_refuse(ret_reason, "`%.*s` begins with neither http:// nor https://",
+                                     config_problem_quote_len(address), address.at);
+    if (span_starts(address, UNIX) && address.len > UNIX.len && address.at[UNIX.len] != '/')
+        address =
+            span_text(config_arena_print(arena, "unix:%.*s%.*s", (int)folder.len, folder.at,
+                                         (int)(address.len - UNIX.len), address.at + UNIX.len));
+    if (!check_plain(address, ret_reason))
+        return false;
+    bool bare = !memchr(address.at, ':', address.len); /* a port alone is for this machine alone */
+    char *canonical = config_arena_print(arena, "%s%s%.*s", tls ? "https://" : "",
+                                         bare ? "127.0.0.1:" : "", (int)address.len, address.at);
+    for (char *c = canonical; !span_starts(address, UNIX) && *c; c++)
+        *c = ascii_lower(*c);
+    *ret_text = canonical;
+    return true;
+}
+
+/* ---- canonical texts ---- */
+
+static struct span without_scheme(struct span address)
+{
+    (void)take_scheme(&address, HTTPS);
+    return address;
+}
+
+unsigned config_address_places(const char *text, struct config_place ret_places[CONFIG_PLACES_MAX])
+{
+    static const char *const loopback[CONFIG_PLACES_MAX] = { "127.0.0.1", "[::1]" };
+    struct span address = without_scheme(span_text(text));
+    bool two = span_starts(address, LOCALHOST);
+    for (unsigned i = 0; i < 1u + two; i++) {
+        struct buf out = buf_over(ret_places[i].address, sizeof(ret_places[i].address) - 1);
+        buf_add(&out, two ? span_text(loopback[i]) : SPAN(""));
+        buf_add(&out, two ? span_skip(address, LOCALHOST.len) : address);
+        CHECK(!out.overflow);
+        ret_places[i].address[out.len] = '\0';
+        ret_places[i].tls = address.len < strlen(text);
+        ret_places[i].optional = two;
+    }
+    return 1u + two;
+}
+
+bool config_address_is_tls(struct span address)
+{
+    return span_starts(address, HTTPS);
 }
 
 bool config_address_is_public(struct span address)
 {
     if (span_starts(address, UNIX))
         return false;
-    struct span host = split_address(address).host;
-    return !span_starts(host, SPAN("127.")) && !span_equal(host, SPAN("[::1]"));
+    struct span host = split_address(without_scheme(address)).host;
+    return !span_starts(host, SPAN("127.")) && !span_equal(host, SPAN("[::1]")) &&
+           !span_equal(host, LOCALHOST);
 }
 
 bool config_address_is_any_port(struct span address)

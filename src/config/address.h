@@ -9,11 +9,29 @@
 #include "config/arena.h"
 #include "config/problem.h"
 
-/* Whether `address` is PORT (of 127.0.0.1), IPV4:PORT, [IPV6]:PORT, *:PORT (every address) or
- * unix:PATH. A host name is not an address. On false, ret_reason says why. */
-MUST_USE bool config_address_check(struct span address, struct config_reason *ret_reason);
+/* Whether `text` is PORT (of 127.0.0.1), IPV4:PORT, [IPV6]:PORT, localhost:PORT, *:PORT (every
+ * address) or unix:PATH. All except the last may follow http:// or https://, and then the port may
+ * be absent. A relative PATH begins at `folder`. On success *ret_text is the canonical form in the
+ * arena: with a port, and without http://. On false, ret_reason says why. */
+MUST_USE bool config_address_check(struct span text, struct span folder, struct config_arena *arena,
+                                   const char **ret_text, struct config_reason *ret_reason);
 
-/* Whether connections may come from other machines. `address` is a checked one with a host. */
+/* One address to listen on. */
+struct config_place {
+    char address[128]; /* without a scheme */
+    bool tls;          /* the text has https:// */
+    bool optional;     /* the machine may lack it while it has the other one of the text */
+};
+
+/* Writes the addresses of a canonical text: two for localhost, one for any other. Returns their
+ * number. */
+enum { CONFIG_PLACES_MAX = 2 };
+unsigned config_address_places(const char *text, struct config_place ret_places[CONFIG_PLACES_MAX]);
+
+/* Whether `address` is a canonical text with https://. */
+bool config_address_is_tls(struct span address);
+
+/* Whether connections may come from other machines. `address` is a canonical text with a host. */
 bool config_address_is_public(struct span address);
 
 /* Whether the kernel picks the port, so that the same text twice is two addresses. */

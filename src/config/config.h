@@ -18,12 +18,16 @@
 enum {
     /* Most bytes of the header lines that one site adds to its answers, each with its CRLF: the
      * session's space for a head leaves this much (SESSION_ANSWER_ROOM). */
-    CONFIG_HEADERS_MAX = 4 * 1024
+    CONFIG_HEADERS_MAX = 4 * 1024,
+    CONFIG_HSTS_MAX = 64 /* of them for the line of `hsts` */
 };
 
 /* The value of a timeout of 0, which means no limit: a hundred years. Added to a clock reading it
  * cannot overflow. Settings of kind DELAY keep their 0, which means at once. */
 #define CONFIG_FOREVER_NS (UINT64_C(100) * 365 * 24 * 3600 * DURATION_SECOND)
+
+/* An AGE of `off`. */
+#define CONFIG_NEVER UINT64_MAX
 
 /* The types of fields, by the kind of their setting. */
 #define CONFIG_FIELD_TEXT     const char *

@@ -67,6 +67,8 @@ static const char *const levels[] = { "debug", "info", "warning", "error", NULL 
 static const char *const policies[] = { "sieve", "lru", NULL };
 static const char *const pool_policies[] = { "park", "sticky", NULL };
 static const char *const sandboxes[] = { "on", "off", "require", NULL };
+static const char *const tls_policies[] = { "intermediate", "modern", NULL };
+static const char *const tls_versions[] = { "1.2", "1.3", NULL };
 static const char *const switches[] = { "on", "off", NULL };
 
 static const struct {

@@ -96,6 +96,14 @@ void config_store_set_default(struct config_store *store, struct config_section_
     config_store_set(store, values, setting, span_text(text), SPAN(""), origin);
 }
 
+const char *config_store_label(struct config_store *store, enum config_setting_place place,
+                               struct config_origin origin)
+{
+    if (origin.layer != CONFIG_BY_FILE)
+        return "";
+    return config_arena_print(&store->arena, "%s: ", config_setting_table[place].name);
+}
+
 static void build_section(struct config_store *store, const struct config_section_values *values,
                           void *section)
 {

@@ -53,5 +53,16 @@ void config_store_set_default(struct config_store *store, struct config_section_
                               const struct config_setting *setting, const char *text,
                               const char *why);
 
+/* The first value in force, or NULL. */
+static inline const struct config_item *config_store_first(
+    const struct config_section_values *values, enum config_setting_place place)
+{
+    return values->items[place];
+}
+
+/* The start of a message: "root: ", or "" where the origin of the problem has the name already. */
+const char *config_store_label(struct config_store *store, enum config_setting_place place,
+                               struct config_origin origin);
+
 /* Fills store->config with what is in force; every setting with a default has a value. */
 void config_store_build(struct config_store *store);

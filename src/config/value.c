@@ -110,6 +110,37 @@ static bool check_duration(const struct config_setting *setting, struct span tex
     return true;
 }
 
+/* Seconds: `off` is CONFIG_NEVER, and days have the unit d. */
+static bool parse_age(struct span text, uint64_t *ret_seconds)
+{
+    uint64_t value;
+    if (span_equal(text, SPAN("off"))) {
+        *ret_seconds = CONFIG_NEVER;
+        return true;
+    }
+    bool days = span_ends(text, SPAN("d"));
+    if (days ? !num_parse_u64(span_first(text, text.len - 1), &value) ||
+                   __builtin_mul_overflow(value, 24 * 3600, &value)
+             : !duration_parse(text, &value))
+        return false;
+    *ret_seconds = days ? value : value / DURATION_SECOND;
+    return true;
+}
+
+static bool check_age(const struct config_setting *setting, struct span text,
+                      struct config_reason *ret_reason)
+{
+    uint64_t value;
+    if (!parse_age(text, &value))
+        return config_problem_refuse(ret_reason, "`%.*s` is not a time; write off, 12h or 365d",
+                                     config_problem_quote_len(text), text.at);
+    if (value != CONFIG_NEVER && value > setting->most)
+        return config_problem_refuse(ret_reason, "`%.*s` is too long; at most %llud",
+                                     config_problem_quote_len(text), text.at,
+                                     (unsigned long long)setting->most / (24 * 3600));
+    return true;
+}
+
 /* ---- words and paths ---- */
 
 static bool check_choice(const char *const *choices, struct span text,
@@ -238,19 +269,15 @@ static bool check_control(const struct config_setting *setting, struct span text
                                  PATH_OF_SOCKET_MAX);
 }
 
-static bool check_listen(struct span text, struct span folder, struct config_arena *arena,
-                         const char **ret_text, struct config_reason *ret_reason)
+static bool check_page(struct span text, struct span folder, struct config_arena *arena,
+                       const char **ret_text, struct config_reason *ret_reason)
 {
-    struct span path = text;
-    if (span_starts(text, SPAN("unix:")) && text.len > 5 && text.at[5] != '/')
-        path = span_text(config_arena_print(arena, "unix:%.*s%.*s", (int)folder.len, folder.at,
-                                            (int)text.len - 5, text.at + 5));
-    if (!config_address_check(path, ret_reason))
+    if (span_equal(text, SPAN("off")))
+        return true;
+    if (!config_address_check(text, folder, arena, ret_text, ret_reason))
         return false;
-    bool bare = !memchr(path.at, ':', path.len); /* a port alone is for this machine alone */
-    *ret_text =
-        config_arena_print(arena, "%s%.*s", bare ? "127.0.0.1:" : "", (int)path.len, path.at);
-    return true;
+    return !config_address_is_tls(span_text(*ret_text)) ||
+           config_problem_refuse(ret_reason, "the statistics page has no TLS; remove https://");
 }
 
 /* The form of all supported methods: $method$...$... */
@@ -353,11 +380,9 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
 {
     switch (setting->kind) {
     case CONFIG_PAGE:
-        if (span_equal(text, SPAN("off")))
-            return true;
-        return check_listen(text, folder, arena, ret_text, ret_reason);
+        return check_page(text, folder, arena, ret_text, ret_reason);
     case CONFIG_LISTEN:
-        return check_listen(text, folder, arena, ret_text, ret_reason);
+        return config_address_check(text, folder, arena, ret_text, ret_reason);
     case CONFIG_HASH:
         return check_hash(text, ret_reason);
     case CONFIG_HOST:
@@ -370,6 +395,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
         return check_below(text, arena, ret_text, ret_reason);
     case CONFIG_FOLDER:
     case CONFIG_FILE:
+    case CONFIG_INPUT:
     case CONFIG_LOG:
     case CONFIG_LOG_OR_OFF:
         return check_path(setting, text, folder, arena, ret_text, ret_reason);
@@ -391,12 +417,16 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_TIMEOUT:
     case CONFIG_DELAY:
         return check_duration(setting, text, ret_reason);
+    case CONFIG_AGE:
+        return check_age(setting, text, ret_reason);
     case CONFIG_MODEL:
     case CONFIG_FORMAT:
     case CONFIG_LEVEL:
     case CONFIG_POLICY:
     case CONFIG_POOL:
     case CONFIG_SANDBOX:
+    case CONFIG_TLS_POLICY:
+    case CONFIG_TLS_VERSION:
     case CONFIG_SWITCH:
         return check_choice(config_setting_choices(setting->kind), text, ret_reason);
     }
@@ -428,6 +458,8 @@ static bool read_number(enum config_kind kind, struct span text, uint64_t *ret_v
         return num_parse_u64(text, ret_value);
     if (kind == CONFIG_SIZE)
         return parse_size(text, ret_value);
+    if (kind == CONFIG_AGE)
+        return parse_age(text, ret_value);
     if (!duration_parse(text, ret_value))
         return false;
     if (kind == CONFIG_TIMEOUT && *ret_value == 0)

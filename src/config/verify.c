@@ -2,8 +2,10 @@
 #include "config/verify.h"
 
 #include "config/address.h"
+#include "config/listen.h"
 #include "config/read.h"
 #include "config/store.h"
+#include "config/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,29 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The first value in force, or NULL. */
-static const struct config_item *first_value(const struct config_section_values *values,
-                                             enum config_setting_place place)
-{
-    return values->items[place];
-}
-
 static bool is_on(const struct config_section_values *values, enum config_setting_place place)
 {
-    const struct config_item *item = first_value(values, place);
+    const struct config_item *item = config_store_first(values, place);
     return item && strcmp(item->text, "on") == 0;
 }
 
 /* ---- folders and files ---- */
-
-/* "root: ", or "" where the origin of the problem has the name already. */
-static const char *setting_label(struct config_store *store, enum config_setting_place place,
-                                 struct config_origin origin)
-{
-    if (origin.layer != CONFIG_BY_FILE)
-        return "";
-    return config_arena_print(&store->arena, "%s: ", config_setting_table[place].name);
-}
 
 /* "`/srv/www` ", or "" where the origin of the problem is that path. */
 static const char *quoted_path(struct config_store *store, const struct config_item *item)
@@ -49,11 +35,12 @@ static const char *quoted_path(struct config_store *store, const struct config_i
 static bool check_folder(struct config_store *store, const struct config_section_values *site,
                          enum config_setting_place place, bool to_list)
 {
-    const struct config_item *item = first_value(site, place);
+    const struct config_item *item = config_store_first(site, place);
     struct stat info;
     if (!item)
         return false;
-    const char *name = setting_label(store, place, item->origin), *path = quoted_path(store, item);
+    const char *name = config_store_label(store, place, item->origin),
+               *path = quoted_path(store, item);
     if (stat(item->text, &info) < 0) {
         config_problem_error(&store->problems, item->origin, "%s%scannot be served: %s", name, path,
                              errno == ENOENT ? "there is no such folder" : strerror(errno));
@@ -74,13 +61,13 @@ static bool check_folder(struct config_store *store, const struct config_section
 
 static void check_spa(struct config_store *store, const struct config_section_values *site)
 {
-    const struct config_item *root = first_value(site, SETTING_root);
-    const struct config_item *item = first_value(site, SETTING_fallback);
+    const struct config_item *root = config_store_first(site, SETTING_root);
+    const struct config_item *item = config_store_first(site, SETTING_fallback);
     struct stat info;
     if (!item)
         return;
     const char *path = config_arena_print(&store->arena, "%s/%s", root->text, item->text);
-    const char *name = setting_label(store, SETTING_fallback, item->origin);
+    const char *name = config_store_label(store, SETTING_fallback, item->origin);
     if (stat(path, &info) < 0)
         config_problem_error(&store->problems, item->origin, "%s`%s`: %s", name, path,
                              strerror(errno));
@@ -107,12 +94,12 @@ static bool is_inside(const char *path, const char *folder)
 
 static void check_written(struct config_store *store, enum config_setting_place place)
 {
-    const struct config_item *item = first_value(&store->server, place);
+    const struct config_item *item = config_store_first(&store->server, place);
     char parent[PATH_MAX], root[PATH_MAX];
     struct stat info;
     if (!item || strcmp(item->text, "-") == 0 || strcmp(item->text, "off") == 0)
         return;
-    const char *name = setting_label(store, place, item->origin);
+    const char *name = config_store_label(store, place, item->origin);
     if (stat(item->text, &info) == 0 && S_ISDIR(info.st_mode)) {
         config_problem_error(&store->problems, item->origin,
                              "%s`%s` is a folder; name a file in it", name, item->text);
@@ -125,7 +112,7 @@ static void check_written(struct config_store *store, enum config_setting_place 
         return;
     }
     for (const struct config_section_values *site = store->sites; site; site = site->next) {
-        const struct config_item *folder = first_value(site, SETTING_root);
+        const struct config_item *folder = config_store_first(site, SETTING_root);
         if (folder && realpath(folder->text, root) && is_inside(parent, root))
             config_problem_warning(&store->problems, item->origin,
                                    "%s`%s` is inside the root of [site %s], so clients can read it",
@@ -140,8 +127,8 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
 {
     static const char *const broad[] = { "/",     "/home", "/root", "/etc", "/var", "/usr",
                                          "/proc", "/sys",  "/dev",  "/tmp", NULL };
-    const struct config_item *root = first_value(site, SETTING_root);
-    const char *name = setting_label(store, SETTING_root, root->origin);
+    const struct config_item *root = config_store_first(site, SETTING_root);
+    const char *name = config_store_label(store, SETTING_root, root->origin);
     char path[PATH_MAX], home[PATH_MAX];
     if (!realpath(root->text, path))
         return;
@@ -157,24 +144,24 @@ static void check_root_is_wise(struct config_store *store, const struct config_s
                                    "%sthis is your home folder: everything in it is served", name);
 
     static const char *const secret[] = { ".git", ".svn", ".env", ".ssh", ".htpasswd", NULL };
-    const struct config_item *hidden = first_value(site, SETTING_hidden);
+    const struct config_item *hidden = config_store_first(site, SETTING_hidden);
     for (const char *const *file = secret; *file && is_on(site, SETTING_hidden); file++) {
         const char *inside = config_arena_print(&store->arena, "%s/%s", path, *file);
         if (access(inside, F_OK) == 0)
             config_problem_warning(
                 &store->problems, hidden->origin, "%sthis setting also serves %s/%s",
-                setting_label(store, SETTING_hidden, hidden->origin), root->text, *file);
+                config_store_label(store, SETTING_hidden, hidden->origin), root->text, *file);
     }
 }
 
 static void check_listing_is_wise(struct config_store *store,
                                   const struct config_section_values *site)
 {
-    const struct config_item *listing = first_value(site, SETTING_listing);
+    const struct config_item *listing = config_store_first(site, SETTING_listing);
     if (!is_on(site, SETTING_listing))
         return;
-    for (const struct config_item *listen = first_value(&store->server, SETTING_listen); listen;
-         listen = listen->next) {
+    for (const struct config_item *listen = config_store_first(&store->server, SETTING_listen);
+         listen; listen = listen->next) {
         if (!config_address_is_public(span_text(listen->text)))
             continue;
         bool chosen = listing->origin.layer != CONFIG_BY_DEFAULT;
@@ -188,15 +175,16 @@ static void check_listing_is_wise(struct config_store *store,
 
 static void check_headers(struct config_store *store, const struct config_section_values *site)
 {
-    size_t bytes = 0;
-    for (const struct config_item *item = first_value(site, SETTING_headers); item;
+    const struct config_item *hsts = config_store_first(site, SETTING_hsts_s);
+    size_t bytes = hsts && strcmp(hsts->text, "off") != 0 ? CONFIG_HSTS_MAX : 0;
+    for (const struct config_item *item = config_store_first(site, SETTING_headers); item;
          item = item->next) {
         bytes += strlen(item->text) + sizeof("\r\n") - 1;
         if (bytes <= CONFIG_HEADERS_MAX)
             continue;
         config_problem_error(
             &store->problems, item->origin, "%sthe header lines of the site are more than %d bytes",
-            setting_label(store, SETTING_headers, item->origin), CONFIG_HEADERS_MAX);
+            config_store_label(store, SETTING_headers, item->origin), CONFIG_HEADERS_MAX);
         return;
     }
 }
@@ -213,8 +201,8 @@ static const char *describe_place(struct config_store *store, struct config_orig
 static void check_pair(struct config_store *store, const struct config_section_values *site,
                        const struct config_section_values *other)
 {
-    const struct config_item *hosts = first_value(site, SETTING_hosts);
-    const struct config_item *others = first_value(other, SETTING_hosts);
+    const struct config_item *hosts = config_store_first(site, SETTING_hosts);
+    const struct config_item *others = config_store_first(other, SETTING_hosts);
     if (!hosts && !others) {
         bool folder = other->origin.layer == CONFIG_BY_ARGUMENT;
         config_problem_error(&store->problems, site->origin,
@@ -239,7 +227,7 @@ static void check_site(struct config_store *store, const struct config_section_v
     check_headers(store, site);
     check_listing_is_wise(store, site);
     check_folder(store, site, SETTING_error_pages, false);
-    if (!first_value(site, SETTING_root)) {
+    if (!config_store_first(site, SETTING_root)) {
         config_problem_error(&store->problems, site->origin,
                              "[site %s] has no root; write `root = /srv/www` or the like below it",
                              site->name);
@@ -265,12 +253,13 @@ static void check_timeouts(struct config_store *store)
         const struct config_setting *setting = &config_setting_table[i];
         if (setting->kind != CONFIG_TIMEOUT && i != SETTING_drain_timeout_ns)
             continue;
-        const struct config_item *item = first_value(&store->server, (enum config_setting_place)i);
+        const struct config_item *item =
+            config_store_first(&store->server, (enum config_setting_place)i);
         if (!item || !is_zero(item->text))
             continue;
         config_problem_warning(
             &store->problems, item->origin, "%s%s",
-            setting_label(store, (enum config_setting_place)i, item->origin),
+            config_store_label(store, (enum config_setting_place)i, item->origin),
             setting->kind == CONFIG_DELAY
                 ? "with 0, a stop or reload cuts off the answers under way"
                 : "with 0 there is no limit: clients that send nothing keep their "
@@ -281,25 +270,26 @@ static void check_timeouts(struct config_store *store)
 static void check_cache(struct config_store *store)
 {
     const struct config *config = &store->config;
-    const struct config_item *item = first_value(&store->server, SETTING_cache_file_max_bytes);
+    const struct config_item *item =
+        config_store_first(&store->server, SETTING_cache_file_max_bytes);
     uint64_t share = config->cache_size_bytes / 8; /* most bytes of one cached answer */
     if (!item || item->origin.layer == CONFIG_BY_DEFAULT || config->cache_size_bytes == 0 ||
         config->cache_file_max_bytes <= share)
         return;
     config_problem_warning(&store->problems, item->origin,
                            "%sone answer can use at most an eighth of cache-size, here %llu bytes",
-                           setting_label(store, SETTING_cache_file_max_bytes, item->origin),
+                           config_store_label(store, SETTING_cache_file_max_bytes, item->origin),
                            (unsigned long long)share);
 }
 
 /* Only /etc/passwd is read: a lookup through the name service may open sockets. */
 static void check_user(struct config_store *store)
 {
-    const struct config_item *item = first_value(&store->server, SETTING_user);
+    const struct config_item *item = config_store_first(&store->server, SETTING_user);
     FILE *users = item ? fopen("/etc/passwd", "re") : NULL;
     if (!users)
         return;
-    const char *name = setting_label(store, SETTING_user, item->origin);
+    const char *name = config_store_label(store, SETTING_user, item->origin);
     const struct passwd *entry;
     do {
         entry = fgetpwent(users);
@@ -316,7 +306,7 @@ static void check_user(struct config_store *store)
 
 static void check_congestion(struct config_store *store)
 {
-    const struct config_item *item = first_value(&store->server, SETTING_congestion);
+    const struct config_item *item = config_store_first(&store->server, SETTING_congestion);
     FILE *file = item ? fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re") : NULL;
     char words[512];
     if (!file)
@@ -335,28 +325,21 @@ static void check_congestion(struct config_store *store)
     }
     config_problem_warning(
         &store->problems, item->origin, "%sthe kernel has not loaded `%s`; it has %s",
-        setting_label(store, SETTING_congestion, item->origin), item->text, words);
-}
-
-static bool is_the_address(const struct config_item *list, const struct config_item *item)
-{
-    while (list && strcmp(list->text, item->text) != 0)
-        list = list->next;
-    return list && !config_address_is_any_port(span_text(item->text));
+        config_store_label(store, SETTING_congestion, item->origin), item->text, words);
 }
 
 static void check_page(struct config_store *store)
 {
-    const struct config_item *first = first_value(&store->server, SETTING_stats_listen);
-    const struct config_item *password = first_value(&store->server, SETTING_stats_password);
+    const struct config_item *first = config_store_first(&store->server, SETTING_stats_listen);
+    const struct config_item *password = config_store_first(&store->server, SETTING_stats_password);
     if (!is_on(&store->server, SETTING_stats))
         return;
     for (const struct config_item *item = first; item; item = item->next) {
-        const char *name = setting_label(store, SETTING_stats_listen, item->origin);
+        const char *name = config_store_label(store, SETTING_stats_listen, item->origin);
         if (strcmp(item->text, "off") == 0 && (item != first || item->next))
             config_problem_error(&store->problems, item->origin,
                                  "%s`off` and an address exclude each other; remove one", name);
-        else if (is_the_address(first_value(&store->server, SETTING_listen), item))
+        else if (config_listen_has(store, item))
             config_problem_error(&store->problems, item->origin,
                                  "%s`%s` is an address of `listen`; the statistics page needs one "
                                  "of its own",
@@ -387,4 +370,6 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_user(store);
     check_congestion(store);
     check_page(store);
+    config_listen_verify(store);
+    config_tls_verify(store);
 }

@@ -113,10 +113,11 @@ enum program_control_answer program_control_ask(struct program_master *master, c
 
 /* ---- the address of the server ---- */
 
-/* Keeps the first address. */
+/* Keeps the first address without TLS. */
 static void keep_url(struct reading *reading, struct span line)
 {
-    if (ftell(reading->out) == 0 && !span_starts(line, SPAN("since ")))
+    if (ftell(reading->out) == 0 && !span_starts(line, SPAN("since ")) &&
+        !span_starts(line, SPAN("https://")))
         (void)fwrite(line.at, 1, line.len, reading->out);
 }
 

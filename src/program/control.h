@@ -23,8 +23,8 @@ struct program_master {
 int program_control_find(const char *command, const char *path, const char *pid,
                          struct program_master *ret_master);
 
-/* Writes the first address that the server listens on, as a URL; false when the server does not
- * say. Closes the connection. */
+/* Writes the first address without TLS that the server listens on, as a URL; false when there is
+ * none, or the server does not answer. Closes the connection. */
 bool program_control_url(struct program_master *master, char *out, size_t size);
 
 enum program_control_answer {

@@ -193,7 +193,9 @@ static int find_server(struct tracing *tracing)
     live->pid = (int)tracing->master.pid;
     if (program_control_url(&tracing->master, live->url, sizeof(live->url)))
         return PROGRAM_OK;
-    fprintf(stderr, "weir: process %d does not say where it listens\n", live->pid);
+    fprintf(stderr,
+            "weir: process %d names no address without TLS, and `weir trace --live` needs one\n",
+            live->pid);
     return PROGRAM_FAILED;
 }
 

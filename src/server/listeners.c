@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/listeners.h"
 
+#include "config/address.h"
 #include "log/error.h"
 #include "os/file.h"
 
@@ -10,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { BACKLOG = 4096 };
 
 static const char *cure_of(int error)
 {
@@ -37,70 +36,6 @@ static int report_listen_failure(const char *where, int rc)
 {
     log_error(LOG_ERROR, "cannot listen on %s: %s%s", where, os_socket_reason(rc), cure_of(-rc));
     return rc;
-}
-
-static bool is_unix(const struct server_address *address)
-{
-    return address->asked.storage.ss_family == AF_UNIX;
-}
-
-/* ---- groups ---- */
-
-/* Adds `fd` to the group. On failure closes it. A negative `fd` is an error of the caller's, which
- * is returned. 0 or -errno. */
-static int add_socket(struct server_address *address, int fd)
-{
-    if (fd < 0)
-        return fd;
-    int *grown = realloc(address->fd, (address->count + 1) * sizeof(*grown));
-    if (!grown) {
-        os_file_close(fd);
-        return -ENOMEM;
-    }
-    address->fd = grown;
-    address->fd[address->count++] = fd;
-    return 0;
-}
-
-static int share_port(const struct server_address *address)
-{
-    int rc = 0;
-    for (size_t i = 0; i < address->count && rc == 0; i++)
-        rc = os_socket_share_port(address->fd[i]);
-    return rc;
-}
-
-/* A service manager decides the size of its group: further threads share its sockets. */
-static int duplicate(struct server_address *address, size_t sets)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && address->count < sets; i++) {
-        int fd = fcntl(address->fd[i], F_DUPFD_CLOEXEC, 0);
-        rc = add_socket(address, fd < 0 ? -errno : fd);
-        address->listening = address->count;
-    }
-    return rc;
-}
-
-/* Gives the group `sets` sockets. The new ones do not listen yet. */
-static int grow_group(struct server_address *address, size_t sets, struct os_socket_options options)
-{
-    if (is_unix(address) || address->count >= sets)
-        return 0;
-    if (address->managed)
-        return duplicate(address, sets);
-    int rc = address->listening > 0 ? share_port(address) : 0; /* else begin_group does */
-    options.share_port = true;
-    while (rc == 0 && address->count < sets)
-        rc = add_socket(address, os_socket_bind(&address->got, &options));
-    return rc;
-}
-
-/* Closes the sockets that never listened. */
-static void shrink_group(struct server_address *address)
-{
-    while (address->count > address->listening)
-        os_file_close(address->fd[--address->count]);
 }
 
 /* ---- addresses ---- */
@@ -161,7 +96,7 @@ static int move_sockets(struct server_address *address, const struct server_addr
     int rc = 0;
     for (size_t i = 0; i < from->listening && rc == 0; i++) {
         int fd = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 0);
-        rc = add_socket(address, fd < 0 ? -errno : fd);
+        rc = server_address_add_socket(address, fd < 0 ? -errno : fd);
     }
     address->listening = address->count;
     return rc == 0 && address->count == 0 ? -EADDRINUSE : rc;
@@ -179,7 +114,7 @@ static int bind_beside_ours(const struct server_addresses *addresses,
         if (os_socket_port(&a->got) != port || os_socket_same(&a->got, asked))
             continue;
         ours = true;
-        rc = share_port(a);
+        rc = server_address_share_port(a);
     }
     if (rc < 0 || !ours)
         return rc < 0 ? rc : -EADDRINUSE;
@@ -191,19 +126,20 @@ static int open_first_socket(struct server_address *address,
                              const struct server_addresses *addresses,
                              const struct os_socket_options *options)
 {
-    int rc = add_socket(address, os_socket_bind(&address->asked, options));
+    int rc = server_address_add_socket(address, os_socket_bind(&address->asked, options));
     if (rc == -EADDRINUSE)
         rc = move_sockets(address, addresses);
     if (rc == -EADDRINUSE)
-        rc = add_socket(address, bind_beside_ours(addresses, &address->asked, *options));
+        rc = server_address_add_socket(address,
+                                       bind_beside_ours(addresses, &address->asked, *options));
     if (rc == 0)
         rc = os_socket_local(address->fd[0], &address->got);
     if (rc == 0 && !os_socket_url(&address->got, address->url, sizeof(address->url)))
         rc = -ENAMETOOLONG;
-    if (rc == 0 && is_unix(address) &&
+    if (rc == 0 && server_address_is_unix(address) &&
         address->listening ==
             0) { /* if nothing listens, another server removes the file as stale */
-        rc = os_socket_listen(address->fd[0], BACKLOG);
+        rc = os_socket_listen(address->fd[0], SERVER_BACKLOG);
         address->listening = rc == 0;
     }
     return rc;
@@ -217,8 +153,8 @@ static void remove_address(struct server_addresses *addresses, struct server_add
     *link = address->next;
     for (size_t i = 0; i < address->count; i++)
         os_file_close(address->fd[i]);
-    if (is_unix(address) && address->url[0] && !address->managed && !addresses->handed_over &&
-        !is_moving(addresses, address))
+    if (server_address_is_unix(address) && address->url[0] && !address->managed &&
+        !addresses->handed_over && !is_moving(addresses, address))
         (void)os_socket_unlink(address->url + strlen("unix:")); /* an error: it is gone already */
     free(address->fd);
     free(address);
@@ -242,7 +178,7 @@ static void release_address(struct server_addresses *addresses, struct server_ad
     if (address->users == 0 && !address->managed)
         remove_address(addresses, address);
     else
-        shrink_group(address);
+        server_address_shrink(address);
 }
 
 /* Adds the address to these listeners, and opens its sockets if it has none. */
@@ -260,26 +196,28 @@ static int use_address(struct server_listeners *l, struct server_addresses *addr
     for (size_t i = 0; rc == 0 && address->adopted && i < address->count; i++)
         rc = os_socket_tune(address->fd[i], &options);
     if (rc == 0)
-        rc = grow_group(address, sets, options);
+        rc = server_address_grow(address, sets, options);
     if (rc < 0) {
         release_address(addresses, address);
         return rc;
     }
-    l->each[l->count] = (struct server_listener){ address, address->count };
+    l->each[l->count] = (struct server_listener){ address, address->count, false };
     return 0;
 }
 
-static int open_address(struct server_listeners *l, struct server_addresses *addresses,
-                        const char *text, size_t sets, const char *congestion)
+static int open_place(struct server_listeners *l, struct server_addresses *addresses,
+                      const struct config_place *place, size_t sets, const char *congestion)
 {
     struct os_socket_address asked;
-    int rc = os_socket_parse(text, &asked);
+    int rc = os_socket_parse(place->address, &asked);
     if (rc < 0)
         return rc;
     struct server_address *address = find_address(addresses, l, &asked);
     if (!address)
         address = add_address(addresses, &asked);
-    return address ? use_address(l, addresses, address, sets, congestion) : -ENOMEM;
+    rc = address ? use_address(l, addresses, address, sets, congestion) : -ENOMEM;
+    l->each[l->count].tls = place->tls && rc == 0;
+    return rc;
 }
 
 /* Uses the sockets of a service manager in place of the default addresses. Returns how many there
@@ -312,31 +250,46 @@ static bool is_missing(int error)
     return error == -EADDRNOTAVAIL || error == -EAFNOSUPPORT;
 }
 
+/* Opens the addresses of one text. One that the machine lacks is skipped if the text, or with
+ * `may_lack` the configuration, has another. Returns how many are open, or -errno, reported. */
+static int open_text(struct server_listeners *l, struct server_addresses *addresses,
+                     const char *text, size_t sets, const char *congestion, bool may_lack)
+{
+    struct config_place places[CONFIG_PLACES_MAX];
+    unsigned count = config_address_places(text, places);
+    int opened = 0;
+    for (unsigned i = 0; i < count; i++) {
+        int rc = open_place(l, addresses, &places[i], sets, congestion);
+        bool spare = may_lack || (places[i].optional && (opened > 0 || i + 1 < count));
+        if (rc < 0 && (!is_missing(rc) || !spare))
+            return report_listen_failure(places[i].address, rc);
+        opened += rc == 0;
+        l->count++;
+    }
+    return opened;
+}
+
 int server_listeners_open(struct server_listeners *listeners, struct server_addresses *addresses,
                           const char *const *listen, size_t sets, const char *congestion,
                           bool by_default)
 {
-    size_t count = 0, opened = 0;
+    size_t count = 0;
     int managed = by_default ? take_managed(listeners, addresses, sets, congestion) : 0;
     if (managed != 0)
         return managed < 0 ? managed : 0;
     while (listen[count])
         count++;
-    *listeners = (struct server_listeners){ .each = calloc(count, sizeof(*listeners->each)) };
-    int rc = listeners->each ? 0 : -ENOMEM;
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = open_address(listeners, addresses, listen[i], sets, congestion);
-        opened += rc == 0;
+    *listeners = (struct server_listeners){ .each = calloc(CONFIG_PLACES_MAX * count,
+                                                           sizeof(*listeners->each)) };
+    int rc = listeners->each ? 0 : -ENOMEM, opened = 0;
+    for (size_t i = 0; i < count && rc >= 0; i++) {
         bool last = i + 1 == count && opened == 0;
-        if (by_default && is_missing(rc) && !last)
-            rc = 0;
-        else if (rc < 0)
-            (void)report_listen_failure(listen[i], rc);
-        listeners->count += rc == 0;
+        rc = open_text(listeners, addresses, listen[i], sets, congestion, by_default && !last);
+        opened += rc > 0 ? rc : 0;
     }
     if (rc < 0)
         server_listeners_close(listeners, addresses);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* ---- sockets of other processes ---- */
@@ -357,7 +310,7 @@ static int adopt_socket(struct server_addresses *addresses,
         if (!os_socket_url(&address->got, address->url, sizeof(address->url)))
             return -ENAMETOOLONG;
     }
-    int rc = add_socket(address, socket->fd);
+    int rc = server_address_add_socket(address, socket->fd);
     address->listening = address->count;
     return rc;
 }
@@ -395,32 +348,12 @@ void server_listeners_close_all(struct server_addresses *addresses)
 
 /* ---- serving ---- */
 
-/* The first socket listens before it shares its port. So the kernel reports a second server of this
- * user on the same port. */
-static int begin_group(struct server_address *address, const char *congestion,
-                       uint64_t send_timeout_ns)
-{
-    int rc = 0;
-    while (address->listening < address->count && rc == 0) {
-        rc = os_socket_listen(address->fd[address->listening], BACKLOG);
-        address->listening += rc == 0;
-        if (rc == 0 && address->listening == 1 && address->count > 1)
-            rc = share_port(address);
-    }
-    for (size_t i = 0; i < address->count && rc == 0 && !is_unix(address); i++) {
-        rc = os_socket_set_congestion(address->fd[i], congestion);
-        if (rc == 0)
-            rc = os_socket_set_user_timeout(address->fd[i], send_timeout_ns);
-    }
-    return rc;
-}
-
 int server_listeners_begin(struct server_listeners *listeners, const char *congestion,
                            uint64_t send_timeout_ns)
 {
     for (size_t i = 0; i < listeners->count; i++) {
         struct server_address *address = listeners->each[i].address;
-        int rc = address ? begin_group(address, congestion, send_timeout_ns) : 0;
+        int rc = address ? server_address_begin(address, congestion, send_timeout_ns) : 0;
         if (rc < 0)
             return report_listen_failure(address->url, rc);
     }
@@ -436,12 +369,31 @@ void server_listeners_close(struct server_listeners *listeners, struct server_ad
     *listeners = (struct server_listeners){ 0 };
 }
 
+uint16_t server_listeners_tls_port(const struct server_listeners *listeners)
+{
+    for (size_t i = 0; i < listeners->count; i++)
+        if (listeners->each[i].tls)
+            return os_socket_port(&listeners->each[i].address->got);
+    return 0;
+}
+
+/* The address itself has a URL with http, because other generations may use it without TLS. */
+void server_listeners_url(const struct server_listener *listener, char out[SERVER_URL_MAX + 1])
+{
+    const char *url = listener->address->url;
+    (void)snprintf(out, SERVER_URL_MAX + 1, "%.4s%s%s", url, listener->tls ? "s" : "", url + 4);
+}
+
 int server_listeners_print(const struct server_listeners *listeners, int fd, const char *before)
 {
+    char url[SERVER_URL_MAX + 1];
     int rc = 0;
-    for (size_t i = 0; rc >= 0 && i < listeners->count; i++)
-        if (listeners->each[i].address)
-            rc = dprintf(fd, "%s%s\n", before, listeners->each[i].address->url);
+    for (size_t i = 0; rc >= 0 && i < listeners->count; i++) {
+        if (!listeners->each[i].address)
+            continue;
+        server_listeners_url(&listeners->each[i], url);
+        rc = dprintf(fd, "%s%s\n", before, url);
+    }
     return rc;
 }
 
@@ -462,12 +414,27 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
         for (size_t j = 0; j < l->sockets; j++)
             if (j % sets >= first && j % sets < first + count)
                 fd[(j % sets - first) * columns + column + j / sets] = l->address->fd[j];
-        if (l->address && is_unix(l->address) && count > 0)
+        if (l->address && server_address_is_unix(l->address) && count > 0)
             fd[column] = l->address->fd[0]; /* one socket for all, in one thread of each worker */
         column += (l->sockets + sets - 1) / sets;
     }
     *ret_columns = columns;
     return fd;
+}
+
+bool *server_listeners_tls(const struct server_listeners *listeners, size_t sets,
+                           size_t *ret_columns)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < listeners->count; i++)
+        columns += (listeners->each[i].sockets + sets - 1) / sets;
+    bool *tls = malloc((columns + 1) * sizeof(*tls));
+    *ret_columns = columns;
+    columns = 0;
+    for (size_t i = 0; tls && i < listeners->count; i++)
+        for (size_t j = 0; j < listeners->each[i].sockets; j += sets)
+            tls[columns++] = listeners->each[i].tls;
+    return tls;
 }
 
 uint64_t server_listeners_drops(const struct server_addresses *addresses)

@@ -15,25 +15,11 @@
 #pragma once
 
 #include "base/check.h"
-#include "os/socket.h"
+#include "server/address.h"
 #include "server/inherited.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-enum { SERVER_URL_MAX = 160 };
-
-struct server_address {
-    struct server_address *next;
-    struct os_socket_address asked, got; /* they differ in the port if the setting has port 0 */
-    char url[SERVER_URL_MAX];
-    int *fd;          /* the group */
-    size_t count;     /* sockets of the group */
-    size_t listening; /* how many of the first ones listen */
-    unsigned users;   /* generations that use it */
-    bool adopted;     /* another process opened the sockets: a service manager or a predecessor */
-    bool managed;     /* a service manager opened them; it keeps them and the socket file */
-};
 
 struct server_listeners;
 
@@ -65,10 +51,12 @@ struct server_listeners {
     struct server_listener {
         struct server_address *address; /* NULL: it was skipped */
         size_t sockets;                 /* how many of the first ones of its group */
+        bool tls;                       /* its connections begin with a TLS handshake */
     } * each;
 };
 
-/* Starts to use every address of `listen` (NULL at the end), for `sets` accepting threads. An
+/* Starts to use every address of `listen` (canonical texts of config/address.h, NULL at the end),
+ * for `sets` accepting threads. An
  * address that is open already is used again, with further sockets if its group is too small. The
  * sockets of an address that the other kind gives up move here, with their backlogs. Other
  * addresses are opened.
@@ -90,6 +78,12 @@ MUST_USE int server_listeners_begin(struct server_listeners *listeners, const ch
  * socket file removed; workers that inherited it may still empty its backlog. Idempotent. */
 void server_listeners_close(struct server_listeners *listeners, struct server_addresses *addresses);
 
+/* The port of the first TCP address with TLS, which plain requests are redirected to. 0: none. */
+uint16_t server_listeners_tls_port(const struct server_listeners *listeners);
+
+/* Writes the URL with the scheme that this generation uses. The listener has an address. */
+void server_listeners_url(const struct server_listener *listener, char out[SERVER_URL_MAX + 1]);
+
 /* Writes the URLs, one a line, each after the text `before`. It does not use stdio, which needs
  * memory. Negative with errno on failure. */
 int server_listeners_print(const struct server_listeners *listeners, int fd, const char *before);
@@ -98,6 +92,11 @@ int server_listeners_print(const struct server_listeners *listeners, int fd, con
  * *ret_columns places; -1 marks an empty place. Gives an array for free(); NULL: no memory. */
 int *server_listeners_lay_out(const struct server_listeners *listeners, size_t sets, size_t first,
                               size_t count, size_t *ret_columns);
+
+/* Which columns of server_listeners_lay_out are TLS listeners. Gives an array for free() with
+ * *ret_columns elements; NULL: no memory. */
+bool *server_listeners_tls(const struct server_listeners *listeners, size_t sets,
+                           size_t *ret_columns);
 
 /* How many connections the kernel has dropped at the sockets that are open. */
 uint64_t server_listeners_drops(const struct server_addresses *addresses);

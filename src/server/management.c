@@ -47,9 +47,13 @@ static enum server_control_outcome on_status(void *context, struct server_contro
     const struct server_management *c = context;
     server_control_say(client, "since %lld\n", (long long)c->since_s);
     const struct server_listeners *listeners = c->master->serving(c->master->context);
-    for (size_t i = 0; listeners && i < listeners->count; i++)
-        if (listeners->each[i].address)
-            server_control_say(client, "%s\n", listeners->each[i].address->url);
+    for (size_t i = 0; listeners && i < listeners->count; i++) {
+        char url[SERVER_URL_MAX + 1];
+        if (!listeners->each[i].address)
+            continue;
+        server_listeners_url(&listeners->each[i], url);
+        server_control_say(client, "%s\n", url);
+    }
     return SERVER_CONTROL_OK;
 }
 

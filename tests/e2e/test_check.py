@@ -66,7 +66,7 @@ def test_every_error_is_reported_with_its_line_and_a_remedy(folder: Path) -> Non
     (folder / "bad.conf").write_text(
         "[server]\n"
         "lisen = 80\n"
-        "listen = localhost:80\n"
+        "listen = example.org:80\n"
         "cache-size = 64Q\n"
         "idle-timeout = 10\n"
         "garbage\n"
@@ -80,7 +80,8 @@ def test_every_error_is_reported_with_its_line_and_a_remedy(folder: Path) -> Non
     assert done.stdout == ""
     assert done.stderr.splitlines() == [
         "bad.conf:2: error: unknown setting `lisen`; did you mean `listen`?",
-        "bad.conf:3: error: listen: `localhost` is a name; write 127.0.0.1:80 or [::1]:80",
+        "bad.conf:3: error: listen: `example.org` is not an IP address; write one of this "
+        "machine's, or * for all",
         "bad.conf:4: error: cache-size: `64Q` is not a size; write a number of bytes, or "
         "256K, 64M, 1G",
         "bad.conf:5: error: idle-timeout: `10` has no unit; write 10s for seconds, or use ms, "

@@ -86,7 +86,43 @@ static void accepts_addresses_of_every_form(void **state)
           { "127.0.0.1:8080", "127.0.0.1:8080" }, { "[::1]:8080", "[::1]:8080" },
           { "[2001:db8::1]:65535", "[2001:db8::1]:65535" }, { "*:80", "*:80" },
           { "unix:/run/weir.sock", "unix:/run/weir.sock" },
-          { "unix:weir.sock", "unix:conf/weir.sock" });
+          { "unix:weir.sock", "unix:conf/weir.sock" }, { "localhost:80", "localhost:80" },
+          { "LocalHost:0", "localhost:0" }, { "[2001:DB8::1]:80", "[2001:db8::1]:80" });
+}
+
+static void accepts_addresses_with_a_scheme(void **state)
+{
+    (void)state;
+    TAKEN(listen, { "http://127.0.0.1:8080", "127.0.0.1:8080" }, { "http://*", "*:80" },
+          { "https://*:443", "https://*:443" }, { "https://*", "https://*:443" },
+          { "HTTPS://LOCALHOST:8443/", "https://localhost:8443" },
+          { "https://localhost", "https://localhost:443" },
+          { "https://[::1]", "https://[::1]:443" }, { "https://8443", "https://127.0.0.1:8443" },
+          { "https://192.0.2.1:0", "https://192.0.2.1:0" }, { "http://[::1]/", "[::1]:80" });
+    REFUSED(listen, { "https://", "write https://*:443" }, { "http:///", "write http://*:80" },
+            { "https://unix:/run/weir.sock", "no scheme and no TLS; write unix:/run/weir.sock" },
+            { "https://*:443/page", "only scheme, address and port" },
+            { "ftp://*:21", "neither http:// nor https://" },
+            { "https://http://*:80", "has a path" }, { "https://example.org", "not an address" },
+            { "https://example.org:443", "not an IP address" }, { "https://*:65536", "too large" },
+            { "https://:443", "write *:443" });
+    TAKEN(stats_listen, { "http://localhost:8081", "localhost:8081" }, { "off", "off" });
+    REFUSED(stats_listen, { "https://localhost:8081", "has no TLS" });
+}
+
+static void expands_an_address_to_the_places_that_it_names(void **state)
+{
+    (void)state;
+    struct config_place places[CONFIG_PLACES_MAX];
+    assert_int_equal(config_address_places("https://localhost:8443", places), 2);
+    assert_string_equal(places[0].address, "127.0.0.1:8443");
+    assert_string_equal(places[1].address, "[::1]:8443");
+    assert_true(places[0].tls && places[1].tls && places[0].optional && places[1].optional);
+    assert_int_equal(config_address_places("*:80", places), 1);
+    assert_string_equal(places[0].address, "*:80");
+    assert_false(places[0].tls || places[0].optional);
+    assert_int_equal(config_address_places("unix:/run/localhost", places), 1);
+    assert_string_equal(places[0].address, "unix:/run/localhost");
 }
 
 static void refuses_other_addresses_with_cause_and_remedy(void **state)
@@ -101,8 +137,9 @@ static void refuses_other_addresses_with_cause_and_remedy(void **state)
             { ":80", "write *:80" }, { "::1:80", "needs brackets" }, { "::1", "needs brackets" },
             { "[::g]:80", "not an IPv6 address" }, { "[]:80", "not an IPv6 address" },
             { "[:80", "not an IPv6 address" }, { "300.0.0.1:80", "not an IP address" },
-            { "127.0.0:80", "not an IP address" }, { "localhost:80", "127.0.0.1:80 or [::1]:80" },
-            { "example.org:80", "not an IP" }, { "http://127.0.0.1:80", "URL" },
+            { "127.0.0:80", "not an IP address" }, { "localhost", "no port; write localhost:8080" },
+            { "localhost:", "without a port" }, { "example.org:80", "not an IP" },
+            { "localhost.example.org:80", "not an IP" },
             { "/run/weir.sock", "unix:/run/weir.sock" }, { "unix:", "no path" },
             { "unix:/run/", "is a folder" },
             { "unix:/12345678901234567890123456789012345678901234567890123456789012345678901234567"
@@ -121,6 +158,11 @@ static void knows_which_addresses_other_machines_can_reach(void **state)
     assert_false(config_address_is_public(SPAN("127.9.9.9:80")));
     assert_false(config_address_is_public(SPAN("[::1]:80")));
     assert_false(config_address_is_public(SPAN("unix:/a:0")));
+    assert_false(config_address_is_public(SPAN("localhost:80")));
+    assert_false(config_address_is_public(SPAN("https://localhost:443")));
+    assert_false(config_address_is_public(SPAN("https://127.0.0.1:443")));
+    assert_true(config_address_is_public(SPAN("https://*:443")));
+    assert_true(config_address_is_any_port(SPAN("https://localhost:0")));
     assert_true(config_address_is_any_port(SPAN("127.0.0.1:0")));
     assert_true(config_address_is_any_port(SPAN("[::1]:00")));
     assert_false(config_address_is_any_port(SPAN("127.0.0.1:80")));
@@ -145,6 +187,16 @@ static void accepts_numbers_with_their_units(void **state)
     REFUSED(idle_timeout_ns, { "10", "write 10s" }, { "s", "not a time" }, { "1d", "not a time" },
             { "10 s", "not a time" }, { "8761h", "at most 8760h" },
             { "18446744073709551615h", "not a time" });
+}
+
+static void accepts_ages_also_in_days(void **state)
+{
+    (void)state;
+    TAKEN(hsts_s, { "off", "off" }, { "0", "0" }, { "365d", "365d" }, { "12h", "12h" },
+          { "63072000s", "63072000s" });
+    REFUSED(hsts_s, { "365", "write off, 12h or 365d" }, { "d", "not a time" },
+            { "1.5d", "not a time" }, { "-1d", "not a time" }, { "3651d", "at most 3650d" },
+            { "18446744073709551615d", "not a time" }, { "Off", "not a time" });
 }
 
 static void accepts_only_the_words_of_a_choice(void **state)
@@ -273,6 +325,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_addresses_of_every_form),
+        cmocka_unit_test(accepts_addresses_with_a_scheme),
+        cmocka_unit_test(expands_an_address_to_the_places_that_it_names),
+        cmocka_unit_test(accepts_ages_also_in_days),
         cmocka_unit_test(refuses_other_addresses_with_cause_and_remedy),
         cmocka_unit_test(knows_which_addresses_other_machines_can_reach),
         cmocka_unit_test(accepts_numbers_with_their_units),

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/listen.h"
+
+#include "config/address.h"
+
+enum listen_relation { LISTEN_APART, LISTEN_SAME, LISTEN_OTHER_SCHEME };
+
+static enum listen_relation compare_texts(const char *a, const char *b)
+{
+    struct config_place mine[CONFIG_PLACES_MAX], other[CONFIG_PLACES_MAX];
+    if (config_address_is_any_port(span_text(a)))
+        return LISTEN_APART;
+    unsigned mine_count = config_address_places(a, mine);
+    unsigned other_count = config_address_places(b, other);
+    for (unsigned i = 0; i < mine_count; i++)
+        for (unsigned j = 0; j < other_count; j++)
+            if (strcmp(mine[i].address, other[j].address) == 0)
+                return mine[i].tls == other[j].tls ? LISTEN_SAME : LISTEN_OTHER_SCHEME;
+    return LISTEN_APART;
+}
+
+bool config_listen_has(const struct config_store *store, const struct config_item *item)
+{
+    const struct config_item *listen = config_store_first(&store->server, SETTING_listen);
+    while (listen && compare_texts(listen->text, item->text) == LISTEN_APART)
+        listen = listen->next;
+    return listen != NULL;
+}
+
+static const char *line_of(struct config_store *store, const struct config_item *item)
+{
+    if (item->origin.layer != CONFIG_BY_FILE)
+        return "";
+    return config_arena_print(&store->arena, " (line %u)", item->origin.line);
+}
+
+static void check_against_earlier(struct config_store *store, const struct config_item *item)
+{
+    const char *name = config_store_label(store, SETTING_listen, item->origin);
+    for (const struct config_item *other = config_store_first(&store->server, SETTING_listen);
+         other != item; other = other->next) {
+        enum listen_relation relation = compare_texts(item->text, other->text);
+        if (relation == LISTEN_OTHER_SCHEME)
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`%s` and `%s`%s are the same address; it is either http or "
+                                 "https",
+                                 name, item->text, other->text, line_of(store, other));
+        else if (relation == LISTEN_SAME)
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`%s` and `%s`%s name the same address; remove one", name,
+                                 item->text, other->text, line_of(store, other));
+    }
+}
+
+void config_listen_verify(struct config_store *store)
+{
+    for (const struct config_item *item = config_store_first(&store->server, SETTING_listen); item;
+         item = item->next)
+        check_against_earlier(store, item);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/tls.h"
+
+#include "config/address.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct config_item *first_tls_address(const struct config_store *store)
+{
+    const struct config_item *item = config_store_first(&store->server, SETTING_listen);
+    while (item && !config_address_is_tls(span_text(item->text)))
+        item = item->next;
+    return item;
+}
+
+/* ---- files ---- */
+
+static bool is_below(const char *path, const char *folder)
+{
+    size_t len = strlen(folder);
+    return strncmp(path, folder, len) == 0 && (path[len] == '/' || strcmp(folder, "/") == 0);
+}
+
+/* Only the server may read a key: no other user of the machine, and no client. */
+static void check_secrecy(struct config_store *store, const struct config_item *item,
+                          const char *name, mode_t mode)
+{
+    char path[PATH_MAX], root[PATH_MAX];
+    if (mode & S_IROTH)
+        config_problem_warning(&store->problems, item->origin,
+                               "%severy user of this machine can read the key in `%s`; run: chmod "
+                               "o-r %s",
+                               name, item->text, item->text);
+    if (!realpath(item->text, path))
+        return;
+    for (const struct config_section_values *site = store->sites; site; site = site->next) {
+        const struct config_item *folder = config_store_first(site, SETTING_root);
+        if (folder && realpath(folder->text, root) && is_below(path, root))
+            config_problem_error(&store->problems, item->origin,
+                                 "%s`%s` is inside the root of [site %s], so clients could read "
+                                 "the key; move it elsewhere",
+                                 name, item->text, site->name);
+    }
+}
+
+/* A file that only root can read is no error here: the master may be root. */
+static void check_input(struct config_store *store, const struct config_item *item,
+                        enum config_setting_place place, bool has_key)
+{
+    const char *name = config_store_label(store, place, item->origin);
+    struct stat info;
+    if (stat(item->text, &info) < 0) {
+        if (errno == EACCES)
+            config_problem_warning(&store->problems, item->origin,
+                                   "%s`%s` is in a folder that this user cannot enter; start the "
+                                   "server as a user who can",
+                                   name, item->text);
+        else
+            config_problem_error(&store->problems, item->origin, "%s`%s` cannot be read: %s", name,
+                                 item->text,
+                                 errno == ENOENT ? "there is no such file" : strerror(errno));
+        return;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        config_problem_error(&store->problems, item->origin, "%s`%s` is not a file", name,
+                             item->text);
+        return;
+    }
+    if (access(item->text, R_OK) < 0)
+        config_problem_warning(&store->problems, item->origin,
+                               "%s`%s` cannot be read by this user: %s; start the server as a user "
+                               "who can",
+                               name, item->text, strerror(errno));
+    if (has_key)
+        check_secrecy(store, item, name, info.st_mode);
+}
+
+static size_t count_items(const struct config_item *item)
+{
+    size_t count = 0;
+    for (; item; item = item->next)
+        count++;
+    return count;
+}
+
+/* Keys and certificates belong together in their order. Without keys each certificate's file has
+ * its own. */
+static void check_files(struct config_store *store, const struct config_section_values *site)
+{
+    const struct config_item *certificates = config_store_first(site, SETTING_tls_certificates);
+    const struct config_item *keys = config_store_first(site, SETTING_tls_keys);
+    size_t certificate_count = count_items(certificates), key_count = count_items(keys);
+    for (const struct config_item *item = certificates; item; item = item->next)
+        check_input(store, item, SETTING_tls_certificates, key_count == 0);
+    for (const struct config_item *item = keys; item; item = item->next)
+        check_input(store, item, SETTING_tls_keys, true);
+    if (key_count > 0 && certificate_count == 0)
+        config_problem_error(&store->problems, keys->origin,
+                             "%sthe key has no certificate; name it with tls-certificate",
+                             config_store_label(store, SETTING_tls_keys, keys->origin));
+    else if (key_count > 0 && key_count != certificate_count)
+        config_problem_error(&store->problems, keys->origin,
+                             "%sthere are %zu keys for %zu certificates; name a key for each "
+                             "certificate, in the same order",
+                             config_store_label(store, SETTING_tls_keys, keys->origin), key_count,
+                             certificate_count);
+}
+
+/* ---- addresses ---- */
+
+/* A setting that has no effect without an address that begins with https://. */
+static void warn_of_no_effect(struct config_store *store, const struct config_section_values *site,
+                              enum config_setting_place place)
+{
+    const struct config_item *item = config_store_first(site, place);
+    if (item && item->origin.layer != CONFIG_BY_DEFAULT && strcmp(item->text, "off") != 0)
+        config_problem_warning(&store->problems, item->origin,
+                               "%sthis has no effect: no address of `listen` begins with https://",
+                               config_store_label(store, place, item->origin));
+}
+
+static void check_site_without_tls(struct config_store *store,
+                                   const struct config_section_values *site)
+{
+    const struct config_item *redirect = config_store_first(site, SETTING_https_redirect);
+    if (redirect && strcmp(redirect->text, "on") == 0)
+        config_problem_error(&store->problems, redirect->origin,
+                             "%sthere is no address to redirect to: no `listen` begins with "
+                             "https://",
+                             config_store_label(store, SETTING_https_redirect, redirect->origin));
+    warn_of_no_effect(store, site, SETTING_tls_certificates);
+    warn_of_no_effect(store, site, SETTING_hsts_s);
+}
+
+/* The server can make a certificate for this machine alone, and needs one of the operator for
+ * other addresses. */
+static void check_has_certificate(struct config_store *store)
+{
+    for (const struct config_section_values *site = store->sites; site; site = site->next)
+        if (config_store_first(site, SETTING_tls_certificates))
+            return;
+    for (const struct config_item *item = first_tls_address(store); item; item = item->next) {
+        if (!config_address_is_tls(span_text(item->text)) ||
+            !config_address_is_public(span_text(item->text)))
+            continue;
+        config_problem_error(&store->problems, item->origin,
+                             "%s`%s` can be reached from other machines, so a site needs the "
+                             "settings tls-certificate and tls-key; only https://localhost works "
+                             "without",
+                             config_store_label(store, SETTING_listen, item->origin), item->text);
+        return;
+    }
+}
+
+/* RFC 6797 section 6.1: an answer has one such field. */
+static void check_hsts(struct config_store *store, const struct config_section_values *site)
+{
+    const struct config_item *hsts = config_store_first(site, SETTING_hsts_s);
+    if (!hsts || strcmp(hsts->text, "off") == 0)
+        return;
+    for (const struct config_item *item = config_store_first(site, SETTING_headers); item;
+         item = item->next) {
+        struct span field = SPAN("Strict-Transport-Security:");
+        if (span_equal_nocase(span_first(span_text(item->text), field.len), field))
+            config_problem_error(&store->problems, item->origin,
+                                 "%sthe setting `hsts` sends Strict-Transport-Security; remove "
+                                 "one",
+                                 config_store_label(store, SETTING_headers, item->origin));
+    }
+}
+
+void config_tls_verify(struct config_store *store)
+{
+    bool has_tls = first_tls_address(store) != NULL;
+    for (const struct config_section_values *site = store->sites; site; site = site->next) {
+        check_files(store, site);
+        check_hsts(store, site);
+        if (!has_tls)
+            check_site_without_tls(store, site);
+    }
+    check_has_certificate(store);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One address and its group of listening sockets (server/listeners.h says how the master uses
+ * them). It knows no generation and no scheme: http or https is the choice of a generation.
+ */
+#pragma once
+
+#include "base/check.h"
+#include "os/socket.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SERVER_BACKLOG = 4096 };
+
+enum { SERVER_URL_MAX = 160 };
+
+struct server_address {
+    struct server_address *next;
+    struct os_socket_address asked, got; /* they differ in the port if the setting has port 0 */
+    char url[SERVER_URL_MAX];
+    int *fd;          /* the group */
+    size_t count;     /* sockets of the group */
+    size_t listening; /* how many of the first ones listen */
+    unsigned users;   /* generations that use it */
+    bool adopted;     /* another process opened the sockets: a service manager or a predecessor */
+    bool managed;     /* a service manager opened them; it keeps them and the socket file */
+};
+
+bool server_address_is_unix(const struct server_address *address);
+
+/* Adds `fd` to the group. On failure closes it. A negative `fd` is an error of the caller's, which
+ * is returned. 0 or -errno. */
+MUST_USE int server_address_add_socket(struct server_address *address, int fd);
+
+/* Lets the sockets of the group share their port. 0 or -errno. */
+MUST_USE int server_address_share_port(const struct server_address *address);
+
+/* Gives the group `sets` sockets. The new ones do not listen yet. 0 or -errno. */
+MUST_USE int server_address_grow(struct server_address *address, size_t sets,
+                                 struct os_socket_options options);
+
+/* Closes the sockets that never listened. */
+void server_address_shrink(struct server_address *address);
+
+/* Listens with every socket, and sets the options that its connections inherit. 0 or -errno. */
+MUST_USE int server_address_begin(struct server_address *address, const char *congestion,
+                                  uint64_t send_timeout_ns);
