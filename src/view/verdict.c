@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "view/advice.h"
 #include "view/busy.h"
+#include "view/health.h"
 #include "view/window.h"
 
 #include <inttypes.h>
@@ -16,11 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MASTER_LATE (5 * DURATION_SECOND) /* a heartbeat comes once a second */
-#define MASTER_LOST (15 * DURATION_SECOND)
-
-__attribute__((format(printf, 2, 3))) static void say(char out[VIEW_VERDICT_TEXT],
-                                                      const char *format, ...)
+void view_verdict_say(char out[VIEW_VERDICT_TEXT], const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -43,135 +40,6 @@ static const char *plural_ending(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* ---- the server ---- */
-
-static bool not_running(const struct view_window *w, struct view_verdict *out)
-{
-    if (w->view->snapshot->running)
-        return false;
-    out->gravity = VIEW_WRONG;
-    say(out->text, "the server has died: these are the last numbers of process %d",
-        (int)w->view->snapshot->master);
-    say(out->why, "a server that stops removes its numbers, so this one crashed or was killed");
-    say(out->cure, "start it again, if possible under a supervisor. `error-log` and `dmesg` may "
-                   "show the reason");
-    return true;
-}
-
-static bool master_hangs(const struct view_window *w, struct view_verdict *out)
-{
-    uint64_t age_ns = w->view->heartbeat_age_ns;
-    if (!w->view->snapshot->running || age_ns < MASTER_LATE)
-        return false;
-    out->gravity = age_ns < MASTER_LOST ? VIEW_WARNING : VIEW_WRONG;
-    say(out->text, "the last heartbeat of the master, process %d, was %.0f s ago",
-        (int)w->view->snapshot->master, (double)age_ns / 1e9);
-    say(out->why, "it is stopped, waits for a disk, or gets no CPU time. Workers still serve, but "
-                  "dead ones are not replaced and no reload is done");
-    say(out->cure, "see what it waits for in /proc/%d/stack and /proc/%d/status",
-        (int)w->view->snapshot->master, (int)w->view->snapshot->master);
-    return true;
-}
-
-static bool calls_refused(const struct view_window *w, struct view_verdict *out)
-{
-    uint64_t calls = rise(w, STATS_calls_refused);
-    if (calls == 0)
-        return false;
-    out->gravity = VIEW_WRONG;
-    say(out->text, "the sandbox refused %" PRIu64 " system call%s of a worker in %.0f s", calls,
-        plural_ending(calls), w->seconds);
-    say(out->why, "a worker made a call that weir does not use: a new version of a library, a "
-                  "fault of weir, or an attacker who controls the worker");
-    say(out->cure, "`error-log` has the number of each call. Restart the server, and report it");
-    return true;
-}
-
-static bool workers_die(const struct view_window *w, struct view_verdict *out)
-{
-    uint64_t deaths = rise(w, STATS_worker_deaths);
-    if (deaths == 0)
-        return false;
-    out->gravity = deaths > 2 ? VIEW_WRONG : VIEW_WARNING;
-    say(out->text,
-        "%" PRIu64 " worker%s died in %.0f s, and %" PRIu64 " connection%s ended with %s", deaths,
-        plural_ending(deaths), w->seconds, rise(w, STATS_connections_lost),
-        plural_ending(rise(w, STATS_connections_lost)), deaths == 1 ? "it" : "them");
-    say(out->why, "a worker was killed (by hand, or because memory ran out, see `dmesg`), or weir "
-                  "has a fault");
-    say(out->cure, "`error-log` has the signal of each death. Please report a fault of weir");
-    return true;
-}
-
-static bool statistics_damaged(const struct view_window *w, struct view_verdict *out)
-{
-    unsigned damaged = w->view->snapshot->damaged;
-    if (damaged == 0)
-        return false;
-    out->gravity = VIEW_WRONG;
-    say(out->text, "the counts of %u worker%s are damaged and missing here", damaged,
-        plural_ending(damaged));
-    say(out->why, "only a worker can damage its counts: it was taken over, or weir has a fault");
-    say(out->cure, "save `error-log`, install the newest weir, and restart the server");
-    return true;
-}
-
-static bool reload_failed(const struct view_window *w, struct view_verdict *out)
-{
-    if (!w->view->snapshot->reload_failed)
-        return false;
-    out->gravity = VIEW_WARNING;
-    say(out->text, "the last reload failed, and configuration number %" PRIu64 " stays in force",
-        w->view->snapshot->generation);
-    say(out->why, "%s", w->view->snapshot->reload_error);
-    say(out->cure, "check the file with `weir check -c FILE`, then run `weir reload`");
-    return true;
-}
-
-static bool log_lines_dropped(const struct view_window *w, struct view_verdict *out)
-{
-    uint64_t dropped = rise(w, STATS_log_lines_dropped);
-    if (dropped == 0)
-        return false;
-    out->gravity = VIEW_WRONG;
-    say(out->text, "%" PRIu64 " line%s of the access log could not be written in %.0f s", dropped,
-        plural_ending(dropped), w->seconds);
-    say(out->why, "the disk is full or too slow, or the reader of the pipe does not keep up");
-    say(out->cure, "free space where `access-log` is, or move it to another disk");
-    return true;
-}
-
-static bool logs_not_reopened(const struct view_window *w, struct view_verdict *out)
-{
-    uint64_t stale = w->view->snapshot->counter[STATS_logs_stale];
-    if (stale == 0 && rise(w, STATS_log_reopens_failed) == 0)
-        return false;
-    out->gravity = VIEW_WRONG;
-    say(out->text, "logs could not be opened again after SIGUSR1");
-    say(out->why, "their lines go to the old files; standard error and the error log have the "
-                  "reason");
-    say(out->cure, "mend the log's folder (owner, rights, space), then send SIGUSR1 to the master "
-                   "again");
-    return true;
-}
-
-static bool numbers_incomplete(const struct view_window *w, struct view_verdict *out)
-{
-    uint64_t unseen = w->view->snapshot->unseen;
-    uint64_t unrecorded = w->view->snapshot->counter[STATS_durations_unrecorded];
-    if (unseen == 0 && unrecorded == 0)
-        return false;
-    out->gravity = VIEW_WARNING;
-    say(out->text,
-        "these numbers are incomplete: %" PRIu64 " thread%s or process%s and %" PRIu64
-        " duration%s are missing",
-        unseen, plural_ending(unseen), unseen == 1 ? "" : "es", unrecorded,
-        plural_ending(unrecorded));
-    say(out->why, "no shared memory was left in " STATS_FOLDER);
-    say(out->cure, "give " STATS_FOLDER " more space (docker: --shm-size), and restart the server");
-    return true;
-}
-
 /* ---- connections ---- */
 
 static bool accept_queue_overflow(const struct view_window *w, struct view_verdict *out)
@@ -180,13 +48,15 @@ static bool accept_queue_overflow(const struct view_window *w, struct view_verdi
     if (overflows == 0)
         return false;
     out->gravity = VIEW_WRONG;
-    say(out->text,
-        "the accept queue overflowed %" PRIu64 " time%s in %.0f s. These clients wait a second "
-        "or more and try again",
-        overflows, plural_ending(overflows), w->seconds);
+    view_verdict_say(out->text,
+                     "the accept queue overflowed %" PRIu64
+                     " time%s in %.0f s. These clients wait a second "
+                     "or more and try again",
+                     overflows, plural_ending(overflows), w->seconds);
     view_busy_say(w, out->why);
     if (w->has_shares && view_busy_count(w) == 0)
-        say(out->cure, "raise net.core.somaxconn to 4096, the backlog that weir requests");
+        view_verdict_say(out->cure,
+                         "raise net.core.somaxconn to 4096, the backlog that weir requests");
     else
         view_busy_say_cure(w, out->cure);
     return true;
@@ -199,13 +69,16 @@ static bool files_near_limit(const struct view_window *w, struct view_verdict *o
     if (full < 0.8)
         return false;
     out->gravity = full < 0.95 ? VIEW_WARNING : VIEW_WRONG;
-    say(out->text,
-        "open files of a process are at %.0f %% of its limit (%" PRIu64 " of %" PRIu64 ")",
-        100 * full, usage->files_most, usage->files_limit);
-    say(out->why, "each connection and each large file in the cache is an open file. At the limit, "
+    view_verdict_say(out->text,
+                     "open files of a process are at %.0f %% of its limit (%" PRIu64 " of %" PRIu64
+                     ")",
+                     100 * full, usage->files_most, usage->files_limit);
+    view_verdict_say(
+        out->why, "each connection and each large file in the cache is an open file. At the limit, "
                   "new connections wait to be accepted");
-    say(out->cure, "raise the limit (`ulimit -n`, or LimitNOFILE= of a service), or shorten "
-                   "`idle-timeout`");
+    view_verdict_say(out->cure,
+                     "raise the limit (`ulimit -n`, or LimitNOFILE= of a service), or shorten "
+                     "`idle-timeout`");
     return true;
 }
 
@@ -215,11 +88,14 @@ static bool idle_displaced(const struct view_window *w, struct view_verdict *out
     if (displaced == 0)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text, "%" PRIu64 " idle connection%s closed in %.0f s to make space for new ones",
-        displaced, displaced == 1 ? " was" : "s were", w->seconds);
-    say(out->why, "the server has as many connections as it may, and most of them may be idle");
-    say(out->cure, "shorten `idle-timeout`, or raise `connections` or the limit of open files "
-                   "(`ulimit -n`, or LimitNOFILE= of a service)");
+    view_verdict_say(out->text,
+                     "%" PRIu64 " idle connection%s closed in %.0f s to make space for new ones",
+                     displaced, displaced == 1 ? " was" : "s were", w->seconds);
+    view_verdict_say(out->why,
+                     "the server has as many connections as it may, and most of them may be idle");
+    view_verdict_say(out->cure,
+                     "shorten `idle-timeout`, or raise `connections` or the limit of open files "
+                     "(`ulimit -n`, or LimitNOFILE= of a service)");
     return true;
 }
 
@@ -229,20 +105,24 @@ static bool connections_refused(const struct view_window *w, struct view_verdict
     if (refused == 0)
         return false;
     out->gravity = VIEW_WRONG;
-    say(out->text, "%" PRIu64 " connection%s answered 503 in %.0f s, for lack of a %s to serve %s",
+    view_verdict_say(
+        out->text, "%" PRIu64 " connection%s answered 503 in %.0f s, for lack of a %s to serve %s",
         refused, refused == 1 ? " was" : "s were", w->seconds,
         view_works_in_processes(w->serving) ? "process" : "thread", refused == 1 ? "it" : "them");
     if (w->serving->serves != STATS_SERVES_POOL) {
-        say(out->why, "the system allows no more %s",
-            view_works_in_processes(w->serving) ? "processes"
-                                                : "threads or memory for their stacks");
-        say(out->cure,
+        view_verdict_say(out->why, "the system allows no more %s",
+                         view_works_in_processes(w->serving)
+                             ? "processes"
+                             : "threads or memory for their stacks");
+        view_verdict_say(
+            out->cure,
             "raise the limit (`ulimit -u`, or TasksMax= of a service), lower `connections`, or "
             "set `model = percore`, which needs no %s for each connection",
             view_works_in_processes(w->serving) ? "process" : "thread");
     } else {
-        say(out->why, "the queue for a thread was full");
-        say(out->cure, "raise `threads`, or raise `pool-queue` if such peaks are short");
+        view_verdict_say(out->why, "the queue for a thread was full");
+        view_verdict_say(out->cure,
+                         "raise `threads`, or raise `pool-queue` if such peaks are short");
     }
     return true;
 }
@@ -253,11 +133,13 @@ static bool listings_refused(const struct view_window *w, struct view_verdict *o
     if (refused == 0)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text, "%" PRIu64 " folder listing%s answered 503 in %.0f s", refused,
-        refused == 1 ? " was" : "s were", w->seconds);
-    say(out->why, "a worker rendered, or sent without the cache, as many as `listings` allows");
-    say(out->cure, "raise `cache-size`, so that listings are kept, or raise `listings`. A folder "
-                   "with an index file needs no listing");
+    view_verdict_say(out->text, "%" PRIu64 " folder listing%s answered 503 in %.0f s", refused,
+                     refused == 1 ? " was" : "s were", w->seconds);
+    view_verdict_say(out->why,
+                     "a worker rendered, or sent without the cache, as many as `listings` allows");
+    view_verdict_say(out->cure,
+                     "raise `cache-size`, so that listings are kept, or raise `listings`. A folder "
+                     "with an index file needs no listing");
     return true;
 }
 
@@ -270,11 +152,13 @@ static bool queue_waits_long(const struct view_window *w, struct view_verdict *o
     if (w->queue_wait.count < ENOUGH || wait_ns <= latency_ns || wait_ns < DURATION_MS)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text,
+    view_verdict_say(
+        out->text,
         "connections wait longer for a thread than for their answer: 90 %% wait up to %.1f ms",
         (double)wait_ns / 1e6);
-    say(out->why, "all %u threads of a worker are busy, and 90 %% of answers take up to %.1f ms",
-        w->serving->threads, (double)latency_ns / 1e6);
+    view_verdict_say(out->why,
+                     "all %u threads of a worker are busy, and 90 %% of answers take up to %.1f ms",
+                     w->serving->threads, (double)latency_ns / 1e6);
     view_busy_say_cure(w, out->cure);
     return true;
 }
@@ -287,11 +171,12 @@ static bool many_resets(const struct view_window *w, struct view_verdict *out)
     if (reset < ENOUGH || some < 0.2)
         return false;
     out->gravity = VIEW_NOTE;
-    say(out->text, "%.0f %% of connections were broken off (%" PRIu64 " in %.0f s)", 100 * some,
-        reset, w->seconds);
-    say(out->why, "clients give up or are closed, a balancer checks health this way, or a network "
+    view_verdict_say(out->text, "%.0f %% of connections were broken off (%" PRIu64 " in %.0f s)",
+                     100 * some, reset, w->seconds);
+    view_verdict_say(
+        out->why, "clients give up or are closed, a balancer checks health this way, or a network "
                   "loses connections");
-    say(out->cure, "see in the access log which clients they are");
+    view_verdict_say(out->cure, "see in the access log which clients they are");
     return true;
 }
 
@@ -302,17 +187,18 @@ static bool address_limits(const struct view_window *w, struct view_verdict *out
     if (connections == 0 && requests == 0)
         return false;
     out->gravity = VIEW_NOTE;
-    say(out->text,
-        "clients reached the limits of their address in %.0f s: %" PRIu64
-        " connection%s reset, and %" PRIu64 " request%s answered 429",
-        w->seconds, connections, connections == 1 ? " was" : "s were", requests,
-        requests == 1 ? " was" : "s were");
-    say(out->why, "a client floods this server, or many clients share an address behind a proxy");
-    say(out->cure,
-        "name the proxy in `address-exempt`. If honest clients are limited, raise "
-        "%s",
-        requests > 0 ? "`address-request-rate`"
-                     : "`address-connections` or `address-connection-rate`");
+    view_verdict_say(out->text,
+                     "clients reached the limits of their address in %.0f s: %" PRIu64
+                     " connection%s reset, and %" PRIu64 " request%s answered 429",
+                     w->seconds, connections, connections == 1 ? " was" : "s were", requests,
+                     requests == 1 ? " was" : "s were");
+    view_verdict_say(
+        out->why, "a client floods this server, or many clients share an address behind a proxy");
+    view_verdict_say(out->cure,
+                     "name the proxy in `address-exempt`. If honest clients are limited, raise "
+                     "%s",
+                     requests > 0 ? "`address-request-rate`"
+                                  : "`address-connections` or `address-connection-rate`");
     return true;
 }
 
@@ -323,11 +209,14 @@ static bool slow_heads(const struct view_window *w, struct view_verdict *out)
     if (slow < ENOUGH)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text, "the heads of %" PRIu64 " requests did not arrive in time, in %.0f s", slow,
-        w->seconds);
-    say(out->why, "honest clients are hardly ever so slow. Slow-request attacks look like this");
-    say(out->cure, "shorten `header-timeout`, and block the addresses that the access log lists "
-                   "with status 408");
+    view_verdict_say(out->text,
+                     "the heads of %" PRIu64 " requests did not arrive in time, in %.0f s", slow,
+                     w->seconds);
+    view_verdict_say(out->why,
+                     "honest clients are hardly ever so slow. Slow-request attacks look like this");
+    view_verdict_say(out->cure,
+                     "shorten `header-timeout`, and block the addresses that the access log lists "
+                     "with status 408");
     return true;
 }
 
@@ -338,13 +227,14 @@ static bool slow_clients(const struct view_window *w, struct view_verdict *out)
     if (bodies < ENOUGH && sends < ENOUGH)
         return false;
     out->gravity = VIEW_NOTE;
-    say(out->text,
-        "in %.0f s, %" PRIu64 " clients stopped taking their answer, and %" PRIu64
-        " did not send a body in time",
-        w->seconds, sends, bodies);
-    say(out->why, "their networks are bad, or they hold connections on purpose");
-    say(out->cure, "lengthen `send-timeout` and `body-timeout` for bad networks, or shorten them "
-                   "against attackers");
+    view_verdict_say(out->text,
+                     "in %.0f s, %" PRIu64 " clients stopped taking their answer, and %" PRIu64
+                     " did not send a body in time",
+                     w->seconds, sends, bodies);
+    view_verdict_say(out->why, "their networks are bad, or they hold connections on purpose");
+    view_verdict_say(out->cure,
+                     "lengthen `send-timeout` and `body-timeout` for bad networks, or shorten them "
+                     "against attackers");
     return true;
 }
 
@@ -356,10 +246,11 @@ static bool keep_alive_unused(const struct view_window *w, struct view_verdict *
     if (requests < ENOUGH || reusing >= 0.2)
         return false;
     out->gravity = VIEW_NOTE;
-    say(out->text, "only %.0f %% of requests reused a connection", 100 * reusing);
-    say(out->why, "clients, or the proxy in front of this server, close after each answer. A "
-                  "connection costs several times what a request does");
-    say(out->cure, "turn keep-alive on in the proxy, or raise `idle-timeout`");
+    view_verdict_say(out->text, "only %.0f %% of requests reused a connection", 100 * reusing);
+    view_verdict_say(out->why,
+                     "clients, or the proxy in front of this server, close after each answer. A "
+                     "connection costs several times what a request does");
+    view_verdict_say(out->cure, "turn keep-alive on in the proxy, or raise `idle-timeout`");
     return true;
 }
 
@@ -371,8 +262,9 @@ static bool saturated(const struct view_window *w, struct view_verdict *out)
     if (!w->has_shares || w->busy < VIEW_BUSY)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text, "the workers are saturated: they use %.0f %% of the CPU time that they can",
-        100 * w->busy);
+    view_verdict_say(out->text,
+                     "the workers are saturated: they use %.0f %% of the CPU time that they can",
+                     100 * w->busy);
     view_busy_say(w, out->why);
     view_busy_say_cure(w, out->cure);
     return true;
@@ -386,12 +278,15 @@ static bool worker_uneven(const struct view_window *w, struct view_verdict *out)
     if (index >= 0.8 || w->worker[0].busy < 0.5 || others > w->worker[0].busy / 2)
         return false;
     out->gravity = w->worker[0].busy >= VIEW_BUSY ? VIEW_WARNING : VIEW_NOTE;
-    say(out->text, "one worker is busy %.0f %%, the others %.0f %% (fairness index %.2f of 1)",
-        100 * w->worker[0].busy, 100 * others, index);
-    say(out->why, "a few connections carry most of the work, and a connection stays with its "
-                  "worker");
-    say(out->cure, "none if there are few clients. Otherwise let the clients, or the proxy in "
-                   "front of this server, use more connections");
+    view_verdict_say(out->text,
+                     "one worker is busy %.0f %%, the others %.0f %% (fairness index %.2f of 1)",
+                     100 * w->worker[0].busy, 100 * others, index);
+    view_verdict_say(out->why,
+                     "a few connections carry most of the work, and a connection stays with its "
+                     "worker");
+    view_verdict_say(out->cure,
+                     "none if there are few clients. Otherwise let the clients, or the proxy in "
+                     "front of this server, use more connections");
     return true;
 }
 
@@ -405,10 +300,11 @@ static bool answers_5xx(const struct view_window *w, struct view_verdict *out)
     if (failed == 0)
         return false;
     out->gravity = part(failed, answers) < 0.01 ? VIEW_WARNING : VIEW_WRONG;
-    say(out->text, "%" PRIu64 " answer%s with a status of 5xx in %.0f s (%.2g %% of all)", failed,
-        plural_ending(failed), w->seconds, 100 * part(failed, answers));
-    say(out->why, "files could not be read, or memory or descriptors ran out");
-    say(out->cure, "`error-log` and the access log have each case");
+    view_verdict_say(out->text,
+                     "%" PRIu64 " answer%s with a status of 5xx in %.0f s (%.2g %% of all)", failed,
+                     plural_ending(failed), w->seconds, 100 * part(failed, answers));
+    view_verdict_say(out->why, "files could not be read, or memory or descriptors ran out");
+    view_verdict_say(out->cure, "`error-log` and the access log have each case");
     return true;
 }
 
@@ -420,10 +316,10 @@ static bool many_4xx(const struct view_window *w, struct view_verdict *out)
     if (answers < ENOUGH || some < 0.2)
         return false;
     out->gravity = VIEW_NOTE;
-    say(out->text, "%.0f %% of answers have a status of 4xx (%" PRIu64 " in %.0f s)", 100 * some,
-        w->by_class[3], w->seconds);
-    say(out->why, "a scanner tries out names, or links lead nowhere");
-    say(out->cure, "the access log has the paths, and the pages that link to them");
+    view_verdict_say(out->text, "%.0f %% of answers have a status of 4xx (%" PRIu64 " in %.0f s)",
+                     100 * some, w->by_class[3], w->seconds);
+    view_verdict_say(out->why, "a scanner tries out names, or links lead nowhere");
+    view_verdict_say(out->cure, "the access log has the paths, and the pages that link to them");
     return true;
 }
 
@@ -435,23 +331,26 @@ static bool cache_too_small(const struct view_window *w, struct view_verdict *ou
     if (evictions == 0 || lookups < ENOUGH || part(hits, lookups) >= 0.9)
         return false;
     out->gravity = VIEW_WARNING;
-    say(out->text,
-        "the cache answers %.0f %% of lookups, and evicted %" PRIu64 " entries in %.0f s",
-        100 * part(hits, lookups), evictions, w->seconds);
+    view_verdict_say(out->text,
+                     "the cache answers %.0f %% of lookups, and evicted %" PRIu64
+                     " entries in %.0f s",
+                     100 * part(hits, lookups), evictions, w->seconds);
     char advice[VIEW_ADVICE_MAX];
     view_advice_say(w->view, advice);
     if (view_works_in_processes(w->serving)) {
-        say(out->why, "single connections request more than fits into their cache, which begins "
-                      "empty for each connection");
-        say(out->cure, "set `model = percore`, which has one cache for all, or `prefork`, which "
-                       "also isolates faults");
+        view_verdict_say(out->why,
+                         "single connections request more than fits into their cache, which begins "
+                         "empty for each connection");
+        view_verdict_say(out->cure,
+                         "set `model = percore`, which has one cache for all, or `prefork`, which "
+                         "also isolates faults");
         return true;
     }
-    say(out->why, "the files that clients request do not fit into it");
-    say(out->cure,
-        "raise `cache-size` if that pays (%s), or `cache-entries` if that limit is "
-        "reached",
-        advice);
+    view_verdict_say(out->why, "the files that clients request do not fit into it");
+    view_verdict_say(out->cure,
+                     "raise `cache-size` if that pays (%s), or `cache-entries` if that limit is "
+                     "reached",
+                     advice);
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Verdicts: sentences that say what is wrong with a server, why, and what to change.
- * verdicts.def lists them. Each is a function in verdict.c.
+ * verdicts.def lists them. Each is a function in verdict.c or health.c.
  */
 #pragma once
 
@@ -27,3 +27,7 @@ size_t view_verdicts(const struct view *view, const struct view *before,
 
 /* "note", "warning", "wrong". */
 const char *view_verdict_gravity_name(enum view_gravity gravity);
+
+/* Writes a text of a verdict. */
+void view_verdict_say(char out[VIEW_VERDICT_TEXT], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));

@@ -247,6 +247,33 @@ static void reports_logs_that_were_not_opened_again(void **state)
     assert_risen("logs-not-reopened", STATS_log_reopens_failed, 1);
 }
 
+static void reports_certificates_that_cannot_be_used(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("certificates-stale"));
+    now.counter[STATS_certificates_refused] = 3; /* a total: the certificates may be mended */
+    assert_null(verdict("certificates-stale"));
+    now.counter[STATS_certificates_stale] = 1;
+    assert_int_equal(verdict("certificates-stale")->gravity, VIEW_WRONG);
+}
+
+static void reports_a_certificate_that_ends_within_two_weeks(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    assert_null(verdict("certificates-end")); /* there is none */
+    view.read_s = 30 * 86400;
+    now.counter[STATS_certificates_end_s] = (uint64_t)view.read_s + 14 * 86400;
+    assert_null(verdict("certificates-end"));
+    now.counter[STATS_certificates_end_s] -= 86400 / 2;
+    assert_int_equal(verdict("certificates-end")->gravity, VIEW_WARNING);
+    assert_says(verdict("certificates-end")->text, "ends in 13.5 days");
+    now.counter[STATS_certificates_end_s] = (uint64_t)view.read_s - 86400;
+    assert_int_equal(verdict("certificates-end")->gravity, VIEW_WRONG);
+    assert_says(verdict("certificates-end")->text, "ended 1.0 days ago");
+}
+
 static void reports_missing_numbers(void **state)
 {
     (void)state;
@@ -535,6 +562,8 @@ int main(void)
         cmocka_unit_test(reports_a_failed_reload_with_its_reason),
         cmocka_unit_test(reports_lost_log_lines),
         cmocka_unit_test(reports_logs_that_were_not_opened_again),
+        cmocka_unit_test(reports_certificates_that_cannot_be_used),
+        cmocka_unit_test(reports_a_certificate_that_ends_within_two_weeks),
         cmocka_unit_test(reports_missing_numbers),
         cmocka_unit_test(damaged_counts_are_reported),
         cmocka_unit_test(an_overflow_names_the_busy_workers),
