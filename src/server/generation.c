@@ -21,11 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    QUICK_DEATHS = 3,   /* this many deaths are replaced at once; then each waits longer */
-    CALM_MS = 1000,     /* the death of a worker that lived this long counts as the first */
-    KILL_AGAIN_MS = 100 /* from one SIGKILL to the next, while a worker is left */
-};
+enum { KILL_AGAIN_MS = 100 }; /* from one SIGKILL to the next, while a worker is left */
 
 /* ---- failures ---- */
 
@@ -79,11 +75,22 @@ static void choose_model(struct server_generation *g)
     server_capacity_workers(g->config, g->model, &g->workers, &g->threads);
 }
 
-static int prepare_generation(struct server_generation *g, struct server_addresses *addresses)
+static int read_certificates(struct server_generation *g, struct tls_tickets *tickets)
+{
+    char why[TLS_WHY_MAX] = "";
+    int rc = server_tls_open(&g->tls, g->config, tickets, why);
+    if (rc < 0)
+        server_generation_fail(g, why);
+    return rc;
+}
+
+static int prepare_generation(struct server_generation *g, struct server_addresses *addresses,
+                              struct tls_tickets *tickets)
 {
     const struct config *config = g->config;
     int rc = server_logs_open(&g->logs, config, g->why, sizeof(g->why));
     g->failed = rc < 0;
+    rc = rc < 0 ? rc : read_certificates(g, tickets);
     if (rc < 0)
         return rc;
     (void)os_process_raise_files(); /* workers compute their capacity from this limit */
@@ -107,7 +114,8 @@ static int prepare_generation(struct server_generation *g, struct server_address
 }
 
 struct server_generation *server_generation_new(struct config_store *store,
-                                                struct server_addresses *addresses)
+                                                struct server_addresses *addresses,
+                                                struct tls_tickets *tickets)
 {
     struct server_generation *g = calloc(1, sizeof(*g));
     if (!g) {
@@ -122,7 +130,7 @@ struct server_generation *server_generation_new(struct config_store *store,
         .go_pipe = { -1, -1 },
     };
     choose_model(g);
-    if (prepare_generation(g, addresses) < 0)
+    if (prepare_generation(g, addresses, tickets) < 0)
         CHECK(g->failed);
     return g;
 }
@@ -179,6 +187,8 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
             .logs_fd = logs_fd,
             .stats = server_stats_enter(host->stats, g->config, arena),
             .limits = &g->limits,
+            .tls = &g->tls,
+            .https_port = server_listeners_tls_port(&g->listeners),
             .ready_fd = g->ready_pipe[1],
             .go_fd = g->go_pipe[0],
         };
@@ -356,28 +366,6 @@ void server_generation_read(struct server_generation *g)
 
 /* ---- deaths ---- */
 
-static void describe_end(char *out, size_t size, pid_t pid, int status)
-{
-    if (WIFSIGNALED(status))
-        snprintf(out, size, "worker %d was killed by signal %d (%s)", (int)pid, WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status) != 0)
-        snprintf(out, size, "worker %d ended with status %d", (int)pid, WEXITSTATUS(status));
-    else
-        snprintf(out, size, "worker %d has ended", (int)pid);
-}
-
-/* A worker that dies is replaced at once. After quick deaths in succession, the wait doubles each
- * time, up to a second. */
-static void plan_restart(struct server_slot *slot, uint64_t now)
-{
-    if (now - slot->started_ns >= CALM_MS * DURATION_MS)
-        slot->deaths = 0;
-    slot->deaths++;
-    bool quick = slot->deaths <= QUICK_DEATHS;
-    slot->restart_ns = now + server_backoff_ns(quick ? 0 : slot->deaths - QUICK_DEATHS);
-}
-
 static struct server_slot *slot_of(const struct server_generation *g, pid_t pid)
 {
     for (unsigned i = 0; g->slots && i < g->workers; i++)
@@ -394,7 +382,7 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
     server_generation_read(g); /* its last messages */
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     char text[160];
-    describe_end(text, sizeof(text), pid, status);
+    server_slot_describe_end(text, sizeof(text), pid, status);
     ipc_mailbox_close(&slot->logs);
     slot->pid = 0;
     slot->ready = false;
@@ -407,7 +395,7 @@ bool server_generation_reap(struct server_generation *g, pid_t pid, int status)
     else if (g->state == GENERATION_SERVING || !clean)
         log_error(clean ? LOG_INFO : LOG_ERROR, "%s", text);
     if (is_worker_wanted(g, index))
-        plan_restart(slot, os_clock_now_ns());
+        server_slot_plan_restart(slot, os_clock_now_ns());
     return true;
 }
 
@@ -427,6 +415,7 @@ void server_generation_leave(struct server_generation *g)
     server_logs_close(&g->logs);
     server_dispatch_free(g->dispatch);
     g->dispatch = NULL;
+    server_tls_close(&g->tls); /* the private keys leave the memory of this process */
 }
 
 static void end_workers(struct server_generation *g, struct server_addresses *addresses, int signal,

@@ -24,7 +24,9 @@
 #include "server/logs.h"
 #include "server/roots.h"
 #include "server/sandbox.h"
+#include "server/slot.h"
 #include "server/stats.h"
+#include "server/tls.h"
 
 #include <sys/types.h>
 
@@ -32,24 +34,14 @@ struct config_store;
 
 enum server_generation_state { GENERATION_STARTING, GENERATION_SERVING, GENERATION_DRAINING };
 
-/* The record of one worker. */
-struct server_slot {
-    pid_t pid;         /* 0: none */
-    pid_t predecessor; /* the worker that died before it; 0: none */
-    bool ready;
-    uint64_t started_ns;
-    uint64_t restart_ns;     /* when a dead one is replaced */
-    unsigned deaths;         /* in quick succession */
-    struct ipc_mailbox logs; /* for log files that are opened again */
-};
-
 struct server_generation {
     struct server_generation *next; /* the master's */
     struct config_store *store;
     const struct config *config;
     const struct model *model;
     char model_why[MODEL_WHY_MAX];
-    struct server_roots roots;     /* the folders that the workers open */
+    struct server_roots roots; /* the folders that the workers open */
+    struct server_tls tls;
     struct server_sandbox sandbox; /* of the workers, as they have reported it */
     unsigned workers, threads;
     struct server_slot *slots; /* one for each worker */
@@ -78,10 +70,12 @@ struct server_generation_host {
     struct server_stats *stats; /* the statistics that workers count in */
 };
 
-/* Makes a generation of the configuration in `store`, which it takes: opens the logs and the
- * addresses. Check `failed` before use. NULL: no memory. */
+/* Makes a generation of the configuration in `store`, which it takes: reads the certificates, and
+ * opens the logs and the addresses. Borrows `tickets` for its life. Check `failed` before use. NULL:
+ * no memory. */
 struct server_generation *server_generation_new(struct config_store *store,
-                                                struct server_addresses *addresses);
+                                                struct server_addresses *addresses,
+                                                struct tls_tickets *tickets);
 
 /* Marks it as failed, with `text` as the reason unless it has one already. */
 void server_generation_fail(struct server_generation *g, const char *text);

@@ -122,6 +122,9 @@ void server_generations_print(const struct server_generation *g,
     server_capacity_describe(g->config, g->model, g->workers, g->threads, capacity);
     (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
     (void)server_listeners_print(page, STDERR_FILENO, "statistics: ");
+    if (g->tls.local)
+        fprintf(stderr, "self-signed certificate: %s, SHA-256 %s; to trust it: curl --cacert %s\n",
+                g->tls.local->certificate, g->tls.local->fingerprint, g->tls.local->certificate);
     fprintf(stderr, "%s\n%s; stop with Ctrl-C\n", text, capacity);
     const char *user = server_resources_user(g->config->user);
     if (geteuid() == 0 && !user)

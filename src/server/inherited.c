@@ -87,6 +87,8 @@ static int take_one(struct server_inherited *in, int fd, struct span name)
         in->ready_fd = fd;
     else if (span_equal(name, SPAN(SERVER_INHERITED_CONTROL)))
         in->control_fd = fd;
+    else if (span_equal(name, SPAN(SERVER_INHERITED_TICKETS)))
+        in->tickets_fd = fd;
     else
         return take_listener(in, fd, name);
     return 0;
@@ -114,7 +116,7 @@ static int take_all(struct server_inherited *in)
 
 int server_inherited_take(struct server_inherited *ret_inherited)
 {
-    struct server_inherited in = { .ready_fd = -1, .control_fd = -1 };
+    struct server_inherited in = { .ready_fd = -1, .control_fd = -1, .tickets_fd = -1 };
     int rc = is_for_us() ? take_all(&in) : 0;
     forget_environment();
     if (rc < 0)
@@ -126,5 +128,5 @@ int server_inherited_take(struct server_inherited *ret_inherited)
 void server_inherited_free(struct server_inherited *inherited)
 {
     free(inherited->sockets);
-    *inherited = (struct server_inherited){ .ready_fd = -1, .control_fd = -1 };
+    *inherited = (struct server_inherited){ .ready_fd = -1, .control_fd = -1, .tickets_fd = -1 };
 }

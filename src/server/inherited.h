@@ -20,6 +20,7 @@
 #define SERVER_INHERITED_PAGE_ANY "page-any" /* the same, for an address with port 0 */
 #define SERVER_INHERITED_READY    "ready"    /* in place of --ready-fd */
 #define SERVER_INHERITED_CONTROL  "control"  /* the control socket, where its path is fixed */
+#define SERVER_INHERITED_TICKETS  "tickets"  /* the keys of TLS session tickets (tls/tickets.h) */
 #define SERVER_INHERITED_MANAGER  "manager"  /* a listener that a predecessor got from a manager */
 
 struct server_inherited_socket {
@@ -35,6 +36,7 @@ struct server_inherited {
     size_t count;
     int ready_fd;   /* -1: none */
     int control_fd; /* -1: none */
+    int tickets_fd; /* -1: none */
 };
 
 /* Whether the environment says that a weir master started this process as its successor. Call it

@@ -64,6 +64,16 @@ static const struct server_control_command commands[] = {
 
 /* ---- opening ---- */
 
+/* Without them, clients make full handshakes: new keys are made when they are needed. */
+static void adopt_tickets(struct server_management *management)
+{
+    int rc = tls_tickets_adopt(&management->tickets, management->inherited.tickets_fd);
+    management->inherited.tickets_fd = -1;
+    if (rc < 0)
+        log_error(LOG_WARNING, "the keys of session tickets cannot be inherited: %s",
+                  strerror(-rc));
+}
+
 int server_management_open(struct server_management *ret_management,
                            const struct server_management_master *master, int ready_fd)
 {
@@ -72,6 +82,7 @@ int server_management_open(struct server_management *ret_management,
         .master = master,
         .ready_fd = ready_fd,
         .since_s = os_clock_wall_s(),
+        .tickets = { .fd = -1 },
         .progress_due_ns = UINT64_MAX,
         .watchdog_due_ns = UINT64_MAX,
     };
@@ -92,6 +103,8 @@ int server_management_open(struct server_management *ret_management,
         c->ready_fd = c->inherited.ready_fd;
         c->predecessor = getppid();
     }
+    if (rc == 0 && c->inherited.tickets_fd >= 0)
+        adopt_tickets(c);
     return rc;
 }
 
@@ -135,6 +148,8 @@ uint64_t server_management_due_ns(const struct server_management *management)
     uint64_t due = server_control_due_ns(management->control);
     due = sooner(due, management->watchdog_due_ns);
     due = sooner(due, management->progress_due_ns);
+    if (management->tickets.memory)
+        due = sooner(due, tls_tickets_due_ns(&management->tickets));
     return management->upgrade.ready_fd >= 0 ? sooner(due, management->upgrade.limit_ns) : due;
 }
 
@@ -153,6 +168,8 @@ void server_management_serve(struct server_management *management, const struct 
                               workers, workers == 1 ? "" : "s");
         management->progress_due_ns = now + PROGRESS_NS;
     }
+    if (management->tickets.memory)
+        (void)tls_tickets_rotate(&management->tickets, now);
 }
 
 /* ---- reports ---- */
@@ -229,19 +246,21 @@ static size_t add_listening(struct server_upgrade_descriptor *all, size_t count,
     return count;
 }
 
-/* Every socket that listens, with its name for the successor. */
-static struct server_upgrade_descriptor *list_sockets(const struct server_management *management,
-                                                      const struct server_addresses *addresses,
-                                                      const struct server_addresses *page,
-                                                      size_t *ret_count)
+/* Every socket that listens and the ticket keys, with their names for the successor. */
+static struct server_upgrade_descriptor *list_descriptors(
+    const struct server_management *management, const struct server_addresses *addresses,
+    const struct server_addresses *page, size_t *ret_count)
 {
-    size_t count = 1 + count_listening(addresses) + count_listening(page);
+    size_t count = 2 + count_listening(addresses) + count_listening(page);
     struct server_upgrade_descriptor *all = calloc(count, sizeof(*all));
     count = add_listening(all, 0, addresses, false);
     count = add_listening(all, count, page, true);
     int control_fd = server_control_listener(management->control);
     if (all && control_fd >= 0)
         all[count++] = (struct server_upgrade_descriptor){ control_fd, SERVER_INHERITED_CONTROL };
+    if (all && management->tickets.memory)
+        all[count++] =
+            (struct server_upgrade_descriptor){ management->tickets.fd, SERVER_INHERITED_TICKETS };
     *ret_count = count;
     return all;
 }
@@ -256,7 +275,7 @@ void server_management_upgrade(struct server_management *management,
                   (int)management->upgrade.pid);
         return;
     }
-    struct server_upgrade_descriptor *all = list_sockets(management, addresses, page, &count);
+    struct server_upgrade_descriptor *all = list_descriptors(management, addresses, page, &count);
     int rc = all ? server_upgrade_begin(&management->upgrade, all, count) : -ENOMEM;
     free(all);
     if (rc < 0) {
@@ -303,8 +322,10 @@ void server_management_abandon(struct server_management *management)
 
 /* ---- the end ---- */
 
-void server_management_leave(struct server_management *management)
+void server_management_leave(struct server_management *management, bool tls)
 {
+    if (!tls)
+        tls_tickets_close(&management->tickets);
     if (management->ready_fd >= 0)
         close(management->ready_fd); /* else its reader would not see the end */
     management->ready_fd = -1;
@@ -322,5 +343,5 @@ void server_management_close(struct server_management *management)
     server_control_finish(management->control, "stop now", true, now);
     server_control_close(management->control);
     management->control = NULL;
-    server_management_leave(management);
+    server_management_leave(management, false);
 }

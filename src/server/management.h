@@ -12,6 +12,7 @@
 #include "server/inherited.h"
 #include "server/listeners.h"
 #include "server/upgrade.h"
+#include "tls/tickets.h"
 
 enum { SERVER_MANAGEMENT_POLL = SERVER_CONTROL_POLL + 1 };
 
@@ -27,8 +28,9 @@ struct server_management {
     const struct server_management_master *master;
     struct os_notify notify;
     struct server_inherited inherited;
-    int ready_fd;      /* gets the URLs, once; -1: none */
-    pid_t predecessor; /* the master that this process replaces; 0: none */
+    struct tls_tickets tickets; /* of all generations; closed until one has TLS */
+    int ready_fd;               /* gets the URLs, once; -1: none */
+    pid_t predecessor;          /* the master that this process replaces; 0: none */
     struct server_upgrade upgrade;
     struct server_control *control; /* NULL: there is none */
     int64_t since_s;                /* when the server started */
@@ -91,8 +93,8 @@ void server_management_abandon(struct server_management *management);
 
 /* ---- the end ---- */
 
-/* In a child process: closes what belongs to the master alone. */
-void server_management_leave(struct server_management *management);
+/* In a child process: closes what belongs to the master alone, and unless `tls` the ticket keys. */
+void server_management_leave(struct server_management *management, bool tls);
 
 /* Reports the stop to the clients that wait for it, and closes everything. */
 void server_management_close(struct server_management *management);

@@ -6,6 +6,7 @@
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/signal.h"
+#include "server/follow.h"
 #include "server/generations.h"
 #include "server/management.h"
 #include "server/page.h"
@@ -37,8 +38,8 @@ struct master {
     bool announced; /* a generation has served, and the readiness was reported */
     bool stopping;
     bool failed;
-    bool reload_again; /* a reload was requested during another one */
-    bool following;    /* `starting` has the present configuration, and other folders */
+    bool reload_again;            /* a reload was requested during another one */
+    enum server_follow following; /* why `starting` has the present configuration */
     uint64_t drain_ns; /* the end of drain-delay after a stop request; 0: no delay runs */
 
     /* The problems of the reload under way, in lines, for the client; NULL: no reload. */
@@ -53,7 +54,7 @@ static void leave_master(void *context, const struct server_generation *g)
     struct master *m = context;
     close(m->signal_fd);
     server_pidfile_leave(&m->pidfiles);
-    server_management_leave(&m->management);
+    server_management_leave(&m->management, g && g->tls.server);
     for (struct server_generation *other = m->generations; other; other = other->next)
         if (other != g)
             server_generation_leave(other);
@@ -104,13 +105,13 @@ static void finish_reload(struct master *m, bool good)
 static void report_serving(struct master *m)
 {
     server_stats_serving(&m->stats, m->serving);
-    if (m->following)
-        log_error(LOG_INFO, "the replaced folder is served");
+    if (m->following != FOLLOW_NONE)
+        server_follow_report(m->following);
     else if (m->announced)
         finish_reload(m, true);
     else
         announce(m, m->serving);
-    m->following = false;
+    m->following = FOLLOW_NONE;
 }
 
 /* Takes what another server may hold: the pid file, which is written later, when the generation
@@ -130,12 +131,13 @@ static void claim_exclusives(struct master *m, struct server_generation *g)
         server_page_commit(&m->page);
 }
 
-static void refuse_generation(struct master *m, const char *why)
+/* `g` may be NULL. */
+static void refuse_generation(struct master *m, const struct server_generation *g, const char *why)
 {
-    if (m->following) {
-        log_error(LOG_ERROR, "%s; the old folder is served, the new one is tried again", why);
-        server_roots_postpone(&m->serving->roots, os_clock_now_ns());
-        m->following = false;
+    if (m->following != FOLLOW_NONE) {
+        if (server_follow_refuse(m->following, m->serving, g, why))
+            server_stats_certificates(&m->stats, true);
+        m->following = FOLLOW_NONE;
     } else if (m->report) {
         fprintf(m->report, "weir: %s\n", why);
         finish_reload(m, false);
@@ -152,7 +154,7 @@ static void abandon_starting(struct master *m)
     server_pidfile_cancel(&m->pidfiles);
     server_page_cancel(&m->page);
     m->starting = NULL;
-    refuse_generation(m, g->why);
+    refuse_generation(m, g, g->why);
     server_generation_end(g, &m->addresses);
 }
 
@@ -188,9 +190,10 @@ static void check_starting(struct master *m)
 /* Takes `store`. */
 static void start_generation(struct master *m, struct config_store *store)
 {
-    struct server_generation *g = server_generation_new(store, &m->addresses);
+    struct server_generation *g =
+        server_generation_new(store, &m->addresses, &m->management.tickets);
     if (!g) {
-        refuse_generation(m, "not enough memory for another configuration");
+        refuse_generation(m, NULL, "not enough memory for another configuration");
         return;
     }
     g->next = m->generations;
@@ -204,20 +207,17 @@ static void start_generation(struct master *m, struct config_store *store)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
 }
 
-/* If the folder of a site was replaced, starts a generation with the same configuration. Its
- * workers open the folder. */
-static void follow_roots(struct master *m)
+/* If a folder or a certificate of a site was replaced, starts a generation with the same
+ * configuration, which reads both again. */
+static void follow_disk(struct master *m)
 {
     if (!m->serving || m->starting || m->stopping ||
         server_management_is_upgrading(&m->management) ||
         server_generations_count(m->generations) >= SERVER_GENERATIONS_MAX)
         return;
-    const char *folder = server_roots_moved(&m->serving->roots, os_clock_now_ns());
-    if (!folder)
-        return;
-    log_error(LOG_INFO, "%s is another folder now: new workers open it", folder);
-    m->following = true;
-    start_generation(m, config_read_share(m->serving->store));
+    m->following = server_follow_check(m->serving, os_clock_now_ns());
+    if (m->following != FOLLOW_NONE)
+        start_generation(m, config_read_share(m->serving->store));
 }
 
 /* Reads the configuration again. If it can be used, starts a generation that replaces the present
@@ -282,7 +282,8 @@ static void begin_stop(struct master *m, bool drain)
                   "stopping in %g s (drain-delay); until then connections are accepted as before",
                   (double)delay_ns / DURATION_SECOND);
     m->stopping = true;
-    m->reload_again = m->following = false;
+    m->reload_again = false;
+    m->following = FOLLOW_NONE;
     m->starting = NULL;
     server_page_cancel(&m->page);
     server_stats_stopping(&m->stats);
@@ -424,8 +425,8 @@ static int loop_wait_ms(struct master *m)
     due = server_page_tick(&m->page, &m->host, due);
     due = server_pidfile_tick(&m->pidfiles, due);
     due = m->drain_ns > 0 && m->drain_ns < due ? m->drain_ns : due;
-    if (m->serving && !m->starting && !m->stopping && m->serving->roots.due_ns < due)
-        due = m->serving->roots.due_ns;
+    if (m->serving && !m->starting && !m->stopping)
+        due = server_follow_due_ns(m->serving, due);
     uint64_t its = server_generations_due_ns(m->generations);
     due = its < due ? its : due;
     return os_clock_wait_ms(due);
@@ -437,7 +438,7 @@ static void supervise(struct master *m)
         struct pollfd ends[ENDS_MAX];
         server_generations_tick(m->generations, &m->addresses, &m->host);
         check_starting(m);
-        follow_roots(m);
+        follow_disk(m);
         if (m->drain_ns > 0 && os_clock_now_ns() >= m->drain_ns)
             drain_serving(m);
         server_generations_remove_gone(&m->generations, &m->serving, &m->addresses);

@@ -26,8 +26,8 @@
  * After a stop request the serving generation accepts connections for drain-delay more. Meanwhile
  * /healthz says 503, so that load balancers send no more connections when the addresses close.
  *
- * A site folder that is replaced is served within a second, by a generation with the same
- * configuration (server/roots.h).
+ * A site folder that is replaced is served within a second, and a certificate that is replaced is
+ * used within some seconds, by a generation with the same configuration (server/follow.h).
  *
  * Workers get SIGTERM (drain) or SIGQUIT (end at once). A second SIGTERM changes nothing: a process
  * manager may signal every process of the service.

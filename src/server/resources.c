@@ -8,6 +8,7 @@
 #include "site/site.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +32,11 @@ static int open_site(struct server_resources *resources, const struct config *co
         .open_files_max = capacity->open_files,
     };
     struct session_site *site = &resources->sites[index];
-    if (!session_fields_join(&site->fields, from->headers))
+    char hsts[64];
+    (void)snprintf(hsts, sizeof(hsts), "Strict-Transport-Security: max-age=%llu",
+                   (unsigned long long)from->hsts_s);
+    if (!session_fields_join(&site->fields, from->headers,
+                             from->hsts_s != CONFIG_NEVER ? hsts : NULL))
         return -ENOMEM;
     const char *what = from->root;
     int rc = site_open(&site->site, &resources->options[index], resources->mime, &what);
@@ -42,7 +47,7 @@ static int open_site(struct server_resources *resources, const struct config *co
     site->hosts = from->hosts;
     site->stats_site =
         resources->shared.stats ? stats_segment_site(resources->shared.stats, from->name) : 0;
-    if (site->fields.all.len > SESSION_FIELDS_MAX) {
+    if (site->fields.all.len + site->fields.over_tls.len > SESSION_FIELDS_MAX) {
         log_error(LOG_ERROR, "site %s: its header lines have more than %d bytes together",
                   from->name, SESSION_FIELDS_MAX);
         return -E2BIG;
@@ -130,6 +135,14 @@ int server_resources_open(struct server_resources *resources, const struct confi
         log_error(LOG_ERROR, "not enough memory for a cache of %llu bytes",
                   (unsigned long long)config->cache_size_bytes);
     return rc;
+}
+
+void server_resources_use_tls(struct server_resources *resources, const struct config *config,
+                              const struct server_tls *tls, uint16_t port)
+{
+    resources->shared.tls = tls ? tls->server : NULL;
+    for (unsigned i = 0; i < resources->site_count; i++)
+        resources->sites[i].https_port = config->sites[i].https_redirect ? port : 0;
 }
 
 /* ---- the user ---- */

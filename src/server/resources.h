@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "log/access.h"
 #include "server/capacity.h"
+#include "server/tls.h"
 #include "session/tally.h"
 #include "session/thread.h"
 
@@ -31,6 +32,11 @@ MUST_USE int server_resources_open(struct server_resources *resources, const str
                                    struct log_access_sink *access_log,
                                    const struct stats_segment *stats);
 void server_resources_close(struct server_resources *resources);
+
+/* Has sessions use `tls` (NULL: none), which is borrowed until the close, and sites redirect plain
+ * requests to `port` if `config` says so. */
+void server_resources_use_tls(struct server_resources *resources, const struct config *config,
+                              const struct server_tls *tls, uint16_t port);
 
 /* Logs a warning for each site whose folder this process cannot read. Call it after the change of
  * user. The folders may have been opened before the change. So a site below a closed folder, such

@@ -121,6 +121,8 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     stats->borrowed = false;
     stats_segment_set_state(&stats->segment, STATS_SERVING);
     server_stats_rotated(stats, 0); /* its logs were just opened */
+    server_stats_certificates(stats, false);
+    stats_writer_set(&stats->writer, STATS_certificates_end_s, (uint64_t)server_tls_end_s(&g->tls));
     struct stats_generation generation = {
         .configuration = hash_of(g),
         .cache_bytes = g->config->cache_size_bytes,
@@ -153,6 +155,13 @@ void server_stats_rotated(const struct server_stats *stats, unsigned failed)
     count_event(stats, STATS_log_reopens_failed, failed);
     if (stats->segment.base)
         stats_writer_set(&stats->writer, STATS_logs_stale, failed);
+}
+
+void server_stats_certificates(struct server_stats *stats, bool refused)
+{
+    count_event(stats, STATS_certificates_refused, refused);
+    if (stats->segment.base)
+        stats_writer_set(&stats->writer, STATS_certificates_stale, refused);
 }
 
 /* The kernel counts overflows for all sockets of the network namespace, and for each socket the

@@ -54,6 +54,9 @@ void server_stats_stopping(const struct server_stats *stats);
 void server_stats_serving(struct server_stats *stats, const struct server_generation *g);
 void server_stats_reloaded(const struct server_stats *stats, const char *error);
 
+/* Certificates have changed on the disk, and could be used or not. */
+void server_stats_certificates(struct server_stats *stats, bool refused);
+
 /* The logs were opened again; `failed` is the number of failures. */
 void server_stats_rotated(const struct server_stats *stats, unsigned failed);
 

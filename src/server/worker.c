@@ -161,6 +161,10 @@ int server_worker_run(const struct server_worker_plan *plan)
     int rc = server_resources_open(&resources, plan->config, &capacity,
                                    cache_readers(plan, &capacity), plan->access_log, plan->stats);
     if (rc == 0)
+        server_resources_use_tls(&resources, plan->config, plan->tls, plan->https_port);
+    if (rc == 0 && plan->tls->server)
+        rc = tls_tickets_protect(plan->tls->tickets);
+    if (rc == 0)
         rc = server_resources_become(plan->config->user);
     if (rc == 0) /* after the change of user, which clears this setting in the kernel */
         rc = os_process_end_with_parent(SIGTERM, plan->master);

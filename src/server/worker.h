@@ -8,6 +8,7 @@
 #include "log/access.h"
 #include "model/model.h"
 #include "server/limits.h"
+#include "server/tls.h"
 
 #include <sys/types.h>
 
@@ -24,8 +25,10 @@ struct server_worker_plan {
     int logs_fd;                        /* as in struct server; the worker closes it */
     const struct stats_segment *stats;  /* NULL: nothing is counted */
     struct server_limits *limits;
-    int ready_fd; /* gets SERVER_WORKER_READY or _FAILED */
-    int go_fd;    /* a ready worker waits here for a byte; the end of the pipe means: do not serve;
+    const struct server_tls *tls;
+    uint16_t https_port; /* for redirects; 0: none */
+    int ready_fd;        /* gets SERVER_WORKER_READY or _FAILED */
+    int go_fd; /* a ready worker waits here for a byte; the end of the pipe means: do not serve;
                   -1: no wait */
 };
 

@@ -61,9 +61,11 @@ static void add_lines(struct buf *text, const char *const *headers, bool grantin
     }
 }
 
-bool session_fields_join(struct session_fields *ret_fields, const char *const *headers)
+bool session_fields_join(struct session_fields *ret_fields, const char *const *headers,
+                         const char *over_tls)
 {
-    size_t len = 0;
+    const char *const last[] = { over_tls, NULL };
+    size_t len = over_tls ? strlen(over_tls) + 2 : 0;
     for (const char *const *header = headers; header && *header; header++)
         len += strlen(*header) + 2;
     char *memory = malloc(len + 1);
@@ -74,6 +76,8 @@ bool session_fields_join(struct session_fields *ret_fields, const char *const *h
     ret_fields->of_errors = buf_span(&text);
     add_lines(&text, headers, true);
     ret_fields->all = buf_span(&text);
+    add_lines(&text, last, false);
+    ret_fields->over_tls = span_skip(buf_span(&text), ret_fields->all.len);
     return true;
 }
 

@@ -13,9 +13,12 @@
 struct session_fields {
     struct span all;       /* the lines with a lifetime are last */
     struct span of_errors; /* the front of `all`, without a lifetime */
+    struct span over_tls;  /* lines for TLS connections only */
 };
 
-/* Joins lines `Name: value`, NULL at the end; `headers` may be NULL. False without memory.
- * session_fields_free frees the result. */
-MUST_USE bool session_fields_join(struct session_fields *ret_fields, const char *const *headers);
+/* Joins lines `Name: value`, NULL at the end; `headers` may be NULL. `over_tls` is one more line,
+ * which answers over plain HTTP do not have, or NULL. False without memory. session_fields_free
+ * frees the result. */
+MUST_USE bool session_fields_join(struct session_fields *ret_fields, const char *const *headers,
+                                  const char *over_tls);
 void session_fields_free(struct session_fields *fields);

@@ -23,10 +23,13 @@ struct session_site {
      * list covers every host. */
     const char *const *hosts;
     unsigned stats_site; /* its place in the statistics; 0: none */
+    uint16_t https_port; /* plain requests are redirected to it; 0: they are served */
 };
 
 /* The most bytes of a site's own fields. */
 enum { SESSION_FIELDS_MAX = 4096 };
+
+struct tls_server;
 
 /* The server fills it before any thread starts. Then only the atomics change. */
 struct session_shared {
@@ -48,6 +51,7 @@ struct session_shared {
     uint32_t connection_requests;        /* the last one is answered with a close; 0: no limit */
     uint64_t connection_time_ns;         /* then no further request is served; 0: no limit */
     const struct session_limits *limits; /* of each address; NULL: none */
+    struct tls_server *tls;              /* NULL: no listener speaks TLS; with the same sites */
     unsigned listings_max;               /* 0: no limit */
     _Atomic unsigned listings;           /* rendered or sent now, and not in the cache */
     _Atomic bool draining;               /* answers say `Connection: close` */

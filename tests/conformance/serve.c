@@ -62,7 +62,7 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
         return -1;
     }
     serve->sites[i].hosts = sites[i].hosts;
-    return session_fields_join(&serve->sites[i].fields, sites[i].fields) ? 0 : -1;
+    return session_fields_join(&serve->sites[i].fields, sites[i].fields, NULL) ? 0 : -1;
 }
 
 int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache_bytes,

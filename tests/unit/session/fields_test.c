@@ -43,7 +43,7 @@ static void a_field_that_gives_a_lifetime_is_not_in_errors(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *const lines[] = { rows[i].line, NULL };
         struct session_fields fields;
-        assert_true(session_fields_join(&fields, lines));
+        assert_true(session_fields_join(&fields, lines, NULL));
         assert_int_equal(fields.all.len, strlen(rows[i].line) + 2);
         if (fields.of_errors.len != (rows[i].in_errors ? fields.all.len : 0))
             fail_msg("`%s`: %zu bytes in errors", rows[i].line, fields.of_errors.len);
@@ -56,7 +56,7 @@ static void the_other_fields_keep_their_order(void **state)
     (void)state;
     static const char *const lines[] = { "A: 1", "Cache-Control: max-age=60", "B: 2", NULL };
     struct session_fields fields;
-    assert_true(session_fields_join(&fields, lines));
+    assert_true(session_fields_join(&fields, lines, NULL));
     assert_true(span_equal(fields.all, SPAN("A: 1\r\nB: 2\r\nCache-Control: max-age=60\r\n")));
     assert_true(span_equal(fields.of_errors, SPAN("A: 1\r\nB: 2\r\n")));
     session_fields_free(&fields);
@@ -66,7 +66,7 @@ static void a_site_without_fields_has_empty_ones(void **state)
 {
     (void)state;
     struct session_fields fields;
-    assert_true(session_fields_join(&fields, NULL));
+    assert_true(session_fields_join(&fields, NULL, NULL));
     assert_int_equal(fields.all.len, 0);
     assert_int_equal(fields.of_errors.len, 0);
     session_fields_free(&fields);

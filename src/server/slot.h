@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's record of one worker: its process, and when a dead one is replaced. Starting and
+ * signalling are the work of its generation (server/generation.h).
+ */
+#pragma once
+
+#include "ipc/mailbox.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct server_slot {
+    pid_t pid;         /* 0: none */
+    pid_t predecessor; /* the worker that died before it; 0: none */
+    bool ready;
+    uint64_t started_ns;
+    uint64_t restart_ns;     /* when a dead one is replaced */
+    unsigned deaths;         /* in quick succession */
+    struct ipc_mailbox logs; /* for log files that are opened again */
+};
+
+/* The worker has died: sets restart_ns. */
+void server_slot_plan_restart(struct server_slot *slot, uint64_t now_ns);
+
+/* How worker `pid` has ended, as a sentence. `status` is that of wait(2). */
+void server_slot_describe_end(char *out, size_t size, pid_t pid, int status);

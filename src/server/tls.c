@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/tls.h"
+
+#include "base/duration.h"
+#include "base/num.h"
+#include "config/address.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* An operator replaces a certificate and then its key, in two steps. Files are used that have been
+ * the same for SETTLE_MS. */
+enum { EVERY_MS = 5000, SETTLE_MS = 1000 };
+
+bool server_tls_is_wanted(const struct config *config)
+{
+    const char *const *listen = config->listen;
+    while (*listen && !config_address_is_tls(span_text(*listen)))
+        listen++;
+    return *listen != NULL;
+}
+
+uint16_t server_tls_port(const struct config *config)
+{
+    const char *const *listen = config->listen;
+    while (*listen && !config_address_is_tls(span_text(*listen)))
+        listen++;
+    const char *colon = *listen ? strrchr(*listen, ':') : NULL;
+    uint64_t port = 0;
+    return colon && num_parse_u64(span_text(colon + 1), &port) ? (uint16_t)port : 0;
+}
+
+int64_t server_tls_end_s(const struct server_tls *tls)
+{
+    const struct tls_identity *identity;
+    int64_t first_s = 0;
+    for (size_t i = 0; tls->server && (identity = tls_server_identity(tls->server, i)); i++)
+        if (first_s == 0 || identity->ends_s < first_s)
+            first_s = identity->ends_s;
+    return first_s;
+}
+
+/* ---- the plan ---- */
+
+struct site_pairs {
+    struct tls_pair *each;
+    size_t count;
+};
+
+static size_t count_texts(const char *const *texts)
+{
+    size_t count = 0;
+    while (texts[count])
+        count++;
+    return count;
+}
+
+/* False: out of memory. */
+static bool pair_files(const struct config_site *site, struct site_pairs *ret_pairs)
+{
+    size_t count = count_texts(site->tls_certificates);
+    ret_pairs->each = calloc(count + 1, sizeof(*ret_pairs->each));
+    if (!ret_pairs->each)
+        return false;
+    ret_pairs->count = count;
+    for (size_t i = 0; i < count; i++)
+        ret_pairs->each[i] = (struct tls_pair){
+            .certificate = site->tls_certificates[i],
+            .key = site->tls_keys[0] ? site->tls_keys[i] : site->tls_certificates[i],
+        };
+    return true;
+}
+
+static const struct config_site *first_with_certificate(const struct config *config)
+{
+    for (size_t i = 0; i < config->site_count; i++)
+        if (config->sites[i].tls_certificates[0])
+            return &config->sites[i];
+    return NULL;
+}
+
+/* The certificate for this machine. It is kept in a folder of the user who starts the server. */
+static int find_local(struct server_tls *tls, char why[TLS_WHY_MAX])
+{
+    char folder[TLS_SELFSIGNED_PATH_MAX];
+    struct tls_selfsigned_names names;
+    int rc = tls_selfsigned_folder(folder);
+    if (rc < 0) {
+        snprintf(why, TLS_WHY_MAX,
+                 "cannot make a certificate for this machine (%s). Set HOME, or use the settings "
+                 "tls-certificate and tls-key.",
+                 rc == -ENOENT ? "this user has no home folder" : strerror(-rc));
+        return rc;
+    }
+    tls->local = calloc(1, sizeof(*tls->local));
+    if (!tls->local)
+        return -ENOMEM;
+    tls_selfsigned_local(&names);
+    return tls_selfsigned_get(folder, names.list, os_clock_wall_s(), tls->local, why) ? 0 : -EIO;
+}
+
+/* The files of the first site, which sites without files use too. */
+static int pair_first(struct server_tls *tls, const struct config *config,
+                      struct site_pairs *ret_pairs, char why[TLS_WHY_MAX])
+{
+    const struct config_site *site = first_with_certificate(config);
+    if (site)
+        return pair_files(site, ret_pairs) ? 0 : -ENOMEM;
+    int rc = find_local(tls, why);
+    if (rc < 0)
+        return rc;
+    ret_pairs->each = calloc(1, sizeof(*ret_pairs->each));
+    if (!ret_pairs->each)
+        return -ENOMEM;
+    ret_pairs->each[0] = (struct tls_pair){ tls->local->file, tls->local->file };
+    ret_pairs->count = 1;
+    return 0;
+}
+
+static int plan_sites(struct server_tls *tls, const struct config *config,
+                      struct tls_server_site *sites, struct site_pairs *pairs,
+                      char why[TLS_WHY_MAX])
+{
+    for (size_t i = 0; i < config->site_count; i++) {
+        const struct config_site *site = &config->sites[i];
+        bool lends = i == 0 && !site->tls_certificates[0];
+        int rc = 0;
+        if (lends)
+            rc = pair_first(tls, config, &pairs[i], why);
+        else if (!pair_files(site, &pairs[i]))
+            rc = -ENOMEM;
+        if (rc < 0)
+            return rc;
+        sites[i] = (struct tls_server_site){
+            .name = site->name,
+            .hosts = site->hosts,
+            .pairs = pairs[i].each,
+            .pair_count = pairs[i].count,
+            .lowest = strcmp(site->tls_min, "1.3") == 0 ? TLS_1_3 : TLS_1_2,
+        };
+    }
+    return 0;
+}
+
+static int make_server(struct server_tls *tls, const struct config *config, char why[TLS_WHY_MAX])
+{
+    struct tls_server_site *sites = calloc(config->site_count, sizeof(*sites));
+    struct site_pairs *pairs = calloc(config->site_count, sizeof(*pairs));
+    int rc = sites && pairs ? plan_sites(tls, config, sites, pairs, why) : -ENOMEM;
+    if (rc == 0) {
+        struct tls_server_plan plan = {
+            .sites = sites,
+            .site_count = config->site_count,
+            .policy = strcmp(config->tls_policy, "modern") == 0 ? TLS_MODERN : TLS_INTERMEDIATE,
+            .tickets = tls->tickets,
+        };
+        tls->server = tls_server_new(&plan, why);
+        rc = tls->server ? 0 : -EINVAL;
+    }
+    for (size_t i = 0; pairs && i < config->site_count; i++)
+        free(pairs[i].each);
+    free(pairs);
+    free(sites);
+    return rc;
+}
+
+/* ---- the files ---- */
+
+static struct server_tls_identity identify(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) < 0)
+        return (struct server_tls_identity){ 0 };
+    return (struct server_tls_identity){ status.st_dev, status.st_ino, status.st_size,
+                                         status.st_mtim };
+}
+
+static bool is_same(const struct server_tls_identity *a, const struct server_tls_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static void note_files(struct server_tls *tls, const char *const *paths)
+{
+    for (; *paths; paths++) {
+        struct server_tls_file *file = &tls->files[tls->file_count++];
+        file->path = *paths;
+        file->used = file->seen = identify(*paths);
+    }
+}
+
+/* Notes what the paths stand for before the files are read: a change in between shows later. */
+static int note_all(struct server_tls *tls, const struct config *config)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < config->site_count; i++)
+        count += count_texts(config->sites[i].tls_certificates) +
+                 count_texts(config->sites[i].tls_keys);
+    tls->files = calloc(count + 1, sizeof(*tls->files));
+    if (!tls->files)
+        return -ENOMEM;
+    for (size_t i = 0; i < config->site_count; i++) {
+        note_files(tls, config->sites[i].tls_certificates);
+        note_files(tls, config->sites[i].tls_keys);
+    }
+    tls->due_ns = os_clock_now_ns() + EVERY_MS * DURATION_MS;
+    return 0;
+}
+
+const char *server_tls_changed(struct server_tls *tls, uint64_t now_ns)
+{
+    const char *changed = NULL;
+    bool settled = true;
+    if (tls->file_count == 0 || now_ns < tls->due_ns)
+        return NULL;
+    for (size_t i = 0; i < tls->file_count; i++) {
+        struct server_tls_file *file = &tls->files[i];
+        struct server_tls_identity now = identify(file->path);
+        settled = settled && (is_same(&now, &file->seen));
+        file->seen = now;
+        if (now.inode > 0 && !is_same(&now, &file->used))
+            changed = file->path;
+    }
+    bool waits = changed && !settled;
+    tls->due_ns = now_ns + (waits ? SETTLE_MS : EVERY_MS) * DURATION_MS;
+    return waits ? NULL : changed;
+}
+
+void server_tls_postpone(struct server_tls *tls, const struct server_tls *refused)
+{
+    CHECK(tls->file_count == refused->file_count);
+    for (size_t i = 0; i < tls->file_count; i++)
+        tls->files[i].used = refused->files[i].used;
+}
+
+/* ---- both ---- */
+
+int server_tls_open(struct server_tls *tls, const struct config *config,
+                    struct tls_tickets *tickets, char why[TLS_WHY_MAX])
+{
+    *tls = (struct server_tls){ 0 };
+    if (!server_tls_is_wanted(config))
+        return 0;
+    tls->tickets = tickets;
+    int rc = tickets->memory ? 0 : tls_tickets_open(tickets, os_clock_now_ns());
+    if (rc < 0)
+        snprintf(why, TLS_WHY_MAX, "Cannot make the keys of session tickets (%s).", strerror(-rc));
+    if (rc < 0)
+        return rc;
+    snprintf(why, TLS_WHY_MAX, "There is not enough memory for the certificates.");
+    rc = note_all(tls, config);
+    return rc < 0 ? rc : make_server(tls, config, why);
+}
+
+void server_tls_close(struct server_tls *tls)
+{
+    tls_server_free(tls->server);
+    free(tls->local);
+    free(tls->files);
+    *tls = (struct server_tls){ 0 };
+}

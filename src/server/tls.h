@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The TLS of one configuration, as the master makes it: it reads the certificates and keys of the
+ * sites before the workers are forked, while the process may read them. Workers inherit the result
+ * and open no file for it. The master then watches the files. It does not serve.
+ */
+#pragma once
+
+#include "base/check.h"
+#include "config/config.h"
+#include "tls/selfsigned.h"
+#include "tls/server.h"
+#include "tls/tickets.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* What a path stood for. */
+struct server_tls_identity {
+    dev_t device;
+    ino_t inode; /* 0: there was no file */
+    off_t size;
+    struct timespec changed;
+};
+
+struct server_tls_file {
+    const char *path; /* borrowed from the configuration */
+    struct server_tls_identity used, seen;
+};
+
+/* Zeroed: no address has TLS. */
+struct server_tls {
+    struct tls_server *server;
+    struct server_tls_file *files;
+    size_t file_count;
+    struct tls_tickets *tickets;  /* borrowed; NULL: no address has TLS */
+    uint64_t due_ns;              /* of the next look at the files */
+    struct tls_selfsigned *local; /* the certificate for this machine alone; NULL: not in use */
+};
+
+/* Reads the files of a configuration, and makes a certificate for this machine if no site has one.
+ * Opens `tickets` if they are closed. Borrows the configuration and `tickets` until
+ * server_tls_close. 0, or -errno with a one-line
+ * reason in `why`. Call server_tls_close in any case. */
+MUST_USE int server_tls_open(struct server_tls *tls, const struct config *config,
+                             struct tls_tickets *tickets, char why[TLS_WHY_MAX]);
+void server_tls_close(struct server_tls *tls);
+
+/* Whether an address of the configuration begins with https://. */
+bool server_tls_is_wanted(const struct config *config);
+
+/* The port of the first address with TLS. 0: none, or the kernel picks it. */
+uint16_t server_tls_port(const struct config *config);
+
+/* When the first certificate ends, in seconds since 1970. 0: there is none. */
+int64_t server_tls_end_s(const struct server_tls *tls);
+
+/* At due_ns: the path of a file that is another than the one in use, and no longer changes. NULL:
+ * none, or it is too early. A file that is absent changes nothing. */
+const char *server_tls_changed(struct server_tls *tls, uint64_t now_ns);
+
+/* The present files cannot be used, and `refused` has tried them. They are tried again after their
+ * next change. */
+void server_tls_postpone(struct server_tls *tls, const struct server_tls *refused);

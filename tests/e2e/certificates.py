@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Makes certificates for tests with the program openssl."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+RSA = ("-newkey", "rsa:2048")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The files of a self-signed certificate and its key."""
+
+    certificate: Path
+    key: Path
+
+    def settings(self) -> str:
+        """The lines of a site in weir.conf."""
+        return f"tls-certificate = {self.certificate}\ntls-key = {self.key}\n"
+
+    def flags(self) -> list[str]:
+        return ["--tls-certificate", str(self.certificate), "--tls-key", str(self.key)]
+
+    def replace_with(self, other: Pair) -> None:
+        """Renames the files of another pair over these, as programs that renew do."""
+        other.key.rename(self.key)
+        other.certificate.rename(self.certificate)
+
+
+def make(folder: Path, name: str, *hosts: str, days: int = 90, key: tuple[str, ...] = EC) -> Pair:
+    """Makes NAME.pem and NAME.key for these hosts: names, or addresses written IP:ADDRESS."""
+    pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
+    alternatives = ",".join(host if ":" in host else f"DNS:{host}" for host in hosts)
+    command = ["openssl", "req", "-x509", *key, "-nodes", "-days", str(days)]
+    command += ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}"]
+    command += ["-keyout", str(pair.key), "-out", str(pair.certificate)]
+    subprocess.run(command, capture_output=True, check=True)
+    return pair

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""What an operator sets for https: addresses, certificates and redirects, and their errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import certificates
+from tests.e2e.conftest import Port, ServerFactory
+from tests.e2e.running import RUNTIME, WEIR, Server
+from tests.waiting import LIMIT_S, wait_until
+
+HTTPS = ("https://127.0.0.1:0",)
+
+ONE_MODEL = pytest.mark.parametrize("model", ["percore"])  # the master is the same in every model
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(WEIR), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+        env={**os.environ, "RUNTIME_DIRECTORY": str(RUNTIME), **environment},
+    )
+
+
+def counters(running: Server) -> dict[str, int]:
+    read = run("stats", "--json", str(running.popen.pid))
+    numbers = json.loads(read.stdout)
+    return {**numbers["counters"], **numbers["gauges"]}
+
+
+# ---- addresses ----
+
+
+@ONE_MODEL
+def test_the_addresses_are_printed_with_their_scheme(server: ServerFactory, tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    running = server(*pair.flags(), listen=(*HTTPS, "http://127.0.0.1:0", "localhost:0"))
+    assert [url.partition(":")[0] for url in running.urls[:3]] == ["https", "http", "http"]
+    for url in running.urls:
+        assert f"weir serves {url}\n" in running.messages()
+
+
+@ONE_MODEL
+def test_a_reload_changes_the_scheme_and_keeps_the_address(
+    server: ServerFactory, tmp_path: Path, site: Path, port: Port
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    conf = tmp_path / "weir.conf"
+    free = port()
+    body = f"[site a]\nroot = {site}\n{pair.settings()}"
+    conf.write_text(f"[server]\nlisten = 127.0.0.1:{free}\n{body}")
+    running = server("-c", str(conf), folder=None, listen=())
+    sockets = {s for s in running.master.sockets() if s}
+    conf.write_text(f"[server]\nlisten = https://127.0.0.1:{free}\n{body}")
+    assert run("reload", str(running.popen.pid)).returncode == 0
+    assert sockets <= running.master.sockets()
+
+
+# ---- certificates ----
+
+
+def test_an_address_for_other_machines_needs_a_certificate(site: Path) -> None:
+    done = run("serve", str(site), "--listen", "https://*:0", "--control", "off")
+    assert done.returncode == 2
+    assert "tls-certificate and tls-key" in done.stderr
+
+
+def test_a_key_of_another_certificate_is_an_error_with_both_names(
+    site: Path, tmp_path: Path
+) -> None:
+    one = certificates.make(tmp_path, "one", "one.example")
+    two = certificates.make(tmp_path, "two", "two.example")
+    flags = ["--tls-certificate", str(one.certificate), "--tls-key", str(two.key)]
+    done = run("serve", str(site), "--listen", HTTPS[0], "--control", "off", *flags)
+    assert done.returncode == 1
+    assert str(one.certificate) in done.stderr
+    assert str(two.key) in done.stderr
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """The home folder of a user without rights, because root has one folder for all servers."""
+    folder = Path(tempfile.mkdtemp(prefix="weir-home-"))
+    (folder / "site").mkdir()
+    if os.geteuid() == 0:
+        for path in (folder, folder / "site"):
+            shutil.chown(path, "nobody")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@ONE_MODEL
+def test_localhost_gets_a_certificate_that_is_kept(server: ServerFactory, home: Path) -> None:
+    as_nobody = ("setpriv", "--reuid", "nobody", "--clear-groups")
+    certificate, fingerprints = "", []
+    for _ in range(2):
+        running = server(
+            folder=home / "site",
+            listen=("https://localhost:0",),
+            wrapper=as_nobody if os.geteuid() == 0 else (),
+            environment={"HOME": str(home), "XDG_STATE_HOME": str(home / "state")},
+        )
+        line = re.search(r"self-signed certificate: (\S+), SHA-256 (\S+);", running.messages())
+        assert line
+        certificate = line[1]
+        assert f"curl --cacert {certificate}" in running.messages()
+        fingerprints.append(line[2])
+        running.stop()
+    command = f"openssl x509 -in {certificate} -noout -fingerprint -sha256 -ext subjectAltName"
+    shown = subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
+    assert fingerprints == [re.findall(r"Fingerprint=(\S+)", shown)[0]] * 2
+    assert "DNS:localhost" in shown
+    keys = [path for path in (home / "state").rglob("*") if "PRIVATE KEY" in read(path)]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in keys] == [0o600]
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
+
+
+# ---- changes ----
+
+
+@ONE_MODEL
+def test_a_changed_certificate_is_used_and_a_broken_one_is_not(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost", days=90)
+    later = certificates.make(tmp_path, "later", "localhost", days=400)
+    running = server(*pair.flags(), listen=HTTPS)
+    before = counters(running)
+    assert before["certificates_end_s"] > 0
+    assert before["certificates_stale"] == 0
+
+    whole = pair.key.read_bytes()
+    pair.key.write_bytes(whole[:50])
+    wait_until(lambda: counters(running)["certificates_stale"] == 1, "the refusal")
+    now = counters(running)
+    assert now["certificates_refused"] == 1
+    assert now["certificates_end_s"] == before["certificates_end_s"]
+    assert running.messages().count("The certificates that were read before stay in use") == 1
+    verdicts = run("stats", "--json", str(running.popen.pid)).stdout
+    assert "certificates-stale" in verdicts
+
+    pair.replace_with(later)
+    wait_until(lambda: counters(running)["certificates_stale"] == 0, "the new certificate")
+    now = counters(running)
+    assert now["certificates_refused"] == 1
+    assert now["certificates_end_s"] > before["certificates_end_s"] + 300 * 86400
+    assert now["reloads"] == before["reloads"]
+
+
+@ONE_MODEL
+def test_a_reload_with_a_broken_certificate_fails_and_names_it(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    running = server(*pair.flags(), listen=HTTPS)
+    pair.certificate.write_text("-----BEGIN CERTIFICATE-----\n")
+    done = run("reload", str(running.popen.pid))
+    assert done.returncode == 1
+    assert str(pair.certificate) in done.stderr
+
+
+@ONE_MODEL
+def test_a_worker_that_dies_is_replaced_without_the_files(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    running = server(*pair.flags(), listen=HTTPS)
+    pair.key.unlink()
+    dead = running.workers()[0]
+    os.kill(dead.pid, signal.SIGKILL)
+    wait_until(lambda: any(worker != dead for worker in running.workers()), "another worker")
+    wait_until(lambda: "serves in place of" in running.messages(), "its readiness")
