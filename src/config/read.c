@@ -378,6 +378,18 @@ void config_read_explain(const struct config_store *store, FILE *out)
     }
 }
 
+void config_read_certificate_origin(const struct config_store *store, unsigned site, unsigned index,
+                                    char out[CONFIG_ORIGIN_MAX])
+{
+    const struct config_section_values *values = store->sites;
+    while (site-- > 0)
+        values = values->next;
+    const struct config_item *item = config_store_first(values, SETTING_tls_certificates);
+    while (index-- > 0)
+        item = item->next;
+    config_problem_format_origin(item->origin, out);
+}
+
 struct config_store *config_read_share(struct config_store *store)
 {
     store->sharers++;

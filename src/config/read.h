@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "config/config.h"
+#include "config/problem.h"
 
 #include <stdio.h>
 
@@ -43,6 +44,10 @@ void config_read_print_problems(const struct config_store *store, FILE *out);
 
 /* Prints every value in force and its source; only when there are no errors. */
 void config_read_explain(const struct config_store *store, FILE *out);
+
+/* Where certificate number `index` of site number `site` was named: "weir.conf:12". */
+void config_read_certificate_origin(const struct config_store *store, unsigned site, unsigned index,
+                                    char out[CONFIG_ORIGIN_MAX]);
 
 /* Another owner of the same store, which is freed with its last owner. One thread. */
 struct config_store *config_read_share(struct config_store *store);

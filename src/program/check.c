@@ -3,6 +3,7 @@
  * `weir check`: reads a configuration as `weir serve` does and reports its errors. With
  * --explain it prints every value. It has no side effects.
  */
+#include "program/certificates.h"
 #include "program/command.h"
 #include "program/configuration.h"
 #include "program/serve.h"
@@ -37,10 +38,10 @@ static const char *plural(unsigned count)
     return count == 1 ? "" : "s";
 }
 
-static void print_summary(const struct config_store *store, const char *name)
+static void print_summary(const struct config_store *store, const char *name, unsigned warnings)
 {
     const struct config *config = config_read_result(store);
-    unsigned listeners = 0, warnings = config_read_warnings(store);
+    unsigned listeners = 0;
     while (config->listen[listeners])
         listeners++;
     printf("%s: ok (%u site%s, %u listener%s", name, config->site_count, plural(config->site_count),
@@ -62,25 +63,34 @@ static void print_capacity(const struct config *config)
            threads, plural(threads), text);
 }
 
+/* Says what is in force, or how many errors there are. Returns the exit status. */
+static int report(const struct check_options *options, const struct config_store *store,
+                  const char *name)
+{
+    unsigned errors = config_read_errors(store), warnings = config_read_warnings(store);
+    int status = config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
+    if (errors == 0 && options->explain) {
+        config_read_explain(store, stdout);
+        putchar('\n');
+        print_capacity(config_read_result(store));
+    }
+    if (errors == 0)
+        program_certificates_check(store, &errors, &warnings);
+    if (errors == 0) {
+        print_summary(store, name, warnings);
+        return PROGRAM_OK;
+    }
+    fprintf(stderr, "%s: %u error%s\n", name, errors, plural(errors));
+    return status;
+}
+
 static int check(const struct check_options *options, const char *file, const char *folder)
 {
     struct config_request request =
         program_configuration_request(&options->configuration, file, folder);
     struct config_store *store = config_read(&request);
-    unsigned errors = config_read_errors(store);
-    int status = PROGRAM_OK;
     config_read_print_problems(store, stderr);
-    if (errors > 0) {
-        fprintf(stderr, "%s: %u error%s\n", file ? file : folder, errors, plural(errors));
-        status = config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
-    } else {
-        if (options->explain) {
-            config_read_explain(store, stdout);
-            putchar('\n');
-            print_capacity(config_read_result(store));
-        }
-        print_summary(store, file ? file : folder);
-    }
+    int status = report(options, store, file ? file : folder);
     config_read_free(store);
     return status;
 }
@@ -121,7 +131,8 @@ const struct program_command program_check = {
     .sentence = "test a configuration",
     .text = "Reports every error in FILE (without one: ./weir.conf), with its line and a\n"
             "cure. It needs no privileges, opens no socket and writes no file. Settings may\n"
-            "follow as for `weir serve`, and are tested too.\n"
+            "follow as for `weir serve`, and are tested too. For each certificate it says\n"
+            "whether the key belongs to it, which hosts it lacks, and when it ends.\n"
             "\n"
             "Exit status: 0 when the configuration can be used, 1 when it cannot, 2 when the\n"
             "command line is wrong. Warnings do not count.\n"

@@ -31,12 +31,23 @@ class Pair:
         other.certificate.rename(self.certificate)
 
 
-def make(folder: Path, name: str, *hosts: str, days: int = 90, key: tuple[str, ...] = EC) -> Pair:
-    """Makes NAME.pem and NAME.key for these hosts: names, or addresses written IP:ADDRESS."""
+def make(
+    folder: Path,
+    name: str,
+    *hosts: str,
+    days: int = 90,
+    key: tuple[str, ...] = EC,
+    issuer: Pair | None = None,
+) -> Pair:
+    """Makes NAME.pem and NAME.key for these hosts: names, or addresses written IP:ADDRESS. Without
+    an issuer the certificate is self-signed."""
     pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
     alternatives = ",".join(host if ":" in host else f"DNS:{host}" for host in hosts)
     command = ["openssl", "req", "-x509", *key, "-nodes", "-days", str(days)]
     command += ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}"]
     command += ["-keyout", str(pair.key), "-out", str(pair.certificate)]
+    if issuer:
+        command += ["-CA", str(issuer.certificate), "-CAkey", str(issuer.key)]
+        command += ["-addext", "basicConstraints=critical,CA:FALSE"]
     subprocess.run(command, capture_output=True, check=True)
     return pair

@@ -188,3 +188,59 @@ def test_a_worker_that_dies_is_replaced_without_the_files(
     os.kill(dead.pid, signal.SIGKILL)
     wait_until(lambda: any(worker != dead for worker in running.workers()), "another worker")
     wait_until(lambda: "serves in place of" in running.messages(), "its readiness")
+
+
+# ---- weir check ----
+
+
+def checked(tmp_path: Path, site: Path, host: str, lines: str) -> subprocess.CompletedProcess[str]:
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        f"[server]\nlisten = https://*:443\n[site shop]\nroot = {site}\nhost = {host}\n{lines}"
+    )
+    return run("check", str(conf))
+
+
+def test_check_says_how_long_a_certificate_is_valid_and_for_whom(
+    tmp_path: Path, site: Path
+) -> None:
+    pair = certificates.make(tmp_path, "shop", "shop.example", "*.shop.example", "IP:192.0.2.1")
+    done = checked(tmp_path, site, "shop.example, a.shop.example", pair.settings())
+    assert (done.returncode, done.stderr) == (0, "")
+    line = rf"site shop: {pair.certificate} matches its key and is valid until \d{{4}}-\d\d-\d\d, "
+    assert re.match(line + r"for shop\.example, \*\.shop\.example, 192\.0\.2\.1\n", done.stdout)
+
+
+def test_check_warns_of_hosts_that_a_certificate_does_not_cover(tmp_path: Path, site: Path) -> None:
+    pair = certificates.make(tmp_path, "shop", "shop.example")
+    done = checked(tmp_path, site, "shop.example, www.shop.example", pair.settings())
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert re.match(
+        r".*weir\.conf:6: warning: .* does not cover the host www\.shop\.example ", line
+    )
+
+
+def test_check_warns_of_a_certificate_that_ends_soon(tmp_path: Path, site: Path) -> None:
+    pair = certificates.make(tmp_path, "shop", "shop.example", days=10)
+    done = checked(tmp_path, site, "shop.example", pair.settings())
+    assert re.search(r"weir\.conf:6: warning: .* ends in (10|9)\.\d days\. Renew it\.", done.stderr)
+
+
+def test_check_warns_of_a_chain_without_the_issuer(tmp_path: Path, site: Path) -> None:
+    issuer = certificates.make(tmp_path, "issuer", "issuer.example")
+    pair = certificates.make(tmp_path, "shop", "shop.example", issuer=issuer)
+    done = checked(tmp_path, site, "shop.example", pair.settings())
+    assert done.returncode == 0
+    assert "Append the certificate of the issuer" in done.stderr
+    pair.certificate.write_text(pair.certificate.read_text() + issuer.certificate.read_text())
+    assert "issuer" not in checked(tmp_path, site, "shop.example", pair.settings()).stderr
+
+
+def test_check_refuses_a_key_of_another_certificate(tmp_path: Path, site: Path) -> None:
+    pair = certificates.make(tmp_path, "shop", "shop.example")
+    other = certificates.make(tmp_path, "other", "shop.example")
+    lines = f"tls-certificate = {pair.certificate}\ntls-key = {other.key}\n"
+    done = checked(tmp_path, site, "shop.example", lines)
+    assert done.returncode == 1
+    assert f"weir.conf:6: error: the key {other.key} does not belong to" in done.stderr

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/certificates.h"
+
+#include "base/calendar.h"
+#include "os/clock.h"
+#include "tls/identity.h"
+
+#include <unistd.h>
+
+enum { DAY_S = 24 * 3600, SOON_S = 14 * DAY_S };
+
+/* One certificate of the configuration, and where it is named. */
+struct place {
+    const struct config_site *site;
+    struct tls_pair pair;
+    char origin[CONFIG_ORIGIN_MAX];
+};
+
+static void print_warning(const struct place *place, const char *text, unsigned *warnings)
+{
+    fprintf(stderr, "%s: warning: %s\n", place->origin, text);
+    ++*warnings;
+}
+
+static void check_hosts(const struct place *place, const struct tls_identity *identity,
+                        unsigned *warnings)
+{
+    char text[TLS_WHY_MAX];
+    for (const char *const *host = place->site->hosts; *host; host++) {
+        if (tls_identity_covers(identity, span_text(*host)))
+            continue;
+        (void)snprintf(
+            text, sizeof(text),
+            "the certificate %s does not cover the host %s of site %s. Clients refuse it "
+            "there. Have one issued for all hosts of the site.",
+            place->pair.certificate, *host, place->site->name);
+        print_warning(place, text, warnings);
+    }
+}
+
+static void check_end(const struct place *place, const struct tls_identity *identity, int64_t now_s,
+                      unsigned *warnings)
+{
+    char text[TLS_WHY_MAX], end[CALENDAR_LEN + 1] = "";
+    int64_t left_s = identity->ends_s - now_s;
+    calendar_format(end, identity->ends_s);
+    if (left_s >= 0 && left_s < SOON_S) {
+        (void)snprintf(text, sizeof(text), "the certificate %s ends in %.1f days. Renew it.",
+                       place->pair.certificate, (double)left_s / DAY_S);
+        print_warning(place, text, warnings);
+    }
+    printf("site %s: %s matches its key and is valid until %.10s, for", place->site->name,
+           place->pair.certificate, end);
+    for (char *const *name = identity->names; *name; name++)
+        printf("%s %s", name == identity->names ? "" : ",", *name);
+    printf("\n");
+}
+
+static void check_place(const struct place *place, unsigned *errors, unsigned *warnings)
+{
+    char why[TLS_WHY_MAX];
+    int64_t now_s = os_clock_wall_s();
+    if (access(place->pair.certificate, R_OK) < 0 || access(place->pair.key, R_OK) < 0)
+        return;
+    struct tls_identity *identity = tls_identity_new(&place->pair, why);
+    if (!identity) {
+        fprintf(stderr, "%s: error: %s\n", place->origin, why);
+        ++*errors;
+        return;
+    }
+    for (unsigned i = 0; tls_identity_warning(identity, i, now_s, why); i++)
+        print_warning(place, why, warnings);
+    check_hosts(place, identity, warnings);
+    check_end(place, identity, now_s, warnings);
+    tls_identity_free(identity);
+}
+
+void program_certificates_check(const struct config_store *store, unsigned *errors,
+                                unsigned *warnings)
+{
+    const struct config *config = config_read_result(store);
+    for (unsigned s = 0; s < config->site_count; s++) {
+        const struct config_site *site = &config->sites[s];
+        for (unsigned i = 0; site->tls_certificates[i]; i++) {
+            struct place place = {
+                .site = site,
+                .pair = { site->tls_certificates[i],
+                          site->tls_keys[0] ? site->tls_keys[i] : site->tls_certificates[i] },
+            };
+            config_read_certificate_origin(store, s, i, place.origin);
+            check_place(&place, errors, warnings);
+        }
+    }
+}
