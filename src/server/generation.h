@@ -71,8 +71,8 @@ struct server_generation_host {
 };
 
 /* Makes a generation of the configuration in `store`, which it takes: reads the certificates, and
- * opens the logs and the addresses. Borrows `tickets` for its life. Check `failed` before use. NULL:
- * no memory. */
+ * opens the logs and the addresses. Borrows `tickets` for its life. Check `failed` before use.
+ * NULL: no memory. */
 struct server_generation *server_generation_new(struct config_store *store,
                                                 struct server_addresses *addresses,
                                                 struct tls_tickets *tickets);
