@@ -227,7 +227,7 @@ static void converse(struct conversation *c, struct span input)
 {
     session_thread_tick(&world.worker, NOW_NS, 1795248000);
     world.worker.id = 0; /* so that both plays give the same bytes */
-    session_open(&c->session, &world.worker, (struct session_peer){ .family = 0 }, NOW_NS);
+    session_open(&c->session, &world.worker, (struct session_origin){ 0 }, NOW_NS);
     enum session_want want = WANT_READ;
     while (want != WANT_CLOSE && (want == WANT_WRITE || input.len > 0)) {
         if (want == WANT_WRITE) {

@@ -19,8 +19,13 @@
 /* Numbers that other threads may take between two messages. */
 enum { NUMBERS_SPARE = 64 };
 
+struct message_head {
+    uint32_t number; /* first: ipc_fdpass_receiver_died reads it alone */
+    uint32_t tls;    /* 1 or 0 */
+};
+
 struct message {
-    uint32_t number;
+    struct message_head head;
     struct os_socket_address peer;
 };
 
@@ -47,12 +52,14 @@ void ipc_fdpass_close(struct ipc_fdpass_channel *channel)
 }
 
 int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
-                    const struct os_socket_address *peer, uint32_t number)
+                    const struct ipc_fdpass_origin *origin, uint32_t number)
 {
+    const struct os_socket_address *peer = &origin->peer;
+    struct message_head head = { number, origin->tls };
     /* The address comes last, with its real length: most are much shorter than the longest. */
     socklen_t len = peer->len < sizeof(peer->storage) ? peer->len : sizeof(peer->storage);
     struct iovec parts[] = {
-        { &number, sizeof(number) },
+        { &head, sizeof(head) },
         { (void *)(uintptr_t)&peer->storage, len },
     };
     union control control = { 0 };
@@ -103,7 +110,7 @@ static int descriptor_of(struct msghdr *header)
 static int read_message(int receiving_fd, int flags, struct message *ret_message)
 {
     struct iovec parts[] = {
-        { &ret_message->number, sizeof(ret_message->number) },
+        { &ret_message->head, sizeof(ret_message->head) },
         { &ret_message->peer.storage, sizeof(ret_message->peer.storage) },
     };
     union control control = { 0 };
@@ -120,9 +127,10 @@ static int read_message(int receiving_fd, int flags, struct message *ret_message
     if (len <= 0)
         return len < 0 ? -errno : -EPIPE;
     int fd = descriptor_of(&header);
-    bool whole = (size_t)len >= sizeof(ret_message->number);
+    size_t head_len = sizeof(ret_message->head);
+    bool whole = (size_t)len >= head_len && ret_message->head.tls <= 1;
     if (fd >= 0 && whole && !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-        ret_message->peer.len = (socklen_t)((size_t)len - sizeof(ret_message->number));
+        ret_message->peer.len = (socklen_t)((size_t)len - head_len);
         return fd;
     }
     os_file_close(fd);
@@ -151,7 +159,7 @@ static int read_carefully(int receiving_fd, struct message *ret_message)
     return fd;
 }
 
-int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver, struct os_socket_address *ret_peer)
+int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver, struct ipc_fdpass_origin *ret_origin)
 {
     struct message message;
     int fd = numbers_run_short(receiver) ? read_carefully(receiver->fd, &message)
@@ -160,10 +168,12 @@ int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver, struct os_socket_ad
         return fd;
     struct ipc_fdpass_tally *tally = receiver->tally;
     uint32_t before = atomic_load_explicit(&tally->taken, memory_order_relaxed);
-    atomic_fetch_add_explicit(&tally->ended, message.number - before - 1, memory_order_relaxed);
-    atomic_store_explicit(&tally->taken, message.number, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tally->ended, message.head.number - before - 1,
+                              memory_order_relaxed);
+    atomic_store_explicit(&tally->taken, message.head.number, memory_order_relaxed);
     receiver->last_fd = fd;
-    *ret_peer = message.peer;
+    ret_origin->peer = message.peer;
+    ret_origin->tls = message.head.tls != 0;
     return fd;
 }
 

@@ -41,16 +41,22 @@ struct ipc_fdpass_receiver {
     int last_fd; /* received last, 0 at first: the kernel gives the lowest free number */
 };
 
+/* What a message says about its connection. */
+struct ipc_fdpass_origin {
+    struct os_socket_address peer;
+    bool tls; /* it came through a listener for TLS */
+};
+
 /* 0 or -errno. */
 MUST_USE int ipc_fdpass_open(struct ipc_fdpass_channel *channel);
 void ipc_fdpass_close(struct ipc_fdpass_channel *channel);
 
-/* Sends a copy of `fd` and its peer as message `number`, which is one more than the last. The
+/* Sends a copy of `fd` and its origin as message `number`, which is one more than the last. The
  * caller still closes `fd`. 0; -EAGAIN when the channel is full, with about 270 messages;
  * -ETOOMANYREFS when this user has as many descriptors in channels as the kernel allows; or another
  * -errno. After an error nothing was sent. */
 MUST_USE int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
-                             const struct os_socket_address *peer, uint32_t number);
+                             const struct ipc_fdpass_origin *origin, uint32_t number);
 
 /* Ends the channel: the receiver finds the end behind the messages that wait. No process can send
  * through its copy of the sending end any more. */
@@ -65,7 +71,7 @@ bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel);
  * security module withholds: the message is dropped, and counted as ended when the next one is
  * taken. */
 MUST_USE int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver,
-                                struct os_socket_address *ret_peer);
+                                struct ipc_fdpass_origin *ret_origin);
 
 /* Counts a received connection as ended, and wakes the sender if it waits for that. Any thread. */
 void ipc_fdpass_ended(const struct ipc_fdpass_receiver *receiver);

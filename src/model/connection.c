@@ -125,25 +125,26 @@ void model_connection_expire(struct model_reactor *r, struct model_wheel_node *n
 
 /* ---- accepting ---- */
 
-static void begin_session(struct model_reactor *r, int fd, struct session_peer peer, bool refuse)
+static void begin_session(struct model_reactor *r, int fd, struct session_origin origin,
+                          bool refuse)
 {
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     atomic_store_explicit(&c->owner, r, memory_order_relaxed);
-    session_open(&c->session, &r->loop.thread, peer, r->loop.now_ns);
+    session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
     if (refuse)
         session_refuse(&c->session);
     receive_input(r, c); /* the request has often arrived, which saves an epoll_ctl */
 }
 
-void model_connection_begin(struct model_reactor *r, int fd, struct session_peer peer)
+void model_connection_begin(struct model_reactor *r, int fd, struct session_origin origin)
 {
-    begin_session(r, fd, peer, false);
+    begin_session(r, fd, origin, false);
 }
 
-void model_connection_refuse(struct model_reactor *r, int fd, struct session_peer peer)
+void model_connection_refuse(struct model_reactor *r, int fd, struct session_origin origin)
 {
-    begin_session(r, fd, peer, true);
+    begin_session(r, fd, origin, true);
 }
 
 /* ---- from loop to loop ---- */

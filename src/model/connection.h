@@ -30,10 +30,10 @@ static inline struct model_connection *model_connection_of(struct model_wheel_no
 
 /* Starts a session on an accepted descriptor, already counted in `live`, and serves what has
  * arrived. */
-void model_connection_begin(struct model_reactor *r, int fd, struct session_peer peer);
+void model_connection_begin(struct model_reactor *r, int fd, struct session_origin origin);
 
 /* The same, but the only answer is 503: nothing is free to serve the connection. */
-void model_connection_refuse(struct model_reactor *r, int fd, struct session_peer peer);
+void model_connection_refuse(struct model_reactor *r, int fd, struct session_origin origin);
 
 /* Makes epoll report `events`, and no others, as events of this kind. False when the kernel cannot.
  * The connection's owner calls it, in any thread. */

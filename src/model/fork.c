@@ -147,7 +147,7 @@ static void close_inherited(struct model_reactor *r)
         os_file_close((int)(model_connection_of(node) - r->table));
 }
 
-static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct session_peer peer,
+static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct session_origin origin,
                                      pid_t parent, _Atomic uint64_t *idle_since_ns)
 {
     child.server = r->loop.server;
@@ -159,7 +159,7 @@ static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct ses
     handled_set(&set);
     if (os_process_end_with_parent(SIGTERM, parent) == 0 &&
         sigprocmask(SIG_UNBLOCK, &set, NULL) == 0)
-        model_pump_serve(&child.pump, &r->loop.thread, peer, r->input);
+        model_pump_serve(&child.pump, &r->loop.thread, origin, r->input);
     os_file_close(fd); /* first, because the client waits for it */
     session_thread_stop(&r->loop.thread);
     _exit(0);
@@ -210,7 +210,7 @@ static void signal_children(struct children *c, int signal)
 
 /* ---- the placement ---- */
 
-static bool fork_child(struct model_reactor *r, int fd, struct session_peer peer)
+static bool fork_child(struct model_reactor *r, int fd, struct session_origin origin)
 {
     static struct log_error_limit limit;
     struct children *c = r->place;
@@ -221,13 +221,13 @@ static bool fork_child(struct model_reactor *r, int fd, struct session_peer peer
     session_thread_divide(&r->loop.thread);
     pid_t pid = fork();
     if (pid == 0)
-        serve_in_child(r, fd, peer, parent, idle_since_ns);
+        serve_in_child(r, fd, origin, parent, idle_since_ns);
     if (pid < 0) {
         log_error_limited(&limit, 10, LOG_ERROR, "cannot start a process: %s; answering 503",
                           strerror(errno));
         return false;
     }
-    remember_child(c, pid, peer);
+    remember_child(c, pid, origin.peer);
     os_file_close(fd);
     return true;
 }

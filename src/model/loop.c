@@ -245,7 +245,7 @@ void model_loop_woken(struct model_loop *loop)
         if (handed[i].moved)
             loop->kind->adopt(loop, handed[i].fd);
         else
-            loop->kind->begin(loop, handed[i].fd, handed[i].peer);
+            loop->kind->begin(loop, handed[i].fd, handed[i].origin);
     give_space(loop);
 }
 
@@ -260,6 +260,16 @@ int *model_loop_listeners(const struct model_loop *loop)
 {
     const struct server *server = loop->server;
     return server->listeners + (size_t)loop->index * server->listener_count;
+}
+
+/* Whether connections that this process accepts from `listener_fd` begin with TLS. */
+static bool is_for_tls(const struct model_loop *loop, int listener_fd)
+{
+    const struct server *server = loop->server;
+    for (unsigned i = 0; server->listener_tls && i < server->listener_count; i++)
+        if (model_loop_listeners(loop)[i] == listener_fd)
+            return server->listener_tls[i];
+    return false;
 }
 
 /* The peer's address for the session. An IPv4 address mapped to IPv6 becomes IPv4. */
@@ -315,30 +325,31 @@ void model_loop_release_address(const struct model_loop *loop, const struct sess
 
 /* Every accepted connection passes here, once. */
 static void place_on(struct model_loop *loop, struct model_loop *owner, int fd,
-                     struct session_peer peer)
+                     struct session_origin origin)
 {
     stats_writer_add(&loop->thread.stats, STATS_connections_accepted, 1);
-    if (refuse_address(loop, fd, &peer))
+    if (refuse_address(loop, fd, &origin.peer))
         return;
-    if (owner != loop && model_loop_hand_over(owner, (struct model_handed){ fd, false, peer }))
+    if (owner != loop && model_loop_hand_over(owner, (struct model_handed){ fd, false, origin }))
         return;
     atomic_fetch_add_explicit(&loop->live, 1, memory_order_relaxed);
-    loop->kind->begin(loop, fd, peer);
+    loop->kind->begin(loop, fd, origin);
 }
 
-void model_loop_place(struct model_loop *loop, int fd)
+void model_loop_place(struct model_loop *loop, int listener_fd, int fd)
 {
     struct os_socket_address address = { .len = sizeof(address.storage) };
     if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
         address.storage.ss_family = AF_UNSPEC; /* the peer is gone */
-    place_on(loop, choose_owner(loop), fd, peer_of(&address));
+    place_on(loop, choose_owner(loop), fd,
+             (struct session_origin){ peer_of(&address), is_for_tls(loop, listener_fd) });
 }
 
-static int accept_one(struct model_loop *loop, int listener_fd, struct os_socket_address *ret_peer)
+static int accept_one(struct model_loop *loop, int listener_fd, struct ipc_fdpass_origin *origin)
 {
     struct ipc_fdpass_receiver *passed = &loop->server->passed;
-    int fd = listener_fd == passed->fd ? ipc_fdpass_receive(passed, ret_peer)
-                                       : os_socket_accept(listener_fd, ret_peer);
+    int fd = listener_fd == passed->fd ? ipc_fdpass_receive(passed, origin)
+                                       : os_socket_accept(listener_fd, &origin->peer);
     if (fd < 0 || (size_t)fd < loop->files_max)
         return fd;
     os_file_close(fd);
@@ -348,6 +359,8 @@ static int accept_one(struct model_loop *loop, int listener_fd, struct os_socket
 
 bool model_loop_accept(struct model_loop *loop, int listener_fd)
 {
+    struct ipc_fdpass_origin from; /* a message of the master sets `tls`, too */
+    from.tls = is_for_tls(loop, listener_fd);
     for (unsigned i = 0; i < LOOP_ACCEPTS; i++) {
         struct model_loop *owner = choose_owner(loop);
         if (is_loop_full(owner)) {
@@ -359,8 +372,7 @@ bool model_loop_accept(struct model_loop *loop, int listener_fd)
             }
             owner = loop;
         }
-        struct os_socket_address peer;
-        int fd = accept_one(loop, listener_fd, &peer);
+        int fd = accept_one(loop, listener_fd, &from);
         if (fd == -EAGAIN)
             return false;
         if (fd == -EPIPE && listener_fd == loop->server->passed.fd) {
@@ -371,7 +383,7 @@ bool model_loop_accept(struct model_loop *loop, int listener_fd)
             model_loop_cannot_accept(loop, -fd);
             return false;
         }
-        place_on(loop, owner, fd, peer_of(&peer));
+        place_on(loop, owner, fd, (struct session_origin){ peer_of(&from.peer), from.tls });
     }
     return true;
 }

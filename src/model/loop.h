@@ -32,15 +32,15 @@ enum {
 /* A connection on its way from one loop to another. */
 struct model_handed {
     int fd;
-    bool moved; /* it has a session, which the sender served; `peer` is not set */
-    struct session_peer peer;
+    bool moved; /* it has a session, which the sender served; `origin` is not set */
+    struct session_origin origin;
 };
 
 /* The operations that each kind of loop defines. The loop's thread calls them. */
 struct model_loop_kind {
     size_t bytes; /* of the struct that embeds the loop */
     /* Serves an accepted connection, which is already counted in `live`. */
-    void (*begin)(struct model_loop *loop, int fd, struct session_peer peer);
+    void (*begin)(struct model_loop *loop, int fd, struct session_origin origin);
     /* Serves a connection that has a session. NULL: loops of this kind never send one. */
     void (*adopt)(struct model_loop *loop, int fd);
     /* Accepting cannot continue until model_loop_may_listen. NULL: nothing to do. */
@@ -142,9 +142,9 @@ int *model_loop_listeners(const struct model_loop *loop);
  * all loops are full, a connection that is idle makes space. True: more may wait. */
 bool model_loop_accept(struct model_loop *loop, int listener_fd);
 
-/* Serves a connection that the kernel has accepted on its own, here or in the loop that has the
- * fewest. */
-void model_loop_place(struct model_loop *loop, int fd);
+/* Serves a connection that the kernel has accepted on its own from a listener of this loop, here or
+ * in the loop that has the fewest. */
+void model_loop_place(struct model_loop *loop, int listener_fd, int fd);
 
 /* The address has one connection less. For a connection that ends without session_close. */
 void model_loop_release_address(const struct model_loop *loop, const struct session_peer *peer);

@@ -67,6 +67,7 @@ struct server {
      * socket is in the first set only, and -1 in the others. A thread that drains closes its set
      * and stores -1. */
     int *listeners;
+    const bool *listener_tls; /* for each place in a set: it is for TLS. NULL: none is */
     unsigned listener_count;
     unsigned listener_sets;
     struct ipc_fdpass_receiver passed; /* where the master accepts: its connections arrive here */

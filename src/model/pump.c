@@ -200,12 +200,12 @@ static enum session_want send_pending(struct model_pump *p)
     return want;
 }
 
-void model_pump_serve(struct model_pump *p, struct session_thread *thread, struct session_peer peer,
-                      char *input)
+void model_pump_serve(struct model_pump *p, struct session_thread *thread,
+                      struct session_origin origin, char *input)
 {
     p->now_ns = os_clock_now_ns();
     session_thread_tick(thread, p->now_ns, os_clock_wall_s());
-    session_open(&p->session, thread, peer, p->now_ns);
+    session_open(&p->session, thread, origin, p->now_ns);
     enum session_want want = WANT_READ;
     while (want != WANT_CLOSE) {
         if (want == WANT_WRITE) {

@@ -39,7 +39,7 @@ void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns, ui
 /* Serves the connection to its end, and does not close the descriptor. `thread` is resumed, not at
  * rest, before and after the call. `input` holds SESSION_READ_MAX bytes. */
 void model_pump_serve(struct model_pump *pump, struct session_thread *thread,
-                      struct session_peer peer, char *input);
+                      struct session_origin origin, char *input);
 
 /* End the connection if it is between requests, or in any case. Any thread, or a signal handler,
  * may call them while the descriptor is open. One call is enough, whatever the pump is doing. */

@@ -97,13 +97,13 @@ static void listen_again_when_possible(struct model_reactor *r)
         model_loop_cannot_accept(loop, -rc);
 }
 
-static void begin_or_place(struct model_loop *loop, int fd, struct session_peer peer)
+static void begin_or_place(struct model_loop *loop, int fd, struct session_origin origin)
 {
     struct model_reactor *r = reactor_of(loop);
     if (!r->placement)
-        model_connection_begin(r, fd, peer);
-    else if (!r->placement->place(r, fd, peer))
-        model_connection_refuse(r, fd, peer);
+        model_connection_begin(r, fd, origin);
+    else if (!r->placement->place(r, fd, origin))
+        model_connection_refuse(r, fd, origin);
 }
 
 static void adopt_moved(struct model_loop *loop, int fd)

@@ -44,7 +44,7 @@ struct model_placement {
     uint64_t turn_ns;
     /* Takes an accepted connection, which counts in `live` until model_loop_ended. False: nothing
      * can serve it, and the reactor answers 503. */
-    bool (*place)(struct model_reactor *r, int fd, struct session_peer peer);
+    bool (*place)(struct model_reactor *r, int fd, struct session_origin origin);
     /* A drain begins: from now on answers say that the connection closes. */
     void (*drain)(struct model_reactor *r);
     /* epoll has reported MODEL_EVENT_PLACED for this descriptor. */

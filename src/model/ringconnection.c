@@ -276,11 +276,11 @@ static struct model_ringconnection *take_free(struct model_ringloop *r)
     return r->table_used < r->table_size ? &r->table[r->table_used++] : NULL;
 }
 
-void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session_peer peer)
+void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session_origin origin)
 {
     struct model_ringconnection *c = take_free(r);
     if (!c) {
-        model_loop_release_address(&r->loop, &peer);
+        model_loop_release_address(&r->loop, &origin.peer);
         os_file_close(fd);
         stats_writer_add(&r->loop.thread.stats, STATS_connections_closed, 1);
         model_loop_count_out(&r->loop);
@@ -289,6 +289,6 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
     c->fd = fd;
     c->pending = NULL;
     c->ended = c->early = c->patient = c->dispensable = c->leaving = false;
-    session_open(&c->session, &r->loop.thread, peer, r->loop.now_ns);
+    session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
     follow_on_ring(r, c, WANT_READ);
 }

@@ -29,7 +29,7 @@ struct model_ringconnection {
 };
 
 /* Starts a session on an accepted descriptor, already counted in `live`. */
-void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session_peer peer);
+void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session_origin origin);
 
 /* Act on a completion. */
 void model_ringconnection_received(struct model_ringloop *r, struct model_ringconnection *c,

@@ -35,7 +35,7 @@ static void act_on_accepted(struct model_ringloop *r, size_t number,
     if (!(done->flags & IORING_CQE_F_MORE))
         listener->accepting = listener->cancelling = false;
     if (done->res >= 0)
-        model_loop_place(&r->loop, done->res);
+        model_loop_place(&r->loop, model_loop_listeners(&r->loop)[number], done->res);
     else if (done->res != -ECANCELED && !os_socket_lost_connection(-done->res))
         model_loop_cannot_accept(&r->loop, -done->res);
 }
@@ -175,9 +175,9 @@ static const struct model_idle_kind ring_idle = {
     .close = displace_on_ring,
 };
 
-static void begin_on_ring(struct model_loop *loop, int fd, struct session_peer peer)
+static void begin_on_ring(struct model_loop *loop, int fd, struct session_origin origin)
 {
-    model_ringconnection_begin(ringloop_of(loop), fd, peer);
+    model_ringconnection_begin(ringloop_of(loop), fd, origin);
 }
 
 static const struct model_loop_kind ringloop_kind = {

@@ -45,7 +45,7 @@ struct slot {
     struct session_thread thread;
     struct threads *all;
     struct slot *next; /* in the list of free slots */
-    struct session_peer peer;
+    struct session_origin origin;
     pthread_t id;
     bool displaced; /* the reactor's: it has to make space */
     bool joinable;  /* a thread was started, and not joined yet */
@@ -95,7 +95,7 @@ static void *serve_in_thread(void *argument)
     struct slot *slot = argument;
     char input[SESSION_READ_MAX];
     session_thread_resume(&slot->thread);
-    model_pump_serve(&slot->pump, &slot->thread, slot->peer, input);
+    model_pump_serve(&slot->pump, &slot->thread, slot->origin, input);
     session_thread_rest(&slot->thread);
     end_client(slot);
     return NULL;
@@ -161,7 +161,7 @@ static void set_fd(struct slot *slot, int fd)
 
 /* ---- the placement ---- */
 
-static bool start_client(struct model_reactor *r, int fd, struct session_peer peer)
+static bool start_client(struct model_reactor *r, int fd, struct session_origin origin)
 {
     static struct log_error_limit limit;
     struct threads *t = r->place;
@@ -170,7 +170,7 @@ static bool start_client(struct model_reactor *r, int fd, struct session_peer pe
     if (slot) {
         model_pump_init(&slot->pump, fd, t->server->drain_idle_ns, r->loop.now_ns);
         slot->displaced = false;
-        slot->peer = peer;
+        slot->origin = origin;
         set_fd(slot, fd);
         rc = start_thread(slot);
         if (rc < 0)

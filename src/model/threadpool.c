@@ -177,7 +177,7 @@ static void serve_until_it_closes(struct pool_thread *t, int fd)
     model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns, t->thread.now_ns);
     set_pumping(t, true); /* before reading `ending`: the thread that sets it then ends the pump */
     if (!atomic_load(&t->pool->ending))
-        model_pump_serve(&t->pump, &t->thread, c->session.peer, t->input);
+        model_pump_serve(&t->pump, &t->thread, session_origin_of(&c->session), t->input);
     set_pumping(t, false);
     close_served(t, c, fd);
 }
@@ -242,12 +242,12 @@ static void report_full_queue(const struct model_threadpool *pool)
                       pool->count, pool->server->pool_queue);
 }
 
-static bool queue_accepted(struct model_reactor *r, int fd, struct session_peer peer)
+static bool queue_accepted(struct model_reactor *r, int fd, struct session_origin origin)
 {
     struct model_threadpool *pool = r->place;
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
-    session_open(&c->session, &r->loop.thread, peer, r->loop.now_ns);
+    session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
     atomic_store_explicit(&c->owner, &POOL, memory_order_relaxed);
     if (!pool->server->pool_sticky)
         model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);

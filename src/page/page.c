@@ -191,7 +191,7 @@ static void receive_arenas(struct page *page, uint64_t now_ns)
     struct ipc_fdpass_receiver receiver = { .fd = page->plan->master_fd,
                                             .tally = &tally,
                                             .files_max = SIZE_MAX };
-    struct os_socket_address unused;
+    struct ipc_fdpass_origin unused;
     int fd;
     while ((fd = ipc_fdpass_receive(&receiver, &unused)) >= 0)
         if (stats_arena_add_file(segment, segment->arena_fd_count, fd) < 0)

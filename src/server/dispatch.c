@@ -46,6 +46,7 @@ struct slot {
 struct server_dispatch {
     int epoll_fd;
     int *listeners;
+    const bool *tls; /* for each listener; NULL: none is for TLS */
     unsigned listener_count;
     unsigned workers;
     struct slot *slots;
@@ -55,7 +56,7 @@ struct server_dispatch {
     bool listening; /* the listeners are watched */
     bool stopping;
     int held_fd; /* accepted and not passed yet; -1: none */
-    struct os_socket_address held_peer;
+    struct ipc_fdpass_origin held;
     uint64_t again_ns; /* end of a pause; 0: no pause */
 };
 
@@ -241,7 +242,7 @@ static void pass_connection(struct server_dispatch *d)
     int index;
     while (d->held_fd >= 0 && (index = find_worker_or_ask(d)) >= 0) {
         struct slot *slot = &d->slots[index];
-        int rc = ipc_fdpass_send(&slot->channel, d->held_fd, &d->held_peer, slot->number + 1);
+        int rc = ipc_fdpass_send(&slot->channel, d->held_fd, &d->held, slot->number + 1);
         if (rc == -EAGAIN) {
             mark_full(d, (unsigned)index);
         } else if (rc < 0) {
@@ -258,11 +259,19 @@ static void pass_connection(struct server_dispatch *d)
     }
 }
 
+static bool is_for_tls(const struct server_dispatch *d, int listener_fd)
+{
+    for (unsigned i = 0; d->tls && i < d->listener_count; i++)
+        if (d->listeners[i] == listener_fd)
+            return d->tls[i];
+    return false;
+}
+
 static void accept_connections(struct server_dispatch *d, int listener_fd, unsigned most)
 {
     static struct log_error_limit limit;
     for (unsigned i = 0; i < most && d->held_fd < 0; i++) {
-        int fd = os_socket_accept(listener_fd, &d->held_peer);
+        int fd = os_socket_accept(listener_fd, &d->held.peer);
         if (fd == -EAGAIN)
             return;
         if (fd < 0) {
@@ -272,6 +281,7 @@ static void accept_connections(struct server_dispatch *d, int listener_fd, unsig
             return;
         }
         d->held_fd = fd;
+        d->held.tls = is_for_tls(d, listener_fd);
         pass_connection(d);
     }
 }
@@ -300,10 +310,12 @@ void server_dispatch_down(struct server_dispatch *dispatch, unsigned index)
     update_listening(dispatch);
 }
 
-int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners, unsigned count)
+int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners, const bool *tls,
+                          size_t count)
 {
     dispatch->listeners = listeners;
-    dispatch->listener_count = count;
+    dispatch->tls = tls;
+    dispatch->listener_count = (unsigned)count;
     int rc = watch_listeners(dispatch, EPOLL_CTL_ADD, 0);
     if (rc == 0)
         update_listening(dispatch);

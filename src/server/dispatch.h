@@ -38,10 +38,10 @@ void server_dispatch_up(struct server_dispatch *dispatch, unsigned index);
 void server_dispatch_down(struct server_dispatch *dispatch, unsigned index);
 
 /* Accepts from `count` listeners from now on, while a worker is up. Takes `listeners`, an array for
- * free(), in any case. The sockets stay the caller's, and open until server_dispatch_stop. 0 or
- * -errno. */
+ * free(), in any case. The sockets stay the caller's, and open until server_dispatch_stop. Borrows
+ * `tls` until then: which of the listeners are for TLS; NULL: none is. 0 or -errno. */
 MUST_USE int server_dispatch_begin(struct server_dispatch *dispatch, int *listeners,
-                                   unsigned count);
+                                   const bool *tls, size_t count);
 
 /* Readable (poll, epoll) when server_dispatch_act has something to do. */
 int server_dispatch_fd(const struct server_dispatch *dispatch);

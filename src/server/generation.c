@@ -269,7 +269,7 @@ static int begin_dispatch(struct server_generation *g)
 {
     size_t count;
     int *listeners = server_listeners_lay_out(&g->listeners, 1, 0, 1, &count);
-    int rc = listeners ? server_dispatch_begin(g->dispatch, listeners, (unsigned)count) : -ENOMEM;
+    int rc = listeners ? server_dispatch_begin(g->dispatch, listeners, NULL, count) : -ENOMEM;
     return rc < 0 ? fail_to(g, "wait for connections", "", rc) : 0;
 }
 

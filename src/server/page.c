@@ -233,11 +233,11 @@ static bool is_page_wanted(const struct server_page *page)
 static void send_new_arenas(struct server_page *page, const struct stats_segment *segment)
 {
     const struct ipc_fdpass_channel channel = { .sending_fd = page->alive_fd };
-    const struct os_socket_address nobody = { .len = 0 };
+    const struct ipc_fdpass_origin none = { .tls = false };
     int rc = 0;
     while (rc == 0 && page->arenas < segment->arena_fd_count) {
         int fd = stats_arena_reopen(segment->arena_fds[page->arenas], O_RDONLY);
-        rc = fd < 0 ? fd : ipc_fdpass_send(&channel, fd, &nobody, page->arenas + 1);
+        rc = fd < 0 ? fd : ipc_fdpass_send(&channel, fd, &none, page->arenas + 1);
         os_file_close(fd < 0 ? -1 : fd);
         page->arenas += rc == 0; /* after an error the next tick tries again */
     }

@@ -106,6 +106,7 @@ static int run_model(struct server_resources *resources, const struct server_wor
     struct server server = {
         .shared = &resources->shared,
         .listeners = plan->listeners,
+        .listener_tls = plan->listener_tls,
         .listener_count = plan->listener_count,
         .listener_sets = plan->listener_sets,
         .passed = plan->intake,

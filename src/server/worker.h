@@ -18,7 +18,8 @@ struct server_worker_plan {
     unsigned threads;
     unsigned index; /* among the workers */
     pid_t master;
-    int *listeners; /* as in struct server; the worker closes them */
+    int *listeners;           /* as in struct server; the worker closes them */
+    const bool *listener_tls; /* likewise, and borrowed */
     unsigned listener_count, listener_sets;
     struct ipc_fdpass_receiver intake;  /* its fd -1: the worker accepts itself */
     struct log_access_sink *access_log; /* opened by the master */

@@ -37,13 +37,14 @@ enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 
 /* ---- begin and end ---- */
 
-void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
+void session_open(struct session *s, struct session_thread *thread, struct session_origin origin,
                   uint64_t now_ns)
 {
     const uint64_t time_ns = thread->shared->connection_time_ns;
     *s = (struct session){
         .thread = thread,
-        .peer = peer,
+        .peer = origin.peer,
+        .tls_wanted = origin.tls,
         .phase = IDLE,
         .deadline_ns = now_ns + thread->shared->header_timeout_ns,
         .idle_since_ns = now_ns,

@@ -41,6 +41,12 @@ struct session_peer {
     uint16_t place[2]; /* the address' numbers there */
 };
 
+/* Where a connection comes from. */
+struct session_origin {
+    struct session_peer peer;
+    bool tls; /* it came through a listener for TLS */
+};
+
 /* One connection. The caller owns the storage, and session_open fills it. An idle session holds
  * no buffer. */
 struct session {
@@ -58,7 +64,8 @@ struct session {
     bool ended;              /* the client sends no more */
     bool closing;            /* the connection ends when the output is sent */
     bool lingering;          /* it ends with WANT_HALF_CLOSE: the client may still send */
-    bool refusing;           /* the next request gets a 503, and is the last */
+    bool refusing : 1;       /* the next request gets a 503, and is the last */
+    bool tls_wanted : 1;     /* struct session_origin's `tls` */
     bool active;             /* a request is under way, for the statistics */
     struct session_peer peer;
 };
@@ -76,8 +83,14 @@ struct session_out {
 enum { SESSION_READ_MAX = 32 * 1024 };
 
 /* Begins a connection, and sets the deadline for its first request. */
-void session_open(struct session *s, struct session_thread *thread, struct session_peer peer,
+void session_open(struct session *s, struct session_thread *thread, struct session_origin origin,
                   uint64_t now_ns);
+
+/* Where the connection comes from, as session_open got it. */
+static inline struct session_origin session_origin_of(const struct session *s)
+{
+    return (struct session_origin){ s->peer, s->tls_wanted };
+}
 
 /* Ends a connection, however it ended. Logs an answer that was cut short, and releases every
  * buffer and reference. */

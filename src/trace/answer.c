@@ -48,7 +48,7 @@ static void answer_traced(struct trace_answer *t, struct span bytes)
     uint64_t now_ns = os_clock_now_ns();
     session_thread_tick(&t->worker, now_ns, os_clock_wall_s());
     session_trace_begin(&t->worker, &t->trace);
-    session_open(&s, &t->worker, (struct session_peer){ .family = 0 }, now_ns);
+    session_open(&s, &t->worker, (struct session_origin){ 0 }, now_ns);
     if (session_feed(&s, bytes, now_ns) == WANT_WRITE)
         keep_head(t, &s);
     else

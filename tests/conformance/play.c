@@ -178,8 +178,8 @@ struct play_result play_connection(struct session_thread *worker, struct play_in
 
     worker->id = 0; /* so that every play of a case gives the same bytes */
     tick(&p);
-    struct session_peer peer = { .family = 4, .address = { 127, 0, 0, 1 } };
-    session_open(&p.session, worker, peer, p.now_ns);
+    struct session_origin origin = { .peer = { .family = 4, .address = { 127, 0, 0, 1 } } };
+    session_open(&p.session, worker, origin, p.now_ns);
     result.state = converse(&p);
     session_close(&p.session);
     tick(&p);

@@ -18,7 +18,7 @@ struct serial {
     struct model_reactor *reactor;
     struct session_thread thread; /* what the sessions of the serving thread share */
     struct model_pump pump;
-    struct session_peer peer;
+    struct session_origin origin;
     pthread_t id;
     bool joinable;        /* a thread was started, and not joined yet */
     pthread_mutex_t lock; /* guards `open` */
@@ -37,7 +37,7 @@ static void *serve_client(void *context)
     struct serial *s = context;
     char input[SESSION_READ_MAX];
     session_thread_resume(&s->thread);
-    model_pump_serve(&s->pump, &s->thread, s->peer, input);
+    model_pump_serve(&s->pump, &s->thread, s->origin, input);
     stats_writer_add(&s->thread.stats, STATS_connections_closed, 1);
     session_thread_rest(&s->thread);
     set_open(s, false);
@@ -53,12 +53,12 @@ static void join_client(struct serial *s)
     s->joinable = false;
 }
 
-static bool start_client(struct model_reactor *r, int fd, struct session_peer peer)
+static bool start_client(struct model_reactor *r, int fd, struct session_origin origin)
 {
     struct serial *s = r->place;
     join_client(s);
     model_pump_init(&s->pump, fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
-    s->peer = peer;
+    s->origin = origin;
     set_open(s, true);
     s->joinable = pthread_create(&s->id, NULL, serve_client, s) == 0;
     if (!s->joinable)

@@ -72,13 +72,18 @@ static struct os_socket_address an_address(void)
     return address;
 }
 
+static struct ipc_fdpass_origin an_origin(void)
+{
+    return (struct ipc_fdpass_origin){ .peer = an_address() };
+}
+
 /* Sends the writing end of a new pipe, and returns the reading end. */
 static int send_pipe(const struct passage *p, uint32_t number)
 {
     int ends[2];
-    struct os_socket_address peer = an_address();
+    struct ipc_fdpass_origin origin = an_origin();
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    assert_int_equal(ipc_fdpass_send(&p->channel, ends[1], &peer, number), 0);
+    assert_int_equal(ipc_fdpass_send(&p->channel, ends[1], &origin, number), 0);
     os_file_close(ends[1]);
     return ends[0];
 }
@@ -99,42 +104,58 @@ static void a_descriptor_arrives_with_its_peer(void **state)
 {
     struct passage *p = *state;
     int reading_fd = send_pipe(p, 1);
-    struct os_socket_address peer;
-    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    struct ipc_fdpass_origin origin;
+    int fd = ipc_fdpass_receive(&p->receiver, &origin);
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     struct os_socket_address sent = an_address();
-    assert_int_equal(peer.len, sent.len);
-    assert_memory_equal(&peer.storage, &sent.storage, sent.len);
+    assert_int_equal(origin.peer.len, sent.len);
+    assert_memory_equal(&origin.peer.storage, &sent.storage, sent.len);
     assert_joined(fd, reading_fd);
-    assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
+    assert_int_equal(ipc_fdpass_receive(&p->receiver, &origin), -EAGAIN);
 }
 
 static void a_peer_may_have_no_address(void **state)
 {
     struct passage *p = *state;
-    struct os_socket_address peer = { .len = 0 };
-    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, 1), 0);
-    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    struct ipc_fdpass_origin origin = { .tls = false };
+    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &origin, 1), 0);
+    int fd = ipc_fdpass_receive(&p->receiver, &origin);
     assert_true(fd >= 0);
-    assert_int_equal(peer.len, 0);
+    assert_int_equal(origin.peer.len, 0);
     os_file_close(fd);
+}
+
+static void a_message_says_whether_the_listener_was_for_tls(void **state)
+{
+    struct passage *p = *state;
+    for (uint32_t i = 1; i <= 4; i++) {
+        struct ipc_fdpass_origin origin = { .peer = an_address(), .tls = i % 2 == 0 };
+        assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &origin, i), 0);
+    }
+    for (uint32_t i = 1; i <= 4; i++) {
+        struct ipc_fdpass_origin origin;
+        int fd = ipc_fdpass_receive(&p->receiver, &origin);
+        assert_true(fd >= 0);
+        assert_int_equal(origin.tls, i % 2 == 0);
+        os_file_close(fd);
+    }
 }
 
 static void a_full_channel_refuses_and_keeps_its_messages(void **state)
 {
     struct passage *p = *state;
-    struct os_socket_address peer = an_address();
+    struct ipc_fdpass_origin origin = an_origin();
     uint32_t sent = 0;
     int rc;
-    while ((rc = ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, sent + 1)) == 0)
+    while ((rc = ipc_fdpass_send(&p->channel, STDERR_FILENO, &origin, sent + 1)) == 0)
         sent++;
     assert_true(rc == -EAGAIN || rc == -ETOOMANYREFS);
     assert_in_range(sent, 16, 4096);
     assert_int_equal(ipc_fdpass_load(&p->tally, sent), sent);
     for (uint32_t i = 1; i <= sent; i++) {
         assert_true(ipc_fdpass_waits(&p->channel));
-        int fd = ipc_fdpass_receive(&p->receiver, &peer);
+        int fd = ipc_fdpass_receive(&p->receiver, &origin);
         assert_true(fd >= 0);
         os_file_close(fd);
         assert_int_equal(atomic_load(&p->tally.taken), i);
@@ -148,12 +169,12 @@ static void the_end_arrives_after_the_messages_that_wait(void **state)
     int reading_fd = send_pipe(p, 1);
     ipc_fdpass_end(&p->channel);
     assert_true(ipc_fdpass_waits(&p->channel));
-    struct os_socket_address peer;
-    assert_joined(ipc_fdpass_receive(&p->receiver, &peer), reading_fd);
+    struct ipc_fdpass_origin origin;
+    assert_joined(ipc_fdpass_receive(&p->receiver, &origin), reading_fd);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EPIPE);
+        assert_int_equal(ipc_fdpass_receive(&p->receiver, &origin), -EPIPE);
     assert_false(ipc_fdpass_waits(&p->channel));
-    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, 2), -EPIPE);
+    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &origin, 2), -EPIPE);
 }
 
 static void closing_the_channel_closes_the_descriptors_in_it(void **state)
@@ -187,22 +208,22 @@ static void a_descriptor_waits_while_the_process_can_open_none(void **state)
     p->receiver.files_max = (size_t)next;
     p->receiver.last_fd = next - 1;
     limit_files((rlim_t)next);
-    struct os_socket_address peer;
+    struct ipc_fdpass_origin origin;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EMFILE);
+        assert_int_equal(ipc_fdpass_receive(&p->receiver, &origin), -EMFILE);
     assert_int_equal(atomic_load(&p->tally.taken), 0);
     limit_files(before.rlim_cur);
-    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    int fd = ipc_fdpass_receive(&p->receiver, &origin);
     assert_int_equal(fd, next);
     assert_joined(fd, reading_fd);
-    assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
+    assert_int_equal(ipc_fdpass_receive(&p->receiver, &origin), -EAGAIN);
 }
 
 /* ---- malformed messages ---- */
 
-static void send_raw(const struct passage *p, size_t len, unsigned count)
+static void send_raw(const struct passage *p, size_t len, unsigned count, char tls)
 {
-    char bytes[1024] = { 1 };
+    char bytes[1024] = { 1, [4] = tls };
     struct iovec part = { bytes, len };
     union {
         struct cmsghdr first;
@@ -228,15 +249,17 @@ static void a_malformed_message_is_dropped_with_its_descriptors(void **state)
     static const struct {
         size_t len;
         unsigned descriptors;
-    } cases[] = { { 20, 0 }, { 1, 1 }, { 1024, 1 }, { 20, 2 }, { 1024, 2 }, { 1, 0 } };
+        char tls;
+    } cases[] = { { 24, 0, 0 },   { 1, 1, 0 },  { 7, 1, 0 },    { 24, 1, 2 },
+                  { 1024, 1, 0 }, { 24, 2, 0 }, { 1024, 2, 0 }, { 1, 0, 0 } };
     for (unsigned careful = 0; careful < 2; careful++) {
         p->receiver.files_max = careful ? 1 : FILES;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-            struct os_socket_address peer;
+            struct ipc_fdpass_origin origin;
             unsigned before = count_descriptors();
-            send_raw(p, cases[i].len, cases[i].descriptors);
-            assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EPROTO);
-            assert_int_equal(ipc_fdpass_receive(&p->receiver, &peer), -EAGAIN);
+            send_raw(p, cases[i].len, cases[i].descriptors, cases[i].tls);
+            assert_int_equal(ipc_fdpass_receive(&p->receiver, &origin), -EPROTO);
+            assert_int_equal(ipc_fdpass_receive(&p->receiver, &origin), -EAGAIN);
             assert_int_equal(count_descriptors(), before);
         }
     }
@@ -246,16 +269,16 @@ static void a_malformed_message_is_dropped_with_its_descriptors(void **state)
 
 static void receive_and_close(struct passage *p)
 {
-    struct os_socket_address peer;
-    int fd = ipc_fdpass_receive(&p->receiver, &peer);
+    struct ipc_fdpass_origin origin;
+    int fd = ipc_fdpass_receive(&p->receiver, &origin);
     assert_true(fd >= 0);
     os_file_close(fd);
 }
 
 static void send_numbered(const struct passage *p, uint32_t number)
 {
-    struct os_socket_address peer = an_address();
-    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &peer, number), 0);
+    struct ipc_fdpass_origin origin = an_origin();
+    assert_int_equal(ipc_fdpass_send(&p->channel, STDERR_FILENO, &origin, number), 0);
 }
 
 static void the_load_is_the_connections_sent_and_not_ended(void **state)
@@ -297,8 +320,8 @@ static void a_message_taken_but_not_counted_is_counted_as_ended(void **state)
     receive_and_close(p);
     struct ipc_fdpass_tally other = { 0 };
     struct ipc_fdpass_receiver dies = { p->receiver.fd, &other, -1, FILES, 0 };
-    struct os_socket_address peer;
-    os_file_close(ipc_fdpass_receive(&dies, &peer));
+    struct ipc_fdpass_origin origin;
+    os_file_close(ipc_fdpass_receive(&dies, &origin));
     ipc_fdpass_receiver_died(&p->channel, &p->tally, 3);
     receive_and_close(p);
     assert_int_equal(ipc_fdpass_load(&p->tally, 3), 1);
@@ -341,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_descriptor_arrives_with_its_peer),
         TEST(a_peer_may_have_no_address),
+        TEST(a_message_says_whether_the_listener_was_for_tls),
         TEST(a_full_channel_refuses_and_keeps_its_messages),
         TEST(the_end_arrives_after_the_messages_that_wait),
         TEST(closing_the_channel_closes_the_descriptors_in_it),

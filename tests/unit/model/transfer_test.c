@@ -126,7 +126,7 @@ static void assert_body(char fill)
 static struct session begin_session(struct span requests)
 {
     struct session s;
-    session_open(&s, &world.thread, (struct session_peer){ .family = 4 }, world.now_ns);
+    session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
     assert_int_equal(session_feed(&s, requests, world.now_ns), WANT_WRITE);
     return s;
 }

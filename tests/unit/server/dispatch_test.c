@@ -27,8 +27,8 @@ enum { WORKERS = 3, CLIENTS_MAX = 1000 };
 
 struct stage {
     unsigned descriptors; /* before */
-    struct os_socket_address address;
-    int listener;
+    struct os_socket_address address, tls_address;
+    int listener, tls_listener;
     struct server_dispatch *dispatch;
     int clients[CLIENTS_MAX];
     unsigned client_count;
@@ -45,21 +45,30 @@ static unsigned count_descriptors(void)
     return count;
 }
 
+static int open_listener(struct os_socket_address *ret_address)
+{
+    const struct os_socket_options options = { 0 };
+    assert_int_equal(os_socket_parse("127.0.0.1:0", ret_address), 0);
+    int fd = os_socket_bind(ret_address, &options);
+    assert_true(fd >= 0);
+    assert_int_equal(os_socket_listen(fd, CLIENTS_MAX), 0);
+    assert_int_equal(os_socket_local(fd, ret_address), 0);
+    return fd;
+}
+
 static int begin(void **state)
 {
+    static const bool tls[] = { false, true };
     static struct stage stage;
     stage = (struct stage){ .descriptors = count_descriptors() };
-    const struct os_socket_options options = { 0 };
-    assert_int_equal(os_socket_parse("127.0.0.1:0", &stage.address), 0);
-    stage.listener = os_socket_bind(&stage.address, &options);
-    assert_true(stage.listener >= 0);
-    assert_int_equal(os_socket_listen(stage.listener, CLIENTS_MAX), 0);
-    assert_int_equal(os_socket_local(stage.listener, &stage.address), 0);
-    int *listeners = malloc(sizeof(*listeners));
+    stage.listener = open_listener(&stage.address);
+    stage.tls_listener = open_listener(&stage.tls_address);
+    int *listeners = malloc(2 * sizeof(*listeners));
     assert_non_null(listeners);
-    *listeners = stage.listener;
+    listeners[0] = stage.listener;
+    listeners[1] = stage.tls_listener;
     assert_int_equal(server_dispatch_new(WORKERS, &stage.dispatch), 0);
-    assert_int_equal(server_dispatch_begin(stage.dispatch, listeners, 1), 0);
+    assert_int_equal(server_dispatch_begin(stage.dispatch, listeners, tls, 2), 0);
     *state = &stage;
     return 0;
 }
@@ -69,21 +78,26 @@ static int nothing_is_left(void **state)
     struct stage *stage = *state;
     server_dispatch_free(stage->dispatch);
     os_file_close(stage->listener);
+    os_file_close(stage->tls_listener);
     for (unsigned i = 0; i < stage->client_count; i++)
         os_file_close(stage->clients[i]);
     assert_int_equal(count_descriptors(), stage->descriptors);
     return 0;
 }
 
+static void connect_client(struct stage *stage, const struct os_socket_address *address)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr *to = (const struct sockaddr *)&address->storage;
+    assert_int_equal(connect(fd, to, address->len), 0);
+    assert_true(stage->client_count < CLIENTS_MAX);
+    stage->clients[stage->client_count++] = fd;
+}
+
 static void connect_clients(struct stage *stage, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const struct sockaddr *to = (const struct sockaddr *)&stage->address.storage;
-        assert_int_equal(connect(fd, to, stage->address.len), 0);
-        assert_true(stage->client_count < CLIENTS_MAX);
-        stage->clients[stage->client_count++] = fd;
-    }
+    for (unsigned i = 0; i < count; i++)
+        connect_client(stage, &stage->address);
 }
 
 static bool is_readable(const struct stage *stage)
@@ -113,10 +127,10 @@ static unsigned be_worker(const struct stage *stage, unsigned index, unsigned co
     if (pid == 0) {
         struct ipc_fdpass_receiver receiver = server_dispatch_keep(stage->dispatch, index);
         receiver.files_max = CLIENTS_MAX;
-        struct os_socket_address peer;
+        struct ipc_fdpass_origin origin;
         unsigned taken = 0;
         int fd = 0;
-        while (taken < count && (fd = ipc_fdpass_receive(&receiver, &peer)) >= 0)
+        while (taken < count && (fd = ipc_fdpass_receive(&receiver, &origin)) >= 0)
             taken++;
         for (unsigned i = 0; i < ended; i++)
             ipc_fdpass_ended(&receiver);
@@ -158,6 +172,30 @@ static void connections_are_spread_evenly(void **state)
     assert_int_equal(sum, 31);
 }
 
+static void a_worker_learns_which_connections_came_for_tls(void **state)
+{
+    struct stage *stage = *state;
+    server_dispatch_up(stage->dispatch, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        connect_client(stage, i % 2 == 0 ? &stage->address : &stage->tls_address);
+        act_until_quiet(stage);
+    }
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct ipc_fdpass_receiver receiver = server_dispatch_keep(stage->dispatch, 0);
+        receiver.files_max = CLIENTS_MAX;
+        struct ipc_fdpass_origin origin;
+        int right = 0;
+        for (unsigned i = 0; i < 4; i++)
+            right += ipc_fdpass_receive(&receiver, &origin) >= 0 && origin.tls == (i % 2 != 0);
+        _exit(right);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WEXITSTATUS(status), 4);
+}
+
 static void a_worker_whose_connections_end_gets_the_next_ones(void **state)
 {
     struct stage *stage = *state;
@@ -197,9 +235,9 @@ static void be_hostile_worker(const struct stage *stage, unsigned index, uint32_
     if (pid == 0) {
         struct ipc_fdpass_receiver receiver = server_dispatch_keep(stage->dispatch, index);
         receiver.files_max = CLIENTS_MAX;
-        struct os_socket_address peer;
+        struct ipc_fdpass_origin origin;
         for (unsigned i = 0; i < 4; i++)
-            if (ipc_fdpass_receive(&receiver, &peer) < 0)
+            if (ipc_fdpass_receive(&receiver, &origin) < 0)
                 _exit(1);
         char line[512];
         unsigned shared = 0;
@@ -382,6 +420,7 @@ int main(void)
         cmocka_unit_test(equal_loads_are_spread_evenly),
         TEST(accepts_nothing_before_a_worker_is_up),
         TEST(connections_are_spread_evenly),
+        TEST(a_worker_learns_which_connections_came_for_tls),
         TEST(a_worker_whose_connections_end_gets_the_next_ones),
         TEST(a_successor_gets_the_connections_of_a_dead_worker),
         TEST(a_worker_that_reports_wrong_numbers_harms_no_other),

@@ -139,7 +139,7 @@ static int end_world(void **state)
 static struct session open_session(void)
 {
     struct session s;
-    session_open(&s, &world.worker, (struct session_peer){ .family = 4 }, world.now_ns);
+    session_open(&s, &world.worker, (struct session_origin){ .peer.family = 4 }, world.now_ns);
     return s;
 }
 
@@ -529,7 +529,7 @@ static void an_address_that_sends_too_much_gets_429(void **state)
     struct session_peer peer = { .family = 4, .address = { 192, 0, 2, 1 } };
     assert_true(session_limits_admit(&limits, &peer, world.now_ns));
     struct session s;
-    session_open(&s, &world.worker, peer, world.now_ns);
+    session_open(&s, &world.worker, (struct session_origin){ .peer = peer }, world.now_ns);
     size_t len;
     assert_int_equal(feed(&s, GET("/small.html") GET("/small.html") GET("/small.html")),
                      WANT_WRITE);
