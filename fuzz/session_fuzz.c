@@ -204,13 +204,14 @@ static void keep(struct conversation *c, struct span bytes, size_t *left)
 static enum session_want send_portion(struct conversation *c)
 {
     struct session_out out = session_output(&c->session);
-    size_t total = out.piece[0].len + out.piece[1].len;
-    total += out.file_fd >= 0 ? (size_t)out.file_len : 0;
+    size_t total = out.file_fd >= 0 ? (size_t)out.file_len : 0;
+    for (unsigned i = 0; i < out.count; i++)
+        total += out.piece[i].len;
     CHECK(total > 0);
     size_t taken = portion(c, total);
     size_t left = taken;
-    keep(c, out.piece[0], &left);
-    keep(c, out.piece[1], &left);
+    for (unsigned i = 0; i < out.count; i++)
+        keep(c, out.piece[i], &left);
     if (left > 0) {
         CHECK(c->output_len + left <= OUTPUT_MAX);
         ssize_t got = pread(out.file_fd, c->output + c->output_len, left, (off_t)out.file_offset);

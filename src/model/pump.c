@@ -180,7 +180,7 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
 static enum session_want send_pending(struct model_pump *p)
 {
     struct session_out out = session_output(&p->session);
-    bool file_blocks = p->blocking && out.piece[0].len == 0;
+    bool file_blocks = p->blocking && out.count == 0;
     if (p->stuck && !make_blocking(p))
         return WANT_CLOSE;
     ssize_t sent = p->stuck || file_blocks ? send_waiting(p, &out) : send_at_once(p, &out);

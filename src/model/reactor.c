@@ -10,7 +10,7 @@
  *      share: an idle connection holds none.
  *   4. session_feed parses the request in place, decides the answer, and returns WANT_WRITE. Where
  *      the head is not complete it copies what has arrived, and returns WANT_READ.
- *   5. session_output lends the answer: one or two pieces of memory, then perhaps a part of a file.
+ *   5. session_output lends the answer: pieces of memory, then perhaps a part of a file.
  *   6. model_transfer_send calls send, sendmsg or sendfile. Most answers leave in one call.
  *   7. session_sent learns how much left. After the last byte it counts the request, puts a line
  *      into the access log's buffer, and returns WANT_READ, or WANT_CLOSE.

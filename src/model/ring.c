@@ -2,6 +2,7 @@
 #include "model/ring.h"
 
 #include "base/duration.h"
+#include "model/transfer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -164,19 +165,18 @@ void model_ring_receive(struct model_ring *ring, int fd, bool again, uint64_t ab
     entry->buf_group = GROUP;
 }
 
-void model_ring_send(struct model_ring *ring, int fd, const struct span piece[2], int flags,
-                     uint64_t about)
+void model_ring_send(struct model_ring *ring, int fd, const struct session_out *out, uint64_t about)
 {
     struct io_uring_sqe *entry = model_ring_entry(ring, about);
-    if (piece[1].len == 0) {
-        io_uring_prep_send(entry, fd, piece[0].at, piece[0].len, flags);
+    int flags = model_transfer_flags(out);
+    if (out->count == 1) {
+        io_uring_prep_send(entry, fd, out->piece[0].at, out->piece[0].len, flags);
         return;
     }
     ptrdiff_t index = entry - ring->uring.sq.sqes;
     struct iovec *parts = ring->parts[index];
-    for (unsigned i = 0; i < 2; i++)
-        parts[i] = (struct iovec){ (void *)(uintptr_t)piece[i].at, piece[i].len };
-    ring->messages[index] = (struct msghdr){ .msg_iov = parts, .msg_iovlen = 2 };
+    ring->messages[index] =
+        (struct msghdr){ .msg_iov = parts, .msg_iovlen = model_transfer_parts(out, parts) };
     io_uring_prep_sendmsg(entry, fd, &ring->messages[index], (unsigned)flags);
 }
 

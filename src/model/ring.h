@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/span.h"
+#include "session/session.h"
 
 #include <liburing.h>
 #include <stddef.h>
@@ -24,9 +25,9 @@ enum {
 struct model_ring {
     struct io_uring uring;
     struct io_uring_buf_ring *buffers;
-    char *bytes;              /* of all buffers */
-    struct msghdr *messages;  /* one for each entry of the submission queue */
-    struct iovec (*parts)[2]; /* two for each entry */
+    char *bytes;                           /* of all buffers */
+    struct msghdr *messages;               /* one for each entry of the submission queue */
+    struct iovec (*parts)[SESSION_PIECES]; /* likewise */
 };
 
 /* Makes a ring, which is not enabled yet. 0, or -errno and in *ret_call the name of the call that
@@ -50,8 +51,8 @@ void model_ring_cancel(struct model_ring *ring, uint64_t about, uint64_t cancel_
 /* Receives into a buffer of the ring: once, or, with `again`, whenever input arrives. */
 void model_ring_receive(struct model_ring *ring, int fd, bool again, uint64_t about);
 
-/* Sends one or two pieces of memory. */
-void model_ring_send(struct model_ring *ring, int fd, const struct span piece[2], int flags,
+/* Sends the pieces of memory that `out` names, at least one. */
+void model_ring_send(struct model_ring *ring, int fd, const struct session_out *out,
                      uint64_t about);
 
 /* Submits, and waits for a completion until `due_ns` (UINT64_MAX: without a limit). 0 or -errno. */

@@ -107,8 +107,7 @@ static enum session_want send_output(struct model_ringloop *r, struct model_ring
         return want;
     }
     session_hold(&c->session);
-    model_ring_send(&r->ring, c->fd, out.piece, model_transfer_flags(&out),
-                    about_connection(r, c, ABOUT_SEND));
+    model_ring_send(&r->ring, c->fd, &out, about_connection(r, c, ABOUT_SEND));
     c->sending = true;
     return WANT_WRITE;
 }

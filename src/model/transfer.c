@@ -10,22 +10,29 @@
 
 enum { SENDFILE_CHUNK = 2048 * 1024 }; /* requested in one sendfile */
 
+unsigned model_transfer_parts(const struct session_out *out, struct iovec parts[SESSION_PIECES])
+{
+    for (unsigned i = 0; i < out->count; i++)
+        parts[i] = (struct iovec){ (void *)(uintptr_t)out->piece[i].at, out->piece[i].len };
+    return out->count;
+}
+
 static ssize_t send_memory(int fd, const struct session_out *out, int flags)
 {
     flags |= model_transfer_flags(out);
-    if (out->piece[1].len == 0)
+    if (out->count == 1)
         return send(fd, out->piece[0].at, out->piece[0].len, flags);
-    struct iovec parts[2];
-    for (unsigned i = 0; i < 2; i++)
-        parts[i] = (struct iovec){ (void *)(uintptr_t)out->piece[i].at, out->piece[i].len };
-    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    struct iovec parts[SESSION_PIECES];
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = model_transfer_parts(out, parts) };
     return sendmsg(fd, &message, flags);
 }
 
 /* The bytes that one call tries to send. */
 static size_t requested_of(const struct session_out *out)
 {
-    size_t memory = out->piece[0].len + out->piece[1].len;
+    size_t memory = 0;
+    for (unsigned i = 0; i < out->count; i++)
+        memory += out->piece[i].len;
     if (memory > 0)
         return memory;
     return out->file_len < SENDFILE_CHUNK ? (size_t)out->file_len : SENDFILE_CHUNK;
@@ -36,7 +43,7 @@ ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bo
 {
     size_t requested = requested_of(out);
     ssize_t sent;
-    if (out->piece[0].len > 0) {
+    if (out->count > 0) {
         sent = send_memory(fd, out, flags);
     } else {
         off_t offset = (off_t)out->file_offset;

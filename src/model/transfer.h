@@ -2,7 +2,7 @@
  *
  * Sends a session's output on a socket: which pieces go in one call, whether a segment waits for
  * more, and what a short count means. For models that send and learn at once how much the kernel
- * took. Model `uring` uses only the flags.
+ * took. Model `uring` uses only the flags and the parts of a message.
  */
 #pragma once
 
@@ -23,6 +23,9 @@ static inline int model_transfer_flags(const struct session_out *out)
     bool more = out->last || (out->file_len > 0 && out->file_len < MODEL_HEAD_ALONE_FROM);
     return MSG_NOSIGNAL | (more ? MSG_MORE : 0);
 }
+
+/* The pieces of `out` for sendmsg(2). Returns their number. */
+unsigned model_transfer_parts(const struct session_out *out, struct iovec parts[SESSION_PIECES]);
 
 /* Sends with one call. Returns the bytes that the kernel took (0: none now), -ENODATA when the file
  * has become shorter (session_cut), or another -errno when the connection is lost. Sets `ret_full`

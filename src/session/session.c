@@ -371,13 +371,12 @@ struct session_out session_output(const struct session *s)
     struct session_out next = { .file_fd = -1 };
     CHECK(out);
     next.last = s->closing && !s->lingering && ends_in_memory(out);
-    unsigned pieces = 0;
     if (out->at < out->len)
-        next.piece[pieces++] = span_of(out->bytes + out->at, out->len - out->at);
+        next.piece[next.count++] = span_of(out->bytes + out->at, out->len - out->at);
     if (!out->open)
         return next;
     if (out->memory.len > 0)
-        next.piece[pieces] = out->memory;
+        next.piece[next.count++] = out->memory;
     uint64_t left = out->file_end - out->file_at;
     if (left > SESSION_TAIL_BYTES) {
         next.file_fd = out->file->fd;

@@ -70,10 +70,15 @@ struct session {
     struct session_peer peer;
 };
 
-/* What to send next, in this order. It is valid until the next call on the session. */
+/* The most pieces of memory in one output. */
+enum { SESSION_PIECES = 5 };
+
+/* What to send next, in this order. The pieces stay where they are until session_sent, session_cut
+ * or session_close, also across session_feed. session_hold keeps them valid after this turn. */
 struct session_out {
-    struct span piece[2]; /* memory; an empty piece ends the list */
-    int file_fd;          /* then this range of a file; -1: none */
+    struct span piece[SESSION_PIECES]; /* memory; none of them is empty */
+    unsigned count;                    /* of the pieces */
+    int file_fd;                       /* then this range of a file; -1: none */
     uint64_t file_offset;
     uint64_t file_len;
     bool last; /* the connection closes after these pieces: MSG_MORE lets FIN ride along */

@@ -80,18 +80,21 @@ static bool keep_file(struct play *p, const struct session_out *out, uint64_t le
 static enum session_want send_some(struct play *p)
 {
     struct session_out out = session_output(&p->session);
-    uint64_t total = out.piece[0].len + out.piece[1].len + (out.file_fd >= 0 ? out.file_len : 0);
+    uint64_t total = out.file_fd >= 0 ? out.file_len : 0;
+    for (unsigned i = 0; i < out.count; i++) {
+        total += out.piece[i].len;
+        if (out.piece[i].len == 0)
+            p->broken = "a piece without bytes";
+    }
     if (total == 0) {
         p->broken = "wants to write, and has nothing to write";
         return WANT_CLOSE;
     }
-    if (out.piece[0].len == 0 && out.piece[1].len > 0)
-        p->broken = "an empty piece before a piece with bytes";
     uint64_t taken = total;
     if (p->input.style == PLAY_RANDOM)
         taken = next_random(p) % 8 == 0 ? 0 : pick_portion(p, (size_t)total);
     uint64_t left = taken;
-    for (int i = 0; i < 2; i++)
+    for (unsigned i = 0; i < out.count; i++)
         keep_memory(p, out.piece[i], &left);
     if (left > 0 && !keep_file(p, &out, left))
         return session_cut(&p->session);
