@@ -15,7 +15,7 @@
 struct model_connection {
     struct session session;
     struct model_wheel_node timer;
-    _Atomic(const void *) owner; /* a reactor, or an address of threadpool.c's. NULL: no connection,
+    _Atomic(const void *) owner; /* a reactor, or an address of poolthread.h's. NULL: no connection,
                                     or one on its way to another loop. Only the owner sets and
                                     clears it; other threads compare it with themselves */
     uint32_t watched;            /* the events that epoll reports; 0: not in the epoll set */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
+ * The reactor's half of the pool; model/poolthread.c has the threads' half.
+ *
  * Theory of operation. A connection has one owner at a time: the atomic `owner` in its element of
  * the reactor's table. Only the owner touches the session, changes the descriptor's events, or
  * closes it.
@@ -28,6 +30,8 @@
  * calls (model/pump.h), which the reactor ends by shutting the descriptor down. A lock prevents the
  * reactor from doing so after the thread has closed the descriptor, when its number may belong to
  * another connection.
+ *
+ * POOL is the address of model_poolthread_owner, POOL_CALLED that of model_poolthread_called.
  */
 #include "model/threadpool.h"
 
@@ -35,196 +39,11 @@
 #include "log/error.h"
 #include "model/connection.h"
 #include "model/model.h"
-#include "model/pump.h"
-#include "model/queue.h"
-#include "model/reactor.h"
-#include "model/transfer.h"
-#include "os/clock.h"
-#include "os/file.h"
+#include "model/poolthread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-
-enum {
-    TURN_READS = 16, /* calls of recv for one connection before other connections get their turn */
-    PARKED_FOR_READING = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
-    PARKED_FOR_WRITING = EPOLLOUT | EPOLLONESHOT
-};
-
-/* Their addresses are owners of connections, beside the reactor. */
-static const char POOL, POOL_CALLED;
-
-struct pool_thread {
-    _Alignas(CACHE_LINE) struct model_threadpool *pool;
-    pthread_t id;
-    bool started; /* `thread` has been started */
-    struct session_thread thread;
-    char *input; /* SESSION_READ_MAX bytes */
-
-    pthread_mutex_t lock; /* guards what is below */
-    bool pumping;         /* the pump's descriptor is open */
-    bool displaced;       /* its connection has to make space */
-    struct model_pump pump;
-};
-
-struct model_threadpool {
-    struct server *server;
-    struct model_reactor *reactor;
-    struct model_queue queue;
-    bool closes_idle;    /* the reactor's: a drain has waited long enough */
-    _Atomic bool ending; /* every connection is closed, idle or not */
-    unsigned ready_count;
-    int ready[REACTOR_EVENTS]; /* the reactor's: descriptors to queue at the end of its turn */
-    unsigned running;
-    unsigned count;
-    struct pool_thread threads[];
-};
-
-/* ---- in a thread ---- */
-
-static void close_served(struct pool_thread *t, struct model_connection *c, int fd)
-{
-    session_close(&c->session);
-    stats_writer_add(&t->thread.stats, STATS_connections_closed, 1);
-    c->watched = 0;
-    /* Once the descriptor is closed, another connection may get its number, and with it the
-     * element: the release pairs with the acquire in queue_accepted. */
-    atomic_store_explicit(&c->owner, NULL, memory_order_release);
-    os_file_close(fd);
-    model_loop_ended(&t->pool->reactor->loop);
-}
-
-/* Sends, and half-closes, where the session wants it. */
-static enum session_want send_in_pool(const struct pool_thread *t, struct session *s, int fd,
-                                      enum session_want want)
-{
-    if (want == WANT_WRITE)
-        want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
-    if (want != WANT_HALF_CLOSE)
-        return want;
-    (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
-    return WANT_READ;
-}
-
-/* Receives and sends until it would have to wait for input (WANT_READ) or for the kernel to take
- * output (WANT_WRITE), or the connection has had its turn. */
-static enum session_want move_bytes(struct pool_thread *t, struct session *s, int fd,
-                                    enum session_want want)
-{
-    want = send_in_pool(t, s, fd, want);
-    for (unsigned reads = 0; want == WANT_READ && reads < TURN_READS; reads++) {
-        size_t room = session_room(s);
-        ssize_t len = recv(fd, t->input, room, MSG_DONTWAIT);
-        if (len < 0 && (errno == EAGAIN || errno == EINTR))
-            return WANT_READ;
-        if (len < 0) {
-            session_failed(s, errno);
-            return WANT_CLOSE;
-        }
-        want = session_feed(s, span_of(t->input, (size_t)len), t->thread.now_ns);
-        want = send_in_pool(t, s, fd, want);
-        if (want == WANT_READ && (size_t)len < room)
-            return want; /* nothing more has arrived; epoll reports when it does */
-    }
-    return want;
-}
-
-/* Releases the connection to the reactor. False: epoll has reported it already, and the thread
- * serves it again. */
-static bool release_connection(struct pool_thread *t, struct model_connection *c)
-{
-    struct model_reactor *r = t->pool->reactor;
-    session_move(&c->session, &r->loop.thread);
-    const void *owner = &POOL;
-    if (atomic_compare_exchange_strong_explicit(&c->owner, &owner, r, memory_order_release,
-                                                memory_order_relaxed))
-        return true;
-    CHECK(owner == &POOL_CALLED);
-    atomic_store_explicit(&c->owner, &POOL, memory_order_relaxed);
-    return false;
-}
-
-static void serve_until_it_waits(struct pool_thread *t, int fd)
-{
-    struct model_reactor *r = t->pool->reactor;
-    struct model_connection *c = &r->table[fd];
-    enum session_want want = c->watched & EPOLLOUT ? WANT_WRITE : WANT_READ;
-    do {
-        session_move(&c->session, &t->thread);
-        want = move_bytes(t, &c->session, fd, want);
-        uint32_t events = want == WANT_WRITE ? PARKED_FOR_WRITING : PARKED_FOR_READING;
-        if (want == WANT_CLOSE || atomic_load(&t->pool->ending) ||
-            !model_connection_watch(r, c, MODEL_EVENT_PLACED, events)) {
-            close_served(t, c, fd);
-            return;
-        }
-    } while (!release_connection(t, c));
-}
-
-static void set_pumping(struct pool_thread *t, bool pumping)
-{
-    pthread_mutex_lock(&t->lock);
-    t->pumping = pumping;
-    t->displaced = false;
-    pthread_mutex_unlock(&t->lock);
-}
-
-static void serve_until_it_closes(struct pool_thread *t, int fd)
-{
-    struct model_reactor *r = t->pool->reactor;
-    struct model_connection *c = &r->table[fd];
-    model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns, t->thread.now_ns);
-    set_pumping(t, true); /* before reading `ending`: the thread that sets it then ends the pump */
-    if (!atomic_load(&t->pool->ending))
-        model_pump_serve(&t->pump, &t->thread, session_origin_of(&c->session), t->input);
-    set_pumping(t, false);
-    close_served(t, c, fd);
-}
-
-static void count_queue_wait(const struct pool_thread *t, int fd)
-{
-    const struct stats_writer *stats = &t->thread.stats;
-    stats_writer_add(stats, STATS_queue_left, 1);
-    if (stats_writer_visible(stats))
-        stats_writer_record(stats, &stats->block->queue_wait,
-                            t->thread.now_ns - t->pool->reactor->table[fd].queued_ns, 1);
-}
-
-/* A thread that sleeps must not keep other threads from reclaiming entries. */
-static int next_descriptor(struct pool_thread *t)
-{
-    struct model_queue *queue = &t->pool->queue;
-    int fd = model_queue_try_pop(queue);
-    if (fd == MODEL_QUEUE_EMPTY) {
-        uint64_t until_ns = session_thread_due_ns(&t->thread);
-        session_thread_rest(&t->thread);
-        fd = model_queue_pop(queue, until_ns);
-        session_thread_resume(&t->thread);
-    }
-    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
-    if (fd >= 0)
-        count_queue_wait(t, fd);
-    return fd;
-}
-
-static void *serve_from_queue(void *thread)
-{
-    struct pool_thread *t = thread;
-    session_thread_resume(&t->thread);
-    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
-    bool sticky = t->pool->server->pool_sticky;
-    int fd;
-    while ((fd = next_descriptor(t)) != MODEL_QUEUE_CLOSED)
-        if (fd >= 0 && sticky)
-            serve_until_it_closes(t, fd);
-        else if (fd >= 0)
-            serve_until_it_waits(t, fd);
-    session_thread_rest(&t->thread);
-    return NULL;
-}
-
-/* ---- in the reactor's thread ---- */
 
 #define CHECK_NS DURATION_SECOND
 
@@ -248,7 +67,7 @@ static bool queue_accepted(struct model_reactor *r, int fd, struct session_origi
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
-    atomic_store_explicit(&c->owner, &POOL, memory_order_relaxed);
+    atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
     if (!pool->server->pool_sticky)
         model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);
     c->queued_ns = r->loop.now_ns;
@@ -282,8 +101,8 @@ static void queue_ready(struct model_reactor *r)
 /* True: a thread has not released the connection yet, and will serve it again. */
 static bool call_back(struct model_connection *c)
 {
-    const void *owner = &POOL;
-    return atomic_compare_exchange_strong_explicit(&c->owner, &owner, &POOL_CALLED,
+    const void *owner = &model_poolthread_owner;
+    return atomic_compare_exchange_strong_explicit(&c->owner, &owner, &model_poolthread_called,
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
@@ -293,7 +112,7 @@ static void act_on_parked(struct model_reactor *r, int fd)
     struct model_connection *c = &r->table[fd];
     if (call_back(c) || !is_parked(r, c))
         return;
-    atomic_store_explicit(&c->owner, &POOL, memory_order_relaxed);
+    atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
     CHECK(pool->ready_count < REACTOR_EVENTS);
     c->queued_ns = r->loop.now_ns;
     pool->ready[pool->ready_count++] = fd;
@@ -323,13 +142,8 @@ static void act_on_timer(struct model_reactor *r, struct model_wheel_node *timer
 
 static void end_pumps(struct model_threadpool *pool, void (*end)(struct model_pump *pump))
 {
-    for (unsigned i = 0; i < pool->running; i++) {
-        struct pool_thread *t = &pool->threads[i];
-        pthread_mutex_lock(&t->lock);
-        if (t->pumping)
-            end(&t->pump);
-        pthread_mutex_unlock(&t->lock);
-    }
+    for (unsigned i = 0; i < pool->running; i++)
+        model_poolthread_end(&pool->threads[i], end);
 }
 
 static void end_idle_pool_clients(struct model_reactor *r)
@@ -359,7 +173,7 @@ static void search_idle_in_pool(struct model_loop *loop)
 }
 
 /* NULL: a timer, and not a thread. */
-static struct pool_thread *pool_thread_of(struct model_loop *loop, void *who)
+static struct model_poolthread *pool_thread_of(struct model_loop *loop, void *who)
 {
     struct model_threadpool *pool = ((struct model_reactor *)loop)->place;
     uintptr_t first = (uintptr_t)pool->threads, at = (uintptr_t)who;
@@ -367,21 +181,11 @@ static struct pool_thread *pool_thread_of(struct model_loop *loop, void *who)
     return is_thread ? &pool->threads[(at - first) / sizeof(pool->threads[0])] : NULL;
 }
 
-static uint64_t sticky_idle_since_ns(struct pool_thread *t)
-{
-    uint64_t since_ns = MODEL_IDLE_NEVER;
-    pthread_mutex_lock(&t->lock);
-    if (t->pumping && !t->displaced)
-        since_ns = atomic_load_explicit(t->pump.idle_since_ns, memory_order_relaxed);
-    pthread_mutex_unlock(&t->lock);
-    return since_ns;
-}
-
 static uint64_t pool_idle_since_ns(struct model_loop *loop, void *who)
 {
-    struct pool_thread *t = pool_thread_of(loop, who);
+    struct model_poolthread *t = pool_thread_of(loop, who);
     if (t)
-        return sticky_idle_since_ns(t);
+        return model_poolthread_idle_since_ns(t);
     const struct model_connection *c = model_connection_of(who);
     return is_parked((struct model_reactor *)loop, c) ? session_idle_since_ns(&c->session)
                                                       : MODEL_IDLE_NEVER;
@@ -389,18 +193,11 @@ static uint64_t pool_idle_since_ns(struct model_loop *loop, void *who)
 
 static void displace_from_pool(struct model_loop *loop, void *who)
 {
-    struct pool_thread *t = pool_thread_of(loop, who);
-    if (!t) {
+    struct model_poolthread *t = pool_thread_of(loop, who);
+    if (!t)
         model_reactor_displace(loop, who);
-        return;
-    }
-    pthread_mutex_lock(&t->lock);
-    if (t->pumping) {
-        t->displaced = true;
-        model_pump_end_idle(&t->pump);
+    else if (model_poolthread_displace(t))
         stats_writer_add(&loop->thread.stats, STATS_connections_displaced, 1);
-    }
-    pthread_mutex_unlock(&t->lock);
 }
 
 static const struct model_idle_kind pool_idle = {
@@ -424,7 +221,8 @@ static const struct model_placement pool_placement = {
 /* Makes the queue and the memory of the threads, and starts none. */
 static int new_pool(struct server *server, struct model_threadpool **ret_pool)
 {
-    size_t size = sizeof(struct model_threadpool) + server->threads * sizeof(struct pool_thread);
+    size_t size = sizeof(struct model_threadpool) +
+                  server->threads * sizeof(struct model_poolthread);
     struct model_threadpool *pool = aligned_alloc(CACHE_LINE, size);
     if (!pool)
         return -ENOMEM;
@@ -433,16 +231,8 @@ static int new_pool(struct server *server, struct model_threadpool **ret_pool)
     pool->count = server->threads;
     *ret_pool = pool;
     int rc = model_queue_init(&pool->queue, server->pool_queue);
-    for (unsigned i = 0; i < pool->count && rc == 0; i++) {
-        struct pool_thread *t = &pool->threads[i];
-        t->pool = pool;
-        pthread_mutex_init(&t->lock, NULL);
-        t->input = malloc(SESSION_READ_MAX);
-        t->started = t->input != NULL;
-        rc = t->started ? session_thread_start(&t->thread, server->shared, i + 1) : -ENOMEM;
-        if (t->started)
-            session_thread_rest(&t->thread);
-    }
+    for (unsigned i = 0; i < pool->count && rc == 0; i++)
+        rc = model_poolthread_init(&pool->threads[i], pool, i + 1);
     return rc;
 }
 
@@ -452,8 +242,8 @@ static int start_pool_threads(struct model_threadpool *pool, struct model_reacto
     pool->reactor = r;
     int rc = 0;
     while (pool->running < pool->count && rc == 0) {
-        struct pool_thread *t = &pool->threads[pool->running];
-        rc = -pthread_create(&t->id, NULL, serve_from_queue, t);
+        struct model_poolthread *t = &pool->threads[pool->running];
+        rc = -pthread_create(&t->id, NULL, model_poolthread_serve, t);
         pool->running += rc == 0;
     }
     return rc;
@@ -470,14 +260,8 @@ static void free_pool(struct model_threadpool *pool)
     end_pumps(pool, model_pump_end);
     for (unsigned i = 0; i < pool->running; i++)
         pthread_join(pool->threads[i].id, NULL);
-    for (unsigned i = 0; i < pool->count; i++) {
-        struct pool_thread *t = &pool->threads[i];
-        if (t->started)
-            session_thread_stop(&t->thread);
-        free(t->input);
-        if (t->pool)
-            pthread_mutex_destroy(&t->lock);
-    }
+    for (unsigned i = 0; i < pool->count; i++)
+        model_poolthread_done(&pool->threads[i]);
     if (pool->queue.ring)
         model_queue_done(&pool->queue);
     free(pool);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/poolthread.h"
+
+#include "model/connection.h"
+#include "model/model.h"
+#include "model/transfer.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+enum {
+    TURN_READS = 16, /* calls of recv for one connection before other connections get their turn */
+    PARKED_FOR_READING = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
+    PARKED_FOR_WRITING = EPOLLOUT | EPOLLONESHOT
+};
+
+const char model_poolthread_owner, model_poolthread_called;
+
+/* ---- making and ending ---- */
+
+int model_poolthread_init(struct model_poolthread *t, struct model_threadpool *pool, unsigned index)
+{
+    t->pool = pool;
+    pthread_mutex_init(&t->lock, NULL);
+    t->input = malloc(SESSION_READ_MAX);
+    if (!t->input)
+        return -ENOMEM;
+    int rc = session_thread_start(&t->thread, pool->server->shared, index);
+    t->started = true;
+    session_thread_rest(&t->thread);
+    return rc;
+}
+
+void model_poolthread_done(struct model_poolthread *t)
+{
+    if (t->started)
+        session_thread_stop(&t->thread);
+    free(t->input);
+    if (t->pool)
+        pthread_mutex_destroy(&t->lock);
+}
+
+/* ---- one connection ---- */
+
+static void close_served(struct model_poolthread *t, struct model_connection *c, int fd)
+{
+    session_close(&c->session);
+    stats_writer_add(&t->thread.stats, STATS_connections_closed, 1);
+    c->watched = 0;
+    /* Once the descriptor is closed, another connection may get its number, and with it the
+     * element: the release pairs with the acquire in queue_accepted. */
+    atomic_store_explicit(&c->owner, NULL, memory_order_release);
+    os_file_close(fd);
+    model_loop_ended(&t->pool->reactor->loop);
+}
+
+/* Sends, and half-closes, where the session wants it. */
+static enum session_want send_in_pool(const struct model_poolthread *t, struct session *s, int fd,
+                                      enum session_want want)
+{
+    if (want == WANT_WRITE)
+        want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
+    if (want != WANT_HALF_CLOSE)
+        return want;
+    (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
+    return WANT_READ;
+}
+
+/* Receives and sends until it would have to wait for input (WANT_READ) or for the kernel to take
+ * output (WANT_WRITE), or the connection has had its turn. */
+static enum session_want move_bytes(struct model_poolthread *t, struct session *s, int fd,
+                                    enum session_want want)
+{
+    want = send_in_pool(t, s, fd, want);
+    for (unsigned reads = 0; want == WANT_READ && reads < TURN_READS; reads++) {
+        size_t room = session_room(s);
+        ssize_t len = recv(fd, t->input, room, MSG_DONTWAIT);
+        if (len < 0 && (errno == EAGAIN || errno == EINTR))
+            return WANT_READ;
+        if (len < 0) {
+            session_failed(s, errno);
+            return WANT_CLOSE;
+        }
+        want = session_feed(s, span_of(t->input, (size_t)len), t->thread.now_ns);
+        want = send_in_pool(t, s, fd, want);
+        if (want == WANT_READ && (size_t)len < room)
+            return want; /* nothing more has arrived; epoll reports when it does */
+    }
+    return want;
+}
+
+/* Releases the connection to the reactor. False: epoll has reported it already, and the thread
+ * serves it again. */
+static bool release_connection(struct model_poolthread *t, struct model_connection *c)
+{
+    struct model_reactor *r = t->pool->reactor;
+    session_move(&c->session, &r->loop.thread);
+    const void *owner = &model_poolthread_owner;
+    if (atomic_compare_exchange_strong_explicit(&c->owner, &owner, r, memory_order_release,
+                                                memory_order_relaxed))
+        return true;
+    CHECK(owner == &model_poolthread_called);
+    atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
+    return false;
+}
+
+static void serve_until_it_waits(struct model_poolthread *t, int fd)
+{
+    struct model_reactor *r = t->pool->reactor;
+    struct model_connection *c = &r->table[fd];
+    enum session_want want = c->watched & EPOLLOUT ? WANT_WRITE : WANT_READ;
+    do {
+        session_move(&c->session, &t->thread);
+        want = move_bytes(t, &c->session, fd, want);
+        uint32_t events = want == WANT_WRITE ? PARKED_FOR_WRITING : PARKED_FOR_READING;
+        if (want == WANT_CLOSE || atomic_load(&t->pool->ending) ||
+            !model_connection_watch(r, c, MODEL_EVENT_PLACED, events)) {
+            close_served(t, c, fd);
+            return;
+        }
+    } while (!release_connection(t, c));
+}
+
+static void set_pumping(struct model_poolthread *t, bool pumping)
+{
+    pthread_mutex_lock(&t->lock);
+    t->pumping = pumping;
+    t->displaced = false;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void serve_until_it_closes(struct model_poolthread *t, int fd)
+{
+    struct model_reactor *r = t->pool->reactor;
+    struct model_connection *c = &r->table[fd];
+    model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns, t->thread.now_ns);
+    set_pumping(t, true); /* before reading `ending`: the thread that sets it then ends the pump */
+    if (!atomic_load(&t->pool->ending))
+        model_pump_serve(&t->pump, &t->thread, session_origin_of(&c->session), t->input);
+    set_pumping(t, false);
+    close_served(t, c, fd);
+}
+
+static void count_queue_wait(const struct model_poolthread *t, int fd)
+{
+    const struct stats_writer *stats = &t->thread.stats;
+    stats_writer_add(stats, STATS_queue_left, 1);
+    if (stats_writer_visible(stats))
+        stats_writer_record(stats, &stats->block->queue_wait,
+                            t->thread.now_ns - t->pool->reactor->table[fd].queued_ns, 1);
+}
+
+/* A thread that sleeps must not keep other threads from reclaiming entries. */
+static int next_descriptor(struct model_poolthread *t)
+{
+    struct model_queue *queue = &t->pool->queue;
+    int fd = model_queue_try_pop(queue);
+    if (fd == MODEL_QUEUE_EMPTY) {
+        uint64_t until_ns = session_thread_due_ns(&t->thread);
+        session_thread_rest(&t->thread);
+        fd = model_queue_pop(queue, until_ns);
+        session_thread_resume(&t->thread);
+    }
+    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
+    if (fd >= 0)
+        count_queue_wait(t, fd);
+    return fd;
+}
+
+void *model_poolthread_serve(void *thread)
+{
+    struct model_poolthread *t = thread;
+    session_thread_resume(&t->thread);
+    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
+    bool sticky = t->pool->server->pool_sticky;
+    int fd;
+    while ((fd = next_descriptor(t)) != MODEL_QUEUE_CLOSED)
+        if (fd >= 0 && sticky)
+            serve_until_it_closes(t, fd);
+        else if (fd >= 0)
+            serve_until_it_waits(t, fd);
+    session_thread_rest(&t->thread);
+    return NULL;
+}
+
+/* ---- in the reactor's thread ---- */
+
+void model_poolthread_end(struct model_poolthread *t, void (*end)(struct model_pump *pump))
+{
+    pthread_mutex_lock(&t->lock);
+    if (t->pumping)
+        end(&t->pump);
+    pthread_mutex_unlock(&t->lock);
+}
+
+uint64_t model_poolthread_idle_since_ns(struct model_poolthread *t)
+{
+    uint64_t since_ns = MODEL_IDLE_NEVER;
+    pthread_mutex_lock(&t->lock);
+    if (t->pumping && !t->displaced)
+        since_ns = atomic_load_explicit(t->pump.idle_since_ns, memory_order_relaxed);
+    pthread_mutex_unlock(&t->lock);
+    return since_ns;
+}
+
+bool model_poolthread_displace(struct model_poolthread *t)
+{
+    pthread_mutex_lock(&t->lock);
+    bool pumping = t->pumping;
+    if (pumping) {
+        t->displaced = true;
+        model_pump_end_idle(&t->pump);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return pumping;
+}

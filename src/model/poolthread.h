@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One thread of the pool. It takes connections from the queue, and serves each until the connection
+ * would wait, or until the client closes it (policy `sticky`). model/threadpool.c has the reactor's
+ * half, and says who owns a connection at what time. Private to model/.
+ */
+#pragma once
+
+#include "model/pump.h"
+#include "model/queue.h"
+#include "model/reactor.h"
+
+#include <pthread.h>
+
+/* Owners of a connection, beside the reactor. Only their addresses are used. */
+extern const char model_poolthread_owner, model_poolthread_called;
+
+struct model_poolthread {
+    _Alignas(CACHE_LINE) struct model_threadpool *pool;
+    pthread_t id;
+    bool started; /* `thread` has been started */
+    struct session_thread thread;
+    char *input; /* SESSION_READ_MAX bytes */
+
+    pthread_mutex_t lock; /* guards what is below */
+    bool pumping;         /* the pump's descriptor is open */
+    bool displaced;       /* its connection has to make space */
+    struct model_pump pump;
+};
+
+/* What the reactor and the threads share. */
+struct model_threadpool {
+    struct server *server;
+    struct model_reactor *reactor;
+    struct model_queue queue;
+    bool closes_idle;    /* the reactor's: a drain has waited long enough */
+    _Atomic bool ending; /* every connection is closed, idle or not */
+    unsigned ready_count;
+    int ready[REACTOR_EVENTS]; /* the reactor's: descriptors to queue at the end of its turn */
+    unsigned running;
+    unsigned count;
+    struct model_poolthread threads[];
+};
+
+/* Prepares a zeroed thread, which will be reader `index` of the cache. 0 or -ENOMEM; in both cases
+ * the caller calls model_poolthread_done. */
+MUST_USE int model_poolthread_init(struct model_poolthread *t, struct model_threadpool *pool,
+                                   unsigned index);
+
+/* The thread has ended, or was never started. A zeroed one is allowed. */
+void model_poolthread_done(struct model_poolthread *t);
+
+/* The thread's function, for pthread_create. It returns when the queue is closed and empty. */
+void *model_poolthread_serve(void *thread);
+
+/* ---- in the reactor's thread ---- */
+
+/* Ends the connection that the thread waits with (sticky), if it has one. */
+void model_poolthread_end(struct model_poolthread *t, void (*end)(struct model_pump *pump));
+
+/* Since when the thread's client has been idle; MODEL_IDLE_NEVER: it has none, or is not idle. */
+uint64_t model_poolthread_idle_since_ns(struct model_poolthread *t);
+
+/* Ends the connection to make space for another. False: the thread has none. */
+bool model_poolthread_displace(struct model_poolthread *t);
