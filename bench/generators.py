@@ -112,7 +112,7 @@ def _found(pattern: str, name: str, done: Done) -> list[float]:
 
 
 def _wrk(port: int, seconds: int, cpu: int) -> Said:
-    counts, cpu_ns = measure.run_wrk(port, KEEP_ALIVE, [], seconds, cpu)
+    counts, cpu_ns = measure.run_generator(_url(port), KEEP_ALIVE, [], seconds, cpu)
     kinds = ("connect_errors", "read_errors", "write_errors", "timeouts", "status_errors")
     return Said(
         answers=counts["requests"],

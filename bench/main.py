@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import ssl
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,11 +15,31 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
-from bench import generators, load, machine, measure, models, report, rounds, scenarios, servers
+from bench import (
+    certificate,
+    generators,
+    load,
+    machine,
+    measure,
+    models,
+    report,
+    rounds,
+    scenarios,
+    servers,
+    tls,
+)
 from bench.measure import Cores
 from bench.process import BenchError
 from bench.report import Results, Row
-from bench.rounds import CHECK_S, IDLE_S, STRACE_S, SYSCALL_SCENARIOS, Progress, Settings
+from bench.rounds import (
+    CHECK_S,
+    IDLE_S,
+    IDLE_TLS_S,
+    STRACE_S,
+    SYSCALL_SCENARIOS,
+    Progress,
+    Settings,
+)
 from bench.scenarios import IDLE, SCENARIOS, SYSCALLS, Scenario
 from bench.servers import FLOOR, Choice, Product
 
@@ -74,11 +95,22 @@ LOAD = Study(
     flag="--load",
     seconds=load.SECONDS,
 )
+TLS = Study(
+    scenarios=tls.SCENARIOS,
+    products=tls.products,
+    tables=tls.tables,
+    goals=tls.goal_table,
+    idle_connections=tls.IDLE_CONNECTIONS,
+    syscalls=False,
+    page=REPOSITORY / "docs" / "performance.md",
+    flag="--tls",
+)
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Parses the command line."""
-    names = [s.name for study in (PEERS, MODELS) for s in study.scenarios] + [IDLE, SYSCALLS]
+    found = [s.name for study in (PEERS, MODELS, TLS) for s in study.scenarios]
+    names = [*dict.fromkeys(found), IDLE, SYSCALLS]
     parser = argparse.ArgumentParser(
         prog="bench/run.py",
         description="Server CPU per request, memory per idle connection and system calls per "
@@ -94,6 +126,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     studies.add_argument(
         "--load", action="store_true", help="compare `weir load` with wrk, h2load and ab"
     )
+    studies.add_argument("--tls", action="store_true", help="compare over https")
     studies.add_argument(
         "--claims", action="store_true", help="measure what weir promises about time and fairness"
     )
@@ -167,7 +200,8 @@ def measure_all(
     loads, wants_idle, wants_syscalls = chosen_scenarios(args, study)
     results = Results(servers=[p.name for p in found], scenarios=loads)
     each_s = len(loads) * (settings.rounds * (settings.seconds + CHECK_S) + CHECK_S)
-    each_s += wants_idle * IDLE_S
+    each_s += wants_idle * (IDLE_TLS_S if settings.identity else IDLE_S)
+    each_s += len(loads) * measure.OBSERVED_S * bool(settings.identity)
     each_s += wants_syscalls * len(SYSCALL_SCENARIOS) * (settings.seconds + STRACE_S)
     progress = Progress(expected_s=len(found) * each_s)
     for scenario in loads:
@@ -196,6 +230,8 @@ def measure_generators(
 
 def generator_facts(args: argparse.Namespace, study: Study) -> str:
     """The generators and their versions."""
+    if study is TLS:
+        return f"{machine.wrk_version()}, ab {servers.version('ab', '-V')}"
     if study is not LOAD:
         return machine.wrk_version()
     compared, missing = generators.all_of(args.build.resolve() / "weir")
@@ -211,12 +247,14 @@ def describe(found: list[Product], settings: Settings, facts: dict[str, object])
     congestion = str(facts["congestion_control"])
     if settings.listener_congestion:
         congestion += f"; floor's and weir's listeners {settings.listener_congestion} in 100k, 10m"
+    agreed = [f"{certificate.AGREED}; {ssl.OPENSSL_VERSION}"] if settings.identity else []
     return [
         f"{facts['kernel']}, {facts['processor']}, {facts['cores']} cores, {facts['memory']}"
         + (", virtual machine" if facts["hypervisor"] else ""),
         f"{versions}; {facts['generator']}",
         f"{where}; rounds: {settings.rounds} of {settings.seconds} s",
         f"congestion control: {congestion}; files on {facts['file_system']}",
+        *agreed,
         f"load average at start {facts['load_average_at_start']:.2f}; {facts['date']}",
     ]
 
@@ -258,6 +296,10 @@ def to_json(
             for s in results.scenarios
         },
         "idle": {k: measure.as_json(v) for k, v in results.idle.items()},
+        "handshakes": {
+            name: {k: measure.as_json(v) for k, v in seen.items()}
+            for name, seen in results.handshakes.items()
+        },
         "syscalls": {
             name: {k: measure.as_json(v) for k, v in counted.items()}
             for name, counted in results.syscalls.items()
@@ -309,7 +351,9 @@ def run(args: argparse.Namespace) -> int:
         machine.enter_namespace(args.system_congestion, sys.argv)
     if shutil.which("wrk") is None:
         raise BenchError("the generator is missing: apt-get install wrk")
-    study = MODELS if args.models else LOAD if args.load else PEERS
+    study = MODELS if args.models else LOAD if args.load else TLS if args.tls else PEERS
+    if study is TLS and shutil.which("ab") is None:
+        raise BenchError("a generator is missing: apt-get install apache2-utils")
     choice = Choice(
         build=args.build,
         other=args.versus,
@@ -332,6 +376,7 @@ def run(args: argparse.Namespace) -> int:
         cores=choose_cores(args),
         root=work / "root",
         work=work,
+        identity=certificate.make(work / "tls") if study is TLS else None,
     )
     try:
         scenarios.make_files(settings.root)

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import http1, process
-from bench.process import BenchError
-from bench.scenarios import CLOSE_FIELD, SMALL_FILE, Scenario
+from bench import handshakes, http1, process
+from bench.handshakes import Handshakes
+from bench.process import BenchError, Done
+from bench.scenarios import AB, CLOSE_FIELD, SMALL_FILE, Scenario
 from bench.servers import FLOOR, Running
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 WARM_UP_REQUESTS = 50
 WRK_SCRIPT = Path(__file__).with_name("wrk.lua")
+GRACE_S = 30  # for ending and reporting
+OBSERVED_S = 1
+AB_REQUESTS_PER_S = 50_000  # ab allocates memory for this count and never reaches it
 SETTLE_READINGS = 15
 SETTLE_INTERVAL_S = 0.3
 
@@ -81,7 +85,8 @@ def headers_for(running: Running, scenario: Scenario) -> list[tuple[str, str]]:
     """The request fields of the scenario, with the server's own ETag where it takes one."""
     fields = [CLOSE_FIELD] if scenario.closes else []
     if scenario.status == 304 and running.product.name != FLOOR:
-        tag = http1.fetch(running.port, scenario.path).fields.get("etag")
+        answer = http1.fetch(running.port, scenario.path, tls=running.is_tls)
+        tag = answer.fields.get("etag")
         if tag is None:
             raise BenchError(f"{running.product.name} sends no ETag")
         fields.append(("If-None-Match", tag))
@@ -106,7 +111,7 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     name = running.product.name
     headers = headers_for(running, scenario)
     repeat = 1 if scenario.closes or scenario.bulk else WARM_UP_REQUESTS
-    answer = http1.fetch(running.port, scenario.path, headers, repeat)
+    answer = http1.fetch(running.port, scenario.path, headers, repeat, tls=running.is_tls)
     if name != FLOOR:
         if answer.status != scenario.status:
             raise BenchError(f"{name} answers {answer.status} for {scenario.path}")
@@ -115,26 +120,105 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     return Sizes(status=answer.status, head_bytes=answer.head_bytes, body_bytes=len(answer.body))
 
 
-def run_wrk(
-    port: int, scenario: Scenario, headers: list[tuple[str, str]], seconds: int, cpu: int
+def generator_argv(
+    url: str, scenario: Scenario, headers: list[tuple[str, str]], seconds: int
+) -> list[str]:
+    """The command of the scenario's generator."""
+    if scenario.generator == AB:
+        count = seconds * AB_REQUESTS_PER_S
+        return ["ab", "-q", f"-c{scenario.connections}", f"-t{seconds}", f"-n{count}", url]
+    argv = ["wrk", "-t1", f"-c{scenario.connections}", f"-d{seconds}s", "-s", str(WRK_SCRIPT)]
+    for name, value in headers:
+        argv += ["-H", f"{name}: {value}"]
+    return [*argv, url, "--", str(scenario.depth)]
+
+
+def _wrk_counts(done: Done) -> dict[str, int]:
+    """The counts of wrk.lua.
+
+    Raises:
+        BenchError: wrk failed.
+    """
+    found = re.search(r"^BENCH (\{.*\})$", done.output, re.MULTILINE)
+    if found is None:
+        raise BenchError(f"wrk failed: {done.output} {done.errors}")
+    counts: dict[str, int] = json.loads(found[1])
+    return counts
+
+
+def _ab_counts(done: Done) -> dict[str, int]:
+    """The same counts of ab, as far as it has them. Its times are whole milliseconds.
+
+    Raises:
+        BenchError: ab failed.
+    """
+
+    def find(pattern: str) -> float:
+        found = re.search(pattern, done.output, re.MULTILINE)
+        if found is None:
+            raise BenchError(f"ab failed: {done.output[-300:]} {done.errors[-300:]}")
+        return float(found[1])
+
+    return {
+        "requests": int(find(r"^Complete requests:\s+(\d+)")),
+        "bytes": int(find(r"^Total transferred:\s+(\d+)")),
+        "duration_us": round(1e6 * find(r"^Time taken for tests:\s+([\d.]+)")),
+        "read_errors": int(find(r"^Failed requests:\s+(\d+)")),
+        "p50_us": 1000 * int(find(r"^ +50%\s+(\d+)")),
+        "p99_us": 1000 * int(find(r"^ +99%\s+(\d+)")),
+    }
+
+
+def run_generator(
+    url: str,
+    scenario: Scenario,
+    headers: list[tuple[str, str]],
+    seconds: int,
+    cpu: int,
+    env: dict[str, str] | None = None,
 ) -> tuple[dict[str, int], int]:
     """Runs the generator pinned to its core; returns its counts, and the CPU time it took, in ns.
 
     Raises:
         BenchError: it failed or did not end.
     """
-    argv = ["wrk", "-t1", f"-c{scenario.connections}", f"-d{seconds}s", "-s", str(WRK_SCRIPT)]
-    for name, value in headers:
-        argv += ["-H", f"{name}: {value}"]
-    argv += [f"http://127.0.0.1:{port}{scenario.path}", "--", str(scenario.depth)]
-    done = process.run(argv, cpu=cpu, within_s=seconds + 30)
-    found = re.search(r"^BENCH (\{.*\})$", done.output, re.MULTILINE)
-    if found is None:
-        raise BenchError(f"wrk failed: {done.output} {done.errors}")
-    counts: dict[str, int] = json.loads(found[1])
+    argv = generator_argv(url, scenario, headers, seconds)
+    done = process.run(argv, cpu=cpu, within_s=seconds + GRACE_S, env=env)
+    counts = _ab_counts(done) if scenario.generator == AB else _wrk_counts(done)
     if counts["requests"] == 0:
         raise BenchError(f"no request was answered: {counts}")
     return counts, done.cpu_ns
+
+
+def load(
+    running: Running, scenario: Scenario, headers: list[tuple[str, str]], seconds: int, cpu: int
+) -> tuple[dict[str, int], int]:
+    """Runs the generator on a server, over TLS when the server has it."""
+    env = running.client_environment()
+    return run_generator(running.url(scenario.path), scenario, headers, seconds, cpu, env)
+
+
+def observe_handshakes(running: Running, scenario: Scenario, cpu: int, work: Path) -> Handshakes:
+    """Runs the scenario's load for a second through a relay, and checks its handshakes.
+
+    Raises:
+        BenchError: the generator and the server do something else than the scenario says.
+    """
+    headers = headers_for(running, scenario)
+
+    def command(port: int) -> list[str]:
+        return generator_argv(running.url(scenario.path, port), scenario, headers, OBSERVED_S)
+
+    seen = handshakes.observe(
+        running.port,
+        command,
+        env=running.client_environment(),
+        cpu=cpu,
+        log=work / "observed.log",
+        within_s=OBSERVED_S + GRACE_S,
+    )
+    running.check_alive()
+    return handshakes.check(seen, scenario)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +236,7 @@ def load_round(
     headers = headers_for(running, scenario)
     busy = process.busy_ns(cores.server), process.busy_ns(cores.generator)
     used_ns = process.cpu_ns(running.process.pid)
-    counts, _ = run_wrk(running.port, scenario, headers, seconds, cores.generator)
+    counts, _ = load(running, scenario, headers, seconds, cores.generator)
     process.settle(running.process.pid)
     used_ns = process.cpu_ns(running.process.pid) - used_ns
     busy = process.busy_ns(cores.server) - busy[0], process.busy_ns(cores.generator) - busy[1]
@@ -174,7 +258,7 @@ def load_round(
         requests_per_s=requests / duration_s,
         p50_us=counts["p50_us"],
         p99_us=counts["p99_us"],
-        errors={kind: counts[kind] for kind in kinds if counts[kind] and kind not in expected},
+        errors={k: counts[k] for k in kinds if counts.get(k) and k not in expected},
         foreign_share=max(0.0, (busy[0] - used_ns) / 1e9 / duration_s),
         generator_share=busy[1] / 1e9 / duration_s,
     )
@@ -184,7 +268,7 @@ def idle_memory(running: Running, connections: int) -> Idle:
     """Opens connections, one request on each, and returns what holding them costs."""
     pid = running.process.pid
     before_kib = _settled_memory_kib(pid)
-    held = http1.hold_connections(running.port, SMALL_FILE, connections)
+    held = http1.hold_connections(running.port, SMALL_FILE, connections, tls=running.is_tls)
     try:
         after_kib = _settled_memory_kib(pid)
         running.check_alive()
@@ -236,7 +320,7 @@ def count_syscalls(
 
     try:
         process.wait_until(is_attached, "strace to attach")
-        counts, _ = run_wrk(running.port, scenario, headers, seconds, cores.generator)
+        counts, _ = load(running, scenario, headers, seconds, cores.generator)
         strace.send_signal(signal.SIGINT)
         strace.wait(10)
     finally:

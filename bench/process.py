@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -49,6 +49,7 @@ def start(
     log: Path,
     cwd: Path | None = None,
     pass_fds: Sequence[int] = (),
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Starts a program in the foreground with its output appended to `log`."""
     with log.open("ab") as out:
@@ -59,6 +60,7 @@ def start(
             stderr=out,
             cwd=cwd,
             pass_fds=pass_fds,
+            env=env,
             process_group=0,  # Apache ends its whole group
             preexec_fn=pin_and_limit(cpu, nofile),
         )
@@ -74,8 +76,10 @@ class Done:
     cpu_ns: int  # user and system, with those of its children
 
 
-def run(argv: Sequence[str], *, cpu: int, within_s: float) -> Done:
-    """Runs a program to its end, pinned to one core.
+def run(
+    argv: Sequence[str], *, cpu: int, within_s: float, env: Mapping[str, str] | None = None
+) -> Done:
+    """Runs a program to its end, pinned to one core. `env` replaces the environment.
 
     Raises:
         BenchError: it could not start, or did not end.
@@ -89,6 +93,7 @@ def run(argv: Sequence[str], *, cpu: int, within_s: float) -> Done:
             text=True,
             timeout=within_s,
             check=False,
+            env=env,
             preexec_fn=pin_and_limit(cpu, None),
         )
     except (OSError, subprocess.TimeoutExpired) as error:

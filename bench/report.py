@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 
 from bench.generators import Crowd, Take
+from bench.handshakes import Handshakes
 from bench.measure import Idle, Round, Sizes, Syscalls
 from bench.scenarios import GOALS, IDLE, Goal, Scenario
 from bench.servers import FLOOR, WEIR
@@ -33,6 +34,7 @@ class Results:
     syscalls: dict[str, dict[str, Syscalls]] = field(default_factory=dict)
     takes: list[Take] = field(default_factory=list)
     crowds: list[Crowd] = field(default_factory=list)
+    handshakes: dict[str, dict[str, Handshakes]] = field(default_factory=dict)  # over TLS
     failures: list[str] = field(default_factory=list)
 
     def of(self, scenario: str, server: str) -> dict[int, float]:

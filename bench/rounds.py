@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import measure, report, servers
+from bench.certificate import Identity
 from bench.measure import Cores
 from bench.process import BenchError
 from bench.report import Results
@@ -22,6 +23,7 @@ from bench.servers import FLOOR, Product, Running, Setup
 SYSCALL_SCENARIOS = ("keepalive", "close")
 CHECK_S = 0.3  # for a start, the comparison of the bytes and a stop
 IDLE_S = 4.0
+IDLE_TLS_S = 20.0
 STRACE_S = 1.0  # to attach and detach
 
 
@@ -36,6 +38,7 @@ class Settings:
     cores: Cores
     root: Path
     work: Path
+    identity: Identity | None = None  # None: plain HTTP
 
 
 @dataclass(kw_only=True)
@@ -80,6 +83,7 @@ def setup_for(product: Product, scenario: Scenario, settings: Settings, results:
         head_bytes=model.head_bytes if model else Setup.head_bytes,
         body_bytes=model.body_bytes if model else Setup.body_bytes,
         file=file if file.exists() else None,
+        identity=settings.identity,
     )
 
 
@@ -110,11 +114,17 @@ def measure_load(
     def verify(server: Running) -> str:
         sizes = measure.verify(server, scenario, settings.root)
         answers[server.product.name] = sizes
+        if server.is_tls:
+            seen = measure.observe_handshakes(
+                server, scenario, settings.cores.generator, settings.work
+            )
+            results.handshakes.setdefault(scenario.name, {})[server.product.name] = seen
         return f"answers {sizes.head_bytes} + {sizes.body_bytes} bytes"
 
+    check_s = CHECK_S + (measure.OBSERVED_S if settings.identity else 0)
     # The floor is last: it imitates the answers of the others.
     for product in sorted(found, key=lambda p: p.name == FLOOR):
-        attempt(product, verify, f"{scenario.name} check", CHECK_S)
+        attempt(product, verify, f"{scenario.name} check", check_s)
     for number in range(settings.rounds):
 
         def load(server: Running, number: int = number) -> str:
@@ -145,7 +155,7 @@ def measure_idle(
         except BenchError as error:
             results.failures.append(f"{IDLE}, {product.name}: {error}")
             said = f"FAILED: {error}"
-        progress.tell(f"{IDLE} {product.name}: {said}", IDLE_S)
+        progress.tell(f"{IDLE} {product.name}: {said}", IDLE_TLS_S if settings.identity else IDLE_S)
 
 
 def measure_syscalls(

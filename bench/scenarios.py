@@ -15,6 +15,8 @@ SMALL_FILE = "/308.bin"
 IDLE = "idle"
 SYSCALLS = "syscalls"
 CLOSE_FIELD = ("Connection", "close")
+WRK, AB = "wrk", "ab"
+FULL, RESUMED = "full", "resumed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,8 @@ class Scenario:
     bulk: bool = False  # dominated by bytes: counted by bytes, sensitive to congestion control
     status: int = 200
     extra: bool = False  # left out of --quick
+    generator: str = WRK
+    handshake: str = ""  # TLS handshake of each request: "full" or "resumed"
 
 
 SCENARIOS = (

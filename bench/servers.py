@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import IO
 
 from bench import http1, process
+from bench.certificate import SUITES, Identity
 from bench.process import BenchError
-from bench.scenarios import Scenario
+from bench.scenarios import RESUMED, Scenario
 
 FLOOR = "floor"
 # Only the serving of files is measured.
@@ -47,6 +48,7 @@ class Setup:
     head_bytes: int = 192  # floor only: the answer to imitate
     body_bytes: int = 308
     file: Path | None = None  # floor only: where a big body comes from
+    identity: Identity | None = None  # None: plain HTTP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,7 @@ class Launch:
     argv: list[str]
     port: int | None = None
     config: str = ""
+    identity: Identity | None = None  # None: plain HTTP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,22 @@ class Running:
     port: int
     process: subprocess.Popen[bytes]
     log: Path = field(repr=False)
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether it serves https."""
+        return self.launch.identity is not None
+
+    def url(self, path: str, port: int | None = None) -> str:
+        """The URL of a path, on the server's port or on another one."""
+        scheme = "https" if self.is_tls else "http"
+        return f"{scheme}://127.0.0.1:{port or self.port}{path}"
+
+    def client_environment(self) -> dict[str, str] | None:
+        """The environment for its clients. It limits them to the TLS that is measured."""
+        if self.launch.identity is None:
+            return None
+        return {**os.environ, "OPENSSL_CONF": str(self.launch.identity.client_settings)}
 
     def check_alive(self) -> None:
         """Raises BenchError with what the server last said when it has ended."""
@@ -110,11 +129,15 @@ def _floor(binary: Path) -> Callable[[Setup], Launch]:
 
 def _weir(binary: Path, model: str, extra: list[str]) -> Callable[[Setup], Launch]:
     def launch(setup: Setup) -> Launch:
-        argv = [str(binary), "serve", str(setup.root), "--listen", "127.0.0.1:0"]
+        scheme = "https://" if setup.identity else ""
+        argv = [str(binary), "serve", str(setup.root), "--listen", f"{scheme}127.0.0.1:0"]
+        if setup.identity:
+            argv += ["--tls-certificate", str(setup.identity.certificate)]
+            argv += ["--tls-key", str(setup.identity.key)]
         argv += ["--model", model, "--listing", "off"]
         argv += ["--access-log", str(setup.work / "access.log")]
         argv += ["--congestion", setup.congestion] if setup.congestion else []
-        return Launch(argv=argv + extra)
+        return Launch(argv=argv + extra, identity=setup.identity)
 
     return launch
 
@@ -137,6 +160,24 @@ def _nginx_ways(scenario: Scenario) -> NginxWays:
     if scenario.depth > 1:
         return NginxWays()
     return NginxWays(sendfile="off", tcp_nopush="off")
+
+
+def _nginx_tls(setup: Setup) -> str:
+    """The directives for TLS. Tickets need no cache of sessions, which costs more."""
+    if setup.identity is None:
+        return ""
+    return f"""\
+        ssl_certificate {setup.identity.certificate};
+        ssl_certificate_key {setup.identity.key};
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_prefer_server_ciphers on;
+        ssl_conf_command Ciphersuites {":".join(SUITES)};
+        ssl_ecdh_curve X25519:prime256v1;
+        ssl_session_cache none;
+        ssl_session_timeout 1h;
+        ssl_session_tickets on;
+        ssl_buffer_size {"16k" if setup.scenario.bulk else "4k"};
+"""
 
 
 def _nginx(binary: str, *, is_tuned: bool = False) -> Callable[[Setup], Launch]:
@@ -174,17 +215,37 @@ http {{
     open_file_cache_valid 60s;
     open_file_cache_errors on;
     server {{
-        listen 127.0.0.1:{port} backlog=4096{ways.deferred};
+        listen 127.0.0.1:{port} backlog=4096{ways.deferred}{" ssl" if setup.identity else ""};
         root {setup.root};
-    }}
+{_nginx_tls(setup)}    }}
 }}
 """
         path = setup.work / "nginx.conf"
         path.write_text(config)
         argv = [binary, "-p", str(setup.work), "-c", str(path), "-e", "stderr"]
-        return Launch(argv=argv, port=port, config=config)
+        return Launch(argv=argv, port=port, config=config, identity=setup.identity)
 
     return launch
+
+
+def _h2o_tls(setup: Setup) -> str:
+    """The listener's TLS. h2o has no setting for the cipher suites of TLS 1.3.
+
+    With its tickets h2o 2.2 sends no new ticket after a resumption, so that a client that uses each
+    ticket once resumes every second time. With its cache that client resumes every time.
+    """
+    if setup.identity is None:
+        return ""
+    return f"""\
+  ssl:
+    certificate-file: {setup.identity.certificate}
+    key-file: {setup.identity.key}
+    minimum-version: TLSv1.2
+    cipher-preference: server
+    neverbleed: OFF
+ssl-session-resumption:
+  mode: {"cache" if setup.scenario.handshake == RESUMED else "all"}
+"""
 
 
 def _h2o(binary: str) -> Callable[[Setup], Launch]:
@@ -198,7 +259,7 @@ http1-request-timeout: {KEEP_ALIVE_S}
 listen:
   host: 127.0.0.1
   port: {port}
-hosts:
+{_h2o_tls(setup)}hosts:
   default:
     paths:
       /:
@@ -206,9 +267,29 @@ hosts:
 """
         path = setup.work / "h2o.conf"
         path.write_text(config)
-        return Launch(argv=[binary, "-m", "worker", "-c", str(path)], port=port, config=config)
+        argv = [binary, "-m", "worker", "-c", str(path)]
+        if setup.identity:
+            argv = ["env", f"OPENSSL_CONF={setup.identity.server_settings}", *argv]
+        return Launch(argv=argv, port=port, config=config, identity=setup.identity)
 
     return launch
+
+
+def _lighttpd_tls(setup: Setup) -> str:
+    """The settings for TLS. lighttpd has tickets without a setting, and no other sessions."""
+    if setup.identity is None:
+        return ""
+    return f"""\
+ssl.engine = "enable"
+ssl.pemfile = "{setup.identity.certificate}"
+ssl.privkey = "{setup.identity.key}"
+ssl.openssl.ssl-conf-cmd = (
+    "MinProtocol" => "TLSv1.2",
+    "Options" => "ServerPreference",
+    "Ciphersuites" => "{":".join(SUITES)}",
+    "Groups" => "X25519:P-256"
+)
+"""
 
 
 def _lighttpd(binary: str) -> Callable[[Setup], Launch]:
@@ -218,7 +299,7 @@ def _lighttpd(binary: str) -> Callable[[Setup], Launch]:
 server.bind = "127.0.0.1"
 server.port = {port}
 server.document-root = "{setup.root}"
-server.modules = ()
+server.modules = ({'"mod_openssl"' if setup.identity else ""})
 server.event-handler = "linux-sysepoll"
 server.network-backend = "sendfile"
 server.listen-backlog = 4096
@@ -228,10 +309,11 @@ server.max-keep-alive-idle = {KEEP_ALIVE_S}
 server.max-keep-alive-requests = 65535
 server.stat-cache-engine = "simple"
 mimetype.assign = ( ".html" => "text/html", "" => "application/octet-stream" )
-"""
+{_lighttpd_tls(setup)}"""
         path = setup.work / "lighttpd.conf"
         path.write_text(config)
-        return Launch(argv=[binary, "-D", "-f", str(path)], port=port, config=config)
+        argv = [binary, "-D", "-f", str(path)]
+        return Launch(argv=argv, port=port, config=config, identity=setup.identity)
 
     return launch
 
