@@ -91,9 +91,13 @@ static bool read_pem(const char *what, const char *path, struct span *ret_text,
 
 /* ---- parsing ---- */
 
+/* Whether memory was short since the queue of errors was empty. Empties it. */
 static bool memory_failed(void)
 {
-    return ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+    bool failed = false;
+    for (unsigned long error = ERR_get_error(); error != 0; error = ERR_get_error())
+        failed = failed || ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE;
+    return failed;
 }
 
 static bool refuse_for_memory(char why[TLS_WHY_MAX])
@@ -133,6 +137,7 @@ static bool parse_chain(struct tls_identity *identity, const char *path, struct 
            (certificate = PEM_read_bio_X509(bio, NULL, note_password, NULL)))
         added = add_certificate(identity, certificate);
     BIO_free(bio);
+    unsigned long error = ERR_peek_last_error();
     if (!added || memory_failed())
         return refuse_for_memory(why);
 
@@ -142,7 +147,6 @@ static bool parse_chain(struct tls_identity *identity, const char *path, struct 
                                    "the file %s has more than %d certificates. Keep those of the "
                                    "server and its issuers.",
                                    path, TLS_CHAIN_MAX + 1);
-    unsigned long error = ERR_peek_last_error();
     if (ERR_GET_LIB(error) != ERR_LIB_PEM || ERR_GET_REASON(error) != PEM_R_NO_START_LINE)
         return tls_identity_refuse(why,
                                    "certificate number %d in the file %s is damaged. Copy the file "
@@ -252,9 +256,16 @@ static void print_name(const GENERAL_NAME *name, char out[HOST_MAX + 1])
         out[0] = '\0';
 }
 
-static bool read_names(struct tls_identity *identity)
+static bool read_names(struct tls_identity *identity, const char *path, char why[TLS_WHY_MAX])
 {
-    GENERAL_NAMES *all = X509_get_ext_d2i(identity->leaf, NID_subject_alt_name, NULL, NULL);
+    int found;
+    GENERAL_NAMES *all = X509_get_ext_d2i(identity->leaf, NID_subject_alt_name, &found, NULL);
+    if (!all && memory_failed())
+        return refuse_for_memory(why);
+    if (!all && found != -1)
+        return tls_identity_refuse(
+            why, "the certificate %s has names that cannot be read. Have another one issued.",
+            path);
     int count = all ? sk_GENERAL_NAME_num(all) : 0;
     identity->names = calloc((size_t)count + 1, sizeof(identity->names[0]));
     bool copied = identity->names != NULL;
@@ -267,7 +278,7 @@ static bool read_names(struct tls_identity *identity)
         copied = identity->names[used++] != NULL;
     }
     GENERAL_NAMES_free(all);
-    return copied;
+    return copied || refuse_for_memory(why);
 }
 
 static bool read_fingerprint(struct tls_identity *identity)
@@ -294,12 +305,15 @@ static bool read_leaf(struct tls_identity *identity, const char *path, char why[
         return tls_identity_refuse(
             why, "the certificate %s has a date that cannot be read. Have another one issued.",
             path);
-    identity->self_signed = X509_self_signed(identity->leaf, 1) == 1;
+    int self_signed = X509_self_signed(identity->leaf, 1);
+    if (self_signed < 0 && memory_failed())
+        return refuse_for_memory(why);
+    identity->self_signed = self_signed == 1;
     identity->has_intermediate = sk_X509_num(identity->chain) > 0;
     identity->file = strdup(path);
-    if (!identity->file || !read_names(identity) || !read_fingerprint(identity))
+    if (!identity->file || !read_fingerprint(identity))
         return refuse_for_memory(why);
-    return true;
+    return read_names(identity, path, why);
 }
 
 struct tls_identity *tls_identity_parse(const struct tls_pair *pair, struct span certificate,

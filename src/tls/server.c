@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What ALPN offers (RFC 7301), the preferred protocol first: each with its length before it. */
+/* The protocols for ALPN (RFC 7301), the preferred one first. Each has its length before it. */
 static const unsigned char offered_protocols[] = "\x08http/1.1";
 
 static const char *const wanted_groups[] = { "X25519MLKEM768", "X25519", "P-256", "P-384" };
@@ -197,23 +197,26 @@ static bool prepare_tickets(const struct tls_server *server, SSL_CTX *context)
 /* ---- contexts ---- */
 
 /* OpenSSL refuses a list with one unknown name, so each name is tried alone. */
-static void find_groups(struct tls_server *server, SSL_CTX *context)
+static bool find_groups(struct tls_server *server, SSL_CTX *context)
 {
     struct buf list = buf_over(server->groups, sizeof(server->groups) - 1);
     for (size_t i = 0; i < sizeof(wanted_groups) / sizeof(wanted_groups[0]); i++) {
-        if (!SSL_CTX_set1_groups_list(context, wanted_groups[i]))
+        if (!SSL_CTX_set1_groups_list(context, wanted_groups[i])) {
+            if (ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE)
+                return false;
             continue;
+        }
         if (list.len > 0)
             buf_add_char(&list, ':');
         buf_add(&list, span_text(wanted_groups[i]));
     }
-    ERR_clear_error();
+    return list.len > 0;
 }
 
 static bool apply_policy(struct tls_server *server, SSL_CTX *context)
 {
-    if (!server->groups[0])
-        find_groups(server, context);
+    if (!server->groups[0] && !find_groups(server, context))
+        return false;
     if (SSL_CTX_get_security_level(context) < SECURITY_LEVEL)
         SSL_CTX_set_security_level(context, SECURITY_LEVEL);
     return SSL_CTX_set_cipher_list(context, SUITES_1_2) &&

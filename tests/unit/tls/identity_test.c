@@ -288,7 +288,7 @@ static void reads_dates_after_2049(void **state)
     X509_free(late);
 }
 
-/* What OpenSSL's own comparison says, as far as it knows the form of the host. */
+/* The result of OpenSSL's own comparison. */
 static bool is_covered_for_openssl(X509 *certificate, const char *host)
 {
     char bare[64];

@@ -125,14 +125,23 @@ static void accepts_the_groups_of_the_policy(void **state)
     static const struct {
         const char *group;
         int connects;
-    } cases[] = { { "X25519", true }, { "P-256", true }, { "P-384", true }, { "P-521", false } };
+    } cases[] = { { "X25519MLKEM768", true },
+                  { "X25519", true },
+                  { "P-256", true },
+                  { "P-384", true },
+                  { "P-521", false } };
+    SSL_CTX *knows = SSL_CTX_new(TLS_client_method());
     struct tls_server *server = one_site(&f->a, TLS_INTERMEDIATE, TLS_1_2);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (!SSL_CTX_set1_groups_list(knows, cases[i].group))
+            continue; /* before OpenSSL 3.5 */
         struct talk *talk = talk_to(server, &(struct client){ .groups = cases[i].group });
         if (talk->connected != cases[i].connects)
             fail_msg("%s", cases[i].group);
         end_talk(talk);
     }
+    SSL_CTX_free(knows);
+    ERR_clear_error();
     tls_server_free(server);
 }
 
