@@ -352,13 +352,16 @@ void session_answer_status(struct session_exchange *x, enum http_status status)
     answer_page(x, status, extra);
 }
 
-void session_answer_redirect(struct session_exchange *x)
+/* A redirect to the path of the request, with `slash` behind it. */
+static void answer_location(struct session_exchange *x, enum http_status status, struct span origin,
+                            struct span slash)
 {
     char field[SESSION_ANSWER_ROOM / 4];
     struct buf location = buf_over(field, sizeof(field));
     buf_add(&location, SPAN("Location: "));
+    buf_add(&location, origin);
     http_target_encode_path(&location, x->target.path);
-    buf_add_char(&location, '/');
+    buf_add(&location, slash);
     if (x->target.has_query) {
         buf_add_char(&location, '?');
         buf_add(&location, x->target.query);
@@ -367,7 +370,17 @@ void session_answer_redirect(struct session_exchange *x)
     if (location.overflow)
         session_answer_status(x, HTTP_URI_TOO_LONG);
     else
-        answer_page(x, HTTP_MOVED_PERMANENTLY, buf_span(&location));
+        answer_page(x, status, buf_span(&location));
+}
+
+void session_answer_redirect(struct session_exchange *x)
+{
+    answer_location(x, HTTP_MOVED_PERMANENTLY, SPAN(""), SPAN("/"));
+}
+
+void session_answer_redirect_to(struct session_exchange *x, struct span origin)
+{
+    answer_location(x, HTTP_PERMANENT_REDIRECT, origin, SPAN(""));
 }
 
 void session_answer_options(struct session_exchange *x)

@@ -51,6 +51,9 @@ void session_answer_status(struct session_exchange *x, enum http_status status);
 /* Answers 301 to the same path with a slash at its end. */
 void session_answer_redirect(struct session_exchange *x);
 
+/* Answers 308 to the same path and query at `origin`: scheme, host and port. */
+void session_answer_redirect_to(struct session_exchange *x, struct span origin);
+
 /* Answers OPTIONS. */
 void session_answer_options(struct session_exchange *x);
 

@@ -5,6 +5,7 @@
 #include "session/head.h"
 #include "session/hosts.h"
 #include "session/limits.h"
+#include "session/scheme.h"
 #include "session/tally.h"
 #include "session/trace.h"
 #include "site/listing.h"
@@ -283,6 +284,6 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         session_answer_status(x, HTTP_MISDIRECTED_REQUEST);
     else if (status == HTTP_NOT_FOUND)
         session_answer_status(x, HTTP_NOT_FOUND);
-    else
+    else if (__builtin_expect(x->site->https_port == 0, 1) || !session_scheme_answers(x))
         plan_method(x);
 }

@@ -27,6 +27,7 @@ struct session_trace {
     const struct session_site *site; /* NULL: no site has the host */
     struct span rule; /* the host name that matched; "*" for the site without names */
 
+    bool to_https;            /* the answer is a redirect to https */
     bool looked;              /* the path was looked up */
     enum site_result result;  /* the result of the lookup */
     struct site_trace steps;  /* what the lookup did on the disk */

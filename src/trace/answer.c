@@ -22,6 +22,8 @@ static int open_traced(struct trace_answer *t, const struct config *config)
     int rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, &capacity, 1, &t->log, NULL);
+    if (rc == 0)
+        server_resources_use_tls(&t->holdings, config, NULL, server_tls_port(config));
     if (rc == 0 && geteuid() == 0)
         rc = server_resources_become(config->user);
     if (rc == 0)

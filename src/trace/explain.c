@@ -275,6 +275,8 @@ static void explain_refusal(struct trace *t)
     } else if (!t->site) {
         trace_set_cause(t, "no site has the host `%.*s`", (int)trace->target.host.len,
                         trace->target.host.at);
+    } else if (trace->to_https) {
+        trace_set_cause(t, "the site has `https-redirect = on`, and this request has no TLS");
     } else if (trace->request.method == HTTP_METHOD_KNOWN) {
         trace_set_cause(t, "%s is not allowed: a site allows GET, HEAD and OPTIONS", t->method);
     } else if (trace->request.method == HTTP_METHOD_UNKNOWN) {

@@ -13,12 +13,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.e2e import certificates
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.running import RUNTIME, WEIR, Server
+from tests.e2e.wire import connect
 from tests.waiting import LIMIT_S, wait_until
 
 HTTPS = ("https://127.0.0.1:0",)
@@ -188,6 +190,44 @@ def test_a_worker_that_dies_is_replaced_without_the_files(
     os.kill(dead.pid, signal.SIGKILL)
     wait_until(lambda: any(worker != dead for worker in running.workers()), "another worker")
     wait_until(lambda: "serves in place of" in running.messages(), "its readiness")
+
+
+# ---- redirects ----
+
+
+def test_plain_requests_are_redirected_to_the_port_of_https(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    flags = [*pair.flags(), "--https-redirect", "--hsts", "365d"]
+    running = server(*flags, listen=("127.0.0.1:0", *HTTPS))
+    port = urlsplit(running.urls[1]).port
+    with connect(running.address) as client:
+        answer = client.get("/hello.txt?a=b", "shop.example:8080")
+    assert answer.status == 308
+    assert answer.get("Location") == f"https://shop.example:{port}/hello.txt?a=b"
+    assert answer.get("Strict-Transport-Security") is None
+
+
+def test_challenges_of_an_issuer_are_served_without_tls(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    folder = site / ".well-known/acme-challenge"
+    folder.mkdir(parents=True)
+    (folder / "token").write_text("token.thumbprint")
+    running = server(*pair.flags(), "--https-redirect", listen=("127.0.0.1:0", *HTTPS))
+    with connect(running.address) as client:
+        answer = client.get("/.well-known/acme-challenge/token")
+    assert (answer.status, answer.body) == (200, b"token.thumbprint")
+
+
+def test_trace_explains_the_redirect(site: Path, tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    flags = [*pair.flags(), "--https-redirect", "--listen", "https://127.0.0.1:8443"]
+    done = run("trace", "/hello.txt", str(site), *flags)
+    assert "308" in done.stdout
+    assert "`https-redirect = on`" in done.stdout
 
 
 # ---- weir check ----

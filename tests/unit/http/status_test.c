@@ -25,6 +25,7 @@ static const struct row rows[] = {
     { HTTP_PARTIAL_CONTENT, "HTTP/1.1 206 Partial Content\r\n" },
     { HTTP_MOVED_PERMANENTLY, "HTTP/1.1 301 Moved Permanently\r\n" },
     { HTTP_NOT_MODIFIED, "HTTP/1.1 304 Not Modified\r\n" },
+    { HTTP_PERMANENT_REDIRECT, "HTTP/1.1 308 Permanent Redirect\r\n" },
     { HTTP_BAD_REQUEST, "HTTP/1.1 400 Bad Request\r\n" },
     { HTTP_UNAUTHORIZED, "HTTP/1.1 401 Unauthorized\r\n" },
     { HTTP_FORBIDDEN, "HTTP/1.1 403 Forbidden\r\n" },

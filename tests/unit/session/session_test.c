@@ -761,6 +761,78 @@ static void a_cached_listing_is_not_limited(void **state)
     session_close(&s);
 }
 
+/* What the session answers to one request, up to the end of its head. */
+static const char *head_of_answer(const char *request)
+{
+    static char head[4096];
+    struct session s;
+    session_open(&s, &world.worker, (struct session_peer){ 0 }, world.now_ns);
+    assert_int_equal(session_feed(&s, span_text(request), world.now_ns), WANT_WRITE);
+    struct span first = session_output(&s).piece[0];
+    size_t len = first.len < sizeof(head) ? first.len : sizeof(head) - 1;
+    memcpy(head, first.at, len);
+    head[len] = '\0';
+    session_close(&s);
+    return head;
+}
+
+static void assert_redirected(const char *request, const char *location)
+{
+    const char *head = head_of_answer(request);
+    char line[512];
+    (void)snprintf(line, sizeof(line), "\r\nLocation: %s\r\n", location);
+    if (strncmp(head, "HTTP/1.1 308 ", 13) != 0 || !strstr(head, line))
+        fail_msg("%s gives %s and not %s", request, head, location);
+}
+
+static void redirects_plain_requests_to_https(void **state)
+{
+    (void)state;
+    world.sites[0].https_port = 443;
+    assert_redirected("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "https://a.test/");
+    assert_redirected("GET /x/%20y?q=%2F HTTP/1.1\r\nHost: a.test:8080\r\n\r\n",
+                      "https://a.test/x/%20y?q=%2F");
+    assert_redirected("GET //evil.test/a/../b HTTP/1.1\r\nHost: A.test\r\n\r\n",
+                      "https://A.test/evil.test/b");
+    assert_redirected("GET /x HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n", "https://[::1]/x");
+    assert_redirected("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", "https://a/x");
+    world.sites[0].https_port = 8443;
+    assert_redirected(GET("/small.html"), "https://a:8443/small.html");
+    world.sites[0].https_port = 0;
+}
+
+static void serves_some_plain_requests_of_a_redirecting_site(void **state)
+{
+    (void)state;
+    world.sites[0].https_port = 443;
+    static const struct {
+        const char *request, *status;
+    } rows[] = {
+        { GET("/.well-known/acme-challenge/token"), "404" }, /* an issuer fetches it over http */
+        { GET("/.well-known/other"), "308" },
+        { GET("/.well-known/acme-challenge"), "308" },
+        { "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "204" },     /* it has no path */
+        { "GET /small.html HTTP/1.0\r\n\r\n", "200" },          /* it names no host */
+        { "GET / HTTP/1.1\r\nHost: list.test\r\n\r\n", "200" }, /* another site */
+        { GET("/a%2Fb"), "404" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strncmp(head_of_answer(rows[i].request) + 9, rows[i].status, 3) != 0)
+            fail_msg("%s gives %s", rows[i].request, head_of_answer(rows[i].request));
+    world.sites[0].https_port = 0;
+}
+
+static void refuses_a_location_that_is_too_long(void **state)
+{
+    (void)state;
+    char request[4096];
+    world.sites[0].https_port = 443;
+    int len = snprintf(request, sizeof(request), "GET /%03000d HTTP/1.1\r\nHost: a\r\n\r\n", 1);
+    assert_true(len < (int)sizeof(request));
+    assert_memory_equal(head_of_answer(request), "HTTP/1.1 414 ", 13);
+    world.sites[0].https_port = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -791,6 +863,9 @@ int main(void)
         cmocka_unit_test(a_cached_listing_is_not_limited),
         cmocka_unit_test(a_request_waits_for_its_chunks_within_the_time_of_a_body),
         cmocka_unit_test(a_connection_that_is_refused_does_not_wait_for_chunks),
+        cmocka_unit_test(redirects_plain_requests_to_https),
+        cmocka_unit_test(serves_some_plain_requests_of_a_redirecting_site),
+        cmocka_unit_test(refuses_a_location_that_is_too_long),
         cmocka_unit_test(a_connection_that_ends_within_its_chunks_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, make_world, end_world);

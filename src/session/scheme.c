@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/scheme.h"
+
+#include "base/buf.h"
+#include "session/trace.h"
+
+enum { HOST_MAX = 253, ORIGIN_MAX = HOST_MAX + sizeof("https://:65535") };
+
+/* An issuer of certificates fetches these files over http (RFC 8555 section 8.3). */
+#define CHALLENGES SPAN("/.well-known/acme-challenge/")
+
+/* Whether the plain request is answered by a redirect. `OPTIONS *` has no path to redirect. */
+static bool is_redirected(const struct session_exchange *x)
+{
+    return x->site->https_port > 0 && x->target.host.len > 0 && x->target.path.at[0] == '/' &&
+           !span_starts(x->target.path, CHALLENGES);
+}
+
+/* 308 and not 301: the client repeats the request with the same method (RFC 9110 section
+ * 15.4.9). */
+static void redirect_to_https(struct session_exchange *x)
+{
+    char storage[ORIGIN_MAX];
+    struct buf origin = buf_over(storage, sizeof(storage));
+    buf_add(&origin, SPAN("https://"));
+    buf_add(&origin, x->target.host);
+    if (x->site->https_port != 443) {
+        buf_add_char(&origin, ':');
+        buf_add_u64(&origin, x->site->https_port);
+    }
+    if (origin.overflow)
+        session_answer_status(x, HTTP_BAD_REQUEST);
+    else
+        session_answer_redirect_to(x, buf_span(&origin));
+}
+
+bool session_scheme_answers(struct session_exchange *x)
+{
+    bool redirected = is_redirected(x);
+    session_trace_note(x, to_https, redirected);
+    if (redirected)
+        redirect_to_https(x);
+    return redirected;
+}
