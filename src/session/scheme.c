@@ -12,8 +12,8 @@ enum { HOST_MAX = 253, ORIGIN_MAX = HOST_MAX + sizeof("https://:65535") };
 /* Whether the plain request is answered by a redirect. `OPTIONS *` has no path to redirect. */
 static bool is_redirected(const struct session_exchange *x)
 {
-    return x->site->https_port > 0 && x->target.host.len > 0 && x->target.path.at[0] == '/' &&
-           !span_starts(x->target.path, CHALLENGES);
+    return x->site->https_port > 0 && !x->session->tls_wanted && x->target.host.len > 0 &&
+           x->target.path.at[0] == '/' && !span_starts(x->target.path, CHALLENGES);
 }
 
 /* 308 and not 301: the client repeats the request with the same method (RFC 9110 section

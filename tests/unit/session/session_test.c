@@ -766,7 +766,7 @@ static const char *head_of_answer(const char *request)
 {
     static char head[4096];
     struct session s;
-    session_open(&s, &world.worker, (struct session_peer){ 0 }, world.now_ns);
+    session_open(&s, &world.worker, (struct session_origin){ 0 }, world.now_ns);
     assert_int_equal(session_feed(&s, span_text(request), world.now_ns), WANT_WRITE);
     struct span first = session_output(&s).piece[0];
     size_t len = first.len < sizeof(head) ? first.len : sizeof(head) - 1;
