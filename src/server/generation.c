@@ -108,6 +108,10 @@ static int prepare_generation(struct server_generation *g, struct server_address
     rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
                                config->congestion, config->listen_by_default);
     log_error_divert(NULL, NULL);
+    size_t columns;
+    g->listener_tls = rc == 0 ? server_listeners_tls(&g->listeners, sets_of(g), &columns) : NULL;
+    if (rc == 0 && !g->listener_tls)
+        rc = -ENOMEM;
     if (rc == 0 && g->model->accepts == STATS_ACCEPTS_MASTER)
         rc = server_dispatch_new(g->workers, &g->dispatch);
     return rc < 0 ? fail_to(g, "open the listeners", "", rc) : 0;
@@ -182,6 +186,7 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
             .listeners = listeners,
             .listener_count = sets > 0 ? (unsigned)columns : 0,
             .listener_sets = (unsigned)sets,
+            .listener_tls = g->listener_tls,
             .intake = intake,
             .access_log = &g->logs.access,
             .logs_fd = logs_fd,
@@ -269,7 +274,8 @@ static int begin_dispatch(struct server_generation *g)
 {
     size_t count;
     int *listeners = server_listeners_lay_out(&g->listeners, 1, 0, 1, &count);
-    int rc = listeners ? server_dispatch_begin(g->dispatch, listeners, NULL, count) : -ENOMEM;
+    int rc = listeners ? server_dispatch_begin(g->dispatch, listeners, g->listener_tls, count)
+                       : -ENOMEM;
     return rc < 0 ? fail_to(g, "wait for connections", "", rc) : 0;
 }
 
@@ -452,6 +458,7 @@ void server_generation_free(struct server_generation *g, struct server_addresses
     config_read_free(g->store);
     server_limits_close(&g->limits);
     free(g->slots);
+    free(g->listener_tls);
     free(g);
 }
 

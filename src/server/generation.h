@@ -46,6 +46,7 @@ struct server_generation {
     unsigned workers, threads;
     struct server_slot *slots; /* one for each worker */
     struct server_listeners listeners;
+    bool *listener_tls;               /* which columns of their layout are for TLS */
     struct server_dispatch *dispatch; /* where the master accepts; or NULL */
     struct server_logs logs;
     struct server_limits limits;
