@@ -28,11 +28,13 @@ struct tls_connection {
     struct tls_wire wire;
     struct tls_chunks *chunks; /* of the thread that makes the call; the caller sets it */
     unsigned long error;       /* OpenSSL's code of the first failure; 0: none */
+    unsigned messages;         /* of a handshake, since data was read; private */
     bool memory_failed;        /* a chunk could not be allocated */
 };
 
-/* Takes `ssl`, which is in accept or connect state, and gives it a BIO of this module. False: out
- * of memory, and `ssl` is freed. `c` must not move afterwards. */
+/* Takes `ssl`, which is in accept or connect state, and gives it a transport, an info callback and
+ * app data of this module. False: out of memory, and `ssl` is freed. `c` must not move
+ * afterwards. */
 MUST_USE bool tls_connection_open(struct tls_connection *c, SSL *ssl, struct tls_chunks *chunks);
 
 /* Frees everything. Unsent bytes are lost. */

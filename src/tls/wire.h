@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 enum {
-    TLS_RECORD_BYTES = 16 * 1024,               /* the most plaintext of a record */
+    TLS_RECORD_BYTES = 16 * 1024,                 /* the most plaintext of a record */
     TLS_CHUNK_BYTES = TLS_RECORD_BYTES + 5 + 256, /* and header and expansion (RFC 8446, 5.2) */
 };
 
