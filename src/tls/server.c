@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sites with the same files share one SSL_CTX, because each one costs about 20 KiB and a part of
- * a millisecond. So what differs between sites is set for each connection, when its server name is
+ * Sites with the same files share one SSL_CTX, which uses about 20 KiB. The version and the session
+ * id context differ between such sites. They are set for each connection, when its server name is
  * known.
  */
 #include "tls/server.h"

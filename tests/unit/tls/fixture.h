@@ -237,10 +237,11 @@ static inline struct talk *talk_to(struct tls_server *server, const struct clien
     return talk;
 }
 
-/* Without a shutdown, OpenSSL's client takes its session for a bad one. */
+/* Without a shutdown, OpenSSL takes the session for a bad one. */
 static inline void end_talk(struct talk *talk)
 {
     SSL_set_shutdown(talk->client, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    SSL_set_shutdown(talk->server, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(talk->client);
     SSL_free(talk->server);
     SSL_CTX_free(talk->context);

@@ -173,7 +173,7 @@ static void gives_each_client_the_kind_of_key_that_it_can_verify(void **state)
     tls_server_free(server);
 }
 
-static void does_not_renegotiate(void **state)
+static void does_not_renegotiate_compress_or_take_early_data(void **state)
 {
     const struct fixture *f = *state;
     struct tls_server *server = one_site(&f->a, TLS_INTERMEDIATE, TLS_1_2);
@@ -187,6 +187,10 @@ static void does_not_renegotiate(void **state)
         (void)SSL_read(talk->server, &byte, 1);
     }
     assert_int_equal(SSL_num_renegotiations(talk->server), 0);
+    /* Versions of OpenSSL and its configuration file differ in what they allow without these. */
+    assert_true(SSL_get_options(talk->server) & SSL_OP_NO_RENEGOTIATION);
+    assert_true(SSL_get_options(talk->server) & SSL_OP_NO_COMPRESSION);
+    assert_int_equal(SSL_get_max_early_data(talk->server), 0);
     assert_true(failed);
     ERR_clear_error();
     end_talk(talk);
@@ -530,7 +534,7 @@ int main(void)
         cmocka_unit_test(refuses_suites_outside_of_the_policy),
         cmocka_unit_test(accepts_the_groups_of_the_policy),
         cmocka_unit_test(gives_each_client_the_kind_of_key_that_it_can_verify),
-        cmocka_unit_test(does_not_renegotiate),
+        cmocka_unit_test(does_not_renegotiate_compress_or_take_early_data),
         cmocka_unit_test(chooses_the_site_by_the_server_name),
         cmocka_unit_test(gives_unknown_names_to_the_site_without_hosts),
         cmocka_unit_test(takes_the_lowest_version_of_the_site_that_was_named),

@@ -57,17 +57,19 @@ static void rotate(struct tls_tickets *tickets)
     assert_true(tls_tickets_rotate(tickets, tls_tickets_due_ns(tickets)));
 }
 
-/* Two sites with their own files: "a" for a.test, "b" for b.test. */
+/* The sites "a" and "b" have their own files, and "c" has those of "a". */
 static struct tls_server *open_server(const struct fixture *f, const struct tls_tickets *tickets)
 {
     static const char *const a_hosts[] = { "a.test", NULL };
     static const char *const b_hosts[] = { "b.test", NULL };
+    static const char *const c_hosts[] = { "c.test", NULL };
     const struct tls_server_site sites[] = {
         { .name = "a", .hosts = a_hosts, .pairs = &f->a, .pair_count = 1 },
         { .name = "b", .hosts = b_hosts, .pairs = &f->b, .pair_count = 1 },
+        { .name = "c", .hosts = c_hosts },
     };
     return new_server(
-        &(struct tls_server_plan){ .sites = sites, .site_count = 2, .tickets = tickets });
+        &(struct tls_server_plan){ .sites = sites, .site_count = 3, .tickets = tickets });
 }
 
 static SSL_SESSION *session_of(struct tls_server *server, int version, const char *host)
@@ -127,17 +129,15 @@ static void resumes_only_at_the_site_that_began_the_session(void **state)
     const struct fixture *f = *state;
     struct tls_tickets tickets = open_tickets();
     struct tls_server *server = open_server(f, &tickets);
-    for (size_t i = 0; i < 2; i++) {
-        SSL_SESSION *a = session_of(server, versions[i], "a.test");
-        SSL_SESSION *b = session_of(server, versions[i], "b.test");
-        assert_true(resumes(server, a, "a.test"));
-        assert_true(resumes(server, a, NULL));
-        assert_false(resumes(server, a, "b.test"));
-        assert_false(resumes(server, b, "a.test"));
-        assert_false(resumes(server, b, "unknown.test"));
-        assert_true(resumes(server, b, "b.test"));
-        SSL_SESSION_free(a);
-        SSL_SESSION_free(b);
+    static const char *const hosts[] = { "a.test", "b.test", "c.test" };
+    for (size_t i = 0; i < 2 * 3 * 3; i++) {
+        const char *began = hosts[i / 2 % 3], *named = hosts[i / 6];
+        SSL_SESSION *session = session_of(server, versions[i % 2], began);
+        if (resumes(server, session, named) != (began == named))
+            fail_msg("a session of %s at %s", began, named);
+        assert_int_equal(resumes(server, session, NULL), began == hosts[0]);
+        assert_int_equal(resumes(server, session, "unknown.test"), began == hosts[0]);
+        SSL_SESSION_free(session);
     }
     tls_server_free(server);
     tls_tickets_close(&tickets);
@@ -247,6 +247,31 @@ static void gives_one_ticket_and_another_when_it_is_used(void **state)
         tls_server_free(server);
         tls_tickets_close(&tickets);
     }
+}
+
+/* Tickets are the only memory of sessions. */
+static void does_not_resume_a_session_without_a_ticket(void **state)
+{
+    const struct fixture *f = *state;
+    struct tls_tickets tickets = open_tickets();
+    struct tls_server *server = open_server(f, &tickets);
+    SSL_SESSION *session = NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        struct talk *talk = calloc(1, sizeof(*talk));
+        open_client(talk, &(struct client){ .highest = TLS1_2_VERSION, .session = session });
+        SSL_set_options(talk->client, SSL_OP_NO_TICKET);
+        talk->server = tls_server_accept(server);
+        join(talk);
+        talk_on(talk);
+        assert_true(talk->connected);
+        assert_false(SSL_session_reused(talk->client));
+        SSL_SESSION_free(session);
+        session = SSL_get1_session(talk->client);
+        end_talk(talk);
+    }
+    SSL_SESSION_free(session);
+    tls_server_free(server);
+    tls_tickets_close(&tickets);
 }
 
 static void gives_no_ticket_without_keys(void **state)
@@ -500,6 +525,7 @@ int main(void)
         cmocka_unit_test(does_not_resume_after_the_certificate_has_changed),
         cmocka_unit_test(resumes_until_the_second_rotation),
         cmocka_unit_test(gives_one_ticket_and_another_when_it_is_used),
+        cmocka_unit_test(does_not_resume_a_session_without_a_ticket),
         cmocka_unit_test(gives_no_ticket_without_keys),
         cmocka_unit_test(resumes_in_a_worker_that_cannot_write_the_keys),
         cmocka_unit_test(rotates_when_it_is_due_and_once),
