@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `weir check` for the certificates of a configuration: whether each can be used with its key,
- * which hosts of its site it does not cover, what clients may refuse, and when it ends.
+ * `weir check` for the certificates of a configuration. For each it reports whether the key belongs
+ * to it, which hosts of its site it does not cover, what clients may refuse, and when it ends.
  */
 #pragma once
 

@@ -10,7 +10,7 @@
 
 enum server_follow { FOLLOW_NONE, FOLLOW_FOLDER, FOLLOW_CERTIFICATE };
 
-/* What has changed since the serving generation was made, if the next look is due. Logs it. */
+/* Returns and logs a change since the serving generation was made, if the next look is due. */
 enum server_follow server_follow_check(struct server_generation *serving, uint64_t now_ns);
 
 /* When the next look is due, or `due_ns` if that is earlier. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the scheme of a connection decides before the path is looked up: a plain request may have to
- * go to https.
+ * Answers that the scheme of a connection decides, before the path is looked up. A plain request
+ * may have to go to https.
  *
  * Private to session/.
  */
