@@ -342,7 +342,8 @@ static void lets_one_of_several_processes_make_it(void **state)
     }
 }
 
-/* Each finds a key that belongs to the certificate, whoever replaced the file last. */
+/* Each process finds a key that belongs to the certificate, also when another one has replaced the
+ * file meanwhile. */
 static void never_mixes_what_two_processes_make(void **state)
 {
     const struct tree *tree = *state;
