@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/connection.h"
 
+#include "load/socket.h"
 #include "os/clock.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
@@ -19,6 +19,8 @@ static struct load_asked *asked_at(const struct load_thread *thread, struct load
 
 void load_connection_close(struct load_user *user)
 {
+    if (load_user_has_tls(user))
+        load_tls_close(user);
     if (user->connection != LOAD_CONNECTION_NONE)
         close(user->fd);
     free(user->tail);
@@ -60,6 +62,8 @@ static void fail_request(struct load_thread *thread, struct load_user *user, enu
 
 void load_connection_fail(struct load_thread *thread, struct load_user *user, enum load_error error)
 {
+    thread->tally.portion->outcome.handshakes_failed += user->connection ==
+                                                        LOAD_CONNECTION_SECURING;
     load_connection_close(user);
     while (user->asked_count > 0)
         fail_request(thread, user, error);
@@ -91,7 +95,9 @@ void load_connection_lost(struct load_thread *thread, struct load_user *user, in
         load_connection_close(user);
         return;
     }
-    if (user->began)
+    if (user->connection == LOAD_CONNECTION_SECURING)
+        load_connection_fail(thread, user, LOAD_tls_closed);
+    else if (user->began)
         load_connection_fail(thread, user, error == 0 ? LOAD_closed_amid : LOAD_reset_amid);
     else if (user->answered)
         resend_on_new_connection(thread, user);
@@ -103,87 +109,26 @@ void load_connection_lost(struct load_thread *thread, struct load_user *user, in
 
 /* ---- connecting ---- */
 
-static enum load_error connect_error(int error)
-{
-    switch (error) {
-    case ECONNREFUSED:
-    case ENOENT: /* for a Unix socket */
-        return LOAD_connect_refused;
-    case ENETUNREACH:
-    case EHOSTUNREACH:
-    case EHOSTDOWN:
-    case ENETDOWN:
-        return LOAD_connect_unreachable;
-    case ETIMEDOUT:
-        return LOAD_connect_timeout;
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
-        return LOAD_no_descriptor;
-    case EADDRNOTAVAIL:
-    case EADDRINUSE:
-        return LOAD_no_port;
-    default:
-        return LOAD_connect_other;
-    }
-}
-
-/* Binds to one of the plan's source addresses, in turn. */
-static int choose_source(const struct load_thread *thread, const struct load_user *user, int fd,
-                         int family)
-{
-    const struct load_plan *plan = thread->plan;
-    unsigned at = user->global % plan->source_count, tried = 0;
-    while (plan->sources[at].ss_family != family && ++tried < plan->source_count)
-        at = at + 1 < plan->source_count ? at + 1 : 0;
-    const struct sockaddr_storage *source = &plan->sources[at];
-    int on = 1; /* connect chooses the port, so that each source has all ports for each peer */
-    (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-    socklen_t len = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    return bind(fd, (const struct sockaddr *)source, len) < 0 ? -errno : 0;
-}
-
-/* 0, or -errno; the descriptor is closed then. */
-static int open_socket(const struct load_thread *thread, struct load_user *user,
-                       const struct load_target *target)
-{
-    int family = target->address.ss_family, on = 1;
-    user->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (user->fd < 0)
-        return -errno;
-    int rc = 0;
-    if (family != AF_UNIX) { /* a request must not wait for the ACK of an earlier one */
-        (void)setsockopt(user->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        if (thread->plan->source_count > 0)
-            rc = choose_source(thread, user, user->fd, family);
-    }
-    if (rc == 0 &&
-        connect(user->fd, (const struct sockaddr *)&target->address, target->address_len) < 0 &&
-        errno != EINPROGRESS)
-        rc = -errno;
-    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                                 .data.ptr = user };
-    if (rc == 0 && epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, user->fd, &event) < 0)
-        rc = -errno;
-    if (rc < 0)
-        close(user->fd);
-    return rc;
-}
-
 static void begin_connect(struct load_thread *thread, struct load_user *user)
 {
     const struct load_target *target = &thread->plan->targets[asked_at(thread, user, 0)->target];
     user->connect_ns = os_clock_now_ns();
-    int rc = open_socket(thread, user, target);
+    user->fd = load_socket_connect(thread->plan, target, user->global);
+    int rc = user->fd < 0 ? user->fd : 0;
+    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                 .data.ptr = user };
+    if (rc == 0 && epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, user->fd, &event) < 0) {
+        rc = -errno;
+        close(user->fd);
+    }
     if (rc < 0) {
-        load_connection_fail(thread, user, connect_error(-rc));
+        load_connection_fail(thread, user, load_socket_error(-rc));
         return;
     }
     user->connection = LOAD_CONNECTION_CONNECTING;
     user->origin = target->origin;
-    user->discards = target->address.ss_family != AF_UNIX && thread->plan->pipeline <= 1 &&
-                     thread->plan->verify == LOAD_VERIFY_NOT;
+    user->discards = target->address.ss_family != AF_UNIX && !target->tls &&
+                     thread->plan->pipeline <= 1 && thread->plan->verify == LOAD_VERIFY_NOT;
 }
 
 void load_connection_connected(struct load_thread *thread, struct load_user *user)
@@ -194,7 +139,7 @@ void load_connection_connected(struct load_thread *thread, struct load_user *use
         error = errno;
     thread->now_ns = os_clock_now_ns();
     if (error != 0) {
-        load_connection_fail(thread, user, connect_error(error));
+        load_connection_fail(thread, user, load_socket_error(error));
         return;
     }
     user->connection = LOAD_CONNECTION_OPEN;
@@ -204,7 +149,10 @@ void load_connection_connected(struct load_thread *thread, struct load_user *use
     load_durations_add(&thread->tally.portion->outcome.connect, took_ns);
     if (user->asked_count > 0 && asked_at(thread, user, 0)->sent_ns == 0)
         thread->tally.portion->outcome.connecting_ns += took_ns; /* else part of a response */
-    load_connection_transmit(thread, user);
+    if (thread->plan->targets[user->origin].tls)
+        load_tls_begin(thread, user);
+    else
+        load_connection_transmit(thread, user);
 }
 
 /* ---- sending ---- */
@@ -229,8 +177,10 @@ static unsigned collect_requests(struct load_thread *thread, struct load_user *u
     return count;
 }
 
-static void note_sent(struct load_user *user, const struct iovec *pieces, size_t sent)
+static void note_sent(struct load_thread *thread, struct load_user *user,
+                      const struct iovec *pieces, size_t sent)
 {
+    thread->tally.portion->outcome.sent_bytes += sent;
     for (; sent > 0 && sent >= pieces->iov_len; pieces++) {
         sent -= pieces->iov_len;
         user->sent_count++;
@@ -246,15 +196,33 @@ static ssize_t send_pieces(int fd, struct iovec *pieces, unsigned count)
                       : sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-void load_connection_transmit(struct load_thread *thread, struct load_user *user)
+/* Seals requests until a chunk of the wire is full or all are sealed. false: the connection is
+ * lost. */
+static bool seal_requests(struct load_thread *thread, struct load_user *user)
 {
     struct iovec pieces[LOAD_PIPELINE_MAX];
-    if (user->connection == LOAD_CONNECTION_OPEN && user->sent_count == 0 && user->sent_part == 0 &&
-        thread->plan->targets[asked_at(thread, user, 0)->target].origin != user->origin)
-        load_connection_close(user); /* the next target has another address */
-    if (user->connection == LOAD_CONNECTION_NONE)
-        begin_connect(thread, user);
-    while (user->connection == LOAD_CONNECTION_OPEN) {
+    const struct tls_wire *wire = &user->tls->connection.wire;
+    while (wire->first == wire->last && collect_requests(thread, user, pieces) > 0) {
+        size_t sealed = load_tls_seal(thread, user, span_of(pieces[0].iov_base, pieces[0].iov_len));
+        if (sealed == 0)
+            return false;
+        note_sent(thread, user, pieces, sealed);
+    }
+    return true;
+}
+
+/* The end of the handshake leaves in the same send as the first request. */
+static void transmit_sealed(struct load_thread *thread, struct load_user *user)
+{
+    while (seal_requests(thread, user) && !tls_wire_is_empty(&user->tls->connection.wire))
+        if (!load_tls_flush(thread, user))
+            return;
+}
+
+static void transmit_plain(struct load_thread *thread, struct load_user *user)
+{
+    struct iovec pieces[LOAD_PIPELINE_MAX];
+    for (;;) {
         unsigned count = collect_requests(thread, user, pieces);
         if (count == 0)
             return;
@@ -265,7 +233,21 @@ void load_connection_transmit(struct load_thread *thread, struct load_user *user
             load_connection_lost(thread, user, -errno);
         if (sent < 0)
             return;
-        thread->tally.portion->outcome.sent_bytes += (size_t)sent;
-        note_sent(user, pieces, (size_t)sent);
+        note_sent(thread, user, pieces, (size_t)sent);
     }
+}
+
+void load_connection_transmit(struct load_thread *thread, struct load_user *user)
+{
+    if (user->connection == LOAD_CONNECTION_OPEN && user->sent_count == 0 && user->sent_part == 0 &&
+        thread->plan->targets[asked_at(thread, user, 0)->target].origin != user->origin)
+        load_connection_close(user); /* the next target has another origin */
+    if (user->connection == LOAD_CONNECTION_NONE)
+        begin_connect(thread, user);
+    if (user->connection != LOAD_CONNECTION_OPEN)
+        return;
+    if (load_user_has_tls(user))
+        transmit_sealed(thread, user);
+    else
+        transmit_plain(thread, user);
 }

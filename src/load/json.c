@@ -22,6 +22,7 @@ static void add_targets(struct json_writer *writer, const struct load_plan *plan
     struct json_writer targets = json_writer_begin(writer, "targets", '[');
     for (size_t i = 0; i < plan->target_count && i < TARGETS_TOLD; i++) {
         struct json_writer target = json_writer_begin(&targets, NULL, '{');
+        json_writer_add_text(&target, "scheme", plan->targets[i].tls ? "https" : "http");
         json_writer_add_text(&target, "host", plan->targets[i].host);
         json_writer_add_text(&target, "path", plan->targets[i].path);
         json_writer_add_real(&target, "weight", plan->targets[i].weight);
@@ -52,6 +53,8 @@ static void add_plan(struct json_writer *writer, const struct load_run *run)
 #undef LOAD_PLANNED
     json_writer_add_number(&object, "requests", plan->requests);
     json_writer_add_text(&object, "verify", load_result_verifies[plan->verify]);
+    json_writer_add_text(&object, "tls", load_result_sessions[plan->tls]);
+    json_writer_add_bool(&object, "insecure", plan->insecure);
     json_writer_add_number(&object, "threads", plan->threads);
     char seed[24]; /* as text: many JSON readers lose digits of such a number */
     snprintf(seed, sizeof(seed), "%" PRIu64, plan->seed);
@@ -90,6 +93,35 @@ static int add_durations(struct json_writer *writer, const char *name,
     json_writer_end(&object, '}');
     free(blob);
     return 0;
+}
+
+static int add_tls(struct json_writer *writer, const struct load_plan *plan,
+                   const struct load_outcome *outcome)
+{
+    if (plan->tls == LOAD_TLS_NONE) {
+        json_writer_add_null(writer, "tls");
+        return 0;
+    }
+    struct json_writer object = json_writer_begin(writer, "tls", '{');
+#define LOAD_TLS_COUNT(name) json_writer_add_number(&object, #name, outcome->name);
+#include "load/counts.def"
+#undef LOAD_TLS_COUNT
+    int result = add_durations(&object, "handshake", &outcome->handshake);
+    struct json_writer agreed = json_writer_begin(&object, "agreed", '[');
+    for (unsigned i = 0; i < LOAD_AGREED_MAX; i++) {
+        const struct load_agreed *one = &outcome->agreed[i];
+        if (one->answers == 0)
+            continue;
+        struct json_writer element = json_writer_begin(&agreed, NULL, '{');
+        json_writer_add_text(&element, "protocol", one->protocol);
+        json_writer_add_text(&element, "cipher", one->cipher);
+        json_writer_add_text(&element, "group", one->group);
+        json_writer_add_number(&element, "answers", one->answers);
+        json_writer_end(&element, '}');
+    }
+    json_writer_end(&agreed, ']');
+    json_writer_end(&object, '}');
+    return result;
 }
 
 static void add_answers(struct json_writer *writer, const struct load_outcome *outcome)
@@ -242,6 +274,8 @@ static int add_step(struct json_writer *writer, const struct load_report *report
         result = add_durations(&object, #name, &outcome->name);
 #include "load/counts.def"
 #undef LOAD_DURATIONS
+    if (result == 0)
+        result = add_tls(&object, report->run->plan, outcome);
     add_little(&object, d);
     add_cpu(&object, report->run, d);
     add_verdict(&object, &report->verdicts[step]);

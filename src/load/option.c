@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/option.h"
 
-#include "base/duration.h"
 #include "base/num.h"
 #include "base/scan.h"
 #include "http/limits.h"
 #include "http/token.h"
-#include "load/schedule.h"
 #include "load/value.h"
 #include "os/socket.h"
 
@@ -87,6 +85,21 @@ static bool read_verify(void *context, const struct option *option, const char *
         reading->plan.verify = LOAD_VERIFY_HASH;
     else
         return option_refuse(refusal, "--%s: `%s` is neither length nor hash", option->name, value);
+    return true;
+}
+
+/* ---- TLS ---- */
+
+static bool read_tls(void *context, const struct option *option, const char *value,
+                     struct option_refusal *refusal)
+{
+    struct load_reading *reading = context;
+    if (strcmp(value, "resume") == 0)
+        reading->tls = LOAD_TLS_RESUME;
+    else if (strcmp(value, "full") == 0)
+        reading->tls = LOAD_TLS_FULL;
+    else
+        return option_refuse(refusal, "--%s: `%s` is neither resume nor full", option->name, value);
     return true;
 }
 
@@ -352,12 +365,21 @@ const struct option load_option_table[] = {
     { "zipf", 0, "S", "request URL number k in proportion to 1/k^S", LOAD_READ(read_zipf) },
     { "seed", 0, "N", "seed of all random numbers (default 1)", LOAD_NUMBER(plan.seed), 0,
       UINT64_MAX },
-    { "connect-timeout", 0, "TIME", "limit for a connection (default 5s; 0 is none)",
+    { "connect-timeout", 0, "TIME",
+      "limit for a connection, with its TLS handshake (default 5s; 0 is none)",
       LOAD_TIME(plan.connect_timeout_ns), 0, 0 },
     { "first-byte-timeout", 0, "TIME", "limit for the first byte of an answer (default none)",
       LOAD_TIME(plan.first_byte_timeout_ns), 0, 0 },
     { "response-timeout", 0, "TIME", "limit for the whole answer (default 30s; 0 is none)",
       LOAD_TIME(plan.response_timeout_ns), 0, 0 },
+    { "cacert", 0, "FILE",
+      "https: trust the authorities of this file, in PEM form (default those of the system)",
+      OPTION_TEXT, OPTION_INTO(load_reading, cacert) },
+    { "insecure", 0, NULL, "https: accept any certificate", LOAD_FLAG(plan.insecure) },
+    { "tls", 0, "resume|full",
+      "https: a user's later connections resume its session, as those of browsers do, or make a "
+      "full handshake (default resume)",
+      LOAD_READ(read_tls) },
     { "verify", 0, "length|hash", "compare each body with the first one of its URL",
       LOAD_READ(read_verify) },
     { "source", 0, "LIST", "local addresses to connect from, in turn; each has 28,000 ports",
@@ -378,108 +400,3 @@ const struct option load_option_table[] = {
       LOAD_READ(read_shard) },
     { .name = NULL },
 };
-
-/* ---- the plan ---- */
-
-enum { USERS_DEFAULT = 10, OPEN_USERS_DEFAULT = 100 };
-
-#define NOT_GIVEN UINT64_MAX
-
-static bool check_agreement(const struct load_reading *reading, struct option_refusal *refusal)
-{
-    const struct load_plan *plan = &reading->plan;
-    bool thinks = plan->think.high_ns > 0;
-    if (plan->target_count == 0)
-        return option_refuse(refusal, "a URL is missing: weir load http://127.0.0.1:8080/");
-    if (plan->requests > 0 && plan->duration_ns > 0)
-        return option_refuse(refusal,
-                             "--requests and --duration both say when it ends; choose one");
-    if (reading->has_steps && reading->users > 0)
-        return option_refuse(refusal, "--users and --steps both say how many users; choose one");
-    if (plan->loop == LOAD_OPEN && plan->pace_ns > 0)
-        return option_refuse(refusal,
-                             "--pace is for each user, --rate for all together; choose one");
-    if (plan->loop != LOAD_CLOSED && thinks)
-        return option_refuse(refusal,
-                             "--think has no meaning with --%s, which says when requests start",
-                             plan->loop == LOAD_OPEN ? "rate" : "pace");
-    if (plan->poisson && plan->loop != LOAD_OPEN)
-        return option_refuse(refusal, "--poisson goes with --rate");
-    if (plan->pipeline > 1 && (thinks || plan->loop != LOAD_CLOSED || !plan->keep_alive))
-        return option_refuse(refusal, "--pipeline keeps connections open and busy, so it excludes "
-                                      "--think, --rate, --pace and --no-keepalive");
-    return true;
-}
-
-/* Reduces the plan to the part of this shard. */
-static bool reduce_to_shard(struct load_plan *plan, uint64_t users, struct option_refusal *refusal)
-{
-    for (size_t i = 0; i < plan->step_count; i++) {
-        struct load_step *step = &plan->steps[i];
-        uint64_t all = step->users > 0 ? step->users : users;
-        step->users = (unsigned)load_schedule_share(all, plan->shard, plan->shards);
-        step->rate /= plan->shards;
-        if (step->users == 0)
-            return option_refuse(refusal, "%llu users cannot be shared among %u parts",
-                                 (unsigned long long)all, plan->shards);
-    }
-    return plan->requests == 0 || plan->requests >= plan->shards ||
-           option_refuse(refusal, "%llu requests cannot be shared among %u parts",
-                         (unsigned long long)plan->requests, plan->shards);
-}
-
-bool load_option_finish(struct load_reading *reading, struct option_refusal *refusal)
-{
-    struct load_plan *plan = &reading->plan;
-    struct load_manner *manner = &reading->manner;
-    plan->keep_alive = !reading->no_keepalive;
-    plan->spin = plan->spin || plan->spin_anyway;
-    if (plan->pace_ns > 0 && plan->loop == LOAD_CLOSED)
-        plan->loop = LOAD_PACED;
-    if (!check_agreement(reading, refusal))
-        return false;
-    if (plan->step_count == 0)
-        plan->steps[plan->step_count++] = (struct load_step){ 0 };
-    if (plan->requests == 0 && plan->duration_ns == 0)
-        plan->duration_ns = 10 * DURATION_SECOND;
-    if (plan->warmup_ns == NOT_GIVEN)
-        plan->warmup_ns = plan->requests == 0 ? DURATION_SECOND : 0;
-    uint64_t fallback = plan->loop == LOAD_OPEN ? OPEN_USERS_DEFAULT : USERS_DEFAULT;
-    if (!reduce_to_shard(plan, reading->users > 0 ? reading->users : fallback, refusal))
-        return false;
-    if (!manner->method)
-        manner->method = manner->has_data ? "POST" : "GET";
-    plan->head = strcmp(manner->method, "HEAD") == 0;
-    manner->fields = reading->fields;
-    manner->keep_alive = plan->keep_alive;
-    return load_target_make_requests(plan, manner, refusal);
-}
-
-bool load_option_begin(struct load_reading *reading)
-{
-    *reading = (struct load_reading){ .plan = {
-                                          .steps = calloc(LOAD_STEPS_MAX, sizeof(struct load_step)),
-                                          .warmup_ns = NOT_GIVEN,
-                                          .pipeline = 1,
-                                          .connect_timeout_ns = 5 * DURATION_SECOND,
-                                          .response_timeout_ns = 30 * DURATION_SECOND,
-                                          .threads = 1,
-                                          .seed = 1,
-                                          .shards = 1,
-                                      } };
-    return reading->plan.steps != NULL;
-}
-
-bool load_option_url(struct load_reading *reading, const char *url, struct option_refusal *refusal)
-{
-    return load_target_add(&reading->plan, span_text(url), 1, refusal);
-}
-
-void load_option_done(struct load_reading *reading)
-{
-    load_target_free_all(&reading->plan);
-    free(reading->plan.steps);
-    reading->plan.steps = NULL;
-    free(reading->data);
-    reading->data = NULL;
-}

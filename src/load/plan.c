@@ -36,7 +36,11 @@ uint64_t load_plan_digest(const struct load_plan *plan)
         digest = mix_text(mix_text(digest, target->host), target->path);
         digest = hash_bytes(span_of(target->request, target->request_len), digest);
         digest = mix_real(digest, target->weight);
+        if (target->tls)
+            digest = mix_text(digest, "https");
     }
+    if (plan->tls != LOAD_TLS_NONE)
+        digest = mix_number(digest, plan->tls);
     digest = mix_real(digest, plan->zipf);
     digest = mix_number(mix_number(digest, plan->step_count), plan->loop);
     digest = mix_number(mix_number(digest, plan->think.kind), plan->think.low_ns);

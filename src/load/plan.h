@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The plan of a load: everything that a run needs to know, checked before its first connection.
- * load/option.c makes it from the command line.
+ * load/reading.c makes it from the command line.
  */
 #pragma once
 
@@ -37,12 +37,24 @@ enum load_loop {
     LOAD_OPEN    /* `rate` per second of all users together, by any free user */
 };
 
+/* New connections of a load with TLS, after the first one of a user. */
+enum load_sessions {
+    LOAD_TLS_NONE,   /* no target uses TLS */
+    LOAD_TLS_RESUME, /* offer the ticket of the user's last connection, as browsers do */
+    LOAD_TLS_FULL    /* make a full handshake */
+};
+
+struct tls_client;
+
 /* One URL. */
 struct load_target {
-    const char *host; /* for Host and SNI, as written, with its port */
+    const char *host; /* for Host, as written, with its port */
+    const char *name; /* of the host, without port and brackets; NULL: a Unix socket */
+    bool tls;         /* https */
     struct sockaddr_storage address;
     socklen_t address_len;
-    unsigned origin;  /* number of the first target with this address: both share connections */
+    unsigned origin;  /* number of the first target with this address, and with TLS this host:
+                         both share connections */
     const char *path; /* origin-form */
     double weight;
     const char *request; /* the bytes of one request, ready to send */
@@ -72,6 +84,9 @@ struct load_plan {
     bool head;         /* method HEAD: answers have no body */
     uint64_t connect_timeout_ns, first_byte_timeout_ns, response_timeout_ns; /* 0: none */
     enum load_verify { LOAD_VERIFY_NOT, LOAD_VERIFY_LENGTH, LOAD_VERIFY_HASH } verify;
+    enum load_sessions tls;
+    bool insecure;                                     /* certificates are not verified */
+    struct tls_client *client;                         /* of load/reading.h; NULL without TLS */
     struct sockaddr_storage sources[LOAD_SOURCES_MAX]; /* local addresses, in turn */
     unsigned source_count;
     unsigned threads;           /* of the generator, at least 1 */

@@ -109,6 +109,8 @@ static void read_targets(struct reading *reading, const json_t *from, struct loa
     }
     for (size_t i = 0; i < count && reading->result == 0; i++) {
         const json_t *target = json_array_get(targets, i);
+        const char *scheme = json_string_value(json_object_get(target, "scheme"));
+        plan->targets[i].tls = scheme && strcmp(scheme, "https") == 0;
         plan->targets[i].host = take_text(reading, target, "host");
         plan->targets[i].path = take_text(reading, target, "path");
         plan->targets[i].weight = take_real(reading, target, "weight");
@@ -129,6 +131,10 @@ static void read_plan(struct reading *reading, const json_t *top, struct load_re
     plan->loop = (enum load_loop)take_name(reading, from, "loop", load_result_loops, LOAD_LOOPS);
     plan->verify =
         (enum load_verify)take_name(reading, from, "verify", load_result_verifies, LOAD_VERIFIES);
+    if (json_object_get(from, "tls")) /* results of version 0.1 have no such member */
+        plan->tls = (enum load_sessions)take_name(reading, from, "tls", load_result_sessions,
+                                                  LOAD_SESSIONS);
+    plan->insecure = json_is_true(json_object_get(from, "insecure"));
     const json_t *think = take_object(reading, from, "think");
     plan->think.kind =
         (enum load_think_kind)take_name(reading, think, "kind", load_result_thinks, LOAD_THINKS);
@@ -192,6 +198,29 @@ static void read_durations(struct reading *reading, const json_t *step, const ch
                   name);
     given.bucket = durations->bucket;
     *durations = given;
+}
+
+/* Results without TLS have `null`, and those of version 0.1 no such member. */
+static void read_tls(struct reading *reading, const json_t *step, struct load_outcome *outcome)
+{
+    const json_t *from = json_object_get(step, "tls");
+    if (!from || json_is_null(from)) {
+        if (reading->result == 0 && load_durations_init(&outcome->handshake) != 0)
+            set_error(reading, -ENOMEM, "out of memory");
+        return;
+    }
+#define LOAD_TLS_COUNT(name) outcome->name = take_number(reading, from, #name, number_max);
+#include "load/counts.def"
+#undef LOAD_TLS_COUNT
+    read_durations(reading, from, "handshake", &outcome->handshake);
+    const json_t *agreed = take_array(reading, from, "agreed", LOAD_AGREED_MAX);
+    for (size_t i = 0; i < json_array_size(agreed) && reading->result == 0; i++) {
+        const json_t *one = json_array_get(agreed, i);
+        unsigned at = load_result_agreed(outcome->agreed, take_text(reading, one, "protocol"),
+                                         take_text(reading, one, "cipher"),
+                                         take_text(reading, one, "group"));
+        outcome->agreed[at].answers += take_number(reading, one, "answers", number_max);
+    }
 }
 
 static void read_status(struct reading *reading, const json_t *step, struct load_outcome *outcome)
@@ -273,6 +302,7 @@ static void read_step(struct reading *reading, const json_t *from, struct load_o
 #define LOAD_DURATIONS(name) read_durations(reading, from, #name, &outcome->name);
 #include "load/counts.def"
 #undef LOAD_DURATIONS
+    read_tls(reading, from, outcome);
     read_status(reading, from, outcome);
     read_seconds(reading, from, outcome);
 }

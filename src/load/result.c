@@ -24,6 +24,12 @@ const char *const load_result_verifies[LOAD_VERIFIES] = {
     [LOAD_VERIFY_HASH] = "hash",
 };
 
+const char *const load_result_sessions[LOAD_SESSIONS] = {
+    [LOAD_TLS_NONE] = "none",
+    [LOAD_TLS_RESUME] = "resume",
+    [LOAD_TLS_FULL] = "full",
+};
+
 const struct load_result_error load_result_errors[LOAD_ERROR_COUNT] = {
 #define LOAD_ERROR(name, phase, sentence) { #name, #phase, sentence },
     LOAD_ERRORS(LOAD_ERROR)
@@ -95,6 +101,7 @@ void load_result_free_outcome(struct load_outcome *outcome)
     load_durations_done(&outcome->connect);
     load_durations_done(&outcome->first_byte);
     load_durations_done(&outcome->lag);
+    load_durations_done(&outcome->handshake);
     for (size_t i = 0; i < outcome->second_count; i++)
         load_result_free_second(&outcome->seconds[i]);
     free(outcome->seconds);
@@ -106,11 +113,41 @@ int load_result_init_outcome(struct load_outcome *outcome)
     *outcome = (struct load_outcome){ 0 };
     if (load_durations_init(&outcome->response) < 0 ||
         load_durations_init(&outcome->intended) < 0 || load_durations_init(&outcome->connect) < 0 ||
-        load_durations_init(&outcome->lag) < 0 || load_durations_init(&outcome->first_byte) < 0) {
+        load_durations_init(&outcome->lag) < 0 || load_durations_init(&outcome->first_byte) < 0 ||
+        load_durations_init(&outcome->handshake) < 0) {
         load_result_free_outcome(outcome);
         return -ENOMEM;
     }
     return 0;
+}
+
+unsigned load_result_agreed(struct load_agreed *table, const char *protocol, const char *cipher,
+                            const char *group)
+{
+    struct load_agreed one = { .answers = 0 };
+    (void)snprintf(one.protocol, sizeof(one.protocol), "%s", protocol);
+    (void)snprintf(one.cipher, sizeof(one.cipher), "%s", cipher);
+    (void)snprintf(one.group, sizeof(one.group), "%s", group);
+    unsigned at = 0;
+    while (at < LOAD_AGREED_MAX && table[at].protocol[0] != '\0' &&
+           (strcmp(table[at].protocol, one.protocol) != 0 ||
+            strcmp(table[at].cipher, one.cipher) != 0 || strcmp(table[at].group, one.group) != 0))
+        at++;
+    if (at < LOAD_AGREED_MAX && table[at].protocol[0] == '\0')
+        table[at] = one;
+    return at;
+}
+
+void load_result_add_agreed(struct load_agreed *to, const struct load_agreed *from)
+{
+    for (unsigned i = 0; i < LOAD_AGREED_MAX; i++) {
+        const struct load_agreed *one = &from[i];
+        unsigned at = one->answers == 0
+                          ? LOAD_AGREED_MAX
+                          : load_result_agreed(to, one->protocol, one->cipher, one->group);
+        if (at < LOAD_AGREED_MAX)
+            to[at].answers += one->answers;
+    }
 }
 
 static uint64_t sum(uint64_t a, uint64_t b)
@@ -132,9 +169,13 @@ void load_result_add_outcome(struct load_outcome *to, const struct load_outcome 
 {
 #define LOAD_COUNT(name, how) to->name = how(to->name, from->name);
 #define LOAD_DURATIONS(name)  load_durations_merge(&to->name, &from->name);
+#define LOAD_TLS_COUNT(name)  to->name += from->name;
 #include "load/counts.def"
 #undef LOAD_COUNT
 #undef LOAD_DURATIONS
+#undef LOAD_TLS_COUNT
+    load_durations_merge(&to->handshake, &from->handshake);
+    load_result_add_agreed(to->agreed, from->agreed);
     for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
         to->status[i] += from->status[i];
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++)

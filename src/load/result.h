@@ -18,6 +18,10 @@
     LOAD_ERROR(connect_unreachable, connect, "The network has no route to the server.") \
     LOAD_ERROR(connect_timeout, connect, "The connection took longer than --connect-timeout.") \
     LOAD_ERROR(connect_other, connect, "The connection could not be made.") \
+    LOAD_ERROR(tls_certificate, tls, "The server's certificate is not trusted.") \
+    LOAD_ERROR(tls_handshake, tls, "The TLS handshake failed.") \
+    LOAD_ERROR(tls_closed, tls, "The server closed the connection during the TLS handshake.") \
+    LOAD_ERROR(tls_timeout, tls, "The TLS handshake was not complete within --connect-timeout.") \
     LOAD_ERROR(no_descriptor, generator, "This process may open no more descriptors.") \
     LOAD_ERROR(no_port, generator, "This address has no local port left to connect from.") \
     LOAD_ERROR(send_reset, send, "The connection broke while a request was sent.") \
@@ -27,6 +31,8 @@
     LOAD_ERROR(reset_before, response, "The connection was reset before an answer.") \
     LOAD_ERROR(closed_amid, response, "The connection was closed in the middle of an answer.") \
     LOAD_ERROR(reset_amid, response, "The connection was reset in the middle of an answer.") \
+    LOAD_ERROR(tls_broken, response, "The server sent a TLS alert, or an unreadable record.") \
+    LOAD_ERROR(tls_truncated, response, "A body without a length ended without close_notify.") \
     LOAD_ERROR(no_http, response, "The answer is not HTTP/1.") \
     LOAD_ERROR(bad_framing, response, "The length of the answer is contradictory or unreadable.") \
     LOAD_ERROR(unexpected, response, "Bytes arrived that belong to no answer.") \
@@ -55,6 +61,15 @@ struct load_second {
     char *hdr; /* all response times, encoded by load/hdr.h; NULL: none, or not known */
 };
 
+/* A protocol, cipher and group of TLS on which a server and the generator have agreed, and the
+ * number of answers that came so. A table has LOAD_AGREED_MAX of them. Answers of any further
+ * agreement are not counted here. */
+enum { LOAD_AGREED_MAX = 8 };
+struct load_agreed {
+    char protocol[12], cipher[48], group[24]; /* as OpenSSL names them; protocol "": not used */
+    uint64_t answers;
+};
+
 /* One step, without its warm-up. */
 struct load_outcome {
     struct load_step step; /* of a shard: its own part */
@@ -74,12 +89,16 @@ struct load_outcome {
     struct load_durations intended; /* the same, from the time it was due; paced and open loop */
     struct load_durations connect;
     struct load_durations first_byte;
+    struct load_durations handshake; /* of TLS, from the end of connecting; 0 without TLS */
+    uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
+    uint64_t tickets_refused; /* full handshakes although a ticket was offered */
+    struct load_agreed agreed[LOAD_AGREED_MAX];
     struct load_durations lag; /* lateness of the generator: requests, timers */
-    uint64_t
-        connecting_ns;   /* sum of the times that users waited for a connection before a request */
-    uint64_t closing_ns; /* and, after an answer, for a connection to be closed */
-    double thought_ns;   /* sum of the think times drawn, for the counted answers */
-    double user_ns;      /* users that could send, times time: the N of Little's law */
+    uint64_t connecting_ns; /* sum of the times that users waited for a connection before a request,
+                            with its TLS handshake */
+    uint64_t closing_ns;    /* and, after an answer, for a connection to be closed */
+    double thought_ns;      /* sum of the think times drawn, for the counted answers */
+    double user_ns;         /* users that could send, times time: the N of Little's law */
     uint64_t longest_gap_ns; /* time without an answer to any user, while one was awaited */
     uint64_t unsent; /* open loop: requests that were due, and had no free user at the end */
     uint64_t generator_user_ns, generator_system_ns;
@@ -106,11 +125,12 @@ struct load_run {
 /* The version of the JSON form. It rises when a name goes or changes its meaning. */
 enum { LOAD_SCHEMA = 1 };
 
-enum { LOAD_LOOPS = 3, LOAD_THINKS = 3, LOAD_VERIFIES = 3 };
+enum { LOAD_LOOPS = 3, LOAD_THINKS = 3, LOAD_VERIFIES = 3, LOAD_SESSIONS = 3 };
 
 extern const char *const load_result_loops[LOAD_LOOPS];
 extern const char *const load_result_thinks[LOAD_THINKS];
 extern const char *const load_result_verifies[LOAD_VERIFIES];
+extern const char *const load_result_sessions[LOAD_SESSIONS];
 
 struct load_result_error {
     const char *name, *phase, *sentence;
@@ -138,3 +158,11 @@ void load_result_free_outcome(struct load_outcome *outcome);
 
 /* Adds the counts and durations of an outcome of the same time. Step, start and seconds stay. */
 void load_result_add_outcome(struct load_outcome *to, const struct load_outcome *from);
+
+/* The place of an agreement in a table of LOAD_AGREED_MAX, which gets it if it is new. Long names
+ * are cut. LOAD_AGREED_MAX: the table is full. */
+unsigned load_result_agreed(struct load_agreed *table, const char *protocol, const char *cipher,
+                            const char *group);
+
+/* Adds the agreements of one table to another. A place without answers counts as empty. */
+void load_result_add_agreed(struct load_agreed *to, const struct load_agreed *from);

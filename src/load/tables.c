@@ -19,7 +19,9 @@ static void print_csv_head(FILE *out)
     fputs(",max_ns,intended_mean_ns,intended_p99_ns,intended_max_ns,connect_mean_ns,"
           "first_byte_mean_ns,1xx,2xx,3xx,4xx,5xx,received_bytes,body_bytes,"
           "residual_share,longest_gap_ns,lag_p99_ns,generator_cpu_ns_per_answer,"
-          "generator_busiest_share,server_cpu_ns_per_answer,server_cores_used,valid\n",
+          "generator_busiest_share,server_cpu_ns_per_answer,server_cores_used,valid,"
+          "handshakes_full,handshakes_resumed,handshakes_failed,handshake_mean_ns,"
+          "handshake_p50_ns,handshake_p99_ns\n",
           out);
 }
 
@@ -54,6 +56,17 @@ static void print_times(const struct load_outcome *outcome, FILE *out)
     print_measure(outcome->first_byte.count > 0, load_durations_mean_ns(&outcome->first_byte), out);
 }
 
+static void print_handshakes(const struct load_outcome *outcome, FILE *out)
+{
+    const struct load_durations *handshake = &outcome->handshake;
+    fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, outcome->handshakes_full,
+            outcome->handshakes_resumed, outcome->handshakes_failed);
+    print_measure(handshake->count > 0, load_durations_mean_ns(handshake), out);
+    print_quantile(handshake, 0.5, out);
+    print_quantile(handshake, 0.99, out);
+    fputc('\n', out);
+}
+
 static void print_csv_row(const struct load_report *report, size_t step, FILE *out)
 {
     const struct load_outcome *outcome = &report->run->outcomes[step];
@@ -74,7 +87,8 @@ static void print_csv_row(const struct load_report *report, size_t step, FILE *o
     print_measure(true, d->busiest_share, out);
     print_measure(d->server, d->demand_ns, out);
     print_measure(d->server, d->server_cores, out);
-    fprintf(out, ",%s\n", report->verdicts[step].invalid ? "false" : "true");
+    fprintf(out, ",%s", report->verdicts[step].invalid ? "false" : "true");
+    print_handshakes(outcome, out);
 }
 
 void load_forms_csv(const struct load_report *report, FILE *out)

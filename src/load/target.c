@@ -29,7 +29,7 @@ static char *copy(struct span text)
 
 /* ---- addresses ---- */
 
-/* Splits "host", "host:port" and "[v6]:port". The port is 80 without one. */
+/* Splits "host", "host:port" and "[v6]:port". *ret_port stays without a port. */
 static bool split_authority(struct span authority, struct span *ret_host, uint64_t *ret_port)
 {
     const char *bracket = authority.len > 0 && authority.at[0] == '['
@@ -37,7 +37,6 @@ static bool split_authority(struct span authority, struct span *ret_host, uint64
                               : NULL;
     size_t from = bracket ? (size_t)(bracket - authority.at) : 0;
     const char *colon = memchr(authority.at + from, ':', authority.len - from);
-    *ret_port = 80;
     *ret_host = authority;
     if (colon) {
         size_t len = (size_t)(colon - authority.at);
@@ -68,12 +67,16 @@ static bool find_address(struct load_target *target, struct span authority, stru
                          struct option_refusal *refusal)
 {
     struct span host;
-    uint64_t port;
+    uint64_t port = target->tls ? 443 : 80;
     if (!split_authority(authority, &host, &port))
         return option_refuse(refusal, "`%.*s` names no host and port", shown(url), url.at);
     char text[HOST_MAX + 8], name[HOST_MAX + 1];
     (void)snprintf(text, sizeof(text), "%.*s:%u", (int)host.len, host.at, (unsigned)port);
     (void)snprintf(name, sizeof(name), "%.*s", (int)host.len, host.at);
+    bool bracketed = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
+    target->name = copy(bracketed ? span_of(host.at + 1, host.len - 2) : host);
+    if (!target->name)
+        return option_refuse(refusal, "out of memory");
     struct os_socket_address address;
     if (strcmp(name, "*") != 0 && os_socket_parse(text, &address) == 0) {
         target->address = address.storage;
@@ -134,7 +137,10 @@ static bool take_unix(struct load_target *target, struct span url, struct option
 
 static bool take_http(struct load_target *target, struct span url, struct option_refusal *refusal)
 {
-    struct span rest = has_scheme(url, SPAN("http://")) ? span_skip(url, 7) : url;
+    target->tls = has_scheme(url, SPAN("https://"));
+    struct span rest = target->tls                        ? span_skip(url, 8)
+                       : has_scheme(url, SPAN("http://")) ? span_skip(url, 7)
+                                                          : url;
     size_t len = 0;
     while (len < rest.len && !strchr("/?#", rest.at[len]))
         len++;
@@ -159,43 +165,51 @@ static bool take_path_alone(const struct load_plan *plan, struct load_target *ta
     const struct load_target *before = &plan->targets[plan->target_count - 1];
     target->address = before->address;
     target->address_len = before->address_len;
+    target->tls = before->tls;
     target->host = copy(span_text(before->host));
+    target->name = before->name ? copy(span_text(before->name)) : NULL;
+    if (before->name && !target->name)
+        return option_refuse(refusal, "out of memory");
     return take_path(target, url, url, refusal);
 }
 
 static bool take_url(const struct load_plan *plan, struct load_target *target, struct span url,
                      struct option_refusal *refusal)
 {
-    if (has_scheme(url, SPAN("https://")))
-        return option_refuse(
-            refusal,
-            "`%.*s`: https is not supported yet, nor is HTTP/2; use http:// or unix:", shown(url),
-            url.at);
     if (span_starts(url, SPAN("unix:")))
         return take_unix(target, url, refusal);
     if (url.len > 0 && url.at[0] == '/')
         return take_path_alone(plan, target, url, refusal);
     for (size_t i = 0; i + 2 < url.len; i++)
-        if (memcmp(url.at + i, "://", 3) == 0 && !has_scheme(url, SPAN("http://")))
-            return option_refuse(refusal, "`%.*s` is neither http:// nor unix:", shown(url),
-                                 url.at);
+        if (memcmp(url.at + i, "://", 3) == 0 && !has_scheme(url, SPAN("http://")) &&
+            !has_scheme(url, SPAN("https://")))
+            return option_refuse(
+                refusal, "`%.*s` is neither http://, https:// nor unix:", shown(url), url.at);
     return take_http(target, url, refusal);
 }
 
 static void free_target(struct load_target *target)
 {
-    void *owned[] = { (void *)(uintptr_t)target->host, (void *)(uintptr_t)target->path,
-                      (void *)(uintptr_t)target->request };
+    void *owned[] = { (void *)(uintptr_t)target->host, (void *)(uintptr_t)target->name,
+                      (void *)(uintptr_t)target->path, (void *)(uintptr_t)target->request };
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
         free(owned[i]);
+}
+
+/* Whether both use the same connections. With TLS a connection is for one host (RFC 9110 section
+ * 4.3.3). */
+static bool shares_connections(const struct load_target *a, const struct load_target *b)
+{
+    return a->tls == b->tls && a->address_len == b->address_len &&
+           memcmp(&a->address, &b->address, a->address_len) == 0 &&
+           (!a->tls || span_equal_nocase(span_text(a->name), span_text(b->name)));
 }
 
 static unsigned origin_of(const struct load_plan *plan, const struct load_target *target)
 {
     unsigned last = (unsigned)plan->target_count;
     for (unsigned i = 0; i < last; i++)
-        if (plan->targets[i].origin == i && plan->targets[i].address_len == target->address_len &&
-            memcmp(&plan->targets[i].address, &target->address, target->address_len) == 0)
+        if (plan->targets[i].origin == i && shares_connections(&plan->targets[i], target))
             return i;
     return last;
 }

@@ -16,7 +16,7 @@ struct load_manner {
     bool keep_alive;
 };
 
-/* Adds a target for http://HOST[:PORT]/PATH or unix:/SOCKET[:/PATH]; a name is looked up. A path
+/* Adds a target for http[s]://HOST[:PORT]/PATH or unix:/SOCKET[:/PATH]; a name is looked up. A path
  * alone has the host of the target before it. */
 MUST_USE bool load_target_add(struct load_plan *plan, struct span url, double weight,
                               struct option_refusal *refusal);

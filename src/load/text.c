@@ -56,6 +56,10 @@ static void print_loop(const struct load_plan *plan, FILE *out)
     if (plan->pipeline > 1)
         fprintf(out, "; pipelines of %u", plan->pipeline);
     fputc('\n', out);
+    if (plan->tls != LOAD_TLS_NONE)
+        fprintf(out, "TLS: %s, certificates %s\n",
+                plan->tls == LOAD_TLS_FULL ? "full handshakes" : "sessions are resumed",
+                plan->insecure ? "not verified" : "verified");
 }
 
 static void print_target(const struct load_target *target, FILE *out)
@@ -68,7 +72,7 @@ static void print_target(const struct load_target *target, FILE *out)
                sizeof(path) - 1);
         host = path;
     }
-    fputs(local ? "unix:" : "http://", out);
+    fputs(local ? "unix:" : target->tls ? "https://" : "http://", out);
     print_clean(out, host, TARGET_MAX / 2);
     fputs(local ? ":" : "", out);
     print_clean(out, target->path, TARGET_MAX / 2);
@@ -216,6 +220,62 @@ static void print_traffic(const struct load_outcome *outcome, const struct load_
     if (outcome->reopened > 0)
         fprintf(out, "; %" PRIu64 " requests sent again on a new one", outcome->reopened);
     fputc('\n', out);
+}
+
+/* ---- TLS, of all steps together ---- */
+
+static void print_agreed(const struct load_agreed *agreed, uint64_t answers, FILE *out)
+{
+    print_name(out, "TLS");
+    fputc(' ', out);
+    print_clean(out, agreed->protocol, sizeof(agreed->protocol));
+    fputc(' ', out);
+    print_clean(out, agreed->cipher, sizeof(agreed->cipher));
+    fputc(' ', out);
+    print_clean(out, agreed->group, sizeof(agreed->group));
+    if (agreed->answers < answers)
+        fprintf(out, ": %" PRIu64 " answers", agreed->answers);
+    fputc('\n', out);
+}
+
+static void print_handshake_times(const struct load_durations *handshake, FILE *out)
+{
+    if (handshake->count == 0)
+        return;
+    double p50_ns = (double)load_durations_quantile_ns(handshake, 0.5);
+    double p99_ns = (double)load_durations_quantile_ns(handshake, 0.99);
+    print_name(out, "");
+    fprintf(out, " mean %s, p50 %s, p99 %s, max %s\n",
+            load_format_time(load_durations_mean_ns(handshake)).text,
+            load_trust_carries(handshake->count, 0.5) ? load_format_time(p50_ns).text : "-",
+            load_trust_carries(handshake->count, 0.99) ? load_format_time(p99_ns).text : "-",
+            load_format_time((double)handshake->most_ns).text);
+}
+
+static void print_tls(const struct load_run *run, FILE *out)
+{
+    uint64_t full = 0, resumed = 0, failed = 0, answers = 0;
+    struct load_agreed agreed[LOAD_AGREED_MAX] = { 0 };
+    if (run->plan->tls == LOAD_TLS_NONE)
+        return;
+    for (size_t i = 0; i < run->outcome_count; i++) {
+        const struct load_outcome *outcome = &run->outcomes[i];
+        full += outcome->handshakes_full;
+        resumed += outcome->handshakes_resumed;
+        failed += outcome->handshakes_failed;
+        answers += outcome->answers;
+        load_result_add_agreed(agreed, outcome->agreed);
+    }
+    if (run->outcome_count > 1)
+        fputc('\n', out);
+    print_name(out, "TLS handshakes");
+    fprintf(out, " %" PRIu64 " full, %" PRIu64 " resumed, %" PRIu64 " failed\n", full, resumed,
+            failed);
+    if (run->outcome_count == 1)
+        print_handshake_times(&run->outcomes[0].handshake, out);
+    for (unsigned i = 0; i < LOAD_AGREED_MAX; i++)
+        if (agreed[i].answers > 0)
+            print_agreed(&agreed[i], answers, out);
 }
 
 /* ---- errors, of all steps together ---- */
@@ -421,6 +481,7 @@ void load_forms_text(const struct load_report *report, FILE *out)
         print_one(report, out);
     else
         print_steps(report, out);
+    print_tls(report->run, out);
     print_errors(report->run, out);
     if (report->slos->count > 0)
         fputs("\nObjectives\n", out);

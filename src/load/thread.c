@@ -40,7 +40,9 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
         .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
         .user_size = sizeof(struct load_user) + plan->pipeline * sizeof(struct load_asked),
         .user_count = (uint32_t)load_schedule_share(most, index, plan->threads),
-        .buffer = malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE)
+        .buffer = malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE),
+        .plain = plan->tls != LOAD_TLS_NONE ? malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE)
+                                            : NULL
     };
     if (thread->epoll_fd < 0)
         return -errno;
@@ -49,8 +51,9 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
     thread->free_ring = calloc(count + 1u, sizeof(*thread->free_ring));
     thread->tally.portion = load_tally_portion_new(0);
     thread->tally.slice = load_tally_slice_new(0, 0, false);
-    if (!thread->buffer || !thread->users || !thread->free_ring || !thread->tally.portion ||
-        !thread->tally.slice || load_heap_init(&thread->heap, count) < 0)
+    if (!thread->buffer || (plan->tls != LOAD_TLS_NONE && !thread->plain) || !thread->users ||
+        !thread->free_ring || !thread->tally.portion || !thread->tally.slice ||
+        load_heap_init(&thread->heap, count) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
         struct load_user *user = load_thread_user(thread, i);
@@ -66,12 +69,16 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
 
 void load_thread_done(struct load_thread *thread)
 {
-    for (uint32_t i = 0; thread->users && i < thread->user_count; i++)
+    for (uint32_t i = 0; thread->users && i < thread->user_count; i++) {
         load_connection_close(load_thread_user(thread, i));
+        load_tls_free(load_thread_user(thread, i)->tls);
+    }
+    tls_chunks_free(&thread->chunks);
     load_heap_done(&thread->heap);
     free(thread->users);
     free(thread->free_ring);
     free(thread->buffer);
+    free(thread->plain);
     free(thread->tally.slice);
     load_tally_portion_free(thread->tally.portion);
     if (thread->epoll_fd >= 0)

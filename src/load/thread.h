@@ -9,6 +9,7 @@
 #include "load/tally.h"
 #include "load/user.h"
 #include "os/clock.h"
+#include "tls/wire.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,6 +68,9 @@ struct load_thread {
     struct load_tally tally;
     struct load_headcache headcache;
     char *buffer; /* LOAD_BUFFER_SIZE behind HTTP_RESPONSE_HEAD_MAX */
+    char *plain;  /* the same, for what was decrypted; NULL without TLS */
+    struct tls_chunks chunks;
+    struct load_agreed agreed[LOAD_AGREED_MAX]; /* what its connections have agreed on */
     uint64_t sweep_ns, sweep_gap_ns;
     uint32_t sweep_at;
 };

@@ -16,6 +16,7 @@ static const double lag_ns_least = 1e6;
 static const double unsent_share_max = 0.01;
 static const double gap_share_max = 0.01;
 static const double gap_medians_max = 10;
+static const double refused_share_max = 0.01;
 static const double skew_ns_max = 50e6;
 
 const struct load_doubt_about load_doubts[LOAD_DOUBT_COUNT] = {
@@ -206,6 +207,15 @@ static void judge_gap(struct load_verdict *verdict, const struct load_run *run,
               load_format_time(gap_ns).text);
 }
 
+static void judge_tickets(struct load_verdict *verdict, const struct load_outcome *outcome)
+{
+    uint64_t refused = outcome->tickets_refused, offered = refused + outcome->handshakes_resumed;
+    if ((double)refused > refused_share_max * (double)offered)
+        doubt(verdict, LOAD_DOUBT_tickets_refused,
+              "%llu of %llu handshakes that offered a ticket were full.",
+              (unsigned long long)refused, (unsigned long long)offered);
+}
+
 static void judge_counts(struct load_verdict *verdict, const struct load_run *run,
                          const struct load_outcome *outcome, const struct load_slos *slos)
 {
@@ -235,6 +245,7 @@ void load_trust_judge(const struct load_run *run, const struct load_outcome *out
         return;
     }
     judge_little(ret_verdict, &d, outcome);
+    judge_tickets(ret_verdict, outcome);
     judge_gap(ret_verdict, run, outcome);
     judge_counts(ret_verdict, run, outcome, slos);
 }

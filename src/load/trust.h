@@ -77,6 +77,9 @@ const struct load_durations *load_trust_response(const struct load_run *run,
                "Measure for longer.") \
     LOAD_DOUBT(few_answers, false, "The answers are too few for the highest percentiles.", \
                "Measure for longer to have them all.") \
+    LOAD_DOUBT(tickets_refused, false, "The server did not resume TLS sessions.", \
+               "Check that all its processes share the keys of tickets, and how long tickets " \
+               "last; or measure with --tls full.") \
     LOAD_DOUBT(gap, false, "For some time the server answered no request.", \
                "A closed loop sends nothing meanwhile; --rate or --pace shows the requests that " \
                "would have waited.")

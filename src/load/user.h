@@ -4,12 +4,13 @@
  * request, on one connection that it keeps.
  *
  * A user takes some 300 bytes. The only other memory it holds is the part of a head that has
- * arrived, until the head is whole.
+ * arrived, until the head is whole, and with TLS what load/tls.h names.
  */
 #pragma once
 
 #include "http/response.h"
 #include "load/schedule.h"
+#include "load/tls.h"
 
 /* A request that is under way, or about to be. */
 struct load_asked {
@@ -23,6 +24,7 @@ struct load_asked {
 enum load_connection_state {
     LOAD_CONNECTION_NONE,
     LOAD_CONNECTION_CONNECTING,
+    LOAD_CONNECTION_SECURING, /* the TLS handshake is under way */
     LOAD_CONNECTION_OPEN
 };
 
@@ -41,7 +43,8 @@ struct load_user {
     uint64_t first_byte_ns; /* of the present answer */
     uint64_t body_hash;
     struct http_response response;
-    char *tail; /* the part of a head that has arrived; NULL: none */
+    struct load_tls *tls; /* NULL: it has had no TLS connection yet */
+    char *tail;           /* the part of a head that has arrived; NULL: none */
     uint32_t tail_len;
     int fd;
     uint32_t number;    /* in its thread */
@@ -61,6 +64,12 @@ struct load_user {
 };
 
 struct load_thread;
+
+/* Whether its present connection uses TLS. */
+static inline bool load_user_has_tls(const struct load_user *user)
+{
+    return user->tls && user->tls->connection.ssl;
+}
 
 /* Starts a cycle that is due at `due_ns`: sends as many requests as the plan keeps under way. */
 void load_user_begin(struct load_thread *thread, struct load_user *user, uint64_t due_ns);

@@ -8,6 +8,8 @@
 #include "load/format.h"
 #include "load/option.h"
 #include "load/plan.h"
+#include "load/probe.h"
+#include "load/report.h"
 #include "os/process.h"
 #include "os/signal.h"
 #include "program/command.h"
@@ -64,7 +66,7 @@ static const struct option_elsewhere elsewhere[] = {
     { "--http2", "weir load speaks HTTP/1.1, and no HTTP/2 yet" },
     { "--h2", "weir load speaks HTTP/1.1, and no HTTP/2 yet" },
     { "--h1", "weir load speaks HTTP/1.1" },
-    { "--insecure", "weir load speaks no https yet" },
+    { "--tls-max", "weir load takes the newest version of TLS that the server has" },
     { NULL, NULL },
 };
 
@@ -150,17 +152,17 @@ static int make_load(const struct load_options *options, const char *const *word
 
 static bool take_url(void *into, const char *url, struct option_refusal *refusal)
 {
-    return load_option_url(&((struct load_options *)into)->reading, url, refusal);
+    return load_reading_url(&((struct load_options *)into)->reading, url, refusal);
 }
 
 static bool begin_load(void *options)
 {
-    return load_option_begin(&((struct load_options *)options)->reading);
+    return load_reading_begin(&((struct load_options *)options)->reading);
 }
 
 static void end_load(void *options)
 {
-    load_option_done(&((struct load_options *)options)->reading);
+    load_reading_done(&((struct load_options *)options)->reading);
 }
 
 static int run_load(void *given, const char *const *words)
@@ -169,11 +171,15 @@ static int run_load(void *given, const char *const *words)
     struct option_refusal refusal;
     if (!program_output_check(&options->output, ""))
         return PROGRAM_USAGE;
-    if (load_option_finish(&options->reading, &refusal) &&
-        load_plan_check_resources(&options->reading.plan, &refusal))
-        return make_load(options, words);
+    int status = PROGRAM_USAGE;
+    if (load_reading_finish(&options->reading, &refusal) &&
+        load_plan_check_resources(&options->reading.plan, &refusal)) {
+        if (load_probe_servers(&options->reading.plan, &refusal))
+            return make_load(options, words);
+        status = LOAD_INVALID; /* as a run without any answer */
+    }
     fprintf(stderr, "weir: %s\n", refusal.text);
-    return PROGRAM_USAGE;
+    return status;
 }
 
 const struct program_command program_load = {
@@ -190,13 +196,18 @@ const struct program_command program_load = {
             "requests start at their time, whether or not earlier ones are answered, and\n"
             "response times count from that time.\n"
             "\n"
-            "A URL is http://HOST[:PORT]/PATH or unix:/SOCKET:/PATH; of several, each request\n"
-            "draws one. Ctrl-C ends the run, and prints what was measured. `weir load merge\n"
-            "FILE...` makes one result of those of several machines.\n"
+            "A URL is http[s]://HOST[:PORT]/PATH or unix:/SOCKET:/PATH; of several, each\n"
+            "request draws one. Ctrl-C ends the run, and prints what was measured. `weir load\n"
+            "merge FILE...` makes one result of those of several machines.\n"
+            "\n"
+            "With https a handshake before the run verifies each server's certificate. The\n"
+            "handshakes of the run are counted and timed apart from responses. A user resumes\n"
+            "its TLS session on later connections, since it stands for one client that comes\n"
+            "back. With `--tls full --no-keepalive` each request is that of a new client.\n"
             "\n"
             "Exit status: 0; 1 when the run failed; 2 when the command line is wrong; 3 when\n"
             "an objective of --slo was missed; 4 when the result describes the generator\n"
-            "rather than the server.\n"
+            "rather than the server, or when a server's certificate is not trusted.\n"
             "\n"
             "Examples:\n"
             "  weir load http://127.0.0.1:8080/               10 users, 10 seconds\n"

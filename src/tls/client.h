@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The client's side of TLS: whom it trusts, the name that it requests, and sessions that it
- * resumes. All threads use one struct tls_client.
+ * The client's side of TLS: the authorities that it trusts, the name of the server that it
+ * requests, and the sessions that it resumes. It makes connections for tls/connection.h, and moves
+ * no bytes. All threads use one struct tls_client.
  */
 #pragma once
 
@@ -24,37 +25,40 @@ struct tls_client_plan {
 struct tls_client *tls_client_new(const struct tls_client_plan *plan, char why[TLS_CLIENT_WHY_MAX]);
 void tls_client_free(struct tls_client *client);
 
-/* A connection in connect state to the host `name`, a domain name or an address without brackets.
- * The certificate must cover `name` (RFC 9110 section 4.3.4). A domain name is sent as server name
- * (RFC 6066 section 3); an address is not. It offers HTTP/1.1 by ALPN.
+/* Gives a connection in connect state to the host `name`, a domain name or an address without
+ * brackets. The caller gives it to tls_connection_open. The certificate must cover `name` (RFC 9110
+ * section 4.3.4). A domain name is sent as server name, an address is not (RFC 6066 section 3). The
+ * connection offers HTTP/1.1 by ALPN (RFC 7301).
  *
- * `ticket` is where the newest session of this connection is put; it must stay in place while the
- * connection exists. The session that is there is offered to the server. End it with
- * tls_client_forget. NULL: no session is offered or kept. Returns NULL when out of memory. */
+ * The session in `*ticket`, if there is one, is offered to the server. Each ticket that the server
+ * sends replaces it. `ticket` must stay in place while the connection exists. End the session with
+ * tls_client_forget. NULL for `ticket`: no session is offered or kept.
+ *
+ * NULL: out of memory, or `name` is longer than 255 bytes. */
 SSL *tls_client_connect(struct tls_client *client, const char *name, SSL_SESSION **ticket);
 
 /* Frees the session, if there is one. */
 void tls_client_forget(SSL_SESSION **ticket);
 
-/* As tls_client_connect without a session, but an untrusted certificate does not end the
- * handshake: tls_client_doubt finds the reason afterwards. */
+/* As tls_client_connect without a session. An untrusted certificate does not end the handshake,
+ * and tls_client_doubt finds the reason afterwards. */
 SSL *tls_client_probe(struct tls_client *client, const char *name);
 
-/* What ends a doubt about a certificate. */
+/* The way to make a certificate trusted. */
 enum tls_client_cure {
-    TLS_CURE_NONE,      /* the certificate is trusted, or need not be */
-    TLS_CURE_AUTHORITY, /* to trust its authority */
-    TLS_CURE_NAME,      /* another name in the URL */
-    TLS_CURE_DATE,      /* another certificate, or another time */
+    TLS_CURE_NONE,      /* the certificate is trusted, or the client accepts any */
+    TLS_CURE_AUTHORITY, /* trust its authority */
+    TLS_CURE_NAME,      /* request the server by another name */
+    TLS_CURE_DATE,      /* renew the certificate, or set the clock */
     TLS_CURE_OTHER
 };
 
-/* Why the certificate of a probe is not trusted, after its handshake: `why` continues a sentence
- * whose subject is the certificate. */
+/* Judges the certificate of a probe after its handshake. `why` continues a sentence whose subject
+ * is the certificate. */
 enum tls_client_cure tls_client_doubt(const struct tls_client *client, const SSL *ssl,
                                       const char *name, char why[TLS_CLIENT_WHY_MAX]);
 
-/* What both sides have agreed on, after the handshake. */
+/* The choices of the server, after the handshake. */
 struct tls_client_agreement {
     const char *protocol, *cipher, *group; /* lent by OpenSSL; "": not known */
     bool resumed;

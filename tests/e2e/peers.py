@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2e.authority import Identity
 from tests.e2e.ports import reserved_port
 from tests.waiting import LIMIT_S, wait_until
 
@@ -24,7 +25,7 @@ http {{
     client_body_temp_path {work}/body; proxy_temp_path {work}/proxy;
     fastcgi_temp_path {work}/fastcgi; uwsgi_temp_path {work}/uwsgi; scgi_temp_path {work}/scgi;
     keepalive_timeout {keep_s}s; keepalive_requests {requests};
-    server {{ listen 127.0.0.1:{port}; root {folder}; }}
+    server {{ listen 127.0.0.1:{port}{ssl}; root {folder}; {directives} }}
 }}
 """
 
@@ -72,15 +73,41 @@ def accepts(popen: subprocess.Popen[bytes], port: int) -> bool:
 
 @contextlib.contextmanager
 def peer(
-    name: str, folder: Path, work: Path, *, keep_s: int = 60, requests: int = 1_000_000
+    name: str,
+    folder: Path,
+    work: Path,
+    *,
+    keep_s: int = 60,
+    requests: int = 1_000_000,
+    identity: Identity | None = None,
+    directives: str = "",
 ) -> Iterator[PeerServer]:
-    """Runs the server on a free port of this machine, with these limits of keep-alive."""
+    """Runs the server on a free port of this machine, with these limits of keep-alive.
+
+    nginx alone takes an identity, with which it speaks TLS, and further directives.
+    """
+    if identity:
+        directives += f"ssl_certificate {identity.certificate};"
+        directives += f"ssl_certificate_key {identity.key};"
     with reserved_port() as port:
-        yield from run(name, port, folder, work, keep_s=keep_s, requests=requests)
+        yield from run(
+            *(name, port, folder, work, directives),
+            keep_s=keep_s,
+            requests=requests,
+            tls=identity is not None,
+        )
 
 
 def run(
-    name: str, port: int, folder: Path, work: Path, *, keep_s: int, requests: int
+    name: str,
+    port: int,
+    folder: Path,
+    work: Path,
+    directives: str,
+    *,
+    keep_s: int,
+    requests: int,
+    tls: bool,
 ) -> Iterator[PeerServer]:
     program = program_of(name)
     assert program
@@ -93,6 +120,8 @@ def run(
             port=port,
             keep_s=keep_s,
             requests=requests,
+            ssl=" ssl" if tls else "",
+            directives=directives,
         )
     )
     words = {"nginx": ["-p", str(work), "-c"], "lighttpd": ["-D", "-f"]}[name]
@@ -104,7 +133,8 @@ def run(
     )
     try:
         wait_until(lambda: accepts(popen, port), f"{name} accepts connections")
-        yield PeerServer(popen, f"http://127.0.0.1:{port}", work / "log")
+        scheme = "https" if tls else "http"
+        yield PeerServer(popen, f"{scheme}://127.0.0.1:{port}", work / "log")
     finally:
         popen.terminate()
         popen.wait(LIMIT_S)

@@ -57,6 +57,7 @@ static inline void fixture_init(struct fixture *f, size_t steps)
         outcome->second_count = 10;
         outcome->seconds = calloc(10, sizeof(*outcome->seconds));
         CHECK(outcome->seconds);
+        CHECK(load_durations_init(&outcome->handshake) == 0);
 #define LOAD_DURATIONS(name) CHECK(load_durations_init(&outcome->name) == 0);
 #include "load/counts.def"
 #undef LOAD_DURATIONS
@@ -69,6 +70,7 @@ static inline void fixture_done(struct fixture *f)
 #define LOAD_DURATIONS(name) load_durations_done(&f->outcomes[i].name);
 #include "load/counts.def"
 #undef LOAD_DURATIONS
+        load_durations_done(&f->outcomes[i].handshake);
         free(f->outcomes[i].seconds);
     }
 }
@@ -106,4 +108,20 @@ static inline void fixture_fill(struct load_outcome *outcome, uint64_t seed)
     outcome->busiest_thread_ns = 390000000;
     outcome->server_user_ns = 500000000;
     outcome->server_system_ns = 1500000000;
+}
+
+/* Adds 300 handshakes of 1 to 4 ms, a third of them full, and the answers that came by TLS. */
+static inline void fixture_add_tls(struct fixture *f, size_t step, uint64_t seed)
+{
+    struct load_outcome *outcome = &f->outcomes[step];
+    uint64_t state = seed;
+    f->target.tls = true;
+    f->plan.tls = LOAD_TLS_RESUME;
+    for (unsigned i = 0; i < 300; i++)
+        load_durations_add(&outcome->handshake, 1000000 + fixture_random(&state) % 3000000);
+    outcome->handshakes_full += 100;
+    outcome->handshakes_resumed += 200;
+    unsigned at =
+        load_result_agreed(outcome->agreed, "TLSv1.3", "TLS_AES_128_GCM_SHA256", "x25519");
+    outcome->agreed[at].answers += outcome->answers;
 }

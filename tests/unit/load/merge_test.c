@@ -108,6 +108,13 @@ static void same_outcome(const struct load_outcome *a, const struct load_outcome
                         histogram_buckets(LOAD_LONGEST_NS, LOAD_BITS) * sizeof(uint64_t));
 #include "load/counts.def"
 #undef LOAD_DURATIONS
+#define LOAD_TLS_COUNT(name) assert_int_equal(a->name, b->name);
+#include "load/counts.def"
+#undef LOAD_TLS_COUNT
+    assert_memory_equal(a->agreed, b->agreed, sizeof(a->agreed));
+    assert_int_equal(a->handshake.count, b->handshake.count);
+    assert_memory_equal(a->handshake.bucket, b->handshake.bucket,
+                        histogram_buckets(LOAD_LONGEST_NS, LOAD_BITS) * sizeof(uint64_t));
     assert_memory_equal(a->status, b->status, sizeof(a->status));
     assert_memory_equal(a->error, b->error, sizeof(a->error));
     assert_true(fabs(a->user_ns - b->user_ns) <= a->user_ns * 1e-12);
@@ -135,6 +142,13 @@ static void reads_what_the_report_writes(void **state)
     fixture_init(&f, 2);
     fill(&f, 0, 1);
     fill(&f, 1, 2);
+    fixture_add_tls(&f, 0, 3);
+    fixture_add_tls(&f, 1, 4);
+    f.outcomes[1].handshakes_failed = 8;
+    f.outcomes[1].tickets_refused = 9;
+    (void)load_result_agreed(f.outcomes[1].agreed, "TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256", "");
+    f.outcomes[1].agreed[1].answers = 5;
+    f.plan.insecure = true;
     f.plan.shard = 4;
     f.plan.shards = 7;
     f.plan.seed = UINT64_MAX;
@@ -149,6 +163,8 @@ static void reads_what_the_report_writes(void **state)
     same_outcome(&f.outcomes[1], &read.run.outcomes[1]);
     assert_string_equal(read.plan.targets[0].host, f.target.host);
     assert_string_equal(read.plan.targets[0].path, f.target.path);
+    assert_true(read.plan.targets[0].tls && read.plan.insecure);
+    assert_int_equal(read.plan.tls, LOAD_TLS_RESUME);
     assert_int_equal(read.plan.loop, LOAD_PACED);
     assert_int_equal(read.plan.think.kind, LOAD_THINK_UNIFORM);
     assert_int_equal(read.plan.think.high_ns, 4);
@@ -182,6 +198,8 @@ static void merged_shards_equal_the_whole_run(void **state)
         part[i].outcomes[0].busiest_thread_ns = 1000 * (i + 1);
         part[i].outcomes[0].longest_gap_ns = 9000 - i;
         part[i].outcomes[0].error[LOAD_closed_amid] = i;
+        fixture_add_tls(&part[i], 0, i);
+        fixture_add_tls(&whole, 0, i);
         whole.outcomes[0].step.users += 7 + i;
         whole.outcomes[0].error[LOAD_closed_amid] += i;
     }
@@ -189,8 +207,11 @@ static void merged_shards_equal_the_whole_run(void **state)
     whole.outcomes[0].longest_gap_ns = 8998;
     for (unsigned i = 0; i < 30000; i++) {
         uint64_t ns = fixture_random(&random) % 100000000;
+        struct load_outcome *one = &part[fixture_random(&random) % PARTS].outcomes[0];
         fixture_answer(&whole.outcomes[0], ns);
-        fixture_answer(&part[fixture_random(&random) % PARTS].outcomes[0], ns);
+        fixture_answer(one, ns);
+        whole.outcomes[0].agreed[0].answers++;
+        one->agreed[0].answers++;
     }
     for (unsigned i = 0; i < PARTS;
          i++) /* fixture_answer chooses the second by the number of answers */
@@ -269,6 +290,12 @@ static void without_keep_alive(struct fixture *f)
     f->plan.keep_alive = false;
 }
 
+static void with_tls(struct fixture *f)
+{
+    f->target.tls = true;
+    f->plan.tls = LOAD_TLS_RESUME;
+}
+
 static void the_same_shard(struct fixture *f)
 {
     f->plan.shard = 0;
@@ -291,6 +318,7 @@ static void refuses_runs_of_another_load(void **state)
         { another_path, "has another load or server than the first file" },
         { another_think_time, "has another load or server than the first file" },
         { without_keep_alive, "has another load or server than the first file" },
+        { with_tls, "has another load or server than the first file" },
         { the_same_shard, "is shard 0, as another file is" },
         { of_other_shards, "is one of 3 shards, the first file one of 2" },
     };
@@ -298,6 +326,31 @@ static void refuses_runs_of_another_load(void **state)
         assert_int_equal(merge_with(rows[i].change, why), -EINVAL);
         assert_non_null(strstr(why, rows[i].why));
     }
+}
+
+/* Results of version 0.1 have no members for TLS. */
+static void reads_results_from_before_tls(void **state)
+{
+    (void)state;
+    static const char *const members[] = { "\"tls\":\"none\",", "\"insecure\":false,",
+                                           "\"scheme\":\"http\",", "\"tls\":null," };
+    static struct fixture f;
+    struct load_read read;
+    char why[LOAD_WHY_MAX];
+    fixture_init(&f, 1);
+    fill(&f, 0, 1);
+    char *text = json_of(&f.run);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        char *at = strstr(text, members[i]);
+        assert_non_null(at);
+        memset(at, ' ', strlen(members[i]));
+    }
+    assert_int_equal(load_read_text(span_text(text), &read, why), 0);
+    same_outcome(&f.outcomes[0], &read.run.outcomes[0]);
+    assert_int_equal(read.plan.tls, LOAD_TLS_NONE);
+    load_read_done(&read);
+    free(text);
+    fixture_done(&f);
 }
 
 static void refuses_the_same_run_twice(void **state)
@@ -401,6 +454,7 @@ int main(void)
         cmocka_unit_test(reads_what_the_report_writes),
         cmocka_unit_test(merged_shards_equal_the_whole_run),
         cmocka_unit_test(refuses_runs_of_another_load),
+        cmocka_unit_test(reads_results_from_before_tls),
         cmocka_unit_test(refuses_the_same_run_twice),
         cmocka_unit_test(names_a_damaged_file),
         cmocka_unit_test(refuses_numbers_that_contradict_each_other),

@@ -5,6 +5,7 @@
 #include "load/option.h"
 
 #include "load/value.h"
+#include "os/socket.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -18,10 +19,10 @@ enum { WORDS_MAX = 16 };
 
 static bool take_url(void *into, const char *url, struct option_refusal *refusal)
 {
-    return load_option_url(into, url, refusal);
+    return load_reading_url(into, url, refusal);
 }
 
-/* Parses words that are divided by spaces. End with load_option_done. */
+/* Parses words that are divided by spaces. End with load_reading_done. */
 static bool parse(const char *text, struct load_reading *reading, struct option_refusal *refusal)
 {
     static const struct option_group groups[] = { { .options = load_option_table },
@@ -36,9 +37,9 @@ static bool parse(const char *text, struct load_reading *reading, struct option_
     for (char *rest = NULL, *word = strtok_r(storage, " ", &rest); word && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
-    assert_true(load_option_begin(reading));
+    assert_true(load_reading_begin(reading));
     return option_read(&command, words, reading, refusal) == OPTION_GOOD &&
-           load_option_finish(reading, refusal);
+           load_reading_finish(reading, refusal);
 }
 
 static struct load_reading reading;
@@ -64,7 +65,7 @@ static void has_defaults(void **state)
     const char *request = "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
     assert_int_equal(target->request_len, strlen(request));
     assert_memory_equal(target->request, request, strlen(request));
-    load_option_done(&reading);
+    load_reading_done(&reading);
 }
 
 static void reads_steps(void **state)
@@ -75,12 +76,12 @@ static void reads_steps(void **state)
     assert_int_equal(plan->step_count, 8);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(plan->steps[i].users, users[i]);
-    load_option_done(&reading);
+    load_reading_done(&reading);
     plan = plan_of("127.0.0.1 --rate 100,250.5 --poisson");
     assert_int_equal(plan->loop, LOAD_OPEN);
     assert_true(plan->poisson && plan->steps[1].rate == 250.5);
     assert_int_equal(plan->steps[1].users, 100);
-    load_option_done(&reading);
+    load_reading_done(&reading);
 }
 
 static void reads_times(void **state)
@@ -129,7 +130,70 @@ static void reads_addresses(void **state)
     static const unsigned origins[] = { 0, 1, 1, 3, 3 }; /* equal numbers share connections */
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(plan->targets[i].origin, origins[i]);
-    load_option_done(&reading);
+    load_reading_done(&reading);
+}
+
+static void reads_https(void **state)
+{
+    (void)state;
+    struct load_plan *plan = plan_of("HTTPS://localhost:8443/a /b https://[::1]/ https://127.0.0.1 "
+                                     "https://LOCALHOST:8443/c http://localhost:8443/d --insecure");
+    static const struct {
+        const char *name;
+        unsigned origin, port;
+    } rows[] = { { "localhost", 0, 8443 }, { "localhost", 0, 8443 }, { "::1", 2, 443 },
+                 { "127.0.0.1", 3, 443 },  { "LOCALHOST", 0, 8443 }, { "localhost", 5, 8443 } };
+    assert_int_equal(plan->target_count, sizeof(rows) / sizeof(rows[0]));
+    for (unsigned i = 0; i < plan->target_count; i++) {
+        const struct load_target *target = &plan->targets[i];
+        struct os_socket_address address = { .len = target->address_len };
+        address.storage = target->address;
+        assert_string_equal(target->name, rows[i].name);
+        assert_int_equal(target->tls, i < 5);
+        assert_int_equal(target->origin, rows[i].origin);
+        assert_int_equal(os_socket_port(&address), rows[i].port);
+    }
+    assert_int_equal(plan->tls, LOAD_TLS_RESUME);
+    assert_true(plan->insecure && plan->client);
+    load_reading_done(&reading);
+    assert_int_equal(plan_of("https://127.0.0.1 --insecure --tls full")->tls, LOAD_TLS_FULL);
+    load_reading_done(&reading);
+    plan = plan_of("127.0.0.1");
+    assert_true(plan->tls == LOAD_TLS_NONE && !plan->client);
+    load_reading_done(&reading);
+}
+
+/* One address that two hosts share needs a connection for each of them. */
+static void hosts_with_tls_share_no_connection(void **state)
+{
+    (void)state;
+    struct load_plan *plan =
+        plan_of("https://127.0.0.1:1 https://localhost:1 http://127.0.0.1:1 http://localhost:1 "
+                "--insecure");
+    bool same = plan->targets[1].address.ss_family == AF_INET; /* else localhost is ::1 */
+    assert_int_equal(plan->targets[1].origin, 1);
+    assert_int_equal(plan->targets[2].origin, 2);
+    assert_int_equal(plan->targets[3].origin, same ? 2 : 3);
+    load_reading_done(&reading);
+}
+
+static uint64_t digest_of(const char *text)
+{
+    uint64_t digest = load_plan_digest(plan_of(text));
+    load_reading_done(&reading);
+    return digest;
+}
+
+static void the_digest_covers_tls(void **state)
+{
+    (void)state;
+    uint64_t plain = digest_of("http://127.0.0.1:8443/");
+    uint64_t resumed = digest_of("https://127.0.0.1:8443/ --insecure");
+    assert_true(plain != resumed);
+    assert_true(resumed == digest_of("https://127.0.0.1:8443/ --insecure --tls resume"));
+    assert_true(resumed != digest_of("https://127.0.0.1:8443/ --insecure --tls full"));
+    /* Verification is the generator's business, and no other load for the server. */
+    assert_true(resumed == digest_of("https://127.0.0.1:8443/"));
 }
 
 static void makes_requests(void **state)
@@ -142,10 +206,10 @@ static void makes_requests(void **state)
     assert_int_equal(plan->targets[0].request_len, strlen(request));
     assert_memory_equal(plan->targets[0].request, request, strlen(request));
     assert_false(plan->head);
-    load_option_done(&reading);
+    load_reading_done(&reading);
     plan = plan_of("127.0.0.1 --method HEAD");
     assert_true(plan->head);
-    load_option_done(&reading);
+    load_reading_done(&reading);
 }
 
 static void divides_among_shards(void **state)
@@ -158,12 +222,12 @@ static void divides_among_shards(void **state)
         struct load_plan *plan = plan_of(text);
         assert_int_equal(plan->shard, i);
         users += plan->steps[0].users;
-        load_option_done(&reading);
+        load_reading_done(&reading);
     }
     assert_int_equal(users, 20);
     struct load_plan *plan = plan_of("127.0.0.1 --rate 90 --requests 10 --shard 0/3");
     assert_true(plan->steps[0].rate == 30 && plan->requests == 10);
-    load_option_done(&reading);
+    load_reading_done(&reading);
 }
 
 static void reads_cpus_and_sources(void **state)
@@ -177,7 +241,7 @@ static void reads_cpus_and_sources(void **state)
     assert_int_equal(plan->source_count, 2);
     assert_int_equal(plan->sources[0].ss_family, AF_INET);
     assert_int_equal(plan->sources[1].ss_family, AF_INET6);
-    load_option_done(&reading);
+    load_reading_done(&reading);
 }
 
 static void refuses_options_that_contradict_each_other(void **state)
@@ -198,7 +262,7 @@ static void refuses_options_that_contradict_each_other(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_false(parse(rows[i].text, &reading, &refusal));
         assert_string_equal(refusal.text, rows[i].why);
-        load_option_done(&reading);
+        load_reading_done(&reading);
     }
 }
 
@@ -209,6 +273,9 @@ int main(void)
         cmocka_unit_test(reads_steps),
         cmocka_unit_test(reads_times),
         cmocka_unit_test(reads_addresses),
+        cmocka_unit_test(reads_https),
+        cmocka_unit_test(hosts_with_tls_share_no_connection),
+        cmocka_unit_test(the_digest_covers_tls),
         cmocka_unit_test(makes_requests),
         cmocka_unit_test(divides_among_shards),
         cmocka_unit_test(reads_cpus_and_sources),

@@ -125,6 +125,44 @@ static void prints_all_numbers_of_one_step(void **state)
     fixture_done(&f);
 }
 
+static void prints_handshakes_and_what_was_agreed_on(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 2);
+    fixture_fill(&f.outcomes[0], 1);
+    fixture_fill(&f.outcomes[1], 2);
+    fixture_add_tls(&f, 0, 1);
+    fixture_add_tls(&f, 1, 2);
+    f.outcomes[1].handshakes_failed = 7;
+    char *text = print(&f, LOAD_FORM_TEXT, NULL);
+    check_lines(text);
+    has(text, "https://127.0.0.1:8080/");
+    has(text, "TLS: sessions are resumed, certificates verified");
+    has(text, "  TLS handshakes           200 full, 400 resumed, 7 failed\n");
+    has(text, "  TLS                      TLSv1.3 TLS_AES_128_GCM_SHA256 x25519\n");
+    free(text);
+    text = print(&f, LOAD_FORM_CSV, NULL);
+    has(text, ",handshakes_full,handshakes_resumed,handshakes_failed,handshake_mean_ns");
+    has(text, ",true,100,200,7,");
+    free(text);
+    f.run.outcome_count = 1;
+    f.plan.tls = LOAD_TLS_FULL;
+    f.plan.insecure = true;
+    (void)load_result_agreed(f.outcomes[0].agreed, "TLSv1.2", "\x1b[1m", "");
+    f.outcomes[0].agreed[1].answers = 3;
+    f.outcomes[0].agreed[0].answers -= 3;
+    text = print(&f, LOAD_FORM_TEXT, NULL);
+    check_lines(text);
+    has(text, "TLS: full handshakes, certificates not verified");
+    has(text, "p50 2.");
+    has(text, "x25519: 39997 answers\n");
+    has(text, "TLSv1.2 \\x1b[1m : 3 answers\n"); /* a file may hold any text */
+    free(text);
+    f.run.outcome_count = 2;
+    fixture_done(&f);
+}
+
 /* A URL of any bytes stays on one line of the terminal. */
 static void shortens_names_and_escapes_control_bytes(void **state)
 {
@@ -319,6 +357,7 @@ int main(void)
         cmocka_unit_test(an_invalid_result_wins_over_a_missed_objective),
         cmocka_unit_test(every_step_must_meet_an_objective),
         cmocka_unit_test(prints_all_numbers_of_one_step),
+        cmocka_unit_test(prints_handshakes_and_what_was_agreed_on),
         cmocka_unit_test(shortens_names_and_escapes_control_bytes),
         cmocka_unit_test(an_invalid_result_names_cause_and_cure),
         cmocka_unit_test(prints_several_steps_as_a_table),

@@ -263,6 +263,21 @@ static void doubts_runs_that_started_apart(void **state)
     fixture_done(f);
 }
 
+static void notes_refused_tickets(void **state)
+{
+    (void)state;
+    struct fixture *f = fresh();
+    f->outcomes[0].handshakes_full = 500; /* also of users that had no ticket yet */
+    f->outcomes[0].handshakes_resumed = 99;
+    assert_true(doubts_none(f));
+    f->outcomes[0].tickets_refused = 1; /* 1 % of 100 */
+    assert_true(doubts_none(f));
+    f->outcomes[0].tickets_refused = 2;
+    assert_true(doubts_only(f, LOAD_DOUBT_tickets_refused));
+    assert_false(judge(f).invalid);
+    fixture_done(f);
+}
+
 static void notes_a_gap_in_a_closed_loop(void **state)
 {
     (void)state;
@@ -355,6 +370,7 @@ int main(void)
         cmocka_unit_test(doubts_exhausted_descriptors_and_ports),
         cmocka_unit_test(doubts_unsent_requests),
         cmocka_unit_test(doubts_runs_that_started_apart),
+        cmocka_unit_test(notes_refused_tickets),
         cmocka_unit_test(notes_a_gap_in_a_closed_loop),
         cmocka_unit_test(a_slow_server_makes_no_gap),
         cmocka_unit_test(a_step_without_answers_is_invalid),
