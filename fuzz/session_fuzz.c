@@ -201,7 +201,7 @@ static void keep(struct conversation *c, struct span bytes, size_t *left)
     *left -= len;
 }
 
-static enum session_want send_portion(struct conversation *c)
+static unsigned send_portion(struct conversation *c)
 {
     struct session_out out = session_output(&c->session);
     size_t total = out.file_fd >= 0 ? (size_t)out.file_len : 0;
@@ -218,7 +218,7 @@ static enum session_want send_portion(struct conversation *c)
         CHECK(got == (ssize_t)left);
         c->output_len += left;
     }
-    enum session_want want = session_sent(&c->session, taken, NOW_NS);
+    unsigned want = session_sent(&c->session, taken, NOW_NS);
     if (taken < total)
         session_thread_tick(&world.worker, NOW_NS, 1795248000);
     return want;
@@ -229,15 +229,15 @@ static void converse(struct conversation *c, struct span input)
     session_thread_tick(&world.worker, NOW_NS, 1795248000);
     world.worker.id = 0; /* so that both plays give the same bytes */
     session_open(&c->session, &world.worker, (struct session_origin){ 0 }, NOW_NS);
-    enum session_want want = WANT_READ;
-    while (want != WANT_CLOSE && (want == WANT_WRITE || input.len > 0)) {
-        if (want == WANT_WRITE) {
+    unsigned want = SESSION_READ;
+    while (want != SESSION_CLOSE && (want & SESSION_WRITE || input.len > 0)) {
+        if (want & SESSION_WRITE) {
             want = send_portion(c);
             continue;
         }
-        c->closed |= want == WANT_HALF_CLOSE;
+        c->closed |= want == SESSION_HALF_CLOSE;
         size_t room = session_room(&c->session);
-        CHECK(room > 0 && room <= SESSION_READ_MAX);
+        CHECK(room >= SESSION_READ_LEAST && room <= SESSION_READ_MAX);
         size_t len = portion(c, input.len < room ? input.len : room);
         char *copy = malloc(len);
         CHECK(copy);
@@ -247,7 +247,7 @@ static void converse(struct conversation *c, struct span input)
         free(copy);
         input = span_skip(input, len);
     }
-    c->closed |= want != WANT_READ;
+    c->closed |= want != SESSION_READ;
     session_close(&c->session);
 }
 

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-#define INPUT_EVENTS (EPOLLIN | EPOLLRDHUP)
-
 static int fd_of(const struct model_reactor *r, const struct model_connection *c)
 {
     return (int)(c - r->table);
@@ -63,16 +61,16 @@ static void keep_timer(struct model_reactor *r, struct model_connection *c)
         model_wheel_add(&r->loop.wheel, &c->timer, due_ns);
 }
 
-static void follow_want(struct model_reactor *r, struct model_connection *c, enum session_want want)
+static void follow_want(struct model_reactor *r, struct model_connection *c, unsigned want)
 {
-    if (want == WANT_WRITE)
+    if (want & SESSION_WRITE)
         want = model_transfer_send(&c->session, fd_of(r, c), LOOP_TURN_BYTES, r->loop.now_ns);
-    if (want == WANT_HALF_CLOSE) {
+    if (want == SESSION_HALF_CLOSE) {
         (void)shutdown(fd_of(r, c),
                        SHUT_WR); /* fails only when the peer is gone, and then recv does */
-        want = WANT_READ;
+        want = SESSION_READ;
     }
-    if (want == WANT_CLOSE || !watch_for(r, c, want == WANT_WRITE ? EPOLLOUT : INPUT_EVENTS)) {
+    if (want == SESSION_CLOSE || !watch_for(r, c, model_connection_events(&c->session, want))) {
         model_connection_close(r, c);
         return;
     }
@@ -93,23 +91,25 @@ static void receive_input(struct model_reactor *r, struct model_connection *c)
         follow_want(r, c,
                     session_feed(&c->session, span_of(r->input, (size_t)len), r->loop.now_ns));
     else if (errno == EAGAIN || errno == EINTR)
-        follow_want(r, c, WANT_READ);
+        follow_want(r, c, session_has_output(&c->session) ? SESSION_WRITE : SESSION_READ);
     else
         fail_connection(r, c, errno);
 }
 
+/* One step for each event: a step may close the connection. Input comes first, because the session
+ * sends after each input, too. */
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events)
 {
-    if (c->watched & EPOLLIN)
+    if (c->watched & EPOLLIN && events & ~EPOLLOUT)
         receive_input(r, c);
-    else if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
-        follow_want(r, c, WANT_WRITE);
+    else if (c->watched & EPOLLOUT)
+        follow_want(r, c, SESSION_WRITE);
 }
 
 void model_connection_resume(struct model_reactor *r, struct model_connection *c)
 {
     if (c->watched & EPOLLOUT)
-        follow_want(r, c, WANT_WRITE);
+        follow_want(r, c, SESSION_WRITE);
     else
         receive_input(r, c);
 }
@@ -155,7 +155,7 @@ bool model_connection_hand_over(struct model_reactor *r, struct model_connection
                                 struct model_reactor *to)
 {
     int fd = fd_of(r, c);
-    if (!session_idle(&c->session) || c->watched != INPUT_EVENTS ||
+    if (!session_idle(&c->session) || c->watched != MODEL_INPUT_EVENTS ||
         epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0)
         return false;
     c->watched = 0;
@@ -174,5 +174,5 @@ void model_connection_adopt(struct model_reactor *r, int fd)
     struct model_connection *c = &r->table[fd];
     atomic_store_explicit(&c->owner, r, memory_order_relaxed);
     session_move(&c->session, &r->loop.thread);
-    follow_want(r, c, WANT_READ); /* epoll reports what has arrived meanwhile */
+    follow_want(r, c, SESSION_READ); /* epoll reports what has arrived meanwhile */
 }

@@ -10,6 +10,7 @@
 #include "session/session.h"
 
 #include <stddef.h>
+#include <sys/epoll.h>
 
 /* An element of the reactors' table; zeroed is "no connection". */
 struct model_connection {
@@ -22,6 +23,17 @@ struct model_connection {
     uint64_t queued_ns;          /* threadpool.c's own: since when it waits for a thread */
     uint32_t stays_until;        /* balance.c's own: a window's number */
 };
+
+enum { MODEL_INPUT_EVENTS = EPOLLIN | EPOLLRDHUP };
+
+/* The events to wait for when the session wants `want`. */
+static inline uint32_t model_connection_events(const struct session *s, unsigned want)
+{
+    if (__builtin_expect(want == SESSION_READ, 1))
+        return MODEL_INPUT_EVENTS;
+    bool reads = want & SESSION_READ && session_room(s) > 0;
+    return EPOLLOUT | (reads ? MODEL_INPUT_EVENTS : 0);
+}
 
 static inline struct model_connection *model_connection_of(struct model_wheel_node *timer)
 {

@@ -11,11 +11,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-enum {
-    TURN_READS = 16, /* calls of recv for one connection before other connections get their turn */
-    PARKED_FOR_READING = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
-    PARKED_FOR_WRITING = EPOLLOUT | EPOLLONESHOT
-};
+enum { TURN_READS = 16 }; /* recv for one connection before other connections get their turn */
 
 const char model_poolthread_owner, model_poolthread_called;
 
@@ -58,35 +54,36 @@ static void close_served(struct model_poolthread *t, struct model_connection *c,
 }
 
 /* Sends, and half-closes, where the session wants it. */
-static enum session_want send_in_pool(const struct model_poolthread *t, struct session *s, int fd,
-                                      enum session_want want)
+static unsigned send_in_pool(const struct model_poolthread *t, struct session *s, int fd,
+                             unsigned want)
 {
-    if (want == WANT_WRITE)
+    if (want & SESSION_WRITE)
         want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
-    if (want != WANT_HALF_CLOSE)
+    if (want != SESSION_HALF_CLOSE)
         return want;
     (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
-    return WANT_READ;
+    return SESSION_READ;
 }
 
-/* Receives and sends until it would have to wait for input (WANT_READ) or for the kernel to take
- * output (WANT_WRITE), or the connection has had its turn. */
-static enum session_want move_bytes(struct model_poolthread *t, struct session *s, int fd,
-                                    enum session_want want)
+/* Receives and sends until it would have to wait for what it returns, or the connection has had its
+ * turn. */
+static unsigned move_bytes(struct model_poolthread *t, struct session *s, int fd, unsigned want)
 {
     want = send_in_pool(t, s, fd, want);
-    for (unsigned reads = 0; want == WANT_READ && reads < TURN_READS; reads++) {
-        size_t room = session_room(s);
+    size_t room;
+    for (unsigned reads = 0; want & SESSION_READ && reads < TURN_READS; reads++) {
+        if ((room = session_room(s)) == 0)
+            return want;
         ssize_t len = recv(fd, t->input, room, MSG_DONTWAIT);
         if (len < 0 && (errno == EAGAIN || errno == EINTR))
-            return WANT_READ;
+            return want;
         if (len < 0) {
             session_failed(s, errno);
-            return WANT_CLOSE;
+            return SESSION_CLOSE;
         }
         want = session_feed(s, span_of(t->input, (size_t)len), t->thread.now_ns);
         want = send_in_pool(t, s, fd, want);
-        if (want == WANT_READ && (size_t)len < room)
+        if (want & SESSION_READ && (size_t)len < room)
             return want; /* nothing more has arrived; epoll reports when it does */
     }
     return want;
@@ -111,12 +108,12 @@ static void serve_until_it_waits(struct model_poolthread *t, int fd)
 {
     struct model_reactor *r = t->pool->reactor;
     struct model_connection *c = &r->table[fd];
-    enum session_want want = c->watched & EPOLLOUT ? WANT_WRITE : WANT_READ;
+    unsigned want = c->watched & EPOLLOUT ? SESSION_WRITE : SESSION_READ;
     do {
         session_move(&c->session, &t->thread);
         want = move_bytes(t, &c->session, fd, want);
-        uint32_t events = want == WANT_WRITE ? PARKED_FOR_WRITING : PARKED_FOR_READING;
-        if (want == WANT_CLOSE || atomic_load(&t->pool->ending) ||
+        uint32_t events = model_connection_events(&c->session, want) | EPOLLONESHOT;
+        if (want == SESSION_CLOSE || atomic_load(&t->pool->ending) ||
             !model_connection_watch(r, c, MODEL_EVENT_PLACED, events)) {
             close_served(t, c, fd);
             return;

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -102,14 +103,14 @@ static bool limit_wait(struct model_pump *p)
 }
 
 /* A wait has ended without input. */
-static enum session_want act_on_time(struct model_pump *p)
+static unsigned act_on_time(struct model_pump *p)
 {
     if (p->leave_ns != 0 && p->now_ns >= p->leave_ns && session_idle(&p->session))
-        return WANT_CLOSE;
+        return SESSION_CLOSE;
     if (p->now_ns >= session_deadline_ns(&p->session))
         return model_transfer_expire(&p->session, p->fd, p->now_ns);
     p->receive_timeout_ns = UINT64_MAX; /* it was too short for the next deadline */
-    return WANT_READ;
+    return SESSION_READ;
 }
 
 /* ---- moving bytes ---- */
@@ -121,11 +122,17 @@ static ssize_t receive_at_once(struct model_pump *p, char *input, size_t room)
     return len < 0 ? -errno : len;
 }
 
-static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
+/* Before it waits, and before it reads whether a drain has begun. */
+static void publish_idle(struct model_pump *p)
 {
     bool idle = session_idle(&p->session);
     if (__builtin_expect(idle != atomic_load_explicit(&p->idle, memory_order_relaxed), 0))
-        atomic_store(&p->idle, idle); /* before reading whether a drain has begun */
+        atomic_store(&p->idle, idle);
+}
+
+static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
+{
+    publish_idle(p);
     if (!make_blocking(p) || !limit_wait(p))
         return -errno;
     atomic_store_explicit(p->idle_since_ns, session_idle_since_ns(&p->session),
@@ -139,20 +146,26 @@ static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
     return len;
 }
 
-static enum session_want receive_and_feed(struct model_pump *p, char *input)
+/* `len` is the result of a receive that has not just found nothing. */
+static unsigned feed_received(struct model_pump *p, const char *input, ssize_t len)
+{
+    if (__builtin_expect(len >= 0, 1)) {
+        atomic_store_explicit(p->idle_since_ns, MODEL_IDLE_NEVER, memory_order_relaxed);
+        return session_feed(&p->session, span_of(input, (size_t)len), p->now_ns);
+    }
+    session_failed(&p->session, (int)-len);
+    return SESSION_CLOSE;
+}
+
+static unsigned receive_and_feed(struct model_pump *p, char *input)
 {
     size_t room = session_room(&p->session);
     ssize_t len = p->blocking ? -EAGAIN : receive_at_once(p, input, room);
     if (len == -EAGAIN)
         len = receive_waiting(p, input, room);
-    if (__builtin_expect(len >= 0, 1)) {
-        atomic_store_explicit(p->idle_since_ns, MODEL_IDLE_NEVER, memory_order_relaxed);
-        return session_feed(&p->session, span_of(input, (size_t)len), p->now_ns);
-    }
-    if (len == -EAGAIN || len == -EINTR)
+    if (__builtin_expect(len == -EAGAIN || len == -EINTR, 0))
         return act_on_time(p);
-    session_failed(&p->session, (int)-len);
-    return WANT_CLOSE;
+    return feed_received(p, input, len);
 }
 
 static ssize_t send_at_once(struct model_pump *p, const struct session_out *out)
@@ -177,23 +190,48 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
     return sent;
 }
 
-static enum session_want send_pending(struct model_pump *p)
+/* The socket is full, and the session wants input as well. Waits for what comes first, and takes
+ * the input. A send or a receive that blocks would wait for one of the two only. */
+static unsigned wait_for_either(struct model_pump *p, char *input, unsigned want)
 {
+    size_t room = session_room(&p->session);
+    struct pollfd end = { .fd = p->fd, .events = room > 0 ? POLLIN | POLLOUT : POLLOUT };
+    int timeout_ms = os_clock_wait_from_ms(wait_until_ns(p), p->now_ns);
+    publish_idle(p);
+    session_hold(&p->session);
+    session_thread_rest(p->session.thread);
+    int count = poll(&end, 1, timeout_ms);
+    session_thread_resume(p->session.thread);
+    read_pump_clock(p);
+    bool readable = count > 0 && room > 0 && (end.revents & ~POLLOUT) != 0;
+    p->stuck = count <= 0 || end.revents == POLLIN;
+    ssize_t len = readable ? receive_at_once(p, input, room) : -EAGAIN;
+    if (len != -EAGAIN && len != -EINTR)
+        return feed_received(p, input, len);
+    if (p->now_ns >= session_deadline_ns(&p->session))
+        return model_transfer_expire(&p->session, p->fd, p->now_ns);
+    return want;
+}
+
+static unsigned send_pending(struct model_pump *p, char *input, unsigned want)
+{
+    if (__builtin_expect(p->stuck, 0) && want & SESSION_READ)
+        return wait_for_either(p, input, want);
     struct session_out out = session_output(&p->session);
     bool file_blocks = p->blocking && out.count == 0;
     if (p->stuck && !make_blocking(p))
-        return WANT_CLOSE;
+        return SESSION_CLOSE;
     ssize_t sent = p->stuck || file_blocks ? send_waiting(p, &out) : send_at_once(p, &out);
     if (sent == -ENODATA)
         return session_cut(&p->session);
     if (sent < 0) {
         session_failed(&p->session, (int)-sent);
-        return WANT_CLOSE;
+        return SESSION_CLOSE;
     }
     if (stats_writer_visible(&p->session.thread->stats))
         p->now_ns = os_clock_now_ns(); /* response times end here */
-    enum session_want want = session_sent(&p->session, (size_t)sent, p->now_ns);
-    if (want != WANT_WRITE)
+    want = session_sent(&p->session, (size_t)sent, p->now_ns);
+    if (!(want & SESSION_WRITE))
         p->stuck = false;
     else if (p->now_ns >= session_deadline_ns(&p->session))
         want = model_transfer_expire(&p->session, p->fd, p->now_ns);
@@ -206,13 +244,13 @@ void model_pump_serve(struct model_pump *p, struct session_thread *thread,
     p->now_ns = os_clock_now_ns();
     session_thread_tick(thread, p->now_ns, os_clock_wall_s());
     session_open(&p->session, thread, origin, p->now_ns);
-    enum session_want want = WANT_READ;
-    while (want != WANT_CLOSE) {
-        if (want == WANT_WRITE) {
-            want = send_pending(p);
+    unsigned want = SESSION_READ;
+    while (want != SESSION_CLOSE) {
+        if (want & SESSION_WRITE) {
+            want = send_pending(p, input, want);
             continue;
         }
-        if (want == WANT_HALF_CLOSE)
+        if (want == SESSION_HALF_CLOSE)
             (void)shutdown(p->fd, SHUT_WR); /* fails only when the peer is gone */
         want = receive_and_feed(p, input);
     }

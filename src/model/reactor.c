@@ -8,12 +8,12 @@
  *   3. act_on_event finds the connection in the table by its descriptor, and
  *      model_connection_event calls recv into `input`, a buffer that all connections of the thread
  *      share: an idle connection holds none.
- *   4. session_feed parses the request in place, decides the answer, and returns WANT_WRITE. Where
- *      the head is not complete it copies what has arrived, and returns WANT_READ.
+ *   4. session_feed parses the request in place, decides the answer, and returns SESSION_WRITE.
+ *      Where the head is not complete it copies what has arrived, and returns SESSION_READ.
  *   5. session_output lends the answer: pieces of memory, then perhaps a part of a file.
  *   6. model_transfer_send calls send, sendmsg or sendfile. Most answers leave in one call.
  *   7. session_sent learns how much left. After the last byte it counts the request, puts a line
- *      into the access log's buffer, and returns WANT_READ, or WANT_CLOSE.
+ *      into the access log's buffer, and returns SESSION_READ, or SESSION_CLOSE.
  *   8. follow_want compares the session's deadline with the connection's timer. The timer mostly
  *      fires earlier than the deadline, and then the wheel stays as it is. The descriptor stays in
  *      the epoll set as it is, too.

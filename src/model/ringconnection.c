@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-static void follow_on_ring(struct model_ringloop *r, struct model_ringconnection *c,
-                           enum session_want want);
+static void follow_on_ring(struct model_ringloop *r, struct model_ringconnection *c, unsigned want);
+
+_Static_assert(RING_BUFFER_BYTES <= (int)SESSION_READ_LEAST, "a session takes a whole buffer");
 
 static uint64_t about_connection(const struct model_ringloop *r,
                                  const struct model_ringconnection *c,
@@ -96,20 +97,19 @@ static void await_writable(struct model_ringloop *r, struct model_ringconnection
 }
 
 /* The loop itself sends files: a ring has no sendfile, and its splice uses another thread. */
-static enum session_want send_output(struct model_ringloop *r, struct model_ringconnection *c)
+static unsigned send_output(struct model_ringloop *r, struct model_ringconnection *c, unsigned want)
 {
     struct session_out out = session_output(&c->session);
     if (out.file_len > 0) {
-        enum session_want want =
-            model_transfer_send(&c->session, c->fd, LOOP_TURN_BYTES, r->loop.now_ns);
-        if (want == WANT_WRITE)
+        want = model_transfer_send(&c->session, c->fd, LOOP_TURN_BYTES, r->loop.now_ns);
+        if (want & SESSION_WRITE)
             await_writable(r, c);
         return want;
     }
     session_hold(&c->session);
     model_ring_send(&r->ring, c->fd, &out, about_connection(r, c, ABOUT_SEND));
     c->sending = true;
-    return WANT_WRITE;
+    return want;
 }
 
 void model_ringconnection_writable(struct model_ringloop *r, struct model_ringconnection *c)
@@ -118,7 +118,7 @@ void model_ringconnection_writable(struct model_ringloop *r, struct model_ringco
     if (c->leaving)
         model_ringconnection_close(r, c);
     else
-        follow_on_ring(r, c, WANT_WRITE);
+        follow_on_ring(r, c, SESSION_WRITE);
 }
 
 void model_ringconnection_sent(struct model_ringloop *r, struct model_ringconnection *c, int result)
@@ -143,19 +143,29 @@ static void submit_receive(struct model_ringloop *r, struct model_ringconnection
     c->receiving = true;
 }
 
+/* Input may add output behind what is being sent. */
+static unsigned feed_on_ring(struct model_ringloop *r, struct model_ringconnection *c,
+                             struct span in)
+{
+    unsigned want = session_feed(&c->session, in, r->loop.now_ns);
+    if (__builtin_expect(is_sending(c), 0))
+        session_hold(&c->session);
+    return want;
+}
+
 /* Feeds the bytes that wait, and returns what the session wants then. */
-static enum session_want feed_pending(struct model_ringloop *r, struct model_ringconnection *c)
+static unsigned feed_pending(struct model_ringloop *r, struct model_ringconnection *c)
 {
     struct span in = model_ringpending_bytes(c->pending);
     size_t room = session_room(&c->session);
     if (in.len > room)
         in.len = room;
-    enum session_want want = session_feed(&c->session, in, r->loop.now_ns);
+    unsigned want = feed_on_ring(r, c, in);
     model_ringpending_drop(&c->pending, in.len);
     return want;
 }
 
-/* The session takes no input while it sends. */
+/* The session takes no input now: it sends first. */
 static void keep_pending(struct model_ringloop *r, struct model_ringconnection *c, struct span in)
 {
     if (in.len == 0) {
@@ -173,10 +183,10 @@ static void act_on_input(struct model_ringloop *r, struct model_ringconnection *
 {
     if (c->leaving)
         model_ringconnection_close(r, c);
-    else if (is_sending(c))
+    else if (c->pending || session_room(&c->session) == 0)
         keep_pending(r, c, in);
     else
-        follow_on_ring(r, c, session_feed(&c->session, in, r->loop.now_ns));
+        follow_on_ring(r, c, feed_on_ring(r, c, in));
 }
 
 /* Whether to receive again, after receiving has ended with this result. */
@@ -205,7 +215,7 @@ void model_ringconnection_received(struct model_ringloop *r, struct model_ringco
         act_on_input(r, c, model_ring_taken(&r->ring, done));
     else if (c->leaving || !may_receive_again(c, done->res))
         fail_on_ring(r, c, -done->res);
-    else if (!is_sending(c))
+    else if (session_room(&c->session) > 0)
         submit_receive(r, c);
     model_ring_give(&r->ring, done);
 }
@@ -220,33 +230,34 @@ static void keep_ring_timer(struct model_ringloop *r, struct model_ringconnectio
 }
 
 /* Takes the next step that the session wants, and returns what it wants then. */
-static enum session_want take_step(struct model_ringloop *r, struct model_ringconnection *c,
-                                   enum session_want want)
+static unsigned take_step(struct model_ringloop *r, struct model_ringconnection *c, unsigned want)
 {
-    if (want == WANT_WRITE)
-        return send_output(r, c);
-    if (want == WANT_HALF_CLOSE)
+    if (want & SESSION_WRITE && !is_sending(c))
+        return send_output(r, c, want);
+    if (want == SESSION_HALF_CLOSE)
         (void)shutdown(c->fd, SHUT_WR); /* fails only when the peer is gone */
     if (c->pending)
         return feed_pending(r, c);
     if (c->ended)
-        return session_feed(&c->session, span_of(NULL, 0), r->loop.now_ns);
+        return feed_on_ring(r, c, span_of(NULL, 0));
     submit_receive(r, c);
-    return WANT_READ;
+    return want == SESSION_HALF_CLOSE ? SESSION_READ : want;
 }
 
-/* An operation for what the session wants is under way. */
-static bool is_submitted(const struct model_ringconnection *c, enum session_want want)
+/* Operations for all that the session wants are under way. */
+static bool is_submitted(const struct model_ringconnection *c, unsigned want)
 {
-    return is_sending(c) || (want == WANT_READ && c->receiving && !c->pending);
+    if (want & SESSION_WRITE ? !is_sending(c) : want == SESSION_HALF_CLOSE)
+        return false;
+    return !(want & SESSION_READ) || session_room(&c->session) == 0 ||
+           (c->receiving && !c->pending);
 }
 
-static void follow_on_ring(struct model_ringloop *r, struct model_ringconnection *c,
-                           enum session_want want)
+static void follow_on_ring(struct model_ringloop *r, struct model_ringconnection *c, unsigned want)
 {
-    while (want != WANT_CLOSE && !is_submitted(c, want))
+    while (want != SESSION_CLOSE && !is_submitted(c, want))
         want = take_step(r, c, want);
-    if (want == WANT_CLOSE)
+    if (want == SESSION_CLOSE)
         model_ringconnection_close(r, c);
     else
         keep_ring_timer(r, c);
@@ -289,5 +300,5 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
     c->pending = NULL;
     c->ended = c->early = c->patient = c->dispensable = c->leaving = false;
     session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
-    follow_on_ring(r, c, WANT_READ);
+    follow_on_ring(r, c, SESSION_READ);
 }

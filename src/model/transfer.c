@@ -57,35 +57,35 @@ ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bo
     return sent < 0 ? 0 : sent;
 }
 
-enum session_want model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns)
+unsigned model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns)
 {
-    enum session_want want = WANT_WRITE;
+    unsigned want = SESSION_WRITE;
     size_t total = 0;
     bool full = false;
-    while (want == WANT_WRITE && !full && total < most) {
+    while (want & SESSION_WRITE && !full && total < most) {
         struct session_out out = session_output(s);
         ssize_t sent = model_transfer_some(fd, &out, MSG_DONTWAIT, &full);
         if (sent == -ENODATA)
             return session_cut(s);
         if (sent < 0) {
             session_failed(s, (int)-sent);
-            return WANT_CLOSE;
+            return SESSION_CLOSE;
         }
         if (stats_writer_visible(&s->thread->stats))
             now_ns = s->thread->now_ns = os_clock_now_ns(); /* response times end here */
         want = session_sent(s, (size_t)sent, now_ns);
         total += (size_t)sent;
     }
-    if (want == WANT_WRITE)
+    if (want & SESSION_WRITE)
         session_hold(s); /* keeps the entry of an answer of which nothing has been sent yet */
     return want;
 }
 
-enum session_want model_transfer_expire(struct session *s, int fd, uint64_t now_ns)
+unsigned model_transfer_expire(struct session *s, int fd, uint64_t now_ns)
 {
-    bool sending = session_room(s) == 0;
-    enum session_want want = session_expire(s, now_ns);
-    if (sending && want == WANT_CLOSE)
+    bool sending = session_has_output(s);
+    unsigned want = session_expire(s, now_ns);
+    if (sending && want == SESSION_CLOSE)
         os_socket_reset_at_close(fd);
     return want;
 }

@@ -33,11 +33,11 @@ unsigned model_transfer_parts(const struct session_out *out, struct iovec parts[
  * For a file, the descriptor's own mode decides whether the call waits. */
 ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bool *ret_full);
 
-/* Sends until the session wants something else, the kernel takes no more, or `most` bytes have been
- * sent. The last two return WANT_WRITE, and the caller continues in a later turn. The descriptor
- * does not block. */
-enum session_want model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns);
+/* Sends until the session has nothing more to send, the kernel takes no more, or `most` bytes have
+ * been sent. Returns what the session wants then. With SESSION_WRITE the caller continues in a
+ * later turn. The descriptor does not block. */
+unsigned model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns);
 
 /* Calls session_expire. When a send has timed out, the close of `fd` resets the connection:
  * otherwise the kernel would keep the unsent output while the client leaves its window closed. */
-enum session_want model_transfer_expire(struct session *s, int fd, uint64_t now_ns);
+unsigned model_transfer_expire(struct session *s, int fd, uint64_t now_ns);

@@ -226,27 +226,27 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
 
 /* ---- the next phase ---- */
 
-static enum session_want enter_phase(struct session *s, enum phase phase, uint64_t deadline_ns,
-                                     enum session_want want)
+static unsigned enter_phase(struct session *s, enum phase phase, uint64_t deadline_ns,
+                            unsigned want)
 {
     s->phase = (uint8_t)phase;
     s->deadline_ns = deadline_ns;
     return want;
 }
 
-static enum session_want end_session(struct session *s, uint64_t now_ns)
+static unsigned end_session(struct session *s, uint64_t now_ns)
 {
     drop_input(s);
     drop_body(s);
     session_tally_set_active(s, false);
     if (!s->lingering || s->ended)
-        return WANT_CLOSE;
-    return enter_phase(s, LINGERING, now_ns + LINGER_NS, WANT_HALF_CLOSE);
+        return SESSION_CLOSE;
+    return enter_phase(s, LINGERING, now_ns + LINGER_NS, SESSION_HALF_CLOSE);
 }
 
 /* A body has a limit for the whole of it. Where it must keep a rate, each byte moves the deadline,
  * at most to BODY_RATE_NS from now. */
-static enum session_want wait_for_body(struct session *s, uint64_t now_ns)
+static unsigned wait_for_body(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
     struct session_body *body = s->body;
@@ -261,7 +261,7 @@ static enum session_want wait_for_body(struct session *s, uint64_t now_ns)
     if (shared->body_rate_bytes == 0 || body->limit_ns < deadline_ns)
         deadline_ns = body->limit_ns;
     body->received_bytes = 0;
-    return enter_phase(s, BODY, deadline_ns, WANT_READ);
+    return enter_phase(s, BODY, deadline_ns, SESSION_READ);
 }
 
 /* How long the connection may stay idle. */
@@ -272,33 +272,33 @@ static uint64_t idle_ns(const struct session_shared *shared)
                                                                        : shared->idle_timeout_ns;
 }
 
-static enum session_want wait_for_request(struct session *s, uint64_t now_ns)
+static unsigned wait_for_request(struct session *s, uint64_t now_ns)
 {
     uint64_t deadline_ns = now_ns + idle_ns(s->thread->shared);
     session_tally_set_active(s, false);
     s->idle_since_ns = now_ns;
     return enter_phase(s, IDLE, deadline_ns < s->retires_ns ? deadline_ns : s->retires_ns,
-                       WANT_READ);
+                       SESSION_READ);
 }
 
-static enum session_want enter_next_phase(struct session *s, uint64_t now_ns)
+static unsigned enter_next_phase(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
     if (s->output && (s->output->at < s->output->len || s->output->open)) {
         s->progress_bytes = 0;
-        return enter_phase(s, SENDING, now_ns + shared->send_timeout_ns, WANT_WRITE);
+        return enter_phase(s, SENDING, now_ns + shared->send_timeout_ns, SESSION_WRITE);
     }
     drop_output(s);
     if (s->closing)
         return end_session(s, now_ns);
     if (s->ended)
-        return WANT_CLOSE;
+        return SESSION_CLOSE;
     if (s->body)
         return wait_for_body(s, now_ns);
     if (s->input)
         return s->phase == HEAD
-                   ? WANT_READ
-                   : enter_phase(s, HEAD, now_ns + shared->header_timeout_ns, WANT_READ);
+                   ? SESSION_READ
+                   : enter_phase(s, HEAD, now_ns + shared->header_timeout_ns, SESSION_READ);
     return wait_for_request(s, now_ns);
 }
 
@@ -315,26 +315,26 @@ static void use_kept_input(struct session *s)
         drop_input(s);
 }
 
-static enum session_want drop_lingering_input(struct session *s, size_t bytes)
+static unsigned drop_lingering_input(struct session *s, size_t bytes)
 {
     s->lingered_bytes += (uint32_t)bytes;
-    return bytes == 0 || s->lingered_bytes > LINGER_BYTES_MAX ? WANT_CLOSE : WANT_READ;
+    return bytes == 0 || s->lingered_bytes > LINGER_BYTES_MAX ? SESSION_CLOSE : SESSION_READ;
 }
 
-static enum session_want close_without_memory(struct session *s)
+static unsigned close_without_memory(struct session *s)
 {
     s->closing = true;
-    return WANT_CLOSE;
+    return SESSION_CLOSE;
 }
 
-enum session_want session_feed(struct session *s, struct span in, uint64_t now_ns)
+unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
 {
     CHECK(in.len <= session_room(s));
     if (s->phase == LINGERING)
         return drop_lingering_input(s, in.len);
     if (in.len == 0) {
         s->ended = true;
-        return WANT_CLOSE;
+        return SESSION_CLOSE;
     }
     stats_writer_add(&s->thread->stats, STATS_received_bytes, in.len);
     session_tally_set_active(s, true);
@@ -386,11 +386,11 @@ struct session_out session_output(const struct session *s)
     return next;
 }
 
-enum session_want session_cut(struct session *s)
+unsigned session_cut(struct session *s)
 {
     drop_output(s);
     s->closing = true;
-    return WANT_CLOSE;
+    return SESSION_CLOSE;
 }
 
 void session_hold(struct session *s)
@@ -413,16 +413,16 @@ static void note_progress(struct session *s, size_t bytes, uint64_t now_ns)
 }
 
 /* More is left to send. */
-static enum session_want send_on(struct session *s, size_t bytes, uint64_t now_ns)
+static unsigned send_on(struct session *s, size_t bytes, uint64_t now_ns)
 {
     note_progress(s, bytes, now_ns);
     if (s->output->delayed_ns == 0)
         s->output->delayed_ns = now_ns;
     session_hold(s);
-    return WANT_WRITE;
+    return SESSION_WRITE;
 }
 
-enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
+unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
 {
     struct session_buffer *out = s->output;
     CHECK(out);
@@ -445,10 +445,10 @@ enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns)
 
 /* ---- time ---- */
 
-enum session_want session_expire(struct session *s, uint64_t now_ns)
+unsigned session_expire(struct session *s, uint64_t now_ns)
 {
     if (now_ns < s->deadline_ns)
-        return s->output ? WANT_WRITE : WANT_READ;
+        return s->output ? SESSION_WRITE : SESSION_READ;
     static const enum stats_counter timeouts[] = {
         [IDLE] = STATS_timeouts_idle,
         [HEAD] = STATS_timeouts_head,
@@ -462,7 +462,7 @@ enum session_want session_expire(struct session *s, uint64_t now_ns)
     const bool waiting = s->phase == BODY && s->body->waiting;
     if ((s->phase != HEAD && !waiting) || !has_output_room(s)) {
         s->closing = true;
-        return WANT_CLOSE;
+        return SESSION_CLOSE;
     }
     if (waiting) {
         session_exchange_fail_waiting(s, HTTP_REQUEST_TIMEOUT);

@@ -6,14 +6,22 @@
  * blocks, waits for readiness or waits for completions:
  *
  *     want = session_feed(s, bytes, now)        bytes that arrived; empty = end of input
- *     while (want == WANT_WRITE)
+ *     while (want & SESSION_WRITE)
  *         out  = session_output(s)              what to send next
  *         want = session_sent(s, count, now)    how much of it the kernel took
- *     WANT_READ        wait for input, at most session_room() bytes of it
- *     WANT_HALF_CLOSE  shutdown(SHUT_WR), then as WANT_READ. The session discards what still
- *                      arrives. A close with unread input would send a reset, and the client
- *                      could lose the last answer (RFC 9112 section 9.6).
- *     WANT_CLOSE       close the descriptor and call session_close
+ *
+ * The result of each call replaces the last one. It is a set:
+ *
+ *     SESSION_READ        wait for input, at most session_room() bytes of it; none while that is 0
+ *     SESSION_WRITE       send. With SESSION_READ, input does not wait until everything is sent:
+ *                         the client may send only after it has read, or read only after it has
+ *                         sent. A file range comes only with SESSION_WRITE alone.
+ *     SESSION_HALF_CLOSE  alone: shutdown(SHUT_WR), then as SESSION_READ. The session discards what
+ *                         still arrives. A close with unread input would send a reset, and the
+ *                         client could lose the last answer (RFC 9112 section 9.6).
+ *     SESSION_CLOSE       alone: close the descriptor and call session_close
+ *
+ * After the end of input no result has SESSION_READ.
  *
  * Requests that arrive together are answered together: session_feed parses as many as the output
  * buffer has space for before it asks to write.
@@ -31,7 +39,7 @@ struct session_input;
 struct session_buffer;
 struct session_body;
 
-enum session_want { WANT_READ, WANT_WRITE, WANT_HALF_CLOSE, WANT_CLOSE };
+enum { SESSION_READ = 1, SESSION_WRITE = 2, SESSION_HALF_CLOSE = 4, SESSION_CLOSE = 8 };
 
 /* The client's address, for the log and for the limits of each address. */
 struct session_peer {
@@ -63,7 +71,7 @@ struct session {
     uint8_t phase;           /* what the deadline is for; private to session.c */
     bool ended;              /* the client sends no more */
     bool closing;            /* the connection ends when the output is sent */
-    bool lingering;          /* it ends with WANT_HALF_CLOSE: the client may still send */
+    bool lingering;          /* it ends with SESSION_HALF_CLOSE: the client may still send */
     bool refusing : 1;       /* the next request gets a 503, and is the last */
     bool tls_wanted : 1;     /* struct session_origin's `tls` */
     bool active;             /* a request is under way, for the statistics */
@@ -84,8 +92,8 @@ struct session_out {
     bool last; /* the connection closes after these pieces: MSG_MORE lets FIN ride along */
 };
 
-/* The most that session_room returns, in bytes. */
-enum { SESSION_READ_MAX = 32 * 1024 };
+/* The most that session_room returns, in bytes, and the least beside 0. */
+enum { SESSION_READ_MAX = 32 * 1024, SESSION_READ_LEAST = 4 * 1024 };
 
 /* Begins a connection, and sets the deadline for its first request. */
 void session_open(struct session *s, struct session_thread *thread, struct session_origin origin,
@@ -104,21 +112,27 @@ void session_close(struct session *s);
 /* How many bytes session_feed accepts now. 0 means: send first. */
 size_t session_room(const struct session *s);
 
-/* Processes bytes that arrived, at most session_room of them. Borrows `in` for this call. An
- * empty span means the end of input. */
-enum session_want session_feed(struct session *s, struct span in, uint64_t now_ns);
+/* True while session_output has something to send. */
+static inline bool session_has_output(const struct session *s)
+{
+    return s->output != NULL;
+}
 
-/* What to send after WANT_WRITE. */
+/* Processes bytes that arrived, at most session_room of them, also while output is being sent.
+ * Borrows `in` for this call. An empty span means the end of input. */
+unsigned session_feed(struct session *s, struct span in, uint64_t now_ns);
+
+/* What to send while the session wants SESSION_WRITE. */
 struct session_out session_output(const struct session *s);
 
 /* The kernel took `bytes` of session_output, counted over the pieces and then the file range. 0
  * is allowed, for a send that would block. A file range that turned out shorter is reported with
  * session_cut. */
-enum session_want session_sent(struct session *s, size_t bytes, uint64_t now_ns);
+unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns);
 
-/* Keeps what session_output lends valid past this turn of the thread's loop, until the session
- * continues. A model calls it for a send that finishes later. session_sent does the same after a
- * partial send. */
+/* Keeps what session_output lends, or would lend next, valid past this turn of the thread's loop,
+ * until the session continues. A model calls it for a send that finishes later, and after a
+ * session_feed during a send. session_sent does the same after a partial send. */
 void session_hold(struct session *s);
 
 /* No thread can serve this connection. Its next request is answered 503 with Retry-After, and
@@ -133,7 +147,7 @@ static inline void session_move(struct session *s, struct session_thread *thread
 }
 
 /* The file ended before its announced range did. The connection must be closed. */
-enum session_want session_cut(struct session *s);
+unsigned session_cut(struct session *s);
 
 /* Receiving or sending failed with this errno. Counts it when the client or the network caused
  * it. The caller then closes the connection. */
@@ -148,7 +162,7 @@ static inline uint64_t session_deadline_ns(const struct session *s)
 
 /* The deadline has passed. Answers 408 to an unfinished head, and closes the connection
  * otherwise. */
-enum session_want session_expire(struct session *s, uint64_t now_ns);
+unsigned session_expire(struct session *s, uint64_t now_ns);
 
 /* True between requests with nothing to send: the connection can be closed without losing
  * anything. */

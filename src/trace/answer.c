@@ -51,7 +51,7 @@ static void answer_traced(struct trace_answer *t, struct span bytes)
     session_thread_tick(&t->worker, now_ns, os_clock_wall_s());
     session_trace_begin(&t->worker, &t->trace);
     session_open(&s, &t->worker, (struct session_origin){ 0 }, now_ns);
-    if (session_feed(&s, bytes, now_ns) == WANT_WRITE)
+    if (session_feed(&s, bytes, now_ns) & SESSION_WRITE)
         keep_head(t, &s);
     else
         keep_first_error(t, "the request is incomplete, so the server would wait for the rest");

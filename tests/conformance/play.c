@@ -77,7 +77,7 @@ static bool keep_file(struct play *p, const struct session_out *out, uint64_t le
     return true;
 }
 
-static enum session_want send_some(struct play *p)
+static unsigned send_some(struct play *p)
 {
     struct session_out out = session_output(&p->session);
     uint64_t total = out.file_fd >= 0 ? out.file_len : 0;
@@ -88,7 +88,7 @@ static enum session_want send_some(struct play *p)
     }
     if (total == 0) {
         p->broken = "wants to write, and has nothing to write";
-        return WANT_CLOSE;
+        return SESSION_CLOSE;
     }
     uint64_t taken = total;
     if (p->input.style == PLAY_RANDOM)
@@ -98,19 +98,19 @@ static enum session_want send_some(struct play *p)
         keep_memory(p, out.piece[i], &left);
     if (left > 0 && !keep_file(p, &out, left))
         return session_cut(&p->session);
-    enum session_want want = session_sent(&p->session, (size_t)taken, p->now_ns);
-    if (want == WANT_WRITE && taken < total)
+    unsigned want = session_sent(&p->session, (size_t)taken, p->now_ns);
+    if (want & SESSION_WRITE && taken < total)
         tick(p); /* the kernel's buffer is full, and the rest leaves in another turn */
     return want;
 }
 
-static enum session_want feed_some(struct play *p, size_t *at)
+static unsigned feed_some(struct play *p, size_t *at)
 {
     size_t room = session_room(&p->session);
     size_t left = p->input.bytes.len - *at;
-    if (room == 0 || room > SESSION_READ_MAX) {
-        p->broken = "wants to read, and its capacity is 0 or too large";
-        return WANT_CLOSE;
+    if (room < SESSION_READ_LEAST || room > SESSION_READ_MAX) {
+        p->broken = "wants to read, and its capacity is too small or too large";
+        return SESSION_CLOSE;
     }
     size_t most = left < room ? left : room;
     size_t len = most;
@@ -122,7 +122,7 @@ static enum session_want feed_some(struct play *p, size_t *at)
     memcpy(bytes, p->input.bytes.at + *at, len);
     *at += len;
     tick(p);
-    enum session_want want = session_feed(&p->session, span_of(bytes, len), p->now_ns);
+    unsigned want = session_feed(&p->session, span_of(bytes, len), p->now_ns);
     memset(bytes, 0xa5, len);
     return want;
 }
@@ -133,13 +133,13 @@ static enum answer_state converse(struct play *p)
     size_t at = 0;
     bool half_closed = false;
     bool ended = false;
-    enum session_want want = WANT_READ;
-    while (want != WANT_CLOSE && !p->broken) {
+    unsigned want = SESSION_READ;
+    while (want != SESSION_CLOSE && !p->broken) {
         if (++p->turns > TURNS_MAX)
             p->broken = "does not end";
-        else if (want == WANT_WRITE && half_closed)
+        else if (want & SESSION_WRITE && half_closed)
             p->broken = "writes after its half-close";
-        else if (want == WANT_WRITE)
+        else if (want & SESSION_WRITE)
             want = send_some(p);
         else if (at < p->input.bytes.len)
             want = feed_some(p, &at);
@@ -154,9 +154,9 @@ static enum answer_state converse(struct play *p)
                        ? session_expire(&p->session, p->now_ns)
                        : session_feed(&p->session, span_of(p->edge, 0), p->now_ns);
         }
-        half_closed |= want == WANT_HALF_CLOSE;
+        half_closed |= want == SESSION_HALF_CLOSE;
     }
-    if (want == WANT_CLOSE || half_closed)
+    if (want == SESSION_CLOSE || half_closed)
         return ANSWER_CLOSED;
     return session_idle(&p->session) ? ANSWER_OPEN : ANSWER_WAITING;
 }

@@ -127,7 +127,7 @@ static struct session begin_session(struct span requests)
 {
     struct session s;
     session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
-    assert_int_equal(session_feed(&s, requests, world.now_ns), WANT_WRITE);
+    assert_int_equal(session_feed(&s, requests, world.now_ns), SESSION_WRITE);
     return s;
 }
 
@@ -135,19 +135,20 @@ static void output_that_waits_for_its_turn_survives_an_eviction(void **state)
 {
     (void)state;
     struct session s = begin_session(SPAN(GET GET));
-    assert_int_equal(model_transfer_send(&s, world.fd[0], 1, world.now_ns), WANT_WRITE);
+    assert_int_equal(model_transfer_send(&s, world.fd[0], 1, world.now_ns), SESSION_WRITE);
     assert_body('o'); /* the first answer; nothing of the second is sent yet */
 
     write_file('n');
     tick();
     struct session other = begin_session(SPAN(GET));
-    assert_int_equal(model_transfer_send(&other, world.fd[0], SIZE_MAX, world.now_ns), WANT_READ);
+    assert_int_equal(model_transfer_send(&other, world.fd[0], SIZE_MAX, world.now_ns),
+                     SESSION_READ);
     assert_body('n');
     session_close(&other);
     for (unsigned i = 0; i < 5; i++)
         tick();
 
-    assert_int_equal(model_transfer_send(&s, world.fd[0], SIZE_MAX, world.now_ns), WANT_READ);
+    assert_int_equal(model_transfer_send(&s, world.fd[0], SIZE_MAX, world.now_ns), SESSION_READ);
     assert_body('o');
     session_close(&s);
 }

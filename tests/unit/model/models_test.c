@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each model with a session of its own kind in place of HTTP: it sends without end, and ends only
+ * when the client says so. The client reads nothing until the session has received that. So a model
+ * that does not read while its send waits never finishes.
+ *
+ * Each model runs in a process of its own, as a worker. The test is the client. It is also the
+ * master, where the master accepts. The listeners are Unix sockets: with TCP, a socket that was
+ * full takes more when the kernel moves bytes to the client's side.
+ */
+#include "model/model.h"
+
+#include "os/file.h"
+#include "os/process.h"
+#include "os/signal.h"
+#include "os/socket.h"
+#include "session/thread.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* What a client sends: one byte. */
+#define ORIGIN "o" /* answered with TLS or PLAIN */
+#define BEGIN  "b" /* answered with output that does not end */
+#define END    "e" /* the output ends, and the connection with it */
+#define TLS    't'
+#define PLAIN  'p'
+
+enum {
+    PIECE = 1000,
+    LENT = SESSION_PIECES * PIECE,
+    PERIOD = 251, /* byte number i of the output is i % PERIOD */
+    CLIENTS = 8,
+    POOL_THREADS = 2 * CLIENTS,
+    READERS = 64,
+    WAIT_MS = 60 * 1000
+};
+
+/* Shared by the client and the processes of the model. */
+static struct stage {
+    char folder[32];        /* of the listeners */
+    _Atomic bool received;  /* END has arrived */
+    _Atomic uint64_t total; /* bytes of the whole output, once it is known */
+} * stage;
+
+/* ---- the session ---- */
+
+/* `retires_ns` counts the bytes that the kernel has taken, `closing` is set by END. */
+static char output[PERIOD + LENT];
+static struct session_buffer *const sending = (struct session_buffer *)(void *)output;
+
+void session_open(struct session *s, struct session_thread *thread, struct session_origin origin,
+                  uint64_t now_ns)
+{
+    *s = (struct session){
+        .thread = thread,
+        .peer = origin.peer,
+        .tls_wanted = origin.tls,
+        .deadline_ns = now_ns + UINT64_C(3600000000000),
+        .idle_since_ns = now_ns,
+    };
+}
+
+void session_close(struct session *s)
+{
+    s->output = NULL;
+}
+
+size_t session_room(const struct session *s)
+{
+    (void)s;
+    return SESSION_READ_MAX;
+}
+
+static bool is_about_origin(const struct session *s)
+{
+    return s->answers > 0;
+}
+
+static uint64_t left_of(const struct session *s)
+{
+    return s->closing ? atomic_load(&stage->total) - s->retires_ns : LENT;
+}
+
+unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
+{
+    (void)now_ns;
+    if (in.len == 0)
+        return SESSION_CLOSE;
+    s->output = sending;
+    s->answers = in.at[0] == *ORIGIN;
+    if (in.at[in.len - 1] == *END) {
+        s->closing = true;
+        atomic_store(&stage->total, s->retires_ns + 3 * LENT + 1);
+        atomic_store(&stage->received, true);
+    }
+    return is_about_origin(s) ? SESSION_WRITE : SESSION_READ | SESSION_WRITE;
+}
+
+struct session_out session_output(const struct session *s)
+{
+    static const char answers[2] = { PLAIN, TLS };
+    struct session_out out = { .file_fd = -1 };
+    assert_ptr_equal(s->output, sending);
+    if (is_about_origin(s)) {
+        out.piece[out.count++] = span_of(&answers[s->tls_wanted], 1);
+        return out;
+    }
+    uint64_t at = s->retires_ns, left = left_of(s);
+    for (; out.count < SESSION_PIECES && left > 0; out.count++) {
+        size_t len = left < PIECE ? (size_t)left : PIECE;
+        out.piece[out.count] = span_of(output + at % PERIOD, len);
+        at += len;
+        left -= len;
+    }
+    return out;
+}
+
+unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
+{
+    (void)now_ns;
+    uint64_t left = left_of(s);
+    if (is_about_origin(s)) {
+        s->output = bytes > 0 ? NULL : sending;
+        return bytes > 0 ? SESSION_READ : SESSION_WRITE;
+    }
+    s->retires_ns += bytes;
+    if (!s->closing || left > bytes)
+        return SESSION_READ | SESSION_WRITE;
+    s->output = NULL;
+    return SESSION_CLOSE;
+}
+
+void session_hold(struct session *s)
+{
+    (void)s;
+}
+
+void session_refuse(struct session *s)
+{
+    (void)s;
+}
+
+unsigned session_cut(struct session *s)
+{
+    (void)s;
+    return SESSION_CLOSE;
+}
+
+void session_failed(const struct session *s, int error)
+{
+    (void)s;
+    (void)error;
+}
+
+unsigned session_expire(struct session *s, uint64_t now_ns)
+{
+    (void)now_ns;
+    return s->output ? SESSION_READ | SESSION_WRITE : SESSION_READ;
+}
+
+bool session_idle(const struct session *s)
+{
+    return !s->output;
+}
+
+uint64_t session_idle_since_ns(const struct session *s)
+{
+    return s->output ? UINT64_MAX : s->idle_since_ns;
+}
+
+/* ---- the worker ---- */
+
+enum { LISTENERS = 2, SETS = 2 }; /* the second of a set is for TLS */
+
+struct worker {
+    const struct model *model;
+    bool sticky;
+    pid_t pid;
+    int listener[LISTENERS];
+    struct os_socket_address address[LISTENERS];
+    struct ipc_fdpass_channel channel; /* where the master accepts */
+    uint32_t passed;                   /* connections so far */
+};
+
+bool server_signal(struct server *server, int signal)
+{
+    if (signal != SIGTERM)
+        return false;
+    atomic_store(&server->phase, SERVER_STOPPING);
+    return true;
+}
+
+static bool is_passed(const struct worker *w)
+{
+    return w->model->accepts == STATS_ACCEPTS_MASTER;
+}
+
+static _Noreturn void be_worker(const struct worker *w)
+{
+    static const bool tls[LISTENERS] = { false, true };
+    static struct log_access_sink log;
+    static struct session_shared shared;
+    static struct ipc_fdpass_tally tally;
+    int signals[] = { SIGTERM, SIGCHLD };
+    int listeners[SETS * LISTENERS] = { w->listener[0], w->listener[1], -1, -1 };
+    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 1 << 20, 10, 10 };
+    bool loops = w->model->serves == STATS_SERVES_LOOP;
+    CHECK(log_access_open(&log, "off", LOG_COMBINED, NULL) == 0);
+    shared = (struct session_shared){
+        .log = &log,
+        .cache = site_cache_new(limits, READERS),
+        .send_timeout_ns = UINT64_C(3600000000000),
+    };
+    struct server server = {
+        .shared = &shared,
+        .listeners = listeners,
+        .listener_tls = tls,
+        .listener_count = is_passed(w) ? 0 : LISTENERS,
+        .listener_sets = is_passed(w) ? 0 : SETS,
+        .passed = { .fd = is_passed(w) ? w->channel.receiving_fd : -1,
+                    .tally = is_passed(w) ? &tally : NULL,
+                    .files_max = 1024 },
+        .threads = loops                                   ? SETS
+                   : w->model->serves == STATS_SERVES_POOL ? POOL_THREADS
+                                                           : 1,
+        .cache_readers = READERS,
+        .connections_max = 4 * CLIENTS,
+        .pool_queue = 4 * CLIENTS,
+        .pool_sticky = w->sticky,
+        .logs_fd = -1,
+        .signal_fd = os_signal_open(signals, 2),
+    };
+    model_prepare(w->model, &server);
+    _exit(w->model->serve(&server) == 0 ? 0 : 1);
+}
+
+static int open_listener(unsigned number, struct os_socket_address *ret_address)
+{
+    const struct os_socket_options options = { 0 };
+    char text[64];
+    snprintf(text, sizeof(text), "unix:%s/%u", stage->folder, number);
+    assert_int_equal(os_socket_parse(text, ret_address), 0);
+    int fd = os_socket_bind(ret_address, &options);
+    assert_true(fd >= 0);
+    assert_int_equal(os_socket_listen(fd, CLIENTS), 0);
+    return fd;
+}
+
+static struct worker start_worker(const struct model *model, bool sticky)
+{
+    struct worker w = { .model = model, .sticky = sticky };
+    pid_t test = getpid();
+    atomic_store(&stage->received, false);
+    for (unsigned i = 0; i < LISTENERS; i++)
+        w.listener[i] = open_listener(i, &w.address[i]);
+    assert_int_equal(ipc_fdpass_open(&w.channel), 0);
+    w.pid = fork();
+    assert_true(w.pid >= 0);
+    if (w.pid == 0 && os_process_end_with_parent(SIGKILL, test) == 0)
+        be_worker(&w);
+    return w;
+}
+
+static void stop_worker(struct worker *w)
+{
+    int status;
+    assert_int_equal(kill(w->pid, SIGTERM), 0);
+    assert_int_equal(waitpid(w->pid, &status, 0), w->pid);
+    assert_int_equal(status, 0);
+    for (unsigned i = 0; i < LISTENERS; i++) {
+        os_file_close(w->listener[i]);
+        unlink(((const struct sockaddr_un *)&w->address[i].storage)->sun_path);
+    }
+    ipc_fdpass_close(&w->channel);
+}
+
+/* Runs `test` with every model, and with both policies of a pool. */
+static void with_each_model(void (*test)(struct worker *w))
+{
+    for (const struct model *model = model_all(); model->name; model++)
+        for (int sticky = 0; sticky <= (model->serves == STATS_SERVES_POOL); sticky++) {
+            print_message("%s%s\n", model->name, sticky ? ", sticky" : "");
+            struct worker w = start_worker(model, sticky);
+            test(&w);
+            stop_worker(&w);
+        }
+}
+
+/* ---- the client ---- */
+
+/* Waits until no more output arrives, because the sockets are full. */
+static void await_full_sockets(int fd)
+{
+    int before = -1, now = 0;
+    while (now == 0 || now != before) {
+        before = now;
+        usleep(20 * 1000);
+        assert_int_equal(ioctl(fd, FIONREAD, &now), 0);
+    }
+}
+
+static void await_end_received(void)
+{
+    for (int i = 0; i < WAIT_MS && !atomic_load(&stage->received); i++)
+        usleep(1000);
+    assert_true(atomic_load(&stage->received));
+}
+
+static void pass_to_worker(struct worker *w, unsigned listener)
+{
+    struct ipc_fdpass_origin origin = { .tls = listener == 1 };
+    int fd = os_socket_accept(w->listener[listener], &origin.peer);
+    assert_true(fd >= 0);
+    assert_int_equal(ipc_fdpass_send(&w->channel, fd, &origin, ++w->passed), 0);
+    os_file_close(fd);
+}
+
+static int connect_to(struct worker *w, unsigned listener)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct os_socket_address *to = &w->address[listener];
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to->storage, to->len), 0);
+    if (is_passed(w))
+        pass_to_worker(w, listener);
+    return fd;
+}
+
+static void send_text(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Bytes that have arrived; 0: the end. */
+static size_t receive_some(int fd, char *to, size_t size)
+{
+    struct pollfd end = { .fd = fd, .events = POLLIN };
+    assert_int_equal(poll(&end, 1, WAIT_MS), 1);
+    ssize_t len = recv(fd, to, size, 0);
+    assert_true(len >= 0);
+    return (size_t)len;
+}
+
+static void expect_output_until_its_end(int fd)
+{
+    char bytes[4096];
+    uint64_t at = 0;
+    size_t len;
+    while ((len = receive_some(fd, bytes, sizeof(bytes))) > 0) {
+        assert_memory_equal(bytes, output + at % PERIOD, len);
+        at += len;
+    }
+    assert_int_equal(at, atomic_load(&stage->total));
+}
+
+static void read_while_writing(struct worker *w)
+{
+    int fd = connect_to(w, 0);
+    send_text(fd, BEGIN);
+    await_full_sockets(fd);
+    send_text(fd, END);
+    await_end_received();
+    expect_output_until_its_end(fd);
+    os_file_close(fd);
+}
+
+static void a_session_receives_input_while_its_output_waits(void **state)
+{
+    (void)state;
+    with_each_model(read_while_writing);
+}
+
+/* With many connections, an event loop hands some of them over to the other loop. */
+static void ask_for_origin(struct worker *w)
+{
+    int fd[LISTENERS * CLIENTS];
+    char answer;
+    for (unsigned i = 0; i < LISTENERS * CLIENTS; i++) {
+        fd[i] = connect_to(w, i % LISTENERS);
+        send_text(fd[i], ORIGIN);
+        assert_int_equal(receive_some(fd[i], &answer, 1), 1);
+        assert_int_equal(answer, i % LISTENERS == 1 ? TLS : PLAIN);
+    }
+    for (unsigned i = 0; i < LISTENERS * CLIENTS; i++)
+        os_file_close(fd[i]);
+}
+
+static void a_session_learns_whether_its_listener_is_for_tls(void **state)
+{
+    (void)state;
+    with_each_model(ask_for_origin);
+}
+
+static int make_stage(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(output); i++)
+        output[i] = (char)(i % PERIOD);
+    stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (stage == MAP_FAILED)
+        return -1;
+    snprintf(stage->folder, sizeof(stage->folder), "%s", "/tmp/models_test.XXXXXX");
+    return mkdtemp(stage->folder) ? 0 : -1;
+}
+
+static int leave_stage(void **state)
+{
+    (void)state;
+    return rmdir(stage->folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_receives_input_while_its_output_waits),
+        cmocka_unit_test(a_session_learns_whether_its_listener_is_for_tls),
+    };
+    return cmocka_run_group_tests(tests, make_stage, leave_stage);
+}
