@@ -82,6 +82,9 @@ static enum http_parse skip_empty_lines(struct http_request *request, struct spa
     }
 }
 
+/* The first byte of a TLS connection: the content type of a handshake (RFC 8446 section 5.1). */
+enum { TLS_HANDSHAKE = 22 };
+
 /* Reads the method and the space behind it. */
 static enum http_parse parse_method(struct http_request *request, struct span head, size_t *pos,
                                     enum http_status *ret_status)
@@ -101,7 +104,10 @@ static enum http_parse parse_method(struct http_request *request, struct span he
         if (len == window.len)
             return HTTP_PARSE_MORE;
         if (len == 0 || window.at[len] != ' ')
-            return fail_request_line(request, start + len + 1, HTTP_FAULT_METHOD, ret_status);
+            return fail_request_line(request, start + len + 1,
+                                     window.at[0] == TLS_HANDSHAKE ? HTTP_FAULT_TLS_RECORD
+                                                                   : HTTP_FAULT_METHOD,
+                                     ret_status);
         request->method = (uint8_t)method_named(span_first(window, len));
     }
     request->method_text = (struct http_slice){ (uint16_t)start, (uint16_t)len };

@@ -340,6 +340,17 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
     end_staged(x, status, session_head_only(x) ? 0 : len);
 }
 
+void session_answer_text(struct session_exchange *x, enum http_status status, struct span text)
+{
+    struct buf head = session_head_begin(x, status);
+    http_head_add_length(&head, text.len);
+    http_head_add_field(&head, SPAN("Content-Type"), SPAN("text/plain; charset=utf-8"));
+    session_head_end(x, &head);
+    buf_add(&head, text);
+    session_head_stage(x, &head);
+    end_staged(x, status, text.len);
+}
+
 #define ALLOW "Allow: GET, HEAD, OPTIONS\r\n"
 
 void session_answer_status(struct session_exchange *x, enum http_status status)

@@ -48,6 +48,9 @@ bool session_answer_is_conditional(const struct session_exchange *x);
 /* Answers with a status and a page: the site's own page if it has one, or the built-in one. */
 void session_answer_status(struct session_exchange *x, enum http_status status);
 
+/* Answers with a status and one line of plain text. */
+void session_answer_text(struct session_exchange *x, enum http_status status, struct span text);
+
 /* Answers 301 to the same path with a slash at its end. */
 void session_answer_redirect(struct session_exchange *x);
 

@@ -30,6 +30,18 @@ void session_exchange_refuse(struct session *s, uint64_t began_ns)
     refuse_exchange(&x);
 }
 
+void session_exchange_refuse_plain(struct session *s, uint64_t began_ns)
+{
+    struct session_exchange x = begin_exchange(s, began_ns);
+    session_tally_fault(s->thread, HTTP_FAULT_PLAIN_HTTP);
+    stats_writer_add(&s->thread->stats,
+                     STATS_UNREADABLE_FIRST + stats_counters_status_place(HTTP_BAD_REQUEST), 1);
+    x.close = true;
+    s->lingering = true;
+    session_answer_text(&x, HTTP_BAD_REQUEST,
+                        SPAN("This address speaks TLS. Write https:// before it.\n"));
+}
+
 void session_exchange_answer(struct session *s, const struct http_request *request,
                              const char *head, uint64_t began_ns, bool body_read)
 {

@@ -38,6 +38,7 @@ struct session_thread;
 struct session_input;
 struct session_buffer;
 struct session_body;
+struct session_tls;
 
 enum { SESSION_READ = 1, SESSION_WRITE = 2, SESSION_HALF_CLOSE = 4, SESSION_CLOSE = 8 };
 
@@ -62,13 +63,14 @@ struct session {
     struct session_input *input;   /* unparsed bytes; NULL when there are none */
     struct session_buffer *output; /* NULL when there is nothing to send */
     struct session_body *body;     /* a request body that is being discarded, or NULL */
+    struct session_tls *tls;       /* NULL: plain HTTP, or no byte has arrived */
     uint64_t deadline_ns;
     uint64_t idle_since_ns;  /* while no request is under way */
     uint64_t retires_ns;     /* no request follows the one that is under way then */
     uint32_t answers;        /* so far */
     uint32_t lingered_bytes; /* discarded since the half-close */
     uint32_t progress_bytes; /* sent since the deadline last moved */
-    uint8_t phase;           /* what the deadline is for; private to session.c */
+    uint8_t phase;           /* what the deadline is for; private to session/ */
     bool ended;              /* the client sends no more */
     bool closing;            /* the connection ends when the output is sent */
     bool lingering;          /* it ends with SESSION_HALF_CLOSE: the client may still send */
@@ -113,10 +115,7 @@ void session_close(struct session *s);
 size_t session_room(const struct session *s);
 
 /* True while session_output has something to send. */
-static inline bool session_has_output(const struct session *s)
-{
-    return s->output != NULL;
-}
+bool session_has_output(const struct session *s);
 
 /* Processes bytes that arrived, at most session_room of them, also while output is being sent.
  * Borrows `in` for this call. An empty span means the end of input. */

@@ -3,7 +3,10 @@
 
 #include "session/answer.h"
 #include "session/thread.h"
+#include "session/tls.h"
 
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <string.h>
 
 /* ---- of the process ---- */
@@ -120,6 +123,49 @@ void session_tally_set_active(struct session *s, bool active)
     stats_writer_add(&s->thread->stats, active ? STATS_activities_begun : STATS_activities_ended,
                      1);
 }
+
+/* ---- of TLS ---- */
+
+void session_tally_handshake(const struct session *s, uint64_t took_ns)
+{
+    const struct stats_writer *stats = &s->thread->stats;
+    const SSL *ssl = s->tls->connection.ssl;
+    stats_writer_add(stats, STATS_tls_handshakes, 1);
+    stats_writer_add(stats, STATS_tls_resumed, SSL_session_reused(ssl) == 1);
+    stats_writer_add(stats, STATS_tls_version_1_3, SSL_version(ssl) == TLS1_3_VERSION);
+    if (stats_writer_visible(stats))
+        stats_writer_record(stats, &stats->block->handshake, took_ns, 1);
+}
+
+static enum stats_counter failed_handshake(unsigned long error)
+{
+    int reason = ERR_GET_REASON(error);
+    if (error == 0)
+        return STATS_tls_failed_cut;
+    if (reason >= SSL_AD_REASON_OFFSET)
+        return STATS_tls_failed_alert;
+    switch (reason) {
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_WRONG_SSL_VERSION:
+    case SSL_R_VERSION_TOO_LOW:
+        return STATS_tls_failed_version;
+    case SSL_R_NO_SHARED_CIPHER:
+    case SSL_R_NO_SUITABLE_KEY_SHARE:
+    case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+    case SSL_R_NO_SUITABLE_GROUPS:
+    case SSL_R_NO_SHARED_GROUPS:
+        return STATS_tls_failed_cipher;
+    default:
+        return STATS_tls_failed_other;
+    }
+}
+
+void session_tally_handshake_failed(const struct session *s, unsigned long error)
+{
+    stats_writer_add(&s->thread->stats, failed_handshake(error), 1);
+}
+
+/* ---- of durations ---- */
 
 static void record(const struct stats_writer *stats, const struct session_group *group,
                    uint64_t now_ns)

@@ -60,6 +60,12 @@ static inline void session_tally_fault(const struct session_thread *thread, enum
 /* Counts when a request is under way on the connection. */
 void session_tally_set_active(struct session *s, bool active);
 
+/* A TLS handshake is complete, and took `took_ns`. */
+void session_tally_handshake(const struct session *s, uint64_t took_ns);
+
+/* It has failed. `error` is OpenSSL's code; 0: the connection ended first. */
+void session_tally_handshake_failed(const struct session *s, unsigned long error);
+
 /* All answers in `out` have been sent. */
 void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,
                         uint64_t now_ns);

@@ -7,6 +7,7 @@
 #include "session/tally.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -106,6 +107,9 @@ void session_thread_stop(struct session_thread *thread)
     session_buffer_free(thread->spare);
     thread->spare = NULL;
     thread->spare_count = 0;
+    tls_chunks_free(&thread->tls_chunks);
+    free(thread->tls_plain);
+    thread->tls_plain = NULL;
     site_cache_offline(thread->reader);
     session_tally_publish(thread->shared);
     stats_writer_close(&thread->stats);

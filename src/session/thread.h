@@ -12,6 +12,7 @@
 #include "session/session.h"
 #include "site/site.h"
 #include "stats/writer.h"
+#include "tls/wire.h"
 
 #include <stdatomic.h>
 
@@ -57,6 +58,9 @@ struct session_shared {
     _Atomic bool draining;               /* answers say `Connection: close` */
 };
 
+/* What one feed can decrypt: its bytes, and the record that they complete. */
+enum { SESSION_TLS_PLAIN_BYTES = SESSION_READ_MAX + TLS_RECORD_BYTES };
+
 /* The fewest bytes that count as progress. */
 enum { SESSION_SEND_STEP = 4096 };
 
@@ -75,6 +79,8 @@ struct session_thread {
     struct span date_field;       /* "Date: ...\r\n", the end of ok_prefix */
     struct session_buffer *spare; /* unused output buffers */
     unsigned spare_count;
+    struct tls_chunks tls_chunks; /* unused memory for encrypted output */
+    char *tls_plain; /* SESSION_TLS_PLAIN_BYTES for decrypted input; NULL until it is needed */
     struct session_trace *trace; /* NULL: requests are not traced (session/trace.h) */
     uint64_t id;                 /* of the last request */
     uint64_t id_key;             /* secret; ids of other threads are derived with it */

@@ -80,6 +80,11 @@ void session_close(struct session *s)
     s->output = NULL;
 }
 
+bool session_has_output(const struct session *s)
+{
+    return s->output != NULL;
+}
+
 size_t session_room(const struct session *s)
 {
     (void)s;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * HTTP/1.1 of one connection, between a transport and the answers. Bytes of requests go in, and the
+ * session's output buffer fills. session/session.c is the transport of plain connections, and
+ * session/tls.c that of TLS.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "session/buffer.h"
+#include "session/input.h"
+#include "session/session.h"
+
+/* What the deadline of the session is for. */
+enum session_phase {
+    SESSION_IDLE,
+    SESSION_HANDSHAKE, /* of TLS */
+    SESSION_HEAD,
+    SESSION_BODY,
+    SESSION_SENDING,
+    SESSION_LINGERING
+};
+
+/* A connection is ready for its first request. */
+void session_http1_begin(struct session *s, uint64_t now_ns);
+
+/* The most bytes that session_http1_feed accepts while there is no output. */
+static inline size_t session_http1_room(const struct session *s)
+{
+    return SESSION_INPUT_MAX - (s->input ? s->input->len : 0);
+}
+
+/* As session_feed. It consumes all of `in`, and keeps what it cannot use yet. */
+unsigned session_http1_feed(struct session *s, struct span in, uint64_t now_ns);
+
+/* Plain HTTP has come through a TLS listener: answers 400, and ends the connection. */
+unsigned session_http1_refuse_plain(struct session *s, uint64_t now_ns);
+
+/* All of the output, if there is any, has been sent: counts the answers, and continues with the
+ * input that was kept. */
+unsigned session_http1_sent(struct session *s, uint64_t now_ns);
+
+/* What to do next: send the output, wait for input, or end. */
+unsigned session_http1_continue(struct session *s, uint64_t now_ns);
+
+/* As session_expire, when the deadline has passed. */
+unsigned session_http1_expire(struct session *s, uint64_t now_ns);
+
+/* An answer cannot be completed: the connection must be closed. */
+unsigned session_http1_cut(struct session *s);
+
+/* Releases input and output. Unsent answers are logged as cut. */
+void session_http1_drop(struct session *s);
+
+/* Whether the output has bytes that no transport has taken. */
+static inline bool session_http1_has_output(const struct session *s)
+{
+    return s->output && (s->output->at < s->output->len || s->output->open);
+}
+
+/* A client has taken some of the output: its deadline moves. */
+void session_note_progress(struct session *s, size_t bytes, uint64_t now_ns);

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Input. One feed decrypts all that has arrived before HTTP/1.1 takes it, so that all answers to
+ * one read leave in as few records as they fill. OpenSSL keeps an unfinished record itself.
+ * Encrypted bytes are kept here only while output waits to be sent.
+ *
+ * Output. The head and a small body become one record. A large body becomes full records, sealed
+ * where the cache has it; a file is read into a record's plaintext first. At most SEAL_BYTES are
+ * sealed at a time. The next bytes are sealed when these are sent, so nothing is sealed twice, and
+ * a slow client costs no more memory than that. Answers are counted when their last record is sent.
+ */
+#include "session/tls.h"
+
+#include "session/answer.h"
+#include "session/buffer.h"
+#include "session/exchange.h"
+#include "session/http1.h"
+#include "session/tally.h"
+#include "session/thread.h"
+#include "tls/server.h"
+
+#include <openssl/ssl.h>
+#include <stdlib.h>
+
+enum { SEAL_BYTES = 4 * TLS_RECORD_BYTES };
+
+/* ---- beginning and end ---- */
+
+/* False: out of memory. */
+static bool begin_tls(struct session *s, uint64_t now_ns)
+{
+    struct session_tls *t = calloc(1, sizeof(*t));
+    SSL *ssl = t ? tls_server_accept(s->thread->shared->tls) : NULL;
+    if (!ssl || !tls_connection_open(&t->connection, ssl, &s->thread->tls_chunks)) {
+        free(t);
+        return false;
+    }
+    (void)SSL_set_num_tickets(ssl, 0); /* the ticket leaves with the first answer */
+    t->began_ns = now_ns;
+    s->tls = t;
+    s->phase = SESSION_HANDSHAKE;
+    s->deadline_ns = now_ns + s->thread->shared->header_timeout_ns;
+    return true;
+}
+
+static void drop_kept(struct session_tls *t)
+{
+    free(t->kept);
+    t->kept = NULL;
+    t->kept_len = 0;
+}
+
+void session_tls_close(struct session *s)
+{
+    struct session_tls *t = s->tls;
+    if (!t)
+        return;
+    t->connection.chunks = &s->thread->tls_chunks;
+    if (!t->established)
+        session_tally_handshake_failed(s, t->connection.error);
+    tls_connection_close(&t->connection);
+    drop_kept(t);
+    free(t);
+    s->tls = NULL;
+}
+
+SSL *session_tls_ssl(const struct session *s)
+{
+    return s->tls && s->tls->established ? s->tls->connection.ssl : NULL;
+}
+
+bool session_tls_has_output(const struct session *s)
+{
+    return s->tls && !tls_wire_is_empty(&s->tls->connection.wire);
+}
+
+/* ---- sealing ---- */
+
+/* Adds bytes of a file to a record's plaintext. The last bytes of the range are added only when the
+ * file has not changed, so a body that mixes two versions is never completed. */
+static bool add_file_bytes(struct session_buffer *out, char *to, size_t size, size_t *len)
+{
+    uint64_t left = out->file_end - out->file_at;
+    size_t part = left < size - *len ? (size_t)left : size - *len;
+    if (part == 0)
+        return true;
+    if (site_file_read(out->file, to + *len, part, out->file_at) < 0 ||
+        (part == left && !site_file_unchanged(out->file)))
+        return false;
+    *len += part;
+    return true;
+}
+
+/* The plaintext of the next record: in place where it is in one piece, or copied to `scratch`. An
+ * empty span: the file has changed. */
+static struct span next_plain(struct session_buffer *out, char *scratch)
+{
+    struct span staged = span_of(out->bytes + out->at, out->len - out->at);
+    struct span memory = out->open ? out->memory : SPAN("");
+    bool file_follows = out->open && out->file_at < out->file_end;
+    if (staged.len >= TLS_RECORD_BYTES || (memory.len == 0 && !file_follows))
+        return span_first(staged, TLS_RECORD_BYTES);
+    if (staged.len == 0 && (memory.len >= TLS_RECORD_BYTES || !file_follows))
+        return span_first(memory, TLS_RECORD_BYTES);
+    memcpy(scratch, staged.at, staged.len);
+    struct span part = span_first(memory, TLS_RECORD_BYTES - staged.len);
+    memcpy(scratch + staged.len, part.at, part.len);
+    size_t len = staged.len + part.len;
+    if (file_follows && part.len == memory.len &&
+        !add_file_bytes(out, scratch, TLS_RECORD_BYTES, &len))
+        return SPAN("");
+    return span_of(scratch, len);
+}
+
+static bool has_plain_left(struct session_buffer *out)
+{
+    if (out->at < out->len)
+        return true;
+    return out->open &&
+           (out->memory.len > 0 || out->file_at < out->file_end || session_answer_next_part(out));
+}
+
+static bool has_plain_buffer(struct session_thread *thread)
+{
+    if (!thread->tls_plain)
+        thread->tls_plain = malloc(SESSION_TLS_PLAIN_BYTES);
+    return thread->tls_plain != NULL;
+}
+
+/* The answer cannot be completed. */
+static unsigned cut_output(struct session *s)
+{
+    unsigned want = session_http1_cut(s);
+    s->tls->failed = true;
+    return session_tls_has_output(s) ? SESSION_WRITE : want;
+}
+
+/* The first answer of a TLS 1.3 connection carries the ticket, which saves a send. TLS 1.2 sends
+ * it in the handshake. */
+static void add_ticket(struct session_tls *t)
+{
+    SSL *ssl = t->connection.ssl;
+    if (t->ticket_given)
+        return;
+    t->ticket_given = true;
+    if (SSL_version(ssl) == TLS1_3_VERSION && !(SSL_get_options(ssl) & SSL_OP_NO_TICKET))
+        (void)SSL_new_session_ticket(ssl); /* fails in a handshake only */
+}
+
+/* Seals as much of the output as may wait at a time. */
+static unsigned seal_output(struct session *s)
+{
+    struct session_tls *t = s->tls;
+    struct session_buffer *out = s->output;
+    size_t sealed = 0;
+    bool left = true;
+    if (!has_plain_buffer(s->thread))
+        return cut_output(s);
+    add_ticket(t);
+    while (sealed < SEAL_BYTES && (left = has_plain_left(out))) {
+        struct span plain = next_plain(out, s->thread->tls_plain);
+        if (plain.len == 0 || tls_connection_write(&t->connection, plain) != TLS_DONE)
+            return cut_output(s);
+        (void)session_buffer_take_sent(out, plain.len);
+        sealed += plain.len;
+    }
+    if (left && (left = has_plain_left(out)))
+        session_hold(s);
+    if (!left && s->closing && !t->ended) {
+        t->ended = true;
+        tls_connection_end(&t->connection);
+    }
+    return SESSION_WRITE;
+}
+
+/* ---- input ---- */
+
+static bool keep_input(struct session_tls *t, struct span in)
+{
+    char *kept = in.len > 0 ? malloc(in.len) : NULL;
+    if (in.len > 0 && !kept)
+        return false;
+    if (in.len > 0)
+        memcpy(kept, in.at, in.len);
+    free(t->kept);
+    t->kept = kept;
+    t->kept_len = in.len;
+    return true;
+}
+
+/* The client broke the protocol, and gets an alert. With a half-close, no reset can lose it. */
+static unsigned fail_tls(struct session *s)
+{
+    s->tls->failed = s->closing = s->lingering = true;
+    return session_tls_has_output(s) ? SESSION_WRITE : SESSION_CLOSE;
+}
+
+/* No answer is under way: the connection ends with close_notify (RFC 8446 section 6.1). */
+static unsigned end_tls(struct session *s, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    s->closing = t->ended = true;
+    s->phase = SESSION_SENDING;
+    s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
+    tls_connection_end(&t->connection);
+    return session_tls_has_output(s) ? SESSION_WRITE : SESSION_CLOSE;
+}
+
+/* The client sends no more. */
+static unsigned end_input(struct session *s, uint64_t now_ns)
+{
+    (void)session_http1_feed(s, span_of(NULL, 0), now_ns);
+    return end_tls(s, now_ns);
+}
+
+/* Decrypts what is in `connection.in`, and has HTTP/1.1 take it. */
+static unsigned read_plain(struct session *s, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    size_t room = session_http1_room(s);
+    if (room > SESSION_TLS_PLAIN_BYTES)
+        room = SESSION_TLS_PLAIN_BYTES;
+    size_t len;
+    enum tls_result result = tls_connection_read(&t->connection, s->thread->tls_plain, room, &len);
+    unsigned want = SESSION_READ;
+    if (len > 0)
+        want = session_http1_feed(s, span_of(s->thread->tls_plain, len), now_ns);
+    if (result == TLS_FAILED && want == SESSION_READ)
+        return fail_tls(s);
+    if (result == TLS_ENDED && want == SESSION_READ)
+        return end_input(s, now_ns);
+    t->peer_ended = t->peer_ended || result == TLS_ENDED || result == TLS_FAILED;
+    return want;
+}
+
+static bool has_input(const struct session_tls *t)
+{
+    return t->kept_len > 0 || tls_connection_has_plain(&t->connection) || t->peer_ended;
+}
+
+/* HTTP/1.1 waits for input, and some waits here. */
+static unsigned read_kept(struct session *s, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    if (t->kept_len == 0 && !tls_connection_has_plain(&t->connection))
+        return end_input(s, now_ns);
+    char *kept = t->kept;
+    t->connection.in = span_of(kept, t->kept_len);
+    t->kept = NULL;
+    t->kept_len = 0;
+    unsigned want = read_plain(s, now_ns);
+    if (s->tls && !keep_input(t, t->connection.in))
+        want = SESSION_CLOSE;
+    free(kept);
+    return want;
+}
+
+unsigned session_tls_follow(struct session *s, unsigned want, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    t->connection.chunks = &s->thread->tls_chunks;
+    while (want == SESSION_READ && s->phase != SESSION_LINGERING && has_input(t))
+        want = read_kept(s, now_ns);
+    if (want == SESSION_WRITE && session_http1_has_output(s))
+        want = seal_output(s);
+    return want == SESSION_READ && session_tls_has_output(s) ? SESSION_WRITE : want;
+}
+
+/* Whether the handshake is complete. Otherwise *ret_want says what the session wants. */
+static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
+{
+    struct session_tls *t = s->tls;
+    switch (tls_connection_handshake(&t->connection)) {
+    case TLS_DONE:
+        t->established = true;
+        session_tally_handshake(s, now_ns - t->began_ns);
+        session_http1_begin(s, now_ns);
+        return true;
+    case TLS_MORE:
+        *ret_want = session_tls_has_output(s) ? SESSION_WRITE : SESSION_READ;
+        return false;
+    case TLS_ENDED:
+    case TLS_FAILED:
+        break;
+    }
+    *ret_want = fail_tls(s);
+    return false;
+}
+
+/* The first byte of a ClientHello is 22 (RFC 8446 section 5.1), that of a request is a letter. */
+static bool is_plain_http(struct span in)
+{
+    return ascii_lower(in.at[0]) >= 'a' && ascii_lower(in.at[0]) <= 'z';
+}
+
+unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    if (in.len == 0 || s->phase == SESSION_LINGERING)
+        return session_http1_feed(s, in, now_ns);
+    if (!t && is_plain_http(in)) {
+        s->tls_wanted = false;
+        return session_http1_refuse_plain(s, now_ns);
+    }
+    if (!has_plain_buffer(s->thread) || (!t && !begin_tls(s, now_ns)))
+        return SESSION_CLOSE;
+    t = s->tls;
+    t->connection.chunks = &s->thread->tls_chunks;
+    t->connection.in = in;
+    unsigned want = SESSION_READ;
+    if (!t->established && !shake_hands(s, now_ns, &want))
+        return want;
+    if (t->connection.in.len > 0)
+        want = read_plain(s, now_ns);
+    if (!keep_input(t, t->connection.in))
+        return SESSION_CLOSE;
+    return session_tls_follow(s, want, now_ns);
+}
+
+/* ---- output ---- */
+
+struct session_out session_tls_output(const struct session *s)
+{
+    const struct session_tls *t = s->tls;
+    struct session_out out = { .file_fd = -1 };
+    out.count = tls_wire_pieces(&t->connection.wire, out.piece, SESSION_PIECES);
+    out.last = (t->ended && !s->lingering) || t->failed;
+    return out;
+}
+
+unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    tls_wire_sent(&t->connection.wire, &s->thread->tls_chunks, bytes);
+    if (session_tls_has_output(s)) {
+        session_note_progress(s, bytes, now_ns);
+        return SESSION_WRITE;
+    }
+    if (t->failed)
+        return session_http1_continue(s, now_ns);
+    if (!t->established || (!s->output && !s->closing))
+        return session_tls_follow(s, SESSION_READ, now_ns);
+    if (s->output && has_plain_left(s->output)) {
+        session_note_progress(s, bytes, now_ns);
+        t->connection.chunks = &s->thread->tls_chunks;
+        return seal_output(s);
+    }
+    return session_tls_follow(s, session_http1_sent(s, now_ns), now_ns);
+}
+
+unsigned session_tls_expire(struct session *s, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    bool idle = s->phase == SESSION_IDLE;
+    unsigned want = session_http1_expire(s, now_ns);
+    t->connection.chunks = &s->thread->tls_chunks;
+    return idle ? end_tls(s, now_ns) : session_tls_follow(s, want, now_ns);
+}
