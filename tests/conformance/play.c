@@ -4,6 +4,8 @@
  */
 #include "play.h"
 
+#include "support/secure.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -26,6 +28,8 @@ struct play {
     FILE *sent;
     const char *broken;
     size_t turns;
+    struct secure_client client;
+    struct play_result *result; /* `sent` writes to its bytes */
 };
 
 /* splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators). */
@@ -161,6 +165,103 @@ static enum answer_state converse(struct play *p)
     return session_idle(&p->session) ? ANSWER_OPEN : ANSWER_WAITING;
 }
 
+/* ---- over TLS ---- */
+
+/* Has the session take all of `bytes`, and sends its output, until it wants to read. False: it
+ * wants to end, or has broken its contract. */
+static bool deliver(struct play *p, struct span bytes)
+{
+    size_t at = 0;
+    unsigned want = SESSION_READ;
+    struct span input = p->input.bytes;
+    p->input.bytes = bytes;
+    while (!p->broken && (want == SESSION_WRITE || at < bytes.len)) {
+        if (want == SESSION_WRITE)
+            want = send_some(p);
+        else if (want == SESSION_READ)
+            want = feed_some(p, &at);
+        else
+            p->broken = "ends in the handshake";
+    }
+    p->input.bytes = input;
+    return !p->broken;
+}
+
+static struct span received_so_far(struct play *p)
+{
+    CHECK(fflush(p->sent) == 0);
+    return span_of(p->result->bytes, p->result->len);
+}
+
+static void shake_hands(struct play *p)
+{
+    enum tls_result result = TLS_MORE;
+    while (result == TLS_MORE && !p->broken) {
+        char *bytes = NULL;
+        size_t len = 0;
+        FILE *out = open_memstream(&bytes, &len);
+        CHECK(out);
+        size_t before = p->client.taken;
+        result = secure_shake_hands(&p->client, received_so_far(p), out);
+        CHECK(fclose(out) == 0);
+        if (result == TLS_FAILED || (len == 0 && p->client.taken == before && result == TLS_MORE))
+            p->broken = "does not complete the handshake";
+        else
+            (void)deliver(p, span_of(bytes, len));
+        free(bytes);
+    }
+}
+
+/* Replaces the input by its records. The caller frees them. */
+static char *seal_input(struct play *p)
+{
+    /* A record for each byte of a long body would make more bytes than a test can play. */
+    const size_t portions[] = {
+        [PLAY_WHOLE] = TLS_RECORD_BYTES, [PLAY_BYTES] = 1 + p->input.bytes.len / 4096
+    };
+    char *bytes = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&bytes, &len);
+    CHECK(out);
+    size_t portion = p->input.style == PLAY_RANDOM ? pick_portion(p, TLS_RECORD_BYTES)
+                                                   : portions[p->input.style];
+    if (!secure_seal(&p->client, p->input.bytes, portion, out))
+        p->broken = "has broken the client";
+    if (p->input.end == CASES_END_HALF_CLOSE && p->input.seed % 2 == 1)
+        secure_end(&p->client, out);
+    CHECK(fclose(out) == 0);
+    p->input.bytes = span_of(bytes, len);
+    return bytes;
+}
+
+/* Replaces the output by its plaintext. */
+static void unseal_output(struct play *p)
+{
+    struct span received = received_so_far(p);
+    char *bytes = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&bytes, &len);
+    CHECK(out);
+    if (!secure_unseal(&p->client, received, out) && !p->broken)
+        p->broken = "sends records that cannot be decrypted";
+    CHECK(fclose(out) == 0 && fclose(p->sent) == 0);
+    free(p->result->bytes);
+    p->result->bytes = bytes;
+    p->result->len = len;
+}
+
+static void converse_over_tls(struct play *p)
+{
+    CHECK(secure_open(&p->client));
+    shake_hands(p);
+    char *records = p->broken ? NULL : seal_input(p);
+    if (!p->broken)
+        p->result->state = converse(p);
+    unseal_output(p);
+    free(records);
+    secure_close(&p->client);
+}
+
 struct play_result play_connection(struct session_thread *worker, struct play_input input)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -176,18 +277,24 @@ struct play_result play_connection(struct session_thread *worker, struct play_in
                       .random = input.seed,
                       .now_ns = PLAY_NOW_NS,
                       .edge = area + room };
+    p.result = &result;
     p.sent = open_memstream(&result.bytes, &result.len);
     CHECK(p.sent);
 
     worker->id = 0; /* so that every play of a case gives the same bytes */
     tick(&p);
     struct session_origin origin = { .peer = { .family = 4, .address = { 127, 0, 0, 1 } } };
+    origin.tls = input.secure;
     session_open(&p.session, worker, origin, p.now_ns);
-    result.state = converse(&p);
+    if (input.secure) {
+        converse_over_tls(&p);
+    } else {
+        result.state = converse(&p);
+        CHECK(fclose(p.sent) == 0);
+    }
     session_close(&p.session);
     tick(&p);
     result.broken = p.broken;
-    CHECK(fclose(p.sent) == 0);
     CHECK(munmap(area, room + page) == 0);
     return result;
 }

@@ -21,6 +21,7 @@ struct play_input {
     enum cases_end end;
     enum play_style style;
     uint64_t seed; /* for PLAY_RANDOM */
+    bool secure;   /* over TLS; the result has the decrypted output */
 };
 
 struct play_result {

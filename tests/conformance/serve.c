@@ -6,6 +6,8 @@
 
 #include "session/hosts.h"
 #include "site/mime.h"
+#include "tls/selfsigned.h"
+#include "tls/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +67,24 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
     return session_fields_join(&serve->sites[i].fields, sites[i].fields, NULL) ? 0 : -1;
 }
 
+/* Both servers have the same certificate, in a folder of the fixture. */
+static struct tls_server *open_tls(const struct fixture *fixture)
+{
+    static const char *const names[] = { "a", NULL };
+    char why[TLS_WHY_MAX];
+    struct tls_selfsigned own;
+    char *folder = below(fixture->top, "tls");
+    bool found = tls_selfsigned_get(folder, names, 1, &own, why);
+    free(folder);
+    const struct tls_pair pair = { own.file, own.file };
+    const struct tls_server_site site = { .name = "default", .pairs = &pair, .pair_count = 1 };
+    const struct tls_server_plan plan = { .sites = &site, .site_count = 1 };
+    struct tls_server *server = found ? tls_server_new(&plan, why) : NULL;
+    if (!server)
+        (void)fprintf(stderr, "TLS: %s\n", why);
+    return server;
+}
+
 int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache_bytes,
                 size_t body_max)
 {
@@ -96,6 +116,9 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
         .send_timeout_ns = UINT64_C(40000000000),
     };
     CHECK(serve->shared.hosts && serve->shared.cache);
+    serve->shared.tls = open_tls(fixture);
+    if (!serve->shared.tls)
+        return -1;
     CHECK(session_thread_start(&serve->worker, &serve->shared, 0) == 0);
     return 0;
 }
@@ -104,6 +127,8 @@ void serve_stop(struct serve *serve)
 {
     if (serve->worker.shared)
         session_thread_stop(&serve->worker);
+    if (serve->shared.tls)
+        tls_server_free(serve->shared.tls);
     site_cache_free(serve->shared.cache);
     session_hosts_free(serve->shared.hosts);
     if (serve->shared.log)

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: MIT
+"""HTTP over TLS, as a client at the level of records sees it, on every model."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.certificates import Pair, make
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import Server
+from tests.e2e.statistics import wait_for
+from tests.e2e.wire import TIMEOUT_S, Connection, connect
+
+HELLO = b"hello\n"
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return make(tmp_path, "own", "localhost", "IP:127.0.0.1")
+
+
+def serving(server: ServerFactory, pair: Pair, *arguments: str) -> Server:
+    return server(*pair.flags(), *arguments, listen=("https://127.0.0.1:0",))
+
+
+def trusting(pair: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(pair.certificate))
+    if version:
+        context.minimum_version = context.maximum_version = version
+    return context
+
+
+@contextmanager
+def secure(
+    running: Server,
+    context: ssl.SSLContext,
+    *,
+    session: ssl.SSLSession | None = None,
+    receive_buffer: int | None = None,
+) -> Iterator[Connection]:
+    """A connection over TLS. A close without close_notify is an error."""
+    plain = Connection.to(running.address, receive_buffer=receive_buffer)
+    with context.wrap_socket(
+        plain.socket,
+        server_hostname="localhost",
+        session=session,
+        suppress_ragged_eofs=False,
+    ) as wrapped:
+        yield Connection(wrapped)
+
+
+def tls_of(connection: Connection) -> ssl.SSLSocket:
+    assert isinstance(connection.socket, ssl.SSLSocket)
+    return connection.socket
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_requests_are_answered(server: ServerFactory, pair: Pair, version: ssl.TLSVersion) -> None:
+    running = serving(server, pair)
+    with secure(running, trusting(pair, version)) as connection:
+        for _ in range(20):
+            assert connection.get("/hello.txt").body == HELLO
+        assert connection.get("/nothing").status == 404
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_files_of_every_size_arrive_whole(
+    server: ServerFactory, pair: Pair, site: Path, version: ssl.TLSVersion
+) -> None:
+    sizes = [0, 1, 12_000, 16_383, 16_384, 16_385, 65_535, 65_537, 200_000, 3_000_001]
+    contents = {f"/{size}.bin": os.urandom(size) for size in sizes}
+    for path, content in contents.items():
+        (site / path[1:]).write_bytes(content)
+    running = serving(server, pair)
+    with secure(running, trusting(pair, version)) as connection:
+        for path, content in contents.items():
+            assert connection.get(path).body == content, path
+        wanted = contents["/3000001.bin"][70_000:2_000_000]
+        answer = connection.get("/3000001.bin", "a", "Range: bytes=70000-1999999")
+        assert (answer.status, answer.body == wanted) == (206, True)
+        parts = connection.get("/3000001.bin", "a", "Range: bytes=0-99999,200000-400000")
+        assert parts.status == 206
+        assert contents["/3000001.bin"][200_000:400_001] in parts.body
+
+
+def test_pipelined_requests_are_answered_in_order(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair)
+    with secure(running, trusting(pair)) as connection:
+        paths = ["/hello.txt", "/nothing"] * 200
+        lines = "".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths)
+        connection.send(lines.encode())
+        assert [connection.read().status for _ in paths] == [200, 404] * 200
+
+
+def test_the_last_answer_is_followed_by_close_notify(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair)
+    with secure(running, trusting(pair)) as connection:
+        connection.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert connection.read_to_end().endswith(HELLO)
+
+
+def test_an_idle_connection_ends_with_close_notify(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair, "--idle-timeout", "200ms")
+    with secure(running, trusting(pair)) as connection:
+        assert connection.get("/hello.txt").body == HELLO
+        assert connection.read_to_end() == b""
+
+
+def test_a_client_that_ends_after_its_requests_gets_the_answers(
+    server: ServerFactory, pair: Pair
+) -> None:
+    running = serving(server, pair)
+    with secure(running, trusting(pair, ssl.TLSVersion.TLSv1_3)) as connection:
+        connection.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
+        assert [connection.read().body for _ in range(3)] == [HELLO] * 3
+        left = tls_of(connection).unwrap()
+        assert left.recv(1) == b""
+
+
+def test_sessions_are_resumed(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair)
+    context = trusting(pair)
+    with secure(running, context) as connection:
+        assert connection.get("/hello.txt").body == HELLO
+        session = tls_of(connection).session
+        assert not tls_of(connection).session_reused
+    for _ in range(6):  # whichever process accepts it
+        with secure(running, context, session=session) as connection:
+            assert connection.get("/hello.txt").body == HELLO
+            assert tls_of(connection).session_reused
+    numbers = wait_for(running, lambda now: now["gauges"]["connections_open"] == 0)
+    counters = numbers["counters"]
+    assert (counters["tls_handshakes"], counters["tls_resumed"]) == (7, 6)
+
+
+def test_a_slow_reader_gets_everything_while_others_are_served(
+    server: ServerFactory, pair: Pair, site: Path
+) -> None:
+    content = os.urandom(5_000_000)
+    (site / "big.bin").write_bytes(content)
+    running = serving(server, pair)
+    context = trusting(pair)
+    with (
+        secure(running, context, receive_buffer=1024) as slow,
+        secure(running, context) as other,
+    ):
+        slow.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        got = bytearray()
+        while more := slow.socket.recv(16384):
+            if len(got) % 97 == 0:
+                assert other.get("/hello.txt").body == HELLO
+            got += more
+    assert bytes(got).partition(b"\r\n\r\n")[2] == content
+
+
+def test_plain_http_is_told_to_use_https(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair)
+    with connect(running.address) as connection:
+        answer = connection.get("/hello.txt")
+        assert answer.status == 400
+        assert b"https://" in answer.body
+        assert answer.closes
+        assert connection.read_to_end() == b""
+    wait_for(running, lambda now: now["refused_by_cause"]["plain_http"] == 1)
+
+
+def test_tls_at_a_plain_address_is_counted(server: ServerFactory, pair: Pair) -> None:
+    running = server()
+    with pytest.raises(ssl.SSLError), secure(running, trusting(pair)):
+        pass
+    wait_for(running, lambda now: now["refused_by_cause"]["tls_record"] == 1)
+
+
+def test_a_handshake_in_single_bytes_is_accepted(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting(pair).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with connect(running.address) as connection:
+        connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def exchange() -> None:
+            for byte in outgoing.read():
+                connection.send(bytes([byte]))
+            incoming.write(connection.socket.recv(65536))
+
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                exchange()
+        client.write(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+        got = b""
+        while not got.endswith(HELLO):
+            try:
+                got += client.read(65536)
+            except ssl.SSLWantReadError:
+                exchange()
+        assert got.startswith(b"HTTP/1.1 200 ")
+
+
+def old_hello() -> bytes:
+    """A ClientHello that offers TLS 1.1 and nothing newer (RFC 5246 section 7.4.1.2)."""
+    suites = b"\x00\x04\xc0\x09\xc0\x13"
+    body = b"\x03\x02" + bytes(32) + b"\x00" + suites + b"\x01\x00"
+    message = b"\x01" + len(body).to_bytes(3, "big") + body
+    return b"\x16\x03\x01" + len(message).to_bytes(2, "big") + message
+
+
+FAULTS = {
+    "tls_failed_other": b"\x16\x03\x01\x00\x05hello",
+    "tls_failed_version": old_hello(),
+    "tls_failed_cut": b"\x16\x03\x01\x02\x00\x01\x00",
+}
+
+
+@pytest.mark.parametrize("counter", FAULTS)
+def test_a_failed_handshake_is_counted_and_disturbs_no_other(
+    server: ServerFactory, pair: Pair, counter: str
+) -> None:
+    running = serving(server, pair)
+    context = trusting(pair)
+    with secure(running, context) as other:
+        with connect(running.address) as connection:
+            connection.send(FAULTS[counter])
+            if counter != "tls_failed_cut":
+                alert = connection.read_to_end()
+                assert alert[:1] == b"\x15", alert
+        wait_for(running, lambda now: now["counters"][counter] == 1)
+        assert other.get("/hello.txt").body == HELLO
+
+
+def test_broken_records_end_the_connection_with_an_alert(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting(pair).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with connect(running.address) as connection:
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.send(outgoing.read())
+                incoming.write(connection.socket.recv(65536))
+        client.write(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+        record = bytearray(outgoing.read())
+        record[-1] ^= 1
+        connection.send(bytes(record))
+        incoming.write(connection.read_to_end())
+        incoming.write_eof()
+        with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+            client.read(1000)
+
+
+def test_counters_equal_what_clients_received(
+    server: ServerFactory, pair: Pair, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    running = serving(server, pair, "--access-log", str(log))
+    context = trusting(pair)
+    for number in range(12):
+        with secure(running, context) as connection:
+            for _ in range(number):
+                connection.get("/hello.txt")
+    numbers = wait_for(running, lambda now: now["gauges"]["connections_open"] == 0)
+    assert numbers["counters"]["tls_handshakes"] == 12
+    assert numbers["counters"]["requests"] == sum(range(12))
+    assert numbers["durations"]["handshake"]["count"] == 12
+    running.stop()
+    assert len(log.read_text().splitlines()) == sum(range(12))
+
+
+def test_a_reload_and_a_stop_end_connections_in_order(server: ServerFactory, pair: Pair) -> None:
+    running = serving(server, pair)
+    with secure(running, trusting(pair)) as connection:
+        assert connection.get("/hello.txt").body == HELLO
+        running.signal(signal.SIGTERM)
+        assert select.select([connection.socket], [], [], TIMEOUT_S)[0]
