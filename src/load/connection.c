@@ -158,8 +158,8 @@ void load_connection_connected(struct load_thread *thread, struct load_user *use
 /* ---- sending ---- */
 
 /* Collects the requests that may go now, one piece each. Returns their number. */
-static unsigned collect_requests(struct load_thread *thread, struct load_user *user,
-                                 struct iovec pieces[LOAD_PIPELINE_MAX])
+static inline unsigned collect_requests(struct load_thread *thread, struct load_user *user,
+                                        struct iovec pieces[LOAD_PIPELINE_MAX])
 {
     unsigned count = 0;
     for (unsigned i = user->sent_count; i < user->asked_count; i++) {
