@@ -284,6 +284,7 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         session_answer_status(x, HTTP_MISDIRECTED_REQUEST);
     else if (status == HTTP_NOT_FOUND)
         session_answer_status(x, HTTP_NOT_FOUND);
-    else if (__builtin_expect(x->site->https_port == 0, 1) || !session_scheme_answers(x))
+    else if (__builtin_expect(x->site->https_port == 0 && !x->session->tls_wanted, 1) ||
+             !session_scheme_answers(x))
         plan_method(x);
 }

@@ -2,12 +2,31 @@
 #include "session/scheme.h"
 
 #include "base/buf.h"
+#include "session/tls.h"
 #include "session/trace.h"
+#include "tls/server.h"
 
 enum { HOST_MAX = 253, ORIGIN_MAX = HOST_MAX + sizeof("https://:65535") };
 
 /* An issuer of certificates fetches these files over http (RFC 8555 section 8.3). */
 #define CHALLENGES SPAN("/.well-known/acme-challenge/")
+
+/* Whether the client reuses a connection for a site that its certificate does not cover. The client
+ * then connects again, with the name of that site (RFC 9110 section 15.5.20). */
+static bool is_misdirected(const struct session_exchange *x, const SSL *ssl)
+{
+    char lower[HOST_MAX];
+    struct span host = x->target.host;
+    if (host.len == 0 || &x->thread->shared->sites[tls_server_site_of(ssl)] == x->site)
+        return false;
+    if (host.len > 1 && host.at[host.len - 1] == '.')
+        host.len--;
+    if (host.len > sizeof(lower))
+        return true;
+    for (size_t i = 0; i < host.len; i++)
+        lower[i] = ascii_lower(host.at[i]);
+    return !tls_server_covers(ssl, lower, host.len);
+}
 
 /* Whether the plain request is answered by a redirect. `OPTIONS *` has no path to redirect. */
 static bool is_redirected(const struct session_exchange *x)
@@ -36,9 +55,12 @@ static void redirect_to_https(struct session_exchange *x)
 
 bool session_scheme_answers(struct session_exchange *x)
 {
-    bool redirected = is_redirected(x);
+    const SSL *ssl = x->session->tls_wanted ? session_tls_ssl(x->session) : NULL;
+    bool misdirected = ssl && is_misdirected(x, ssl), redirected = is_redirected(x);
     session_trace_note(x, to_https, redirected);
-    if (redirected)
+    if (misdirected)
+        session_answer_status(x, HTTP_MISDIRECTED_REQUEST);
+    else if (redirected)
         redirect_to_https(x);
-    return redirected;
+    return misdirected || redirected;
 }

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Makes certificates for tests with the program openssl."""
+"""Makes certificates for tests with the program openssl, and connects with them."""
 
 from __future__ import annotations
 
+import socket
+import ssl
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.e2e.wire import Connection
+from tests.waiting import LIMIT_S
 
 EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 RSA = ("-newkey", "rsa:2048")
@@ -51,3 +56,24 @@ def make(
         command += ["-addext", "basicConstraints=critical,CA:FALSE"]
     subprocess.run(command, capture_output=True, check=True)
     return pair
+
+
+class Client:
+    """A client that trusts one certificate, and offers the session of its first connection again.
+    It uses TLS 1.2, because there the ticket comes with the handshake."""
+
+    def __init__(self, pair: Pair, address: tuple[str, int], host: str = "localhost") -> None:
+        self.context = ssl.create_default_context(cafile=str(pair.certificate))
+        self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+        self.address, self.host = address, host
+        self.session: ssl.SSLSession | None = None
+
+    def resumes(self) -> bool:
+        """Makes a connection with one request. Whether the session was resumed."""
+        plain = socket.create_connection(self.address, LIMIT_S)
+        with self.context.wrap_socket(
+            plain, server_hostname=self.host, session=self.session
+        ) as wrapped:
+            assert Connection(wrapped).get("/hello.txt", self.host).status == 200
+            self.session = self.session or wrapped.session
+            return wrapped.session_reused is True

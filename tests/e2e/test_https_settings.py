@@ -8,10 +8,13 @@ import os
 import re
 import shutil
 import signal
+import socket
+import ssl
 import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,7 +23,7 @@ import pytest
 from tests.e2e import certificates
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.running import RUNTIME, WEIR, Server
-from tests.e2e.wire import connect
+from tests.e2e.wire import Connection, connect
 from tests.waiting import LIMIT_S, wait_until
 
 HTTPS = ("https://127.0.0.1:0",)
@@ -228,6 +231,105 @@ def test_trace_explains_the_redirect(site: Path, tmp_path: Path) -> None:
     done = run("trace", "/hello.txt", str(site), *flags)
     assert "308" in done.stdout
     assert "`https-redirect = on`" in done.stdout
+
+
+# ---- over TLS ----
+
+
+def connect_tls(
+    running: Server, pair: certificates.Pair, host: str
+) -> tuple[Connection, ssl.SSLSocket]:
+    """Connects with this server name, and trusts this certificate alone."""
+    context = ssl.create_default_context(cafile=str(pair.certificate))
+    plain = socket.create_connection(running.address, LIMIT_S)
+    wrapped = context.wrap_socket(plain, server_hostname=host)
+    return Connection(wrapped), wrapped
+
+
+@dataclass(frozen=True)
+class TwoSites:
+    """A configuration with two sites, which have certificates of their own."""
+
+    one: certificates.Pair
+    two: certificates.Pair
+    conf: Path
+
+
+@pytest.fixture
+def two_sites(tmp_path: Path, site: Path) -> TwoSites:
+    one = certificates.make(tmp_path, "one", "one.example", "both.example")
+    two = certificates.make(tmp_path, "two", "two.example")
+    conf = tmp_path / "weir.conf"
+    conf.write_text(
+        "[server]\nlisten = https://127.0.0.1:0\n"
+        f"[site one]\nroot = {site}\nhost = one.example\nhsts = 365d\n{one.settings()}"
+        f"[site two]\nroot = {site}\nhost = two.example, both.example\n{two.settings()}"
+    )
+    return TwoSites(one, two, conf)
+
+
+def test_each_site_has_its_certificate_and_its_hsts(
+    server: ServerFactory, two_sites: TwoSites
+) -> None:
+    running = server("-c", str(two_sites.conf), folder=None, listen=())
+    for pair, host, hsts in (
+        (two_sites.one, "one.example", "max-age=31536000"),
+        (two_sites.two, "two.example", None),
+    ):
+        client, wrapped = connect_tls(running, pair, host)
+        answer = client.get("/hello.txt", host)
+        assert (answer.status, answer.body) == (200, b"hello\n")
+        assert answer.get("Strict-Transport-Security") == hsts
+        assert client.get("/absent", host).get("Strict-Transport-Security") == hsts
+        wrapped.close()
+
+
+def test_a_request_for_a_site_that_the_certificate_lacks_is_misdirected(
+    server: ServerFactory, two_sites: TwoSites
+) -> None:
+    running = server("-c", str(two_sites.conf), folder=None, listen=())
+    client, wrapped = connect_tls(running, two_sites.one, "one.example")
+    for host, status in (
+        ("one.example", 200),
+        ("two.example", 421),
+        ("TWO.example.:443", 421),
+        ("both.example", 200),  # another site, and the certificate covers it
+        ("ONE.EXAMPLE", 200),
+    ):
+        assert client.get("/hello.txt", host).status == status, host
+    wrapped.close()
+
+
+def test_connections_keep_their_certificate_over_a_reload(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(pair.certificate.read_bytes())
+    first = certificates.Pair(trusted, pair.key)
+    later = certificates.make(tmp_path, "later", "localhost")
+    running = server(*pair.flags(), listen=HTTPS)
+    client, wrapped = connect_tls(running, first, "localhost")
+    assert client.get("/hello.txt").status == 200
+    pair.replace_with(later)
+    assert run("reload", str(running.popen.pid)).returncode == 0
+    fresh, wrapped_fresh = connect_tls(running, pair, "localhost")
+    assert fresh.get("/hello.txt").status == 200
+    assert wrapped.getpeercert(True) != wrapped_fresh.getpeercert(True)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        connect_tls(running, first, "localhost")
+    wrapped.close()
+    wrapped_fresh.close()
+
+
+def test_sessions_are_resumed_over_reloads(server: ServerFactory, tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    running = server(*pair.flags(), listen=HTTPS)
+    client = certificates.Client(pair, running.address)
+    assert not client.resumes()
+    assert client.resumes()
+    assert run("reload", str(running.popen.pid)).returncode == 0
+    assert client.resumes()
 
 
 # ---- weir check ----

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import certificates
 from tests.e2e.activation import activation
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.load import Load
@@ -197,6 +198,17 @@ def test_unix_sockets_and_a_named_control_socket_are_handed_over(
         assert done.stdout == f"weir: process {new.pid} has stopped\n", done.stderr
         assert not path.exists()
         assert not control.exists()
+
+
+def test_tls_sessions_are_resumed_by_the_new_master(
+    server: ServerFactory, binary: Path, tmp_path: Path, successors: list[Process]
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    running = server(*pair.flags(), listen=("https://127.0.0.1:0",), weir=binary)
+    client = certificates.Client(pair, running.address)
+    assert not client.resumes()
+    successors.append(upgrade(running))
+    assert client.resumes()
 
 
 def test_the_pid_file_names_the_new_master(

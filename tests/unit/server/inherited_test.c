@@ -105,7 +105,7 @@ static int takes_three(void)
     REQUIRE(server_inherited_is_upgrade() == false);
     REQUIRE(server_inherited_take(&in) == 0);
     REQUIRE(is_forgotten());
-    REQUIRE(in.count == 3 && in.ready_fd == -1 && in.control_fd == -1);
+    REQUIRE(in.count == 3 && in.ready_fd == -1 && in.control_fd == -1 && in.tickets_fd == -1);
     for (int i = 0; i < 3; i++) {
         REQUIRE(in.sockets[i].fd == 3 + i);
         REQUIRE(fcntl(3 + i, F_GETFD) == FD_CLOEXEC);
@@ -126,7 +126,7 @@ static int takes_from_a_predecessor(void)
     REQUIRE(server_inherited_take(&in) == 0);
     REQUIRE(in.count == 1 && in.sockets[0].fd == 4);
     REQUIRE(!in.sockets[0].managed && in.sockets[0].any_port);
-    REQUIRE(in.ready_fd == 3 && in.control_fd == 5);
+    REQUIRE(in.ready_fd == 3 && in.control_fd == 5 && in.tickets_fd == 6);
     REQUIRE(fcntl(3, F_GETFD) == FD_CLOEXEC);
     server_inherited_free(&in);
     return 0;
@@ -167,7 +167,7 @@ static void takes_listeners_with_their_names(void **state)
 static void takes_the_descriptors_of_a_predecessor(void **state)
 {
     (void)state;
-    const struct passed passed = { { PIPE, TCP, TCP }, "3", "ready:any:control", 0 };
+    const struct passed passed = { { PIPE, TCP, TCP, FILE_ }, "4", "ready:any:control:tickets", 0 };
     assert_int_equal(run(&passed, takes_from_a_predecessor), 0);
 }
 
