@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * One address and its group of listening sockets (server/listeners.h says how the master uses
- * them). It knows no generation and no scheme: http or https is the choice of a generation.
+ * them). It knows no generation. Each generation decides whether the address is http or https.
  */
 #pragma once
 
@@ -23,6 +23,7 @@ struct server_address {
     size_t count;     /* sockets of the group */
     size_t listening; /* how many of the first ones listen */
     unsigned users;   /* generations that use it */
+    bool tls;         /* the newest generation that uses it has TLS there */
     bool adopted;     /* another process opened the sockets: a service manager or a predecessor */
     bool managed;     /* a service manager opened them; it keeps them and the socket file */
 };

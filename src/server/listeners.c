@@ -57,22 +57,28 @@ static bool is_moving(const struct server_addresses *addresses,
     return addresses->other && find_got(addresses->other, &address->got);
 }
 
-/* The open address for `asked` that these listeners do not use yet: port 0 may be there twice. */
+static bool is_taken(const struct server_listeners *taken, const struct server_address *address)
+{
+    for (size_t i = 0; i < taken->count; i++)
+        if (taken->each[i].address == address)
+            return true;
+    return false;
+}
+
+/* The open address for `asked` that these listeners do not use yet. Port 0 may be there twice. Then
+ * an address with the same scheme is better, so that a reload does not exchange them. */
 static struct server_address *find_address(const struct server_addresses *addresses,
                                            const struct server_listeners *taken,
-                                           const struct os_socket_address *asked)
+                                           const struct os_socket_address *asked, bool tls)
 {
-    struct server_address *address = addresses->first;
-    for (; address; address = address->next) {
-        bool free_to_take =
-            (os_socket_same(&address->asked, asked) || os_socket_same(&address->got, asked)) &&
-            !is_moving(addresses, address);
-        for (size_t i = 0; i < taken->count && free_to_take; i++)
-            free_to_take = taken->each[i].address != address;
-        if (free_to_take)
-            break;
+    struct server_address *found = NULL;
+    for (struct server_address *a = addresses->first; a && (!found || found->tls != tls);
+         a = a->next) {
+        bool fits = os_socket_same(&a->asked, asked) || os_socket_same(&a->got, asked);
+        if (fits && !is_moving(addresses, a) && !is_taken(taken, a) && (!found || a->tls == tls))
+            found = a;
     }
-    return address;
+    return found;
 }
 
 static bool uses_address(const struct server_listeners *listeners,
@@ -167,8 +173,10 @@ static struct server_address *add_address(struct server_addresses *addresses,
     if (!address)
         return NULL;
     address->asked = *asked;
-    address->next = addresses->first;
-    addresses->first = address;
+    struct server_address **end = &addresses->first; /* a successor gets them in this order */
+    while (*end)
+        end = &(*end)->next;
+    *end = address;
     return address;
 }
 
@@ -212,11 +220,12 @@ static int open_place(struct server_listeners *l, struct server_addresses *addre
     int rc = os_socket_parse(place->address, &asked);
     if (rc < 0)
         return rc;
-    struct server_address *address = find_address(addresses, l, &asked);
+    struct server_address *address = find_address(addresses, l, &asked, place->tls);
     if (!address)
         address = add_address(addresses, &asked);
     rc = address ? use_address(l, addresses, address, sets, congestion) : -ENOMEM;
-    l->each[l->count].tls = place->tls && rc == 0;
+    if (rc == 0)
+        address->tls = l->each[l->count].tls = place->tls;
     return rc;
 }
 

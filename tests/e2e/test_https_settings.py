@@ -76,6 +76,20 @@ def test_a_reload_changes_the_scheme_and_keeps_the_address(
     assert sockets <= running.master.sockets()
 
 
+@ONE_MODEL
+def test_a_reload_does_not_exchange_addresses_that_the_kernel_has_picked(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    running = server(*pair.flags(), listen=("127.0.0.1:0", *HTTPS, "127.0.0.1:0"))
+    assert run("reload", str(running.popen.pid)).returncode == 0
+    for url in (running.urls[0], running.urls[2]):
+        with connect(("127.0.0.1", urlsplit(url).port or 0)) as client:
+            assert client.get("/hello.txt").status == 200
+    secure = certificates.Client(pair, ("127.0.0.1", urlsplit(running.urls[1]).port or 0))
+    assert not secure.resumes()
+
+
 # ---- certificates ----
 
 

@@ -10,14 +10,17 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from tests.e2e import certificates
 from tests.e2e.planting import in_force
 from tests.e2e.running import STATISTICS, TOP, Server, models, start
 from tests.waiting import wait_until
@@ -162,6 +165,23 @@ def make_requests(address: tuple[str, int], site: Path) -> None:
         client.close()
 
 
+def make_tls_requests(address: tuple[str, int], pair: certificates.Pair) -> None:
+    client = certificates.Client(pair, address)
+    assert [client.resumes(), client.resumes()] == [False, True]
+    newest = ssl.create_default_context(cafile=str(pair.certificate))
+    for path in ("/hello.txt", "/large", "/folder/", "/missing"):
+        with (
+            socket.create_connection(address, 60) as plain,
+            newest.wrap_socket(plain, server_hostname="localhost") as wrapped,
+        ):
+            wrapped.sendall(request(path))
+            while wrapped.recv(1 << 16):
+                pass
+    for wrong in (request("/"), b"\x16\x03\x01\x00\x05hello", b"\x16\x03"):
+        with contextlib.suppress(ConnectionError):
+            send(address, wrong)
+
+
 @contextlib.contextmanager
 def traced(server: Server, trace: Path) -> Iterator[None]:
     command = ["strace", "-f", "-qq", "-o", str(trace), "-p", str(server.popen.pid)]
@@ -188,6 +208,8 @@ def record(model: str, folder: Path) -> Recording:
     arguments += ["--access-log", str(access), "--error-log", str(errors), "--stats", "on"]
     arguments += ["--spa", "index.html", "--header-timeout", "1s", "--idle-timeout", "2s"]
     arguments += ["--cache-size", "64K", "--sandbox", "on", "--stats-listen", "127.0.0.1:0"]
+    pair = certificates.make(folder, "cert", "localhost")
+    arguments += ["--listen", "https://127.0.0.1:0", *pair.flags()]
     if "CALLS_THREADS" in groups_of(model) and model != "thread":
         arguments += ["--threads", "2"]
     server = start(arguments, folder / "stderr")
@@ -207,6 +229,7 @@ def record(model: str, folder: Path) -> Recording:
             "the page has another process",
         )
         make_requests(server.address, site)
+        make_tls_requests(("127.0.0.1", urlsplit(server.urls[1]).port or 0), pair)
         port = re.search(r"statistics: http://127.0.0.1:(\d+)/", server.messages())
         assert port
         for path in ("/", "/stats.json", "/metrics", "/healthz"):
