@@ -188,6 +188,13 @@ static bool check_key(const struct tls_identity *identity, const struct tls_pair
 {
     if (X509_check_private_key(identity->leaf, identity->key) == 1)
         return true;
+    if (memory_failed())
+        return refuse_for_memory(why);
+    if (!X509_get0_pubkey(identity->leaf))
+        return tls_identity_refuse(why,
+                                   "OpenSSL does not know the kind of key in the certificate %s, "
+                                   "or memory is short. Have one issued for a key of ECDSA P-256.",
+                                   pair->certificate);
     for (int i = 0; i < sk_X509_num(identity->chain); i++) {
         if (X509_check_private_key(sk_X509_value(identity->chain, i), identity->key) != 1)
             continue;

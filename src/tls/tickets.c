@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/rand.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -48,8 +49,10 @@ static bool write_key(struct tls_tickets_memory *memory, uint64_t number)
 {
     uint64_t word[KEY_WORDS];
     struct slot *slot = &memory->slot[number % SLOTS];
-    if (RAND_priv_bytes((unsigned char *)word, sizeof(word)) != 1)
+    if (RAND_priv_bytes((unsigned char *)word, sizeof(word)) != 1) {
+        ERR_clear_error();
         return false;
+    }
     atomic_store_explicit(&slot->number, 0, memory_order_relaxed);
     for (unsigned i = 0; i < KEY_WORDS; i++)
         atomic_store_explicit(&slot->word[i], word[i], memory_order_release);
@@ -117,7 +120,7 @@ static int make_tickets(struct tls_tickets *tickets, uint64_t now_ns)
     struct tls_tickets_memory *memory = tickets->memory;
     for (uint64_t number = 1; number <= 3; number++)
         if (!write_key(memory, number))
-            return -EIO;
+            return -ENOMEM;
     memory->magic = MAGIC;
     atomic_store(&memory->current, 2);
     atomic_store(&memory->due_ns, now_ns + ROTATION_NS);

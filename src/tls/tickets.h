@@ -37,7 +37,8 @@ struct tls_tickets_key {
     unsigned char mac[32];
 };
 
-/* Makes the memory with random keys. 0 or -errno. Each `now_ns` is of os_clock_now_ns. */
+/* Makes the memory with random keys. 0 or -errno; -ENOMEM also if there are no random numbers. Each
+ * `now_ns` is of os_clock_now_ns. */
 MUST_USE int tls_tickets_open(struct tls_tickets *tickets, uint64_t now_ns);
 
 /* Takes the descriptor of another master's tickets and maps them. 0 or -errno, and then `fd` is

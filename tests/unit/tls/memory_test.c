@@ -148,6 +148,8 @@ static void fail_each(struct fixture *f, bool (*call)(struct fixture *, char why
             continue;
         assert_true(has_failed);
         assert_int_not_equal(why[0], '\0');
+        if (strstr(why, "belong"))
+            fail_msg("allocation %ld: %s", number, why);
         refused++;
     }
     assert_true(refused > 0);
