@@ -52,7 +52,8 @@ static const struct option_elsewhere elsewhere[] = {
     { "--clients", "each user has a connection: --users N" },
     { "-R", "the request rate is --rate R" },
     { "--qps", "the request rate is --rate R" },
-    { "-k", "connections are kept open, unless --no-keepalive is given" },
+    { "-k", "connections are kept open, unless --no-keepalive is given; --insecure accepts any "
+            "certificate" },
     { "--keepalive", "connections are kept open, unless --no-keepalive is given" },
     { "--latency", "percentiles are always reported" },
     { "-D", "the time is --duration 10s" },

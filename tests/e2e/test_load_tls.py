@@ -20,6 +20,7 @@ from typing import IO, Any
 import pytest
 
 from tests.e2e.authority import Certificates, Identity
+from tests.e2e.conftest import ServerFactory
 from tests.e2e.misbehaving import GoneError, Peer, misbehaving, ok
 from tests.e2e.peers import PeerServer, peer, program_of
 from tests.e2e.ports import reserved_port
@@ -88,6 +89,39 @@ def nginx(site: Path, tmp_path: Path, good: Identity) -> Iterator[Start]:
         yield lambda protocols="TLSv1.2 TLSv1.3": stack.enter_context(
             peer("nginx", site, tmp_path, identity=good, directives=f"ssl_protocols {protocols};")
         )
+
+
+# ---- weir, with every model ----
+
+
+@pytest.mark.parametrize("sessions", ["resume", "full"])
+def test_answers_equal_the_lines_of_the_log_of_weir(
+    server: ServerFactory, good: Identity, trust: list[str], tmp_path: Path, sessions: str
+) -> None:
+    log = tmp_path / "access.log"
+    pair = ["--tls-certificate", str(good.certificate), "--tls-key", str(good.key)]
+    running = server(*pair, "--access-log", str(log), listen=("https://127.0.0.1:0",))
+    words = ["--users", "3", "--requests", "150", "--tls", sessions]
+    for way in (["--no-keepalive"], ["--pipeline", "4"]):
+        step = step_of(f"{running.url}/hello.txt", *trust, *words, *way)
+        tls = step["tls"]
+        assert (step["status"], errors(step)) == ({"200": 150}, {})
+        assert tls["handshakes_failed"] == tls["tickets_refused"] == 0
+        assert tls["handshakes_full"] == (150 if sessions == "full" and len(way) == 1 else 3)
+        assert step["connects"] == (150 if len(way) == 1 else 3)
+    running.stop()
+    assert len(log.read_text().splitlines()) == 300
+
+
+def test_long_bodies_of_weir_are_whole(
+    server: ServerFactory, good: Identity, trust: list[str], site: Path
+) -> None:
+    (site / "long").write_bytes(bytes(range(256)) * 8000)
+    pair = ["--tls-certificate", str(good.certificate), "--tls-key", str(good.key)]
+    running = server(*pair, listen=("https://127.0.0.1:0",))
+    words = ["--users", "3", "--requests", "12", "--verify", "hash"]
+    step = step_of(f"{running.url}/long", *trust, *words)
+    assert (step["answers"], step["body_bytes"], errors(step)) == (12, 12 * 256 * 8000, {})
 
 
 # ---- servers that behave well ----
@@ -442,6 +476,14 @@ def test_a_server_that_cannot_be_reached_is_left_to_the_run() -> None:
         step = step_of(f"https://localhost:{port}/", *words)
     assert errors(step) == {"connect_refused": 3}
     assert step["tls"]["handshakes_failed"] == 0
+
+
+def test_a_server_that_never_answers_is_left_to_the_run() -> None:
+    with misbehaving(never_answers) as server:
+        words = ["--insecure", "--requests", "3", "--users", "1", "--connect-timeout", "300ms"]
+        step = step_of(url_of(server), *words)
+    assert errors(step) == {"tls_timeout": 3}
+    assert (step["tls"]["handshakes_failed"], step["requests"]) == (3, 3)
 
 
 def first_good(context: ssl.SSLContext, then: Callable[[Peer], None]) -> Callable[[Peer], None]:
