@@ -126,6 +126,7 @@ const struct program_command program_serve = {
             "  weir .                               this folder, on http://127.0.0.1:8080/\n"
             "  weir public --listen '*:8080'        for other machines too\n"
             "  weir dist --spa index.html           a single-page application\n"
+            "  weir . --listen https://localhost:8443   with TLS, for this machine\n"
             "  weir serve -c /etc/weir/weir.conf    sites, from a file (weir.conf(5))\n",
     .size = sizeof(struct program_serve_options),
     .defaults = &(const struct program_serve_options){ .ready_fd = -1 },

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "config/address.h"
 #include "os/clock.h"
+#include "tls/wipe.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -247,6 +248,7 @@ int server_tls_open(struct server_tls *tls, const struct config *config,
     if (!server_tls_is_wanted(config))
         return 0;
     tls->tickets = tickets;
+    tls_wipe_prepare();
     int rc = tickets->memory ? 0 : tls_tickets_open(tickets, os_clock_now_ns());
     if (rc < 0)
         snprintf(why, TLS_WHY_MAX, "Cannot make the keys of session tickets (%s).", strerror(-rc));
@@ -254,7 +256,10 @@ int server_tls_open(struct server_tls *tls, const struct config *config,
         return rc;
     snprintf(why, TLS_WHY_MAX, "There is not enough memory for the certificates.");
     rc = note_all(tls, config);
-    return rc < 0 ? rc : make_server(tls, config, why);
+    tls_wipe_begin();
+    rc = rc < 0 ? rc : make_server(tls, config, why);
+    tls_wipe_end();
+    return rc;
 }
 
 void server_tls_close(struct server_tls *tls)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import pytest
 
 from tests.e2e import certificates
 from tests.e2e.conftest import Port, ServerFactory
-from tests.e2e.running import RUNTIME, WEIR, Server
+from tests.e2e.running import RUNTIME, STATISTICS, WEIR, Server
 from tests.e2e.wire import Connection, connect
 from tests.waiting import LIMIT_S, wait_until
 
@@ -347,6 +348,55 @@ def test_sessions_are_resumed_over_reloads(server: ServerFactory, tmp_path: Path
     assert client.resumes()
     assert run("reload", str(running.popen.pid)).returncode == 0
     assert client.resumes()
+
+
+def test_curl_gets_files_over_tls(server: ServerFactory, tmp_path: Path, site: Path) -> None:
+    (site / "large").write_bytes(os.urandom(300_000))
+    pair = certificates.make(tmp_path, "cert", "shop.example")
+    running = server(*pair.flags(), listen=HTTPS)
+    port = running.address[1]
+    command = ["curl", "--silent", "--show-error", "--fail", "--cacert", str(pair.certificate)]
+    command += ["--noproxy", "*", "--connect-to", f"shop.example:443:127.0.0.1:{port}"]
+    urls = [f"https://shop.example/{name}" for name in ("hello.txt", "large", "hello.txt")]
+    done = subprocess.run([*command, *urls], capture_output=True, timeout=LIMIT_S, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"hello\n" + (site / "large").read_bytes() + b"hello\n"
+
+
+def has_in_memory(pid: int, secret: bytes) -> bool:
+    """Whether the memory of a process has these bytes, in the order of the file or of a number."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        for line in maps.splitlines():
+            first, last = (int(word, 16) for word in line.split()[0].split("-"))
+            if not line.split()[1].startswith("rw"):
+                continue
+            with contextlib.suppress(OSError):
+                memory.seek(first)
+                found = memory.read(last - first)
+                if secret in found or secret[::-1] in found:
+                    return True
+    return False
+
+
+@ONE_MODEL
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads the memory of the workers")
+def test_only_workers_and_the_master_have_the_key(server: ServerFactory, tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    shown = subprocess.run(
+        ["openssl", "pkey", "-in", str(pair.key), "-noout", "-text"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    digits = re.search(r"priv:\s+([0-9a-f:\s]+?)\s*pub:", shown)
+    assert digits
+    secret = bytes.fromhex(re.sub(r"[:\s]", "", digits[1]))[-32:]
+    running = server(*pair.flags(), "--stats-listen", "127.0.0.1:0", listen=HTTPS)
+    page = [child for child in running.master.children() if child.comm == STATISTICS]
+    assert len(page) == 1
+    assert all(has_in_memory(worker.pid, secret) for worker in running.workers())
+    assert not has_in_memory(page[0].pid, secret)
 
 
 # ---- weir check ----
