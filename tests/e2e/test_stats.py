@@ -519,7 +519,7 @@ def test_statistics_can_be_turned_off(tmp_path: Path, site: Path) -> None:
         running.stop()
 
 
-@pytest.mark.parametrize("size", ["16k", "64k", "128k"])
+@pytest.mark.parametrize("size", ["16k", "72k", "128k"])
 def test_a_full_shared_memory_fails_no_request(server: ServerFactory, size: str) -> None:
     mount = f'mount -t tmpfs -o size={size} none /dev/shm && exec "$@"'
     wrapper = ("unshare", "--mount", "sh", "-c", mount, "sh")
