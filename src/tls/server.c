@@ -17,6 +17,7 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,7 +202,7 @@ static bool find_groups(struct tls_server *server, SSL_CTX *context)
 {
     struct buf list = buf_over(server->groups, sizeof(server->groups) - 1);
     for (size_t i = 0; i < sizeof(wanted_groups) / sizeof(wanted_groups[0]); i++) {
-        if (!SSL_CTX_set1_groups_list(context, wanted_groups[i])) {
+        if (!SSL_CTX_set1_groups_list(context, (char *)(uintptr_t)wanted_groups[i])) {
             if (ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE)
                 return false;
             continue;
