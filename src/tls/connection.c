@@ -175,3 +175,9 @@ void tls_connection_end(struct tls_connection *c)
     if (SSL_is_init_finished(c->ssl) && SSL_shutdown(c->ssl) < 0)
         ERR_clear_error();
 }
+
+void tls_connection_free_buffers(struct tls_connection *c)
+{
+    if (!tls_connection_has_plain(c)) /* SSL_free_buffers sees encrypted bytes only */
+        (void)SSL_free_buffers(c->ssl);
+}

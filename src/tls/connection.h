@@ -57,3 +57,6 @@ void tls_connection_end(struct tls_connection *c);
 
 /* Whether decrypted bytes wait for tls_connection_read, without any further input. */
 bool tls_connection_has_plain(const struct tls_connection *c);
+
+/* Frees OpenSSL's own buffers, unless they hold bytes. Each call that needs one allocates it. */
+void tls_connection_free_buffers(struct tls_connection *c);

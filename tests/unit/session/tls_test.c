@@ -12,8 +12,11 @@
 #include "support/secure.h"
 #include "tls/selfsigned.h"
 #include "tls/server.h"
+#include "tls/tickets.h"
 
 #include <fcntl.h>
+#include <malloc.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <setjmp.h>
@@ -37,6 +40,7 @@ static struct {
     struct site *site;
     struct session_site sites[1];
     struct log_access_sink log;
+    struct tls_tickets tickets;
     struct session_shared shared;
     struct session_thread thread, other;
     uint64_t now_ns;
@@ -72,7 +76,10 @@ static struct tls_server *make_server(void)
     assert_true(tls_selfsigned_get(folder, names, 1, &own, why));
     const struct tls_pair pair = { own.file, own.file };
     const struct tls_server_site site = { .name = "a", .pairs = &pair, .pair_count = 1 };
-    const struct tls_server_plan plan = { .sites = &site, .site_count = 1 };
+    assert_int_equal(tls_tickets_open(&world.tickets, 1), 0);
+    const struct tls_server_plan plan = { .sites = &site,
+                                          .site_count = 1,
+                                          .tickets = &world.tickets };
     struct tls_server *server = tls_server_new(&plan, why);
     assert_true(unlink(own.file) == 0 && unlink(own.certificate) == 0);
     (void)rmdir(folder);
@@ -128,6 +135,7 @@ static int end_world(void **state)
     session_thread_stop(&world.thread);
     session_thread_stop(&world.other);
     tls_server_free(world.shared.tls);
+    tls_tickets_close(&world.tickets);
     site_cache_free(world.shared.cache);
     session_hosts_free(world.shared.hosts);
     site_close(world.site);
@@ -315,6 +323,57 @@ static void an_idle_connection_holds_no_buffer(void **state)
     close_talk(&t);
 }
 
+/* A buffer for records is larger than any other memory of OpenSSL. */
+static size_t buffers;
+
+static bool is_buffer(void *memory)
+{
+    return memory && malloc_usable_size(memory) >= TLS_RECORD_BYTES;
+}
+
+static void *count_malloc(size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    void *memory = malloc(size);
+    buffers += is_buffer(memory);
+    return memory;
+}
+
+static void *count_realloc(void *old, size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    bool was_buffer = is_buffer(old);
+    void *memory = realloc(old, size);
+    if (memory)
+        buffers = buffers - was_buffer + is_buffer(memory);
+    return memory;
+}
+
+static void count_free(void *memory, const char *file, int line)
+{
+    (void)file, (void)line;
+    buffers -= is_buffer(memory);
+    free(memory);
+}
+
+static void the_first_answer_leaves_no_buffer_in_openssl(void **state)
+{
+    (void)state;
+    struct talk t;
+    open_talk(&t);
+    shake(&t);
+    char *bytes;
+    size_t len;
+    FILE *out = open_pipe(&bytes, &len);
+    assert_true(secure_seal(&t.client, SPAN(GET("/small.html")), TLS_RECORD_BYTES, out));
+    size_t before = buffers;
+    feed_pipe(&t, out, &bytes, &len);
+    receive_all(&t);
+    assert_true(session_idle(&t.session));
+    assert_int_equal(buffers, before);
+    close_talk(&t);
+}
+
 static void a_small_answer_is_one_record(void **state)
 {
     (void)state;
@@ -497,9 +556,12 @@ static void the_end_of_input_ends_a_handshake(void **state)
 
 int main(void)
 {
+    if (CRYPTO_set_mem_functions(count_malloc, count_realloc, count_free) != 1)
+        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_writes_give_the_same_bytes),
         cmocka_unit_test(an_idle_connection_holds_no_buffer),
+        cmocka_unit_test(the_first_answer_leaves_no_buffer_in_openssl),
         cmocka_unit_test(a_small_answer_is_one_record),
         cmocka_unit_test(a_large_answer_waits_in_little_memory),
         cmocka_unit_test(a_file_that_changes_is_never_completed),
