@@ -135,8 +135,11 @@ static void serve_until_it_closes(struct model_poolthread *t, int fd)
     struct model_connection *c = &r->table[fd];
     model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns, t->thread.now_ns);
     set_pumping(t, true); /* before reading `ending`: the thread that sets it then ends the pump */
-    if (!atomic_load(&t->pool->ending))
-        model_pump_serve(&t->pump, &t->thread, session_origin_of(&c->session), t->input);
+    struct session_origin origin = session_origin_of(&c->session);
+    if (!atomic_load(&t->pool->ending)) {
+        c->session.peer.limited = false; /* the pump's session counts the address from now on */
+        model_pump_serve(&t->pump, &t->thread, origin, t->input);
+    }
     set_pumping(t, false);
     close_served(t, c, fd);
 }

@@ -57,6 +57,17 @@ def test_an_address_has_at_most_so_many_connections(server: ServerFactory) -> No
     assert running.messages().count("error") == 0
 
 
+@pytest.mark.parametrize("model", ["pool", "prefork"])
+def test_a_sticky_pool_counts_each_connection_once(server: ServerFactory) -> None:
+    options = ("--address-connections", "1", "--workers", "1", "--pool-policy", "sticky")
+    running = server(*options, listen=(EVERYWHERE,))
+    for _ in range(3):
+        wait_until(lambda: not is_refused(from_address(running, "127.0.0.1")), "one may come")
+    held = from_address(running, "127.0.0.1")
+    wait_until(lambda: is_refused(from_address(running, "127.0.0.1")), "a second is one too many")
+    held.close()
+
+
 def test_all_workers_share_the_limit(server: ServerFactory) -> None:
     running = server("--address-connections", "4", "--workers", "2", listen=(EVERYWHERE,))
     held: list[Connection] = []
