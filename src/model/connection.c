@@ -97,9 +97,12 @@ static void receive_input(struct model_reactor *r, struct model_connection *c)
 }
 
 /* One step for each event: a step may close the connection. Input comes first, because the session
- * sends after each input, too. */
+ * sends after each input, too. An earlier event of the turn may have closed the connection to make
+ * space. Then the element has no connection, or one of any loop. */
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events)
 {
+    if (__builtin_expect(atomic_load_explicit(&c->owner, memory_order_relaxed) != r, 0))
+        return;
     if (c->watched & EPOLLIN && events & ~EPOLLOUT)
         receive_input(r, c);
     else if (c->watched & EPOLLOUT)

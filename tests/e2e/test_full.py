@@ -5,13 +5,16 @@ space for a new one, and no connection with a request under way is closed."""
 from __future__ import annotations
 
 import contextlib
+import os
 import select
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
-from tests.e2e.running import Server
+from tests.e2e.running import Process, Server
 from tests.e2e.statistics import wait_for
 from tests.e2e.wire import Connection, connect
 from tests.waiting import wait_until
@@ -55,6 +58,43 @@ def test_clients_that_connect_and_send_nothing_do_not_lock_others_out(
         wait_for(running, lambda now: now["gauges"]["connections_open"] == FULL)
         with connect(running.address) as other:
             assert other.get("/hello.txt").body == b"hello\n"
+
+
+def is_stopped(process: Process) -> bool:
+    status = Path(f"/proc/{process.pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0] == "T"
+
+
+def established(running: Server) -> int:
+    """The connections that the kernel has for the server, accepted or not."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[1].endswith(f":{running.address[1]:04X}") and row[3] == "01" for row in rows)
+
+
+@pytest.mark.parametrize("model", ["epoll"])
+def test_an_event_of_a_connection_that_made_space_is_ignored(server: ServerFactory) -> None:
+    """The worker learns in one turn of its loop of a new client, and of the resets of the idle
+    connections. It first closes an idle one to make space."""
+    running = server("--connections", "4", "--workers", "1")
+    (worker,) = running.workers()
+    with (
+        idle_clients(running, 4) as idle,
+        connect(running.address) as fifth,
+        connect(running.address) as other,
+    ):
+        assert fifth.get("/hello.txt").status == 200  # the idle ones are now idle long enough
+        os.kill(worker.pid, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(worker), "the worker stops")
+        other.send(b"GET /hello.txt HTTP/1.0\r\n\r\n")
+        for each in (*idle, fifth):
+            each.reset()
+        wait_until(lambda: established(running) == 1, "the kernel knows of all of it")
+        os.kill(worker.pid, signal.SIGCONT)
+        assert other.read().body == b"hello\n"
+    wait_for(running, lambda now: now["gauges"]["connections_open"] == 0)
+    with connect(running.address) as last:
+        assert last.get("/hello.txt").body == b"hello\n"
+    assert running.workers() == [worker]
 
 
 @pytest.mark.parametrize("model", ["fork", "thread", "pool", "epoll"])
