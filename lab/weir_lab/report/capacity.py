@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weir_lab.capacity import disturbance
 from weir_lab.capacity.answers import Capacity, Interval, bottleneck_sentence, limits
 from weir_lab.capacity.findings import GREEN, RATE, Findings
 from weir_lab.capacity.sweep import Point, Sweep
@@ -334,7 +335,7 @@ def section(
             ),
             Fold(
                 title="What was measured?",
-                findings=void_finding(studied),
+                findings=[*disturbance.sentences(studied.records), *void_finding(studied)],
                 pictures=sweeps.seconds(name, studied.records),
                 tables=[sweeps.levels(name, sweep), *tables],
             ),
