@@ -55,6 +55,8 @@ enum session_want model_transfer_send(struct session *s, int fd, size_t most, ui
     enum session_want want = WANT_WRITE;
     size_t total = 0;
     bool full = false;
+    if (session_delayed(s))
+        os_socket_lift_unsent(fd); /* the socket was full, and the client has read since */
     while (want == WANT_WRITE && !full && total < most) {
         struct session_out out = session_output(s);
         ssize_t sent = model_transfer_some(fd, &out, MSG_DONTWAIT, &full);

@@ -393,6 +393,11 @@ enum session_want session_cut(struct session *s)
     return WANT_CLOSE;
 }
 
+bool session_delayed(const struct session *s)
+{
+    return s->output && s->output->delayed_ns != 0;
+}
+
 void session_hold(struct session *s)
 {
     struct session_buffer *out = s->output;
