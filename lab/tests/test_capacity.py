@@ -16,7 +16,7 @@ from weir_lab.capacity.findings import RATE, RESPONSE, Findings
 from weir_lab.capacity.forecast import forecast
 from weir_lab.capacity.mechanisms import MECHANISMS
 from weir_lab.capacity.queueing import FloatArray, Station, response_quantile
-from weir_lab.capacity.score import crps, mape
+from weir_lab.capacity.score import coverage, mape
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, why_void
 from weir_lab.capacity.trend import trend
 
@@ -280,7 +280,36 @@ def test_every_model_has_a_row_in_the_documentation() -> None:
 def test_scores_of_known_cases() -> None:
     measured = np.array([10.0, 20.0])
     assert mape(np.array([11.0, 18.0]), measured) == pytest.approx(0.1)
-    point = np.tile(np.array([11.0, 18.0]), (50, 1))
-    assert crps(point, measured) == pytest.approx(1.5)  # of a point: its absolute error
-    normal = np.random.default_rng(1).standard_normal((20_000, 1))
-    assert crps(normal, np.array([0.0])) == pytest.approx(0.2337, abs=0.005)
+    assert coverage(np.array([9.0, 21.0]), np.array([11.0, 22.0]), measured) == 0.5
+
+
+def ruined(sweep_of: Sweep, users: int, repeat: int, part: float) -> Sweep:
+    """The sweep with one run at a part of its throughput, for no reason that was measured."""
+    points = [
+        replace(p, rate=p.rate * part, response_s=p.users / (p.rate * part) - sweep_of.think_s)
+        if (p.users, p.repeat) == (users, repeat)
+        else p
+        for p in sweep_of.points
+    ]
+    return replace(sweep_of, points=points)
+
+
+@pytest.mark.parametrize("users", [19, 30])
+def test_one_ruined_run_of_three_changes_neither_the_forecast_nor_its_score(users: int) -> None:
+    calm = sweep(repair(2, 0.001, 0.0), LEVELS, think_s=0, servers=2, seed=1, service_s=0.001)
+    before, after = find(calm), find(ruined(calm, users, 1, 0.07))
+    assert after.void == []
+    error = before.scores[RATE].forecast.mape
+    assert after.scores[RATE].forecast.mape == pytest.approx(error, abs=0.02)
+    assert after.scores[RESPONSE].forecast.mape < 0.1
+    assert after.scores[RATE].constant < 0.1
+    assert after.scores[RATE].forecast.width < 0.5
+
+
+def test_two_runs_without_a_middle_do_not_test_the_forecast() -> None:
+    known: Any = {"think_s": 0, "servers": 2, "seed": 1, "repeats": 2, "service_s": 0.001}
+    calm = sweep(repair(2, 0.001, 0.0), LEVELS, **known)
+    before, after = find(calm), find(ruined(calm, 30, 1, 0.07))
+    error = before.scores[RATE].forecast.mape
+    assert after.scores[RATE].forecast.mape == pytest.approx(error, abs=0.01)
+    assert after.scores[RATE].forecast.coverage < before.scores[RATE].forecast.coverage

@@ -6,7 +6,7 @@ seconds. Nothing is drawn and no sentence for a page is written here, except rea
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,8 +15,17 @@ from weir_lab.capacity.answers import Capacity, Need, Purchase
 from weir_lab.capacity.curves import CannotFitError, constant, linear
 from weir_lab.capacity.forecast import Band, Forecast, forecast
 from weir_lab.capacity.queueing import FloatArray
-from weir_lab.capacity.score import Score, mape, score
-from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, why_void, without_void
+from weir_lab.capacity.score import Score, coverage, mape
+from weir_lab.capacity.sweep import (
+    GENERATOR,
+    SERVER,
+    Point,
+    Sweep,
+    medians,
+    why_void,
+    without_middle,
+    without_void,
+)
 
 RATE, RESPONSE, P99 = "throughput", "mean response time", "99th percentile"
 GREEN, YELLOW, RED = "green", "yellow", "red"
@@ -40,7 +49,7 @@ class Trust:
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """The errors of a forecast and of the two baselines on held-out points."""
+    """The errors of a forecast and of the two baselines on held-out levels."""
 
     forecast: Score
     linear: float  # mean relative error
@@ -133,16 +142,27 @@ def _of(sweep: Sweep, quantity: str) -> FloatArray:
 
 
 def _scores(found: Forecast, held_out: Sweep) -> dict[str, Scored]:
+    unclear = without_middle(held_out)
+    clear = replace(held_out, points=[p for p in held_out.points if p.users not in unclear])
+    if not clear.points:
+        return {}
     scores = {}
+    at_levels = _quantities(found, np.array(clear.levels, dtype=np.float64))
     for quantity, band in _quantities(found, held_out.users).items():
-        measured = _of(held_out, quantity)
-        if not np.all(np.isfinite(measured)):
+        runs = _of(held_out, quantity)
+        if not np.all(np.isfinite(runs)):
             continue
+        levels, middle = medians(clear, _of(clear, quantity))
         seen = found.training.with_rates(_of(found.training, quantity))
+        level = at_levels[quantity]
         scores[quantity] = Scored(
-            forecast=score(band.value, band.low, band.high, band.draws(), measured),
-            linear=mape(linear(seen).predict(held_out.users), measured),
-            constant=mape(constant(seen).predict(held_out.users), measured),
+            forecast=Score(
+                mape=mape(level.value, middle),
+                coverage=coverage(band.low, band.high, runs),
+                width=float(np.mean((level.high - level.low) / level.value)),
+            ),
+            linear=mape(linear(seen).predict(levels), middle),
+            constant=mape(constant(seen).predict(levels), middle),
         )
     return scores
 

@@ -8,6 +8,7 @@ forecast, it is what was measured, and the mark of trust says why there is no mo
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from weir_lab.capacity import disturbance
@@ -89,11 +90,11 @@ def most_measured(points: Sequence[Point]) -> Point | None:
 
 
 def within_measured(points: Sequence[Point], limit_s: float) -> int | None:
-    """The largest measured level up to which every 99th percentile is within the limit."""
+    """The largest measured level up to which each level's 99th percentile is within the limit."""
     best = None
     for level in sorted({p.users for p in points}):
         here = [p.p99_s for p in points if p.users == level and p.p99_s]
-        if not here or sum(here) / len(here) > limit_s:
+        if not here or median(here) > limit_s:
             break
         best = level
     return best
