@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from synthetic import HELD_OUT, TRAINING, repair, sweep
-from weir_lab.capacity import answers, curves, findings, mechanisms, records
+from weir_lab.capacity import answers, curves, findings, mechanisms, records, trust
 from weir_lab.capacity.answers import Need
 from weir_lab.capacity.curves import CannotFitError
 from weir_lab.capacity.findings import RATE, RESPONSE, Findings
@@ -195,7 +195,7 @@ def test_without_knee_and_cpu_the_band_is_wide_and_nothing_is_said_to_saturate()
     found = find(sweep(truth, LEVELS, think_s=0.1, servers=2, seed=1, noise=0.002))
     assert found.forecast
     assert found.capacity.most_rate is None
-    assert found.trust.grade != findings.GREEN
+    assert found.trust.grade != trust.GREEN
     assert any("the server's CPU is not known" in reason for reason in found.trust.reasons)
 
 
@@ -204,7 +204,7 @@ def test_two_levels_and_no_points_are_refused() -> None:
     known: Any = {"think_s": 0.005, "servers": 2, "service_s": 0.001, "seed": 1}
     few = find(sweep(truth, (1, 20), **known))
     assert "too few" in few.refusal
-    assert few.trust.grade == findings.RED
+    assert few.trust.grade == trust.RED
     none = find(Sweep(points=[], think_s=0, servers={SERVER: 1}))
     assert none.refusal
 
@@ -215,7 +215,7 @@ def test_a_busy_generator_is_a_reason_for_doubt_and_not_for_a_void_point() -> No
     busy = [replace(p, demand_s={SERVER: 6e-4, GENERATOR: 0.95 / p.rate}) for p in measured.points]
     found = find(Sweep(points=busy, think_s=0, servers={SERVER: 1, GENERATOR: 1}))
     assert found.void == []
-    assert found.trust.grade == findings.YELLOW
+    assert found.trust.grade == trust.YELLOW
     assert "The generator was the limit" in found.trust.reasons[0]
 
 

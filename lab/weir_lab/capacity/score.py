@@ -21,6 +21,15 @@ class Score:
     width: float  # of the band, relative to the prediction
 
 
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The errors of a forecast and of the two baselines on held-out levels."""
+
+    forecast: Score
+    linear: float  # mean relative error
+    constant: float
+
+
 def mape(predicted: FloatArray, measured: FloatArray) -> float:
     """Mean absolute percentage error, as a part of one."""
     return float(np.mean(np.abs(predicted - measured) / measured))
