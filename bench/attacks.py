@@ -137,8 +137,8 @@ ATTACKS = (
     ),
     Attack(
         name="full server",
-        what="100 new connections in a second, after 200 at once; idle after one request",
-        command=_slow("idle", 10_000, 200, 100),
+        what="50 new connections in a second, after 200 at once; idle after one request",
+        command=_slow("idle", 10_000, 200, 50),
         places=200,
         settle_s=2.0,  # none makes space before it has been idle for a second
     ),

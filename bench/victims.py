@@ -156,7 +156,10 @@ def _honest(
 
 def _heard(popen: subprocess.Popen[str], seconds: int) -> Honest:
     """The result of an honest client that runs."""
-    output, errors = popen.communicate(timeout=seconds + GRACE_S)
+    try:
+        output, errors = popen.communicate(timeout=seconds + GRACE_S)
+    except subprocess.TimeoutExpired as error:
+        raise BenchError(f"an honest client did not end: {error}") from error
     if not output.startswith("{"):
         raise BenchError(f"weir load: {output[-300:]} {errors[-300:]}")
     (step,) = json.loads(output)["steps"]
