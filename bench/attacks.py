@@ -178,13 +178,6 @@ ATTACKS = (
         command=_slow("pipelined", 50, 50, FLOOD_PER_S // attackers.PIPELINED),
     ),
     Attack(
-        name="404 flood, limited",
-        what="the same as the 404 flood, with the limits of an address",
-        command=_flood(FLOOD_PER_S, lambda index: f"/absent/{index}.php", urls=PATHS),
-        floods=True,
-        options=LIMITS,
-    ),
-    Attack(
         name="control: 1 MB files",
         what=f"{BULK_PER_S} requests in a second for a file of 1 MB",
         command=_flood(BULK_PER_S, lambda _: "/bulk.bin"),
