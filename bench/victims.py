@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from bench import process
 from bench.attacks import ATTACKS, SETTLE_S, Attack, Target, attack_table, make_site
@@ -36,6 +37,7 @@ WITHOUTS = 2  # measurements without an attack in each round
 EARLIER_S = 0.2  # the honest clients come before the attack
 STEP_S = 1.2  # of a measurement, beside its seconds
 GRACE_S = 20
+UNDER_WAY = 2  # requests that may be unanswered because the measurement ended
 FAILED_SHARE_MAX = 0.01  # above it, p99 is the response time of a request that has failed
 
 # The honest clients come from ten addresses, so that each is below the limits of an address.
@@ -154,6 +156,13 @@ def _honest(
         popen.communicate()
 
 
+def _failures(step: dict[str, Any]) -> int:
+    """Requests that ended with an error, or with another status than 2xx."""
+    counts: list[int] = [*step["errors"].values()]
+    counts += [step["classes"][each] for each in ("3xx", "4xx", "5xx")]
+    return sum(counts)
+
+
 def _heard(popen: subprocess.Popen[str], seconds: int) -> Honest:
     """The result of an honest client that runs."""
     try:
@@ -165,7 +174,8 @@ def _heard(popen: subprocess.Popen[str], seconds: int) -> Honest:
     (step,) = json.loads(output)["steps"]
     answers = step["classes"]["2xx"]
     p99_ns, lag_ns = step["intended"]["p99_ns"], step["lag"]["p99_ns"]
-    failed = max(0, step["requests"] - answers)  # answers to the warm-up count, too
+    known = answers + _failures(step)
+    failed = known - answers + max(0, step["requests"] - known - UNDER_WAY)
     missing = p99_ns is None or failed > FAILED_SHARE_MAX * step["requests"]
     return Honest(
         p99_us=math.inf if missing else p99_ns / 1e3,
@@ -194,9 +204,12 @@ def _observe(
             stack.enter_context(_honest(target, words, warmup_s, seconds, cpu))
             for words in (KEPT, FRESH)
         ]
+        started_s = time.monotonic()
         time.sleep(EARLIER_S)
         if attack:
             stack.enter_context(_attacking(attack, target, cpu))
+        if time.monotonic() > started_s + warmup_s:
+            raise BenchError("the attack began too late: the machine is busy")
         before, cpu_ns, began = _counters(read(pid)), process.cpu_ns(pid), time.monotonic()
         kept, fresh = [_heard(client, seconds) for client in clients]
         cpu_ns, elapsed_s = process.cpu_ns(pid) - cpu_ns, time.monotonic() - began
