@@ -46,6 +46,7 @@ from bench.servers import FLOOR, Choice, Product
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD_BEGIN = "<!-- written by bench/run.py {options} -->"
 RECORD_END = "<!-- end -->"
+SECURITY_PAGE = REPOSITORY / "docs" / "security.md"
 JSON_SCHEMA = 1
 SPARE_DESCRIPTORS = 200
 
@@ -130,6 +131,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     studies.add_argument(
         "--claims", action="store_true", help="measure what weir promises about time and fairness"
     )
+    studies.add_argument(
+        "--attacks", action="store_true", help="measure honest clients of weir beside attackers"
+    )
     add("--quick", action="store_true", help=quick)
     add("--only", nargs="+", metavar="SCENARIO", choices=names, help="measure just these")
     add("--servers", nargs="+", metavar="NAME", default=[], help="measure just these")
@@ -149,7 +153,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     add("--generator-core", type=int, help="default: the first core")
     add("--json", type=Path, metavar="FILE", help="write every round there")
     add("--markdown", action="store_true", help="print tables in Markdown")
-    page = "put the tables into docs/performance.md, models.md or load.md"
+    page = "put the tables into docs/performance.md, models.md, load.md or security.md"
     add("--record", action="store_true", help=page)
     args = parser.parse_args(argv)
     if args.load and (args.only or args.system_congestion or args.listener_congestion):
@@ -315,22 +319,19 @@ def to_json(
     }
 
 
-def record(study: Study, lines: list[str], results: Results, congestion: str | None) -> None:
-    """Replaces a measured part of the page. A page can have two, by congestion control.
+def record(page: Path, options: list[str], lines: list[str], tables: list[list[Row]]) -> None:
+    """Replaces a measured part of the page. A page can have several, by their options.
 
     Raises:
         BenchError: the page has lost the marks around it.
     """
-    options = [study.flag] if study.flag else []
-    options += ["--record", *(["--system-congestion"] if congestion else [])]
     mark = RECORD_BEGIN.format(options=" ".join(options))
-    before, begin, rest = study.page.read_text().partition(mark)
+    before, begin, rest = page.read_text().partition(mark)
     _, end, after = rest.partition(RECORD_END)
     if not begin or not end:
-        raise BenchError(f"{study.page} has lost its marks: {mark} and {RECORD_END}")
-    parts = ["\n".join(f"- {line}" for line in lines + report.notes(results))]
-    parts += [report.as_markdown(table) for table in study.tables(results)]
-    study.page.write_text(f"{before}{begin}\n\n" + "\n\n".join(parts) + f"\n\n{end}{after}")
+        raise BenchError(f"{page} has lost its marks: {mark} and {RECORD_END}")
+    parts = ["\n".join(f"- {line}" for line in lines), *map(report.as_markdown, tables)]
+    page.write_text(f"{before}{begin}\n\n" + "\n\n".join(parts) + f"\n\n{end}{after}")
 
 
 def run_claims(args: argparse.Namespace) -> int:
@@ -343,10 +344,32 @@ def run_claims(args: argparse.Namespace) -> int:
     return 0
 
 
+def run_attacks(args: argparse.Namespace) -> int:
+    """Measures honest clients beside attacks; prints and records the tables."""
+    os.environ["WEIR"] = str(args.build.resolve() / "weir")
+    from bench import victims  # it changes the environment, which no other study may notice
+
+    rounds, seconds = args.rounds or (1 if args.quick else 3), args.seconds or 2
+    cores = choose_cores(args)
+    facts = machine.facts(args.build, "", "")
+    failures: list[str] = []
+    models = tuple(args.servers) or victims.MODELS
+    found = victims.measure(models, rounds, seconds, cores, failures)
+    lines = victims.describe(facts, cores, rounds, seconds)
+    lines += [f"FAILED: {failure}" for failure in failures]
+    as_table = report.as_markdown if args.markdown else report.as_text
+    print("\n".join(lines), *map(as_table, victims.tables(found)), sep="\n\n")
+    if args.record:
+        record(SECURITY_PAGE, ["--attacks", "--record"], lines, victims.tables(found))
+    return 1 if failures else 0
+
+
 def run(args: argparse.Namespace) -> int:
     """Measures, prints, records. Returns the exit status."""
     if args.claims:
         return run_claims(args)
+    if args.attacks:
+        return run_attacks(args)
     if args.system_congestion:
         machine.enter_namespace(args.system_congestion, sys.argv)
     if shutil.which("wrk") is None:
@@ -391,7 +414,10 @@ def run(args: argparse.Namespace) -> int:
             document = to_json(study, found, settings, facts, results)
             args.json.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         if args.record:
-            record(study, lines, results, args.system_congestion)
+            options = [study.flag] if study.flag else []
+            options += ["--record", *(["--system-congestion"] if args.system_congestion else [])]
+            notes = report.notes(results)
+            record(study.page, options, lines + notes, study.tables(results))
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 1 if results.failures else 0

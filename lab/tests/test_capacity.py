@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from synthetic import HELD_OUT, TRAINING, repair, sweep
-from weir_lab.capacity import answers, curves, findings, mechanisms, records
+from weir_lab.capacity import answers, curves, findings, mechanisms, records, trust
 from weir_lab.capacity.answers import Need
 from weir_lab.capacity.curves import CannotFitError
 from weir_lab.capacity.findings import RATE, RESPONSE, Findings
 from weir_lab.capacity.forecast import forecast
 from weir_lab.capacity.mechanisms import MECHANISMS
 from weir_lab.capacity.queueing import FloatArray, Station, response_quantile
-from weir_lab.capacity.score import crps, mape
+from weir_lab.capacity.score import coverage, mape
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, why_void
 from weir_lab.capacity.trend import trend
 
@@ -195,7 +195,7 @@ def test_without_knee_and_cpu_the_band_is_wide_and_nothing_is_said_to_saturate()
     found = find(sweep(truth, LEVELS, think_s=0.1, servers=2, seed=1, noise=0.002))
     assert found.forecast
     assert found.capacity.most_rate is None
-    assert found.trust.grade != findings.GREEN
+    assert found.trust.grade != trust.GREEN
     assert any("the server's CPU is not known" in reason for reason in found.trust.reasons)
 
 
@@ -204,7 +204,7 @@ def test_two_levels_and_no_points_are_refused() -> None:
     known: Any = {"think_s": 0.005, "servers": 2, "service_s": 0.001, "seed": 1}
     few = find(sweep(truth, (1, 20), **known))
     assert "too few" in few.refusal
-    assert few.trust.grade == findings.RED
+    assert few.trust.grade == trust.RED
     none = find(Sweep(points=[], think_s=0, servers={SERVER: 1}))
     assert none.refusal
 
@@ -215,7 +215,7 @@ def test_a_busy_generator_is_a_reason_for_doubt_and_not_for_a_void_point() -> No
     busy = [replace(p, demand_s={SERVER: 6e-4, GENERATOR: 0.95 / p.rate}) for p in measured.points]
     found = find(Sweep(points=busy, think_s=0, servers={SERVER: 1, GENERATOR: 1}))
     assert found.void == []
-    assert found.trust.grade == findings.YELLOW
+    assert found.trust.grade == trust.YELLOW
     assert "The generator was the limit" in found.trust.reasons[0]
 
 
@@ -280,7 +280,36 @@ def test_every_model_has_a_row_in_the_documentation() -> None:
 def test_scores_of_known_cases() -> None:
     measured = np.array([10.0, 20.0])
     assert mape(np.array([11.0, 18.0]), measured) == pytest.approx(0.1)
-    point = np.tile(np.array([11.0, 18.0]), (50, 1))
-    assert crps(point, measured) == pytest.approx(1.5)  # of a point: its absolute error
-    normal = np.random.default_rng(1).standard_normal((20_000, 1))
-    assert crps(normal, np.array([0.0])) == pytest.approx(0.2337, abs=0.005)
+    assert coverage(np.array([9.0, 21.0]), np.array([11.0, 22.0]), measured) == 0.5
+
+
+def ruined(sweep_of: Sweep, users: int, repeat: int, part: float) -> Sweep:
+    """The sweep with one run at a part of its throughput, for no reason that was measured."""
+    points = [
+        replace(p, rate=p.rate * part, response_s=p.users / (p.rate * part) - sweep_of.think_s)
+        if (p.users, p.repeat) == (users, repeat)
+        else p
+        for p in sweep_of.points
+    ]
+    return replace(sweep_of, points=points)
+
+
+@pytest.mark.parametrize("users", [19, 30])
+def test_one_ruined_run_of_three_changes_neither_the_forecast_nor_its_score(users: int) -> None:
+    calm = sweep(repair(2, 0.001, 0.0), LEVELS, think_s=0, servers=2, seed=1, service_s=0.001)
+    before, after = find(calm), find(ruined(calm, users, 1, 0.07))
+    assert after.void == []
+    error = before.scores[RATE].forecast.mape
+    assert after.scores[RATE].forecast.mape == pytest.approx(error, abs=0.02)
+    assert after.scores[RESPONSE].forecast.mape < 0.1
+    assert after.scores[RATE].constant < 0.1
+    assert after.scores[RATE].forecast.width < 0.5
+
+
+def test_two_runs_without_a_middle_do_not_test_the_forecast() -> None:
+    known: Any = {"think_s": 0, "servers": 2, "seed": 1, "repeats": 2, "service_s": 0.001}
+    calm = sweep(repair(2, 0.001, 0.0), LEVELS, **known)
+    before, after = find(calm), find(ruined(calm, 30, 1, 0.07))
+    error = before.scores[RATE].forecast.mape
+    assert after.scores[RATE].forecast.mape == pytest.approx(error, abs=0.01)
+    assert after.scores[RATE].forecast.coverage < before.scores[RATE].forecast.coverage

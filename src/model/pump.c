@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "model/transfer.h"
 #include "os/clock.h"
+#include "os/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,6 +186,8 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
     session_hold(&p->session);
     session_thread_rest(p->session.thread);
     ssize_t sent = model_transfer_some(p->fd, out, 0, &full);
+    if (sent > 0)
+        os_socket_lift_unsent(p->fd); /* the socket was full, and the client has read since */
     session_thread_resume(p->session.thread);
     read_pump_clock(p);
     return sent;

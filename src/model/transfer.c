@@ -62,6 +62,8 @@ unsigned model_transfer_send(struct session *s, int fd, size_t most, uint64_t no
     unsigned want = SESSION_WRITE;
     size_t total = 0;
     bool full = false;
+    if (session_delayed(s))
+        os_socket_lift_unsent(fd); /* the socket was full, and the client has read since */
     while (want & SESSION_WRITE && !full && total < most) {
         struct session_out out = session_output(s);
         ssize_t sent = model_transfer_some(fd, &out, MSG_DONTWAIT, &full);

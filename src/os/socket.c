@@ -183,10 +183,14 @@ static int set_address_options(int fd, const struct os_socket_address *address,
     return rc;
 }
 
+/* What os_socket_lift_unsent lifts. More than most answers, so that their clients cause no call. */
+enum { UNSENT_MAX = 128 * 1024 };
+
 /* Accepted sockets inherit these options: no connection needs a setsockopt. */
 static int set_tcp_options(int fd, const struct os_socket_options *options)
 {
     int rc = set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    (void)set_flag(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_MAX); /* some kernels have none */
     if (rc == 0)
         rc = set_flag(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options->defer_s);
     if (rc == 0 && options->congestion)
@@ -441,6 +445,11 @@ uint64_t os_socket_overflows(void)
         return 0;
     return value_by_name(span_of(names, (size_t)(values - names)),
                          span_of(values + 1, strcspn(values + 1, "\n")), SPAN("ListenOverflows"));
+}
+
+void os_socket_lift_unsent(int fd)
+{
+    (void)set_flag(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0); /* 0: as the system has it */
 }
 
 void os_socket_reset_at_close(int fd)

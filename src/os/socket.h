@@ -91,6 +91,12 @@ MUST_USE int os_socket_local(int fd, struct os_socket_address *ret_address);
  * kernel has no number. */
 uint64_t os_socket_drops(int listener_fd);
 
+/* The kernel takes at most 128 KiB of output that it cannot send yet, and the bytes that are on
+ * their way. This call lifts the limit of a connection: fewer and larger sends cost less CPU time.
+ * It is for clients that have read some of an answer. A client that reads nothing would otherwise
+ * cost 4 MB of kernel memory, and the time to fill it. A Unix socket ignores the call. */
+void os_socket_lift_unsent(int fd);
+
 /* Makes the close of a connection a reset, which discards what the kernel still has to send. A Unix
  * socket ignores it. */
 void os_socket_reset_at_close(int fd);

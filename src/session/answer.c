@@ -119,12 +119,19 @@ static void answer_whole(struct session_exchange *x, struct site_entry *entry,
     answer_file_bytes(x, HTTP_OK, &head, entry, file, 0, file->size);
 }
 
+/* Short parts of a file in memory are copied, so that one send takes all that fit. Otherwise each
+ * part would be a send of its own, and a request for 16 bytes could cost 17 sends. */
 bool session_answer_next_part(struct session_buffer *out)
 {
     struct buf text = buf_over(out->bytes, sizeof(out->bytes));
     struct http_range range;
     if (!http_multipart_next(&out->parts, &text, &range))
         return false;
+    while (out->file->body && out->parts.left > 0 && range.len <= SESSION_COPY_MAX &&
+           range.len + HTTP_MULTIPART_FRAMING_MAX <= buf_room(&text)) {
+        buf_add(&text, span_of(out->file->body + range.first, (size_t)range.len));
+        (void)http_multipart_next(&out->parts, &text, &range); /* `left` says that there is one */
+    }
     CHECK(!text.overflow);
     out->at = 0;
     out->len = text.len;

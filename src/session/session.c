@@ -128,6 +128,11 @@ unsigned session_cut(struct session *s)
     return session_http1_cut(s);
 }
 
+bool session_delayed(const struct session *s)
+{
+    return s->output && s->output->delayed_ns != 0;
+}
+
 void session_hold(struct session *s)
 {
     struct session_buffer *out = s->output;

@@ -134,6 +134,9 @@ unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns);
  * session_feed during a send. session_sent does the same after a partial send. */
 void session_hold(struct session *s);
 
+/* Whether a part of the answer has been sent, and the rest has not. */
+bool session_delayed(const struct session *s);
+
 /* No thread can serve this connection. Its next request is answered 503 with Retry-After, and
  * then it is closed. */
 void session_refuse(struct session *s);

@@ -122,6 +122,21 @@ def test_a_client_that_never_reads_is_closed(server: ServerFactory, site: Path) 
         stuck.close()
 
 
+def test_the_kernel_takes_little_of_an_answer_for_a_client_that_never_reads(
+    server: ServerFactory, site: Path
+) -> None:
+    with (site / "big.bin").open("wb") as big:
+        big.truncate(100_000_000)
+    running = server("--send-timeout", "500ms")
+    stuck = tiny_connection(running)
+    try:
+        stuck.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+        numbers = wait_for(running, timeouts("send"))
+        assert numbers["counters"]["sent_bytes"] < 512 * 1024
+    finally:
+        stuck.close()
+
+
 def wait_for_reset(connection: Connection) -> None:
     """Waits until the server's reset has arrived. Does not read, so the window stays closed."""
     poll = select.poll()

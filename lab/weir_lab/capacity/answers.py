@@ -12,9 +12,9 @@ from scipy import stats
 
 from weir_lab.capacity import queueing
 from weir_lab.capacity.forecast import TAIL, Forecast
-from weir_lab.capacity.mechanisms import LAST, demand, medians, tail
+from weir_lab.capacity.mechanisms import LAST, demand, tail
 from weir_lab.capacity.queueing import Station
-from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep, centres
 from weir_lab.capacity.trend import trend
 
 USERS_SEARCHED_MAX = 10_000_000
@@ -93,7 +93,7 @@ def utilisation(sweep: Sweep, name: str) -> float:
 
 def has_seen_the_knee(sweep: Sweep) -> bool:
     """Whether throughput per user has clearly fallen at both of the last two levels."""
-    levels, rates = medians(sweep, sweep.rates)
+    levels, rates = centres(sweep, sweep.rates)
     each = rates / levels
     return len(levels) > 1 and float(each[-2:].max()) < KNEE_EFFICIENCY * float(each.max())
 
@@ -137,7 +137,7 @@ def capacity(found: Forecast | None, p99_limit_s: float | None = None) -> Capaci
     if found is None:
         return Capacity(p99_limit_s=p99_limit_s)
     most = most_rate(found)
-    levels, rates = medians(found.training, found.training.rates)
+    levels, rates = centres(found.training, found.training.rates)
     cycle_s = float((levels / rates).min())
     knee = None
     if most:
@@ -204,9 +204,9 @@ def _at_length(found: Forecast) -> tuple[float, ...]:
     share_s = cores / (most.value if most else float(found.rates(np.array([found.last]))[0]))
     if not sweep.has_demand():
         return (share_s,)
-    _, rates = medians(sweep, sweep.rates)
-    _, responses = medians(sweep, sweep.responses)
-    _, demands = medians(sweep, sweep.demands())
+    _, rates = centres(sweep, sweep.rates)
+    _, responses = centres(sweep, sweep.responses)
+    _, demands = centres(sweep, sweep.demands())
     present = np.maximum.accumulate(np.maximum(1.0, rates * responses / cores))
     lengths = np.arange(1, int(np.ceil(present[-1])) + 1)
     measured = np.interp(lengths, present, demands)
@@ -254,7 +254,7 @@ def _scale(found: Forecast, at_length: tuple[float, ...]) -> tuple[float, float]
         cores=cores, at_length=at_length, think_s=sweep.think_s + found.gap_s, scale=1, least_s=0
     )
     end = tail(sweep, LAST)
-    levels, tails = medians(end, end.tails)
+    levels, tails = centres(end, end.tails)
     ratios = [
         p99 / queueing.response_quantile(0.99, int(n), offer.station, max(0.0, offer.think_s))
         for n, p99 in zip(levels, tails, strict=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from weir_lab.capacity import queueing
 from weir_lab.capacity.queueing import FloatArray, Station
-from weir_lab.capacity.sweep import SERVER, Sweep
+from weir_lab.capacity.sweep import SERVER, Sweep, medians
 
 
 class CannotFitError(Exception):
@@ -41,11 +41,10 @@ def linear(sweep: Sweep) -> Fitted:
 
 
 def constant(sweep: Sweep) -> Fitted:
-    """The throughput of the last level, for all loads."""
+    """The throughput of the last level, as the median of its runs, for all loads."""
     if not sweep.points:
         raise CannotFitError("there is no point")
-    last = sweep.levels[-1]
-    rate = float(np.mean([p.rate for p in sweep.points if p.users == last]))
+    rate = float(medians(sweep, sweep.rates)[1][-1])
     return Fitted(
         parameters={"rate": rate},
         predict=lambda users: np.full(len(users), rate),

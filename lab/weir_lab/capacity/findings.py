@@ -6,7 +6,7 @@ seconds. Nothing is drawn and no sentence for a page is written here, except rea
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,36 +15,21 @@ from weir_lab.capacity.answers import Capacity, Need, Purchase
 from weir_lab.capacity.curves import CannotFitError, constant, linear
 from weir_lab.capacity.forecast import Band, Forecast, forecast
 from weir_lab.capacity.queueing import FloatArray
-from weir_lab.capacity.score import Score, mape, score
-from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep, why_void, without_void
+from weir_lab.capacity.score import Score, Scored, coverage, mape
+from weir_lab.capacity.sweep import (
+    Point,
+    Sweep,
+    medians,
+    why_void,
+    without_middle,
+    without_void,
+)
+from weir_lab.capacity.trust import Evidence, Trust, judge
 
 RATE, RESPONSE, P99 = "throughput", "mean response time", "99th percentile"
-GREEN, YELLOW, RED = "green", "yellow", "red"
 LEVELS_MIN = 3
 STEPS = 80  # of the curves
 BEYOND = 1.05  # the curves end slightly beyond the last level
-VOID_SHARE_MAX = 0.25
-SCATTER_USUAL, SCATTER_MAX = 0.06, 0.25  # standard deviation of one run
-ERROR_USUAL, ERROR_MAX = 0.10, 0.20  # on held-out loads
-WIDTH_USUAL = 0.25  # half of the band, relative
-LIMIT_BUSY = 0.9  # utilisation at the last levels: such a resource is the limit
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trust:
-    """How far to trust the forecast: a grade, and the reasons against it, the worst first."""
-
-    grade: str  # GREEN, YELLOW or RED
-    reasons: Sequence[str]  # sentences; empty when green
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scored:
-    """The errors of a forecast and of the two baselines on held-out points."""
-
-    forecast: Score
-    linear: float  # mean relative error
-    constant: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +61,12 @@ def find(
     p99_limit_s: float | None = None,
     need: Need | None = None,
     doubt: str = "",
+    missing: int = 0,
 ) -> Findings:
     """Forecasts from the levels up to `train_to`, and scores the forecast on the others.
 
-    `doubt` is a sentence against the measurement as a whole, or empty.
+    `doubt` is a sentence against the measurement as a whole, or empty. `missing` points are not
+    measured yet.
     """
     valid = without_void(sweep)
     training, held_out = valid.up_to(train_to), valid.above(train_to)
@@ -103,7 +90,18 @@ def find(
         scores=scores,
         capacity=answers.capacity(found, p99_limit_s),
         purchase=answers.purchase(found, need) if found and need else None,
-        trust=_trust(found, sweep, void, scores, refusal, doubt),
+        trust=judge(
+            found,
+            Evidence(
+                sweep=sweep,
+                held_out=held_out,
+                void=void,
+                scored=scores.get(RATE),
+                refusal=refusal,
+                doubt=doubt,
+                missing=missing,
+            ),
+        ),
     )
 
 
@@ -133,69 +131,26 @@ def _of(sweep: Sweep, quantity: str) -> FloatArray:
 
 
 def _scores(found: Forecast, held_out: Sweep) -> dict[str, Scored]:
+    unclear = without_middle(held_out)
+    clear = replace(held_out, points=[p for p in held_out.points if p.users not in unclear])
+    if not clear.points:
+        return {}
     scores = {}
+    at_levels = _quantities(found, np.array(clear.levels, dtype=np.float64))
     for quantity, band in _quantities(found, held_out.users).items():
-        measured = _of(held_out, quantity)
-        if not np.all(np.isfinite(measured)):
+        runs = _of(held_out, quantity)
+        if not np.all(np.isfinite(runs)):
             continue
+        levels, middle = medians(clear, _of(clear, quantity))
         seen = found.training.with_rates(_of(found.training, quantity))
+        level = at_levels[quantity]
         scores[quantity] = Scored(
-            forecast=score(band.value, band.low, band.high, band.draws(), measured),
-            linear=mape(linear(seen).predict(held_out.users), measured),
-            constant=mape(constant(seen).predict(held_out.users), measured),
+            forecast=Score(
+                mape=mape(level.value, middle),
+                coverage=coverage(band.low, band.high, runs),
+                width=float(np.mean((level.high - level.low) / level.value)),
+            ),
+            linear=mape(linear(seen).predict(levels), middle),
+            constant=mape(constant(seen).predict(levels), middle),
         )
     return scores
-
-
-def _trust(
-    found: Forecast | None,
-    sweep: Sweep,
-    void: Sequence[tuple[Point, str]],
-    scores: Mapping[str, Scored],
-    refusal: str,
-    doubt: str,
-) -> Trust:
-    if found is None:
-        return Trust(grade=RED, reasons=[r for r in (refusal, doubt) if r])
-    severe = [doubt] if doubt else []
-    mild: list[str] = []
-    if RATE in scores:
-        error = scores[RATE].forecast.mape
-        text = f"On loads that it had not seen, the forecast was off by {error:.0%}."
-        if error > ERROR_USUAL:
-            (severe if error > ERROR_MAX else mild).append(text)
-    if found.scatter > SCATTER_USUAL:
-        text = f"Runs of the same load differ by {found.scatter:.0%} (standard deviation)."
-        (severe if found.scatter > SCATTER_MAX else mild).append(text)
-    if len(void) > VOID_SHARE_MAX * len(sweep.points):
-        mild.append(f"{len(void)} of {len(sweep.points)} points are void; first: {void[0][1]}.")
-    return Trust(
-        grade=RED if severe else YELLOW if mild or _limits(found, sweep) else GREEN,
-        reasons=[*severe, *mild, *_limits(found, sweep)],
-    )
-
-
-def _limits(found: Forecast, sweep: Sweep) -> list[str]:
-    """What the measurements do not show."""
-    reasons = []
-    busy = {
-        name: answers.utilisation(found.training, name)
-        for name in (SERVER, GENERATOR)
-        if found.training.has_demand(name)
-    }
-    generator = busy.get(GENERATOR, 0.0)
-    if generator >= LIMIT_BUSY and generator > busy.get(SERVER, 0.0):
-        reasons.append(
-            f"The generator was the limit: its CPU was busy for {generator:.0%} of the time. The "
-            "forecast is of both together; the server alone could do more."
-        )
-    if not answers.has_seen_the_knee(found.training):
-        known = "" if SERVER in busy else ", and the server's CPU is not known"
-        reasons.append(
-            f"Throughput still grows at {found.last:,.0f} users: the knee was not seen{known}."
-        )
-    end = found.rate(np.array([float(sweep.levels[-1])]))
-    width = float((end.high - end.low)[0] / 2 / end.value[0])
-    if width > WIDTH_USUAL:
-        reasons.append(f"The band is wide: {width:.0%} at {sweep.levels[-1]:,} users.")
-    return reasons

@@ -23,12 +23,11 @@ from weir_lab.capacity.mechanisms import (
     HALF,
     LAST,
     MECHANISMS,
-    medians,
     saturated_limit,
     tail,
 )
 from weir_lab.capacity.queueing import FloatArray
-from weir_lab.capacity.sweep import Sweep
+from weir_lab.capacity.sweep import Sweep, centres
 from weir_lab.capacity.trend import SCATTER_LEAST, part_of, trend
 
 CUTS = (0.5, 0.65, 0.8)  # of the training levels: the model predicts the rest of them
@@ -44,7 +43,6 @@ GROWS = 0.5  # elasticity of throughput by users
 THINKING_COUNTS = 2.0  # times as much drift, where the response time is a small part of a cycle
 RESPONSE_COUNTS = 0.1  # of the error of the response time, where users think
 TAIL = 6  # degrees of freedom of Student's t: runs are disturbed more often than a normal law says
-DRAWS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +70,8 @@ def _losses(sweep: Sweep) -> Mapping[str, list[float]]:
         before, after = sweep.up_to(seen[-1]), sweep.above(seen[-1])
         if len(seen) < 4 or not after.points:
             continue
-        users, rates = medians(after, after.rates)
-        _, responses = medians(after, after.responses)
+        users, rates = centres(after, after.rates)
+        _, responses = centres(after, after.responses)
         last = np.array([float(seen[-1])])
         for name, fit in MECHANISMS.items():
             try:
@@ -101,7 +99,7 @@ def _base_s(sweep: Sweep, users: FloatArray) -> FloatArray:
 
 def _misfit(sweep: Sweep, fitted: Fitted) -> float:
     end = tail(sweep, LAST)
-    users, rates = medians(end, end.rates)
+    users, rates = centres(end, end.rates)
     return float(np.mean(np.abs(np.log(fitted.predict(users) / rates))))
 
 
@@ -161,12 +159,6 @@ class Band:
     high: FloatArray
     deviation: FloatArray  # relative standard deviation of a single measurement
 
-    def draws(self) -> FloatArray:
-        """Equally likely measurements, one row each."""
-        quantiles = stats.t.ppf((np.arange(DRAWS) + 0.5) / DRAWS, TAIL)
-        scaled = quantiles[:, None] * self.deviation / np.sqrt(TAIL / (TAIL - 2))
-        return np.asarray(self.value * np.exp(scaled))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
@@ -195,7 +187,7 @@ class Forecast:
 
     def rates(self, users: FloatArray) -> FloatArray:
         """Throughput: within the training levels as measured, beyond them by the models."""
-        levels, measured = medians(self.training, self.training.rates)
+        levels, measured = centres(self.training, self.training.rates)
         joint = part_of(self.training.levels, LAST)[0]
         found = np.exp(self.weights @ np.log(self.models(users)))
         inside = np.exp(np.interp(np.log(users), np.log(levels), _smooth(np.log(measured))))
@@ -239,7 +231,7 @@ class Forecast:
         end = tail(sweep, HALF)
         ratio = trend(end.users, end.tails / end.responses)
         slope = ratio.shrunk(RATIO_SLOPE_USUAL)
-        levels, measured = medians(sweep, tails)
+        levels, measured = centres(sweep, tails)
         inside = np.exp(np.interp(np.log(users), np.log(levels), np.log(measured)))
         beyond = mean.value * ratio.at(users, slope=slope, fading=RATIO_FADING)
         found = trend(end.users, end.tails)
@@ -253,7 +245,7 @@ class Forecast:
     def _times(self, users: FloatArray, measured: FloatArray, drift: float) -> Band:
         """Response times: at the last level as measured, then by Little's law."""
         sweep = self.training
-        levels, middle = medians(sweep, measured)
+        levels, middle = centres(sweep, measured)
         end = tail(sweep, LAST)
         here = trend(end.users, end.responses)
         last = np.array([self.last])

@@ -16,7 +16,7 @@ from scipy import optimize
 from weir_lab.capacity import queueing
 from weir_lab.capacity.curves import CannotFitError, Fitted, usl_rate
 from weir_lab.capacity.queueing import FloatArray, Station
-from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep
+from weir_lab.capacity.sweep import GENERATOR, SERVER, Sweep, centres
 from weir_lab.capacity.trend import Trend, part_of, trend
 
 LAST, HALF = 1 / 3, 1 / 2  # of the levels
@@ -36,14 +36,6 @@ LEVELS_MIN = 4
 def tail(sweep: Sweep, part: float) -> Sweep:
     """The points of the last levels."""
     return sweep.above(part_of(sweep.levels, part)[0] - 1)
-
-
-def medians(sweep: Sweep, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The levels, and the mean logarithm of the positive values at each, as a value."""
-    levels = np.array(sweep.levels, dtype=np.float64)
-    users = sweep.users
-    found = [float(np.exp(np.mean(np.log(values[users == level])))) for level in levels]
-    return levels, np.array(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +82,7 @@ def demand(sweep: Sweep, name: str) -> Demand:
     if _is_saturated(end, name):
         found = trend(end.users, end.demands(name))
         slope = max(0.0, found.shrunk(SLOPE_USUAL))
-    levels, measured_s = medians(sweep, sweep.demands(name))
+    levels, measured_s = centres(sweep, sweep.demands(name))
     return Demand(
         name=name,
         servers=sweep.servers.get(name, 1),
@@ -168,7 +160,7 @@ def ray(sweep: Sweep) -> Fitted:
     full = any(_is_saturated(last, each.name) for each in known)
     if not full and trend(last.users, last.rates).slope < STEEP_MIN:
         raise CannotFitError("each further user adds less, and no CPU is saturated")
-    levels, inside = medians(sweep, _cycles(sweep))
+    levels, inside = centres(sweep, _cycles(sweep))
 
     def predict(users: FloatArray) -> FloatArray:
         beyond_s = found.at(users, slope=slope, fading=DEMAND_FADING)
@@ -202,7 +194,7 @@ def queue_measured(sweep: Sweep) -> Fitted:
         return np.array(rates)
 
     end = tail(sweep, HALF)
-    levels, rates = medians(end, end.rates)
+    levels, rates = centres(end, end.rates)
     longest_s = float(np.max(_cycles(end)))
 
     def off(delay_s: float) -> float:
@@ -225,9 +217,9 @@ def _least_squares(
     sweep: Sweep, starts: list[float], predict: Callable[[FloatArray, FloatArray], FloatArray]
 ) -> tuple[FloatArray, float]:
     """Positive parameters of the least robust error, the last levels first; and that error."""
-    levels, rates = medians(sweep, sweep.rates)
+    levels, rates = centres(sweep, sweep.rates)
     weights = np.sqrt(levels / levels[-1])
-    responses = medians(sweep, _cycles(sweep))[1]
+    responses = centres(sweep, _cycles(sweep))[1]
 
     def residual(logs: FloatArray) -> FloatArray:
         predicted = np.maximum(predict(levels, np.exp(logs)), 1e-300)

@@ -7,6 +7,8 @@ from statistics import median
 from typing import Any
 
 from weir_lab.analysis import steady
+from weir_lab.capacity import disturbance
+from weir_lab.capacity.disturbance import Lost
 from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
 
 # Doubts of `weir load` whose effect the point itself shows: the generator's CPU is measured, and
@@ -14,20 +16,23 @@ from weir_lab.capacity.sweep import GENERATOR, SERVER, Point, Sweep
 MEASURED = ("busiest thread used", "Little's law", "late (p99)", "No answer came for")
 
 
+CALM = Lost()
+
+
 def by_second(record: Mapping[str, Any]) -> list[float]:
     """Answers in each whole second of a run, where the generator reports them."""
     return [each["rate"] for each in record["load"].get("series", []) if each["seconds"] >= 1]
 
 
-def point(record: Mapping[str, Any], repeat: int) -> Point:
-    """A run as a point."""
+def point(record: Mapping[str, Any], repeat: int, calm: Lost = CALM) -> Point:
+    """A run as a point; `calm` is the loss of CPU that is usual in the sweep."""
     load = record["load"]
     answered = max(1, load["requests"])
     server_s = load["server_demand_s"] or record["server_cpu_s"] / answered
     # A part of a core is a slower core.
     server_s /= record.get("server_share", 1.0)
     doubts = [d for d in load["doubts"] if not any(known in d for known in MEASURED)]
-    doubt = doubts[0].rstrip(".") if doubts else ""
+    doubt = disturbance.reason(record, calm) or (doubts[0].rstrip(".") if doubts else "")
     series = by_second(record)
     if not doubt and len(series) >= steady.SAMPLES_MIN and steady.beginning(series) is None:
         doubt = f"no steady state: the rate drifted to the end of {len(series)} s"
@@ -55,18 +60,21 @@ def sweep(
     server_cores: int,
     generator_cores: int,
     one_core: bool = False,
+    calm: Lost | None = None,
 ) -> Sweep:
     """The runs of one server under one work, in any order, without the failed ones.
 
     With `one_core` a request needs the same core for the server and for the generator, so that the
-    demand on it is the sum of both.
+    demand on it is the sum of both. `calm` is the loss of CPU that is usual on this machine.
+    Without `calm` the records themselves show it.
     """
     good = [r for r in records if "error" not in r and r["load"]["requests"] > 0]
+    calm = disturbance.usual(good) if calm is None else calm
     seen: dict[int, int] = {}
     points = []
     for record in good:
         users = record["users"]
-        found = point(record, seen.get(users, 0))
+        found = point(record, seen.get(users, 0), calm)
         points.append(replace(found, demand_s=_together(found.demand_s)) if one_core else found)
         seen[users] = seen.get(users, 0) + 1
     # A user who was woken late has thought for longer. The generator measures by how much.

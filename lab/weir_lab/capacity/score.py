@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Scores of a prediction on held-out points."""
+"""Scores of a prediction on held-out levels.
+
+The error is judged against the median of each level's runs, so that one disturbed run cannot ruin
+it. The band is of a single run, so that its coverage is judged against every run.
+"""
 
 from dataclasses import dataclass
 
@@ -10,13 +14,20 @@ from weir_lab.capacity.queueing import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Errors on held-out points. Smaller is better; coverage should be 0.95."""
+    """How far a prediction was off, and how well its band knew that."""
 
-    mape: float  # mean absolute error, relative to the measurements
-    rmse: float  # per second
-    crps: float  # per second; the absolute error of a distribution
-    coverage: float  # of the 95 % intervals
-    width: float  # of these intervals, relative to the measurements
+    mape: float  # mean absolute error, relative to the medians of the levels
+    coverage: float  # the part of the runs within the 95 % band; it should be 0.95
+    width: float  # of the band, relative to the prediction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The errors of a forecast and of the two baselines on held-out levels."""
+
+    forecast: Score
+    linear: float  # mean relative error
+    constant: float
 
 
 def mape(predicted: FloatArray, measured: FloatArray) -> float:
@@ -24,31 +35,6 @@ def mape(predicted: FloatArray, measured: FloatArray) -> float:
     return float(np.mean(np.abs(predicted - measured) / measured))
 
 
-def crps(draws: FloatArray, measured: FloatArray) -> float:
-    """Continuous ranked probability score of samples: E|x-y| - E|x-x'|/2, averaged over points.
-
-    `draws` has a row for each draw and a column for each point.
-    """
-    error = np.abs(draws - measured).mean(axis=0)
-    ordered = np.sort(draws, axis=0)
-    count = len(ordered)
-    weights = 2 * np.arange(1, count + 1) - count - 1
-    spread = (weights[:, None] * ordered).sum(axis=0) / count**2
-    return float(np.mean(error - spread))
-
-
-def score(
-    predicted: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    draws: FloatArray,
-    measured: FloatArray,
-) -> Score:
-    """Scores a prediction, its 95 % band and the draws around it."""
-    return Score(
-        mape=mape(predicted, measured),
-        rmse=float(np.sqrt(np.mean((predicted - measured) ** 2))),
-        crps=crps(draws, measured),
-        coverage=float(np.mean((low <= measured) & (measured <= high))),
-        width=float(np.mean((high - low) / measured)),
-    )
+def coverage(low: FloatArray, high: FloatArray, measured: FloatArray) -> float:
+    """The part of the measurements between both bounds."""
+    return float(np.mean((low <= measured) & (measured <= high)))

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -15,6 +16,7 @@ GENERATOR_BUSY_MAX = 0.9  # utilisation of its cores; above, the generator is th
 LITTLE_RESIDUAL_MAX = 0.02  # of a user's cycle that is unexplained
 FAILED_MAX = 0.002  # of the requests: less than the noise of any throughput
 SCATTERS_MAX = 3.0  # standard deviations between the points of a sweep
+HALF_OF = 0.5  # a throughput below this part of another run's is not noise
 MAD = 1.4826  # median absolute deviation -> standard deviation
 
 
@@ -100,6 +102,63 @@ class Sweep:
         """The utilisation of the resource at the point (the utilisation law)."""
         used = point.demand_s.get(resource, 0.0) * point.rate
         return used / self.servers.get(resource, 1)
+
+
+def medians(sweep: Sweep, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The levels, and the median of the positive values at each.
+
+    Of an even number of values it is the geometric mean of the two in the middle.
+    """
+    logs = np.log(values)
+    found = [float(np.exp(np.median(logs[sweep.users == level]))) for level in sweep.levels]
+    return np.array(sweep.levels, dtype=np.float64), np.array(found)
+
+
+def _pairs(sweep: Sweep, logs: FloatArray) -> list[float]:
+    """The differences between the values of each two runs of one level."""
+    found = [combinations(logs[sweep.users == level], 2) for level in sweep.levels]
+    apart = [abs(float(one - other)) for pairs in found for one, other in pairs]
+    return [each for each in apart if np.isfinite(each)]
+
+
+def differs(sweep: Sweep) -> float | None:
+    """The usual relative difference between two runs of one level; None without repeats.
+
+    It is the median over all pairs of runs, so that a few disturbed runs do not matter. With normal
+    noise it is also the standard deviation of a run, within 5 %.
+    """
+    pairs = _pairs(sweep, np.log(sweep.rates))
+    return float(np.median(pairs)) if pairs else None
+
+
+def centres(sweep: Sweep, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The levels, and the mean logarithm of the positive values at each, as a value.
+
+    Of three or more runs, those far from the median of their level do not count. Far is several
+    times what two runs of a level usually differ by. The mean of the others has less noise than
+    their median.
+    """
+    logs = np.log(values)
+    far = SCATTERS_MAX * float(np.median(_pairs(sweep, logs) or [0.0]))
+    found = []
+    for level in sweep.levels:
+        here = logs[sweep.users == level]
+        near = here[np.abs(here - np.median(here)) <= far]
+        found.append(float(np.exp(np.mean(near if len(here) > 2 and len(near) else here))))
+    return np.array(sweep.levels, dtype=np.float64), np.array(found)
+
+
+def without_middle(sweep: Sweep) -> list[int]:
+    """The levels of two runs, of which one has less than half of the other's throughput.
+
+    Nothing shows which of the two is right, and the value between them is neither.
+    """
+    found = []
+    for level in sweep.levels:
+        rates = [p.rate for p in sweep.points if p.users == level]
+        if len(rates) == 2 and min(rates) < HALF_OF * max(rates):
+            found.append(level)
+    return found
 
 
 def _usual_gap_s(sweep: Sweep) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from weir_lab.analysis import interleave
-from weir_lab.capacity import records
+from weir_lab.capacity import disturbance, records
 from weir_lab.capacity.answers import Need
 from weir_lab.capacity.sweep import SERVER, why_void
 from weir_lab.experiments import pilot, sweeping
@@ -236,12 +236,17 @@ def confirmation(store: Store, question: Question, placement: Placement) -> str:
     ]
     if not pairs:
         return ""
+    calm = disturbance.usual(r for r in store.records.values() if "error" not in r)
+    pairs = [pair for pair in pairs if not any(disturbance.reason(r, calm) for r in pair)]
     whole = records.sweep(
         [r for _, r in pairs],
         server_cores=placement.server_cores,
         generator_cores=placement.generator_cores,
+        calm=calm,
     )
-    if any(why_void(whole, p) for p in whole.points) or not whole.points:
+    if not whole.points:
+        return "Halving the CPU shows nothing here: every pair of runs was disturbed."
+    if any(why_void(whole, p) for p in whole.points):
         return "Halving the CPU shows nothing here: the highest load is void."
     used = fmean(whole.utilisation(p, SERVER) for p in whole.points)
     parts = [half["load"]["rate"] / all_of_it["load"]["rate"] for half, all_of_it in pairs]

@@ -2,16 +2,16 @@
 """Runs the steps of an experiment, and shows the remaining time.
 
 Finished points are kept. Ctrl-C, a server that dies or a generator that fails costs only the point
-that is being measured.
+that is being measured. Points that lost much CPU are measured again at the end (again.py).
 """
 
 import shutil
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bench.process import BenchError
+from weir_lab.experiments import again
 from weir_lab.report import recorded
 from weir_lab.report.page import Report
 from weir_lab.rim import machine
@@ -129,7 +129,9 @@ class TimeLeftColumn(ProgressColumn):
 
 
 def perform(store: Store, steps: Sequence[Step], what: str, *, then_s: float = 0.0) -> None:
-    """Measures the unfinished steps. `then_s`: the time of what follows, for the display.
+    """Measures the unfinished steps, and then the disturbed ones again.
+
+    `then_s`: the time of what follows, for the display.
 
     Raises:
         InterruptedExperimentError: Ctrl-C.
@@ -149,27 +151,46 @@ def perform(store: Store, steps: Sequence[Step], what: str, *, then_s: float = 0
         TextColumn("left:"),
         TimeLeftColumn(then_s),
     )
-    failed = 0
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=sum(step.seconds for step in left))
-        for number, step in enumerate(left):
-            progress.update(task, description=f"{what} {step.key}")
-            try:
-                if stop_asked.is_set():
-                    raise KeyboardInterrupt
-                store.add(step.key, step.measure())
-                failed = 0
-            except KeyboardInterrupt:
-                raise InterruptedExperimentError(f"interrupted: {_kept(store, steps)}") from None
-            except (LabError, BenchError, OSError, subprocess.SubprocessError) as error:
-                store.add(step.key, {"error": str(error)})
-                failed += 1
-                if isinstance(error, GoneError) or (
-                    failed == FAILURES_MAX and number + 1 < len(left)
-                ):
-                    raise LabError(f"{error}; {_kept(store, steps)}") from error
-                console.print(f"[bold]{step.key}[/bold]: {error}", highlight=False)
-            progress.advance(task, step.seconds)
+        _measure(store, left, steps, what, progress)
+        while repeated := _disturbed(store, steps, what):
+            _measure(store, repeated, steps, f"{what}, again:", progress)
+
+
+def _disturbed(store: Store, steps: Sequence[Step], what: str) -> list[Step]:
+    """The steps to measure again, with a line that says so."""
+    by_key = {step.key: step for step in steps}
+    keys, why = again.disturbed(store, list(by_key))
+    if keys:
+        runs = "1 run is" if len(keys) == 1 else f"{len(keys)} runs are"
+        announce(f"{what}: {runs} measured again, because {why}.")
+    return [
+        replace(by_key[key], measure=partial(again.measure, store, key, by_key[key].measure))
+        for key in keys
+    ]
+
+
+def _measure(
+    store: Store, left: Sequence[Step], steps: Sequence[Step], what: str, progress: Progress
+) -> None:
+    failed = 0
+    task = progress.add_task(what, total=sum(step.seconds for step in left))
+    for number, step in enumerate(left):
+        progress.update(task, description=f"{what} {step.key}")
+        try:
+            if stop_asked.is_set():
+                raise KeyboardInterrupt
+            store.add(step.key, step.measure())
+            failed = 0
+        except KeyboardInterrupt:
+            raise InterruptedExperimentError(f"interrupted: {_kept(store, steps)}") from None
+        except again.FAILURES as error:
+            store.add(step.key, {"error": str(error)})
+            failed += 1
+            if isinstance(error, GoneError) or (failed == FAILURES_MAX and number + 1 < len(left)):
+                raise LabError(f"{error}; {_kept(store, steps)}") from error
+            console.print(f"[bold]{step.key}[/bold]: {error}", highlight=False)
+        progress.advance(task, step.seconds)
 
 
 def _kept(store: Store, steps: Sequence[Step]) -> str:

@@ -166,10 +166,14 @@ def study(
         name=name,
         server=server,
         found=findings.find(
-            swept, train_to=train_to, p99_limit_s=p99_limit_s, need=need, doubt=doubt
+            swept,
+            train_to=train_to,
+            p99_limit_s=p99_limit_s,
+            need=need,
+            doubt=doubt,
+            missing=missing,
         ),
         records=found,
-        missing=missing,
     )
 
 

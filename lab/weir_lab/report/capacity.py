@@ -8,20 +8,20 @@ forecast, it is what was measured, and the mark of trust says why there is no mo
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
+from weir_lab.capacity import disturbance
 from weir_lab.capacity.answers import Capacity, Interval, bottleneck_sentence, limits
-from weir_lab.capacity.findings import GREEN, RATE, Findings
+from weir_lab.capacity.findings import RATE, Findings
 from weir_lab.capacity.sweep import Point, Sweep
+from weir_lab.capacity.trust import GREEN, RED, WORSE_MAX, YELLOW
 from weir_lab.report import sweeps
 from weir_lab.report.page import Fold, Grade, Headline, Mark, Number, Section, Table
 
-ERROR_SMALL, ERROR_LARGE = 0.05, 0.10  # of the forecast on held-out levels
-WORSE_MAX = 0.01  # than "as the last step"
-COVERED_MIN = 0.8  # of the held-out points, by the 95 % band
-VOID_MAX = 0.1  # of the points
 WIDE = 0.5  # of the value: such an interval is named instead of it
 UNKNOWN = "-"
+WORDS = {GREEN: "Reliable", YELLOW: "Use it with care", RED: "Do not rely on it"}
 LINEAR_GOOD = 0.2  # an error of linear regression that a straight world explains
 FIFTH = 5  # the goal: the forecast's error is this many times below linear regression's
 
@@ -34,7 +34,6 @@ class Studied:
     server: str
     found: Findings
     records: Sequence[Mapping[str, Any]]
-    missing: int = 0  # points that were not measured yet
 
     @property
     def sweep(self) -> Sweep:
@@ -88,11 +87,11 @@ def most_measured(points: Sequence[Point]) -> Point | None:
 
 
 def within_measured(points: Sequence[Point], limit_s: float) -> int | None:
-    """The largest measured level up to which every 99th percentile is within the limit."""
+    """The largest measured level up to which each level's 99th percentile is within the limit."""
     best = None
     for level in sorted({p.users for p in points}):
         here = [p.p99_s for p in points if p.users == level and p.p99_s]
-        if not here or sum(here) / len(here) > limit_s:
+        if not here or median(here) > limit_s:
             break
         best = level
     return best
@@ -175,52 +174,12 @@ def numbers(studied: Studied) -> list[Number]:
 
 def mark(studied: Studied) -> Mark:
     """How far the answer can be trusted, with the weightiest reason."""
-    red, yellow = "Do not rely on it", "Use it with care"
-    if not studied.valid:
-        void = studied.found.void
-        why = f"Every point is void: {void[0][1]}." if void else "There is no measurement."
-        return Mark(grade=Grade.RED, word=red, reason=why)
-    if not studied.has_forecast:
-        why = studied.found.refusal or "No model describes the measurements."
-        return Mark(grade=Grade.RED, word="Measured, no forecast", reason=why)
-    if studied.missing:
-        why = (
-            f"The experiment was interrupted: {studied.missing} points are not measured yet. "
-            "The same command continues."
-        )
-        return Mark(grade=Grade.YELLOW, word=yellow, reason=why)
-    if not studied.held_out.points:
-        why = "The forecast was not tested: no level was held out."
-        return Mark(grade=Grade.YELLOW, word=yellow, reason=why)
-    return _tested(studied)
-
-
-def _tested(studied: Studied) -> Mark:
-    scored = studied.found.scores[RATE]
-    mine, last = scored.forecast, scored.constant
-    levels = studied.held_out.levels
-    loads = f"{levels[0]:,} to {levels[-1]:,} users" if len(levels) > 1 else f"{levels[0]:,} users"
-    why = f"At {loads}, which it had not seen, the forecast was off by {mine.mape:.1%}"
-    void = len(studied.sweep.points) - len(studied.valid)
-    if mine.mape > ERROR_LARGE:
-        grade, word = Grade.RED, "Do not rely on it"
-    elif mine.mape > last + WORSE_MAX:
-        grade, word = Grade.YELLOW, "Use it with care"
-        why += f"; the last training level alone would have been off by {last:.1%}"
-    elif mine.mape > ERROR_SMALL:
-        grade, word = Grade.YELLOW, "Use it with care"
-    elif mine.coverage < COVERED_MIN:
-        grade, word = Grade.YELLOW, "Use it with care"
-        why += f", but its 95 % band held only {mine.coverage:.0%} of the points"
-    elif void > VOID_MAX * len(studied.sweep.points):
-        grade, word = Grade.YELLOW, "Use it with care"
-        why += f", but {void} of {len(studied.sweep.points)} points are void"
-    elif studied.found.trust.grade != GREEN:
-        grade, word = Grade.YELLOW, "Use it with care"
-        why += f". {studied.found.trust.reasons[0].rstrip('.')}"
-    else:
-        grade, word = Grade.GREEN, "Reliable"
-    return Mark(grade=grade, word=word, reason=f"{why}.")
+    trust = studied.found.trust
+    word = WORDS[trust.grade]
+    if studied.valid and not studied.has_forecast:
+        word = "Measured, no forecast"
+    reason = " ".join(each for each in (trust.tested, *trust.reasons[:1]) if each)
+    return Mark(grade=Grade(trust.grade), word=word, reason=reason)
 
 
 def headline(studied: Studied) -> Headline:
@@ -246,7 +205,7 @@ def headline(studied: Studied) -> Headline:
 
 def tested_findings(studied: Studied) -> list[str]:
     """The errors of the forecast and of two simple rules, and whether the goals are met."""
-    if not studied.has_forecast or not studied.held_out.points:
+    if not studied.has_forecast or RATE not in studied.found.scores:
         return [f"There is no forecast. {studied.found.refusal}"] if studied.found.refusal else []
     scored = studied.found.scores[RATE]
     mine, linear, constant = scored.forecast.mape, scored.linear, scored.constant
@@ -334,7 +293,7 @@ def section(
             ),
             Fold(
                 title="What was measured?",
-                findings=void_finding(studied),
+                findings=[*disturbance.sentences(studied.records), *void_finding(studied)],
                 pictures=sweeps.seconds(name, studied.records),
                 tables=[sweeps.levels(name, sweep), *tables],
             ),

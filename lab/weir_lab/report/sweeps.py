@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -124,18 +125,20 @@ def latency_throughput(name: str, sweep: Sweep) -> Picture:
     )
     valid, _ = _split(sweep)
     levels = sorted({p.users for p in valid})
-    mean = {n: [p for p in valid if p.users == n] for n in levels}
-    rates = [float(np.mean([p.rate for p in mean[n]])) for n in levels]
-    times = [float(np.mean([p.response_s for p in mean[n]])) * 1e3 for n in levels]
+    by_level = {n: [p for p in valid if p.users == n] for n in levels}
+    rates = [median(p.rate for p in by_level[n]) for n in levels]
+    times = [median(p.response_s for p in by_level[n]) * 1e3 for n in levels]
     chart.line("mean", rates, times, 0, marked=True)
     tails = [
-        (rate, float(np.mean([p.p99_s or math.nan for p in mean[n]])) * 1e3)
+        (rate, median(p.p99_s or math.nan for p in by_level[n]) * 1e3)
         for n, rate in zip(levels, rates, strict=True)
-        if all(p.p99_s for p in mean[n])
+        if all(p.p99_s for p in by_level[n])
     ]
     if tails:
         chart.line("99th percentile", [r for r, _ in tails], [t for _, t in tails], 1, marked=True)
-    return chart.finish("One mark for each number of users, fewest on the left.")
+    return chart.finish(
+        "One mark for each number of users, fewest on the left: the median of its runs."
+    )
 
 
 def _loads_by_level(records: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
@@ -250,7 +253,8 @@ def scores(name: str, found: Findings) -> Table:
         title="Errors on held-out loads",
         head=head,
         rows=rows,
-        note="Mean errors relative to the measurements. The models have not seen these loads.",
+        note="Mean errors relative to the median of each level's runs. The models have not seen "
+        "these loads. The band is of a single run, and its share is counted over all runs.",
     )
 
 
@@ -271,25 +275,32 @@ def models(name: str, found: Findings) -> Table:
 
 
 def levels(name: str, sweep: Sweep) -> Table:
-    """The means of each level."""
+    """The medians of each level over its valid runs, or over all where none is valid."""
     rows = []
     for level in sweep.levels:
-        here = [p for p in sweep.points if p.users == level]
+        every = [p for p in sweep.points if p.users == level]
+        here = [p for p in every if not why_void(sweep, p)] or every
         rate = np.array([p.rate for p in here])
         deviation = f"{rate.std(ddof=1):,.0f}" if len(rate) > 1 else "-"
         tails = [p.p99_s for p in here if p.p99_s]
         row = [
             str(level),
-            str(len(here)),
-            f"{rate.mean():,.0f}",
+            str(len(every)),
+            f"{np.median(rate):,.0f}",
             deviation,
-            f"{np.mean([p.response_s for p in here]) * 1e3:.3f}",
-            f"{np.mean(tails) * 1e3:.3f}" if tails else "-",
+            f"{median(p.response_s for p in here) * 1e3:.3f}",
+            f"{median(tails) * 1e3:.3f}" if tails else "-",
         ]
         for resource in sweep.servers:
             busy = [sweep.utilisation(p, resource) for p in here if p.demand_s.get(resource)]
-            row.append(f"{np.mean(busy):.0%}" if busy else "-")
-        reasons = sorted({why for p in here if (why := why_void(sweep, p))})
+            row.append(f"{median(busy):.0%}" if busy else "-")
+        reasons = sorted({why for p in every if (why := why_void(sweep, p))})
         rows.append([*row, "; ".join(reasons)])
     head = ["users", "runs", "requests/s", "sd", "mean ms", "p99 ms", *sweep.servers, "void"]
-    return Table(name=f"{name}-levels", title="Every level", head=head, rows=rows)
+    return Table(
+        name=f"{name}-levels",
+        title="Every level",
+        head=head,
+        rows=rows,
+        note="Medians of the valid runs; sd is their standard deviation.",
+    )

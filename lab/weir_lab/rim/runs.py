@@ -20,7 +20,7 @@ from bench import apache, measure, process, servers
 from bench.process import BenchError
 from bench.scenarios import Scenario
 from bench.servers import Choice, Product, Running, Setup
-from weir_lab.rim import generators
+from weir_lab.rim import cores, generators
 from weir_lab.rim.errors import GoneError, LabError
 from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement, need
@@ -221,8 +221,10 @@ def run(
         before = counted(world.weir, pid) if exact else None
         idle_kib = process.memory_kib(pid)
         used_ns = process.cpu_ns(pid)
+        watch = cores.Watch(world.placement)
         with weighed(pid, asked if weigh else None) as under_load_kib:
             outcome = generate(asked, world.placement.generator, pid)
+        watch.stop()
         memory_kib = process.memory_kib(pid)
         process.settle(pid)
         used_ns = process.cpu_ns(pid) - used_ns
@@ -240,6 +242,7 @@ def run(
             "think_s": asked.think_s,
             "load": outcome.record(),
             "server_cpu_s": used_ns / 1e9,
+            "lost": watch.lost(used_ns / 1e9),
             "memory_kib": memory_kib,
             "memory_idle_kib": idle_kib,
             "memory_load_kib": under_load_kib[0] if under_load_kib else None,
@@ -284,7 +287,9 @@ def against(
     try:
         used_ns = process.cpu_ns(pid) if pid else 0
         began = time.time()
+        watch = cores.Watch(placement, is_server_known=False)
         outcome = generate(load, placement.generator, pid)
+        watch.stop()
         used_ns = process.cpu_ns(pid) - used_ns if pid else 0
         memory_kib = process.memory_kib(pid) if pid else 0.0
     except OSError as error:
@@ -303,6 +308,7 @@ def against(
         "think_s": load.think_s,
         "load": outcome.record(),
         "server_cpu_s": used_ns / 1e9,
+        "lost": watch.lost(used_ns / 1e9),
         "memory_kib": memory_kib,
         "counted": None,
     }

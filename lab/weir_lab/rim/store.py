@@ -33,14 +33,22 @@ class Store:
         return key in self.records and "error" not in self.records[key]
 
     def add(self, key: str, record: Mapping[str, Any]) -> None:
-        """Stores a point on disk."""
+        """Stores a point on disk. An earlier record of the point is replaced."""
         full = {"kind": "point", "key": key, **record}
+        is_new = key not in self.records
         self.records[key] = full
-        _append(self.path, full)
+        if is_new:
+            _append(self.path, full)
+        else:
+            self._rewrite()
 
     def annotate(self, name: str, value: object) -> None:
-        """Stores a field in the head. The file is replaced whole, so that it is never half."""
+        """Stores a field in the head."""
         self.head[name] = json.loads(json.dumps(value))
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        """Replaces the file whole, so that it is never half."""
         part = self.path.with_suffix(".part")
         part.write_text("")
         for record in self.everything():

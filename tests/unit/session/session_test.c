@@ -318,6 +318,24 @@ static void multipart_lengths_are_exact(void **state)
     }
 }
 
+static void short_parts_leave_in_one_send(void **state)
+{
+    (void)state;
+    struct session s = open_session();
+    char request[512] = "GET /middle.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=0-0";
+    for (unsigned i = 1; i < 16; i++)
+        snprintf(request + strlen(request), sizeof(request) - strlen(request), ",%u-%u", i * 1000,
+                 i * 1000 + 1);
+    strcat(request, "\r\n\r\n");
+    assert_int_equal(feed(&s, request), WANT_WRITE);
+    struct session_out head = session_output(&s);
+    assert_int_equal(session_sent(&s, head.piece[0].len, world.now_ns), WANT_WRITE);
+    struct session_out parts = session_output(&s);
+    assert_int_equal(count_of(parts.piece[0].at, parts.piece[0].len, "Content-Range: bytes "), 16);
+    assert_int_equal(session_sent(&s, parts.piece[0].len, world.now_ns), WANT_READ);
+    session_close(&s);
+}
+
 static void a_held_answer_survives_a_tick_and_an_eviction(void **state)
 {
     (void)state;
@@ -841,6 +859,7 @@ int main(void)
         cmocka_unit_test(answers_more_requests_than_the_buffer_holds),
         cmocka_unit_test(short_writes_give_the_same_bytes),
         cmocka_unit_test(multipart_lengths_are_exact),
+        cmocka_unit_test(short_parts_leave_in_one_send),
         cmocka_unit_test(a_held_answer_survives_a_tick_and_an_eviction),
         cmocka_unit_test(a_file_rewritten_while_it_is_sent_is_never_completed),
         cmocka_unit_test(a_file_cut_short_ends_the_connection),

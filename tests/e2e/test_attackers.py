@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Each attacker of tests/e2e/attackers.py meets a limit, and other clients are served meanwhile.
+
+`make bench ATTACKS=1` measures how long the other clients wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import attackers
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import Server
+from tests.e2e.statistics import wait_for
+from tests.e2e.wire import connect
+
+SIZES = ("200", "20", "40")  # connections, turns at once, turns in a second
+LIMITS = {
+    "silent": ("connections_displaced", ("--connections", "20")),
+    "idle": ("connections_limited", ("--address-connections", "20")),
+    "pipelined": ("requests_limited", ("--address-request-rate", "20")),
+    "slow-head": ("timeouts_head", ("--header-timeout", "1s")),
+    "slow-body": ("timeouts_body", ("--body-timeout", "1s")),
+    "slow-read": ("timeouts_send", ("--send-timeout", "1s", "--send-rate", "1M")),
+    "zero-window": ("timeouts_send", ("--send-timeout", "1s")),
+}
+
+
+@contextlib.contextmanager
+def attacking(manner: str, running: Server) -> Iterator[None]:
+    command = [sys.executable, attackers.__file__, manner, str(running.address[1]), *SIZES]
+    with subprocess.Popen(command) as popen:
+        try:
+            yield
+            assert popen.poll() is None, "the attacker has ended"
+        finally:
+            popen.kill()
+
+
+@pytest.mark.parametrize("model", ["percore", "pool"])
+@pytest.mark.parametrize("manner", list(attackers.MANNERS))
+def test_an_attacker_meets_a_limit_while_others_are_served(
+    server: ServerFactory, site: Path, manner: str
+) -> None:
+    with (site / attackers.LARGE[1:]).open("wb") as large:
+        large.truncate(10_000_000)
+    counter, options = LIMITS[manner]
+    running = server(*options, "--workers", "1")
+    with attacking(manner, running):
+        wait_for(running, lambda now: now["counters"][counter] > 0)
+        with connect(running.address) as honest:
+            assert honest.get("/hello.txt").body == b"hello\n"
