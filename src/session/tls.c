@@ -337,6 +337,8 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
     tls_wire_sent(&t->connection.wire, &s->thread->tls_chunks, bytes);
     if (session_tls_has_output(s)) {
         session_note_progress(s, bytes, now_ns);
+        if (s->output && s->output->delayed_ns == 0)
+            s->output->delayed_ns = now_ns;
         return SESSION_WRITE;
     }
     if (t->failed)

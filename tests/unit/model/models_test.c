@@ -85,6 +85,12 @@ bool session_has_output(const struct session *s)
     return s->output != NULL;
 }
 
+bool session_delayed(const struct session *s)
+{
+    (void)s;
+    return false;
+}
+
 size_t session_room(const struct session *s)
 {
     (void)s;

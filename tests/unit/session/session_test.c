@@ -327,12 +327,12 @@ static void short_parts_leave_in_one_send(void **state)
         snprintf(request + strlen(request), sizeof(request) - strlen(request), ",%u-%u", i * 1000,
                  i * 1000 + 1);
     strcat(request, "\r\n\r\n");
-    assert_int_equal(feed(&s, request), WANT_WRITE);
+    assert_int_equal(feed(&s, request), SESSION_WRITE);
     struct session_out head = session_output(&s);
-    assert_int_equal(session_sent(&s, head.piece[0].len, world.now_ns), WANT_WRITE);
+    assert_int_equal(session_sent(&s, head.piece[0].len, world.now_ns), SESSION_WRITE);
     struct session_out parts = session_output(&s);
     assert_int_equal(count_of(parts.piece[0].at, parts.piece[0].len, "Content-Range: bytes "), 16);
-    assert_int_equal(session_sent(&s, parts.piece[0].len, world.now_ns), WANT_READ);
+    assert_int_equal(session_sent(&s, parts.piece[0].len, world.now_ns), SESSION_READ);
     session_close(&s);
 }
 
