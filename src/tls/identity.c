@@ -312,10 +312,8 @@ static bool read_leaf(struct tls_identity *identity, const char *path, char why[
         return tls_identity_refuse(
             why, "the certificate %s has a date that cannot be read. Have another one issued.",
             path);
-    int self_signed = X509_self_signed(identity->leaf, 1);
-    if (self_signed < 0 && memory_failed())
-        return refuse_for_memory(why);
-    identity->self_signed = self_signed == 1;
+    identity->self_signed = X509_NAME_cmp(X509_get_subject_name(identity->leaf),
+                                          X509_get_issuer_name(identity->leaf)) == 0;
     identity->has_intermediate = sk_X509_num(identity->chain) > 0;
     identity->file = strdup(path);
     if (!identity->file || !read_fingerprint(identity))

@@ -33,7 +33,7 @@ struct tls_identity {
     char *file;                            /* path of the certificate, for messages */
     char fingerprint[TLS_FINGERPRINT_MAX]; /* SHA-256 of the leaf */
     int64_t begins_s, ends_s;              /* of the leaf, in seconds since 1970 */
-    bool self_signed;
+    bool self_signed;                      /* by its names; the signature is not verified */
     bool has_intermediate;
     char **names; /* dNSName in lower case and iPAddress as text; NULL at the end */
 };

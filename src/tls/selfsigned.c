@@ -348,7 +348,6 @@ static struct tls_identity *make_file(int folder, const char *path, const char *
     BIO_free(bio); /* clears the key's text */
     X509_free(certificate);
     EVP_PKEY_free(key);
-    ERR_clear_error();
     return identity;
 }
 
@@ -375,6 +374,7 @@ bool tls_selfsigned_get(const char *folder, const char *const *names, int64_t no
     if (rc < 0)
         done = refuse_path(why, "file", found.certificate, strerror(-rc),
                            "Check the folder and its disk");
+    ERR_clear_error();
     os_file_close(fd);
     if (done) {
         memcpy(found.fingerprint, identity->fingerprint, sizeof(found.fingerprint));

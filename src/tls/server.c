@@ -234,14 +234,13 @@ static SSL_CTX *make_context(struct tls_server *server)
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
     if (!context)
         return NULL;
-    SSL_CTX_set_app_data(context, server);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_clear_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
-    if (SSL_CTX_set_max_early_data(context, 0) && apply_policy(server, context) &&
-        prepare_tickets(server, context))
+    if (SSL_CTX_set_app_data(context, server) && SSL_CTX_set_max_early_data(context, 0) &&
+        apply_policy(server, context) && prepare_tickets(server, context))
         return context;
     SSL_CTX_free(context);
     return NULL;
