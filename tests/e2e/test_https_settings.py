@@ -61,6 +61,24 @@ def test_the_addresses_are_printed_with_their_scheme(server: ServerFactory, tmp_
         assert f"weir serves {url}\n" in running.messages()
 
 
+def listeners(port: int) -> set[str]:
+    """The listening sockets of 127.0.0.1:PORT, as Process.sockets() names them."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    found = {
+        f"socket:[{row[9]}]" for row in rows if (row[1], row[3]) == (f"0100007F:{port:04X}", "0A")
+    }
+    assert found
+    return found
+
+
+def speaks_tls(client: certificates.Client) -> bool:
+    """An old worker, which has no TLS, may still accept connections."""
+    with contextlib.suppress(ssl.SSLError, ConnectionError):
+        client.resumes()
+        return True
+    return False
+
+
 @ONE_MODEL
 def test_a_reload_changes_the_scheme_and_keeps_the_address(
     server: ServerFactory, tmp_path: Path, site: Path, port: Port
@@ -71,10 +89,14 @@ def test_a_reload_changes_the_scheme_and_keeps_the_address(
     body = f"[site a]\nroot = {site}\n{pair.settings()}"
     conf.write_text(f"[server]\nlisten = 127.0.0.1:{free}\n{body}")
     running = server("-c", str(conf), folder=None, listen=())
-    sockets = {s for s in running.master.sockets() if s}
+    listening = listeners(free)
+    assert listening <= running.master.sockets()
     conf.write_text(f"[server]\nlisten = https://127.0.0.1:{free}\n{body}")
     assert run("reload", str(running.popen.pid)).returncode == 0
-    assert sockets <= running.master.sockets()
+    assert listeners(free) == listening
+    assert listening <= running.master.sockets()
+    client = certificates.Client(pair, running.address)
+    wait_until(lambda: speaks_tls(client), "a worker with TLS")
 
 
 @ONE_MODEL
