@@ -27,37 +27,37 @@ static void end_staged(struct session_exchange *x, unsigned status, uint64_t bod
 
 /* ---- bodies that are not copied behind their head ---- */
 
-static struct session_buffer *open_body(struct session_exchange *x, unsigned status)
+static struct session_answer *open_body(struct session_exchange *x, unsigned status)
 {
-    struct session_buffer *out = x->out;
-    out->open = true;
-    out->held = false;
-    out->listing = false;
-    out->entry = NULL;
-    out->memory = SPAN("");
-    out->file = NULL;
-    out->file_at = out->file_end = 0;
-    out->head_left = out->len - out->at;
-    out->body_sent = 0;
-    out->line = session_line_defer(x, status);
-    out->status = status;
-    out->site = stats_site_of(x);
-    session_tally_staged(x, out->site);
-    out->parts.left = 0;
-    return out;
+    struct session_answer *answer = &x->out->answer;
+    answer->open = true;
+    answer->held = false;
+    answer->listing = false;
+    answer->entry = NULL;
+    answer->memory = SPAN("");
+    answer->file = NULL;
+    answer->file_at = answer->file_end = 0;
+    answer->head_left = x->out->len - x->out->at;
+    answer->body_sent = 0;
+    answer->line = session_line_defer(x, status);
+    answer->status = status;
+    answer->site = stats_site_of(x);
+    session_tally_staged(x, answer->site);
+    answer->parts.left = 0;
+    return answer;
 }
 
-void session_answer_end(struct session_thread *thread, struct session_buffer *out)
+void session_answer_end(struct session_thread *thread, struct session_answer *answer)
 {
-    if (!out->open)
+    if (!answer->open)
         return;
-    out->open = false;
-    session_tally_answer(&thread->stats, out->site, out->status, out->body_sent);
-    session_line_end(thread, out->line, out->body_sent);
-    if (out->listing)
+    answer->open = false;
+    session_tally_answer(&thread->stats, answer->site, answer->status, answer->body_sent);
+    session_line_end(thread, answer->line, answer->body_sent);
+    if (answer->listing)
         atomic_fetch_sub_explicit(&thread->shared->listings, 1, memory_order_relaxed);
-    if (out->held)
-        site_cache_release(&out->entry->cache);
+    if (answer->held)
+        site_cache_release(&answer->entry->cache);
 }
 
 /* ---- whole files and parts of them ---- */
@@ -93,14 +93,14 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
         return;
     }
     session_head_stage(x, head);
-    struct session_buffer *out = open_body(x, status);
-    out->entry = entry;
+    struct session_answer *answer = open_body(x, status);
+    answer->entry = entry;
     if (file->body) {
-        out->memory = span_of(file->body + first, (size_t)len);
+        answer->memory = span_of(file->body + first, (size_t)len);
     } else {
-        out->file = file;
-        out->file_at = first;
-        out->file_end = first + len;
+        answer->file = file;
+        answer->file_at = first;
+        answer->file_end = first + len;
     }
 }
 
@@ -125,21 +125,22 @@ bool session_answer_next_part(struct session_buffer *out)
 {
     struct buf text = buf_over(out->bytes, sizeof(out->bytes));
     struct http_range range;
-    if (!http_multipart_next(&out->parts, &text, &range))
+    if (!http_multipart_next(&out->answer.parts, &text, &range))
         return false;
-    while (out->file->body && out->parts.left > 0 && range.len <= SESSION_COPY_MAX &&
+    while (out->answer.file->body && out->answer.parts.left > 0 && range.len <= SESSION_COPY_MAX &&
            range.len + HTTP_MULTIPART_FRAMING_MAX <= buf_room(&text)) {
-        buf_add(&text, span_of(out->file->body + range.first, (size_t)range.len));
-        (void)http_multipart_next(&out->parts, &text, &range); /* `left` says that there is one */
+        buf_add(&text, span_of(out->answer.file->body + range.first, (size_t)range.len));
+        (void)http_multipart_next(&out->answer.parts, &text,
+                                  &range); /* `left` says that there is one */
     }
     CHECK(!text.overflow);
     out->at = 0;
     out->len = text.len;
-    if (out->file->body) {
-        out->memory = span_of(out->file->body + range.first, (size_t)range.len);
+    if (out->answer.file->body) {
+        out->answer.memory = span_of(out->answer.file->body + range.first, (size_t)range.len);
     } else {
-        out->file_at = range.first;
-        out->file_end = range.first + range.len;
+        out->answer.file_at = range.first;
+        out->answer.file_end = range.first + range.len;
     }
     return true;
 }
@@ -156,10 +157,10 @@ static void answer_parts(struct session_exchange *x, struct site_entry *entry,
     buf_add(&head, session_head_from(file, SESSION_MARK_ENCODING));
     session_head_stage(x, &head);
 
-    struct session_buffer *out = open_body(x, HTTP_PARTIAL_CONTENT);
-    out->entry = entry;
-    out->file = file;
-    out->parts = parts;
+    struct session_answer *answer = open_body(x, HTTP_PARTIAL_CONTENT);
+    answer->entry = entry;
+    answer->file = file;
+    answer->parts = parts;
 }
 
 static void answer_part(struct session_exchange *x, struct site_entry *entry,
@@ -283,8 +284,8 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
 
     if (!owned)
         return;
-    if (x->out->open && x->out->entry == entry)
-        x->out->held = true;
+    if (x->out->answer.open && x->out->answer.entry == entry)
+        x->out->answer.held = true;
     else
         site_cache_release(&entry->cache);
 }
@@ -331,8 +332,8 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
         http_head_add_field(&head, SPAN("Content-Type"), own->type);
         session_head_end(x, &head);
         answer_file_bytes(x, status, &head, own, file, 0, file->size);
-        if (owned && x->out->open && x->out->entry == own)
-            x->out->held = true;
+        if (owned && x->out->answer.open && x->out->answer.entry == own)
+            x->out->answer.held = true;
         else if (owned)
             site_cache_release(&own->cache);
         return;

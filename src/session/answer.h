@@ -65,4 +65,4 @@ void session_answer_options(struct session_exchange *x);
 bool session_answer_next_part(struct session_buffer *out);
 
 /* The open answer is sent or has failed. Logs it, and releases what it holds. */
-void session_answer_end(struct session_thread *thread, struct session_buffer *out);
+void session_answer_end(struct session_thread *thread, struct session_answer *answer);

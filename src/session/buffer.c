@@ -19,7 +19,7 @@ struct session_buffer *session_buffer_take(struct session_thread *thread)
             return NULL;
     }
     buffer->at = buffer->len = 0;
-    buffer->open = false;
+    buffer->answer.open = false;
     buffer->group_count = 0;
     buffer->delayed_ns = 0;
     return buffer;
@@ -27,7 +27,7 @@ struct session_buffer *session_buffer_take(struct session_thread *thread)
 
 void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer)
 {
-    CHECK(!buffer->open);
+    CHECK(!buffer->answer.open);
     if (thread->spare_count >= SPARE_MAX) {
         free(buffer);
         return;
@@ -56,30 +56,30 @@ bool session_buffer_take_sent(struct session_buffer *out, size_t bytes)
     size_t staged = smaller_size(bytes, out->len - out->at);
     out->at += staged;
     bytes -= staged;
-    if (__builtin_expect(!out->open, 1)) {
+    if (__builtin_expect(!out->answer.open, 1)) {
         CHECK(bytes == 0);
         return out->at < out->len;
     }
-    size_t head = smaller_size(staged, out->head_left);
-    out->head_left -= head;
-    out->body_sent += staged - head + bytes;
-    size_t memory = smaller_size(bytes, out->memory.len);
-    out->memory = span_skip(out->memory, memory);
+    size_t head = smaller_size(staged, out->answer.head_left);
+    out->answer.head_left -= head;
+    out->answer.body_sent += staged - head + bytes;
+    size_t memory = smaller_size(bytes, out->answer.memory.len);
+    out->answer.memory = span_skip(out->answer.memory, memory);
     bytes -= memory;
-    CHECK(bytes <= out->file_end - out->file_at);
-    out->file_at += bytes;
-    return out->at < out->len || out->memory.len > 0 ||
-           out->file_end - out->file_at > SESSION_TAIL_BYTES;
+    CHECK(bytes <= out->answer.file_end - out->answer.file_at);
+    out->answer.file_at += bytes;
+    return out->at < out->len || out->answer.memory.len > 0 ||
+           out->answer.file_end - out->answer.file_at > SESSION_TAIL_BYTES;
 }
 
 bool session_buffer_stage_tail(struct session_buffer *out)
 {
-    size_t len = (size_t)(out->file_end - out->file_at);
-    if (site_file_read(out->file, out->bytes, len, out->file_at) < 0 ||
-        !site_file_unchanged(out->file))
+    size_t len = (size_t)(out->answer.file_end - out->answer.file_at);
+    if (site_file_read(out->answer.file, out->bytes, len, out->answer.file_at) < 0 ||
+        !site_file_unchanged(out->answer.file))
         return false;
     out->at = 0;
     out->len = len;
-    out->file_at = out->file_end;
+    out->answer.file_at = out->answer.file_end;
     return true;
 }

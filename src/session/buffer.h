@@ -41,13 +41,11 @@ struct session_group {
 };
 enum { SESSION_GROUPS_MAX = 8 };
 
-struct session_buffer {
-    struct session_buffer *next; /* the next spare buffer of the thread */
-    size_t at, len;              /* staged and unsent: bytes[at .. len) */
-
-    /* The answer that ends the batch. These members are set only while `open`. */
+/* An answer whose body is not copied behind its head. The other members are set only while
+ * `open`. */
+struct session_answer {
     bool open;
-    bool held;                /* this buffer has a reference to `entry` */
+    bool held;                /* the answer has a reference to `entry` */
     bool listing;             /* `entry` counts as one of session_shared.listings */
     struct site_entry *entry; /* the owner of `memory` or `file` */
     struct span memory;       /* follows the staged bytes */
@@ -60,6 +58,13 @@ struct session_buffer {
     unsigned site; /* its place in the statistics */
 
     struct http_multipart parts; /* framing of a multipart body; ended for other bodies */
+};
+
+struct session_buffer {
+    struct session_buffer *next; /* the next spare buffer of the thread */
+    size_t at, len;              /* staged and unsent: bytes[at .. len) */
+
+    struct session_answer answer; /* the one that ends the batch */
 
     /* For the statistics, of all answers in the buffer. */
     unsigned group_count;

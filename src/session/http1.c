@@ -50,7 +50,7 @@ static void drop_output(struct session *s)
     if (!s->output)
         return;
     session_tally_cut(&s->thread->stats, s->output);
-    session_answer_end(s->thread, s->output);
+    session_answer_end(s->thread, &s->output->answer);
     session_buffer_give(s->thread, s->output);
     s->output = NULL;
 }
@@ -76,7 +76,7 @@ static bool has_output_room(struct session *s)
     if (__builtin_expect(!s->output, 1))
         s->output = session_buffer_take(s->thread);
     struct session_buffer *out = s->output;
-    return out && !out->open && out->len + SESSION_ANSWER_ROOM <= SESSION_BUFFER_BYTES &&
+    return out && !out->answer.open && out->len + SESSION_ANSWER_ROOM <= SESSION_BUFFER_BYTES &&
            out->group_count < SESSION_GROUPS_MAX;
 }
 
@@ -235,7 +235,7 @@ static unsigned wait_for_request(struct session *s, uint64_t now_ns)
 unsigned session_http1_continue(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
-    if (s->output && (s->output->at < s->output->len || s->output->open)) {
+    if (s->output && (s->output->at < s->output->len || s->output->answer.open)) {
         s->progress_bytes = 0;
         return enter_phase(s, SESSION_SENDING, now_ns + shared->send_timeout_ns, SESSION_WRITE);
     }

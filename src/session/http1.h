@@ -56,7 +56,7 @@ void session_http1_drop(struct session *s);
 /* Whether the output has bytes that no transport has taken. */
 static inline bool session_http1_has_output(const struct session *s)
 {
-    return s->output && (s->output->at < s->output->len || s->output->open);
+    return s->output && (s->output->at < s->output->len || s->output->answer.open);
 }
 
 /* A client has taken some of the output: its deadline moves. */

@@ -111,8 +111,8 @@ static void answer_with_listing(struct session_exchange *x,
     if (result == SITE_FILE) {
         stats_writer_add(&x->thread->stats, STATS_listings_rendered, fresh);
         const bool cached = answer_found(x, entry, fresh);
-        if (counts && !cached && x->out->open && x->out->entry == entry) {
-            x->out->listing = true;
+        if (counts && !cached && x->out->answer.open && x->out->answer.entry == entry) {
+            x->out->answer.listing = true;
             counts = false;
         }
     } else if (result == SITE_ABSENT) {

@@ -97,7 +97,8 @@ unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
 /* Whether nothing follows the staged bytes and the memory. */
 static bool ends_in_memory(const struct session_buffer *out)
 {
-    return !out->open || (out->file_at == out->file_end && out->parts.left == 0);
+    return !out->answer.open ||
+           (out->answer.file_at == out->answer.file_end && out->answer.parts.left == 0);
 }
 
 struct session_out session_output(const struct session *s)
@@ -110,14 +111,14 @@ struct session_out session_output(const struct session *s)
     next.last = s->closing && !s->lingering && ends_in_memory(out);
     if (out->at < out->len)
         next.piece[next.count++] = span_of(out->bytes + out->at, out->len - out->at);
-    if (!out->open)
+    if (!out->answer.open)
         return next;
-    if (out->memory.len > 0)
-        next.piece[next.count++] = out->memory;
-    uint64_t left = out->file_end - out->file_at;
+    if (out->answer.memory.len > 0)
+        next.piece[next.count++] = out->answer.memory;
+    uint64_t left = out->answer.file_end - out->answer.file_at;
     if (left > SESSION_TAIL_BYTES) {
-        next.file_fd = out->file->fd;
-        next.file_offset = out->file_at;
+        next.file_fd = out->answer.file->fd;
+        next.file_offset = out->answer.file_at;
         next.file_len = left - SESSION_TAIL_BYTES;
     }
     return next;
@@ -136,10 +137,10 @@ bool session_delayed(const struct session *s)
 void session_hold(struct session *s)
 {
     struct session_buffer *out = s->output;
-    if (!out || !out->open || out->held || !out->entry)
+    if (!out || !out->answer.open || out->answer.held || !out->answer.entry)
         return;
-    site_cache_hold(&out->entry->cache);
-    out->held = true;
+    site_cache_hold(&out->answer.entry->cache);
+    out->answer.held = true;
 }
 
 void session_note_progress(struct session *s, size_t bytes, uint64_t now_ns)
@@ -171,8 +172,8 @@ unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     CHECK(out);
     if (__builtin_expect(session_buffer_take_sent(out, bytes), 0))
         return send_on(s, bytes, now_ns);
-    if (out->open) {
-        if (out->file_at < out->file_end)
+    if (out->answer.open) {
+        if (out->answer.file_at < out->answer.file_end)
             return session_buffer_stage_tail(out) ? send_on(s, bytes, now_ns) : session_cut(s);
         if (session_answer_next_part(out))
             return send_on(s, 0, now_ns);

@@ -80,12 +80,12 @@ bool session_tls_has_output(const struct session *s)
  * file has not changed, so a body that mixes two versions is never completed. */
 static bool add_file_bytes(struct session_buffer *out, char *to, size_t size, size_t *len)
 {
-    uint64_t left = out->file_end - out->file_at;
+    uint64_t left = out->answer.file_end - out->answer.file_at;
     size_t part = left < size - *len ? (size_t)left : size - *len;
     if (part == 0)
         return true;
-    if (site_file_read(out->file, to + *len, part, out->file_at) < 0 ||
-        (part == left && !site_file_unchanged(out->file)))
+    if (site_file_read(out->answer.file, to + *len, part, out->answer.file_at) < 0 ||
+        (part == left && !site_file_unchanged(out->answer.file)))
         return false;
     *len += part;
     return true;
@@ -96,8 +96,8 @@ static bool add_file_bytes(struct session_buffer *out, char *to, size_t size, si
 static struct span next_plain(struct session_buffer *out, char *scratch)
 {
     struct span staged = span_of(out->bytes + out->at, out->len - out->at);
-    struct span memory = out->open ? out->memory : SPAN("");
-    bool file_follows = out->open && out->file_at < out->file_end;
+    struct span memory = out->answer.open ? out->answer.memory : SPAN("");
+    bool file_follows = out->answer.open && out->answer.file_at < out->answer.file_end;
     if (staged.len >= TLS_RECORD_BYTES || (memory.len == 0 && !file_follows))
         return span_first(staged, TLS_RECORD_BYTES);
     if (staged.len == 0 && (memory.len >= TLS_RECORD_BYTES || !file_follows))
@@ -116,8 +116,9 @@ static bool has_plain_left(struct session_buffer *out)
 {
     if (out->at < out->len)
         return true;
-    return out->open &&
-           (out->memory.len > 0 || out->file_at < out->file_end || session_answer_next_part(out));
+    return out->answer.open &&
+           (out->answer.memory.len > 0 || out->answer.file_at < out->answer.file_end ||
+            session_answer_next_part(out));
 }
 
 static bool has_plain_buffer(struct session_thread *thread)
