@@ -259,7 +259,9 @@ static unsigned read_kept(struct session *s, uint64_t now_ns)
     return want;
 }
 
-unsigned session_tls_follow(struct session *s, unsigned want, uint64_t now_ns)
+/* HTTP/1.1 wants this now: seals its output, or continues with input that has arrived. Returns
+ * what the session wants. */
+static unsigned follow_http1(struct session *s, unsigned want, uint64_t now_ns)
 {
     struct session_tls *t = s->tls;
     t->connection.chunks = &s->thread->tls_chunks;
@@ -318,7 +320,7 @@ unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
         want = read_plain(s, now_ns);
     if (!keep_input(t, t->connection.in))
         return SESSION_CLOSE;
-    return session_tls_follow(s, want, now_ns);
+    return follow_http1(s, want, now_ns);
 }
 
 /* ---- output ---- */
@@ -345,13 +347,13 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
     if (t->failed)
         return session_http1_continue(s, now_ns);
     if (!t->established || (!s->output && !s->closing))
-        return session_tls_follow(s, SESSION_READ, now_ns);
+        return follow_http1(s, SESSION_READ, now_ns);
     if (s->output && has_plain_left(s->output)) {
         session_note_progress(s, bytes, now_ns);
         t->connection.chunks = &s->thread->tls_chunks;
         return seal_output(s);
     }
-    return session_tls_follow(s, session_http1_sent(s, now_ns), now_ns);
+    return follow_http1(s, session_http1_sent(s, now_ns), now_ns);
 }
 
 unsigned session_tls_expire(struct session *s, uint64_t now_ns)
@@ -360,5 +362,5 @@ unsigned session_tls_expire(struct session *s, uint64_t now_ns)
     bool idle = s->phase == SESSION_IDLE;
     unsigned want = session_http1_expire(s, now_ns);
     t->connection.chunks = &s->thread->tls_chunks;
-    return idle ? end_tls(s, now_ns) : session_tls_follow(s, want, now_ns);
+    return idle ? end_tls(s, now_ns) : follow_http1(s, want, now_ns);
 }

@@ -4,7 +4,7 @@
  * HTTP/1.1 (session/http1.h) takes them from there. Its output is sealed into records, which the
  * session keeps until they are sent. The models see encrypted bytes only.
  *
- * Private to session/, but for session_tls_ssl.
+ * Private to session/.
  */
 #pragma once
 
@@ -28,10 +28,6 @@ struct session_tls {
 unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns);
 struct session_out session_tls_output(const struct session *s);
 unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns);
-
-/* HTTP/1.1 wants this now: seals its output, or continues with input that has arrived. Returns
- * what the session wants. */
-unsigned session_tls_follow(struct session *s, unsigned want, uint64_t now_ns);
 
 unsigned session_tls_expire(struct session *s, uint64_t now_ns);
 

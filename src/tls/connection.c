@@ -91,6 +91,7 @@ bool tls_connection_open(struct tls_connection *c, SSL *ssl, struct tls_chunks *
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     CHECK(pthread_once(&once, make_transport) == 0);
     *c = (struct tls_connection){ .ssl = ssl, .chunks = chunks };
+    ERR_clear_error(); /* OpenSSL 3.5: SSL_new can succeed and leave an error */
     BIO *bio = transport ? BIO_new(transport) : NULL;
     if (!bio || SSL_set_app_data(ssl, c) != 1) {
         ERR_clear_error();
