@@ -207,7 +207,7 @@ def test_polling_needs_a_core_that_the_server_does_not() -> None:
 
     def on_one_core(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [WEIR, "load", "http://127.0.0.1:1/", "--duration", "50ms", "--warmup", "0", *words],
+            [WEIR, "load", "http://127.0.0.1:1/", "--duration", "2s", "--warmup", "0", *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
