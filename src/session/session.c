@@ -67,11 +67,6 @@ uint64_t session_idle_since_ns(const struct session *s)
     return s->phase == SESSION_IDLE ? s->idle_since_ns : UINT64_MAX;
 }
 
-bool session_has_output(const struct session *s)
-{
-    return s->output || session_tls_has_output(s);
-}
-
 size_t session_room(const struct session *s)
 {
     if (session_has_output(s))

@@ -114,8 +114,13 @@ void session_close(struct session *s);
 /* How many bytes session_feed accepts now. 0 means: send first. */
 size_t session_room(const struct session *s);
 
+bool session_tls_has_output(const struct session *s); /* session/tls.h */
+
 /* True while session_output has something to send. */
-bool session_has_output(const struct session *s);
+static inline bool session_has_output(const struct session *s)
+{
+    return s->output || (__builtin_expect(s->tls != NULL, 0) && session_tls_has_output(s));
+}
 
 /* Processes bytes that arrived, at most session_room of them, also while output is being sent.
  * Borrows `in` for this call. An empty span means the end of input. */

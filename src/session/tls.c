@@ -71,7 +71,7 @@ SSL *session_tls_ssl(const struct session *s)
 
 bool session_tls_has_output(const struct session *s)
 {
-    return s->tls && !tls_wire_is_empty(&s->tls->connection.wire);
+    return !tls_wire_is_empty(&s->tls->connection.wire);
 }
 
 /* ---- sealing ---- */

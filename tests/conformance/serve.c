@@ -70,7 +70,11 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
 /* Both servers have the same certificate, in a folder of the fixture. */
 static struct tls_server *open_tls(const struct fixture *fixture)
 {
-    static const char *const names[] = { "a", NULL };
+    /* Those of all sites but the first, which answers all other names. */
+    static const char *const names[] = {
+        "a",           "list.test",     "spa.test",        "pages.test", "open.test",
+        "*.wild.test", "*.y.wild.test", "*.one.wild.test", NULL
+    };
     char why[TLS_WHY_MAX];
     struct tls_selfsigned own;
     char *folder = below(fixture->top, "tls");
