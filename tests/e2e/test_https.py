@@ -280,9 +280,10 @@ def test_counters_equal_what_clients_received(
     assert len(log.read_text().splitlines()) == sum(range(12))
 
 
-def test_a_reload_and_a_stop_end_connections_in_order(server: ServerFactory, pair: Pair) -> None:
+def test_a_stop_ends_idle_connections(server: ServerFactory, pair: Pair) -> None:
     running = serving(server, pair)
     with secure(running, trusting(pair)) as connection:
         assert connection.get("/hello.txt").body == HELLO
         running.signal(signal.SIGTERM)
         assert select.select([connection.socket], [], [], TIMEOUT_S)[0]
+        assert running.wait() == 0

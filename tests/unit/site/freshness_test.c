@@ -188,20 +188,19 @@ static void a_path_that_stays_absent_needs_no_descriptor(void **state)
     tree_folder(&f->tree, "root/d");
     tree_write(&f->tree, "root/a.txt", "a file");
     tree_write(&f->tree, "root/.hidden", "a secret");
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-        assert_int_equal(result_of(f, span_text(paths[i])), SITE_ABSENT);
     int lowest_free = dup(f->tree.fd);
     (void)close(lowest_free);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none = limit;
     none.rlim_cur = (rlim_t)lowest_free;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    enum site_result results[sizeof(paths) / sizeof(paths[0])];
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-        results[i] = result_of(f, span_text(paths[i]));
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-        assert_int_equal(results[i], SITE_ABSENT);
+    /* One after the other: two paths can have the same place in the table of hints. */
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        assert_int_equal(result_of(f, span_text(paths[i])), SITE_ABSENT);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        enum site_result again = result_of(f, span_text(paths[i]));
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_int_equal(again, SITE_ABSENT);
+    }
 }
 
 static void appear_as_file(const struct tree *tree)
