@@ -99,11 +99,11 @@ static void check_files(struct config_store *store, const struct config_section_
         check_input(store, item, SETTING_tls_certificates, key_count == 0);
     for (const struct config_item *item = keys; item; item = item->next)
         check_input(store, item, SETTING_tls_keys, true);
-    if (key_count > 0 && certificate_count == 0)
+    if (keys && certificate_count == 0)
         config_problem_error(&store->problems, keys->origin,
                              "%sthe key has no certificate; name it with tls-certificate",
                              config_store_label(store, SETTING_tls_keys, keys->origin));
-    else if (key_count > 0 && key_count != certificate_count)
+    else if (keys && key_count != certificate_count)
         config_problem_error(&store->problems, keys->origin,
                              "%sthere are %zu keys for %zu certificates; name a key for each "
                              "certificate, in the same order",

@@ -202,7 +202,8 @@ static bool shares_connections(const struct load_target *a, const struct load_ta
 {
     return a->tls == b->tls && a->address_len == b->address_len &&
            memcmp(&a->address, &b->address, a->address_len) == 0 &&
-           (!a->tls || span_equal_nocase(span_text(a->name), span_text(b->name)));
+           (!a->tls ||
+            (a->name && b->name && span_equal_nocase(span_text(a->name), span_text(b->name))));
 }
 
 static unsigned origin_of(const struct load_plan *plan, const struct load_target *target)
