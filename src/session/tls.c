@@ -35,7 +35,6 @@ static bool begin_tls(struct session *s, uint64_t now_ns)
         free(t);
         return false;
     }
-    (void)SSL_set_num_tickets(ssl, 0); /* the ticket leaves with the first answer */
     t->began_ns = now_ns;
     s->tls = t;
     s->phase = SESSION_HANDSHAKE;
@@ -136,19 +135,6 @@ static unsigned cut_output(struct session *s)
     return session_tls_has_output(s) ? SESSION_WRITE : want;
 }
 
-/* The first answer of a TLS 1.3 connection carries the ticket, which saves a send. TLS 1.2 sends
- * it in the handshake. True: this is the first answer. */
-static bool add_ticket(struct session_tls *t)
-{
-    SSL *ssl = t->connection.ssl;
-    if (t->ticket_given)
-        return false;
-    t->ticket_given = true;
-    if (SSL_version(ssl) == TLS1_3_VERSION && !(SSL_get_options(ssl) & SSL_OP_NO_TICKET))
-        (void)SSL_new_session_ticket(ssl); /* fails in a handshake only */
-    return true;
-}
-
 /* Seals as much of the output as may wait at a time. */
 static unsigned seal_output(struct session *s)
 {
@@ -158,7 +144,6 @@ static unsigned seal_output(struct session *s)
     bool left = true;
     if (!has_plain_buffer(s->thread))
         return cut_output(s);
-    bool is_first = add_ticket(t);
     while (sealed < SEAL_BYTES && (left = has_plain_left(out))) {
         struct span plain = next_plain(out, s->thread->tls_plain);
         if (plain.len == 0 || tls_connection_write(&t->connection, plain) != TLS_DONE)
@@ -166,8 +151,9 @@ static unsigned seal_output(struct session *s)
         (void)session_buffer_take_sent(out, plain.len);
         sealed += plain.len;
     }
-    if (is_first) /* to write a ticket, OpenSSL allocates a buffer for reads, too, and keeps it */
+    if (!t->answered) /* the handshake leaves OpenSSL's buffers allocated */
         tls_connection_free_buffers(&t->connection);
+    t->answered = true;
     if (left && (left = has_plain_left(out)))
         session_hold(s);
     if (!left && s->closing && !t->ended) {
