@@ -30,18 +30,6 @@ void session_exchange_refuse(struct session *s, uint64_t began_ns)
     refuse_exchange(&x);
 }
 
-void session_exchange_refuse_plain(struct session *s, uint64_t began_ns)
-{
-    struct session_exchange x = begin_exchange(s, began_ns);
-    session_tally_fault(s->thread, HTTP_FAULT_PLAIN_HTTP);
-    stats_writer_add(&s->thread->stats,
-                     STATS_UNREADABLE_FIRST + stats_counters_status_place(HTTP_BAD_REQUEST), 1);
-    x.close = true;
-    s->lingering = true;
-    session_answer_text(&x, HTTP_BAD_REQUEST,
-                        SPAN("This address speaks TLS. Write https:// before it.\n"));
-}
-
 void session_exchange_answer(struct session *s, const struct http_request *request,
                              const char *head, uint64_t began_ns, bool body_read)
 {
@@ -63,17 +51,32 @@ void session_exchange_answer(struct session *s, const struct http_request *reque
         s->closing = s->lingering = true;
 }
 
+/* An exchange with bytes that are no request. Its answer ends the connection. */
+static struct session_exchange begin_failed(struct session *s, enum http_status status,
+                                            uint64_t began_ns)
+{
+    struct session_exchange x = begin_exchange(s, began_ns);
+    stats_writer_add(&s->thread->stats,
+                     STATS_UNREADABLE_FIRST + stats_counters_status_place(status), 1);
+    x.close = true;
+    s->lingering = true;
+    return x;
+}
+
 void session_exchange_fail(struct session *s, enum http_status status, struct span request_line,
                            bool head_only, uint64_t began_ns)
 {
-    struct session_exchange x = begin_exchange(s, began_ns);
+    struct session_exchange x = begin_failed(s, status, began_ns);
     x.head_only = head_only;
-    stats_writer_add(&s->thread->stats,
-                     STATS_UNREADABLE_FIRST + stats_counters_status_place(status), 1);
     x.request_line = request_line;
-    x.close = true;
-    s->lingering = true;
     session_answer_status(&x, status);
+}
+
+void session_exchange_fail_plain(struct session *s, uint64_t began_ns)
+{
+    struct session_exchange x = begin_failed(s, HTTP_BAD_REQUEST, began_ns);
+    session_answer_text(&x, HTTP_BAD_REQUEST,
+                        SPAN("This address speaks TLS. Write https:// before it.\n"));
 }
 
 void session_exchange_fail_waiting(struct session *s, enum http_status status)

@@ -271,7 +271,8 @@ unsigned session_http1_refuse_plain(struct session *s, uint64_t now_ns)
     if (!has_output_room(s))
         return close_without_memory(s);
     session_tally_set_active(s, true);
-    session_exchange_refuse_plain(s, now_ns);
+    session_tally_fault(s->thread, HTTP_FAULT_PLAIN_HTTP);
+    session_exchange_fail_plain(s, now_ns);
     return session_http1_continue(s, now_ns);
 }
 
