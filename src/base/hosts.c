@@ -3,8 +3,6 @@
 
 #include "base/hash.h"
 
-enum { HOST_MAX = 253 }; /* RFC 1035 section 2.3.4, as text */
-
 size_t hosts_slots(size_t names)
 {
     size_t slots = 8;
@@ -43,7 +41,7 @@ void hosts_add(struct hosts *hosts, const char *text, const void *value)
 
 const struct hosts_slot *hosts_find(const struct hosts *hosts, struct span host)
 {
-    char lower[HOST_MAX + 1]; /* and a final dot */
+    char lower[HOSTS_NAME_MAX + 1]; /* and a final dot */
     if (hosts->names == 0 || host.len > sizeof(lower))
         return NULL;
     for (size_t i = 0; i < host.len; i++)

@@ -7,6 +7,8 @@
 
 #include "base/span.h"
 
+enum { HOSTS_NAME_MAX = 253 }; /* bytes of a host name as text (RFC 1035 section 2.3.4) */
+
 struct hosts_slot {
     struct span name;  /* without the "*" of a wildcard: ".example.org" */
     const void *value; /* NULL: the slot is empty */

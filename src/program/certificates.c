@@ -3,6 +3,7 @@
 
 #include "base/calendar.h"
 #include "os/clock.h"
+#include "server/tls.h"
 #include "tls/identity.h"
 
 #include <unistd.h>
@@ -82,11 +83,7 @@ void program_certificates_check(const struct config_store *store, unsigned *erro
     for (unsigned s = 0; s < config->site_count; s++) {
         const struct config_site *site = &config->sites[s];
         for (unsigned i = 0; site->tls_certificates[i]; i++) {
-            struct place place = {
-                .site = site,
-                .pair = { site->tls_certificates[i],
-                          site->tls_keys[0] ? site->tls_keys[i] : site->tls_certificates[i] },
-            };
+            struct place place = { .site = site, .pair = server_tls_pair(site, i) };
             config_read_certificate_origin(store, s, i, place.origin);
             check_place(&place, errors, warnings);
         }

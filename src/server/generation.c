@@ -108,8 +108,7 @@ static int prepare_generation(struct server_generation *g, struct server_address
     rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
                                config->congestion, config->listen_by_default);
     log_error_divert(NULL, NULL);
-    size_t columns;
-    g->listener_tls = rc == 0 ? server_listeners_tls(&g->listeners, sets_of(g), &columns) : NULL;
+    g->listener_tls = rc == 0 ? server_listeners_tls(&g->listeners, sets_of(g)) : NULL;
     if (rc == 0 && !g->listener_tls)
         rc = -ENOMEM;
     if (rc == 0 && g->model->accepts == STATS_ACCEPTS_MASTER)

@@ -408,12 +408,24 @@ int server_listeners_print(const struct server_listeners *listeners, int fd, con
 
 /* ---- in a worker ---- */
 
-int *server_listeners_lay_out(const struct server_listeners *listeners, size_t sets, size_t first,
-                              size_t count, size_t *ret_columns)
+/* The places of a listener in each of `sets` sets. */
+static size_t columns_of(const struct server_listener *listener, size_t sets)
+{
+    return (listener->sockets + sets - 1) / sets;
+}
+
+static size_t count_columns(const struct server_listeners *listeners, size_t sets)
 {
     size_t columns = 0;
     for (size_t i = 0; i < listeners->count; i++)
-        columns += (listeners->each[i].sockets + sets - 1) / sets;
+        columns += columns_of(&listeners->each[i], sets);
+    return columns;
+}
+
+int *server_listeners_lay_out(const struct server_listeners *listeners, size_t sets, size_t first,
+                              size_t count, size_t *ret_columns)
+{
+    size_t columns = count_columns(listeners, sets);
     int *fd = malloc((count * columns + 1) * sizeof(*fd));
     for (size_t i = 0; fd && i < count * columns; i++)
         fd[i] = -1;
@@ -425,24 +437,19 @@ int *server_listeners_lay_out(const struct server_listeners *listeners, size_t s
                 fd[(j % sets - first) * columns + column + j / sets] = l->address->fd[j];
         if (l->address && server_address_is_unix(l->address) && count > 0)
             fd[column] = l->address->fd[0]; /* one socket for all, in one thread of each worker */
-        column += (l->sockets + sets - 1) / sets;
+        column += columns_of(l, sets);
     }
     *ret_columns = columns;
     return fd;
 }
 
-bool *server_listeners_tls(const struct server_listeners *listeners, size_t sets,
-                           size_t *ret_columns)
+bool *server_listeners_tls(const struct server_listeners *listeners, size_t sets)
 {
-    size_t columns = 0;
-    for (size_t i = 0; i < listeners->count; i++)
-        columns += (listeners->each[i].sockets + sets - 1) / sets;
-    bool *tls = malloc((columns + 1) * sizeof(*tls));
-    *ret_columns = columns;
-    columns = 0;
+    bool *tls = malloc((count_columns(listeners, sets) + 1) * sizeof(*tls));
+    size_t column = 0;
     for (size_t i = 0; tls && i < listeners->count; i++)
-        for (size_t j = 0; j < listeners->each[i].sockets; j += sets)
-            tls[columns++] = listeners->each[i].tls;
+        for (size_t j = 0; j < columns_of(&listeners->each[i], sets); j++)
+            tls[column++] = listeners->each[i].tls;
     return tls;
 }
 

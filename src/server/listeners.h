@@ -93,10 +93,9 @@ int server_listeners_print(const struct server_listeners *listeners, int fd, con
 int *server_listeners_lay_out(const struct server_listeners *listeners, size_t sets, size_t first,
                               size_t count, size_t *ret_columns);
 
-/* Which columns of server_listeners_lay_out are TLS listeners. Gives an array for free() with
- * *ret_columns elements; NULL: no memory. */
-bool *server_listeners_tls(const struct server_listeners *listeners, size_t sets,
-                           size_t *ret_columns);
+/* Which columns of server_listeners_lay_out are TLS listeners. Gives an array for free(); NULL: no
+ * memory. */
+bool *server_listeners_tls(const struct server_listeners *listeners, size_t sets);
 
 /* How many connections the kernel has dropped at the sockets that are open. */
 uint64_t server_listeners_drops(const struct server_addresses *addresses);

@@ -17,22 +17,33 @@
  * the same for SETTLE_MS. */
 enum { EVERY_MS = 5000, SETTLE_MS = 1000 };
 
-bool server_tls_is_wanted(const struct config *config)
+/* The first address that begins with https://. NULL: none. */
+static const char *first_address(const struct config *config)
 {
     const char *const *listen = config->listen;
     while (*listen && !config_address_is_tls(span_text(*listen)))
         listen++;
-    return *listen != NULL;
+    return *listen;
+}
+
+bool server_tls_is_wanted(const struct config *config)
+{
+    return first_address(config) != NULL;
 }
 
 uint16_t server_tls_port(const struct config *config)
 {
-    const char *const *listen = config->listen;
-    while (*listen && !config_address_is_tls(span_text(*listen)))
-        listen++;
-    const char *colon = *listen ? strrchr(*listen, ':') : NULL;
+    const char *address = first_address(config);
+    const char *colon = address ? strrchr(address, ':') : NULL;
     uint64_t port = 0;
     return colon && num_parse_u64(span_text(colon + 1), &port) ? (uint16_t)port : 0;
+}
+
+struct tls_pair server_tls_pair(const struct config_site *site, size_t index)
+{
+    const char *certificate = site->tls_certificates[index];
+    return (struct tls_pair){ certificate,
+                              site->tls_keys[0] ? site->tls_keys[index] : certificate };
 }
 
 int64_t server_tls_end_s(const struct server_tls *tls)
@@ -69,10 +80,7 @@ static bool pair_files(const struct config_site *site, struct site_pairs *ret_pa
         return false;
     ret_pairs->count = count;
     for (size_t i = 0; i < count; i++)
-        ret_pairs->each[i] = (struct tls_pair){
-            .certificate = site->tls_certificates[i],
-            .key = site->tls_keys[0] ? site->tls_keys[i] : site->tls_certificates[i],
-        };
+        ret_pairs->each[i] = server_tls_pair(site, i);
     return true;
 }
 

@@ -41,8 +41,8 @@ struct server_tls {
 
 /* Reads the files of a configuration, and makes a certificate for this machine if no site has one.
  * Opens `tickets` if they are closed. Borrows the configuration and `tickets` until
- * server_tls_close. 0, or -errno with a one-line
- * reason in `why`. Call server_tls_close in any case. */
+ * server_tls_close. 0, or -errno with a one-line reason in `why`. Call server_tls_close in any
+ * case. */
 MUST_USE int server_tls_open(struct server_tls *tls, const struct config *config,
                              struct tls_tickets *tickets, char why[TLS_WHY_MAX]);
 void server_tls_close(struct server_tls *tls);
@@ -52,6 +52,10 @@ bool server_tls_is_wanted(const struct config *config);
 
 /* The port of the first address with TLS. 0: none, or the kernel picks it. */
 uint16_t server_tls_port(const struct config *config);
+
+/* Certificate number `index` of the site, and its key. Without tls-key, the file of the certificate
+ * has both. */
+struct tls_pair server_tls_pair(const struct config_site *site, size_t index);
 
 /* When the first certificate ends, in seconds since 1970. 0: there is none. */
 int64_t server_tls_end_s(const struct server_tls *tls);

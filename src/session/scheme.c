@@ -2,11 +2,12 @@
 #include "session/scheme.h"
 
 #include "base/buf.h"
+#include "base/hosts.h"
 #include "session/tls.h"
 #include "session/trace.h"
 #include "tls/server.h"
 
-enum { HOST_MAX = 253, ORIGIN_MAX = HOST_MAX + sizeof("https://:65535") };
+enum { ORIGIN_MAX = HOSTS_NAME_MAX + sizeof("https://:65535") };
 
 /* An issuer of certificates fetches these files over http (RFC 8555 section 8.3). */
 #define CHALLENGES SPAN("/.well-known/acme-challenge/")
@@ -15,17 +16,15 @@ enum { HOST_MAX = 253, ORIGIN_MAX = HOST_MAX + sizeof("https://:65535") };
  * then connects again, with the name of that site (RFC 9110 section 15.5.20). */
 static bool is_misdirected(const struct session_exchange *x, const SSL *ssl)
 {
-    char lower[HOST_MAX];
+    char lower[HOSTS_NAME_MAX + 1]; /* and a final dot */
     struct span host = x->target.host;
     if (host.len == 0 || &x->thread->shared->sites[tls_server_site_of(ssl)] == x->site)
         return false;
-    if (host.len > 1 && host.at[host.len - 1] == '.')
-        host.len--;
     if (host.len > sizeof(lower))
         return true;
     for (size_t i = 0; i < host.len; i++)
         lower[i] = ascii_lower(host.at[i]);
-    return !tls_server_covers(ssl, lower, host.len);
+    return !tls_server_covers(ssl, span_of(lower, host.len));
 }
 
 /* Whether the plain request is answered by a redirect. `OPTIONS *` has no path to redirect. */

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/escape.h"
+#include "tls/identity.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -111,19 +112,13 @@ void tls_client_free(struct tls_client *client)
 
 /* ---- a connection ---- */
 
-static bool is_address(const char *name)
-{
-    struct in6_addr ignored;
-    return inet_pton(AF_INET, name, &ignored) == 1 || inet_pton(AF_INET6, name, &ignored) == 1;
-}
-
 /* Sets the name that the certificate must cover, and the one that the server learns. A dot at the
  * end of a name belongs to neither. */
 static bool set_name(SSL *ssl, const char *name)
 {
     char host[256];
     X509_VERIFY_PARAM *parameters = SSL_get0_param(ssl);
-    if (is_address(name))
+    if (tls_identity_is_address(name))
         return X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1;
     int len = snprintf(host, sizeof(host), "%s", name);
     if (len < 1 || len >= (int)sizeof(host))

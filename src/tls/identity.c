@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/calendar.h"
+#include "base/hosts.h"
 #include "os/file.h"
 
 #include <arpa/inet.h>
@@ -21,8 +22,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { HOST_MAX = 253 }; /* RFC 1035 section 2.3.4, as text */
-
 bool tls_identity_refuse(char why[TLS_WHY_MAX], const char *format, ...)
 {
     va_list arguments;
@@ -30,6 +29,12 @@ bool tls_identity_refuse(char why[TLS_WHY_MAX], const char *format, ...)
     (void)vsnprintf(why, TLS_WHY_MAX, format, arguments);
     va_end(arguments);
     return false;
+}
+
+bool tls_identity_refuse_for_memory(char why[TLS_WHY_MAX], const char *work)
+{
+    return tls_identity_refuse(why, "out of memory while %s. Free some memory, and try again.",
+                               work);
 }
 
 /* ---- files ---- */
@@ -102,8 +107,7 @@ static bool memory_failed(void)
 
 static bool refuse_for_memory(char why[TLS_WHY_MAX])
 {
-    return tls_identity_refuse(
-        why, "out of memory while reading a certificate. Free some memory, and try again.");
+    return tls_identity_refuse_for_memory(why, "reading a certificate");
 }
 
 /* OpenSSL calls it for an encrypted key, in place of a question on the terminal. */
@@ -228,28 +232,28 @@ static bool read_time(const ASN1_TIME *time, int64_t *ret_s)
     return true;
 }
 
-static bool is_address(const char *text)
+bool tls_identity_is_address(const char *text)
 {
     struct in6_addr address;
     return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
 }
 
 /* The name as text; empty for a kind of name that no host is compared with. */
-static void print_name(const GENERAL_NAME *name, char out[HOST_MAX + 1])
+static void print_name(const GENERAL_NAME *name, char out[HOSTS_NAME_MAX + 1])
 {
     out[0] = '\0';
     if (name->type == GEN_IPADD) {
         int len = ASN1_STRING_length(name->d.iPAddress);
         if (len == 4 || len == 16)
             (void)inet_ntop(len == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(name->d.iPAddress),
-                            out, HOST_MAX + 1);
+                            out, HOSTS_NAME_MAX + 1);
         return;
     }
     if (name->type != GEN_DNS)
         return;
     const unsigned char *at = ASN1_STRING_get0_data(name->d.dNSName);
     size_t len = (size_t)ASN1_STRING_length(name->d.dNSName);
-    if (len == 0 || len > HOST_MAX)
+    if (len == 0 || len > HOSTS_NAME_MAX)
         return;
     for (size_t i = 0; i < len; i++) {
         if (at[i] <= ' ' || at[i] >= 0x7f) {
@@ -259,7 +263,7 @@ static void print_name(const GENERAL_NAME *name, char out[HOST_MAX + 1])
         out[i] = ascii_lower((char)at[i]);
     }
     out[len] = '\0';
-    if (is_address(out)) /* an address counts as iPAddress only */
+    if (tls_identity_is_address(out)) /* an address counts as iPAddress only */
         out[0] = '\0';
 }
 
@@ -277,7 +281,7 @@ static bool read_names(struct tls_identity *identity, const char *path, char why
     identity->names = calloc((size_t)count + 1, sizeof(identity->names[0]));
     bool copied = identity->names != NULL;
     for (int i = 0, used = 0; copied && i < count; i++) {
-        char text[HOST_MAX + 1];
+        char text[HOSTS_NAME_MAX + 1];
         print_name(sk_GENERAL_NAME_value(all, i), text);
         if (text[0] == '\0')
             continue;

@@ -67,3 +67,10 @@ void tls_identity_forget(struct span text);
 /* Prints a reason. Always false, for functions that fail with one. */
 bool tls_identity_refuse(char why[TLS_WHY_MAX], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Prints that memory was short while `work` was done. Always false. */
+bool tls_identity_refuse_for_memory(char why[TLS_WHY_MAX], const char *work);
+
+/* Whether the text is an IPv4 or IPv6 address, without brackets. Certificates have addresses and
+ * host names apart. */
+bool tls_identity_is_address(const char *text);

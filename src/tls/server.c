@@ -65,8 +65,7 @@ struct tls_server {
 
 static bool refuse_for_memory(char why[TLS_WHY_MAX])
 {
-    return tls_identity_refuse(
-        why, "out of memory while preparing TLS. Free some memory, and try again.");
+    return tls_identity_refuse_for_memory(why, "preparing TLS");
 }
 
 /* ---- the site of a connection ---- */
@@ -461,13 +460,12 @@ size_t tls_server_site_of(const SSL *ssl)
     return (size_t)(site_of(ssl) - server_of(ssl)->sites);
 }
 
-bool tls_server_covers(const SSL *ssl, const char *host, size_t host_len)
+bool tls_server_covers(const SSL *ssl, struct span host)
 {
     const struct tls_server *server = server_of(ssl);
     const struct credentials *credentials = site_of(ssl)->credentials;
     for (size_t i = 0; i < credentials->count; i++)
-        if (!tls_identity_covers(server->identities[credentials->first + i],
-                                 span_of(host, host_len)))
+        if (!tls_identity_covers(server->identities[credentials->first + i], host))
             return false;
     return true;
 }

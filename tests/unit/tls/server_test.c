@@ -164,8 +164,8 @@ static void gives_each_client_the_kind_of_key_that_it_can_verify(void **state)
         assert_int_equal(EVP_PKEY_get_base_id(X509_get0_pubkey(shown)), cases[i].kind);
         X509_free(shown);
         /* Only one of the two has the second name. */
-        assert_true(tls_server_covers(talk->server, "a.test", 6));
-        assert_false(tls_server_covers(talk->server, "www.a.test", 10));
+        assert_true(tls_server_covers(talk->server, SPAN("a.test")));
+        assert_false(tls_server_covers(talk->server, SPAN("www.a.test")));
         end_talk(talk);
     }
     assert_non_null(tls_server_identity(server, 1));
@@ -273,8 +273,8 @@ static void gives_unknown_names_to_the_site_without_hosts(void **state)
         struct talk *talk = talk_to(server, &(struct client){ .host = hosts[i] });
         assert_true(talk->connected);
         assert_int_equal(tls_server_site_of(talk->server), i < 2 ? 1 : 0);
-        assert_int_equal(tls_server_covers(talk->server, "b.test", 6), i < 2);
-        assert_int_equal(tls_server_covers(talk->server, "a.test", 6), i == 2);
+        assert_int_equal(tls_server_covers(talk->server, SPAN("b.test")), i < 2);
+        assert_int_equal(tls_server_covers(talk->server, SPAN("a.test")), i == 2);
         end_talk(talk);
     }
     tls_server_free(server);
@@ -446,7 +446,7 @@ static void serves_many_sites(void **state)
         struct talk *talk = talk_to(server, &(struct client){ .host = names[i] });
         assert_true(talk->connected);
         assert_int_equal(tls_server_site_of(talk->server), i);
-        assert_int_equal(tls_server_covers(talk->server, "b.test", 6), i == 300);
+        assert_int_equal(tls_server_covers(talk->server, SPAN("b.test")), i == 300);
         end_talk(talk);
     }
     tls_server_free(server);
