@@ -42,23 +42,20 @@ static bool begin_tls(struct session *s, uint64_t now_ns)
     return true;
 }
 
-static void drop_kept(struct session_tls *t)
+/* Each call from outside begins with it, because the session may have moved to another thread. */
+static struct session_tls *enter_tls(struct session *s)
 {
-    free(t->kept);
-    t->kept = NULL;
-    t->kept_len = 0;
+    s->tls->connection.chunks = &s->thread->tls_chunks;
+    return s->tls;
 }
 
 void session_tls_close(struct session *s)
 {
-    struct session_tls *t = s->tls;
-    if (!t)
-        return;
-    t->connection.chunks = &s->thread->tls_chunks;
+    struct session_tls *t = enter_tls(s);
     if (!t->established)
         session_tally_handshake_failed(s, t->connection.error);
     tls_connection_close(&t->connection);
-    drop_kept(t);
+    free(t->kept);
     free(t);
     s->tls = NULL;
 }
@@ -165,15 +162,17 @@ static unsigned seal_output(struct session *s)
 
 /* ---- input ---- */
 
-static bool keep_input(struct session_tls *t, struct span in)
+/* Keeps what is left of `connection.in`. False: out of memory. */
+static bool keep_input(struct session_tls *t)
 {
-    char *kept = in.len > 0 ? malloc(in.len) : NULL;
-    if (in.len > 0 && !kept)
+    struct span in = t->connection.in;
+    if (in.len == 0)
+        return true;
+    CHECK(!t->kept);
+    t->kept = malloc(in.len);
+    if (!t->kept)
         return false;
-    if (in.len > 0)
-        memcpy(kept, in.at, in.len);
-    free(t->kept);
-    t->kept = kept;
+    memcpy(t->kept, in.at, in.len);
     t->kept_len = in.len;
     return true;
 }
@@ -239,7 +238,7 @@ static unsigned read_kept(struct session *s, uint64_t now_ns)
     t->kept = NULL;
     t->kept_len = 0;
     unsigned want = read_plain(s, now_ns);
-    if (s->tls && !keep_input(t, t->connection.in))
+    if (!keep_input(t))
         want = SESSION_CLOSE;
     free(kept);
     return want;
@@ -249,9 +248,7 @@ static unsigned read_kept(struct session *s, uint64_t now_ns)
  * what the session wants. */
 static unsigned follow_http1(struct session *s, unsigned want, uint64_t now_ns)
 {
-    struct session_tls *t = s->tls;
-    t->connection.chunks = &s->thread->tls_chunks;
-    while (want == SESSION_READ && s->phase != SESSION_LINGERING && has_input(t))
+    while (want == SESSION_READ && s->phase != SESSION_LINGERING && has_input(s->tls))
         want = read_kept(s, now_ns);
     if (want == SESSION_WRITE && session_http1_has_output(s))
         want = seal_output(s);
@@ -287,24 +284,22 @@ static bool is_plain_http(struct span in)
 
 unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
 {
-    struct session_tls *t = s->tls;
     if (in.len == 0 || s->phase == SESSION_LINGERING)
         return session_http1_feed(s, in, now_ns);
-    if (!t && is_plain_http(in)) {
+    if (!s->tls && is_plain_http(in)) {
         s->tls_wanted = false;
         return session_http1_refuse_plain(s, now_ns);
     }
-    if (!has_plain_buffer(s->thread) || (!t && !begin_tls(s, now_ns)))
+    if (!has_plain_buffer(s->thread) || (!s->tls && !begin_tls(s, now_ns)))
         return SESSION_CLOSE;
-    t = s->tls;
-    t->connection.chunks = &s->thread->tls_chunks;
+    struct session_tls *t = enter_tls(s);
     t->connection.in = in;
     unsigned want = SESSION_READ;
     if (!t->established && !shake_hands(s, now_ns, &want))
         return want;
     if (t->connection.in.len > 0)
         want = read_plain(s, now_ns);
-    if (!keep_input(t, t->connection.in))
+    if (!keep_input(t))
         return SESSION_CLOSE;
     return follow_http1(s, want, now_ns);
 }
@@ -322,8 +317,8 @@ struct session_out session_tls_output(const struct session *s)
 
 unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
 {
-    struct session_tls *t = s->tls;
-    tls_wire_sent(&t->connection.wire, &s->thread->tls_chunks, bytes);
+    struct session_tls *t = enter_tls(s);
+    tls_wire_sent(&t->connection.wire, t->connection.chunks, bytes);
     if (session_tls_has_output(s)) {
         session_note_progress(s, bytes, now_ns);
         if (s->output && s->output->delayed_ns == 0)
@@ -336,7 +331,6 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
         return follow_http1(s, SESSION_READ, now_ns);
     if (s->output && has_plain_left(s->output)) {
         session_note_progress(s, bytes, now_ns);
-        t->connection.chunks = &s->thread->tls_chunks;
         return seal_output(s);
     }
     return follow_http1(s, session_http1_sent(s, now_ns), now_ns);
@@ -344,9 +338,8 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
 
 unsigned session_tls_expire(struct session *s, uint64_t now_ns)
 {
-    struct session_tls *t = s->tls;
     bool idle = s->phase == SESSION_IDLE;
     unsigned want = session_http1_expire(s, now_ns);
-    t->connection.chunks = &s->thread->tls_chunks;
+    (void)enter_tls(s);
     return idle ? end_tls(s, now_ns) : follow_http1(s, want, now_ns);
 }
