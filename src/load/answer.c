@@ -244,36 +244,6 @@ static void repeat_event(const struct load_thread *thread, struct load_user *use
     (void)epoll_ctl(thread->epoll_fd, EPOLL_CTL_MOD, user->fd, &event);
 }
 
-static bool receive_plain(struct load_thread *thread, struct load_user *user, bool to_its_end)
-{
-    for (unsigned full = 0; user->connection == LOAD_CONNECTION_OPEN; full++) {
-        if (full == FULL_READS_MAX) {
-            repeat_event(thread, user);
-            return true;
-        }
-        size_t kept = user->tail_len;
-        struct intake intake = next_intake(thread, user);
-        ssize_t got = recv(user->fd, thread->buffer + kept, intake.room, intake.flags);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 && errno == EAGAIN)
-            return true;
-        int error = got < 0 ? -errno : 0;
-        load_thread_read_clock(thread);
-        if (got <= 0)
-            return handle_end(thread, user, error, true);
-        if (kept > 0)
-            memcpy(thread->buffer, user->tail, kept);
-        thread->tally.portion->outcome.received_bytes += (size_t)got;
-        if (!read_answers(thread, user, span_of(thread->buffer, kept + (size_t)got)))
-            return false;
-        bool drained = (size_t)got < intake.room || user->asked_count == 0;
-        if (drained && !to_its_end)
-            return true;
-    }
-    return true;
-}
-
 /* Decrypts the bytes of connection.in, and reads the answers in them. */
 static bool open_records(struct load_thread *thread, struct load_user *user)
 {
@@ -316,14 +286,27 @@ static bool take_records(struct load_thread *thread, struct load_user *user, str
     return open_records(thread, user);
 }
 
-static bool receive_sealed(struct load_thread *thread, struct load_user *user, bool to_its_end)
+/* Reads answers from `len` bytes in the buffer, behind the tail that is kept. */
+static bool take_plain(struct load_thread *thread, struct load_user *user, size_t len)
 {
+    size_t kept = user->tail_len;
+    if (kept > 0)
+        memcpy(thread->buffer, user->tail, kept);
+    thread->tally.portion->outcome.received_bytes += len;
+    return read_answers(thread, user, span_of(thread->buffer, kept + len));
+}
+
+bool load_answer_receive(struct load_thread *thread, struct load_user *user, bool to_its_end)
+{
+    const bool tls = load_user_has_tls(user);
     for (unsigned full = 0; user->connection >= LOAD_CONNECTION_SECURING; full++) {
         if (full == FULL_READS_MAX) {
             repeat_event(thread, user);
             return true;
         }
-        ssize_t got = recv(user->fd, thread->buffer, LOAD_BUFFER_SIZE, 0);
+        struct intake intake = next_intake(thread, user);
+        char *at = thread->buffer + (tls ? 0 : user->tail_len); /* a tail of TLS is plaintext */
+        ssize_t got = recv(user->fd, at, intake.room, intake.flags);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && errno == EAGAIN)
@@ -331,17 +314,13 @@ static bool receive_sealed(struct load_thread *thread, struct load_user *user, b
         int error = got < 0 ? -errno : 0;
         load_thread_read_clock(thread);
         if (got <= 0)
-            return handle_end(thread, user, error, false);
-        if (!take_records(thread, user, span_of(thread->buffer, (size_t)got)))
+            return handle_end(thread, user, error, !tls);
+        if (!(tls ? take_records(thread, user, span_of(at, (size_t)got))
+                  : take_plain(thread, user, (size_t)got)))
             return false;
-        if (got < LOAD_BUFFER_SIZE && !to_its_end)
+        bool drained = (size_t)got < intake.room || (!tls && user->asked_count == 0);
+        if (drained && !to_its_end)
             return true;
     }
     return true;
-}
-
-bool load_answer_receive(struct load_thread *thread, struct load_user *user, bool to_its_end)
-{
-    return load_user_has_tls(user) ? receive_sealed(thread, user, to_its_end)
-                                   : receive_plain(thread, user, to_its_end);
 }

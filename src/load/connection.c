@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 static struct load_asked *asked_at(const struct load_thread *thread, struct load_user *user,
@@ -189,13 +188,6 @@ static void note_sent(struct load_thread *thread, struct load_user *user,
     user->sent_part += (uint32_t)sent;
 }
 
-static ssize_t send_pieces(int fd, struct iovec *pieces, unsigned count)
-{
-    struct msghdr message = { .msg_iov = pieces, .msg_iovlen = count };
-    return count == 1 ? send(fd, pieces->iov_base, pieces->iov_len, MSG_NOSIGNAL)
-                      : sendmsg(fd, &message, MSG_NOSIGNAL);
-}
-
 /* Seals requests until a chunk of the wire is full or all are sealed. false: the connection is
  * lost. */
 static bool seal_requests(struct load_thread *thread, struct load_user *user)
@@ -226,7 +218,7 @@ static void transmit_plain(struct load_thread *thread, struct load_user *user)
         unsigned count = collect_requests(thread, user, pieces);
         if (count == 0)
             return;
-        ssize_t sent = send_pieces(user->fd, pieces, count);
+        ssize_t sent = load_socket_send(user->fd, pieces, count);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno != EAGAIN)

@@ -64,3 +64,10 @@ int load_socket_connect(const struct load_plan *plan, const struct load_target *
         close(fd);
     return rc < 0 ? rc : fd;
 }
+
+ssize_t load_socket_send(int fd, struct iovec *pieces, unsigned count)
+{
+    struct msghdr message = { .msg_iov = pieces, .msg_iovlen = count };
+    return count == 1 ? send(fd, pieces->iov_base, pieces->iov_len, MSG_NOSIGNAL)
+                      : sendmsg(fd, &message, MSG_NOSIGNAL);
+}

@@ -2,13 +2,13 @@
 #include "load/tls.h"
 
 #include "load/connection.h"
+#include "load/socket.h"
 #include "load/thread.h"
 #include "os/clock.h"
 #include "tls/client.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 
 enum { SEND_PIECES = 8 };
 
@@ -116,12 +116,9 @@ static ssize_t send_wire(struct load_user *user)
     struct span spans[SEND_PIECES];
     struct iovec pieces[SEND_PIECES];
     unsigned count = tls_wire_pieces(&c->wire, spans, SEND_PIECES);
-    if (count == 1)
-        return send(user->fd, spans[0].at, spans[0].len, MSG_NOSIGNAL);
     for (unsigned i = 0; i < count; i++) /* sendmsg does not write through the pointer */
         pieces[i] = (struct iovec){ (void *)(uintptr_t)spans[i].at, spans[i].len };
-    struct msghdr message = { .msg_iov = pieces, .msg_iovlen = count };
-    return sendmsg(user->fd, &message, MSG_NOSIGNAL);
+    return load_socket_send(user->fd, pieces, count);
 }
 
 bool load_tls_flush(struct load_thread *thread, struct load_user *user)
