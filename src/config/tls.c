@@ -114,14 +114,33 @@ static void check_files(struct config_store *store, const struct config_section_
 /* ---- addresses ---- */
 
 /* A setting that has no effect without an address that begins with https://. */
-static void warn_of_no_effect(struct config_store *store, const struct config_section_values *site,
+static void warn_of_no_effect(struct config_store *store,
+                              const struct config_section_values *values,
                               enum config_setting_place place)
 {
-    const struct config_item *item = config_store_first(site, place);
+    const struct config_item *item = config_store_first(values, place);
     if (item && item->origin.layer != CONFIG_BY_DEFAULT && strcmp(item->text, "off") != 0)
         config_problem_warning(&store->problems, item->origin,
                                "%sthis has no effect: no address of `listen` begins with https://",
                                config_store_label(store, place, item->origin));
+}
+
+static bool has_plain_address(const struct config_store *store)
+{
+    const struct config_item *item = config_store_first(&store->server, SETTING_listen);
+    while (item && config_address_is_tls(span_text(item->text)))
+        item = item->next;
+    return item != NULL;
+}
+
+static void check_h2c(struct config_store *store)
+{
+    const struct config_item *item = config_store_first(&store->server, SETTING_h2c);
+    if (item && strcmp(item->text, "on") == 0 && !has_plain_address(store))
+        config_problem_warning(&store->problems, item->origin,
+                               "%sthis has no effect: every address of `listen` begins with "
+                               "https://; the setting for these is http2",
+                               config_store_label(store, SETTING_h2c, item->origin));
 }
 
 static void check_site_without_tls(struct config_store *store,
@@ -183,5 +202,8 @@ void config_tls_verify(struct config_store *store)
         if (!has_tls)
             check_site_without_tls(store, site);
     }
+    if (!has_tls)
+        warn_of_no_effect(store, &store->server, SETTING_http2);
+    check_h2c(store);
     check_has_certificate(store);
 }

@@ -165,6 +165,7 @@ static int make_server(struct server_tls *tls, const struct config *config, char
             .sites = sites,
             .site_count = config->site_count,
             .policy = strcmp(config->tls_policy, "modern") == 0 ? TLS_MODERN : TLS_INTERMEDIATE,
+            .http2 = config->http2,
             .tickets = tls->tickets,
         };
         tls->server = tls_server_new(&plan, why);

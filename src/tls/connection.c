@@ -140,6 +140,14 @@ enum tls_result tls_connection_handshake(struct tls_connection *c)
     return TLS_DONE;
 }
 
+bool tls_connection_is_http2(const struct tls_connection *c)
+{
+    const unsigned char *at;
+    unsigned len;
+    SSL_get0_alpn_selected(c->ssl, &at, &len);
+    return span_equal(span_of((const char *)at, len), SPAN("h2"));
+}
+
 enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t size,
                                     size_t *ret_len)
 {

@@ -43,6 +43,9 @@ void tls_connection_close(struct tls_connection *c);
 /* Continues the handshake. TLS_DONE: it is complete. */
 enum tls_result tls_connection_handshake(struct tls_connection *c);
 
+/* Whether the handshake, which is complete, has agreed on HTTP/2 by ALPN (RFC 7301). */
+bool tls_connection_is_http2(const struct tls_connection *c);
+
 /* Decrypts into `to`, at most `size` bytes, until `in` and what OpenSSL has decrypted are consumed
  * or `to` is full. TLS_DONE: `to` is full, and more may be left. With any result, *ret_len bytes
  * are in `to`. */

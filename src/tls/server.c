@@ -22,7 +22,8 @@
 #include <string.h>
 
 /* The protocols for ALPN (RFC 7301), the preferred one first. Each has its length before it. */
-static const unsigned char offered_protocols[] = "\x08http/1.1";
+#define HTTP_1_1 "\x08http/1.1"
+#define HTTP_2   "\x02h2"
 
 static const char *const wanted_groups[] = { "X25519MLKEM768", "X25519", "P-256", "P-384" };
 
@@ -58,6 +59,7 @@ struct tls_server {
     struct hosts hosts;
     struct hosts_slot *slots;
     char *names;                       /* the memory of the hosts' names */
+    bool http2;                        /* ALPN offers it */
     const struct tls_tickets *tickets; /* NULL: no resumption */
     EVP_CIPHER *ticket_cipher;         /* fetched once: each fetch takes OpenSSL's locks */
     char groups[GROUPS_MAX];           /* of wanted_groups, those that this OpenSSL has */
@@ -134,9 +136,11 @@ static int acknowledge_name(SSL *ssl, int *alert, void *argument)
 static int choose_protocol(SSL *ssl, const unsigned char **ret_at, unsigned char *ret_len,
                            const unsigned char *theirs, unsigned their_len, void *argument)
 {
-    (void)ssl, (void)argument;
+    (void)ssl;
+    const struct tls_server *server = argument;
+    struct span ours = server->http2 ? SPAN(HTTP_2 HTTP_1_1) : SPAN(HTTP_1_1);
     unsigned char *at;
-    if (SSL_select_next_proto(&at, ret_len, offered_protocols, sizeof(offered_protocols) - 1,
+    if (SSL_select_next_proto(&at, ret_len, (const unsigned char *)ours.at, (unsigned)ours.len,
                               theirs, their_len) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     *ret_at = at;
@@ -237,7 +241,7 @@ static SSL_CTX *make_context(struct tls_server *server)
     SSL_CTX_clear_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, server);
     if (SSL_CTX_set_app_data(context, server) && SSL_CTX_set_max_early_data(context, 0) &&
         apply_policy(server, context) && prepare_tickets(server, context))
         return context;
@@ -392,6 +396,7 @@ static bool build_server(struct tls_server *server, const struct tls_server_plan
                                    "site %s has no certificate. Set tls-certificate and tls-key.",
                                    plan->sites[0].name);
     server->tickets = plan->tickets;
+    server->http2 = plan->http2;
     server->ticket_cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
     if (!server->ticket_cipher)
         return refuse_for_memory(why);

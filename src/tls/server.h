@@ -35,6 +35,7 @@ struct tls_server_plan {
     const struct tls_server_site *sites;
     size_t site_count; /* at least 1 */
     enum tls_policy policy;
+    bool http2;                        /* ALPN offers h2 before http/1.1 */
     const struct tls_tickets *tickets; /* borrowed until tls_server_free; NULL: no resumption */
 };
 

@@ -105,6 +105,8 @@ static void without_settings_https_is_off(void **state)
     struct config_store *store = read_text(SITE);
     const struct config *config = config_read_result(store);
     assert_string_equal(config->tls_policy, "intermediate");
+    assert_false(config->h2c);
+    assert_int_equal(config->http2_streams, 100);
     assert_null(config->sites[0].tls_certificates[0]);
     assert_null(config->sites[0].tls_keys[0]);
     assert_string_equal(config->sites[0].tls_min, "1.2");
@@ -187,6 +189,32 @@ static void reports_settings_that_need_an_https_address(void **state)
     assert_problems(SITE "hsts = off\nhttps-redirect = off\n", "");
 }
 
+static void http_2_has_a_setting_for_each_kind_of_address(void **state)
+{
+    (void)state;
+    struct config_store *store =
+        read_text("[server]\nlisten = https://localhost:1, localhost:2\nh2c = on\nhttp2 = on\n"
+                  "http2-streams = 7\n" SITE);
+    assert_int_equal(config_read_errors(store) + config_read_warnings(store), 0);
+    assert_true(config_read_result(store)->http2);
+    assert_true(config_read_result(store)->h2c);
+    assert_int_equal(config_read_result(store)->http2_streams, 7);
+    config_read_free(store);
+
+    assert_problems("[server]\nhttp2 = on\n" SITE,
+                    "weir.conf:2: warning: http2: this has no effect: no address of `listen` "
+                    "begins with https://\n");
+    assert_problems("[server]\nhttp2 = off\nh2c = on\n" SITE, "");
+    assert_problems("[server]\nlisten = https://localhost:1\nh2c = on\n" SITE,
+                    "weir.conf:3: warning: h2c: this has no effect: every address of `listen` "
+                    "begins with https://; the setting for these is http2\n");
+    assert_problems("[server]\nlisten = https://localhost:1\nhttp2 = off\nh2c = off\n" SITE, "");
+    assert_problems("[server]\nhttp2-streams = 0\n" SITE,
+                    "weir.conf:2: error: http2-streams: `0` is not a number from 1 to 1000\n");
+    assert_problems("[server]\nhttp2-streams = 1001\n" SITE,
+                    "weir.conf:2: error: http2-streams: `1001` is not a number from 1 to 1000\n");
+}
+
 static void hsts_is_sent_once(void **state)
 {
     (void)state;
@@ -207,6 +235,7 @@ int main(void)
         cmocka_unit_test(reports_files_that_are_not_there),
         cmocka_unit_test(a_key_must_be_secret),
         cmocka_unit_test(reports_settings_that_need_an_https_address),
+        cmocka_unit_test(http_2_has_a_setting_for_each_kind_of_address),
         cmocka_unit_test(hsts_is_sent_once),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

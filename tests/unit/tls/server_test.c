@@ -5,6 +5,7 @@
  */
 #include "base/buf.h"
 #include "fixture.h"
+#include "tls/connection.h"
 
 struct fixture {
     struct tree tree;
@@ -55,6 +56,12 @@ static struct tls_server *one_site(const struct tls_pair *pair, enum tls_policy 
     };
     return new_server(
         &(struct tls_server_plan){ .sites = &site, .site_count = 1, .policy = policy });
+}
+
+static struct tls_server *one_site_for_http2(const struct tls_pair *pair)
+{
+    const struct tls_server_site site = { .name = "only", .pairs = pair, .pair_count = 1 };
+    return new_server(&(struct tls_server_plan){ .sites = &site, .site_count = 1, .http2 = true });
 }
 
 static void speaks_the_versions_of_the_policy(void **state)
@@ -454,13 +461,32 @@ static void serves_many_sites(void **state)
 
 /* ---- ALPN ---- */
 
+struct offer {
+    const char *protocols;
+    const char *agreed; /* NULL: refused */
+};
+
+static void assert_agrees(struct tls_server *server, const struct offer *offer)
+{
+    struct talk *talk = talk_to(server, &(struct client){ .protocols = offer->protocols });
+    const struct tls_connection connection = { .ssl = talk->server };
+    const unsigned char *at;
+    unsigned len;
+    SSL_get0_alpn_selected(talk->client, &at, &len);
+    assert_int_equal(talk->connected, offer->agreed != NULL);
+    if (!talk->connected) {
+        assert_int_equal(talk->alert, SSL_AD_NO_APPLICATION_PROTOCOL);
+    } else {
+        assert_true(span_equal(span_of((const char *)at, len), span_text(offer->agreed)));
+        assert_int_equal(tls_connection_is_http2(&connection), strcmp(offer->agreed, "h2") == 0);
+    }
+    end_talk(talk);
+}
+
 static void agrees_on_http_1_1_or_refuses(void **state)
 {
     const struct fixture *f = *state;
-    static const struct {
-        const char *protocols;
-        const char *agreed; /* NULL: refused */
-    } cases[] = {
+    static const struct offer offers[] = {
         { NULL, "" },
         { "\x08http/1.1", "http/1.1" },
         { "\x02h2\x08http/1.1", "http/1.1" },
@@ -472,18 +498,26 @@ static void agrees_on_http_1_1_or_refuses(void **state)
         { "\x08HTTP/1.1", NULL },
     };
     struct tls_server *server = one_site(&f->a, TLS_INTERMEDIATE, TLS_1_2);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct talk *talk = talk_to(server, &(struct client){ .protocols = cases[i].protocols });
-        const unsigned char *at;
-        unsigned len;
-        SSL_get0_alpn_selected(talk->client, &at, &len);
-        assert_int_equal(talk->connected, cases[i].agreed != NULL);
-        if (talk->connected)
-            assert_true(span_equal(span_of((const char *)at, len), span_text(cases[i].agreed)));
-        else
-            assert_int_equal(talk->alert, SSL_AD_NO_APPLICATION_PROTOCOL);
-        end_talk(talk);
-    }
+    for (size_t i = 0; i < sizeof(offers) / sizeof(offers[0]); i++)
+        assert_agrees(server, &offers[i]);
+    tls_server_free(server);
+}
+
+static void prefers_http_2_where_it_is_on(void **state)
+{
+    const struct fixture *f = *state;
+    static const struct offer offers[] = {
+        { NULL, "" },
+        { "\x08http/1.1", "http/1.1" },
+        { "\x02h2\x08http/1.1", "h2" },
+        { "\x08http/1.1\x02h2", "h2" },
+        { "\x02h2", "h2" },
+        { "\x02h3\x03h2c\x05h2-14", NULL },
+        { "\x02H2", NULL },
+    };
+    struct tls_server *server = one_site_for_http2(&f->a);
+    for (size_t i = 0; i < sizeof(offers) / sizeof(offers[0]); i++)
+        assert_agrees(server, &offers[i]);
     tls_server_free(server);
 }
 
@@ -542,6 +576,7 @@ int main(void)
         cmocka_unit_test(survives_malformed_names),
         cmocka_unit_test(serves_many_sites),
         cmocka_unit_test(agrees_on_http_1_1_or_refuses),
+        cmocka_unit_test(prefers_http_2_where_it_is_on),
         cmocka_unit_test(says_what_is_wrong_with_the_files_of_a_site),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
