@@ -85,9 +85,15 @@ void session_tally_inherit(struct session_thread *thread)
 
 /* ---- of answers ---- */
 
+static enum stats_counter protocol_of(const struct session_exchange *x)
+{
+    return x->request && x->request->minor == 0 ? STATS_requests_http_1_0 : STATS_requests_http_1_1;
+}
+
 void session_tally_staged(struct session_exchange *x, unsigned site)
 {
     struct session_buffer *out = x->out;
+    stats_writer_add(&x->thread->stats, protocol_of(x), 1);
     if (x->session->answers++ > 0)
         stats_writer_add(&x->thread->stats, STATS_requests_reusing, 1);
     struct session_group *last = out->group_count > 0 ? &out->group[out->group_count - 1] : NULL;
