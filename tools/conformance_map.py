@@ -32,6 +32,7 @@ RFCS = {
     "6585": "Additional HTTP Status Codes",
     "8615": "Well-Known Uniform Resource Identifiers (URIs)",
     "9113": "HTTP/2",
+    "7541": "HPACK: Header Compression for HTTP/2",
 }
 HEAD = """\
 # Conformance

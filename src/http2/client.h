@@ -19,8 +19,8 @@ enum http2_client_form {
 };
 
 /* Appends the block of a request, from its HTTP/1.1 head with one Host. Method, scheme, authority
- * and path come first, then the other lines but Connection and its kin (RFC 9113 section 8.2.2). All
- * requests of one connection must have the same lines, except method and target. Returns the bytes
+ * and path come first, then the other lines. Connection and the like are left out (RFC 9113 section
+ * 8.2.2). All requests of one connection must have the same lines, except method and target. Returns the bytes
  * that FIRST needs in the server's table: above SETTINGS_HEADER_TABLE_SIZE, use PLAIN. */
 size_t http2_client_add_request(struct buf *block, struct span head, struct span scheme,
                                 enum http2_client_form form);
