@@ -33,6 +33,7 @@ RFCS = {
     "8615": "Well-Known Uniform Resource Identifiers (URIs)",
     "9113": "HTTP/2",
     "7541": "HPACK: Header Compression for HTTP/2",
+    "9218": "Extensible Prioritization Scheme for HTTP",
 }
 HEAD = """\
 # Conformance

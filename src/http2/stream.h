@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The open streams of one HTTP/2 connection, in a table of fixed size that the caller owns. A
+ * connection without open streams needs no table: the caller can lend one table to all idle
+ * connections of a thread in turn. The table is never cleared between two connections, since its
+ * last stream leaves it as it was at the beginning.
+ */
+#pragma once
+
+#include "http2/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The priority of a response (RFC 9218 section 4). */
+struct http2_priority {
+    uint8_t urgency; /* 0 to 7; 0 is sent first */
+    bool incremental;
+};
+
+enum { HTTP2_URGENCY_DEFAULT = 3, HTTP2_URGENCIES = 8 };
+
+/* One open stream. The caller reads `id` and `window`. The rest is private to http2/. */
+struct http2_stream {
+    uint32_t id;
+    int32_t window;        /* bytes that the client accepts; it can be negative */
+    uint32_t received;     /* bytes of DATA that are not refunded */
+    uint8_t chain;         /* the next stream of the same bucket; 0: none */
+    uint8_t ahead, behind; /* neighbours in the schedule */
+    uint8_t urgency;
+    bool incremental : 1;
+    bool updated : 1; /* a PRIORITY_UPDATE frame has set its priority */
+    bool ended : 1;   /* the client has ended its side */
+    bool done : 1;    /* the server has ended its side */
+    bool wants : 1;   /* the server has DATA to send */
+    bool queued : 1;  /* in the schedule: it wants to send, and its window is open */
+};
+
+/* The priority of a stream that is not open yet (RFC 9218 section 7.1). */
+struct http2_stream_early {
+    uint32_t id;
+    struct http2_priority priority;
+};
+
+enum { HTTP2_STREAM_BUCKETS = 128 };
+
+/* Zeroed, it is empty. */
+struct http2_streams {
+    struct http2_stream stream[HTTP2_STREAMS_MAX + 1]; /* place 0 stays free: it means none */
+    uint8_t bucket[HTTP2_STREAM_BUCKETS];
+    uint8_t free;    /* the first of a chain of free places */
+    uint8_t highest; /* places above it were never used */
+    uint8_t open;
+    uint8_t wanting; /* streams with DATA to send */
+
+    /* The schedule: for each urgency the streams that wait for their turn, non-incremental and
+     * incremental ones (http2/schedule.h). */
+    uint8_t first[HTTP2_URGENCIES][2];
+    uint8_t last[HTTP2_URGENCIES][2];
+    uint8_t ready;     /* a bit for each urgency that has a stream */
+    uint8_t turn;      /* frames since a less urgent stream had its turn */
+    uint8_t lagging;   /* the urgency that had that turn */
+    uint8_t alternate; /* a bit for each urgency: the next turn is an incremental stream's */
+
+    uint8_t early_count;
+    struct http2_stream_early early[HTTP2_STREAMS_MAX];
+};
+
+/* The number of a stream's place, 1 to HTTP2_STREAMS_MAX. The caller can keep what it knows about
+ * a stream in an array of its own. No other open stream has the same place. */
+static inline unsigned http2_stream_place(const struct http2_streams *streams,
+                                          const struct http2_stream *stream)
+{
+    return (unsigned)(stream - streams->stream);
+}
