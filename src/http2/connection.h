@@ -27,28 +27,27 @@
 #include "http2/fault.h"
 #include "http2/stream.h"
 
-/* One connection. The caller owns the storage and sets `streams`. It may read `streams`,
+/* One connection. The caller owns the storage and sets `streams`. It may read `streams`, `fault`,
  * `last_stream`, `acknowledged`, `draining` and `client_goes`. The rest is private to http2/. */
 struct http2_connection {
-    /* The table of open streams, which the caller owns. It must be set for every call below but
-     * http2_connection_begin. The caller may take it back, and set NULL, while
-     * http2_connection_open is 0. */
+    /* The table of open streams, which the caller owns and sets. It must be set for every call
+     * below but http2_connection_begin. http2_connection_release takes it back. */
     struct http2_streams *streams;
 
     /* The latest 64 streams, as bits: bit n is the stream last_stream - 2 n. */
     uint64_t opened; /* a request opened it; otherwise the client skipped it */
     uint64_t reset;  /* the server has reset it */
 
-    uint32_t last_stream;    /* the highest that the client has opened; 0: none */
-    uint32_t final_stream;   /* the last one that the final GOAWAY promises to answer */
-    int32_t window;          /* bytes of DATA that the client accepts on the connection */
-    int32_t initial_window;  /* its SETTINGS_INITIAL_WINDOW_SIZE */
-    uint32_t received;       /* bytes of DATA that are not refunded */
-    uint32_t payload_left;   /* of the frame that is being read: bytes of DATA, or to skip */
-    uint32_t payload_stream; /* the stream of that DATA; 0: the bytes are skipped */
-    int16_t resets;          /* the rest of HTTP2_RESETS_MAX */
-    int16_t control;         /* the rest of HTTP2_CONTROL_MAX */
-    uint8_t padding_left;    /* behind payload_left */
+    uint32_t last_stream;   /* the highest that the client has opened; 0: none */
+    uint32_t final_stream;  /* the last one that the final GOAWAY promises to answer */
+    int32_t window;         /* bytes of DATA that the client accepts on the connection */
+    int32_t initial_window; /* its SETTINGS_INITIAL_WINDOW_SIZE */
+    uint32_t received;      /* bytes of DATA that are not refunded */
+    uint32_t payload_left;  /* of the frame that is being read: bytes of DATA, or to skip */
+    int16_t resets;         /* the rest of HTTP2_RESETS_MAX */
+    int16_t control;        /* the rest of HTTP2_CONTROL_MAX */
+    uint8_t payload_place;  /* the stream of that DATA; 0: the bytes are skipped */
+    uint8_t padding_left;   /* behind payload_left */
     uint8_t phase;
     uint8_t fault;          /* enum http2_fault: why the connection has failed */
     uint8_t unacknowledged; /* SETTINGS frames that the client has not acknowledged */
@@ -73,14 +72,14 @@ enum http2_event {
     /* A request: `stream`, `block`, `end`. The caller decodes the block and answers. */
     HTTP2_REQUEST,
 
-    /* Trailers, which end the client's side of `stream`. The caller decodes `block`. */
+    /* Trailers, which end the client's side of `stream`: `block`, which the caller decodes. */
     HTTP2_TRAILERS,
 
     /* A part of a request's body: `stream`, `data` without padding, `end`. Its bytes are
      * refunded: the caller has no means to slow the client down. `data` can be empty. */
     HTTP2_DATA,
 
-    /* `stream` is closed, and its place is free after this event. Either the client has reset it
+    /* `stream` is closed, and its place is free. Its `id` can be read until the next call. Either the client has reset it
      * (`fault` is NONE, and `error` is the client's code), or the server has because of `fault`,
      * and RST_STREAM is in `out`. A `block` that is not empty must be decoded and dropped. */
     HTTP2_RESET,
@@ -119,6 +118,11 @@ void http2_connection_begin(struct http2_connection *c, struct buf *out);
 enum http2_event http2_connection_read(struct http2_connection *c, struct span *in, struct buf *out,
                                        char *joined, struct http2_arrival *ret_arrival);
 
+/* Takes the table back: returns `streams`, empty, and sets NULL. The caller does so while
+ * http2_connection_open is 0, so that an idle connection needs no table, and when the connection
+ * ends. Streams that are still open are forgotten. Returns NULL when there is no table. */
+struct http2_streams *http2_connection_release(struct http2_connection *c);
+
 /* How many streams are open. */
 static inline unsigned http2_connection_open(const struct http2_connection *c)
 {
@@ -150,11 +154,10 @@ uint32_t http2_connection_allows(const struct http2_connection *c,
 void http2_connection_spend(struct http2_connection *c, struct http2_stream *stream,
                             uint32_t bytes);
 
-/* A frame with END_STREAM is in the output: the answer is complete. Returns whether the stream is
- * closed, and its place free. Otherwise the client still sends its request, and the caller
- * continues to get its events, or resets the stream with HTTP2_FAULT_UNREAD (RFC 9113 section
- * 8.1). */
-bool http2_connection_end(struct http2_connection *c, struct http2_stream *stream);
+/* A frame with END_STREAM is in the output: the answer is complete, and the stream is closed. Its
+ * place is free. When the client has not ended its side, the server asks it to stop: RST_STREAM
+ * with NO_ERROR (RFC 9113 section 8.1), which needs 13 bytes of `out`. */
+void http2_connection_end(struct http2_connection *c, struct buf *out, struct http2_stream *stream);
 
 /* Resets a stream and closes it. Appends RST_STREAM, which needs 13 bytes of `out`. The reset
  * counts against the budget of resets. When that is used up, the next http2_connection_read

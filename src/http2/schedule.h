@@ -18,7 +18,6 @@
  */
 #pragma once
 
-#include "base/span.h"
 #include "http2/stream.h"
 
 /* Adds a stream that is not in the schedule. */
@@ -33,8 +32,3 @@ struct http2_stream *http2_schedule_next(struct http2_streams *streams);
 
 /* The stream of http2_schedule_next has sent a frame: its turn is over. */
 void http2_schedule_turn(struct http2_streams *streams, struct http2_stream *stream);
-
-/* Reads a Priority field value (RFC 9218 section 5, RFC 8941 section 3.2). Unknown parameters are
- * ignored, and so are values that are out of range. False: `value` is not a dictionary, and
- * *ret_priority has the defaults. */
-bool http2_schedule_read(struct span value, struct http2_priority *ret_priority);

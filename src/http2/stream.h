@@ -8,17 +8,10 @@
 #pragma once
 
 #include "http2/limits.h"
+#include "http2/priority.h"
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-
-/* The priority of a response (RFC 9218 section 4). */
-struct http2_priority {
-    uint8_t urgency; /* 0 to 7; 0 is sent first */
-    bool incremental;
-};
-
-enum { HTTP2_URGENCY_DEFAULT = 3, HTTP2_URGENCIES = 8 };
 
 /* One open stream. The caller reads `id` and `window`. The rest is private to http2/. */
 struct http2_stream {
@@ -30,8 +23,7 @@ struct http2_stream {
     uint8_t urgency;
     bool incremental : 1;
     bool updated : 1; /* a PRIORITY_UPDATE frame has set its priority */
-    bool ended : 1;   /* the client has ended its side */
-    bool done : 1;    /* the server has ended its side */
+    bool ended : 1;   /* the client has ended its side: half-closed (remote) */
     bool wants : 1;   /* the server has DATA to send */
     bool queued : 1;  /* in the schedule: it wants to send, and its window is open */
 };
@@ -73,3 +65,25 @@ static inline unsigned http2_stream_place(const struct http2_streams *streams,
 {
     return (unsigned)(stream - streams->stream);
 }
+
+/* The rest is private to http2/. */
+
+/* The open stream `id`; NULL: it is not open. */
+struct http2_stream *http2_stream_find(struct http2_streams *streams, uint32_t id);
+
+/* Opens stream `id`, which is above every earlier one, with the client's initial window. At most
+ * HTTP2_STREAMS_MAX are open at a time. It has the default priority, or that of a PRIORITY_UPDATE
+ * frame which has come before. */
+struct http2_stream *http2_stream_open(struct http2_streams *streams, uint32_t id, int32_t window);
+
+/* Closes an open stream, and removes it from the schedule. */
+void http2_stream_close(struct http2_streams *streams, struct http2_stream *stream);
+
+/* The priority of an open stream changes. */
+void http2_stream_prioritise(struct http2_streams *streams, struct http2_stream *stream,
+                             struct http2_priority priority);
+
+/* Keeps the priority of the idle stream `id`. False: the open streams and the idle ones that have
+ * a priority are more than HTTP2_STREAMS_MAX. */
+bool http2_stream_keep_early(struct http2_streams *streams, uint32_t id,
+                             struct http2_priority priority);
