@@ -18,6 +18,7 @@ from types import FrameType
 from bench import (
     certificate,
     generators,
+    http2,
     load,
     machine,
     measure,
@@ -107,10 +108,21 @@ TLS = Study(
     flag="--tls",
 )
 
+HTTP2 = Study(
+    scenarios=http2.SCENARIOS,
+    products=http2.products,
+    tables=http2.tables,
+    goals=http2.goal_table,
+    idle_connections=http2.IDLE_CONNECTIONS,
+    syscalls=False,
+    page=REPOSITORY / "docs" / "performance.md",
+    flag="--http2",
+)
+
 
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Parses the command line."""
-    found = [s.name for study in (PEERS, MODELS, TLS) for s in study.scenarios]
+    found = [s.name for study in (PEERS, MODELS, TLS, HTTP2) for s in study.scenarios]
     names = [*dict.fromkeys(found), IDLE, SYSCALLS]
     parser = argparse.ArgumentParser(
         prog="bench/run.py",
@@ -128,6 +140,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         "--load", action="store_true", help="compare `weir load` with wrk, h2load and ab"
     )
     studies.add_argument("--tls", action="store_true", help="compare over https")
+    studies.add_argument("--http2", action="store_true", help="compare over HTTP/2 and https")
     studies.add_argument(
         "--claims", action="store_true", help="measure what weir promises about time and fairness"
     )
@@ -234,6 +247,8 @@ def measure_generators(
 
 def generator_facts(args: argparse.Namespace, study: Study) -> str:
     """The generators and their versions."""
+    if study is HTTP2:
+        return f"h2load {servers.version('h2load', '--version')}"
     if study is TLS:
         return f"{machine.wrk_version()}, ab {servers.version('ab', '-V')}"
     if study is not LOAD:
@@ -364,6 +379,25 @@ def run_attacks(args: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
+def chosen_study(args: argparse.Namespace) -> Study:
+    """The comparison that the flags name."""
+    chosen = ((args.models, MODELS), (args.load, LOAD), (args.tls, TLS), (args.http2, HTTP2))
+    return next((study for flag, study in chosen if flag), PEERS)
+
+
+def check_generators(study: Study) -> None:
+    """Checks that the generators of the study are installed.
+
+    Raises:
+        BenchError: one is missing.
+    """
+    packages = {"wrk": "wrk", "ab": "apache2-utils", "h2load": "nghttp2-client"}
+    needed = ["h2load"] if study is HTTP2 else ["wrk", *(["ab"] if study is TLS else [])]
+    for name in needed:
+        if shutil.which(name) is None:
+            raise BenchError(f"{name} is missing: apt-get install {packages[name]}")
+
+
 def run(args: argparse.Namespace) -> int:
     """Measures, prints, records. Returns the exit status."""
     if args.claims:
@@ -372,11 +406,8 @@ def run(args: argparse.Namespace) -> int:
         return run_attacks(args)
     if args.system_congestion:
         machine.enter_namespace(args.system_congestion, sys.argv)
-    if shutil.which("wrk") is None:
-        raise BenchError("the generator is missing: apt-get install wrk")
-    study = MODELS if args.models else LOAD if args.load else TLS if args.tls else PEERS
-    if study is TLS and shutil.which("ab") is None:
-        raise BenchError("a generator is missing: apt-get install apache2-utils")
+    study = chosen_study(args)
+    check_generators(study)
     choice = Choice(
         build=args.build,
         other=args.versus,
@@ -399,7 +430,8 @@ def run(args: argparse.Namespace) -> int:
         cores=choose_cores(args),
         root=work / "root",
         work=work,
-        identity=certificate.make(work / "tls") if study is TLS else None,
+        identity=certificate.make(work / "tls") if study in (TLS, HTTP2) else None,
+        idle_scenario=study.scenarios[0] if study is HTTP2 else SCENARIOS[0],
     )
     try:
         scenarios.make_files(settings.root)

@@ -9,14 +9,15 @@ import json
 import re
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from bench import handshakes, http1, process
+from bench import h2client, h2load, handshakes, http1, process
 from bench.handshakes import Handshakes
 from bench.process import BenchError, Done
-from bench.scenarios import AB, CLOSE_FIELD, SMALL_FILE, Scenario
+from bench.scenarios import AB, CLOSE_FIELD, H2LOAD, SMALL_FILE, Scenario
 from bench.servers import FLOOR, Running
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ OBSERVED_S = 1
 AB_REQUESTS_PER_S = 50_000  # ab allocates memory for this count and never reaches it
 SETTLE_READINGS = 15
 SETTLE_INTERVAL_S = 0.3
+
+
+class Closable(Protocol):
+    """A connection that is held."""
+
+    def close(self) -> None:
+        """Closes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +60,7 @@ class Round:
     cpu_ns: int  # used by the server's processes, user and system
     cpu_us_per_request: float
     requests_per_s: float
-    p50_us: int
+    p50_us: int  # 0: h2load reports none
     p99_us: int
     errors: dict[str, int]
     foreign_share: float  # of the server's core, used by anything but the server
@@ -111,7 +119,10 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     name = running.product.name
     headers = headers_for(running, scenario)
     repeat = 1 if scenario.closes or scenario.bulk else WARM_UP_REQUESTS
-    answer = http1.fetch(running.port, scenario.path, headers, repeat, tls=running.is_tls)
+    if scenario.streams:
+        answer = h2client.fetch(running.port, scenario.path, repeat)
+    else:
+        answer = http1.fetch(running.port, scenario.path, headers, repeat, tls=running.is_tls)
     if name != FLOOR:
         if answer.status != scenario.status:
             raise BenchError(f"{name} answers {answer.status} for {scenario.path}")
@@ -124,6 +135,8 @@ def generator_argv(
     url: str, scenario: Scenario, headers: list[tuple[str, str]], seconds: int
 ) -> list[str]:
     """The command of the scenario's generator."""
+    if scenario.generator == H2LOAD:
+        return h2load.argv(url, scenario, seconds)
     if scenario.generator == AB:
         count = seconds * AB_REQUESTS_PER_S
         return ["ab", "-q", f"-c{scenario.connections}", f"-t{seconds}", f"-n{count}", url]
@@ -184,7 +197,10 @@ def run_generator(
     """
     argv = generator_argv(url, scenario, headers, seconds)
     done = process.run(argv, cpu=cpu, within_s=seconds + GRACE_S, env=env)
-    counts = _ab_counts(done) if scenario.generator == AB else _wrk_counts(done)
+    if scenario.generator == H2LOAD:
+        counts = h2load.counts(done, seconds)
+    else:
+        counts = _ab_counts(done) if scenario.generator == AB else _wrk_counts(done)
     if counts["requests"] == 0:
         raise BenchError(f"no request was answered: {counts}")
     return counts, done.cpu_ns
@@ -242,8 +258,8 @@ def load_round(
     busy = process.busy_ns(cores.server) - busy[0], process.busy_ns(cores.generator) - busy[1]
     running.check_alive()
     duration_s = counts["duration_us"] / 1e6
-    # Half a big answer is half a request; wrk counts only whole ones.
-    answer_bytes = sizes.head_bytes + sizes.body_bytes
+    # Half a big answer is half a request; wrk counts only whole ones. h2load counts no head.
+    answer_bytes = sizes.body_bytes + (0 if scenario.streams else sizes.head_bytes)
     requests = counts["bytes"] / answer_bytes if scenario.bulk else float(counts["requests"])
     kinds = ("connect_errors", "read_errors", "write_errors", "timeouts", "status_errors")
     expected = {"status_errors"} if scenario.status >= 400 else set()
@@ -264,11 +280,15 @@ def load_round(
     )
 
 
-def idle_memory(running: Running, connections: int) -> Idle:
+def idle_memory(running: Running, connections: int, *, http2: bool = False) -> Idle:
     """Opens connections, one request on each, and returns what holding them costs."""
     pid = running.process.pid
     before_kib = _settled_memory_kib(pid)
-    held = http1.hold_connections(running.port, SMALL_FILE, connections, tls=running.is_tls)
+    held: Sequence[Closable]
+    if http2:
+        held = h2client.hold_connections(running.port, SMALL_FILE, connections)
+    else:
+        held = http1.hold_connections(running.port, SMALL_FILE, connections, tls=running.is_tls)
     try:
         after_kib = _settled_memory_kib(pid)
         running.check_alive()

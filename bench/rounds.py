@@ -39,6 +39,7 @@ class Settings:
     root: Path
     work: Path
     identity: Identity | None = None  # None: plain HTTP
+    idle_scenario: Scenario = SCENARIOS[0]  # names the protocol of idle connections
 
 
 @dataclass(kw_only=True)
@@ -144,12 +145,14 @@ def measure_idle(
     found: list[Product], settings: Settings, results: Results, progress: Progress
 ) -> None:
     """Memory per idle connection, once per server: it does not vary."""
-    scenario = SCENARIOS[0]
+    scenario = settings.idle_scenario
     for product in found:
         try:
             with running(product, setup_for(product, scenario, settings, results)) as server:
                 measure.verify(server, scenario, settings.root)
-                idle = measure.idle_memory(server, settings.idle_connections)
+                idle = measure.idle_memory(
+                    server, settings.idle_connections, http2=scenario.streams > 0
+                )
             results.idle[product.name] = idle
             said = f"{report.number(idle.kib_per_connection)} KiB"
         except BenchError as error:

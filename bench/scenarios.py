@@ -15,7 +15,7 @@ SMALL_FILE = "/308.bin"
 IDLE = "idle"
 SYSCALLS = "syscalls"
 CLOSE_FIELD = ("Connection", "close")
-WRK, AB = "wrk", "ab"
+WRK, AB, H2LOAD = "wrk", "ab", "h2load"
 FULL, RESUMED = "full", "resumed"
 
 
@@ -28,6 +28,7 @@ class Scenario:
     path: str = SMALL_FILE
     connections: int = 64
     depth: int = 1  # requests sent at once
+    streams: int = 0  # of each connection, under way at once; 0: HTTP/1.1
     closes: bool = False  # a connection for each request
     bulk: bool = False  # dominated by bytes: counted by bytes, sensitive to congestion control
     status: int = 200

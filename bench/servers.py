@@ -134,6 +134,7 @@ def _weir(binary: Path, model: str, extra: list[str]) -> Callable[[Setup], Launc
         if setup.identity:
             argv += ["--tls-certificate", str(setup.identity.certificate)]
             argv += ["--tls-key", str(setup.identity.key)]
+        argv += ["--http2", "on"] if setup.identity and setup.scenario.streams else []
         argv += ["--model", model, "--listing", "off"]
         argv += ["--access-log", str(setup.work / "access.log")]
         argv += ["--congestion", setup.congestion] if setup.congestion else []
@@ -183,6 +184,7 @@ def _nginx_tls(setup: Setup) -> str:
 def _nginx(binary: str, *, is_tuned: bool = False) -> Callable[[Setup], Launch]:
     def launch(setup: Setup) -> Launch:
         ways = _nginx_ways(setup.scenario) if is_tuned else NginxWays()
+        protocols = (" ssl" if setup.identity else "") + (" http2" * bool(setup.scenario.streams))
         port = http1.free_port()
         temp = "".join(
             f"    {kind}_temp_path {setup.work}/{kind};\n"
@@ -215,7 +217,7 @@ http {{
     open_file_cache_valid 60s;
     open_file_cache_errors on;
     server {{
-        listen 127.0.0.1:{port} backlog=4096{ways.deferred}{" ssl" if setup.identity else ""};
+        listen 127.0.0.1:{port} backlog=4096{ways.deferred}{protocols};
         root {setup.root};
 {_nginx_tls(setup)}    }}
 }}

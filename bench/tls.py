@@ -70,14 +70,21 @@ def products(choice: Choice) -> tuple[list[Product], list[str]]:
     Raises:
         BenchError: an unknown name.
     """
-    known = (WITHOUT_TLS, WEIR, *PEERS)
+    return chosen_products(choice, (WITHOUT_TLS, WEIR, *PEERS))
+
+
+def chosen_products(choice: Choice, known: Sequence[str]) -> tuple[list[Product], list[str]]:
+    """Of the known servers those that are chosen and there, and the names of those that are not.
+
+    Raises:
+        BenchError: an unknown name is chosen.
+    """
     if unknown := set(choice.only) - set(known):
         there = ", ".join(known)
         raise BenchError(f"no server called {', '.join(sorted(unknown))}; there are: {there}")
     everything, missing = servers.products(replace(choice, only=[]))
     wanted = {*(choice.only or known), OTHER}
-    found = [p for p in everything if p.name in (WEIR, OTHER, *PEERS)]
-    found = [_without_tls(p) for p in found if p.name == WEIR] + found
+    found = [_without_tls(p) for p in everything if p.name == WEIR] + everything
     missing = [m for m in missing if m.split()[0] in wanted]
     return [p for p in found if p.name in wanted], missing
 
@@ -94,10 +101,15 @@ def _value(goal: Goal, results: Results) -> float | None:
 
 
 def goal_table(results: Results) -> list[Row]:
-    """Every goal of what was measured: its multiple and whether the goal is met."""
+    """Every goal of what was measured."""
+    return goal_rows(results, GOALS)
+
+
+def goal_rows(results: Results, goals: Sequence[Goal]) -> list[Row]:
+    """Those of the goals that were measured: the multiple, and whether the goal is met."""
     rows = [["goal", "measured", ""]]
     run = {*results.rounds, *([IDLE] if results.idle else [])}
-    for goal in (g for g in GOALS if g.scenario in run):
+    for goal in (g for g in goals if g.scenario in run):
         name = " or ".join(goal.peers) + ", the better" * (len(goal.peers) > 1)
         text = f"{goal.scenario}: at most {goal.at_most:.2f} times {name}"
         value = _value(goal, results)
