@@ -171,6 +171,31 @@ void session_tally_handshake_failed(const struct session *s, unsigned long error
     stats_writer_add(&s->thread->stats, failed_handshake(error), 1);
 }
 
+/* ---- of HTTP/2 ---- */
+
+static void count_http2_fault(const struct stats_writer *stats, enum http2_fault fault)
+{
+    if (fault != HTTP2_FAULT_NONE)
+        stats_writer_add(stats, STATS_HTTP2_FAULT_FIRST + (unsigned)fault - 1, 1);
+}
+
+void session_tally_http2_failed(const struct stats_writer *stats, enum http2_fault fault)
+{
+    enum http2_error error = http2_fault_error(fault);
+    count_http2_fault(stats, fault);
+    if (error == HTTP2_ENHANCE_YOUR_CALM)
+        stats_writer_add(stats, STATS_http2_floods, 1);
+    else if (error != HTTP2_NO_ERROR && error != HTTP2_CANCEL && error != HTTP2_INTERNAL_ERROR)
+        stats_writer_add(stats, STATS_http2_violations, 1);
+}
+
+void session_tally_http2_reset(const struct stats_writer *stats, enum http2_fault fault)
+{
+    count_http2_fault(stats, fault);
+    stats_writer_add(stats, STATS_http2_resets_sent, 1);
+    stats_writer_add(stats, STATS_http2_streams_refused, fault == HTTP2_FAULT_REFUSED);
+}
+
 /* ---- of durations ---- */
 
 static void record(const struct stats_writer *stats, const struct session_group *group,

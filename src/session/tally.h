@@ -8,6 +8,7 @@
 #pragma once
 
 #include "http/fault.h"
+#include "http2/fault.h"
 #include "session/buffer.h"
 #include "session/thread.h"
 #include "session/trace.h"
@@ -65,6 +66,12 @@ void session_tally_handshake(const struct session *s, uint64_t took_ns);
 
 /* It has failed. `error` is OpenSSL's code; 0: the connection ended first. */
 void session_tally_handshake_failed(const struct session *s, unsigned long error);
+
+/* The server has ended an HTTP/2 connection because of `fault`. */
+void session_tally_http2_failed(const struct stats_writer *stats, enum http2_fault fault);
+
+/* The server has reset a stream because of `fault`. */
+void session_tally_http2_reset(const struct stats_writer *stats, enum http2_fault fault);
 
 /* All answers in `out` have been sent. */
 void session_tally_sent(const struct stats_writer *stats, const struct session_buffer *out,

@@ -43,6 +43,12 @@ const struct stats_fault_about stats_faults[STATS_FAULTS] = {
 #undef FAULT
 };
 
+const struct stats_http2_fault_about stats_http2_faults[STATS_HTTP2_FAULTS] = {
+#define FAULT(name, word, error, limit, sentence) { word, sentence, #error },
+#include "http2/fault.def"
+#undef FAULT
+};
+
 const uint8_t stats_status_places[STATS_STATUS_MOST - STATS_STATUS_LEAST + 1] = {
 #define STATUS(code, name, reason, sentence) \
     [code - STATS_STATUS_LEAST] = STATS_STATUS_##code - STATS_STATUS_FIRST,
@@ -64,6 +70,9 @@ uint64_t stats_counters_layout(void)
 #undef STATUS
 #define FAULT(name, word, status, limit, sentence) word ","
 #include "http/fault.def"
+#undef FAULT
+#define FAULT(name, word, error, limit, sentence) "http2_" word ","
+#include "http2/fault.def"
 #undef FAULT
         "";
     return hash_bytes(span_of(text, sizeof(text) - 1), 0);

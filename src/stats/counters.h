@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* Indices into the counters of a block. The named ones come first, then answers by status, then
- * requests that could not be read, by the status of their answer, and then by their cause. */
+ * requests that could not be read, by the status of their answer, and then by their cause. The last
+ * are the faults for which HTTP/2 connections and streams were ended. */
 enum stats_counter {
 #define STATS_COUNTER(name, kind, unit, section, sentence) STATS_##name,
 #include "stats/counters.def"
@@ -27,6 +28,11 @@ enum stats_counter {
 #define FAULT(name, word, status, limit, sentence) STATS_FAULT_##name,
 #include "http/fault.def"
 #undef FAULT
+    STATS_FAULTS_END,
+    STATS_BEFORE_HTTP2_FAULTS = STATS_FAULTS_END - 1,
+#define FAULT(name, word, error, limit, sentence) STATS_HTTP2_FAULT_##name,
+#include "http2/fault.def"
+#undef FAULT
     STATS_COUNTERS
 };
 enum {
@@ -34,7 +40,9 @@ enum {
     STATS_STATUSES = STATS_STATUSES_END - STATS_STATUS_FIRST,
     STATS_UNREADABLE_FIRST = STATS_STATUSES_END,
     STATS_FAULT_FIRST = STATS_UNREADABLE_END,
-    STATS_FAULTS = STATS_COUNTERS - STATS_FAULT_FIRST
+    STATS_FAULTS = STATS_FAULTS_END - STATS_FAULT_FIRST,
+    STATS_HTTP2_FAULT_FIRST = STATS_FAULTS_END,
+    STATS_HTTP2_FAULTS = STATS_COUNTERS - STATS_HTTP2_FAULT_FIRST
 };
 
 enum stats_pair {
@@ -90,6 +98,13 @@ struct stats_fault_about {
     const char *name, *sentence;
 };
 extern const struct stats_fault_about stats_faults[STATS_FAULTS];
+
+/* The cause for which an HTTP/2 connection was ended or a stream was reset: also the name of the
+ * error code that the client got ("ENHANCE_YOUR_CALM"). In the order of the counters. */
+struct stats_http2_fault_about {
+    const char *name, *sentence, *error;
+};
+extern const struct stats_http2_fault_about stats_http2_faults[STATS_HTTP2_FAULTS];
 
 /* The index of a code (100 to 599) in stats_statuses; that of 100 for a code that is not there. */
 enum { STATS_STATUS_LEAST = 100, STATS_STATUS_MOST = 599 };

@@ -50,6 +50,11 @@ static void write_by_cause(struct json_writer *list, const struct stats_snapshot
     for (unsigned i = 0; i < STATS_FAULTS; i++)
         json_writer_add_number(&object, stats_faults[i].name, s->counter[STATS_FAULT_FIRST + i]);
     json_writer_end(&object, '}');
+    object = json_writer_begin(list, "http2_ended_by_cause", '{');
+    for (unsigned i = 0; i < STATS_HTTP2_FAULTS; i++)
+        json_writer_add_number(&object, stats_http2_faults[i].name,
+                               s->counter[STATS_HTTP2_FAULT_FIRST + i]);
+    json_writer_end(&object, '}');
 }
 
 static void write_counters(struct json_writer *list, const uint64_t counter[STATS_NAMED])

@@ -73,6 +73,15 @@ static void print_by_cause(const struct exposition *to, const struct stats_snaps
                 s->counter[STATS_FAULT_FIRST + i]);
 }
 
+static void print_http2_by_cause(const struct exposition *to, const struct stats_snapshot *s)
+{
+    print_help(to, "http2_ended", "_total", "counter",
+               "HTTP/2 connections ended and streams reset, by cause.");
+    for (unsigned i = 0; i < STATS_HTTP2_FAULTS; i++)
+        fprintf(to->out, "weir_http2_ended_total{cause=\"%s\"} %" PRIu64 "\n",
+                stats_http2_faults[i].name, s->counter[STATS_HTTP2_FAULT_FIRST + i]);
+}
+
 /* Writes the value of a label in quotes, with backslash, quote and newline escaped. */
 static void print_label(FILE *out, const char *text)
 {
@@ -217,6 +226,7 @@ static void print_all(const struct exposition *to, const struct view *view)
     print_by_status(to, s, "unreadable", "Answers to requests that could not be read, by status.",
                     STATS_UNREADABLE_FIRST);
     print_by_cause(to, s);
+    print_http2_by_cause(to, s);
     expose_advice(to, view);
     expose_sites(to, s);
     expose_durations(to, s);

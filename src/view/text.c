@@ -91,6 +91,22 @@ static void print_faults(const struct printer *p, const struct stats_snapshot *s
     }
 }
 
+static void print_http2_faults(const struct printer *p, const struct stats_snapshot *s)
+{
+    bool any = false;
+    for (unsigned i = 0; i < STATS_HTTP2_FAULTS; i++) {
+        uint64_t count = s->counter[STATS_HTTP2_FAULT_FIRST + i];
+        if (count == 0)
+            continue;
+        if (!any)
+            fprintf(p->out, "\nHTTP/2 connections ended and streams reset, by cause\n");
+        any = true;
+        print_row_name(p, stats_http2_faults[i].name);
+        fprintf(p->out, "%*" PRIu64, NUMBER_WIDTH, count);
+        print_sentence(p, stats_http2_faults[i].sentence);
+    }
+}
+
 /* Aligns figures and units in columns. */
 static void print_duration(FILE *out, uint64_t ns)
 {
@@ -229,6 +245,8 @@ void view_print_text(const struct view *view, bool explain, FILE *out)
             print_statuses(&p, s);
             print_faults(&p, s);
         }
+        if (i == STATS_SECTION_HTTP2)
+            print_http2_faults(&p, s);
     }
     print_latency(&p, s);
     print_sites(&p, s);

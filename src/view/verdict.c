@@ -10,6 +10,7 @@
 #include "view/advice.h"
 #include "view/busy.h"
 #include "view/health.h"
+#include "view/http2.h"
 #include "view/window.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Verdicts: sentences that say what is wrong with a server, why, and what to change.
- * verdicts.def lists them. Each is a function in verdict.c or health.c.
+ * verdicts.def lists them. Each is a function in verdict.c, health.c or http2.c.
  */
 #pragma once
 

@@ -277,7 +277,7 @@ def test_the_manual_of_the_program_has_every_flag_that_is_no_setting() -> None:
 def test_the_example_shows_settings_with_their_defaults() -> None:
     text = (TOP / "weir.conf.example").read_text()
     defaults = {setting.name: setting.default for setting in settings()}
-    shown = re.findall(r"^# ([a-z-]+) = (.+)$", text.partition("[site docs]")[0], re.MULTILINE)
+    shown = re.findall(r"^# ([a-z0-9-]+) = (.+)$", text.partition("[site docs]")[0], re.MULTILINE)
     for name, value in shown:
         assert name in defaults
         if not defaults[name].startswith("("):

@@ -210,9 +210,9 @@ static void http_2_has_a_setting_for_each_kind_of_address(void **state)
                     "begins with https://; the setting for these is http2\n");
     assert_problems("[server]\nlisten = https://localhost:1\nhttp2 = off\nh2c = off\n" SITE, "");
     assert_problems("[server]\nhttp2-streams = 0\n" SITE,
-                    "weir.conf:2: error: http2-streams: `0` is not a number from 1 to 1000\n");
-    assert_problems("[server]\nhttp2-streams = 1001\n" SITE,
-                    "weir.conf:2: error: http2-streams: `1001` is not a number from 1 to 1000\n");
+                    "weir.conf:2: error: http2-streams: `0` is not a number from 1 to 100\n");
+    assert_problems("[server]\nhttp2-streams = 101\n" SITE,
+                    "weir.conf:2: error: http2-streams: `101` is not a number from 1 to 100\n");
 }
 
 static void hsts_is_sent_once(void **state)

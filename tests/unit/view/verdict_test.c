@@ -371,6 +371,32 @@ static void reports_addresses_that_reached_their_limits(void **state)
     assert_int_equal(verdict("address-limits")->gravity, VIEW_NOTE);
 }
 
+static void reports_floods_over_http_2_with_the_commonest_cause(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    assert_risen("http2-floods", STATS_http2_floods, 1);
+    assert_int_equal(verdict("http2-floods")->gravity, VIEW_NOTE);
+    assert_says(verdict("http2-floods")->text, "1 HTTP/2 connection was ended");
+    now.counter[STATS_HTTP2_FAULT_CONTROL] = 3;
+    now.counter[STATS_HTTP2_FAULT_RESETS] = 5;
+    now.counter[STATS_HTTP2_FAULT_MALFORMED] = 9; /* a fault that is no flood */
+    assert_says(verdict("http2-floods")->why, "is `resets`: more streams are reset");
+    now.counter[STATS_http2_floods] += 8;
+    assert_int_equal(verdict("http2-floods")->gravity, VIEW_NOTE);
+    now.counter[STATS_http2_floods]++;
+    assert_int_equal(verdict("http2-floods")->gravity, VIEW_WARNING);
+}
+
+static void reports_streams_that_were_refused(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    assert_risen("http2-streams-refused", STATS_http2_streams_refused, 1);
+    assert_int_equal(verdict("http2-streams-refused")->gravity, VIEW_NOTE);
+    assert_says(verdict("http2-streams-refused")->cure, "http2-streams");
+}
+
 static void reports_a_long_wait_for_a_thread(void **state)
 {
     (void)state;
@@ -572,6 +598,8 @@ int main(void)
         cmocka_unit_test(reports_refused_connections_with_the_reason),
         cmocka_unit_test(reports_refused_listings),
         cmocka_unit_test(reports_addresses_that_reached_their_limits),
+        cmocka_unit_test(reports_floods_over_http_2_with_the_commonest_cause),
+        cmocka_unit_test(reports_streams_that_were_refused),
         cmocka_unit_test(reports_a_long_wait_for_a_thread),
         cmocka_unit_test(reports_many_broken_connections),
         cmocka_unit_test(reports_slow_requests),
