@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a request of HTTP/2 costs: weir beside nginx and h2o, over TLS 1.3 with an ECDSA P-256 key.
+"""The cost of a request over HTTP/2: weir beside nginx and h2o, over TLS 1.3 with ECDSA P-256.
 
 The generator is h2load, which keeps `streams` requests under way on each connection. It reports
 the protocol of its connections, and h2load.py refuses every load that was not HTTP/2.
