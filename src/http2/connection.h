@@ -50,7 +50,6 @@ struct http2_connection {
     uint8_t padding_left;   /* behind payload_left */
     uint8_t phase;
     uint8_t fault;          /* enum http2_fault: why the connection has failed */
-    uint8_t unacknowledged; /* SETTINGS frames that the client has not acknowledged */
     bool payload_ends : 1;  /* that DATA ends its stream */
     bool acknowledged : 1;  /* the client has acknowledged the server's settings */
     bool configured : 1;    /* the client's first SETTINGS frame has arrived */

@@ -50,7 +50,7 @@ struct http2_stream *http2_stream_open(struct http2_streams *streams, uint32_t i
     struct http2_stream *stream = &streams->stream[place];
     uint8_t *bucket = &streams->bucket[bucket_of(id)];
     *stream = (struct http2_stream){
-        .id = id, .window = window, .chain = *bucket, .urgency = HTTP2_URGENCY_DEFAULT
+        .id = id, .window = window, .chain = *bucket, .urgency = HTTP2_URGENCY_DEFAULT, .open = true
     };
     *bucket = (uint8_t)place;
     streams->open++;
@@ -69,7 +69,7 @@ void http2_stream_close(struct http2_streams *streams, struct http2_stream *stre
 
     http2_schedule_remove(streams, stream);
     streams->wanting -= stream->wants;
-    stream->wants = false;
+    stream->wants = stream->open = false;
     stream->chain = streams->free;
     streams->free = (uint8_t)place;
     streams->open--;

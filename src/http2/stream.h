@@ -22,6 +22,7 @@ struct http2_stream {
     uint8_t ahead, behind; /* neighbours in the schedule */
     uint8_t urgency;
     bool incremental : 1;
+    bool open : 1;
     bool updated : 1; /* a PRIORITY_UPDATE frame has set its priority */
     bool ended : 1;   /* the client has ended its side: half-closed (remote) */
     bool wants : 1;   /* the server has DATA to send */
