@@ -59,9 +59,9 @@ struct http2_connection {
     bool client_goes : 1;   /* the client has sent GOAWAY */
 };
 
-/* What http2_connection_read has found. */
+/* The result of http2_connection_read. */
 enum http2_event {
-    /* More input is needed. What is left of `in` is an unfinished frame or header block, at most
+    /* More input is needed. The rest of `in` is an unfinished frame or header block, at most
      * HTTP2_BLOCK_MAX bytes. The caller keeps it in front of the bytes that follow. */
     HTTP2_MORE,
 
@@ -78,9 +78,10 @@ enum http2_event {
      * refunded: the caller has no means to slow the client down. `data` can be empty. */
     HTTP2_DATA,
 
-    /* `stream` is closed, and its place is free. Its `id` can be read until the next call. Either the client has reset it
-     * (`fault` is NONE, and `error` is the client's code), or the server has because of `fault`,
-     * and RST_STREAM is in `out`. A `block` that is not empty must be decoded and dropped. */
+    /* `stream` is closed, and its place is free. Its `id` can be read until the next call. Either
+     * the client has reset it (`fault` is NONE, and `error` is the client's code), or the server
+     * has because of `fault`, and RST_STREAM is in `out`. A `block` that is not empty must be
+     * decoded and dropped. */
     HTTP2_RESET,
 
     /* A header block of a stream that is refused (`fault` is REFUSED) or was closed earlier

@@ -17,7 +17,7 @@ enum http2_control_phase {
     HTTP2_CONTROL_FAILED
 };
 
-/* What a closed stream is. */
+/* Why a stream is closed. */
 enum http2_control_past {
     HTTP2_CONTROL_ENDED,   /* both sides have ended it, or the client has reset it */
     HTTP2_CONTROL_RESET,   /* the server has reset it: the client may not know that yet */
@@ -25,7 +25,7 @@ enum http2_control_past {
     HTTP2_CONTROL_FORGOTTEN
 };
 
-/* What stream `id` was. It is closed: odd, not open, and not above `last_stream`. */
+/* The past of stream `id`, which is closed: odd, not open, and not above `last_stream`. */
 enum http2_control_past http2_control_past_of(const struct http2_connection *c, uint32_t id);
 
 /* Notes that the connection has failed. http2_connection_read writes GOAWAY. The first fault

@@ -64,7 +64,7 @@ enum {
      * the budget is used up. */
     HTTP2_CONTROL_MAX = 1000,
 
-    /* What progress refunds of that budget: a complete answer, a DATA frame of at least
+    /* Progress refunds a part of that budget: a complete answer, a DATA frame of at least
      * HTTP2_SMALL_DATA bytes sent, and one received. A client that updates two windows after each
      * DATA frame stays within the budget. */
     HTTP2_CONTROL_ANSWER = 8,
