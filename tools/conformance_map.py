@@ -5,9 +5,10 @@
 tools/conformance_map.py           compare the page with the tree; one line for each difference
 tools/conformance_map.py --write   write the page
 
-The page is made of two kinds of citation, both in the form `RFC 9112 section 6.3`: those in the
-comments of src/, and the line under the title of each case in tests/conformance/cases/. It does
-not judge whether a citation is right.
+The page is made of three kinds of citation, all in the form `RFC 9112 section 6.3`: those in the
+comments of src/, the line under the title of each case in tests/conformance/cases/, and the
+comments right before the unit tests of HTTP/2, whose frames are no cases. It does not judge whether
+a citation is right.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 PAGE = "docs/conformance.md"
 CASES = "tests/conformance/cases"
+TESTS = "tests/unit/http2"
 TITLES = "tools/rfc-sections"
 RFCS = {
     "9112": "HTTP/1.1",
@@ -39,8 +41,8 @@ HEAD = """\
 # Conformance
 
 This page maps the sections of the HTTP specifications to the code that implements them and to the
-cases that test them. `tools/conformance_map.py --write` draws it from the citations in `src/` and
-in `tests/conformance/cases/`. `make check` compares it with them.
+cases that test them. `tools/conformance_map.py --write` draws it from the citations in `src/`, in
+`tests/conformance/cases/` and in the unit tests of HTTP/2. `make check` compares it with them.
 
 A case runs in memory (whole, byte by byte, at random splits, with short writes) and over TCP on
 every model. [tests/conformance/README.md](../tests/conformance/README.md) describes the format. A
@@ -53,6 +55,10 @@ _CITATION = re.compile(
     r"RFC (?P<rfc>\d{4}) sections? (?P<first>\d+(?:\.\d+)*)"
     r"(?: (?P<joint>to|and) (?P<second>\d+(?:\.\d+)*))?"
 )
+_UNIT_TEST = re.compile(
+    r"^/\*(?P<comment>(?:(?!\*/).)*)\*/\nstatic void (?P<name>\w+)\(void \*\*state\)$",
+    re.MULTILINE | re.DOTALL,
+)
 _COMMENT_BREAK = re.compile(r"\s*\n\s*\*?\s*")
 
 Section = tuple[str, str]
@@ -60,10 +66,11 @@ Section = tuple[str, str]
 
 @dataclass
 class Cited:
-    """What cites one section: source files, and titles of cases by the file they are in."""
+    """What cites one section: source files, titles of cases by their file, and unit tests."""
 
     code: set[str] = field(default_factory=set)
     cases: list[tuple[str, str, int]] = field(default_factory=list)
+    tests: list[tuple[str, str]] = field(default_factory=list)
 
 
 def citations(text: str) -> Iterator[Section]:
@@ -87,6 +94,12 @@ def cases(text: str) -> Iterator[tuple[str, list[Section], int]]:
         yield title.strip(), cited, max(rows - 2, 1)
 
 
+def unit_tests(text: str) -> Iterator[tuple[str, list[Section]]]:
+    """Name and cited sections of each test that has a comment right before it."""
+    for found in _UNIT_TEST.finditer(text):
+        yield found["name"], list(citations(found["comment"]))
+
+
 def anchor(title: str) -> str:
     """The fragment by which Markdown viewers link to a heading."""
     kept = re.sub(r"[^\w\- ]", "", title.lower())
@@ -103,6 +116,10 @@ def collect(top: Path) -> dict[Section, Cited]:
         for title, sections, count in cases(path.read_text()):
             for section in sections:
                 cited[section].cases.append((path.name, title, count))
+    for path in sorted((top / TESTS).glob("*_test.c")):
+        for name, sections in unit_tests(path.read_text()):
+            for section in sections:
+                cited[section].tests.append((path.name, name))
     return {section: what for section, what in cited.items() if section[0] in RFCS}
 
 
@@ -113,13 +130,16 @@ def titles(top: Path) -> dict[Section, str]:
 
 
 def rows(section: str, title: str, cited: Cited) -> list[str]:
-    """A row for the section and the code that cites it, then one for each case."""
+    """A row for the section and the code that cites it, then one for each case and each test."""
     code = ", ".join(f"[{path}](../src/{path})" for path in sorted(cited.code))
     tests = [
         f"| | [{name}](../{CASES}/{file}#{anchor(name)})"
         + (f" ({count})" if count > 1 else "")
         + " |"
         for file, name, count in cited.cases
+    ]
+    tests += [
+        f"| | [{name.replace('_', ' ')}](../{TESTS}/{file})" + " |" for file, name in cited.tests
     ]
     return [f"| **{section} {title}** | {code} |", *tests]
 

@@ -53,6 +53,24 @@ def test_counts_the_rows_of_a_table_as_cases() -> None:
     ]
 
 
+def test_finds_the_unit_tests_that_cite_a_section() -> None:
+    text = """\
+/* RFC 9113 section 5.1: a state. */
+static int helper(void)
+
+/* RFC 9113 sections
+ * 6.1 and 6.2. */
+static void refuses_padding(void **state)
+{
+}
+
+static void cites_nothing(void **state)
+"""
+    assert list(conformance_map.unit_tests(text)) == [
+        ("refuses_padding", [("9113", "6.1"), ("9113", "6.2")])
+    ]
+
+
 def test_orders_sections_by_number() -> None:
     assert sorted(["10.1", "9.3.2", "9.3"], key=conformance_map.order) == ["9.3", "9.3.2", "10.1"]
 
