@@ -74,12 +74,14 @@ class Cited:
 
 
 def citations(text: str) -> Iterator[Section]:
-    """The sections that a text cites. `sections 2 to 5` cites 2, 3, 4 and 5."""
+    """The sections that a text cites. `sections 6.2 to 6.5` cites 6.2, 6.3, 6.4 and 6.5."""
     for found in _CITATION.finditer(_COMMENT_BREAK.sub(" ", text)):
         rfc, first, second = found["rfc"], found["first"], found["second"]
         yield rfc, first
         if found["joint"] == "to":
-            yield from ((rfc, str(each)) for each in range(int(first) + 1, int(second) + 1))
+            chapter, dot, number = first.rpartition(".")
+            last = int(second.rpartition(".")[2])
+            yield from ((rfc, f"{chapter}{dot}{each}") for each in range(int(number) + 1, last + 1))
         elif second:
             yield rfc, second
 

@@ -53,68 +53,69 @@ static void describe_error(struct wire *w, char *text)
 
 enum { END = HTTP2_FRAME_END_STREAM | HTTP2_FRAME_END_HEADERS };
 
+static const struct {
+    const char *name;
+    struct wire_frame frame;
+    const char *expected[STATES];
+} rows[] = {
+    { "DATA",
+      { HTTP2_FRAME_DATA, 0, 0, SPAN("abc") },
+      { "C1", "-", "s5", "C5", "-", "C5", "C5", "C1", "C1" } },
+    { "DATA that ends",
+      { HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, 0, SPAN("") },
+      { "C1", "-", "s5", "C5", "-", "C5", "C5", "C1", "C1" } },
+    { "HEADERS",
+      { HTTP2_FRAME_HEADERS, END, 0, SPAN("\x82") },
+      { "C1", "-", "s5", "C5", "-", "C5", "C1", "-", "C1" } },
+    { "HEADERS that do not end",
+      { HTTP2_FRAME_HEADERS, HTTP2_FRAME_END_HEADERS, 0, SPAN("\x82") },
+      { "C1", "s1", "s5", "C5", "-", "C5", "C1", "-", "C1" } },
+    { "PRIORITY",
+      { HTTP2_FRAME_PRIORITY, 0, 0, SPAN("\0\0\0\3\17") },
+      { "C1", "-", "-", "-", "-", "-", "-", "-", "-" } },
+    { "PRIORITY of 4 bytes",
+      { HTTP2_FRAME_PRIORITY, 0, 0, SPAN("\0\0\0\3") },
+      { "C1", "s6", "s6", "C6", "C6", "C6", "C6", "C6", "C6" } },
+    { "RST_STREAM",
+      { HTTP2_FRAME_RST_STREAM, 0, 0, SPAN("\0\0\0\10") },
+      { "C1", "-", "-", "-", "-", "-", "-", "C1", "C1" } },
+    { "SETTINGS",
+      { HTTP2_FRAME_SETTINGS, 0, 0, SPAN("") },
+      { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
+    { "PUSH_PROMISE",
+      { HTTP2_FRAME_PUSH_PROMISE, HTTP2_FRAME_END_HEADERS, 0, SPAN("\0\0\0\2\x82") },
+      { "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
+    { "PING",
+      { HTTP2_FRAME_PING, 0, 0, SPAN("12345678") },
+      { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
+    { "GOAWAY",
+      { HTTP2_FRAME_GOAWAY, 0, 0, SPAN("\0\0\0\0\0\0\0\0bye") },
+      { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
+    { "WINDOW_UPDATE",
+      { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\0\0\0\1") },
+      { "-", "-", "-", "-", "-", "-", "-", "C1", "C1" } },
+    { "WINDOW_UPDATE of 0",
+      { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\0\0\0\0") },
+      { "C1", "s1", "s1", "-", "-", "-", "-", "C1", "C1" } },
+    { "WINDOW_UPDATE too large",
+      { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\x7f\xff\xff\xff") },
+      { "C3", "s3", "s3", "-", "-", "-", "-", "C1", "C1" } },
+    { "CONTINUATION",
+      { HTTP2_FRAME_CONTINUATION, HTTP2_FRAME_END_HEADERS, 0, SPAN("\x82") },
+      { "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
+    { "PRIORITY_UPDATE",
+      { HTTP2_FRAME_PRIORITY_UPDATE, 0, 0, SPAN("\0\0\0\1u=1") },
+      { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
+    { "an unknown type",
+      { 0xfa, 0xff, 0, SPAN("anything") },
+      { "-", "-", "-", "-", "-", "-", "-", "-", "-" } },
+};
+
 /* RFC 9113 section 5.1: the states of a stream. RFC 9113 sections 6.1 to 6.10: the streams that
  * each type of frame can have. */
 static void accepts_each_frame_only_in_the_right_states(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        struct wire_frame frame;
-        const char *expected[STATES];
-    } rows[] = {
-        { "DATA",
-          { HTTP2_FRAME_DATA, 0, 0, SPAN("abc") },
-          { "C1", "-", "s5", "C5", "-", "C5", "C5", "C1", "C1" } },
-        { "DATA that ends",
-          { HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, 0, SPAN("") },
-          { "C1", "-", "s5", "C5", "-", "C5", "C5", "C1", "C1" } },
-        { "HEADERS",
-          { HTTP2_FRAME_HEADERS, END, 0, SPAN("\x82") },
-          { "C1", "-", "s5", "C5", "-", "C5", "C1", "-", "C1" } },
-        { "HEADERS that do not end",
-          { HTTP2_FRAME_HEADERS, HTTP2_FRAME_END_HEADERS, 0, SPAN("\x82") },
-          { "C1", "s1", "s5", "C5", "-", "C5", "C1", "-", "C1" } },
-        { "PRIORITY",
-          { HTTP2_FRAME_PRIORITY, 0, 0, SPAN("\0\0\0\3\17") },
-          { "C1", "-", "-", "-", "-", "-", "-", "-", "-" } },
-        { "PRIORITY of 4 bytes",
-          { HTTP2_FRAME_PRIORITY, 0, 0, SPAN("\0\0\0\3") },
-          { "C1", "s6", "s6", "C6", "C6", "C6", "C6", "C6", "C6" } },
-        { "RST_STREAM",
-          { HTTP2_FRAME_RST_STREAM, 0, 0, SPAN("\0\0\0\10") },
-          { "C1", "-", "-", "-", "-", "-", "-", "C1", "C1" } },
-        { "SETTINGS",
-          { HTTP2_FRAME_SETTINGS, 0, 0, SPAN("") },
-          { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
-        { "PUSH_PROMISE",
-          { HTTP2_FRAME_PUSH_PROMISE, HTTP2_FRAME_END_HEADERS, 0, SPAN("\0\0\0\2\x82") },
-          { "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
-        { "PING",
-          { HTTP2_FRAME_PING, 0, 0, SPAN("12345678") },
-          { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
-        { "GOAWAY",
-          { HTTP2_FRAME_GOAWAY, 0, 0, SPAN("\0\0\0\0\0\0\0\0bye") },
-          { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
-        { "WINDOW_UPDATE",
-          { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\0\0\0\1") },
-          { "-", "-", "-", "-", "-", "-", "-", "C1", "C1" } },
-        { "WINDOW_UPDATE of 0",
-          { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\0\0\0\0") },
-          { "C1", "s1", "s1", "-", "-", "-", "-", "C1", "C1" } },
-        { "WINDOW_UPDATE too large",
-          { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\x7f\xff\xff\xff") },
-          { "C3", "s3", "s3", "-", "-", "-", "-", "C1", "C1" } },
-        { "CONTINUATION",
-          { HTTP2_FRAME_CONTINUATION, HTTP2_FRAME_END_HEADERS, 0, SPAN("\x82") },
-          { "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
-        { "PRIORITY_UPDATE",
-          { HTTP2_FRAME_PRIORITY_UPDATE, 0, 0, SPAN("\0\0\0\1u=1") },
-          { "-", "C1", "C1", "C1", "C1", "C1", "C1", "C1", "C1" } },
-        { "an unknown type",
-          { 0xfa, 0xff, 0, SPAN("anything") },
-          { "-", "-", "-", "-", "-", "-", "-", "-", "-" } },
-    };
     static struct wire w;
     for (size_t row = 0; row < COUNT(rows); row++)
         for (size_t at = 0; at < STATES; at++) {
