@@ -58,7 +58,7 @@ struct session_shared {
     _Atomic bool draining;               /* answers say `Connection: close` */
 };
 
-/* What one feed can decrypt: its bytes, and the record that they complete. */
+/* One feed decrypts at most its own bytes, and the record that they complete. */
 enum { SESSION_TLS_PLAIN_BYTES = SESSION_READ_MAX + TLS_RECORD_BYTES };
 
 /* The fewest bytes that count as progress. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an operator sets for https: addresses, certificates and redirects, and their errors."""
+"""The settings of an operator for https: addresses, certificates, redirects, and their errors."""
 
 from __future__ import annotations
 
