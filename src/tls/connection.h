@@ -58,5 +58,12 @@ void tls_connection_end(struct tls_connection *c);
 /* Whether decrypted bytes wait for tls_connection_read, without any further input. */
 bool tls_connection_has_plain(const struct tls_connection *c);
 
+/* Whether the first byte of a connection is of plain HTTP: a letter. That of a ClientHello is 22
+ * (RFC 8446 section 5.1). */
+static inline bool tls_connection_is_plain(char first)
+{
+    return ascii_lower(first) >= 'a' && ascii_lower(first) <= 'z';
+}
+
 /* Frees OpenSSL's own buffers, unless they hold bytes. Each call that needs one allocates it. */
 void tls_connection_free_buffers(struct tls_connection *c);
