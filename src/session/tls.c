@@ -262,6 +262,7 @@ static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
     switch (tls_connection_handshake(&t->connection)) {
     case TLS_DONE:
         t->established = true;
+        t->agreed = tls_connection_agreed(&t->connection);
         session_tally_handshake(s, now_ns - t->began_ns);
         session_http1_begin(s, now_ns);
         return true;

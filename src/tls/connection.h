@@ -49,6 +49,13 @@ enum tls_result tls_connection_handshake(struct tls_connection *c);
 enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t size,
                                     size_t *ret_len);
 
+/* The choices of the server, after the handshake. */
+struct tls_agreement {
+    const char *protocol, *cipher, *group; /* constants of OpenSSL; "": not known */
+    bool resumed;
+};
+struct tls_agreement tls_connection_agreed(const struct tls_connection *c);
+
 /* Encrypts `plain` into as few records as it fills. */
 enum tls_result tls_connection_write(struct tls_connection *c, struct span plain);
 
