@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The contestants of a comparison of caches (bench/cache.c), and what is the same for all of
- * them: the name of an object, the cost of a miss, and the use of a found object.
+ * The caches that bench/cache.c compares. Three things are the same for all of them: the name of
+ * an object, the cost of a miss, and the use of a found object.
  */
 #pragma once
 

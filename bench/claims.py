@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What weir promises about time, precision and fairness, measured: a row with a verdict for each.
+"""Measures what weir promises about time, precision and fairness: one row with a verdict a claim.
 
 A busy machine changes these figures, so no test asserts them. Each claim is a function here that
 returns the measured figure. It starts servers with the helpers of the end-to-end tests.

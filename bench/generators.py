@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The load generators under comparison: how each is asked for the same load, and what it costs.
+"""The load generators under comparison: how each produces the same load, and what that costs.
 
 The load is a closed loop without think time, on one thread pinned to one core. The figure is the
 generator's own CPU time, user and system, from its start to its end, divided by the answers that
-it tells of: starting, connecting and reporting are in it.
+it reports. The figure includes starting, connecting and reporting.
 """
 
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`weir load` beside other load generators, on the same servers: the rounds, the goals, the tables.
 
-Here the server is what all have in common: it is started once for a round, all generators load it
-one after the other, and the next round has them in reverse.
+All generators load the same server. It is started once for a round. The generators load it one
+after the other, and in the reverse order in the next round.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The order of the rounds.
 
-Rounds are interleaved (A B C, C B A, A B C, ...) and every measurement starts its server afresh,
-so that neither the machine's mood nor one lucky memory layout favours anybody.
+Rounds are interleaved (A B C, C B A, A B C, ...), and every measurement starts its server again. So
+neither a change of the machine's speed nor a lucky memory layout favours one server.
 """
 
 import sys

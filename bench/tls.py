@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What TLS costs: weir over https beside nginx, h2o and lighttpd, and beside itself without TLS.
+"""The cost of TLS: weir over https beside nginx, h2o and lighttpd, and beside weir without TLS.
 
 Every handshake of these loads is TLS 1.3 with AES-128-GCM, X25519 and an ECDSA P-256 certificate,
 and `handshakes.py` checks that before each load is measured.

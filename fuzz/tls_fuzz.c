@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A session behind TLS. The first byte chooses: bytes as they come, or a client that completes the
- * handshake and then follows the input as a script of records, key updates, broken bytes and ends.
- * Whatever comes, the session keeps its contract and ends.
+ * A session behind TLS. The first byte chooses one of two clients. The first client sends the input
+ * as it is. The second completes the handshake. Then it follows the input as a script of records,
+ * key updates, broken bytes and ends. With any input, the session keeps its contract and ends.
  */
 #include "base/check.h"
 #include "session/hosts.h"

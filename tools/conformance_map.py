@@ -46,9 +46,9 @@ cases that test them. `tools/conformance_map.py --write` draws it from the citat
 
 A case runs in memory (whole, byte by byte, at random splits, with short writes) and over TCP on
 every model. [tests/conformance/README.md](../tests/conformance/README.md) describes the format. A
-number after a title counts the rows of its table, each of which is a case. Where a section has no
-case, the unit and property tests of the files that cite it test it. weir refuses some messages that
-the RFCs allow: [decision 003](decisions/003-a-strict-parser.md) says which and why.
+number after a title counts the rows of its table, each of which is a case. A section without a case
+is tested by the unit and property tests of the files that cite it. weir refuses some messages that
+the RFCs allow. [Decision 003](decisions/003-a-strict-parser.md) says which and why.
 """
 
 _CITATION = re.compile(

@@ -10,12 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct config_item *first_tls_address(const struct config_store *store)
+static const struct config_item *first_tls_address(const struct config_store *store,
+                                                   enum config_setting_place place)
 {
-    const struct config_item *item = config_store_first(&store->server, SETTING_listen);
+    const struct config_item *item = config_store_first(&store->server, place);
     while (item && !config_address_is_tls(span_text(item->text)))
         item = item->next;
     return item;
+}
+
+static bool has_tls_page(const struct config_store *store)
+{
+    const struct config_item *stats = config_store_first(&store->server, SETTING_stats);
+    return first_tls_address(store, SETTING_stats_listen) && stats &&
+           strcmp(stats->text, "on") == 0;
 }
 
 /* ---- files ---- */
@@ -152,18 +160,20 @@ static void check_site_without_tls(struct config_store *store,
                              "%sthere is no address to redirect to: no `listen` begins with "
                              "https://",
                              config_store_label(store, SETTING_https_redirect, redirect->origin));
-    warn_of_no_effect(store, site, SETTING_tls_certificates);
+    if (!has_tls_page(store))
+        warn_of_no_effect(store, site, SETTING_tls_certificates);
     warn_of_no_effect(store, site, SETTING_hsts_s);
 }
 
 /* The server can make a certificate for this machine alone, and needs one of the operator for
  * other addresses. */
-static void check_has_certificate(struct config_store *store)
+static void check_has_certificate(struct config_store *store, enum config_setting_place place)
 {
     for (const struct config_section_values *site = store->sites; site; site = site->next)
         if (config_store_first(site, SETTING_tls_certificates))
             return;
-    for (const struct config_item *item = first_tls_address(store); item; item = item->next) {
+    for (const struct config_item *item = first_tls_address(store, place); item;
+         item = item->next) {
         if (!config_address_is_tls(span_text(item->text)) ||
             !config_address_is_public(span_text(item->text)))
             continue;
@@ -171,7 +181,7 @@ static void check_has_certificate(struct config_store *store)
                              "%s`%s` can be reached from other machines, so a site needs the "
                              "settings tls-certificate and tls-key; only https://localhost works "
                              "without",
-                             config_store_label(store, SETTING_listen, item->origin), item->text);
+                             config_store_label(store, place, item->origin), item->text);
         return;
     }
 }
@@ -195,7 +205,7 @@ static void check_hsts(struct config_store *store, const struct config_section_v
 
 void config_tls_verify(struct config_store *store)
 {
-    bool has_tls = first_tls_address(store) != NULL;
+    bool has_tls = first_tls_address(store, SETTING_listen) != NULL;
     for (const struct config_section_values *site = store->sites; site; site = site->next) {
         check_files(store, site);
         check_hsts(store, site);
@@ -205,5 +215,7 @@ void config_tls_verify(struct config_store *store)
     if (!has_tls)
         warn_of_no_effect(store, &store->server, SETTING_http2);
     check_h2c(store);
-    check_has_certificate(store);
+    check_has_certificate(store, SETTING_listen);
+    if (has_tls_page(store))
+        check_has_certificate(store, SETTING_stats_listen);
 }

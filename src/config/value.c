@@ -274,10 +274,7 @@ static bool check_page(struct span text, struct span folder, struct config_arena
 {
     if (span_equal(text, SPAN("off")))
         return true;
-    if (!config_address_check(text, folder, arena, ret_text, ret_reason))
-        return false;
-    return !config_address_is_tls(span_text(*ret_text)) ||
-           config_problem_refuse(ret_reason, "the statistics page has no TLS; remove https://");
+    return config_address_check(text, folder, arena, ret_text, ret_reason);
 }
 
 /* The form of all supported methods: $method$...$... */

@@ -28,11 +28,12 @@ struct http_body {
 };
 
 /* Decides the framing of a request body (RFC 9112 section 6.3), and sets *ret_body to its
- * beginning. Returns 0, or the status to send before closing. 400: the framing could be read in
- * two ways, as with both fields, differing or malformed lengths, chunked not last or twice, or
- * Transfer-Encoding in HTTP/1.0. 413: the announced length is above HTTP_BODY_MAX. 501: a coding
- * other than chunked. An announced length of 0 is HTTP_BODY_NONE. After a refusal only `fault`
- * is set. */
+ * beginning. Returns 0, or the status to send before closing:
+ *   400  the framing could be read in two ways. Examples are both fields, differing or malformed
+ *        lengths, chunked not last or twice, and Transfer-Encoding in HTTP/1.0
+ *   413  the announced length is above HTTP_BODY_MAX
+ *   501  a coding other than chunked
+ * An announced length of 0 is HTTP_BODY_NONE. After a refusal only `fault` is set. */
 int http_body_begin(struct http_body *ret_body, const struct http_request *request,
                     const char *head);
 

@@ -52,9 +52,9 @@ MUST_USE int ipc_fdpass_open(struct ipc_fdpass_channel *channel);
 void ipc_fdpass_close(struct ipc_fdpass_channel *channel);
 
 /* Sends a copy of `fd` and its origin as message `number`, which is one more than the last. The
- * caller still closes `fd`. 0; -EAGAIN when the channel is full, with about 270 messages;
- * -ETOOMANYREFS when this user has as many descriptors in channels as the kernel allows; or another
- * -errno. After an error nothing was sent. */
+ * caller still closes `fd`. Returns 0 or -errno. After an error nothing was sent. -EAGAIN: the
+ * channel is full, with about 270 messages. -ETOOMANYREFS: this user has as many descriptors in
+ * channels as the kernel allows. */
 MUST_USE int ipc_fdpass_send(const struct ipc_fdpass_channel *channel, int fd,
                              const struct ipc_fdpass_origin *origin, uint32_t number);
 
@@ -66,10 +66,10 @@ void ipc_fdpass_end(const struct ipc_fdpass_channel *channel);
 bool ipc_fdpass_waits(const struct ipc_fdpass_channel *channel);
 
 /* Receives a descriptor (CLOEXEC), which the caller closes, and counts it as taken. -EAGAIN when
- * none waits; -EPIPE at the end. -EMFILE when this process can open no more descriptors: the
- * message stays in the channel. -EPROTO for a message of another form, or one whose descriptor a
- * security module withholds: the message is dropped, and counted as ended when the next one is
- * taken. */
+ * none waits. -EPIPE at the end. -EMFILE when this process can open no more descriptors. The
+ * message then stays in the channel. -EPROTO when the message has another form, or when a security
+ * module withholds its descriptor. The message is then dropped, and counts as ended when the next
+ * one is taken. */
 MUST_USE int ipc_fdpass_receive(struct ipc_fdpass_receiver *receiver,
                                 struct ipc_fdpass_origin *ret_origin);
 

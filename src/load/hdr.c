@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The encoding is a header of two big-endian words around a zlib stream. In the stream
- * are a header of 40 bytes and the counters, each a ZigZag LEB128 number of at most 9
- * bytes: a count, or below zero how many counters in a row are zero. The counters end
- * with the last that is not zero.
+ * The encoding is a header of two big-endian words around a zlib stream. The stream has a
+ * header of 40 bytes, and then the counters. Each counter is a ZigZag LEB128 number of at
+ * most 9 bytes. A number below zero says how many counters in a row are zero. The counters
+ * end with the last one that is not zero.
  */
 #include "load/hdr.h"
 

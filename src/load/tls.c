@@ -56,7 +56,7 @@ static void count_handshake(struct load_thread *thread, struct load_user *user)
 {
     struct load_tls *tls = user->tls;
     struct load_outcome *outcome = &thread->tally.portion->outcome;
-    struct tls_client_agreement agreed = tls_client_agreed(tls->connection.ssl);
+    struct tls_agreement agreed = tls_connection_agreed(&tls->connection);
     uint64_t took_ns = thread->now_ns - tls->from_ns;
     outcome->handshakes_full += !agreed.resumed;
     outcome->handshakes_resumed += agreed.resumed;

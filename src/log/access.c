@@ -28,8 +28,9 @@ struct piece {
 
 enum { PEER, REQUEST, HOST, REFERER, AGENT, PIECES };
 
-/* The most bytes around the texts: the stamp, the JSON names, three numbers. */
-enum { AROUND_MAX = 164 };
+/* The most bytes around the texts: the stamp, the JSON names, three numbers. And the JSON names of
+ * TLS. */
+enum { AROUND_MAX = 164, AROUND_TLS_MAX = 24 };
 
 static const struct span ellipsis = { "...", 3 };
 
@@ -138,6 +139,12 @@ static char *put_combined(char *out, const struct piece pieces[PIECES], struct s
     out = put_piece(out, &pieces[AGENT]);
     out = put_text(out, SPAN("\" "));
     out = put_id(out, line->id);
+    if (line->protocol.len > 0) {
+        out = put_text(out, SPAN(" "));
+        out = put_text(out, line->protocol);
+        out = put_text(out, SPAN(" "));
+        out = put_text(out, line->cipher);
+    }
     return put_text(out, SPAN("\n"));
 }
 
@@ -158,6 +165,12 @@ static char *put_json(char *out, const struct piece pieces[PIECES], struct span 
     out = put_piece(out, &pieces[REFERER]);
     out = put_text(out, SPAN("\",\"agent\":\""));
     out = put_piece(out, &pieces[AGENT]);
+    if (line->protocol.len > 0) {
+        out = put_text(out, SPAN("\",\"tls\":\""));
+        out = put_text(out, line->protocol);
+        out = put_text(out, SPAN("\",\"cipher\":\""));
+        out = put_text(out, line->cipher);
+    }
     out = put_text(out, SPAN("\",\"id\":\""));
     out = put_id(out, line->id);
     return put_text(out, SPAN("\"}\n"));
@@ -191,10 +204,13 @@ static size_t measure_line(struct piece pieces[PIECES], const struct log_access_
         measure_piece(&pieces[i]);
         told += pieces[i].told;
     }
+    size_t around = AROUND_MAX;
+    if (line->protocol.len > 0)
+        around += line->protocol.len + line->cipher.len + AROUND_TLS_MAX;
     const size_t line_max = log_sink_line_max(sink);
-    if (told <= line_max - AROUND_MAX)
-        return told + AROUND_MAX;
-    cut_longest(pieces, line_max - AROUND_MAX);
+    if (told <= line_max - around)
+        return told + around;
+    cut_longest(pieces, line_max - around);
     return line_max;
 }
 

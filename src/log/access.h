@@ -55,9 +55,10 @@ void log_access_close(struct log_access_sink *sink);
  *   {"time":"2000-10-10T13:55:36Z","peer":"...","request":"...","host":"...",
  *    "status":200,"bytes":308,"referer":"...","agent":"...","id":"ID"} (on one line)
  *
- * ID is the request's id, 16 hexadecimal digits, as an error page shows it. Programs that read
- * `combined` ignore such a field at the end. Times are UTC. In `combined` an empty text is `-`, and
- * 0 body bytes are `-`, as Apache's %b defines. In JSON they are "" and 0. */
+ * ID is the request's id, 16 hexadecimal digits, as an error page shows it. A request over TLS has
+ * the protocol and the cipher too: two words after ID, and "tls" and "cipher" before "id". Programs
+ * that read `combined` ignore such fields at the end. Times are UTC. In `combined` an empty text is
+ * `-`, and 0 body bytes are `-`, as Apache's %b defines. In JSON they are "" and 0. */
 struct log_access_line {
     struct span peer;         /* address as text, "-" when unknown */
     struct span request_line; /* METHOD target HTTP/x.y as received; empty when none was read */
@@ -67,6 +68,7 @@ struct log_access_line {
     unsigned status;
     uint64_t body_bytes; /* of the response body, really sent */
     uint64_t id;
+    struct span protocol, cipher; /* of TLS, without unsafe bytes; empty: there is no TLS */
 };
 
 enum { LOG_ACCESS_BUFFER = 64 * 1024 };

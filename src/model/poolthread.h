@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One thread of the pool. It takes connections from the queue, and serves each until the connection
- * would wait, or until the client closes it (policy `sticky`). model/threadpool.c has the reactor's
- * half, and says who owns a connection at what time. Private to model/.
+ * One thread of the pool. It takes connections from the queue. It serves each until the connection
+ * would wait, or with the policy `sticky` until the client closes it. model/threadpool.c has the
+ * reactor's half, and defines who owns a connection at what time. Private to model/.
  */
 #pragma once
 

@@ -301,6 +301,17 @@ static int wait_for_completions(struct model_ringloop *r)
     return rc;
 }
 
+static void expire_timers(struct model_ringloop *r)
+{
+    struct model_wheel_node *node;
+    for (unsigned i = 0; i < WHEEL_TURN_MAX; i++) {
+        node = model_wheel_expired(&r->loop.wheel, r->loop.now_ns);
+        if (!node)
+            return;
+        model_ringconnection_expire(r, node);
+    }
+}
+
 int model_ringloop_serve(struct model_loop *loop)
 {
     struct model_ringloop *r = ringloop_of(loop);
@@ -317,9 +328,7 @@ int model_ringloop_serve(struct model_loop *loop)
         if (rc < 0)
             break;
         act_on_completions(r);
-        struct model_wheel_node *node;
-        while ((node = model_wheel_expired(&loop->wheel, loop->now_ns)))
-            model_ringconnection_expire(r, node);
+        expire_timers(r);
     }
     if (rc < 0)
         model_loop_fail(loop);

@@ -37,8 +37,13 @@ void model_wheel_remove(struct model_wheel *wheel, struct model_wheel_node *node
  * node once it has the next one. */
 struct model_wheel_node *model_wheel_next(struct model_wheel *wheel, struct model_wheel_node *node);
 
+/* The most timers that a loop acts on in one turn. Many deadlines fall into the same tick, such as
+ * those of clients that came together. The other clients would wait for all of them. */
+enum { WHEEL_TURN_MAX = 32 };
+
 /* Removes and returns one node whose tick has passed, or NULL. The caller repeats it until it
- * returns NULL. Nodes that are added meanwhile do not fire in the same series of calls. */
+ * returns NULL, or WHEEL_TURN_MAX times; model_wheel_next_ns then tells that more have passed.
+ * Nodes that are added meanwhile do not fire in the same series of calls. */
 struct model_wheel_node *model_wheel_expired(struct model_wheel *wheel, uint64_t now_ns);
 
 /* The time at which the first occupied slot fires; UINT64_MAX when all are empty. */

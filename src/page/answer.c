@@ -85,6 +85,13 @@ void page_answer_status(struct page_answer *answer, enum http_status status, boo
         page_answer_drop(answer); /* with its body */
 }
 
+void page_answer_plain(struct page_answer *answer, int64_t wall_s)
+{
+    *answer = (struct page_answer){ .close = true, .wall_s = wall_s };
+    answer_sentence(answer, HTTP_BAD_REQUEST, SPAN(""),
+                    SPAN("This address speaks TLS. Write https:// before it.\n"));
+}
+
 void page_answer_drop(struct page_answer *answer)
 {
     page_numbers_drop_text(answer->text);

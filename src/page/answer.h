@@ -14,6 +14,7 @@
 #include "http/request.h"
 #include "page/numbers.h"
 #include "page/password.h"
+#include "page/transport.h"
 
 enum { PAGE_ANSWER_HEAD_MAX = 1024 };
 
@@ -24,6 +25,7 @@ struct page_shared {
     struct page_password password;
     unsigned streams, streams_max; /* open event streams, and the most that may be open */
     int64_t wall_s;                /* the time of day, for Date: seconds since 1970 */
+    struct page_tls tls;
 };
 
 struct page_answer {
@@ -46,6 +48,9 @@ void page_answer_request(struct page_answer *answer, struct page_shared *shared,
  * `head_only`: the method was HEAD, as far as it could be read. */
 void page_answer_status(struct page_answer *answer, enum http_status status, bool head_only,
                         int64_t wall_s);
+
+/* Answers plain HTTP at an address with TLS, and the connection ends. */
+void page_answer_plain(struct page_answer *answer, int64_t wall_s);
 
 void page_answer_drop(struct page_answer *answer);
 

@@ -2,12 +2,8 @@
 #include "page/connection.h"
 
 #include "base/duration.h"
-#include "os/file.h"
-
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 static void set_deadline(struct page_connection *c, enum page_phase phase, uint64_t now_ns,
                          unsigned wait_ms)
@@ -16,9 +12,10 @@ static void set_deadline(struct page_connection *c, enum page_phase phase, uint6
     c->due_ns = now_ns + wait_ms * DURATION_MS;
 }
 
-void page_connection_open(struct page_connection *c, int fd, bool guarded, uint64_t now_ns)
+void page_connection_open(struct page_connection *c, int fd, struct page_tls *tls, bool guarded,
+                          uint64_t now_ns)
 {
-    c->fd = fd;
+    page_transport_open(&c->transport, fd, tls);
     c->guarded = guarded;
     c->request = (struct http_request){ 0 };
     c->answer = (struct page_answer){ 0 };
@@ -31,14 +28,15 @@ void page_connection_close(struct page_connection *c, struct page_shared *shared
     shared->streams -= c->answer.stream;
     page_answer_drop(&c->answer);
     c->answer.stream = false;
-    os_file_close(c->fd);
+    page_transport_close(&c->transport);
     explicit_bzero(c->in, sizeof(c->in));
     c->phase = PAGE_FREE;
 }
 
 short page_connection_events(const struct page_connection *c)
 {
-    return c->phase == PAGE_SENDING ? POLLOUT : POLLIN;
+    bool sends = c->phase == PAGE_SENDING || page_transport_has_output(&c->transport);
+    return sends ? POLLOUT : POLLIN;
 }
 
 bool page_connection_is_idle(const struct page_connection *c)
@@ -83,6 +81,12 @@ static void begin_page_answer(struct page_connection *c, uint64_t now_ns)
     set_deadline(c, PAGE_SENDING, now_ns, PAGE_SEND_MS);
 }
 
+static void linger(struct page_connection *c, uint64_t now_ns)
+{
+    page_transport_end(&c->transport);
+    set_deadline(c, PAGE_LINGERING, now_ns, PAGE_LINGER_MS);
+}
+
 static void end_page_answer(struct page_connection *c, uint64_t now_ns)
 {
     page_answer_drop(&c->answer);
@@ -91,8 +95,7 @@ static void end_page_answer(struct page_connection *c, uint64_t now_ns)
         c->phase = PAGE_STREAMING;
         c->due_ns = UINT64_MAX;
     } else if (c->answer.close) {
-        (void)shutdown(c->fd, SHUT_WR); /* an error means that the client is gone */
-        set_deadline(c, PAGE_LINGERING, now_ns, PAGE_LINGER_MS);
+        linger(c, now_ns);
     } else {
         set_deadline(c, PAGE_READING, now_ns, PAGE_HEAD_MS);
     }
@@ -101,17 +104,31 @@ static void end_page_answer(struct page_connection *c, uint64_t now_ns)
 /* ---- bytes ---- */
 
 /* Receives bytes. False: the connection must close. */
-static bool receive_client(struct page_connection *c)
+static bool receive_client(struct page_connection *c, const struct page_shared *shared,
+                           uint64_t now_ns)
 {
     bool discard = c->phase != PAGE_READING;
     char *into = discard ? c->in : c->in + c->in_len;
     size_t room = discard ? sizeof(c->in) : sizeof(c->in) - c->in_len;
-    ssize_t got = recv(c->fd, into, room, 0);
+    ssize_t got = page_transport_receive(&c->transport, into, room);
+    if (got == -EPROTO)
+        linger(c, now_ns); /* a reset could lose the alert */
+    if (got == -EPROTOTYPE) {
+        page_answer_plain(&c->answer, shared->wall_s);
+        begin_page_answer(c, now_ns);
+    }
     if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
+        return got == -EAGAIN || got == -EPROTO || got == -EPROTOTYPE;
     if (got > 0 && !discard)
         c->in_len += (size_t)got;
     return got > 0;
+}
+
+/* Sends records that belong to no answer. False: the connection must close. */
+static bool flush_client(struct page_connection *c)
+{
+    int rc = page_transport_flush(&c->transport);
+    return rc == 0 || rc == -EAGAIN;
 }
 
 /* Sends what the kernel takes. False: the connection must close. */
@@ -123,12 +140,11 @@ static bool send_client(struct page_connection *c, uint64_t now_ns)
         { a->head + in_head, a->head_len - in_head },
         { (char *)(uintptr_t)a->body.at + in_body, a->body.len - in_body },
     };
-    struct msghdr message = { .msg_iov = pieces, .msg_iovlen = 2 };
-    ssize_t sent = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+    ssize_t sent = page_transport_send(&c->transport, pieces);
     if (sent < 0)
-        return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
+        return sent == -EAGAIN;
     c->sent += (size_t)sent;
-    if (c->sent == a->head_len + a->body.len)
+    if (c->sent == a->head_len + a->body.len && !page_transport_has_output(&c->transport))
         end_page_answer(c, now_ns);
     return true;
 }
@@ -139,13 +155,21 @@ void page_connection_act(struct page_connection *c, struct page_shared *shared, 
                          uint64_t now_ns)
 {
     bool open = now_ns < c->due_ns && (events & (POLLERR | POLLNVAL)) == 0;
+    if (open && c->phase != PAGE_SENDING && (events & POLLOUT) != 0)
+        open = flush_client(c);
     if (open && c->phase != PAGE_SENDING && (events & (POLLIN | POLLHUP)) != 0)
-        open = receive_client(c);
+        open = receive_client(c, shared, now_ns);
     if (open && c->phase == PAGE_SENDING)
         open = send_client(c, now_ns);
-    while (open && c->phase == PAGE_READING && find_request(c, shared, now_ns)) {
-        begin_page_answer(c, now_ns);
-        open = send_client(c, now_ns);
+    while (open && c->phase == PAGE_READING) {
+        if (find_request(c, shared, now_ns)) {
+            begin_page_answer(c, now_ns);
+            open = send_client(c, now_ns);
+        } else if (page_transport_has_input(&c->transport)) {
+            open = receive_client(c, shared, now_ns);
+        } else {
+            break;
+        }
     }
     if (!open)
         page_connection_close(c, shared);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "page/answer.h"
+#include "page/transport.h"
 
 #include <poll.h>
 
@@ -25,7 +26,7 @@ enum page_phase {
 
 struct page_connection {
     enum page_phase phase;
-    int fd;
+    struct page_transport transport;
     bool guarded;    /* only this machine may ask on its listener */
     uint64_t due_ns; /* when it is closed */
     struct http_request request;
@@ -35,8 +36,9 @@ struct page_connection {
     char in[PAGE_HEAD_MAX];
 };
 
-/* Takes `fd`. */
-void page_connection_open(struct page_connection *c, int fd, bool guarded, uint64_t now_ns);
+/* Takes `fd`. `tls` is as page_transport_open defines it. */
+void page_connection_open(struct page_connection *c, int fd, struct page_tls *tls, bool guarded,
+                          uint64_t now_ns);
 void page_connection_close(struct page_connection *c, struct page_shared *shared);
 
 /* The poll(2) events to wait for. */

@@ -65,8 +65,10 @@ static bool is_guarded(const struct page *page, int listener)
            address.storage.ss_family != AF_UNIX;
 }
 
-static void accept_clients(struct page *page, int listener, uint64_t now_ns)
+static void accept_clients(struct page *page, size_t index, uint64_t now_ns)
 {
+    int listener = page->plan->listeners[index];
+    struct page_tls *tls = page->plan->listener_tls[index] ? &page->shared.tls : NULL;
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
         struct page_connection *c = find_free(page);
         struct page_connection *other = c ? NULL : longest_awaited(page);
@@ -79,7 +81,7 @@ static void accept_clients(struct page *page, int listener, uint64_t now_ns)
             return;
         if (other)
             page_connection_close(other, &page->shared);
-        page_connection_open(c ? c : other, fd, is_guarded(page, listener), now_ns);
+        page_connection_open(c ? c : other, fd, tls, is_guarded(page, listener), now_ns);
     }
 }
 
@@ -212,7 +214,7 @@ static void collect_events(struct page *page, struct pollfd *ends)
     ends += plan->listener_count;
     for (unsigned i = 0; i < PAGE_CONNECTIONS; i++) {
         const struct page_connection *c = &page->connections[i];
-        ends[i] = (struct pollfd){ .fd = c->phase == PAGE_FREE ? -1 : c->fd,
+        ends[i] = (struct pollfd){ .fd = c->phase == PAGE_FREE ? -1 : c->transport.fd,
                                    .events = page_connection_events(c) };
     }
 }
@@ -234,7 +236,7 @@ static void handle_events(struct page *page, const struct pollfd *ends)
     tick_second(page, now_ns);
     for (size_t i = 0; i < plan->listener_count; i++)
         if (ends[FIXED + i].revents && page->end_ns == 0)
-            accept_clients(page, plan->listeners[i], now_ns);
+            accept_clients(page, i, now_ns);
 }
 
 static int run_page_loop(struct page *page)
@@ -259,10 +261,12 @@ int page_run(const struct page_plan *plan)
     struct page page = { .plan = plan };
     page.shared.segment = page.shared.numbers.segment = plan->segment;
     page.shared.streams_max = PAGE_STREAMS;
+    page.shared.tls.server = plan->tls;
     int rc = page_password_init(&page.shared.password, plan->password);
     if (rc == 0)
         rc = run_page_loop(&page);
     page_numbers_done(&page.shared.numbers);
+    tls_chunks_free(&page.shared.tls.chunks);
     if (rc < 0)
         log_error(LOG_ERROR, "the statistics page cannot be served: %s", strerror(-rc));
     return rc < 0 ? 1 : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The statistics page: a process that serves over HTTP what the segment holds. page/answer.h lists
- * the paths. It is apart from the workers, so that it answers when they hang. It is apart from the
- * master, which reads no byte from the network.
+ * The statistics page: a process that serves over HTTP or HTTPS what the segment holds.
+ * page/answer.h lists the paths. It is apart from the workers, so that it answers when they hang.
+ * It is apart from the master, which reads no byte from the network.
  *
  * Its resources are fixed: a number of connections, one request head each, and one text of the
  * numbers for all clients. A client beyond that waits or is refused. The server does not notice.
@@ -19,8 +19,10 @@ enum {
 };
 
 struct page_plan {
-    const int *listeners; /* listening, non-blocking */
+    const int *listeners;     /* listening, non-blocking */
+    const bool *listener_tls; /* which of them are for TLS */
     size_t listener_count;
+    struct tls_server *tls; /* NULL: none of them is for TLS */
     struct stats_segment *segment;
     const char *password; /* hash of crypt(3); NULL: no password */
     int master_fd; /* receives files of new arenas (ipc/fdpass.h); at its end the page ends */

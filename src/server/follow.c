@@ -32,8 +32,7 @@ void server_follow_report(enum server_follow change)
 bool server_follow_refuse(enum server_follow change, struct server_generation *serving,
                           const struct server_generation *refused, const char *why)
 {
-    bool bad = refused && server_tls_is_wanted(refused->config) && !refused->tls.server &&
-               refused->tls.file_count > 0;
+    bool bad = refused && refused->tls.file_count > 0 && !refused->tls.complete;
     if (bad) {
         log_error(LOG_ERROR, "%s The certificates that were read before stay in use.", why);
         server_tls_postpone(&serving->tls, &refused->tls);

@@ -82,7 +82,7 @@ static char *copy_text(const char *text)
 }
 
 int server_page_prepare(struct server_page *page, const struct server_stats *stats,
-                        const struct server_generation *g, char *why, size_t size)
+                        struct server_generation *g, char *why, size_t size)
 {
     const struct config *config = g->config;
     char text[LOG_ERROR_LINE_MAX] = "";
@@ -105,6 +105,8 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
         snprintf(why, size, "the statistics page: %s", text);
         return rc;
     }
+    page->next.tls = g->tls.page;
+    g->tls.page = NULL;
     page->next.password = copy_text(config->stats_password);
     page->next.user = copy_text(config->user);
     page->next.sandbox = copy_text(config->sandbox);
@@ -112,9 +114,17 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
     return 0;
 }
 
+/* Frees the certificates, and clears their private keys. */
+static void drop_keys(struct server_page_version *version)
+{
+    tls_server_free(version->tls);
+    version->tls = NULL;
+}
+
 static void drop_version(struct server_page *page, struct server_page_version *version)
 {
     server_listeners_close(&version->listeners, &page->addresses);
+    drop_keys(version);
     free(version->password);
     free(version->user);
     free(version->sandbox);
@@ -136,8 +146,9 @@ static bool same_text(const char *a, const char *b)
 static bool is_same_version(const struct server_page_version *a,
                             const struct server_page_version *b)
 {
-    bool same = a->listeners.count == b->listeners.count && same_text(a->password, b->password) &&
-                same_text(a->user, b->user) && same_text(a->sandbox, b->sandbox);
+    bool same = !a->tls && !b->tls && a->listeners.count == b->listeners.count &&
+                same_text(a->password, b->password) && same_text(a->user, b->user) &&
+                same_text(a->sandbox, b->sandbox);
     for (size_t i = 0; same && i < a->listeners.count; i++)
         same = a->listeners.each[i].address == b->listeners.each[i].address;
     return same;
@@ -185,15 +196,19 @@ static _Noreturn void run_process(struct server_page *page,
     const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 };
     size_t count = 0;
     int *listeners = server_listeners_lay_out(&page->now.listeners, 1, 0, 1, &count);
+    bool *listener_tls = server_listeners_tls(&page->now.listeners, 1);
     os_process_name(COMM);
     int logs_fd = page->logs.reading_fd;
     page->logs.reading_fd = -1;
     disconnect_process(page);
+    drop_keys(&page->next);
     host->leave(host->context, NULL);
     if (listeners)
         server_listeners_leave(&page->addresses, listeners, count);
     int signal_fd = os_signal_open(signals, sizeof(signals) / sizeof(signals[0]));
-    int rc = !listeners ? -ENOMEM : signal_fd < 0 ? signal_fd : stats_segment_only_read(segment);
+    int rc = !listeners || !listener_tls ? -ENOMEM
+             : signal_fd < 0             ? signal_fd
+                                         : stats_segment_only_read(segment);
     if (rc < 0)
         log_error(LOG_ERROR, "cannot start the statistics page: %s", strerror(-rc));
     if (rc == 0)
@@ -202,7 +217,9 @@ static _Noreturn void run_process(struct server_page *page,
         rc = server_sandbox_confine_page(page->now.sandbox, getppid());
     struct page_plan plan = {
         .listeners = listeners,
+        .listener_tls = listener_tls,
         .listener_count = count,
+        .tls = page->now.tls,
         .segment = segment,
         .password = page->now.password,
         .master_fd = master_fd,
@@ -307,6 +324,8 @@ void server_page_hand_over(struct server_page *page)
 
 void server_page_leave(struct server_page *page)
 {
+    drop_keys(&page->now);
+    drop_keys(&page->next);
     disconnect_process(page);
     server_listeners_leave(&page->addresses, NULL, 0);
 }

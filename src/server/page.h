@@ -2,7 +2,8 @@
  *
  * The master's part of the statistics page: the addresses, and the process that serves them
  * (page/page.h). A reload that changes the page first opens the new addresses; then a new process
- * replaces the old one. A process that dies is replaced, also while the server drains.
+ * replaces the old one. A page with TLS gets a new process at each reload, because its certificates
+ * may have changed. A process that dies is replaced, also while the server drains.
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 /* The page as one configuration wants it. */
 struct server_page_version {
     struct server_listeners listeners; /* none: there is no page */
+    struct tls_server *tls;            /* NULL: no address has TLS */
     bool by_default;
     char *password, *user; /* or NULL */
     char *sandbox;         /* the setting */
@@ -40,9 +42,10 @@ struct server_page {
     }
 
 /* Opens the addresses that the configuration of `g` names and that are not open yet; none if the
- * statistics are off. The listeners of `g` are open. 0, or -errno with the reason in `why`. */
+ * statistics are off. Takes the page's certificates from `g`, whose listeners are open. 0, or
+ * -errno with the reason in `why`. */
 MUST_USE int server_page_prepare(struct server_page *page, const struct server_stats *stats,
-                                 const struct server_generation *g, char *why, size_t size);
+                                 struct server_generation *g, char *why, size_t size);
 
 /* The prepared configuration serves from now on (commit), or has failed (cancel). */
 void server_page_commit(struct server_page *page);
@@ -59,7 +62,7 @@ bool server_page_reap(struct server_page *page, pid_t pid, int status);
 /* A successor serves the addresses: ends the process and leaves the socket files. */
 void server_page_hand_over(struct server_page *page);
 
-/* In another child process: closes what belongs to the page. */
+/* In another child process: closes what belongs to the page, and clears its keys. */
 void server_page_leave(struct server_page *page);
 
 /* The server has stopped: ends the process and closes everything. */

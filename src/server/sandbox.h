@@ -58,5 +58,5 @@ void server_sandbox_confine_master(const struct config *config);
 /* In the master: a worker has reported what is missing. Logs it once for each `sandbox`. */
 void server_sandbox_report(struct server_sandbox *sandbox, const char *missing);
 
-/* What this machine offers to a worker, without any effect. */
+/* Describes what this machine offers to a worker. Restricts nothing. */
 void server_sandbox_describe_machine(struct server_sandbox *ret_sandbox);

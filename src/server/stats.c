@@ -122,7 +122,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     stats_segment_set_state(&stats->segment, STATS_SERVING);
     server_stats_rotated(stats, 0); /* its logs were just opened */
     server_stats_certificates(stats, false);
-    stats_writer_set(&stats->writer, STATS_certificates_end_s, (uint64_t)server_tls_end_s(&g->tls));
+    stats_writer_set(&stats->writer, STATS_certificates_end_s, (uint64_t)g->tls.end_s);
     struct stats_generation generation = {
         .configuration = hash_of(g),
         .cache_bytes = g->config->cache_size_bytes,

@@ -18,22 +18,21 @@
 enum { EVERY_MS = 5000, SETTLE_MS = 1000 };
 
 /* The first address that begins with https://. NULL: none. */
-static const char *first_address(const struct config *config)
+static const char *first_address(const char *const *addresses)
 {
-    const char *const *listen = config->listen;
-    while (*listen && !config_address_is_tls(span_text(*listen)))
-        listen++;
-    return *listen;
+    while (*addresses && !config_address_is_tls(span_text(*addresses)))
+        addresses++;
+    return *addresses;
 }
 
 bool server_tls_is_wanted(const struct config *config)
 {
-    return first_address(config) != NULL;
+    return first_address(config->listen) || first_address(config->stats_listen);
 }
 
 uint16_t server_tls_port(const struct config *config)
 {
-    const char *address = first_address(config);
+    const char *address = first_address(config->listen);
     const char *colon = address ? strrchr(address, ':') : NULL;
     uint64_t port = 0;
     return colon && num_parse_u64(span_text(colon + 1), &port) ? (uint16_t)port : 0;
@@ -44,16 +43,6 @@ struct tls_pair server_tls_pair(const struct config_site *site, size_t index)
     const char *certificate = site->tls_certificates[index];
     return (struct tls_pair){ certificate,
                               site->tls_keys[0] ? site->tls_keys[index] : certificate };
-}
-
-int64_t server_tls_end_s(const struct server_tls *tls)
-{
-    const struct tls_identity *identity;
-    int64_t first_s = 0;
-    for (size_t i = 0; tls->server && (identity = tls_server_identity(tls->server, i)); i++)
-        if (first_s == 0 || identity->ends_s < first_s)
-            first_s = identity->ends_s;
-    return first_s;
 }
 
 /* ---- the plan ---- */
@@ -95,6 +84,8 @@ static const struct config_site *first_with_certificate(const struct config *con
 /* The certificate for this machine. It is kept in a folder of the user who starts the server. */
 static int find_local(struct server_tls *tls, char why[TLS_WHY_MAX])
 {
+    if (tls->local)
+        return 0;
     char folder[TLS_SELFSIGNED_PATH_MAX];
     struct tls_selfsigned_names names;
     int rc = tls_selfsigned_folder(folder);
@@ -155,7 +146,18 @@ static int plan_sites(struct server_tls *tls, const struct config *config,
     return 0;
 }
 
-static int make_server(struct server_tls *tls, const struct config *config, char why[TLS_WHY_MAX])
+/* Notes when the certificates end. */
+static void note_ends(struct server_tls *tls, const struct tls_server *server)
+{
+    const struct tls_identity *identity;
+    for (size_t i = 0; (identity = tls_server_identity(server, i)); i++)
+        if (tls->end_s == 0 || identity->ends_s < tls->end_s)
+            tls->end_s = identity->ends_s;
+}
+
+/* The statistics page has no keys of tickets, and speaks HTTP/1.1 only. */
+static int make_server(struct server_tls *tls, const struct config *config, bool for_page,
+                       struct tls_server **ret_server, char why[TLS_WHY_MAX])
 {
     struct tls_server_site *sites = calloc(config->site_count, sizeof(*sites));
     struct site_pairs *pairs = calloc(config->site_count, sizeof(*pairs));
@@ -165,12 +167,14 @@ static int make_server(struct server_tls *tls, const struct config *config, char
             .sites = sites,
             .site_count = config->site_count,
             .policy = strcmp(config->tls_policy, "modern") == 0 ? TLS_MODERN : TLS_INTERMEDIATE,
-            .http2 = config->http2,
-            .tickets = tls->tickets,
+            .http2 = config->http2 && !for_page,
+            .tickets = for_page ? NULL : tls->tickets,
         };
-        tls->server = tls_server_new(&plan, why);
-        rc = tls->server ? 0 : -EINVAL;
+        *ret_server = tls_server_new(&plan, why);
+        rc = *ret_server ? 0 : -EINVAL;
     }
+    if (rc == 0)
+        note_ends(tls, *ret_server);
     for (size_t i = 0; pairs && i < config->site_count; i++)
         free(pairs[i].each);
     free(pairs);
@@ -248,7 +252,16 @@ void server_tls_postpone(struct server_tls *tls, const struct server_tls *refuse
         tls->files[i].used = refused->files[i].used;
 }
 
-/* ---- both ---- */
+/* ---- all ---- */
+
+static int open_tickets(struct server_tls *tls, struct tls_tickets *tickets, char why[TLS_WHY_MAX])
+{
+    tls->tickets = tickets;
+    int rc = tickets->memory ? 0 : tls_tickets_open(tickets, os_clock_now_ns());
+    if (rc < 0)
+        snprintf(why, TLS_WHY_MAX, "Cannot make the keys of session tickets (%s).", strerror(-rc));
+    return rc;
+}
 
 int server_tls_open(struct server_tls *tls, const struct config *config,
                     struct tls_tickets *tickets, char why[TLS_WHY_MAX])
@@ -256,24 +269,27 @@ int server_tls_open(struct server_tls *tls, const struct config *config,
     *tls = (struct server_tls){ 0 };
     if (!server_tls_is_wanted(config))
         return 0;
-    tls->tickets = tickets;
     tls_wipe_prepare();
-    int rc = tickets->memory ? 0 : tls_tickets_open(tickets, os_clock_now_ns());
-    if (rc < 0)
-        snprintf(why, TLS_WHY_MAX, "Cannot make the keys of session tickets (%s).", strerror(-rc));
+    bool has_sites = first_address(config->listen), has_page = first_address(config->stats_listen);
+    int rc = has_sites ? open_tickets(tls, tickets, why) : 0;
     if (rc < 0)
         return rc;
     snprintf(why, TLS_WHY_MAX, "There is not enough memory for the certificates.");
     rc = note_all(tls, config);
     tls_wipe_begin();
-    rc = rc < 0 ? rc : make_server(tls, config, why);
+    if (rc == 0 && has_sites)
+        rc = make_server(tls, config, false, &tls->server, why);
+    if (rc == 0 && has_page)
+        rc = make_server(tls, config, true, &tls->page, why);
     tls_wipe_end();
+    tls->complete = rc == 0;
     return rc;
 }
 
 void server_tls_close(struct server_tls *tls)
 {
     tls_server_free(tls->server);
+    tls_server_free(tls->page);
     free(tls->local);
     free(tls->files);
     *tls = (struct server_tls){ 0 };

@@ -3,6 +3,9 @@
  * The TLS of one configuration, as the master makes it: it reads the certificates and keys of the
  * sites before the workers are forked, while the process may read them. Workers inherit the result
  * and open no file for it. The master then watches the files. It does not serve.
+ *
+ * The process of the statistics page has a result of its own, without the keys of tickets, so that
+ * it cannot open the sessions of the sites.
  */
 #pragma once
 
@@ -31,11 +34,14 @@ struct server_tls_file {
 
 /* Zeroed: no address has TLS. */
 struct server_tls {
-    struct tls_server *server;
+    struct tls_server *server; /* of the sites; NULL: no address of `listen` has TLS */
+    struct tls_server *page;   /* of the statistics page, which takes it (server/page.h); or NULL */
+    bool complete;             /* all certificates were read */
     struct server_tls_file *files;
     size_t file_count;
-    struct tls_tickets *tickets;  /* borrowed; NULL: no address has TLS */
-    uint64_t due_ns;              /* of the next look at the files */
+    struct tls_tickets *tickets; /* borrowed; NULL: no address of `listen` has TLS */
+    int64_t end_s;               /* when the first certificate ends, since 1970; 0: there is none */
+    uint64_t due_ns;             /* of the next look at the files */
     struct tls_selfsigned *local; /* the certificate for this machine alone; NULL: not in use */
 };
 
@@ -47,18 +53,15 @@ MUST_USE int server_tls_open(struct server_tls *tls, const struct config *config
                              struct tls_tickets *tickets, char why[TLS_WHY_MAX]);
 void server_tls_close(struct server_tls *tls);
 
-/* Whether an address of the configuration begins with https://. */
+/* Whether an address of `listen` or `stats-listen` begins with https://. */
 bool server_tls_is_wanted(const struct config *config);
 
-/* The port of the first address with TLS. 0: none, or the kernel picks it. */
+/* The port of the first address of `listen` with TLS. 0: none, or the kernel picks it. */
 uint16_t server_tls_port(const struct config *config);
 
 /* Certificate number `index` of the site, and its key. Without tls-key, the file of the certificate
  * has both. */
 struct tls_pair server_tls_pair(const struct config_site *site, size_t index);
-
-/* When the first certificate ends, in seconds since 1970. 0: there is none. */
-int64_t server_tls_end_s(const struct server_tls *tls);
 
 /* At due_ns: the path of a file that is another than the one in use, and no longer changes. NULL:
  * none, or it is too early. A file that is absent changes nothing. */

@@ -27,7 +27,7 @@ static const struct span style =
 
 static const struct span end = SPAN("</p>\n</main>\n</html>\n");
 
-/* What stands before the style, and between the style and the id. */
+/* The text before the style, and the text between the style and the id. */
 struct errorpage {
     struct span title, text;
 };

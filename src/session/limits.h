@@ -44,7 +44,7 @@ struct session_limits_used {
     _Atomic uint64_t until_ns[SESSION_LIMITS_ROWS][SESSION_LIMITS_PLACES];
 };
 
-/* What all workers share. Zeroed memory is a valid start. */
+/* All workers share this. Zeroed memory is a valid start. */
 struct session_limits_memory {
     struct session_limits_used connections, requests;
     struct session_limits_open open[]; /* one for each worker */

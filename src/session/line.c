@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "session/answer.h"
+#include "session/tls.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -48,6 +49,11 @@ static struct log_access_line line_of(const struct session_exchange *x, unsigned
     if (x->request) {
         line.referer = http_request_field(x->request, x->head, HTTP_FIELD_REFERER);
         line.user_agent = http_request_field(x->request, x->head, HTTP_FIELD_USER_AGENT);
+    }
+    const struct session_tls *tls = x->session->tls;
+    if (__builtin_expect(tls != NULL, 0) && tls->established) {
+        line.protocol = span_text(tls->agreed.protocol);
+        line.cipher = span_text(tls->agreed.cipher);
     }
     return line;
 }

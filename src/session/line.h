@@ -13,7 +13,7 @@
 struct session_exchange;
 struct session_thread;
 
-/* A line that waits. Its spans point into `text`. */
+/* A line that waits. Its spans point into `text`, except for the constants of TLS. */
 struct session_line {
     struct log_access_line line;
     char text[];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/plan.h"
 
+#include "base/hash.h"
 #include "http/accept.h"
 #include "session/head.h"
 #include "session/hosts.h"
@@ -96,29 +97,47 @@ static void listing_ends(struct session_shared *shared)
     atomic_fetch_sub_explicit(&shared->listings, 1, memory_order_relaxed);
 }
 
-/* Answers with a listing from the cache, or renders it. A listing that the cache does not keep
- * counts until its last byte is sent, because its memory belongs to this answer alone. */
+/* Answers with a listing from the cache, or with one that this thread renders if it `counts`.
+ * Returns whether the answer sends a listing that counts until its last byte is sent. */
+static bool answer_with_found(struct session_exchange *x,
+                              const struct site_listing_request *request, bool counts,
+                              enum site_result *ret_result)
+{
+    struct site_entry *entry;
+    bool fresh = false;
+    *ret_result = site_find_listing(x->site->site, x->thread->reader, request, counts,
+                                    x->thread->now_ns, &entry, &fresh);
+    if (*ret_result != SITE_FILE)
+        return false;
+    stats_writer_add(&x->thread->stats, STATS_listings_rendered, fresh);
+    const bool cached = answer_found(x, entry, fresh);
+    return counts && !cached && x->out->answer.open && x->out->answer.entry == entry;
+}
+
+/* Answers with a listing from the cache, or renders it. Threads that need the same listing wait for
+ * the first of them, and then find it in the cache. A listing that the cache does not keep counts
+ * until its last byte is sent, because its memory belongs to this answer alone. */
 static void answer_with_listing(struct session_exchange *x,
                                 const struct site_listing_request *request)
 {
     struct session_shared *shared = x->thread->shared;
-    struct site_entry *entry;
-    bool fresh = false;
-    bool counts = listing_begins(shared);
-    enum site_result result = site_find_listing(x->site->site, x->thread->reader, request, counts,
-                                                x->thread->now_ns, &entry, &fresh);
+    pthread_mutex_t *rendering =
+        &shared->rendering[hash_bytes(request->path, 0) % SESSION_RENDERINGS];
+    enum site_result result;
+    (void)answer_with_found(x, request, false, &result);
+    bool counts = result == SITE_BUSY && listing_begins(shared);
+    const bool refused = result == SITE_BUSY && !counts;
+    if (counts) {
+        CHECK(pthread_mutex_lock(rendering) == 0);
+        x->out->answer.listing = answer_with_found(x, request, true, &result);
+        CHECK(pthread_mutex_unlock(rendering) == 0);
+        counts = !x->out->answer.listing;
+    }
     session_trace_note(x, listing, result);
-    if (result == SITE_FILE) {
-        stats_writer_add(&x->thread->stats, STATS_listings_rendered, fresh);
-        const bool cached = answer_found(x, entry, fresh);
-        if (counts && !cached && x->out->answer.open && x->out->answer.entry == entry) {
-            x->out->answer.listing = true;
-            counts = false;
-        }
-    } else if (result == SITE_ABSENT) {
+    if (result == SITE_ABSENT) {
         answer_absent(x);
-    } else {
-        stats_writer_add(&x->thread->stats, STATS_listings_refused, !counts && result == SITE_BUSY);
+    } else if (result != SITE_FILE) {
+        stats_writer_add(&x->thread->stats, STATS_listings_refused, refused);
         answer_without_file(x, result);
     }
     if (counts)

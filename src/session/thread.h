@@ -32,6 +32,9 @@ enum { SESSION_FIELDS_MAX = 4096 };
 
 struct tls_server;
 
+/* The most listings that a process renders at the same time. */
+enum { SESSION_RENDERINGS = 16 };
+
 /* The server fills it before any thread starts. Then only the atomics change. */
 struct session_shared {
     const struct session_site *sites;
@@ -59,9 +62,10 @@ struct session_shared {
     unsigned listings_max;               /* 0: no limit */
     _Atomic unsigned listings;           /* rendered or sent now, and not in the cache */
     _Atomic bool draining;               /* answers say `Connection: close` */
+    pthread_mutex_t rendering[SESSION_RENDERINGS]; /* by the hash of the path; zeroed: unlocked */
 };
 
-/* What one feed can decrypt: its bytes, and the record that they complete. */
+/* One feed decrypts at most its own bytes, and the record that they complete. */
 enum { SESSION_TLS_PLAIN_BYTES = SESSION_READ_MAX + TLS_RECORD_BYTES };
 
 /* The fewest bytes that count as progress. */

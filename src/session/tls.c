@@ -262,6 +262,7 @@ static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
     switch (tls_connection_handshake(&t->connection)) {
     case TLS_DONE:
         t->established = true;
+        t->agreed = tls_connection_agreed(&t->connection);
         session_tally_handshake(s, now_ns - t->began_ns);
         session_http1_begin(s, now_ns);
         return true;
@@ -276,17 +277,11 @@ static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
     return false;
 }
 
-/* The first byte of a ClientHello is 22 (RFC 8446 section 5.1), that of a request is a letter. */
-static bool is_plain_http(struct span in)
-{
-    return ascii_lower(in.at[0]) >= 'a' && ascii_lower(in.at[0]) <= 'z';
-}
-
 unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
 {
     if (in.len == 0 || s->phase == SESSION_LINGERING)
         return session_http1_feed(s, in, now_ns);
-    if (!s->tls && is_plain_http(in)) {
+    if (!s->tls && tls_connection_is_plain(in.at[0])) {
         s->tls_wanted = false;
         return session_http1_refuse_plain(s, now_ns);
     }

@@ -13,6 +13,7 @@
 
 struct session_tls {
     struct tls_connection connection;
+    struct tls_agreement agreed;
     uint64_t began_ns; /* when the first byte of the handshake arrived */
     bool established;  /* the handshake is complete */
     bool failed;       /* the connection ends when the wire is sent */

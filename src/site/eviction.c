@@ -3,9 +3,10 @@
  * Two orders of eviction over the same doubly linked queues.
  *
  * sieve (Zhang and others, NSDI 2024): new entries enter at the newest end and never move. A
- * hand walks from old to new. It spares an entry that was visited, and clears the bit; it evicts
- * the first one that was not. lru: an entry moves to the newest end when it is used, and the
- * oldest leaves.
+ * hand walks from old to new. It spares an entry that was visited, and clears the bit. It evicts
+ * the first entry that was not visited.
+ *
+ * lru: an entry moves to the newest end when it is used. The oldest entry is evicted.
  */
 #include "site/eviction.h"
 

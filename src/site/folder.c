@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading and sorting a directory. For natural order, each name gets a key whose byte order is
- * the wanted one: letters in lower case, and each run of digits as '0', the count of its digits
- * without leading zeros, and those digits. Comparing bytes is fast, and a total order for any
- * names.
+ * Reading and sorting a directory. For natural order, each name gets a key. The order of the
+ * keys' bytes is the order of the names. A key has letters in lower case. A run of digits becomes
+ * '0', the count of its digits without leading zeros, and those digits. To compare bytes is fast,
+ * and gives a total order for any names.
  */
 #include "site/folder.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A site: one folder of files, opened once, and what may be served from it. A site turns a
- * decoded path into one of these: an entry (an open file or its bytes, with validators), a
- * redirect to a directory, a listing, or a reason for a refusal.
+ * decoded path into an entry, a redirect to a directory, a listing, or a reason for a refusal. An
+ * entry is an open file or its bytes, with validators.
  *
  * It knows files, not HTTP: no status, field or method. For its caller it stores the `head` of
  * each entry, which are ready-made bytes that it never reads.

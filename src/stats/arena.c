@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a process left open in an arena: of each block the difference of a pair, up - down. A living
- * process, such as a child of a `fork` worker that has died, counts with the difference that its
- * blocks had when it got them. Only the sum over the blocks means something, because a connection
- * that moves between threads rises in one block and falls in another. The record of the arena has
- * the sum that was ended already.
+ * The sums that a process left open in an arena: for each block the difference up - down of a
+ * pair. A living process counts with the difference that its blocks had when it got them. A child
+ * of a `fork` worker that has died is such a process. Only the sum over the blocks has a meaning,
+ * because a connection that moves between threads rises in one block and falls in another. The
+ * record of the arena has the sum that was ended already.
  */
 #include "stats/arena.h"
 

@@ -152,17 +152,6 @@ SSL *tls_client_probe(struct tls_client *client, const char *name)
     return ssl;
 }
 
-struct tls_client_agreement tls_client_agreed(const SSL *ssl)
-{
-    SSL *asked = (SSL *)(uintptr_t)ssl; /* the macro calls a function that takes no const */
-    const char *cipher = SSL_get_cipher_name(ssl);
-    const char *group = SSL_group_to_name(asked, (int)SSL_get_negotiated_group(asked));
-    return (struct tls_client_agreement){ .protocol = SSL_get_version(ssl),
-                                          .cipher = cipher ? cipher : "",
-                                          .group = group ? group : "",
-                                          .resumed = SSL_session_reused(ssl) == 1 };
-}
-
 bool tls_client_ended(const SSL *ssl)
 {
     return (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;

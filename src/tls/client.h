@@ -58,13 +58,6 @@ enum tls_client_cure {
 enum tls_client_cure tls_client_doubt(const struct tls_client *client, const SSL *ssl,
                                       const char *name, char why[TLS_CLIENT_WHY_MAX]);
 
-/* The choices of the server, after the handshake. */
-struct tls_client_agreement {
-    const char *protocol, *cipher, *group; /* lent by OpenSSL; "": not known */
-    bool resumed;
-};
-struct tls_client_agreement tls_client_agreed(const SSL *ssl);
-
 /* Whether the server has sent close_notify. */
 bool tls_client_ended(const SSL *ssl);
 

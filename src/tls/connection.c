@@ -148,6 +148,16 @@ bool tls_connection_is_http2(const struct tls_connection *c)
     return span_equal(span_of((const char *)at, len), SPAN("h2"));
 }
 
+struct tls_agreement tls_connection_agreed(const struct tls_connection *c)
+{
+    const char *cipher = SSL_get_cipher_name(c->ssl);
+    const char *group = SSL_group_to_name(c->ssl, (int)SSL_get_negotiated_group(c->ssl));
+    return (struct tls_agreement){ .protocol = SSL_get_version(c->ssl),
+                                   .cipher = cipher ? cipher : "",
+                                   .group = group ? group : "",
+                                   .resumed = SSL_session_reused(c->ssl) == 1 };
+}
+
 enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t size,
                                     size_t *ret_len)
 {

@@ -52,6 +52,13 @@ bool tls_connection_is_http2(const struct tls_connection *c);
 enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t size,
                                     size_t *ret_len);
 
+/* The choices of the server, after the handshake. */
+struct tls_agreement {
+    const char *protocol, *cipher, *group; /* constants of OpenSSL; "": not known */
+    bool resumed;
+};
+struct tls_agreement tls_connection_agreed(const struct tls_connection *c);
+
 /* Encrypts `plain` into as few records as it fills. */
 enum tls_result tls_connection_write(struct tls_connection *c, struct span plain);
 
@@ -60,6 +67,13 @@ void tls_connection_end(struct tls_connection *c);
 
 /* Whether decrypted bytes wait for tls_connection_read, without any further input. */
 bool tls_connection_has_plain(const struct tls_connection *c);
+
+/* Whether the first byte of a connection is of plain HTTP: a letter. That of a ClientHello is 22
+ * (RFC 8446 section 5.1). */
+static inline bool tls_connection_is_plain(char first)
+{
+    return ascii_lower(first) >= 'a' && ascii_lower(first) <= 'z';
+}
 
 /* Frees OpenSSL's own buffers, unless they hold bytes. Each call that needs one allocates it. */
 void tls_connection_free_buffers(struct tls_connection *c);

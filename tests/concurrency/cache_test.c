@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Several threads on one cache: some look and hold, some put in, replace and take
- * out. Every word of a value tells which value it is, and a value that is released
- * is overwritten before it is freed, so a use after free or a mixture of two shows
- * even without a sanitizer. Runs for a bounded time; meant to be run under
- * ThreadSanitizer and AddressSanitizer as well.
+ * Several threads use one cache. Some find and hold entries, some insert, replace and
+ * remove them. Every word of a value names the value. A value that is released is
+ * overwritten before it is freed. So the test finds a use after free, or a mixture of
+ * two values, even without a sanitizer. It runs for a bounded time, also under
+ * ThreadSanitizer and AddressSanitizer.
  */
 #include "site/cache.h"
 
@@ -251,9 +251,9 @@ static void a_found_value_is_whole_under_lru(void **state)
     run(SITE_CACHE_LRU);
 }
 
-/* One thread replaces one key all the time, and puts in and takes out others that
- * stand before it in the same chain: the rest find the key every time, and never an
- * older value than they have seen. */
+/* One thread replaces one key all the time. It also inserts and removes other keys that
+ * come before it in the same chain. The other threads find the key every time, and never
+ * an older value than they have seen. */
 static void *follow_one_key(void *argument)
 {
     struct thread *t = argument;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Clients that attack a server: many connections from one address, each in the same manner.
 
-A program of its own, so that its CPU time is not that of the client beside it:
+It is a separate program, so that its CPU time is not that of the client beside it:
 
     python3 tests/e2e/attackers.py MANNER PORT CONNECTIONS AT_ONCE TURNS
 

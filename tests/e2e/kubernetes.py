@@ -2,8 +2,8 @@
 """Does with processes on this machine what Kubernetes does with the manifests: containers, the
 kubelet's probes, and a Service that sends connections to the pods that are ready.
 
-The drain delay is a tenth of the manifests' value, and the probes come forty times as often: on a
-busy machine the probes still fail long before the delay is over. Ports are free ports of this
+The drain delay is a tenth of the manifests' value, and the probes come forty times as often. So on
+a busy machine, too, the probes fail long before the delay is over. Ports are free ports of this
 machine, and a folder holds what the manifests mount. Commands, variables, probes and configuration
 are those of the manifests.
 """

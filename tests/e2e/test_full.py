@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A server that has as many connections as it may: the connection that has been idle longest makes
-space for a new one, and no connection with a request under way is closed."""
+"""A server has as many connections as it may. The connection that has been idle longest makes space
+for a new one, and no connection with a request under way is closed."""
 
 from __future__ import annotations
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import select
 import signal
 import socket
@@ -11,6 +13,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -278,6 +281,41 @@ def test_counters_equal_what_clients_received(
     assert numbers["durations"]["handshake"]["count"] == 12
     running.stop()
     assert len(log.read_text().splitlines()) == sum(range(12))
+
+
+@pytest.mark.parametrize("form", ["combined", "json"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_log_has_the_protocol_and_the_cipher(
+    server: ServerFactory,
+    pair: Pair,
+    site: Path,
+    tmp_path: Path,
+    version: ssl.TLSVersion,
+    form: str,
+) -> None:
+    log = tmp_path / "access.log"
+    (site / "big.bin").write_bytes(bytes(500_000))
+    flags = ("--access-log", str(log), "--log-format", form)
+    running = server(*pair.flags(), *flags, listen=("https://127.0.0.1:0", "127.0.0.1:0"))
+    with secure(running, trusting(pair, version)) as connection:
+        chosen = tls_of(connection).cipher()
+        assert chosen
+        for path in ("/hello.txt", "/big.bin", "/nothing"):
+            connection.get(path)
+    with connect(("127.0.0.1", urlsplit(running.urls[1]).port or 0)) as plain:
+        plain.get("/index.html")
+    running.stop()
+    lines = log.read_text().splitlines()
+    if form == "json":
+        fields = {"tls": chosen[1], "cipher": chosen[0]}
+        records = [json.loads(line) for line in lines]
+        assert [record.items() >= fields.items() for record in records].count(True) == 3
+        assert ["tls" in record or "cipher" in record for record in records].count(False) == 1
+    else:
+        end = re.compile(rf'" [0-9a-f]{{16}} {chosen[1]} {chosen[0]}$')
+        assert len([line for line in lines if end.search(line)]) == 3
+        (other,) = (line for line in lines if re.search('" [0-9a-f]{16}$', line))
+        assert "/index.html" in other
 
 
 def test_a_stop_ends_idle_connections(server: ServerFactory, pair: Pair) -> None:

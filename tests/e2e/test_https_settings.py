@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an operator sets for https: addresses, certificates and redirects, and their errors."""
+"""The settings of an operator for https: addresses, certificates, redirects, and their errors."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ from tests.e2e.wire import Connection, connect
 from tests.waiting import LIMIT_S, wait_until
 
 HTTPS = ("https://127.0.0.1:0",)
+
+# A hash of a password by SHA-256 with few rounds.
+CHEAP_HASH = "$5$rounds=1000$weirtest$SeIwQP.s2vhguhsRY0WfG8VVjmqPANDXQPq6i/eQvmB"
 
 ONE_MODEL = pytest.mark.parametrize("model", ["percore"])  # the master is the same in every model
 
@@ -116,8 +119,12 @@ def test_a_reload_does_not_exchange_addresses_that_the_kernel_has_picked(
 # ---- certificates ----
 
 
-def test_an_address_for_other_machines_needs_a_certificate(site: Path) -> None:
-    done = run("serve", str(site), "--listen", "https://*:0", "--control", "off")
+@pytest.mark.parametrize("addresses", [("https://*:0", "off"), ("127.0.0.1:0", "https://*:0")])
+def test_an_address_for_other_machines_needs_a_certificate(
+    site: Path, addresses: tuple[str, str]
+) -> None:
+    words = ("--listen", addresses[0], "--stats-listen", addresses[1])
+    done = run("serve", str(site), *words, "--control", "off", WEIR_STATS_PASSWORD=CHEAP_HASH)
     assert done.returncode == 2
     assert "tls-certificate and tls-key" in done.stderr
 
@@ -401,10 +408,8 @@ def has_in_memory(pid: int, secret: bytes) -> bool:
     return False
 
 
-@ONE_MODEL
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads the memory of the workers")
-def test_only_workers_and_the_master_have_the_key(server: ServerFactory, tmp_path: Path) -> None:
-    pair = certificates.make(tmp_path, "cert", "localhost")
+def secret_of(pair: certificates.Pair) -> bytes:
+    """The number that is the private key."""
     shown = subprocess.run(
         ["openssl", "pkey", "-in", str(pair.key), "-noout", "-text"],
         capture_output=True,
@@ -413,7 +418,14 @@ def test_only_workers_and_the_master_have_the_key(server: ServerFactory, tmp_pat
     ).stdout
     digits = re.search(r"priv:\s+([0-9a-f:\s]+?)\s*pub:", shown)
     assert digits
-    secret = bytes.fromhex(re.sub(r"[:\s]", "", digits[1]))[-32:]
+    return bytes.fromhex(re.sub(r"[:\s]", "", digits[1]))[-32:]
+
+
+@ONE_MODEL
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads the memory of the workers")
+def test_only_workers_and_the_master_have_the_key(server: ServerFactory, tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    secret = secret_of(pair)
     running = server(*pair.flags(), "--stats-listen", "127.0.0.1:0", listen=HTTPS)
     page = [child for child in running.master.children() if child.comm == STATISTICS]
     assert len(page) == 1

@@ -46,6 +46,23 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
+def limit_descriptors(process: Process, soft: int) -> None:
+    """Sets the soft limit of a process that may end meanwhile.
+
+    The program runs as the user of the process: without CAP_SYS_RESOURCE, as in many containers,
+    root may not change the limits of another user's process.
+    """
+    command = ["prlimit", f"--pid={process.pid}", f"--nofile={soft}:"]
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        owner = [re.search(rf"^{key}:\s+(\d+)", status, re.MULTILINE) for key in ("Uid", "Gid")]
+        if os.geteuid() == 0 and owner[0] and owner[1]:
+            as_owner = ["setpriv", f"--reuid={owner[0][1]}", f"--regid={owner[1][1]}"]
+            command = [*as_owner, "--clear-groups", *command]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0 or "No such process" in done.stderr, done.stderr
+
+
 @dataclass
 class Lines:
     """What the access log holds so far."""
@@ -166,18 +183,14 @@ class Subject:
         """Leaves one worker almost no free descriptor."""
         workers = self.workers()
         worker = workers[int(choice * len(workers))] if workers else None
-        before = None
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]  # the server inherited it
         if worker:
-            with contextlib.suppress(ProcessLookupError):
-                before = resource.prlimit(worker.pid, resource.RLIMIT_NOFILE)
-                limit = max(worker.descriptors(), default=0) + 4
-                resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+            limit_descriptors(worker, max(worker.descriptors(), default=0) + 4)
         try:
             yield
         finally:
-            if worker and before:
-                with contextlib.suppress(ProcessLookupError):
-                    resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, before)
+            if worker:
+                limit_descriptors(worker, soft)
 
     # ---- what it holds ----
 

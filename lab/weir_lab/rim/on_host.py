@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Code for the host of a Dask worker: it finds weir, starts it, ends it, reads CPU.
+"""Runs on the host of a Dask worker: finds weir, starts it, ends it, reads CPU time.
 
 fleet.py sends this module to the host, which therefore needs Dask and weir but no lab. The module
 uses the standard library and bench/process.py, which is sent as well, and returns plain types. It

@@ -215,6 +215,22 @@ static void http_2_has_a_setting_for_each_kind_of_address(void **state)
                     "weir.conf:2: error: http2-streams: `101` is not a number from 1 to 100\n");
 }
 
+#define PASSWORD "stats-password = $5$rounds=1000$weirtest$SeIwQP.s2vhguhsRY0WfG8VVjmqPANDXQPq6i\n"
+
+static void the_statistics_page_uses_the_certificates_of_sites(void **state)
+{
+    (void)state;
+    assert_problems("[server]\nstats-listen = https://localhost:8081\n" SITE PAIR, "");
+    assert_problems("[server]\nstats-listen = https://localhost:8081\n" SITE, "");
+    assert_problems("[server]\n" PASSWORD "stats-listen = https://*:8081\n" SITE,
+                    "weir.conf:3: error: stats-listen: `https://*:8081` can be reached from other "
+                    "machines, so a site needs the settings tls-certificate and tls-key; only "
+                    "https://localhost works without\n");
+    assert_problems("[server]\nstats = off\nstats-listen = https://localhost:8081\n" SITE PAIR,
+                    "weir.conf:6: warning: tls-certificate: this has no effect: no address of "
+                    "`listen` begins with https://\n");
+}
+
 static void hsts_is_sent_once(void **state)
 {
     (void)state;
@@ -236,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_key_must_be_secret),
         cmocka_unit_test(reports_settings_that_need_an_https_address),
         cmocka_unit_test(http_2_has_a_setting_for_each_kind_of_address),
+        cmocka_unit_test(the_statistics_page_uses_the_certificates_of_sites),
         cmocka_unit_test(hsts_is_sent_once),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -106,8 +106,9 @@ static void accepts_addresses_with_a_scheme(void **state)
             { "https://http://*:80", "has a path" }, { "https://example.org", "not an address" },
             { "https://example.org:443", "not an IP address" }, { "https://*:65536", "too large" },
             { "https://:443", "write *:443" });
-    TAKEN(stats_listen, { "http://localhost:8081", "localhost:8081" }, { "off", "off" });
-    REFUSED(stats_listen, { "https://localhost:8081", "has no TLS" });
+    TAKEN(stats_listen, { "http://localhost:8081", "localhost:8081" }, { "off", "off" },
+          { "https://localhost:8081", "https://localhost:8081" });
+    REFUSED(stats_listen, { "https://unix:/run/weir.sock", "no scheme and no TLS" });
 }
 
 static void expands_an_address_to_the_places_that_it_names(void **state)

@@ -75,6 +75,24 @@ static void writes_a_request_in_both_formats(void **state)
                 "8.0\",\"id\":\"3f2a0123456789bc\"}\n");
 }
 
+static void writes_the_protocol_and_the_cipher_of_tls(void **state)
+{
+    (void)state;
+    struct log_access_line line = ordinary;
+    line.protocol = SPAN("TLSv1.3");
+    line.cipher = SPAN("TLS_AES_128_GCM_SHA256");
+    assert_line(LOG_COMBINED, &line,
+                "127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] \"GET / HTTP/1.1\" 200 308 "
+                "\"https://example.org/\" \"curl/8.0\" 3f2a0123456789bc TLSv1.3 "
+                "TLS_AES_128_GCM_SHA256\n");
+    assert_line(LOG_JSON, &line,
+                "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"127.0.0.1\","
+                "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
+                "\"bytes\":308,\"referer\":\"https://example.org/\",\"agent\":\"curl/8.0\","
+                "\"tls\":\"TLSv1.3\",\"cipher\":\"TLS_AES_128_GCM_SHA256\","
+                "\"id\":\"3f2a0123456789bc\"}\n");
+}
+
 static void writes_empty_texts(void **state)
 {
     (void)state;
@@ -223,8 +241,16 @@ static void keeps_the_longest_line_within_the_limit(void **state)
     static char many[40000];
     memset(many, 'x', sizeof(many));
     const struct span text = { many, sizeof(many) };
-    const struct log_access_line line = { text, text,     text,       text,
-                                          text, UINT_MAX, UINT64_MAX, UINT64_MAX };
+    const struct log_access_line line = { text,
+                                          text,
+                                          text,
+                                          text,
+                                          text,
+                                          UINT_MAX,
+                                          UINT64_MAX,
+                                          UINT64_MAX,
+                                          { "TLSv1.3", 7 },
+                                          { "ECDHE-ECDSA-CHACHA20-POLY1305", 29 } };
     for (int format = LOG_COMBINED; format <= LOG_JSON; format++) {
         struct log_access_sink sink;
         struct log_access log;
@@ -257,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_a_request_in_both_formats),
+        cmocka_unit_test(writes_the_protocol_and_the_cipher_of_tls),
         cmocka_unit_test(writes_empty_texts),
         cmocka_unit_test(writes_numbers_of_any_size),
         cmocka_unit_test(escapes_hostile_bytes),

@@ -10,6 +10,8 @@
  */
 #include "model/model.h"
 
+#include "model/wheel.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "os/signal.h"
@@ -40,12 +42,17 @@
 #define TLS    't'
 #define PLAIN  'p'
 
+#define DEADLINE_NS UINT64_C(500000000)
+#define HOUR_NS     UINT64_C(3600000000000)
+
 enum {
     PIECE = 1000,
     LENT = SESSION_PIECES * PIECE,
     PERIOD = 251, /* byte number i of the output is i % PERIOD */
     CLIENTS = 8,
     POOL_THREADS = 2 * CLIENTS,
+    EXPIRING = 2 * WHEEL_TURN_MAX + CLIENTS, /* connections whose deadline passes together */
+    CONNECTIONS_MAX = EXPIRING + 4 * CLIENTS,
     READERS = 64,
     WAIT_MS = 60 * 1000
 };
@@ -55,6 +62,11 @@ static struct stage {
     char folder[32];        /* of the listeners */
     _Atomic bool received;  /* END has arrived */
     _Atomic uint64_t total; /* bytes of the whole output, once it is known */
+
+    _Atomic uint64_t deadline_ns; /* of connections that open; 0: far */
+    _Atomic unsigned expired;     /* sessions whose deadline has passed */
+    _Atomic bool asked;           /* the client has asked since the first of them */
+    _Atomic unsigned expired_before_answer;
 } * stage;
 
 /* ---- the session ---- */
@@ -70,7 +82,7 @@ void session_open(struct session *s, struct session_thread *thread, struct sessi
         .thread = thread,
         .peer = origin.peer,
         .tls_wanted = origin.tls,
-        .deadline_ns = now_ns + UINT64_C(3600000000000),
+        .deadline_ns = stage->deadline_ns ? stage->deadline_ns : now_ns + HOUR_NS,
         .idle_since_ns = now_ns,
     };
 }
@@ -115,6 +127,8 @@ unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
         return SESSION_CLOSE;
     s->output = sending;
     s->answers = in.at[0] == *ORIGIN;
+    if (s->answers)
+        atomic_store(&stage->expired_before_answer, atomic_load(&stage->expired));
     if (in.at[in.len - 1] == *END) {
         s->closing = true;
         atomic_store(&stage->total, s->retires_ns + 3 * LENT + 1);
@@ -179,9 +193,13 @@ void session_failed(const struct session *s, int error)
     (void)error;
 }
 
+/* The first one waits until the client has asked: the request arrives before all have expired. */
 unsigned session_expire(struct session *s, uint64_t now_ns)
 {
-    (void)now_ns;
+    s->deadline_ns = now_ns + HOUR_NS;
+    atomic_fetch_add(&stage->expired, 1);
+    while (!atomic_load(&stage->asked))
+        usleep(1000);
     return s->output ? SESSION_READ | SESSION_WRITE : SESSION_READ;
 }
 
@@ -202,6 +220,7 @@ enum { LISTENERS = 2, SETS = 2 }; /* the second of a set is for TLS */
 struct worker {
     const struct model *model;
     bool sticky;
+    unsigned loops; /* where the model serves in event loops */
     pid_t pid;
     int listener[LISTENERS];
     struct os_socket_address address[LISTENERS];
@@ -236,7 +255,7 @@ static _Noreturn void be_worker(const struct worker *w)
     shared = (struct session_shared){
         .log = &log,
         .cache = site_cache_new(limits, READERS),
-        .send_timeout_ns = UINT64_C(3600000000000),
+        .send_timeout_ns = HOUR_NS,
     };
     struct server server = {
         .shared = &shared,
@@ -247,12 +266,12 @@ static _Noreturn void be_worker(const struct worker *w)
         .passed = { .fd = is_passed(w) ? w->channel.receiving_fd : -1,
                     .tally = is_passed(w) ? &tally : NULL,
                     .files_max = 1024 },
-        .threads = loops                                   ? SETS
+        .threads = loops                                   ? w->loops
                    : w->model->serves == STATS_SERVES_POOL ? POOL_THREADS
                                                            : 1,
         .cache_readers = READERS,
-        .connections_max = 4 * CLIENTS,
-        .pool_queue = 4 * CLIENTS,
+        .connections_max = CONNECTIONS_MAX,
+        .pool_queue = CONNECTIONS_MAX,
         .pool_sticky = w->sticky,
         .logs_fd = -1,
         .signal_fd = os_signal_open(signals, 2),
@@ -273,9 +292,9 @@ static int open_listener(unsigned number, struct os_socket_address *ret_address)
     return fd;
 }
 
-static struct worker start_worker(const struct model *model, bool sticky)
+static struct worker start_worker(const struct model *model, bool sticky, unsigned loops)
 {
-    struct worker w = { .model = model, .sticky = sticky };
+    struct worker w = { .model = model, .sticky = sticky, .loops = loops };
     pid_t test = getpid();
     atomic_store(&stage->received, false);
     for (unsigned i = 0; i < LISTENERS; i++)
@@ -307,7 +326,7 @@ static void with_each_model(void (*test)(struct worker *w))
     for (const struct model *model = model_all(); model->name; model++)
         for (int sticky = 0; sticky <= (model->serves == STATS_SERVES_POOL); sticky++) {
             print_message("%s%s\n", model->name, sticky ? ", sticky" : "");
-            struct worker w = start_worker(model, sticky);
+            struct worker w = start_worker(model, sticky, SETS);
             test(&w);
             stop_worker(&w);
         }
@@ -417,6 +436,47 @@ static void a_session_learns_whether_its_listener_is_for_tls(void **state)
     with_each_model(ask_for_origin);
 }
 
+/* The sessions of one loop expire at the same time, and a client asks meanwhile. */
+static void ask_while_others_expire(struct worker *w)
+{
+    int fd[EXPIRING], asking = connect_to(w, 0);
+    char answer;
+    send_text(asking, ORIGIN);
+    assert_int_equal(receive_some(asking, &answer, 1), 1);
+    atomic_store(&stage->deadline_ns, os_clock_now_ns() + DEADLINE_NS);
+    for (unsigned i = 0; i < EXPIRING; i++)
+        fd[i] = connect_to(w, 0);
+    for (int i = 0; i < WAIT_MS && atomic_load(&stage->expired) == 0; i++)
+        usleep(1000);
+    assert_int_not_equal(atomic_load(&stage->expired), 0);
+    send_text(asking, ORIGIN);
+    atomic_store(&stage->asked, true);
+    assert_int_equal(receive_some(asking, &answer, 1), 1);
+    assert_in_range(atomic_load(&stage->expired_before_answer), 1, WHEEL_TURN_MAX);
+    for (int i = 0; i < WAIT_MS && atomic_load(&stage->expired) < EXPIRING; i++)
+        usleep(1000);
+    assert_int_equal(atomic_load(&stage->expired), EXPIRING);
+    for (unsigned i = 0; i < EXPIRING; i++)
+        os_file_close(fd[i]);
+    os_file_close(asking);
+}
+
+static void a_client_is_answered_while_many_deadlines_pass(void **state)
+{
+    (void)state;
+    for (const struct model *model = model_all(); model->name; model++) {
+        if (model->serves != STATS_SERVES_LOOP)
+            continue; /* a pool answers with another thread than the one that acts on timers */
+        print_message("%s\n", model->name);
+        struct worker w = start_worker(model, false, 1);
+        ask_while_others_expire(&w);
+        stop_worker(&w);
+        atomic_store(&stage->deadline_ns, 0);
+        atomic_store(&stage->expired, 0);
+        atomic_store(&stage->asked, false);
+    }
+}
+
 static int make_stage(void **state)
 {
     (void)state;
@@ -440,6 +500,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_receives_input_while_its_output_waits),
         cmocka_unit_test(a_session_learns_whether_its_listener_is_for_tls),
+        cmocka_unit_test(a_client_is_answered_while_many_deadlines_pass),
     };
     return cmocka_run_group_tests(tests, make_stage, leave_stage);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files that are stored compressed beside the plain one: when they may stand for
- * it, and how they are told apart.
+ * Files that are stored compressed beside the plain one: when they may replace it, and
+ * how the site recognises them.
  */
 #include "unit/site/fixture.h"
 

@@ -169,7 +169,7 @@ static void a_trusted_name_or_address_is_accepted(void **state)
         struct pair pair;
         assert_int_equal(shake_hands(&pair, tls_client_connect(client, names[i], NULL), context),
                          TLS_DONE);
-        struct tls_client_agreement agreed = tls_client_agreed(pair.client.ssl);
+        struct tls_agreement agreed = tls_connection_agreed(&pair.client);
         assert_string_equal(agreed.protocol, "TLSv1.3");
         assert_true(agreed.cipher[0] != '\0' && agreed.group[0] != '\0' && !agreed.resumed);
         part(&pair);
@@ -262,7 +262,7 @@ static void the_newest_ticket_is_offered(void **state)
             assert_int_equal(
                 shake_hands(&pair, tls_client_connect(client, "a.example", &ticket), context),
                 TLS_DONE);
-            assert_int_equal(tls_client_agreed(pair.client.ssl).resumed, connection > 0);
+            assert_int_equal(tls_connection_agreed(&pair.client).resumed, connection > 0);
             read_tickets(&pair);
             assert_non_null(ticket);
             assert_true(versions[i] == TLS1_2_VERSION || ticket != before);
