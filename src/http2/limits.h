@@ -34,7 +34,7 @@ enum {
     HTTP2_PAYLOAD_MAX = 16 * 1024,
 
     /* Streams open at a time: SETTINGS_MAX_CONCURRENT_STREAMS. RFC 9113 section 6.5.2 recommends
-     * at least 100. REFUSED above it. */
+     * at least 100. The setting http2-streams can lower it. REFUSED above it. */
     HTTP2_STREAMS_MAX = 100,
 
     /* Bytes that the client may send before the server refunds them, for a stream and for the
