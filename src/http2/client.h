@@ -20,8 +20,9 @@ enum http2_client_form {
 
 /* Appends the block of a request, from its HTTP/1.1 head with one Host. Method, scheme, authority
  * and path come first, then the other lines. Connection and the like are left out (RFC 9113 section
- * 8.2.2). All requests of one connection must have the same lines, except method and target. Returns the bytes
- * that FIRST needs in the server's table: above SETTINGS_HEADER_TABLE_SIZE, use PLAIN. */
+ * 8.2.2). All requests of one connection must have the same lines, except method and target.
+ * Returns the bytes that FIRST needs in the server's table. Above SETTINGS_HEADER_TABLE_SIZE, use
+ * PLAIN. */
 size_t http2_client_add_request(struct buf *block, struct span head, struct span scheme,
                                 enum http2_client_form form);
 
@@ -33,7 +34,7 @@ enum http2_client_result {
 };
 
 /* Bytes of storage for one response. A thread needs one storage. */
-enum { HTTP2_CLIENT_STORAGE = 2 * HTTP2_HPACK_TEXT_MAX };
+enum { HTTP2_CLIENT_STORAGE = HTTP2_HPACK_STORAGE };
 
 #define HTTP2_CLIENT_NO_LENGTH UINT64_MAX
 
@@ -41,9 +42,8 @@ struct http2_client_response {
     uint64_t content_length; /* or HTTP2_CLIENT_NO_LENGTH */
     uint16_t status;         /* 100 to 599; below 200 another head follows. 0 for trailers */
 
-    struct http2_hpack_reader reader; /* only `needed` is for the caller */
-    uint64_t seen;                    /* private, as all that follows */
-    bool trailers, regular, malformed;
+    struct http2_hpack_reader reader;  /* only `needed` is for the caller */
+    bool trailers, regular, malformed; /* private */
 };
 
 /* The names that a client's table must keep: for http2_table_init. */

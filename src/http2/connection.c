@@ -22,16 +22,17 @@ enum { NOTHING = HTTP2_CONTROL_NOTHING, STREAM_LARGEST = 0x7fffffff };
 
 /* ---- the connection ---- */
 
-void http2_connection_begin(struct http2_connection *c, struct buf *out)
+void http2_connection_begin(struct http2_connection *c, unsigned streams_most, struct buf *out)
 {
     enum { SETTINGS = 3 };
     *c = (struct http2_connection){ .window = HTTP2_WINDOW,
                                     .initial_window = HTTP2_WINDOW,
+                                    .streams_most = (uint8_t)streams_most,
                                     .resets = HTTP2_RESETS_MAX,
                                     .control = HTTP2_CONTROL_MAX };
     http2_frame_add(out, (struct http2_frame){ .length = SETTINGS * HTTP2_FRAME_SETTING_BYTES,
                                                .type = HTTP2_FRAME_SETTINGS });
-    http2_frame_add_setting(out, HTTP2_FRAME_MAX_CONCURRENT_STREAMS, HTTP2_STREAMS_MAX);
+    http2_frame_add_setting(out, HTTP2_FRAME_MAX_CONCURRENT_STREAMS, streams_most);
     http2_frame_add_setting(out, HTTP2_FRAME_MAX_HEADER_LIST_SIZE, HTTP2_HEADER_LIST_MAX);
     http2_frame_add_setting(out, HTTP2_FRAME_NO_RFC7540_PRIORITIES, 1);
 }
@@ -235,7 +236,7 @@ static int open_stream(struct http2_connection *c, const struct http2_block *blo
         http2_control_spend_frames(c, 1);
         return HTTP2_DROP;
     }
-    if (__builtin_expect(c->streams->open >= HTTP2_STREAMS_MAX, 0)) {
+    if (__builtin_expect(c->streams->open >= c->streams_most, 0)) {
         c->reset |= 1;
         http2_frame_add_reset(out, block->stream, HTTP2_REFUSED_STREAM);
         http2_control_spend_resets(c, 1);

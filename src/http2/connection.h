@@ -5,7 +5,7 @@
  * next. It makes no system call, allocates nothing and knows no time. It does not decode header
  * blocks, and it does not write the frames of answers.
  *
- *     http2_connection_begin(c, out)                    once: the server's SETTINGS
+ *     http2_connection_begin(c, streams_most, out)      once: the server's SETTINGS
  *     c->streams = table                                before each read
  *     while ((event = http2_connection_read(c, &in, out, joined, &arrival)) ...)
  *         REQUEST: decode arrival.block, answer HEADERS with http2_frame_add; then either
@@ -49,6 +49,7 @@ struct http2_connection {
     uint8_t payload_place;  /* the stream of that DATA; 0: the bytes are skipped */
     uint8_t padding_left;   /* behind payload_left */
     uint8_t phase;
+    uint8_t streams_most;   /* open at a time */
     uint8_t fault;          /* enum http2_fault: why the connection has failed */
     bool payload_ends : 1;  /* that DATA ends its stream */
     bool acknowledged : 1;  /* the client has acknowledged the server's settings */
@@ -108,8 +109,8 @@ struct http2_arrival {
 };
 
 /* Begins a connection whose preface has not been read, and appends the server's SETTINGS to
- * `out`, at most HTTP2_REPLY_ROOM bytes. */
-void http2_connection_begin(struct http2_connection *c, struct buf *out);
+ * `out`, at most HTTP2_REPLY_ROOM bytes. `streams_most` is 1 to HTTP2_STREAMS_MAX. */
+void http2_connection_begin(struct http2_connection *c, unsigned streams_most, struct buf *out);
 
 /* Reads the next event from the front of *in, and removes what it has consumed. Any split of the
  * input gives the same events, apart from the split of DATA. `joined` is scratch memory of

@@ -9,23 +9,17 @@
 #include "http2/table.h"
 
 enum http2_hpack {
-    HTTP2_HPACK_FIELD,  /* *ret_field is the next field */
-    HTTP2_HPACK_END,    /* the block has ended */
-    HTTP2_HPACK_GROW,   /* the table has no memory for the next field: see http2_table_move */
-    HTTP2_HPACK_BROKEN, /* RFC 7541 is violated: a connection error, COMPRESSION_ERROR */
+    HTTP2_HPACK_FIELD, /* *ret_field is the next field */
+    HTTP2_HPACK_END,   /* the block has ended */
+    HTTP2_HPACK_GROW,  /* the table needs `needed` bytes of memory (http2_table_move): call again */
+    HTTP2_HPACK_BROKEN /* RFC 7541 is violated: a connection error, COMPRESSION_ERROR */
 };
 
 enum {
-    /* Bytes for the decoded text of one field. The bytes of a longer name or value are not needed:
-     * the field is above HTTP2_HEADER_LIST_MAX, and no table can store it. */
+    /* Bytes for the decoded text of one name or value. The rest of a longer text is not needed. Its
+     * field is above HTTP2_HEADER_LIST_MAX, and no table can store it. */
     HTTP2_HPACK_TEXT_MAX = HTTP2_HEADER_LIST_MAX,
-};
-
-struct http2_field {
-    struct span name;  /* `at` is NULL when the bytes of a name of the table are not stored */
-    struct span value; /* the same; the length is always right */
-    uint8_t id;        /* enum http2_name */
-    bool valid;        /* name and value have no byte that RFC 9113 section 8.2.1 forbids */
+    HTTP2_HPACK_STORAGE = 2 * HTTP2_HPACK_TEXT_MAX,
 };
 
 /* A block that is being read. */
@@ -40,16 +34,22 @@ struct http2_hpack_reader {
 void http2_hpack_begin(struct http2_hpack_reader *reader, struct http2_table *table,
                        struct span block);
 
-/* Reads the next field. Decoded text goes to `storage`, which has HTTP2_HPACK_TEXT_MAX bytes for
- * the value and as many behind them for the name. The field's spans point to the block, to the
- * storage, to the table or to static memory, and are valid until the next call.
- * After HTTP2_HPACK_GROW, give the table memory and call again. */
+/* Reads the next field. Decoded text goes to `storage`, which has HTTP2_HPACK_STORAGE bytes. The
+ * spans of the field point to the block, the storage, the table or static memory, and are valid
+ * until the next call. After GROW, the same field is read again. */
 enum http2_hpack http2_hpack_next(struct http2_hpack_reader *reader, char *storage,
                                   struct http2_field *ret_field);
 
-/* Appends a field as a literal without indexing, with the name from the static table if it is
- * there. Names are written in lower case. Texts are Huffman-coded where that is shorter. */
+/* Appends a field as a literal without indexing (RFC 7541 section 6.2.2), with the name from the
+ * static table if it is there. Names are written in lower case. Names of more than
+ * HTTP_FIELD_NAME_MAX bytes overflow. Texts are Huffman-coded where that is shorter. */
 void http2_hpack_add_field(struct buf *block, struct span name, struct span value);
+
+/* Appends an integer behind the `mark` bits of its first byte (RFC 7541 section 5.1). */
+void http2_hpack_add_integer(struct buf *block, unsigned mark, unsigned prefix_bits, size_t value);
+
+/* Appends a string literal (RFC 7541 section 5.2). */
+void http2_hpack_add_string(struct buf *block, struct span text);
 
 /* Appends a size update to 0. The first block of a connection begins with it, because the encoder
  * uses no dynamic table. */

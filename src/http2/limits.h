@@ -22,6 +22,10 @@ enum {
      * 6.5.2). 431 above it. Announced as SETTINGS_MAX_HEADER_LIST_SIZE. */
     HTTP2_HEADER_LIST_MAX = HTTP_HEAD_MAX + 32 * HTTP2_FIELDS_MAX,
 
+    /* Bytes of :authority. The request is malformed above it. A host name and a port have at most
+     * 261. */
+    HTTP2_AUTHORITY_MAX = 1024,
+
     /* ---- frames, streams, windows and budgets (http2/connection.h) ---- */
 
     /* Payload bytes of a frame: SETTINGS_MAX_FRAME_SIZE as every peer begins with it (RFC 9113
@@ -30,7 +34,7 @@ enum {
     HTTP2_PAYLOAD_MAX = 16 * 1024,
 
     /* Streams open at a time: SETTINGS_MAX_CONCURRENT_STREAMS. RFC 9113 section 6.5.2 recommends
-     * at least 100. REFUSED above it. */
+     * at least 100. The setting http2-streams can lower it. REFUSED above it. */
     HTTP2_STREAMS_MAX = 100,
 
     /* Bytes that the client may send before the server refunds them, for a stream and for the

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "http2/hpack.h"
 
-/* Bytes of http2_response_add_status and of http2_response_add_date at most. */
+/* The bytes that http2_response_add_status appends at most, and http2_response_add_date always. */
 enum { HTTP2_RESPONSE_STATUS_MAX = 5, HTTP2_RESPONSE_DATE_BYTES = 32 };
 
 /* `:status`. It is the first field. */

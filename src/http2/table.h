@@ -23,47 +23,75 @@ enum http2_name {
     HTTP2_NAME_COUNT
 };
 
-/* A set of names. */
+/* A name in a set of names. */
 #define HTTP2_NAME_BIT(name) (UINT64_C(1) << (HTTP2_NAME_##name))
 
-struct http2_table_entry;
+/* A field of a header block or of a table. */
+struct http2_field {
+    struct span name;  /* `at` is NULL when the table does not store the bytes */
+    struct span value; /* the same; the length is always right */
+    uint8_t id;        /* enum http2_name */
+    bool name_valid;   /* the name has no byte that RFC 9113 section 8.2.1 forbids */
+    bool valid;        /* name and value are valid */
+};
 
-/* Set it with http2_table_init. All members are private. */
+/* Set it with http2_table_init. All members except `memory` and `memory_size` are private. */
 struct http2_table {
-    char *memory;         /* the entries, free space, then their text */
+    char *memory;         /* of the caller: entries, free space, then their text */
     uint64_t keeps;       /* the names whose values are stored */
-    uint32_t memory_size; /* bytes */
+    uint16_t memory_size; /* bytes */
     uint16_t size;        /* as RFC 7541 section 4.1 counts it */
-    uint16_t size_max;    /* the encoder's maximum */
-    uint16_t limit;       /* what the encoder may choose as its maximum */
+    uint16_t size_max;    /* the maximum that the encoder chose */
+    uint16_t limit;       /* the highest maximum that the encoder may choose */
     uint16_t first;       /* the place of the oldest entry */
     uint16_t count;       /* entries */
-    uint16_t text_base;   /* the position of the first byte of text in the memory */
-    uint16_t text_end;    /* the position after the newest entry's text */
-    bool must_shrink;     /* the next block must begin with a size update */
+    uint16_t text_base; /* the position of the last byte of the memory; positions grow downwards */
+    uint16_t text_end;  /* the position after the newest entry's text */
+    bool must_update;   /* the next block must begin with a size update */
 };
 
-enum {
-    /* Memory that is enough for every table, and for most clients. */
-    HTTP2_TABLE_MEMORY_MAX = HTTP2_TABLE_MAX + HTTP2_TABLE_MAX / 32 * 8 + 64,
-    HTTP2_TABLE_MEMORY_USUAL = 320,
-};
+/* Bytes of memory that are enough for every table. */
+enum { HTTP2_TABLE_MEMORY_MAX = HTTP2_TABLE_MAX + 512 };
 
 /* An empty table without memory. `keeps`: the names whose values are stored; with
  * HTTP2_NAME_BIT(OTHER), also names that names.def does not list. */
 void http2_table_init(struct http2_table *table, uint64_t keeps);
 
-/* Bytes of memory with which the table can take one more field of `name_len` and `value_len`, at
- * least as many as it has. With 0 and 0: the bytes that an idle table needs. */
-size_t http2_table_memory_needed(const struct http2_table *table, size_t name_len,
-                                 size_t value_len);
+/* Bytes of memory that the contents need. */
+size_t http2_table_used(const struct http2_table *table);
 
-/* Copies the contents to `memory` of `size` bytes, at least http2_table_memory_needed(table, 0, 0),
- * and borrows it from now on. The caller frees the earlier memory, table->memory. With `size` 0 the
- * table must be empty. */
+/* Copies the contents to `memory` of `size` bytes, http2_table_used to HTTP2_TABLE_MEMORY_MAX, and
+ * borrows it from now on. It is aligned as malloc aligns. The caller frees the earlier memory. An
+ * empty table may have no memory: `size` is 0. */
 void http2_table_move(struct http2_table *table, char *memory, size_t size);
 
 /* The peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE of `limit`, at most HTTP2_TABLE_MAX. When
- * this is below the encoder's maximum, the next block must begin with a size update (RFC 9113
- * section 4.3.1). */
+ * this is below the maximum in use, the next block must begin with a size update (RFC 9113 section
+ * 4.3.1). */
 void http2_table_set_limit(struct http2_table *table, unsigned limit);
+
+/* Adds a field as the newest, after evicting as many of the oldest as necessary. Its name may point
+ * into the table. Returns 0, or the bytes of memory that the table needs first: then nothing has
+ * changed. */
+size_t http2_table_add(struct http2_table *table, const struct http2_field *field);
+
+/* A size update of the encoder (RFC 7541 section 6.3). False: above the limit. */
+bool http2_table_resize(struct http2_table *table, uint64_t size_max);
+
+/* The field `index` steps older than the newest; false when there is none. The spans are valid
+ * until the table changes. */
+bool http2_table_get(const struct http2_table *table, uint64_t index,
+                     struct http2_field *ret_field);
+
+/* The name that names.def lists with this text, or HTTP2_NAME_OTHER. */
+enum http2_name http2_table_name(struct span text);
+
+/* The text of a name that is not OTHER; static. */
+struct span http2_table_name_text(enum http2_name name);
+
+/* The first index of a name in the static table, or 0. */
+unsigned http2_table_name_index(enum http2_name name);
+
+/* The fields of the static table (RFC 7541 appendix A). [0] is not used. */
+enum { HTTP2_TABLE_STATIC_COUNT = 61 };
+extern const struct http2_field http2_table_static[HTTP2_TABLE_STATIC_COUNT + 1];

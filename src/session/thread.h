@@ -58,10 +58,10 @@ struct session_shared {
     struct tls_server *tls;              /* NULL: no listener speaks TLS; with the same sites */
     bool http2;                          /* ALPN offers it; tls_connection_is_http2 tells */
     bool h2c;                            /* plain connections may begin with HTTP/2's preface */
-    uint32_t http2_streams;              /* most open streams of a connection; 0: the default */
-    unsigned listings_max;               /* 0: no limit */
-    _Atomic unsigned listings;           /* rendered or sent now, and not in the cache */
-    _Atomic bool draining;               /* answers say `Connection: close` */
+    uint32_t http2_streams;    /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
+    unsigned listings_max;     /* 0: no limit */
+    _Atomic unsigned listings; /* rendered or sent now, and not in the cache */
+    _Atomic bool draining;     /* answers say `Connection: close` */
     pthread_mutex_t rendering[SESSION_RENDERINGS]; /* by the hash of the path; zeroed: unlocked */
 };
 

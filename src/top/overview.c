@@ -131,6 +131,14 @@ static unsigned draw_field(const struct place *place, unsigned at, const char *n
     return end + 2 > at + FIELD ? end + 2 : at + FIELD;
 }
 
+static unsigned draw_rate(const struct place *place, unsigned at, const char *name, double rate,
+                          enum top_style style)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%s/s", top_format_rate(rate).text);
+    return draw_field(place, at, name, rate > 0 ? style : TOP_PLAIN, text);
+}
+
 static void draw_percentiles(const struct place *place)
 {
     static const char *const names[] = { "p50", "p90", "p99", "p99.9" };
@@ -155,10 +163,26 @@ static void draw_answers(const struct place *place)
     unsigned at = FIELDS_AT;
     for (unsigned i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
         double rate = place->frame->rates.by_class[classes[i].class];
-        char text[40];
-        snprintf(text, sizeof(text), "%s/s", top_format_rate(rate).text);
-        at = draw_field(place, at, classes[i].name, rate > 0 ? classes[i].style : TOP_PLAIN, text);
+        at = draw_rate(place, at, classes[i].name, rate, classes[i].style);
     }
+}
+
+static void draw_http2(const struct place *place)
+{
+    const struct stats_snapshot *s = place->frame->now->snapshot;
+    const double *rate = place->frame->rates.counter;
+    if (s->counter[STATS_http2_connections_begun] == 0) {
+        top_canvas_print(place->canvas, place->row, FIELDS_AT, TOP_DIM,
+                         "no connection has spoken HTTP/2");
+        return;
+    }
+    unsigned at = draw_field(place, FIELDS_AT, "streams", TOP_BOLD,
+                             top_format_count(s->pair[STATS_PAIR_http2_streams_open]).text);
+    at = draw_field(place, at, "on", TOP_PLAIN,
+                    top_format_count(s->pair[STATS_PAIR_http2_connections_open]).text);
+    at = draw_rate(place, at, "requests", rate[STATS_requests_http_2], TOP_PLAIN);
+    at = draw_rate(place, at, "stalls", rate[STATS_http2_stalls], TOP_PLAIN);
+    draw_rate(place, at, "floods", rate[STATS_http2_floods], TOP_BAD);
 }
 
 static void draw_cache(const struct place *place)
@@ -171,9 +195,7 @@ static void draw_cache(const struct place *place)
                     top_format_count(s->counter[STATS_cache_entries]).text);
     at = draw_field(place, at, "take", TOP_PLAIN,
                     top_format_bytes((double)s->counter[STATS_cache_bytes]).text);
-    char text[40];
-    snprintf(text, sizeof(text), "%s/s", top_format_rate(rate[STATS_cache_evictions]).text);
-    draw_field(place, at, "evictions", TOP_PLAIN, text);
+    draw_rate(place, at, "evictions", rate[STATS_cache_evictions], TOP_PLAIN);
 }
 
 static void draw_queue(const struct place *place)
@@ -192,10 +214,7 @@ static void draw_queue(const struct place *place)
                     top_format_duration(stats_snapshot_quantile_ns(waits, 0.5)).text);
     at = draw_field(place, at, "p99", TOP_PLAIN,
                     top_format_duration(stats_snapshot_quantile_ns(waits, 0.99)).text);
-    char text[40];
-    snprintf(text, sizeof(text), "%s/s",
-             top_format_rate(frame->rates.counter[STATS_queue_entered]).text);
-    draw_field(place, at, "entered", TOP_PLAIN, text);
+    draw_rate(place, at, "entered", frame->rates.counter[STATS_queue_entered], TOP_PLAIN);
 }
 
 static void draw_machine(const struct place *place)
@@ -241,6 +260,10 @@ static const struct line lines[] = {
       "at most p99.9.",
       draw_percentiles },
     { "Answers", "Answers in a second by the class of their status.", draw_answers },
+    { "HTTP/2",
+      "Streams open now, and the connections that they are on. Streams stall on the client's "
+      "windows; floods end connections.",
+      draw_http2 },
     { "Cache",
       "Lookups that found the file in the cache, and the contents of the caches of all workers.",
       draw_cache },

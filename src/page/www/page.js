@@ -90,6 +90,21 @@ function putMachine(stats, before) {
     else put("reload", `${date(reload.at_unix_seconds)}${reload.failed ? `, refused: ${reload.error}` : ""}`);
 }
 
+// ---- HTTP/2 ----
+
+function putHttp2({ counters, gauges }) {
+    byId("http2").hidden = !(counters.http2_connections_begun > 0);
+    if (byId("http2").hidden) return;
+    const { requests, requests_http_2: ours } = counters;
+    const both = (one, other) => `${count(counters[one])}, ${count(counters[other])}`;
+    putCount("http2-connections", gauges.http2_connections_open);
+    putCount("http2-streams", gauges.http2_streams_open);
+    put("http2-requests", `${count(ours)}, ${share(ours, requests)}`, exact(ours));
+    putCount("http2-stalls", counters.http2_stalls);
+    put("http2-resets", both("http2_resets_received", "http2_resets_sent"));
+    put("http2-refused", both("http2_floods", "http2_violations"));
+}
+
 // ---- what is wrong ----
 
 const GRAVITIES = { wrong: "Wrong", warning: "Warning", note: "Note" };
@@ -241,6 +256,7 @@ class Page {
         putHeadline(stats, points.at(-1));
         putVerdicts(stats);
         putMachine(stats, before);
+        putHttp2(stats);
         putSites(stats);
         putStatuses(stats);
         putDurations(stats);

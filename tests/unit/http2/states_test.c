@@ -267,6 +267,27 @@ static void refuses_streams_above_the_limit(void **state)
     assert_int_equal(w.event[1].kind, HTTP2_REQUEST);
 }
 
+/* RFC 9113 section 6.5.2: the server announces the limit that the caller has chosen. */
+static void announces_and_keeps_a_lower_limit_of_streams(void **state)
+{
+    (void)state;
+    static struct wire w;
+    wire_open(&w);
+    http2_connection_begin(&w.c, 2, &w.out);
+    w.c.streams = &w.streams;
+    struct span settings;
+    assert_int_equal(wire_read(&w, &settings).type, HTTP2_FRAME_SETTINGS);
+    assert_int_equal(settings.at[1], HTTP2_FRAME_MAX_CONCURRENT_STREAMS);
+    assert_int_equal(http2_frame_read_u32(settings.at + 2), 2);
+    wire_feed(&w, HTTP2_FRAME_PREFACE);
+    wire_send(&w, HTTP2_FRAME_SETTINGS, 0, 0, SPAN(""));
+    wire_forget(&w);
+    for (unsigned i = 0; i < 3; i++)
+        wire_request(&w, 2 * i + 1, true);
+    assert_int_equal(w.event[1].kind, HTTP2_REQUEST);
+    assert_int_equal(w.event[2].fault, HTTP2_FAULT_REFUSED);
+}
+
 /* RFC 9113 section 8.1: the server may answer before the request has ended. Then it asks the client
  * to stop. */
 static void an_early_answer_asks_the_client_to_stop(void **state)
@@ -327,6 +348,7 @@ int main(void)
         cmocka_unit_test(counts_data_on_a_stream_that_the_server_has_reset),
         cmocka_unit_test(a_client_resets_its_stream),
         cmocka_unit_test(refuses_streams_above_the_limit),
+        cmocka_unit_test(announces_and_keeps_a_lower_limit_of_streams),
         cmocka_unit_test(an_early_answer_asks_the_client_to_stop),
         cmocka_unit_test(trailers_end_the_request),
         cmocka_unit_test(hands_over_the_block_of_a_stream_that_it_resets),

@@ -160,7 +160,7 @@ static inline void wire_begin(struct wire *w)
     w->out = buf_over(w->sent, sizeof(w->sent));
     w->out_at = w->kept_len = w->count = 0;
     w->streams = (struct http2_streams){ .open = 0 };
-    http2_connection_begin(&w->c, &w->out);
+    http2_connection_begin(&w->c, HTTP2_STREAMS_MAX, &w->out);
     w->c.streams = &w->streams;
 }
 

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The path is copied to its place as soon as it is read. The method goes in front of it when the
+ * pseudo-header fields are complete, and everything else behind it.
+ */
+#include "http2/request.h"
+
+#include "base/num.h"
+#include "base/scan.h"
+#include "http/token.h"
+
+enum {
+    /* Places in the storage. */
+    TEXT_AT = HTTP2_HPACK_STORAGE,
+    AUTHORITY_AT = TEXT_AT + HTTP2_HPACK_TEXT_MAX + 128, /* until the request line is written */
+    PATH_AT = TEXT_AT + HTTP_METHOD_MAX + 2,
+
+    /* A longer method is cut behind this byte, so that the parser finds it too long. */
+    METHOD_CUT = HTTP_METHOD_MAX + 1,
+
+    FIELD_OVERHEAD = 32, /* RFC 9113 section 6.5.2 */
+};
+
+/* What is done with a field. */
+enum use {
+    USE_DROP,
+    USE_WRITE, /* http/request.h reads it */
+    USE_METHOD,
+    USE_SCHEME,
+    USE_AUTHORITY,
+    USE_PATH,
+    USE_FORBIDDEN,
+    USE_HOST,
+    USE_LENGTH,
+    USE_TE,
+    USE_PRIORITY
+};
+
+#define WRITTEN(USED) \
+    USED(ACCEPT) \
+    USED(ACCEPT_ENCODING) \
+    USED(AUTHORIZATION) \
+    USED(EXPECT) \
+    USED(IF_MATCH) \
+    USED(IF_MODIFIED_SINCE) \
+    USED(IF_NONE_MATCH) \
+    USED(IF_RANGE) \
+    USED(IF_UNMODIFIED_SINCE) \
+    USED(LAST_EVENT_ID) \
+    USED(RANGE) \
+    USED(REFERER) \
+    USED(USER_AGENT)
+
+static const uint8_t uses[HTTP2_NAME_COUNT] = {
+#define USED(name) [HTTP2_NAME_##name] = USE_WRITE,
+    WRITTEN(USED)
+#undef USED
+        [HTTP2_NAME_METHOD] = USE_METHOD,
+    [HTTP2_NAME_SCHEME] = USE_SCHEME,
+    [HTTP2_NAME_AUTHORITY] = USE_AUTHORITY,
+    [HTTP2_NAME_PATH] = USE_PATH,
+    [HTTP2_NAME_STATUS] = USE_FORBIDDEN,
+    [HTTP2_NAME_CONNECTION] = USE_FORBIDDEN,
+    [HTTP2_NAME_KEEP_ALIVE] = USE_FORBIDDEN,
+    [HTTP2_NAME_PROXY_CONNECTION] = USE_FORBIDDEN,
+    [HTTP2_NAME_TRANSFER_ENCODING] = USE_FORBIDDEN,
+    [HTTP2_NAME_UPGRADE] = USE_FORBIDDEN,
+    [HTTP2_NAME_HOST] = USE_HOST,
+    [HTTP2_NAME_CONTENT_LENGTH] = USE_LENGTH,
+    [HTTP2_NAME_TE] = USE_TE,
+    [HTTP2_NAME_PRIORITY] = USE_PRIORITY,
+};
+
+#define USED(name) HTTP2_NAME_BIT(name) |
+const uint64_t http2_request_keeps = WRITTEN(USED) HTTP2_NAME_BIT(METHOD) | HTTP2_NAME_BIT(SCHEME) |
+                                     HTTP2_NAME_BIT(AUTHORITY) | HTTP2_NAME_BIT(PATH) |
+                                     HTTP2_NAME_BIT(HOST) | HTTP2_NAME_BIT(CONTENT_LENGTH) |
+                                     HTTP2_NAME_BIT(TE) | HTTP2_NAME_BIT(PRIORITY);
+#undef USED
+
+/* `name: ` of a written field, in a copy of fixed length. */
+struct line_start {
+    char text[31];
+    uint8_t len;
+};
+
+#define NAME(name, text, index) { text ": ", sizeof(text ": ") - 1 },
+static const struct line_start line_starts[HTTP2_NAME_COUNT] = {
+    { "", 0 },
+#include "http2/names.def"
+};
+#undef NAME
+
+/* Copies a short text. It reads and writes no byte outside of it. */
+static inline void copy_text(char *to, const char *from, size_t len)
+{
+    if (len >= 16) {
+        for (size_t i = 0; i < len - 16; i += 16)
+            memcpy(to + i, from + i, 16);
+        memcpy(to + len - 16, from + len - 16, 16);
+    } else if (len >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + len - 8, from + len - 8, 8);
+    } else {
+        for (size_t i = 0; i < len; i++)
+            to[i] = from[i];
+    }
+}
+
+static inline bool has_seen(const struct http2_request *request, uint64_t bit)
+{
+    return (request->seen & bit) != 0;
+}
+
+void http2_request_begin(struct http2_request *request, struct http2_table *table,
+                         struct span block, char *storage, bool trailers)
+{
+    *request = (struct http2_request){ .content_length = HTTP2_REQUEST_NO_LENGTH,
+                                       .scheme = HTTP2_SCHEME_OTHER,
+                                       .storage = storage,
+                                       .trailers = trailers };
+    http2_hpack_begin(&request->reader, table, block);
+}
+
+/* ---- pseudo-header fields ---- */
+
+static inline struct span method_of(const struct http2_request *request)
+{
+    return span_of(request->storage + PATH_AT - 1 - request->method_len, request->method_len);
+}
+
+static bool take_method(struct http2_request *request, struct span value)
+{
+    if (!span_equal(value, SPAN("GET")) && !http_token_valid(value))
+        return false;
+    value = span_first(value, METHOD_CUT);
+    request->method_len = (uint8_t)value.len;
+    copy_text(request->storage + PATH_AT - 1 - value.len, value.at, value.len);
+    request->storage[PATH_AT - 1] = ' ';
+    return true;
+}
+
+/* RFC 3986 section 3.1. */
+static bool is_scheme(struct span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = ascii_lower(text.at[i]);
+        bool letter = c >= 'a' && c <= 'z';
+        bool other = (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+        if (!letter && (!other || i == 0))
+            return false;
+    }
+    return text.len > 0;
+}
+
+static bool take_scheme(struct http2_request *request, struct span value)
+{
+    if (span_equal_nocase(value, SPAN("https")))
+        request->scheme = HTTP2_SCHEME_HTTPS;
+    else if (span_equal_nocase(value, SPAN("http")))
+        request->scheme = HTTP2_SCHEME_HTTP;
+    else
+        return is_scheme(value);
+    return true;
+}
+
+/* An authority has no user information (RFC 9113 section 8.3.1). The parser checks the rest. */
+static bool take_authority(struct http2_request *request, struct span value)
+{
+    if (value.len == 0 || value.len > HTTP2_AUTHORITY_MAX || memchr(value.at, '@', value.len))
+        return false;
+    request->authority_len = (uint32_t)value.len;
+    copy_text(request->storage + AUTHORITY_AT, value.at, value.len);
+    return true;
+}
+
+/* The form of a path depends on the method, so check_path checks it. */
+static bool take_path(struct http2_request *request, struct span value)
+{
+    request->path_len = (uint32_t)value.len;
+    copy_text(request->storage + PATH_AT, value.at, value.len);
+    return scan_target_end(value.at, value.len) == value.len;
+}
+
+static bool take_pseudo(struct http2_request *request, const struct http2_field *field)
+{
+    uint64_t bit = UINT64_C(1) << field->id;
+
+    /* They come before other fields, once each, and never in trailers (RFC 9113 section 8.3). */
+    if (has_seen(request, bit) || request->regular || request->trailers)
+        return false;
+    request->seen |= bit;
+    switch (uses[field->id]) {
+    case USE_METHOD:
+        return take_method(request, field->value);
+    case USE_SCHEME:
+        return take_scheme(request, field->value);
+    case USE_AUTHORITY:
+        return take_authority(request, field->value);
+    default:
+        return take_path(request, field->value);
+    }
+}
+
+/* A path begins with a slash, or is the asterisk of OPTIONS (RFC 9113 section 8.3.1). */
+static bool check_path(const struct http2_request *request)
+{
+    const char *path = request->storage + PATH_AT;
+
+    if (request->path_len == 0)
+        return false;
+    return path[0] == '/' || (request->path_len == 1 && path[0] == '*' &&
+                              span_equal(method_of(request), SPAN("OPTIONS")));
+}
+
+/* Checks that the request has the pseudo-header fields of its method. The target of CONNECT is its
+ * authority (RFC 9113 section 8.5). */
+static bool check_pseudo(struct http2_request *request)
+{
+    const uint64_t method = HTTP2_NAME_BIT(METHOD), authority = HTTP2_NAME_BIT(AUTHORITY),
+                   target = HTTP2_NAME_BIT(SCHEME) | HTTP2_NAME_BIT(PATH);
+
+    if ((request->seen & (method | target)) == (method | target) &&
+        !span_equal(method_of(request), SPAN("CONNECT")))
+        return check_path(request);
+    if (!has_seen(request, method) || !has_seen(request, authority) || has_seen(request, target) ||
+        !span_equal(method_of(request), SPAN("CONNECT")))
+        return false;
+    return take_path(request, span_of(request->storage + AUTHORITY_AT, request->authority_len));
+}
+
+/* ---- the text ---- */
+
+static inline void end_line(struct http2_request *request)
+{
+    memcpy(request->storage + request->text_end, "\r\n", 2);
+    request->text_end += 2;
+}
+
+static inline void write_line(struct http2_request *request, enum http2_name name,
+                              struct span value)
+{
+    const struct line_start *start = &line_starts[name];
+    char *to = request->storage + request->text_end;
+
+    memcpy(to, start->text, sizeof(start->text));
+    copy_text(to + start->len, value.at, value.len);
+    request->text_end += start->len + (uint32_t)value.len;
+    end_line(request);
+}
+
+/* Writes the request line, and Host when there is an authority. */
+static bool write_request_line(struct http2_request *request)
+{
+    static const char version[] = " HTTP/1.1\r\n";
+
+    if (!check_pseudo(request))
+        return false;
+    request->text_end = PATH_AT + request->path_len;
+    memcpy(request->storage + request->text_end, version, sizeof(version) - 1);
+    request->text_end += sizeof(version) - 1;
+    if (request->authority_len > 0)
+        write_line(request, HTTP2_NAME_HOST,
+                   span_of(request->storage + AUTHORITY_AT, request->authority_len));
+    return true;
+}
+
+/* ---- other fields ---- */
+
+/* Host and :authority must be the same (RFC 9113 section 8.3.1). Then Host is written already. */
+static bool take_host(struct http2_request *request, struct span value)
+{
+    if (has_seen(request, HTTP2_NAME_BIT(HOST)))
+        return false;
+    request->seen |= HTTP2_NAME_BIT(HOST);
+    if (request->authority_len == 0) {
+        write_line(request, HTTP2_NAME_HOST, value);
+        return true;
+    }
+    return span_equal_nocase(value,
+                             span_of(request->storage + AUTHORITY_AT, request->authority_len));
+}
+
+static bool take_length(struct http2_request *request, struct span value)
+{
+    if (request->content_length != HTTP2_REQUEST_NO_LENGTH)
+        return false;
+    return num_parse_u64(value, &request->content_length) &&
+           request->content_length != HTTP2_REQUEST_NO_LENGTH;
+}
+
+static inline void take_priority(struct http2_request *request, struct span value)
+{
+    write_line(request, HTTP2_NAME_PRIORITY, value);
+    request->priority = span_of(request->storage + request->text_end - 2 - value.len, value.len);
+}
+
+static bool take_regular(struct http2_request *request, const struct http2_field *field)
+{
+    unsigned use = uses[field->id];
+
+    if (!request->trailers && !request->regular && !write_request_line(request))
+        return false;
+    request->regular = true;
+    if (request->trailers && use != USE_FORBIDDEN && use != USE_TE)
+        return true;
+    switch (use) {
+    case USE_WRITE:
+        write_line(request, (enum http2_name)field->id, field->value);
+        return true;
+    case USE_HOST:
+        return take_host(request, field->value);
+    case USE_LENGTH:
+        return take_length(request, field->value);
+    case USE_TE:
+        /* RFC 9113 section 8.2.2 */
+        return span_equal_nocase(field->value, SPAN("trailers"));
+    case USE_PRIORITY:
+        take_priority(request, field->value);
+        return true;
+    case USE_DROP:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- the block ---- */
+
+static inline enum http2_request_result take_request_field(struct http2_request *request,
+                                                           const struct http2_field *field)
+{
+    request->list_bytes += (uint32_t)(field->name.len + field->value.len + FIELD_OVERHEAD);
+    request->fields++;
+    if (request->fields > HTTP2_FIELDS_MAX || request->list_bytes > HTTP2_HEADER_LIST_MAX)
+        return HTTP2_REQUEST_TOO_LARGE;
+    if (!field->valid)
+        return HTTP2_REQUEST_MALFORMED;
+    unsigned use = uses[field->id];
+    bool right = use >= USE_METHOD && use <= USE_PATH ? take_pseudo(request, field)
+                                                      : take_regular(request, field);
+    return right ? HTTP2_REQUEST_DECODED : HTTP2_REQUEST_MALFORMED;
+}
+
+/* Completes the text after the last field. */
+static void end_request(struct http2_request *request)
+{
+    bool line = request->regular || request->trailers || write_request_line(request);
+
+    if (!line && request->result == HTTP2_REQUEST_DECODED)
+        request->result = HTTP2_REQUEST_MALFORMED;
+    if (request->text_end == 0 || request->result == HTTP2_REQUEST_MALFORMED) {
+        request->priority = span_of("", 0);
+        return;
+    }
+    end_line(request);
+    size_t begin = (size_t)PATH_AT - 1 - request->method_len;
+    request->text = span_of(request->storage + begin, request->text_end - begin);
+}
+
+enum http2_request_result http2_request_decode(struct http2_request *request)
+{
+    struct http2_hpack_reader *reader = &request->reader;
+    struct http2_field field;
+    enum http2_hpack step;
+
+    while ((step = http2_hpack_next(reader, request->storage, &field)) == HTTP2_HPACK_FIELD)
+        if (request->result == HTTP2_REQUEST_DECODED)
+            request->result = (uint8_t)take_request_field(request, &field);
+    if (step == HTTP2_HPACK_GROW)
+        return HTTP2_REQUEST_GROW;
+    if (step == HTTP2_HPACK_BROKEN)
+        return HTTP2_REQUEST_BROKEN;
+    end_request(request);
+    return (enum http2_request_result)request->result;
+}
