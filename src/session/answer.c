@@ -6,12 +6,13 @@
 #include "http/accept.h"
 #include "http/head.h"
 #include "session/errorpage.h"
+#include "session/frames.h"
 #include "session/head.h"
 #include "session/line.h"
 #include "session/tally.h"
 #include "session/trace.h"
 
-static unsigned stats_site_of(const struct session_exchange *x)
+unsigned session_answer_site(const struct session_exchange *x)
 {
     return x->site ? x->site->stats_site : 0;
 }
@@ -19,7 +20,12 @@ static unsigned stats_site_of(const struct session_exchange *x)
 /* The whole answer is in the output buffer: counts and logs it. */
 static void end_staged(struct session_exchange *x, unsigned status, uint64_t body_bytes)
 {
-    unsigned site = stats_site_of(x);
+    if (__builtin_expect(x->stream != NULL, 0)) {
+        x->status = status;
+        x->body_bytes = body_bytes;
+        return;
+    }
+    unsigned site = session_answer_site(x);
     session_tally_staged(x, site);
     session_tally_answer(&x->thread->stats, site, status, body_bytes);
     session_line_log(x, status, body_bytes);
@@ -27,7 +33,7 @@ static void end_staged(struct session_exchange *x, unsigned status, uint64_t bod
 
 /* ---- bodies that are not copied behind their head ---- */
 
-static struct session_answer *open_body(struct session_exchange *x, unsigned status)
+struct session_answer *session_answer_open(struct session_exchange *x, unsigned status)
 {
     struct session_answer *answer = &x->out->answer;
     answer->open = true;
@@ -41,8 +47,9 @@ static struct session_answer *open_body(struct session_exchange *x, unsigned sta
     answer->body_sent = 0;
     answer->line = session_line_defer(x, status);
     answer->status = status;
-    answer->site = stats_site_of(x);
-    session_tally_staged(x, answer->site);
+    answer->site = session_answer_site(x);
+    if (__builtin_expect(!x->stream, 1))
+        session_tally_staged(x, answer->site);
     answer->parts.left = 0;
     return answer;
 }
@@ -87,13 +94,13 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
         end_staged(x, status, 0);
         return;
     }
-    if (len <= SESSION_COPY_MAX && stage_bytes(head, file, first, (size_t)len)) {
+    if (len <= x->copy_max && stage_bytes(head, file, first, (size_t)len)) {
         session_head_stage(x, head);
         end_staged(x, status, len);
         return;
     }
     session_head_stage(x, head);
-    struct session_answer *answer = open_body(x, status);
+    struct session_answer *answer = session_answer_open(x, status);
     answer->entry = entry;
     if (file->body) {
         answer->memory = span_of(file->body + first, (size_t)len);
@@ -107,8 +114,10 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
 static void answer_whole(struct session_exchange *x, struct site_entry *entry,
                          const struct site_file *file)
 {
+    if (__builtin_expect(x->stream != NULL, 0) && session_frames_add_ready(x, file))
+        return;
     struct buf head = session_head_begin(x, HTTP_OK);
-    if (file->body && file->size <= SESSION_COPY_MAX && !session_head_only(x) &&
+    if (file->body && file->size <= x->copy_max && !session_head_only(x) &&
         file->head.len + file->size <= buf_room(&head)) {
         buf_add(&head, span_of(file->head.at, file->head.len + (size_t)file->size));
         session_head_stage(x, &head);
@@ -121,27 +130,34 @@ static void answer_whole(struct session_exchange *x, struct site_entry *entry,
 
 /* Short parts of a file in memory are copied, so that one send takes all that fit. Otherwise each
  * part would be a send of its own, and a request for 16 bytes could cost 17 sends. */
-bool session_answer_next_part(struct session_buffer *out)
+bool session_answer_next_part(struct session_answer *answer, struct buf *text)
+{
+    const struct site_file *file = answer->file;
+    struct http_range range;
+    if (!http_multipart_next(&answer->parts, text, &range))
+        return false;
+    while (file->body && answer->parts.left > 0 && range.len <= SESSION_COPY_MAX &&
+           range.len + HTTP_MULTIPART_FRAMING_MAX <= buf_room(text)) {
+        buf_add(text, span_of(file->body + range.first, (size_t)range.len));
+        (void)http_multipart_next(&answer->parts, text, &range); /* `left` says that there is one */
+    }
+    CHECK(!text->overflow);
+    if (file->body) {
+        answer->memory = span_of(file->body + range.first, (size_t)range.len);
+    } else {
+        answer->file_at = range.first;
+        answer->file_end = range.first + range.len;
+    }
+    return true;
+}
+
+bool session_answer_stage_part(struct session_buffer *out)
 {
     struct buf text = buf_over(out->bytes, sizeof(out->bytes));
-    struct http_range range;
-    if (!http_multipart_next(&out->answer.parts, &text, &range))
+    if (!session_answer_next_part(&out->answer, &text))
         return false;
-    while (out->answer.file->body && out->answer.parts.left > 0 && range.len <= SESSION_COPY_MAX &&
-           range.len + HTTP_MULTIPART_FRAMING_MAX <= buf_room(&text)) {
-        buf_add(&text, span_of(out->answer.file->body + range.first, (size_t)range.len));
-        (void)http_multipart_next(&out->answer.parts, &text,
-                                  &range); /* `left` says that there is one */
-    }
-    CHECK(!text.overflow);
     out->at = 0;
     out->len = text.len;
-    if (out->answer.file->body) {
-        out->answer.memory = span_of(out->answer.file->body + range.first, (size_t)range.len);
-    } else {
-        out->answer.file_at = range.first;
-        out->answer.file_end = range.first + range.len;
-    }
     return true;
 }
 
@@ -157,7 +173,7 @@ static void answer_parts(struct session_exchange *x, struct site_entry *entry,
     buf_add(&head, session_head_from(file, SESSION_MARK_ENCODING));
     session_head_stage(x, &head);
 
-    struct session_answer *answer = open_body(x, HTTP_PARTIAL_CONTENT);
+    struct session_answer *answer = session_answer_open(x, HTTP_PARTIAL_CONTENT);
     answer->entry = entry;
     answer->file = file;
     answer->parts = parts;

@@ -15,6 +15,8 @@
 /* Bytes that are read of a list field in several lines. */
 enum { SESSION_LIST_MAX = 1024 };
 
+struct http2_stream;
+
 /* One request and its answer. */
 struct session_exchange {
     struct session *session;
@@ -31,7 +33,24 @@ struct session_exchange {
     bool head_only;                     /* the method is HEAD; set when only that could be read */
     bool body_read;                     /* the body of the request has already been read */
     bool by_accept;                     /* the answer was selected by Accept */
+
+    /* The stream of HTTP/2; NULL: HTTP/1.1. `out` is then scratch memory. session/frames.h puts the
+     * answer into the output, and counts and logs it. */
+    struct http2_stream *stream;
+    size_t copy_max;     /* a body up to this size is put behind its head */
+    unsigned status;     /* of an answer that is whole in `out` */
+    uint64_t body_bytes; /* its body */
+    bool framed;         /* the answer is in the output already */
 };
+
+/* The connection ends with this answer, and what the client still sends is discarded. For HTTP/2
+ * this concerns the stream alone. */
+static inline void session_answer_is_last(struct session_exchange *x)
+{
+    x->close = true;
+    if (__builtin_expect(!x->stream, 1))
+        x->session->lingering = true;
+}
 
 /* Answers with one variant of an entry, whole or in part, as the request's conditions and ranges
  * require: 200, 206, 304, 412 or 416. When `owned`, takes the caller's reference. Otherwise the
@@ -57,12 +76,22 @@ void session_answer_redirect(struct session_exchange *x);
 /* Answers 308 to the same path and query at `origin`: scheme, host and port. */
 void session_answer_redirect_to(struct session_exchange *x, struct span origin);
 
+/* The place of its site in the statistics; 0: it has none. */
+unsigned session_answer_site(const struct session_exchange *x);
+
 /* Answers OPTIONS. */
 void session_answer_options(struct session_exchange *x);
 
-/* Stages the next part of a multipart/byteranges answer, when the part before it is sent. False
- * when no part is left. */
-bool session_answer_next_part(struct session_buffer *out);
+/* Opens an answer in `x->out` whose body is not behind its head. The caller sets the body. */
+struct session_answer *session_answer_open(struct session_exchange *x, unsigned status);
+
+/* Appends the framing of the next part of a multipart/byteranges answer to `text`, and makes the
+ * answer's memory or file range that part. Short parts in memory are appended, too, as long as
+ * `text` has space. False when no part is left. */
+bool session_answer_next_part(struct session_answer *answer, struct buf *text);
+
+/* The same into the output buffer, when the part before it is sent. */
+bool session_answer_stage_part(struct session_buffer *out);
 
 /* The open answer is sent or has failed. Logs it, and releases what it holds. */
 void session_answer_end(struct session_thread *thread, struct session_answer *answer);

@@ -6,7 +6,7 @@
 #include "session/plan.h"
 #include "session/tally.h"
 
-static struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
+struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns)
 {
     return (struct session_exchange){
         .session = s,
@@ -14,26 +14,26 @@ static struct session_exchange begin_exchange(struct session *s, uint64_t began_
         .out = s->output,
         .id = session_thread_next_id(s->thread),
         .began_ns = began_ns,
+        .copy_max = SESSION_COPY_MAX,
     };
 }
 
 static void refuse_exchange(struct session_exchange *x)
 {
-    x->close = true;
-    x->session->lingering = true;
+    session_answer_is_last(x);
     session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
 }
 
 void session_exchange_refuse(struct session *s, uint64_t began_ns)
 {
-    struct session_exchange x = begin_exchange(s, began_ns);
+    struct session_exchange x = session_exchange_begin(s, began_ns);
     refuse_exchange(&x);
 }
 
 void session_exchange_answer(struct session *s, const struct http_request *request,
                              const char *head, uint64_t began_ns, bool body_read)
 {
-    struct session_exchange x = begin_exchange(s, began_ns);
+    struct session_exchange x = session_exchange_begin(s, began_ns);
     x.request = request;
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
@@ -51,13 +51,36 @@ void session_exchange_answer(struct session *s, const struct http_request *reque
         s->closing = s->lingering = true;
 }
 
+void session_exchange_answer_framed(struct session_exchange *x, const struct http_request *request,
+                                    const char *head)
+{
+    struct http_body body;
+    x->request = request;
+    x->head = head;
+    if (__builtin_expect(x->session->refusing, 0))
+        refuse_exchange(x);
+    else
+        session_plan(x, &body);
+}
+
+static void count_unreadable(const struct session *s, enum http_status status)
+{
+    stats_writer_add(&s->thread->stats,
+                     STATS_UNREADABLE_FIRST + stats_counters_status_place(status), 1);
+}
+
+void session_exchange_fail_framed(struct session_exchange *x, enum http_status status)
+{
+    count_unreadable(x->session, status);
+    session_answer_status(x, status);
+}
+
 /* An exchange with bytes that are no request. Its answer ends the connection. */
 static struct session_exchange begin_failed(struct session *s, enum http_status status,
                                             uint64_t began_ns)
 {
-    struct session_exchange x = begin_exchange(s, began_ns);
-    stats_writer_add(&s->thread->stats,
-                     STATS_UNREADABLE_FIRST + stats_counters_status_place(status), 1);
+    struct session_exchange x = session_exchange_begin(s, began_ns);
+    count_unreadable(s, status);
     x.close = true;
     s->lingering = true;
     return x;

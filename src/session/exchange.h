@@ -9,7 +9,15 @@
 
 #include "http/request.h"
 #include "http/status.h"
-#include "session/session.h"
+#include "session/answer.h"
+
+/* An exchange whose request began to arrive at `began_ns`. */
+struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns);
+
+/* Answers a request of HTTP/2, or what is none, into x->out. */
+void session_exchange_answer_framed(struct session_exchange *x, const struct http_request *request,
+                                    const char *head);
+void session_exchange_fail_framed(struct session_exchange *x, enum http_status status);
 
 /* Answers a request that was parsed from `head`, and whose first byte arrived at `began_ns`. Sets
  * s->body where a body follows. `body_read`: the request has waited for the end of its body. */

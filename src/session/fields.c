@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "http/list.h"
+#include "http2/response.h"
 
 #include <stdlib.h>
 
@@ -68,16 +69,23 @@ bool session_fields_join(struct session_fields *ret_fields, const char *const *h
     size_t len = over_tls ? strlen(over_tls) + 2 : 0;
     for (const char *const *header = headers; header && *header; header++)
         len += strlen(*header) + 2;
-    char *memory = malloc(len + 1);
+    /* HPACK has no `: ` and CRLF, and at most 4 bytes for each length. */
+    const size_t block_len = 4 * len;
+    char *memory = malloc(len + block_len + 1);
     if (!memory)
         return false;
-    struct buf text = buf_over(memory, len);
+    struct buf text = buf_over(memory, len), block = buf_over(memory + len, block_len);
     add_lines(&text, headers, false);
     ret_fields->of_errors = buf_span(&text);
     add_lines(&text, headers, true);
     ret_fields->all = buf_span(&text);
     add_lines(&text, last, false);
     ret_fields->over_tls = span_skip(buf_span(&text), ret_fields->all.len);
+    http2_response_add_lines(&block, ret_fields->all);
+    ret_fields->block = buf_span(&block);
+    http2_response_add_lines(&block, ret_fields->over_tls);
+    ret_fields->block_over_tls = span_skip(buf_span(&block), ret_fields->block.len);
+    CHECK(!block.overflow);
     return true;
 }
 

@@ -14,6 +14,8 @@ struct session_fields {
     struct span all;       /* the lines with a lifetime are last */
     struct span of_errors; /* the front of `all`, without a lifetime */
     struct span over_tls;  /* lines for TLS connections only */
+    struct span block;     /* `all` and `over_tls` as HTTP/2 sends them */
+    struct span block_over_tls;
 };
 
 /* Joins lines `Name: value`, NULL at the end; `headers` may be NULL. `over_tls` is one more line,

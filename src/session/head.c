@@ -3,6 +3,7 @@
 
 #include "http/accept.h"
 #include "http/head.h"
+#include "http2/response.h"
 
 bool session_head_only(const struct session_exchange *x)
 {
@@ -48,7 +49,7 @@ void session_head_stage(struct session_exchange *x, const struct buf *head)
 {
     CHECK(!head->overflow);
     x->out->len += head->len;
-    x->session->closing = x->session->closing || x->close;
+    x->session->closing = x->session->closing || (x->close && !x->stream);
 }
 
 bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry)
@@ -77,7 +78,13 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
         if (head.overflow || !site_set_head(entry, (enum site_variant)v, buf_span(&head))) {
             file->head = span_of(NULL, 0);
             whole = false;
+            continue;
         }
+        char block_bytes[SITE_HEAD_ROOM];
+        struct buf block = buf_over(block_bytes, sizeof(block_bytes));
+        http2_response_add_lines(&block, file->head);
+        if (!block.overflow)
+            site_set_block(entry, (enum site_variant)v, buf_span(&block));
     }
     return whole;
 }

@@ -15,7 +15,9 @@
 #include "base/duration.h"
 #include "session/body.h"
 #include "session/buffer.h"
+#include "session/events.h"
 #include "session/exchange.h"
+#include "session/http2.h"
 #include "session/input.h"
 #include "session/plan.h"
 #include "session/tally.h"
@@ -26,9 +28,6 @@
 
 enum { LINGER_BYTES_MAX = 2 * 1024 * 1024 };
 #define LINGER_NS UINT64_C(2000000000)
-
-/* The time over which the rate of a request body is averaged. */
-#define BODY_RATE_NS UINT64_C(5000000000)
 
 /* ---- buffers ---- */
 
@@ -44,8 +43,7 @@ static void drop_body(struct session *s)
     s->body = NULL;
 }
 
-/* Releases the output. Unsent bytes are lost. */
-static void drop_output(struct session *s)
+void session_http1_drop_output(struct session *s)
 {
     if (!s->output)
         return;
@@ -59,12 +57,12 @@ void session_http1_drop(struct session *s)
 {
     drop_input(s);
     drop_body(s);
-    drop_output(s);
+    session_http1_drop_output(s);
 }
 
 unsigned session_http1_cut(struct session *s)
 {
-    drop_output(s);
+    session_http1_drop_output(s);
     s->closing = true;
     return SESSION_CLOSE;
 }
@@ -166,6 +164,10 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         case HTTP_PARSE_MORE:
             return used;
         case HTTP_PARSE_FAILED:
+            if (used == 0 && session_http2_is_preface(s, rest)) {
+                s->closing = !session_http2_begin(s, arrival->rest_ns);
+                return 0;
+            }
             session_tally_fault(s->thread, (enum http_fault)request->fault);
             session_exchange_fail(s, status, span_of(rest.at + request->line.at, request->line.len),
                                   request->method == HTTP_HEAD, arrival->first_ns);
@@ -185,7 +187,7 @@ static unsigned enter_phase(struct session *s, enum session_phase phase, uint64_
     return want;
 }
 
-static unsigned end_session(struct session *s, uint64_t now_ns)
+unsigned session_http1_end(struct session *s, uint64_t now_ns)
 {
     drop_input(s);
     drop_body(s);
@@ -196,12 +198,12 @@ static unsigned end_session(struct session *s, uint64_t now_ns)
 }
 
 /* A body has a limit for the whole of it. Where it must keep a rate, each byte moves the deadline,
- * at most to BODY_RATE_NS from now. */
+ * at most to SESSION_BODY_RATE_NS from now. */
 static unsigned wait_for_body(struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
     struct session_body *body = s->body;
-    uint64_t deadline_ns = now_ns + BODY_RATE_NS;
+    uint64_t deadline_ns = now_ns + SESSION_BODY_RATE_NS;
     if (s->phase != SESSION_BODY) {
         body->limit_ns = now_ns + shared->body_timeout_ns;
     } else if (shared->body_rate_bytes > 0) {
@@ -215,8 +217,7 @@ static unsigned wait_for_body(struct session *s, uint64_t now_ns)
     return enter_phase(s, SESSION_BODY, deadline_ns, SESSION_READ);
 }
 
-/* How long the connection may stay idle. */
-static uint64_t idle_ns(const struct session_shared *shared)
+uint64_t session_http1_idle_ns(const struct session_shared *shared)
 {
     bool draining = atomic_load_explicit(&shared->draining, memory_order_relaxed);
     return draining && shared->drain_idle_ns < shared->idle_timeout_ns ? shared->drain_idle_ns
@@ -225,7 +226,7 @@ static uint64_t idle_ns(const struct session_shared *shared)
 
 static unsigned wait_for_request(struct session *s, uint64_t now_ns)
 {
-    uint64_t deadline_ns = now_ns + idle_ns(s->thread->shared);
+    uint64_t deadline_ns = now_ns + session_http1_idle_ns(s->thread->shared);
     session_tally_set_active(s, false);
     s->idle_since_ns = now_ns;
     return enter_phase(s, SESSION_IDLE, deadline_ns < s->retires_ns ? deadline_ns : s->retires_ns,
@@ -239,9 +240,9 @@ unsigned session_http1_continue(struct session *s, uint64_t now_ns)
         s->progress_bytes = 0;
         return enter_phase(s, SESSION_SENDING, now_ns + shared->send_timeout_ns, SESSION_WRITE);
     }
-    drop_output(s);
+    session_http1_drop_output(s);
     if (s->closing)
-        return end_session(s, now_ns);
+        return session_http1_end(s, now_ns);
     if (s->ended)
         return SESSION_CLOSE;
     if (s->body)
@@ -289,7 +290,7 @@ static void use_kept_input(struct session *s)
         drop_input(s);
 }
 
-static unsigned drop_lingering_input(struct session *s, size_t bytes)
+unsigned session_http1_linger(struct session *s, size_t bytes)
 {
     s->lingered_bytes += (uint32_t)bytes;
     return bytes == 0 || s->lingered_bytes > LINGER_BYTES_MAX ? SESSION_CLOSE : SESSION_READ;
@@ -298,7 +299,7 @@ static unsigned drop_lingering_input(struct session *s, size_t bytes)
 unsigned session_http1_feed(struct session *s, struct span in, uint64_t now_ns)
 {
     if (s->phase == SESSION_LINGERING)
-        return drop_lingering_input(s, in.len);
+        return session_http1_linger(s, in.len);
     if (in.len == 0) {
         s->ended = true;
         return SESSION_CLOSE;
@@ -309,12 +310,15 @@ unsigned session_http1_feed(struct session *s, struct span in, uint64_t now_ns)
             return close_without_memory(s);
         s->input->arrival.rest_ns = now_ns;
         use_kept_input(s);
-        return session_http1_continue(s, now_ns);
+        return __builtin_expect(s->http2 != NULL, 0) ? session_http2_resume(s, now_ns)
+                                                     : session_http1_continue(s, now_ns);
     }
     struct http_request request = { 0 };
     struct session_arrival arrival = { now_ns, now_ns };
     size_t used = use_input(s, in, &request, &arrival);
     if (__builtin_expect(used < in.len, 0)) {
+        if (s->http2)
+            return session_http2_feed(s, in, now_ns);
         if (s->closing)
             s->lingering = true;
         else if (!session_input_begin(&s->input, span_skip(in, used), &request, arrival))
@@ -328,7 +332,7 @@ unsigned session_http1_sent(struct session *s, uint64_t now_ns)
     if (s->output) {
         session_tally_sent(&s->thread->stats, s->output, now_ns);
         s->output->group_count = 0;
-        drop_output(s);
+        session_http1_drop_output(s);
     }
     if (__builtin_expect(s->input != NULL, 0) && !s->closing)
         use_kept_input(s);

@@ -12,6 +12,8 @@
 #include "session/input.h"
 #include "session/session.h"
 
+struct session_shared;
+
 /* What the deadline of the session is for. */
 enum session_phase {
     SESSION_IDLE,
@@ -46,6 +48,18 @@ unsigned session_http1_continue(struct session *s, uint64_t now_ns);
 
 /* As session_expire, when the deadline has passed. */
 unsigned session_http1_expire(struct session *s, uint64_t now_ns);
+
+/* The session has nothing more to send: closes the connection, or lingers. */
+unsigned session_http1_end(struct session *s, uint64_t now_ns);
+
+/* Discards input after the half-close. */
+unsigned session_http1_linger(struct session *s, size_t bytes);
+
+/* How long the connection may stay idle. */
+uint64_t session_http1_idle_ns(const struct session_shared *shared);
+
+/* Releases the output. Unsent bytes are lost. */
+void session_http1_drop_output(struct session *s);
 
 /* An answer cannot be completed: the connection must be closed. */
 unsigned session_http1_cut(struct session *s);

@@ -22,8 +22,7 @@ static int accept_weight(const struct session_exchange *x, struct span type)
 
 static void answer_and_close(struct session_exchange *x, enum http_status status)
 {
-    x->close = true;
-    x->session->lingering = true;
+    session_answer_is_last(x);
     session_answer_status(x, status);
 }
 
@@ -279,17 +278,16 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         return;
     }
     x->close = !http_request_persists(x->request, x->head);
-    if (!x->close && is_last_answer(x))
-        x->close = x->session->lingering =
-            true; /* the client may already have sent its next request */
+    if (!x->close && !x->stream && is_last_answer(x))
+        session_answer_is_last(x); /* the client may already have sent its next request */
     bool unknown_expectation;
     const bool expects = expects_continue(x, &unknown_expectation);
     if ((expects || unknown_expectation) && body.kind != HTTP_BODY_NONE)
-        x->close = x->session->lingering = true;
+        session_answer_is_last(x);
     else if (!x->close)
         *ret_body = body;
-    else
-        x->session->lingering = x->session->lingering || body.kind != HTTP_BODY_NONE;
+    else if (body.kind != HTTP_BODY_NONE)
+        session_answer_is_last(x);
 
     x->site = session_hosts_find(x->thread->shared->hosts, x->target.host);
     session_trace_note(x, unknown_expectation, unknown_expectation);

@@ -9,6 +9,7 @@
 #include "session/buffer.h"
 #include "session/exchange.h"
 #include "session/http1.h"
+#include "session/http2.h"
 #include "session/limits.h"
 #include "session/tally.h"
 #include "session/thread.h"
@@ -37,6 +38,8 @@ void session_close(struct session *s)
 {
     if (__builtin_expect(s->tls != NULL, 0))
         session_tls_close(s);
+    if (__builtin_expect(s->http2 != NULL, 0))
+        session_http2_drop(s);
     session_http1_drop(s);
     session_tally_set_active(s, false);
     if (s->peer.limited)
@@ -69,6 +72,10 @@ uint64_t session_idle_since_ns(const struct session *s)
 
 size_t session_room(const struct session *s)
 {
+    if (__builtin_expect(s->http2 != NULL, 0) && s->phase != SESSION_LINGERING) {
+        size_t room = s->tls && session_tls_keeps_input(s) ? 0 : session_http2_room(s);
+        return room < SESSION_READ_MAX ? room : SESSION_READ_MAX;
+    }
     if (session_has_output(s))
         return 0;
     size_t room = session_http1_room(s);
@@ -84,6 +91,8 @@ unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
         stats_writer_add(&s->thread->stats, STATS_received_bytes, in.len);
     if (__builtin_expect(s->tls_wanted, 0))
         return session_tls_feed(s, in, now_ns);
+    if (__builtin_expect(s->http2 != NULL, 0))
+        return session_http2_feed(s, in, now_ns);
     return session_http1_feed(s, in, now_ns);
 }
 
@@ -146,6 +155,8 @@ void session_note_progress(struct session *s, size_t bytes, uint64_t now_ns)
         return;
     s->progress_bytes = 0;
     s->deadline_ns = now_ns + s->thread->shared->send_timeout_ns;
+    if (s->http2)
+        s->http2->send_due_ns = s->deadline_ns;
 }
 
 /* More is left to send. */
@@ -155,7 +166,7 @@ static unsigned send_on(struct session *s, size_t bytes, uint64_t now_ns)
     if (s->output->delayed_ns == 0)
         s->output->delayed_ns = now_ns;
     session_hold(s);
-    return SESSION_WRITE;
+    return s->http2 ? session_http2_want(s) : SESSION_WRITE;
 }
 
 unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
@@ -170,10 +181,11 @@ unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
     if (out->answer.open) {
         if (out->answer.file_at < out->answer.file_end)
             return session_buffer_stage_tail(out) ? send_on(s, bytes, now_ns) : session_cut(s);
-        if (session_answer_next_part(out))
+        if (session_answer_stage_part(out))
             return send_on(s, 0, now_ns);
     }
-    return session_http1_sent(s, now_ns);
+    return __builtin_expect(s->http2 != NULL, 0) ? session_http2_sent(s, now_ns)
+                                                 : session_http1_sent(s, now_ns);
 }
 
 /* ---- time ---- */
@@ -184,5 +196,7 @@ unsigned session_expire(struct session *s, uint64_t now_ns)
         return session_has_output(s) ? SESSION_WRITE : SESSION_READ;
     if (__builtin_expect(s->tls != NULL, 0))
         return session_tls_expire(s, now_ns);
+    if (s->http2)
+        return session_http2_expire(s, now_ns);
     return session_http1_expire(s, now_ns);
 }

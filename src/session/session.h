@@ -39,6 +39,7 @@ struct session_input;
 struct session_buffer;
 struct session_body;
 struct session_tls;
+struct session_http2;
 
 enum { SESSION_READ = 1, SESSION_WRITE = 2, SESSION_HALF_CLOSE = 4, SESSION_CLOSE = 8 };
 
@@ -64,6 +65,7 @@ struct session {
     struct session_buffer *output; /* NULL when there is nothing to send */
     struct session_body *body;     /* a request body that is being discarded, or NULL */
     struct session_tls *tls;       /* NULL: plain HTTP, or no byte has arrived */
+    struct session_http2 *http2;   /* NULL: HTTP/1.1, or the protocol is not known yet */
     uint64_t deadline_ns;
     uint64_t idle_since_ns;  /* while no request is under way */
     uint64_t retires_ns;     /* no request follows the one that is under way then */

@@ -24,6 +24,12 @@ static void format_second(struct session_thread *thread)
     CHECK(!prefix.overflow);
     thread->date_field = span_skip(buf_span(&prefix), date_at);
     thread->ok_prefix_len = prefix.len;
+    const struct span date = span_skip(thread->date_field, sizeof("Date: ") - 1);
+    struct buf block = buf_over(thread->block_prefix, sizeof(thread->block_prefix));
+    http2_response_add_status(&block, HTTP_OK);
+    http2_response_add_date(&block, date.at);
+    CHECK(!block.overflow);
+    thread->block_prefix_len = block.len;
 }
 
 /* Ids begin at random. Shortly after boot the kernel may have no randomness yet. Then the
@@ -110,6 +116,10 @@ void session_thread_stop(struct session_thread *thread)
     tls_chunks_free(&thread->tls_chunks);
     free(thread->tls_plain);
     thread->tls_plain = NULL;
+    free(thread->http2_streams);
+    thread->http2_streams = NULL;
+    free(thread->http2_scratch);
+    thread->http2_scratch = NULL;
     site_cache_offline(thread->reader);
     session_tally_publish(thread->shared);
     stats_writer_close(&thread->stats);

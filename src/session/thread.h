@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "http2/response.h"
 #include "log/access.h"
 #include "session/fields.h"
 #include "session/session.h"
@@ -71,6 +72,7 @@ enum { SESSION_TLS_PLAIN_BYTES = SESSION_READ_MAX + TLS_RECORD_BYTES };
 /* The fewest bytes that count as progress. */
 enum { SESSION_SEND_STEP = 4096 };
 
+struct session_http2_streams;
 struct session_trace;
 
 struct session_thread {
@@ -83,11 +85,15 @@ struct session_thread {
     int64_t wall_s;
     char ok_prefix[128]; /* the status line of a 200, and Date */
     size_t ok_prefix_len;
+    char block_prefix[HTTP2_RESPONSE_STATUS_MAX + HTTP2_RESPONSE_DATE_BYTES]; /* in HPACK */
+    size_t block_prefix_len;
     struct span date_field;       /* "Date: ...\r\n", the end of ok_prefix */
     struct session_buffer *spare; /* unused output buffers */
     unsigned spare_count;
     struct tls_chunks tls_chunks; /* unused memory for encrypted output */
     char *tls_plain; /* SESSION_TLS_PLAIN_BYTES for decrypted input; NULL until it is needed */
+    struct session_http2_streams *http2_streams; /* unused; NULL: none (session/http2.h) */
+    char *http2_scratch;         /* for header blocks of HTTP/2; NULL until it is needed */
     struct session_trace *trace; /* NULL: requests are not traced (session/trace.h) */
     uint64_t id;                 /* of the last request */
     uint64_t id_key;             /* secret; ids of other threads are derived with it */

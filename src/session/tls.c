@@ -15,6 +15,7 @@
 #include "session/buffer.h"
 #include "session/exchange.h"
 #include "session/http1.h"
+#include "session/http2.h"
 #include "session/tally.h"
 #include "session/thread.h"
 #include "tls/server.h"
@@ -108,13 +109,16 @@ static struct span next_plain(struct session_buffer *out, char *scratch)
     return span_of(scratch, len);
 }
 
-static bool has_plain_left(struct session_buffer *out)
+static bool has_plain_left(struct session *s)
 {
+    struct session_buffer *out = s->output;
     if (out->at < out->len)
         return true;
+    if (s->http2)
+        return session_http2_fill(s, s->thread->now_ns);
     return out->answer.open &&
            (out->answer.memory.len > 0 || out->answer.file_at < out->answer.file_end ||
-            session_answer_next_part(out));
+            session_answer_stage_part(out));
 }
 
 static bool has_plain_buffer(struct session_thread *thread)
@@ -132,6 +136,11 @@ static unsigned cut_output(struct session *s)
     return session_tls_has_output(s) ? SESSION_WRITE : want;
 }
 
+static unsigned want_of_output(const struct session *s)
+{
+    return s->http2 ? session_http2_want(s) : SESSION_WRITE;
+}
+
 /* Seals as much of the output as may wait at a time. */
 static unsigned seal_output(struct session *s)
 {
@@ -141,7 +150,7 @@ static unsigned seal_output(struct session *s)
     bool left = true;
     if (!has_plain_buffer(s->thread))
         return cut_output(s);
-    while (sealed < SEAL_BYTES && (left = has_plain_left(out))) {
+    while (sealed < SEAL_BYTES && (left = has_plain_left(s))) {
         struct span plain = next_plain(out, s->thread->tls_plain);
         if (plain.len == 0 || tls_connection_write(&t->connection, plain) != TLS_DONE)
             return cut_output(s);
@@ -151,13 +160,15 @@ static unsigned seal_output(struct session *s)
     if (!t->answered) /* the handshake leaves OpenSSL's buffers allocated */
         tls_connection_free_buffers(&t->connection);
     t->answered = true;
-    if (left && (left = has_plain_left(out)))
+    if (s->http2) /* more is added when this is sent, so that urgent answers come first */
+        left = out->at < out->len;
+    else if (left && (left = has_plain_left(s)))
         session_hold(s);
     if (!left && s->closing && !t->ended) {
         t->ended = true;
         tls_connection_end(&t->connection);
     }
-    return SESSION_WRITE;
+    return want_of_output(s);
 }
 
 /* ---- input ---- */
@@ -195,25 +206,30 @@ static unsigned end_tls(struct session *s, uint64_t now_ns)
     return session_tls_has_output(s) ? SESSION_WRITE : SESSION_CLOSE;
 }
 
+static unsigned feed_plain(struct session *s, struct span plain, uint64_t now_ns)
+{
+    return s->http2 ? session_http2_feed(s, plain, now_ns) : session_http1_feed(s, plain, now_ns);
+}
+
 /* The client sends no more. */
 static unsigned end_input(struct session *s, uint64_t now_ns)
 {
-    (void)session_http1_feed(s, span_of(NULL, 0), now_ns);
-    return end_tls(s, now_ns);
+    unsigned want = feed_plain(s, span_of(NULL, 0), now_ns);
+    return s->http2 && want != SESSION_CLOSE ? want : end_tls(s, now_ns);
 }
 
 /* Decrypts what is in `connection.in`, and has HTTP/1.1 take it. */
 static unsigned read_plain(struct session *s, uint64_t now_ns)
 {
     struct session_tls *t = s->tls;
-    size_t room = session_http1_room(s);
+    size_t room = s->http2 ? session_http2_room(s) : session_http1_room(s);
     if (room > SESSION_TLS_PLAIN_BYTES)
         room = SESSION_TLS_PLAIN_BYTES;
     size_t len;
     enum tls_result result = tls_connection_read(&t->connection, s->thread->tls_plain, room, &len);
     unsigned want = SESSION_READ;
     if (len > 0)
-        want = session_http1_feed(s, span_of(s->thread->tls_plain, len), now_ns);
+        want = feed_plain(s, span_of(s->thread->tls_plain, len), now_ns);
     if (result == TLS_FAILED && want == SESSION_READ)
         return fail_tls(s);
     if (result == TLS_ENDED && want == SESSION_READ)
@@ -244,18 +260,47 @@ static unsigned read_kept(struct session *s, uint64_t now_ns)
     return want;
 }
 
-/* HTTP/1.1 wants this now: seals its output, or continues with input that has arrived. Returns
- * what the session wants. */
-static unsigned follow_http1(struct session *s, unsigned want, uint64_t now_ns)
+/* Whether input that waits here can be taken now. */
+static bool takes_input(const struct session *s, unsigned want)
 {
-    while (want == SESSION_READ && s->phase != SESSION_LINGERING && has_input(s->tls))
-        want = read_kept(s, now_ns);
-    if (want == SESSION_WRITE && session_http1_has_output(s))
-        want = seal_output(s);
-    return want == SESSION_READ && session_tls_has_output(s) ? SESSION_WRITE : want;
+    return want & SESSION_READ && s->phase != SESSION_LINGERING && has_input(s->tls) &&
+           (!s->http2 || session_http2_room(s) > 0);
 }
 
-/* Whether the handshake is complete. Otherwise *ret_want says what the session wants. */
+/* Whether the output is sealed now. That of HTTP/2 waits for the records before it, so that urgent
+ * answers need not wait behind more than one batch. */
+static bool seals_output(const struct session *s, unsigned want)
+{
+    return want & SESSION_WRITE && session_http1_has_output(s) &&
+           (!s->http2 || !s->tls->answered || !session_tls_has_output(s));
+}
+
+/* The codec wants this now: seals its output, or continues with input that has arrived. Returns
+ * what the session wants. */
+static unsigned follow_codec(struct session *s, unsigned want, uint64_t now_ns)
+{
+    struct session_tls *t = s->tls;
+    while (takes_input(s, want))
+        want = read_kept(s, now_ns);
+    if (seals_output(s, want))
+        want = seal_output(s);
+    const bool ends = (want & (SESSION_CLOSE | SESSION_HALF_CLOSE)) != 0;
+    if (ends && s->http2 && !t->ended && !t->failed && !session_tls_has_output(s))
+        return end_tls(s, now_ns);
+    return want & SESSION_READ && session_tls_has_output(s) ? want_of_output(s) : want;
+}
+
+/* Begins with the protocol that the handshake has agreed on. */
+static unsigned begin_codec(struct session *s, uint64_t now_ns)
+{
+    if (!tls_connection_is_http2(&s->tls->connection)) {
+        session_http1_begin(s, now_ns);
+        return SESSION_READ;
+    }
+    return session_http2_begin(s, now_ns) ? session_http2_continue(s, now_ns) : SESSION_CLOSE;
+}
+
+/* Whether the handshake is complete. *ret_want says what the session wants. */
 static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
 {
     struct session_tls *t = s->tls;
@@ -264,8 +309,8 @@ static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
         t->established = true;
         t->agreed = tls_connection_agreed(&t->connection);
         session_tally_handshake(s, now_ns - t->began_ns);
-        session_http1_begin(s, now_ns);
-        return true;
+        *ret_want = begin_codec(s, now_ns);
+        return *ret_want != SESSION_CLOSE;
     case TLS_MORE:
         *ret_want = session_tls_has_output(s) ? SESSION_WRITE : SESSION_READ;
         return false;
@@ -280,7 +325,7 @@ static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
 unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
 {
     if (in.len == 0 || s->phase == SESSION_LINGERING)
-        return session_http1_feed(s, in, now_ns);
+        return feed_plain(s, in, now_ns);
     if (!s->tls && tls_connection_is_plain(in.at[0])) {
         s->tls_wanted = false;
         return session_http1_refuse_plain(s, now_ns);
@@ -296,7 +341,7 @@ unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
         want = read_plain(s, now_ns);
     if (!keep_input(t))
         return SESSION_CLOSE;
-    return follow_http1(s, want, now_ns);
+    return follow_codec(s, want, now_ns);
 }
 
 /* ---- output ---- */
@@ -318,23 +363,29 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
         session_note_progress(s, bytes, now_ns);
         if (s->output && s->output->delayed_ns == 0)
             s->output->delayed_ns = now_ns;
-        return SESSION_WRITE;
+        return want_of_output(s);
     }
+    if (s->http2)
+        return follow_codec(s, session_http2_sent(s, now_ns), now_ns);
     if (t->failed)
         return session_http1_continue(s, now_ns);
     if (!t->established || (!s->output && !s->closing))
-        return follow_http1(s, SESSION_READ, now_ns);
-    if (s->output && has_plain_left(s->output)) {
+        return follow_codec(s, SESSION_READ, now_ns);
+    if (s->output && has_plain_left(s)) {
         session_note_progress(s, bytes, now_ns);
         return seal_output(s);
     }
-    return follow_http1(s, session_http1_sent(s, now_ns), now_ns);
+    return follow_codec(s, session_http1_sent(s, now_ns), now_ns);
 }
 
 unsigned session_tls_expire(struct session *s, uint64_t now_ns)
 {
     bool idle = s->phase == SESSION_IDLE;
+    if (s->http2) {
+        (void)enter_tls(s);
+        return follow_codec(s, session_http2_expire(s, now_ns), now_ns);
+    }
     unsigned want = session_http1_expire(s, now_ns);
     (void)enter_tls(s);
-    return idle ? end_tls(s, now_ns) : follow_http1(s, want, now_ns);
+    return idle ? end_tls(s, now_ns) : follow_codec(s, want, now_ns);
 }

@@ -35,6 +35,12 @@ unsigned session_tls_expire(struct session *s, uint64_t now_ns);
 /* Whether encrypted bytes of a connection with TLS wait to be sent. */
 bool session_tls_has_output(const struct session *s);
 
+/* Whether encrypted input waits until there is space for what it holds. */
+static inline bool session_tls_keeps_input(const struct session *s)
+{
+    return s->tls->kept_len > 0;
+}
+
 void session_tls_close(struct session *s);
 
 /* The connection's SSL, for what the handshake has negotiated. NULL: plain HTTP, or the handshake

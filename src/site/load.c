@@ -394,3 +394,13 @@ bool site_set_head(struct site_entry *entry, enum site_variant variant, struct s
     file->head = span_of(at, head.len);
     return true;
 }
+
+void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block)
+{
+    struct site_file *file = &entry->file[variant];
+    if (file->body == NULL || file->head.len + block.len > SITE_HEAD_ROOM)
+        return;
+    char *at = (char *)(uintptr_t)file->head.at - block.len;
+    memcpy(at, block.at, block.len);
+    file->block = span_of(at, block.len);
+}

@@ -59,6 +59,7 @@ struct site_file {
     int64_t
         last_modified_s; /* seconds for Last-Modified, never later than the load; -1 when none */
     struct span head;    /* ready-made bytes of the caller's (site_set_head), or empty */
+    struct span block;   /* the same in a second form (site_set_block), or empty */
     uint16_t marks[4];   /* the caller's own offsets into `head` */
 };
 
@@ -125,6 +126,10 @@ enum site_result site_find_listing(const struct site *site, struct site_cache_re
  * for a longer head, or without memory. The entry is then valid without a head. */
 enum { SITE_HEAD_ROOM = 1024 };
 bool site_set_head(struct site_entry *entry, enum site_variant variant, struct span head);
+
+/* Copies the head in a second form, after site_set_head. Only a variant whose body is in memory has
+ * it, and only if both forms fit in SITE_HEAD_ROOM. Otherwise nothing changes. */
+void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block);
 
 /* Offers an entry to the cache. The cache refuses an entry that is too large; a file that changed
  * during every attempt to read it is not offered. The caller keeps its reference. Returns whether

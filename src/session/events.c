@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/events.h"
+
+#include "http2/priority.h"
+#include "http2/request.h"
+#include "session/body.h"
+#include "session/exchange.h"
+#include "session/frames.h"
+#include "session/http2.h"
+#include "session/tally.h"
+
+#include <stdlib.h>
+
+static void count(const struct session *s, enum stats_counter counter)
+{
+    stats_writer_add(&s->thread->stats, counter, 1);
+}
+
+/* ---- header blocks ---- */
+
+static bool grow_table(struct http2_table *table, size_t size)
+{
+    char *memory = malloc(size), *earlier = table->memory;
+    if (!memory)
+        return false;
+    http2_table_move(table, memory, size);
+    free(earlier);
+    return true;
+}
+
+/* Decodes a header block. HTTP2_REQUEST_GROW: out of memory. */
+static enum http2_request_result decode_block(struct session *s, struct http2_request *request,
+                                              struct span block, bool trailers)
+{
+    struct http2_table *table = &s->http2->table;
+    char *storage = s->thread->http2_scratch + HTTP2_BLOCK_MAX;
+    http2_request_begin(request, table, block, storage, trailers);
+    enum http2_request_result result = http2_request_decode(request);
+    while (result == HTTP2_REQUEST_GROW && grow_table(table, request->reader.needed))
+        result = http2_request_decode(request);
+    return result;
+}
+
+/* Decodes a block whose fields are not used. */
+static void drop_block(struct session *s, struct span block)
+{
+    struct http2_request request;
+    enum http2_request_result result = decode_block(s, &request, block, false);
+    if (result == HTTP2_REQUEST_GROW)
+        session_http2_fail(s, HTTP2_FAULT_INTERNAL);
+    else if (result == HTTP2_REQUEST_BROKEN)
+        session_http2_fail(s, HTTP2_FAULT_COMPRESSION);
+}
+
+/* ---- requests ---- */
+
+/* The answer goes behind the frames in the output. The scratch buffer is as large as the output, so
+ * what is copied must fit there. */
+static struct session_exchange begin_framed(struct session *s, struct http2_stream *stream,
+                                            struct session_buffer *scratch, uint64_t began_ns)
+{
+    struct session_exchange x = session_exchange_begin(s, began_ns);
+    const size_t room = SESSION_BUFFER_BYTES - s->output->len - SESSION_ANSWER_ROOM;
+    const size_t allowed = http2_connection_allows(&s->http2->connection, stream);
+    x.out = scratch;
+    x.stream = stream;
+    x.copy_max = room < x.copy_max ? room : x.copy_max;
+    x.copy_max = allowed < x.copy_max ? allowed : x.copy_max;
+    return x;
+}
+
+/* What a stream's request is answered by: a plan, or the status of a failure. */
+struct framed_request {
+    const struct http_request *request;
+    const char *head;
+    struct span line;
+    uint64_t began_ns;
+    enum http_status status; /* 0: it is answered by a plan */
+    bool head_only;
+};
+
+static void answer_framed(struct session *s, struct http2_stream *stream,
+                          const struct framed_request *from)
+{
+    struct session_buffer *scratch = session_buffer_take(s->thread);
+    if (!scratch) {
+        session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
+        return;
+    }
+    struct session_exchange x = begin_framed(s, stream, scratch, from->began_ns);
+    x.request_line = from->line;
+    x.head_only = from->head_only;
+    if (from->status != 0)
+        session_exchange_fail_framed(&x, from->status);
+    else
+        session_exchange_answer_framed(&x, from->request, from->head);
+    if (!x.framed)
+        session_frames_add_answer(&x);
+    session_buffer_give(s->thread, scratch);
+}
+
+/* The log shows the version that the client speaks. */
+static struct span request_line(char *head, const struct http_request *request)
+{
+    struct span line = span_of(head + request->line.at, request->line.len);
+    if (span_ends(line, SPAN("HTTP/1.1")))
+        memcpy(head + request->line.at + line.len - 3, "2.0", 3);
+    return line;
+}
+
+/* ---- requests that wait for their body ---- */
+
+/* A request waits for the end of its body, which may turn out too large. The body needs no answer
+ * before: HTTP/2 has no pipelining. `length` is that of Content-Length. False: the request is
+ * answered at once, and the client is asked to send no more (RFC 9113 section 8.1). */
+static bool keep_request(struct session *s, struct http2_stream *stream, uint64_t length,
+                         struct framed_request *from)
+{
+    struct session_http2 *h = s->http2;
+    const struct session_shared *shared = s->thread->shared;
+    const uint64_t now_ns = s->thread->now_ns;
+    const bool known = length != HTTP2_REQUEST_NO_LENGTH;
+    if (from->status != 0 || http_request_has(from->request, HTTP_FIELD_EXPECT))
+        return false;
+    if (known && length > HTTP_BODY_MAX) {
+        session_tally_fault(s->thread, HTTP_FAULT_BODY_LENGTH);
+        from->status = HTTP_CONTENT_TOO_LARGE;
+        return false;
+    }
+    const size_t len = from->request->head_len;
+    const struct http_body framing = { .kind = known ? HTTP_BODY_LENGTH : HTTP_BODY_CLOSE,
+                                       .remaining = known ? length : 0 };
+    struct session_body *body =
+        h->waiting_bytes + len > SESSION_INPUT_MAX
+            ? NULL
+            : session_body_new(framing, from->request, from->head, from->began_ns);
+    if (!body)
+        return false;
+    session_http2_place(h, stream)->body = body;
+    h->waiting_bytes += len;
+    body->limit_ns = now_ns + shared->body_timeout_ns;
+    if (h->bodies++ == 0) {
+        h->body_bytes = 0;
+        h->body_limit_ns = body->limit_ns;
+        h->body_due_ns = shared->body_rate_bytes > 0 ? now_ns + SESSION_BODY_RATE_NS : UINT64_MAX;
+    }
+    return true;
+}
+
+static void take_head(struct session *s, const struct http2_arrival *arrival,
+                      const struct http2_request *decoded, uint64_t began_ns)
+{
+    struct http2_stream *stream = arrival->stream;
+    struct http_request request = { 0 };
+    enum http_status status = HTTP_BAD_REQUEST;
+    char *head = (char *)(uintptr_t)decoded->text.at;
+    enum http_parse parsed = http_request_parse(&request, decoded->text, &status);
+    struct framed_request from = { .request = &request, .head = head, .began_ns = began_ns };
+    if (parsed == HTTP_PARSED) {
+        from.line = request_line(head, &request);
+    } else {
+        session_tally_fault(s->thread, (enum http_fault)request.fault);
+        from.line = span_of(head + request.line.at, request.line.len);
+        from.head_only = request.method == HTTP_HEAD;
+        from.status = status;
+    }
+    if (arrival->end || !keep_request(s, stream, decoded->content_length, &from))
+        answer_framed(s, stream, &from);
+}
+
+static void prioritise(struct session *s, struct http2_stream *stream, struct span field)
+{
+    struct http2_priority priority;
+    if (field.len > 0 && http2_priority_read(field, &priority))
+        http2_connection_prioritise(&s->http2->connection, stream, priority);
+}
+
+/* A request whose body has another length than it announces is malformed (RFC 9113 section
+ * 8.1.1). */
+static bool is_too_short(const struct http2_arrival *arrival, const struct http2_request *request)
+{
+    return arrival->end && request->content_length != HTTP2_REQUEST_NO_LENGTH &&
+           request->content_length > 0;
+}
+
+static void take_request(struct session *s, const struct http2_arrival *arrival, uint64_t began_ns)
+{
+    struct http2_stream *stream = arrival->stream;
+    struct http2_request request;
+    session_tally_set_active(s, true);
+    count(s, STATS_http2_streams_opened);
+    session_http2_place(s->http2, stream)->open = true;
+    switch (decode_block(s, &request, arrival->block, false)) {
+    case HTTP2_REQUEST_DECODED:
+        if (is_too_short(arrival, &request)) {
+            session_frames_reset(s, stream, HTTP2_FAULT_MALFORMED);
+            return;
+        }
+        prioritise(s, stream, request.priority);
+        take_head(s, arrival, &request, began_ns);
+        return;
+    case HTTP2_REQUEST_MALFORMED:
+        session_frames_reset(s, stream, HTTP2_FAULT_MALFORMED);
+        return;
+    case HTTP2_REQUEST_TOO_LARGE:
+        session_tally_fault(s->thread, HTTP_FAULT_HEAD_LENGTH);
+        answer_framed(s, stream,
+                      &(struct framed_request){ .began_ns = began_ns,
+                                                .status = HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE });
+        return;
+    case HTTP2_REQUEST_GROW:
+        session_http2_fail(s, HTTP2_FAULT_INTERNAL);
+        return;
+    case HTTP2_REQUEST_BROKEN:
+        session_http2_fail(s, HTTP2_FAULT_COMPRESSION);
+        return;
+    }
+}
+
+/* ---- bodies of requests ---- */
+
+/* Answers a request that has waited for its body. `status` 0: the body has ended well. */
+static void answer_waiting(struct session *s, struct http2_stream *stream, enum http_status status)
+{
+    struct session_http2 *h = s->http2;
+    struct session_body *body = session_http2_take_body(h, session_http2_place(h, stream));
+    const struct session_waiting *waiting = body->waiting;
+    const struct framed_request from = {
+        .request = &waiting->request,
+        .head = waiting->head,
+        .line = span_of(waiting->head + waiting->request.line.at, waiting->request.line.len),
+        .began_ns = waiting->began_ns,
+        .head_only = waiting->request.method == HTTP_HEAD,
+        .status = status,
+    };
+    answer_framed(s, stream, &from);
+    session_body_free(body);
+}
+
+/* The client has sent `len` bytes of a request's body, or the end of it. */
+static void take_body(struct session *s, struct http2_stream *stream, size_t len, bool end)
+{
+    struct session_http2 *h = s->http2;
+    struct session_body *body = session_http2_place(h, stream)->body;
+    if (!body)
+        return; /* the answer is under way */
+    struct http_body *framing = &body->framing;
+    framing->total += len;
+    h->body_bytes += len;
+    const bool known = framing->kind == HTTP_BODY_LENGTH;
+    if (known &&
+        (framing->total > framing->remaining || (end && framing->total < framing->remaining))) {
+        session_frames_reset(s, stream, HTTP2_FAULT_MALFORMED);
+    } else if (framing->total > HTTP_BODY_MAX) {
+        session_tally_fault(s->thread, HTTP_FAULT_BODY_LENGTH);
+        answer_waiting(s, stream, HTTP_CONTENT_TOO_LARGE);
+    } else if (end) {
+        answer_waiting(s, stream, (enum http_status)0);
+    }
+}
+
+static void take_trailers(struct session *s, const struct http2_arrival *arrival)
+{
+    struct http2_request request;
+    switch (decode_block(s, &request, arrival->block, true)) {
+    case HTTP2_REQUEST_DECODED:
+    case HTTP2_REQUEST_TOO_LARGE:
+        take_body(s, arrival->stream, 0, true);
+        return;
+    case HTTP2_REQUEST_MALFORMED:
+        session_frames_reset(s, arrival->stream, HTTP2_FAULT_MALFORMED);
+        return;
+    case HTTP2_REQUEST_GROW:
+        session_http2_fail(s, HTTP2_FAULT_INTERNAL);
+        return;
+    case HTTP2_REQUEST_BROKEN:
+        session_http2_fail(s, HTTP2_FAULT_COMPRESSION);
+        return;
+    }
+}
+
+/* ---- events ---- */
+
+static void take_reset(struct session *s, const struct http2_arrival *arrival)
+{
+    struct session_http2 *h = s->http2;
+    const unsigned number = http2_stream_place(&h->streams->table, arrival->stream);
+    count(s, arrival->fault == HTTP2_FAULT_NONE ? STATS_http2_resets_received
+                                                : STATS_http2_resets_sent);
+    if (h->streams->place[number].open)
+        session_http2_forget(s, number);
+    if (arrival->block.len > 0)
+        drop_block(s, arrival->block);
+}
+
+/* False: no further event can be taken now. */
+static bool take_event(struct session *s, enum http2_event event,
+                       const struct http2_arrival *arrival, uint64_t began_ns)
+{
+    switch (event) {
+    case HTTP2_MORE:
+        return false;
+    case HTTP2_FULL:
+        s->http2->full = true;
+        return false;
+    case HTTP2_REQUEST:
+        take_request(s, arrival, began_ns);
+        break;
+    case HTTP2_TRAILERS:
+        take_trailers(s, arrival);
+        break;
+    case HTTP2_DATA:
+        take_body(s, arrival->stream, arrival->data.len, arrival->end);
+        break;
+    case HTTP2_RESET:
+        take_reset(s, arrival);
+        break;
+    case HTTP2_DROP:
+        count(s, STATS_http2_streams_refused);
+        drop_block(s, arrival->block);
+        break;
+    case HTTP2_GOAWAY:
+        break;
+    case HTTP2_FAILED:
+        session_http2_end_failed(s);
+        break;
+    }
+    return !s->closing;
+}
+
+static bool has_frame_room(const struct session_buffer *out)
+{
+    return out->len + SESSION_FRAMES_ROOM <= SESSION_BUFFER_BYTES &&
+           out->group_count < SESSION_GROUPS_MAX;
+}
+
+void session_events_take(struct session *s, struct span *in, struct session_arrival *began)
+{
+    struct session_http2 *h = s->http2;
+    struct session_buffer *out = s->output;
+    h->full = false;
+    for (;;) {
+        if (!has_frame_room(out)) {
+            h->full = true;
+            return;
+        }
+        struct http2_arrival arrival;
+        struct buf buf = buf_over(out->bytes + out->len, SESSION_BUFFER_BYTES - out->len);
+        enum http2_event event =
+            http2_connection_read(&h->connection, in, &buf, s->thread->http2_scratch, &arrival);
+        out->len += buf.len;
+        if (!take_event(s, event, &arrival, began->first_ns))
+            return;
+        began->first_ns = began->rest_ns;
+    }
+}
+
+void session_events_expire(struct session *s, uint64_t now_ns)
+{
+    struct session_http2 *h = s->http2;
+    const bool slow = now_ns >= h->body_due_ns;
+    h->body_limit_ns = UINT64_MAX;
+    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX && has_frame_room(s->output); i++) {
+        struct session_http2_place *place = &h->streams->place[i];
+        if (!place->body)
+            continue;
+        if (!slow && place->body->limit_ns > now_ns) {
+            if (place->body->limit_ns < h->body_limit_ns)
+                h->body_limit_ns = place->body->limit_ns;
+            continue;
+        }
+        count(s, STATS_timeouts_body);
+        answer_waiting(s, &h->streams->table.stream[i], HTTP_REQUEST_TIMEOUT);
+    }
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What arrives on a connection of HTTP/2: frames become requests, bodies and resets, and each
+ * request is answered as it arrives.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "session/input.h"
+#include "session/session.h"
+
+/* The time over which the rate of a request body is averaged. */
+#define SESSION_BODY_RATE_NS UINT64_C(5000000000)
+
+/* Consumes frames from the front of `in`, until an unfinished one is left or the output has no
+ * space. `began` says when the bytes began to arrive. The session has its memory. */
+void session_events_take(struct session *s, struct span *in, struct session_arrival *began);
+
+/* Bodies of requests are overdue: the requests that wait for them get 408. */
+void session_events_expire(struct session *s, uint64_t now_ns);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The head of a DATA frame and its payload have 16 KiB together, so that a frame fills a TLS
+ * record. The output is sealed from its front in pieces of that size. A frame that begins within
+ * such a piece ends with it, so the frames behind it are aligned with the records again.
+ */
+#include "session/frames.h"
+
+#include "http2/frame.h"
+#include "http2/response.h"
+#include "session/body.h"
+#include "session/head.h"
+#include "session/http2.h"
+#include "session/line.h"
+#include "session/stream.h"
+#include "session/tally.h"
+
+enum {
+    HEAD = HTTP2_FRAME_HEAD,
+    /* A DATA frame that ends with a record has at least this many bytes. */
+    DATA_LEAST = 1024,
+    RESET_ROOM = 16 /* a reset may follow a frame */
+};
+
+static struct buf free_end(struct session_buffer *out)
+{
+    return buf_over(out->bytes + out->len, SESSION_BUFFER_BYTES - out->len);
+}
+
+static void write_frame(char *at, unsigned type, unsigned flags, uint32_t stream, size_t payload)
+{
+    http2_frame_write(at, (struct http2_frame){ .length = (uint32_t)payload,
+                                                .stream = stream,
+                                                .type = (uint8_t)type,
+                                                .flags = (uint8_t)flags });
+}
+
+/* ---- the end of an answer ---- */
+
+void session_frames_reset(struct session *s, struct http2_stream *stream, unsigned fault)
+{
+    struct session_http2 *h = s->http2;
+    const unsigned place = http2_stream_place(&h->streams->table, stream);
+    struct buf buf = free_end(s->output);
+    http2_connection_reset(&h->connection, &buf, stream, (enum http2_fault)fault);
+    s->output->len += buf.len;
+    stats_writer_add(&s->thread->stats, STATS_http2_resets_sent, 1);
+    session_http2_forget(s, place);
+}
+
+/* END_STREAM is in the output. */
+static void end_answer(struct session *s, struct http2_stream *stream, uint64_t began_ns,
+                       unsigned site)
+{
+    struct session_http2 *h = s->http2;
+    const unsigned place = http2_stream_place(&h->streams->table, stream);
+    struct buf buf = free_end(s->output);
+    session_tally_ends(s->output, began_ns, site);
+    http2_connection_end(&h->connection, &buf, stream);
+    s->output->len += buf.len;
+    session_http2_forget(s, place);
+}
+
+/* The whole answer is in the output. */
+static void end_whole(struct session_exchange *x, unsigned status, uint64_t body_bytes)
+{
+    const unsigned site = session_answer_site(x);
+    session_tally_answer(&x->thread->stats, site, status, body_bytes);
+    session_line_log(x, status, body_bytes);
+    end_answer(x->session, x->stream, x->began_ns, site);
+}
+
+/* ---- heads ---- */
+
+/* The first block of a connection says that no dynamic table is used. */
+static void begin_block(const struct session_http2 *h, struct buf *block)
+{
+    block->len = HEAD;
+    if (__builtin_expect(!h->began_block, 0))
+        http2_hpack_add_no_table(block);
+}
+
+/* A frame with a block is in the output. */
+static void add_block(struct session_exchange *x, const struct buf *block, bool end)
+{
+    write_frame(block->at, HTTP2_FRAME_HEADERS,
+                HTTP2_FRAME_END_HEADERS | (end ? HTTP2_FRAME_END_STREAM : 0), x->stream->id,
+                block->len - HEAD);
+    x->session->output->len += block->len;
+    x->session->http2->began_block = true;
+}
+
+/* Appends a whole body. */
+static void add_body(struct session_exchange *x, struct span body)
+{
+    struct session_buffer *out = x->session->output;
+    char *at = out->bytes + out->len;
+    write_frame(at, HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, x->stream->id, body.len);
+    memcpy(at + HEAD, body.at, body.len);
+    out->len += HEAD + body.len;
+    http2_connection_spend(&x->session->http2->connection, x->stream, (uint32_t)body.len);
+}
+
+static bool has_ready_block(const struct session_exchange *x, const struct site_file *file)
+{
+    return file->block.len > 0 && file->size <= SESSION_COPY_MAX && !x->by_accept &&
+           !session_head_only(x) &&
+           file->size <= http2_connection_allows(&x->session->http2->connection, x->stream);
+}
+
+bool session_frames_add_ready(struct session_exchange *x, const struct site_file *file)
+{
+    struct session *s = x->session;
+    struct session_buffer *out = s->output;
+    const struct session_fields *fields = &x->site->fields;
+    if (!has_ready_block(x, file))
+        return false;
+    struct buf frames = free_end(out);
+    frames.size -= frames.size < RESET_ROOM ? frames.size : RESET_ROOM;
+    begin_block(s->http2, &frames);
+    buf_add(&frames, span_of(x->thread->block_prefix, x->thread->block_prefix_len));
+    if (s->tls_wanted)
+        buf_add(&frames, fields->block_over_tls);
+    buf_add(&frames, fields->block);
+    buf_add(&frames, file->block);
+    const size_t len = (size_t)file->size;
+    if (frames.overflow || buf_room(&frames) < HEAD + len)
+        return false;
+    add_block(x, &frames, len == 0);
+    session_tally_begun(x);
+    if (len > 0)
+        add_body(x, span_of(file->body, len));
+    x->framed = true;
+    end_whole(x, HTTP_OK, len);
+    return true;
+}
+
+/* The text of the answer, behind its head. */
+static struct span split_head(struct span text, struct span *ret_head)
+{
+    const char *end = memmem(text.at, text.len, "\r\n\r\n", 4);
+    CHECK(end != NULL);
+    const size_t len = (size_t)(end - text.at) + 4;
+    *ret_head = span_first(text, len);
+    return span_skip(text, len);
+}
+
+/* Appends HEADERS, with a block that is made from a head of HTTP/1.1. */
+static void add_head(struct session_exchange *x, struct span head, bool end)
+{
+    struct buf block = free_end(x->session->output);
+    begin_block(x->session->http2, &block);
+    http2_response_add_head(&block, head);
+    CHECK(!block.overflow);
+    add_block(x, &block, end);
+}
+
+/* ---- bodies ---- */
+
+void session_frames_add_answer(struct session_exchange *x)
+{
+    struct session *s = x->session;
+    struct session_http2 *h = s->http2;
+    struct session_http2_place *place = session_http2_place(h, x->stream);
+    session_tally_begun(x);
+    struct span head;
+    const bool open = x->out->answer.open;
+    const struct span body = split_head(span_of(x->out->bytes, x->out->len), &head);
+    add_head(x, head, body.len == 0 && !open);
+    if (!open && body.len <= http2_connection_allows(&h->connection, x->stream)) {
+        if (body.len > 0)
+            add_body(x, body);
+        end_whole(x, x->status, x->body_bytes);
+        return;
+    }
+    place->answer = session_stream_new(x, body);
+    if (!place->answer) {
+        session_frames_reset(s, x->stream, HTTP2_FAULT_INTERNAL);
+        return;
+    }
+    h->answers++;
+    http2_connection_want(&h->connection, x->stream);
+}
+
+/* The bytes that the next DATA frame may have; 0: none. */
+static size_t frame_space(const struct session_buffer *out, size_t allowed)
+{
+    const size_t used = out->len + RESET_ROOM;
+    const size_t room = used < SESSION_BUFFER_BYTES ? SESSION_BUFFER_BYTES - used : 0;
+    size_t most = TLS_RECORD_BYTES - out->len % TLS_RECORD_BYTES;
+    if (most < HEAD + DATA_LEAST)
+        most += TLS_RECORD_BYTES;
+    most = most < room ? most : room;
+    most = most > HEAD ? most - HEAD : 0;
+    most = most < HTTP2_PAYLOAD_MAX ? most : HTTP2_PAYLOAD_MAX;
+    return most < allowed ? most : allowed;
+}
+
+/* Appends one DATA frame of the stream. */
+static void add_data(struct session *s, struct http2_stream *stream, size_t space)
+{
+    struct session_http2 *h = s->http2;
+    struct session_buffer *out = s->output;
+    struct session_http2_place *place = session_http2_place(h, stream);
+    char *at = out->bytes + out->len;
+    bool end = false;
+    const long len = session_stream_read(place->answer, at + HEAD, space, &end);
+    if (len < 0) { /* the file has changed */
+        session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
+        return;
+    }
+    write_frame(at, HTTP2_FRAME_DATA, end ? HTTP2_FRAME_END_STREAM : 0, stream->id, (size_t)len);
+    out->len += HEAD + (size_t)len;
+    http2_connection_spend(&h->connection, stream, (uint32_t)len);
+    if (!end)
+        return;
+    struct session_stream *answer = place->answer;
+    const uint64_t began_ns = answer->began_ns;
+    const unsigned site = answer->answer.site;
+    place->answer = NULL;
+    h->answers--;
+    session_stream_free(s->thread, answer);
+    end_answer(s, stream, began_ns, site);
+}
+
+void session_frames_add_bodies(struct session *s)
+{
+    struct session_http2 *h = s->http2;
+    struct session_buffer *out = s->output;
+    if (h->answers == 0)
+        return;
+    while (out->group_count < SESSION_GROUPS_MAX) {
+        struct http2_stream *stream = http2_connection_next(&h->connection);
+        size_t space = stream ? frame_space(out, http2_connection_allows(&h->connection, stream))
+                              : 0;
+        if (space == 0)
+            return;
+        add_data(s, stream, space);
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers as frames of HTTP/2 in the session's output. An answer is written as HTTP/1.1 into
+ * scratch memory (session/answer.h), and its head is translated to a header block here. The
+ * answer with a whole file from the cache has a block that was made when the file was loaded.
+ *
+ * Bodies follow as far as the client's windows and the output have space. The rest of a body
+ * stays in a stream (session/stream.h) until its turn.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "session/answer.h"
+
+enum {
+    /* Space in the output for the frames of an answer, and for the frames that one event of the
+     * connection adds: what SESSION_ANSWER_ROOM has, and what a header block needs more. */
+    SESSION_FRAMES_ROOM = SESSION_ANSWER_ROOM + 2 * 1024
+};
+
+/* Puts a 200 with a whole file into the output. False, and nothing has changed: the file has no
+ * ready-made block, or the output or the client's windows have no space. */
+bool session_frames_add_ready(struct session_exchange *x, const struct site_file *file);
+
+/* Puts the answer in x->out, or as much of it as possible, into the output, which has
+ * SESSION_FRAMES_ROOM free bytes. */
+void session_frames_add_answer(struct session_exchange *x);
+
+/* Continues with the bodies that wait, while the output has space. */
+void session_frames_add_bodies(struct session *s);
+
+/* Appends RST_STREAM, and drops what the session has of the stream. */
+void session_frames_reset(struct session *s, struct http2_stream *stream, unsigned fault);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * HTTP/2 of one connection, between a transport and the answers, as session/http1.h is for
+ * HTTP/1.1. Frames go in, requests come out of http2/, and the session's output buffer fills with
+ * frames. The output has copies only: no answer is open in it. A transport that has sent the
+ * output, or sealed it, has it filled again.
+ *
+ * A connection begins with HTTP/2 when ALPN has chosen it, or on a plain listener where
+ * session_shared's `h2c` is set and the client's first bytes are the preface.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "http2/connection.h"
+#include "http2/table.h"
+#include "session/buffer.h"
+#include "session/session.h"
+
+struct session_body;
+struct session_stream;
+
+/* What the session knows about one open stream. */
+struct session_http2_place {
+    struct session_stream *answer; /* a body that is not in frames yet, or NULL */
+    struct session_body *body;     /* with the request that waits for its end, or NULL */
+    bool open;
+};
+
+/* The streams of one connection, or unused in a thread. */
+struct session_http2_streams {
+    struct http2_streams table;
+    struct session_http2_place place[HTTP2_STREAMS_MAX + 1];
+};
+
+struct session_http2 {
+    struct http2_connection connection;
+    struct http2_table table;
+    struct session_http2_streams *streams; /* NULL while no stream is open */
+    uint64_t send_due_ns;                  /* while answers are under way */
+    uint64_t head_due_ns;   /* while an unfinished frame waits, or the end; else UINT64_MAX */
+    uint64_t body_limit_ns; /* while requests wait for their bodies: when the first is overdue */
+    uint64_t body_due_ns;   /* then all are, for their rate; else UINT64_MAX */
+    uint64_t body_bytes;    /* received of bodies since body_due_ns last moved */
+    size_t waiting_bytes;   /* of heads that wait for the end of their body */
+    unsigned bodies;        /* requests that wait for the end of their body */
+    unsigned answers;       /* answers with a body that waits */
+    bool answering;         /* send_due_ns is set */
+    bool stalled;           /* the windows keep all answers from continuing */
+    bool began_block;       /* the first header block was sent */
+    bool full;              /* kept input waits for space in the output */
+};
+
+/* Begins with HTTP/2. False: out of memory. */
+bool session_http2_begin(struct session *s, uint64_t now_ns);
+
+/* Whether a connection begins with HTTP/2, by the preface. */
+bool session_http2_is_preface(const struct session *s, struct span in);
+
+/* The most bytes that session_http2_feed accepts now. */
+size_t session_http2_room(const struct session *s);
+
+/* As session_feed. */
+unsigned session_http2_feed(struct session *s, struct span in, uint64_t now_ns);
+
+/* Consumes the input that HTTP/1.1 has kept. */
+unsigned session_http2_resume(struct session *s, uint64_t now_ns);
+
+/* Adds what waits to the output: answers to kept input, and bodies. Returns whether the output has
+ * bytes. A transport that seals calls it when it has sealed the output. */
+bool session_http2_fill(struct session *s, uint64_t now_ns);
+
+/* The output has been sent: counts the answers that it completed, and fills it again. */
+unsigned session_http2_sent(struct session *s, uint64_t now_ns);
+
+/* What to do next. */
+unsigned session_http2_continue(struct session *s, uint64_t now_ns);
+
+/* As session_expire, when the deadline has passed. */
+unsigned session_http2_expire(struct session *s, uint64_t now_ns);
+
+/* Releases everything but input and output. Unsent answers are logged as cut. */
+void session_http2_drop(struct session *s);
+
+/* Ends the connection because of `fault` (enum http2_fault), with GOAWAY in the output. */
+void session_http2_fail(struct session *s, unsigned fault);
+
+/* The connection has failed, and GOAWAY is in the output. */
+void session_http2_end_failed(struct session *s);
+
+/* Takes the body of the request from its stream. The caller frees it. */
+struct session_body *session_http2_take_body(struct session_http2 *h,
+                                             struct session_http2_place *place);
+
+/* Drops what the session knows about a stream that is closed. */
+void session_http2_forget(struct session *s, unsigned place);
+
+/* What the session wants while it has output. */
+static inline unsigned session_http2_want(const struct session *s)
+{
+    return SESSION_WRITE | (s->ended || s->closing ? 0 : SESSION_READ);
+}
+
+static inline struct session_http2_place *session_http2_place(const struct session_http2 *h,
+                                                              const struct http2_stream *stream)
+{
+    return &h->streams->place[http2_stream_place(&h->streams->table, stream)];
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The body of an answer that HTTP/2 sends in turns: the bytes that no DATA frame has carried yet.
+ * They are copied, or they are memory of a cache entry, a range of a file, or parts of either. The
+ * stream owns what the answer needs, so it lives until its last byte is in a frame or until it
+ * is reset.
+ *
+ * It knows no frame and no window: session/http2.h has these.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "session/answer.h"
+
+struct session_stream {
+    struct session_answer answer; /* open */
+    struct span text;             /* is sent before what `answer` names; in `storage` */
+    uint64_t began_ns;            /* when the first byte of the request arrived */
+    uint64_t due_ns;              /* the client must take bytes until then; private to http2.c */
+    uint32_t progress_bytes;      /* since due_ns last moved; the same */
+    char storage[];
+};
+
+/* Takes the answer of an exchange: the one that is open in `x->out`, or the bytes behind its head,
+ * `copied`, which are then opened as one. Takes or holds a reference to the answer's entry. NULL:
+ * out of memory, and the answer is logged as cut. */
+struct session_stream *session_stream_new(struct session_exchange *x, struct span copied);
+
+/* Copies the next bytes of the body, at most `size`, and returns how many. Sets *ret_end when the
+ * body has no more. -1: the file has changed, so the answer cannot be completed. */
+long session_stream_read(struct session_stream *stream, char *to, size_t size, bool *ret_end);
+
+/* Logs the answer, and frees the stream. */
+void session_stream_free(struct session_thread *thread, struct session_stream *stream);
