@@ -295,7 +295,7 @@ static int read_priority_update(struct http2_connection *c, struct http2_frame f
     if (!http2_priority_read(span_of(payload + 4, frame.length - 4), &priority))
         return HTTP2_CONTROL_NOTHING;
     if (id > c->last_stream)
-        return http2_stream_keep_early(c->streams, id, priority)
+        return http2_stream_keep_early(c->streams, c->streams_most, id, priority)
                    ? HTTP2_CONTROL_NOTHING
                    : note_failure(c, HTTP2_FAULT_PRIORITY_UPDATE);
     struct http2_stream *stream = http2_stream_find(c->streams, id);

@@ -86,14 +86,14 @@ void http2_stream_prioritise(struct http2_streams *streams, struct http2_stream 
         http2_schedule_add(streams, stream);
 }
 
-bool http2_stream_keep_early(struct http2_streams *streams, uint32_t id,
+bool http2_stream_keep_early(struct http2_streams *streams, unsigned most, uint32_t id,
                              struct http2_priority priority)
 {
     unsigned at = 0;
     while (at < streams->early_count && streams->early[at].id != id)
         at++;
     if (at == streams->early_count) {
-        if (streams->open + streams->early_count >= HTTP2_STREAMS_MAX)
+        if (streams->open + streams->early_count >= most)
             return false;
         streams->early_count++;
     }

@@ -85,6 +85,6 @@ void http2_stream_prioritise(struct http2_streams *streams, struct http2_stream 
                              struct http2_priority priority);
 
 /* Keeps the priority of the idle stream `id`. False: the open streams and the idle ones that have
- * a priority are more than HTTP2_STREAMS_MAX. */
-bool http2_stream_keep_early(struct http2_streams *streams, uint32_t id,
+ * a priority are more than `most`, which is at most HTTP2_STREAMS_MAX. */
+bool http2_stream_keep_early(struct http2_streams *streams, unsigned most, uint32_t id,
                              struct http2_priority priority);

@@ -21,75 +21,64 @@ static unsigned flood(struct wire *w, struct wire_frame frame, unsigned most)
     return count;
 }
 
+static const struct {
+    const char *name;
+    struct wire_frame frame;
+    enum http2_fault fault;
+    unsigned most;
+} useless[] = {
+    { "PING", { HTTP2_FRAME_PING, 0, 0, SPAN("12345678") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "PING with ACK", { HTTP2_FRAME_PING, 1, 0, SPAN("12345678") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "SETTINGS", { HTTP2_FRAME_SETTINGS, 0, 0, SPAN("") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "PRIORITY", { HTTP2_FRAME_PRIORITY, 0, 9, SPAN("\0\0\0\0\0") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "PRIORITY_UPDATE",
+      { HTTP2_FRAME_PRIORITY_UPDATE, 0, 0, SPAN("\0\0\0\1u=1") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "WINDOW_UPDATE",
+      { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\0\0\0\1") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "WINDOW_UPDATE of a stream",
+      { HTTP2_FRAME_WINDOW_UPDATE, 0, 1, SPAN("\0\0\0\1") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "WINDOW_UPDATE of a closed stream",
+      { HTTP2_FRAME_WINDOW_UPDATE, 0, 3, SPAN("\0\0\0\1") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "GOAWAY", { HTTP2_FRAME_GOAWAY, 0, 0, SPAN("\0\0\0\0\0\0\0\0") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "an unknown type", { 0x77, 0, 0, SPAN("") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "an unknown type with payload", { 0x77, 0, 5, SPAN("payload") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "empty DATA", { HTTP2_FRAME_DATA, 0, 1, SPAN("") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "DATA of padding",
+      { HTTP2_FRAME_DATA, HTTP2_FRAME_PADDED, 1, SPAN("\3\0\0\0") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "DATA of one byte", { HTTP2_FRAME_DATA, 0, 1, SPAN("x") }, HTTP2_FAULT_CONTROL, 1000 },
+    { "DATA on a stream that the server has reset",
+      { HTTP2_FRAME_DATA, 0, 5, SPAN("x") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "HEADERS on such a stream",
+      { HTTP2_FRAME_HEADERS, 5, 5, SPAN("\x82") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "RST_STREAM of such a stream",
+      { HTTP2_FRAME_RST_STREAM, 0, 5, SPAN("\0\0\0\10") },
+      HTTP2_FAULT_CONTROL,
+      1000 },
+    { "RST_STREAM of an ended stream",
+      { HTTP2_FRAME_RST_STREAM, 0, 3, SPAN("\0\0\0\10") },
+      HTTP2_FAULT_RESETS,
+      100 },
+};
+
 static void frames_without_progress_are_bounded(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        struct wire_frame frame;
-        enum http2_fault fault;
-        unsigned most;
-    } rows[] = {
-        { "PING", { HTTP2_FRAME_PING, 0, 0, SPAN("12345678") }, HTTP2_FAULT_CONTROL, 1000 },
-        { "PING with ACK",
-          { HTTP2_FRAME_PING, 1, 0, SPAN("12345678") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "SETTINGS", { HTTP2_FRAME_SETTINGS, 0, 0, SPAN("") }, HTTP2_FAULT_CONTROL, 1000 },
-        { "PRIORITY",
-          { HTTP2_FRAME_PRIORITY, 0, 9, SPAN("\0\0\0\0\0") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "PRIORITY_UPDATE",
-          { HTTP2_FRAME_PRIORITY_UPDATE, 0, 0, SPAN("\0\0\0\1u=1") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "WINDOW_UPDATE",
-          { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\0\0\0\1") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "WINDOW_UPDATE of a stream",
-          { HTTP2_FRAME_WINDOW_UPDATE, 0, 1, SPAN("\0\0\0\1") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "WINDOW_UPDATE of a closed stream",
-          { HTTP2_FRAME_WINDOW_UPDATE, 0, 3, SPAN("\0\0\0\1") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "GOAWAY",
-          { HTTP2_FRAME_GOAWAY, 0, 0, SPAN("\0\0\0\0\0\0\0\0") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "an unknown type", { 0x77, 0, 0, SPAN("") }, HTTP2_FAULT_CONTROL, 1000 },
-        { "an unknown type with payload",
-          { 0x77, 0, 5, SPAN("payload") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "empty DATA", { HTTP2_FRAME_DATA, 0, 1, SPAN("") }, HTTP2_FAULT_CONTROL, 1000 },
-        { "DATA of padding",
-          { HTTP2_FRAME_DATA, HTTP2_FRAME_PADDED, 1, SPAN("\3\0\0\0") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "DATA of one byte", { HTTP2_FRAME_DATA, 0, 1, SPAN("x") }, HTTP2_FAULT_CONTROL, 1000 },
-        { "DATA on a stream that the server has reset",
-          { HTTP2_FRAME_DATA, 0, 5, SPAN("x") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "HEADERS on such a stream",
-          { HTTP2_FRAME_HEADERS, 5, 5, SPAN("\x82") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "RST_STREAM of such a stream",
-          { HTTP2_FRAME_RST_STREAM, 0, 5, SPAN("\0\0\0\10") },
-          HTTP2_FAULT_CONTROL,
-          1000 },
-        { "RST_STREAM of an ended stream",
-          { HTTP2_FRAME_RST_STREAM, 0, 3, SPAN("\0\0\0\10") },
-          HTTP2_FAULT_RESETS,
-          100 },
-    };
     static struct wire w;
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < COUNT(useless); i++) {
         wire_open(&w);
         wire_request(&w, 1, false);
         wire_request(&w, 3, true);
@@ -97,10 +86,10 @@ static void frames_without_progress_are_bounded(void **state)
         wire_request(&w, 5, false);
         http2_connection_reset(&w.c, &w.out, wire_stream(&w, 5), HTTP2_FAULT_MALFORMED);
         wire_forget(&w);
-        unsigned sent = flood(&w, rows[i].frame, rows[i].most + 10);
-        if (sent > rows[i].most + 1 || sent < rows[i].most - 10)
-            fail_msg("%s: %u frames were read", rows[i].name, sent);
-        wire_assert_failed(&w, rows[i].fault, HTTP2_ENHANCE_YOUR_CALM);
+        unsigned sent = flood(&w, useless[i].frame, useless[i].most + 10);
+        if (sent > useless[i].most + 1 || sent < useless[i].most - 10)
+            fail_msg("%s: %u frames were read", useless[i].name, sent);
+        wire_assert_failed(&w, useless[i].fault, HTTP2_ENHANCE_YOUR_CALM);
     }
 }
 
