@@ -9,8 +9,6 @@
 #include "session/thread.h"
 #include "site/mime.h"
 #include "support/secure.h"
-#include "tls/selfsigned.h"
-#include "tls/server.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -64,15 +62,8 @@ static void open_site(void)
 
 static struct tls_server *open_tls(void)
 {
-    char why[TLS_WHY_MAX];
-    struct tls_selfsigned own;
     char *folder = below("tls");
-    CHECK(tls_selfsigned_get(folder, own_names, 1, &own, why));
-    const struct tls_pair pair = { own.file, own.file };
-    const struct tls_server_site site = { .name = "a", .pairs = &pair, .pair_count = 1 };
-    const struct tls_server_plan plan = { .sites = &site, .site_count = 1 };
-    struct tls_server *server = tls_server_new(&plan, why);
-    CHECK(unlink(own.file) == 0 && unlink(own.certificate) == 0 && rmdir(folder) == 0);
+    struct tls_server *server = secure_server(folder, own_names, NULL);
     free(folder);
     return server;
 }

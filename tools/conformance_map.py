@@ -5,10 +5,11 @@
 tools/conformance_map.py           compare the page with the tree; one line for each difference
 tools/conformance_map.py --write   write the page
 
-The page is made of three kinds of citation, all in the form `RFC 9112 section 6.3`: those in the
-comments of src/, the line under the title of each case in tests/conformance/cases/, and the
-comments right before the unit tests of HTTP/2, whose frames are no cases. It does not judge whether
-a citation is right.
+The page is made of citations in the form `RFC 9112 section 6.3`: those in the comments of src/, the
+line under the title of each case in tests/conformance/cases/, and for HTTP/2, whose frames are no
+cases, the comments right before the unit tests and the docstrings of tests/e2e/test_http2.py. The
+rules in tests/e2e/frame_rules.py name their sections themselves. It does not judge whether a
+citation is right.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ TOP = Path(__file__).resolve().parent.parent
 PAGE = "docs/conformance.md"
 CASES = "tests/conformance/cases"
 TESTS = "tests/unit/http2"
+RULES = "tests/e2e/frame_rules.py"
+EXCHANGES = "tests/e2e/test_http2.py"
 TITLES = "tools/rfc-sections"
 RFCS = {
     "9112": "HTTP/1.1",
@@ -42,13 +45,15 @@ HEAD = """\
 
 This page maps the sections of the HTTP specifications to the code that implements them and to the
 cases that test them. `tools/conformance_map.py --write` draws it from the citations in `src/`, in
-`tests/conformance/cases/` and in the unit tests of HTTP/2. `make check` compares it with them.
+`tests/conformance/cases/` and in the tests of HTTP/2. `make check` compares it with them.
 
 A case runs in memory (whole, byte by byte, at random splits, with short writes) and over TCP on
-every model. [tests/conformance/README.md](../tests/conformance/README.md) describes the format. A
-number after a title counts the rows of its table, each of which is a case. A section without a case
-is tested by the unit and property tests of the files that cite it. weir refuses some messages that
-the RFCs allow. [Decision 003](decisions/003-a-strict-parser.md) says which and why.
+every model, as HTTP/1.1 and as HTTP/2.
+[tests/conformance/README.md](../tests/conformance/README.md) describes the format, and says which
+cases have no meaning in HTTP/2. A number after a title counts the rows of its table, each of which
+is a case. The tests below `tests/e2e/` send frames over TCP, on every model. A section without
+a case is tested by the unit and property tests of the files that cite it. weir refuses some
+messages that the RFCs allow. [Decision 003](decisions/003-a-strict-parser.md) says which and why.
 """
 
 _CITATION = re.compile(
@@ -59,6 +64,11 @@ _UNIT_TEST = re.compile(
     r"^/\*(?P<comment>(?:(?!\*/).)*)\*/\nstatic void (?P<name>\w+)\(void \*\*state\)$",
     re.MULTILINE | re.DOTALL,
 )
+_RULE = re.compile(
+    r'(?:Rule\(\s*"(?P<rfc>\d{4})",|bad(?:_start)?\()\s*"(?P<section>[\d.]+)",\s*"(?P<title>[^"]+)"'
+)
+_EXCHANGE = re.compile(r'^def test_(\w+)\([^"]*?:\n    """(RFC [^"]*?)"""', re.MULTILINE)
+_ONLY_HTTP1 = re.compile(r"^HTTP/1\.1 only: .*$", re.MULTILINE)  # says which section prevents it
 _COMMENT_BREAK = re.compile(r"\s*\n\s*\*?\s*")
 
 Section = tuple[str, str]
@@ -66,7 +76,7 @@ Section = tuple[str, str]
 
 @dataclass
 class Cited:
-    """What cites one section: source files, titles of cases by their file, and unit tests."""
+    """What cites one section: source files, titles of cases by their file, and tests by theirs."""
 
     code: set[str] = field(default_factory=set)
     cases: list[tuple[str, str, int]] = field(default_factory=list)
@@ -90,7 +100,7 @@ def cases(text: str) -> Iterator[tuple[str, list[Section], int]]:
     """Title, cited sections and number of cases of each entry of a file of cases."""
     for entry in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         title, _, rest = entry.partition("\n")
-        prose = rest.partition("```")[0]
+        prose = _ONLY_HTTP1.sub("", rest.partition("```")[0])
         rows = sum(line.startswith("|") for line in prose.splitlines())
         cited = list(citations(prose))
         yield title.strip(), cited, max(rows - 2, 1)
@@ -100,6 +110,15 @@ def unit_tests(text: str) -> Iterator[tuple[str, list[Section]]]:
     """Name and cited sections of each test that has a comment right before it."""
     for found in _UNIT_TEST.finditer(text):
         yield found["name"], list(citations(found["comment"]))
+
+
+def frame_tests(top: Path) -> Iterator[tuple[str, str, Section]]:
+    """File, name and section of each test that sends frames over TCP."""
+    for found in _RULE.finditer((top / RULES).read_text()):
+        yield RULES, found["title"], (found["rfc"] or "9113", found["section"])
+    for found in _EXCHANGE.finditer((top / EXCHANGES).read_text()):
+        for section in citations(found[2]):
+            yield EXCHANGES, found[1], section
 
 
 def anchor(title: str) -> str:
@@ -121,7 +140,9 @@ def collect(top: Path) -> dict[Section, Cited]:
     for path in sorted((top / TESTS).glob("*_test.c")):
         for name, sections in unit_tests(path.read_text()):
             for section in sections:
-                cited[section].tests.append((path.name, name))
+                cited[section].tests.append((f"{TESTS}/{path.name}", name))
+    for file, name, section in frame_tests(top):
+        cited[section].tests.append((file, name))
     return {section: what for section, what in cited.items() if section[0] in RFCS}
 
 
@@ -140,9 +161,7 @@ def rows(section: str, title: str, cited: Cited) -> list[str]:
         + " |"
         for file, name, count in cited.cases
     ]
-    tests += [
-        f"| | [{name.replace('_', ' ')}](../{TESTS}/{file})" + " |" for file, name in cited.tests
-    ]
+    tests += [f"| | [{name.replace('_', ' ')}](../{file}) |" for file, name in cited.tests]
     return [f"| **{section} {title}** | {code} |", *tests]
 
 

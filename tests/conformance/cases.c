@@ -21,6 +21,7 @@ struct section {
     int line;
     struct span title;
     bool cites; /* the section names an RFC section */
+    bool only_http1;
     bool has_request, has_response;
     struct lines request, response;
     struct span column[COLUMNS_MAX];
@@ -125,7 +126,7 @@ static void write_request(struct reader *r, size_t row, struct cases_case *c)
 static void add_case(struct reader *r, size_t row)
 {
     const struct section *s = &r->section;
-    struct cases_case c = { .file = r->file, .line = s->line };
+    struct cases_case c = { .file = r->file, .line = s->line, .only_http1 = s->only_http1 };
     char *title = NULL;
     size_t title_len = 0;
     FILE *out = open_memstream(&title, &title_len);
@@ -228,6 +229,8 @@ static void read_prose(struct reader *r, struct span line)
         complain(r, r->line, "an unknown block, or a second one of its kind");
     } else if (line.len > 0 && line.at[0] == '|') {
         read_row(r, line);
+    } else if (span_starts(line, SPAN("HTTP/1.1 only: "))) {
+        s->only_http1 = true;
     } else if (span_starts(line, SPAN("RFC ")) &&
                memmem(line.at, line.len, " section ", strlen(" section "))) {
         s->cites = true;

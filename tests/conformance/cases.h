@@ -21,7 +21,8 @@ struct cases_case {
     char *request;
     size_t request_len;
     enum cases_end end;
-    char **expect; /* the lines of the response block, escapes as written */
+    bool only_http1; /* HTTP/2 has nothing that corresponds */
+    char **expect;   /* the lines of the response block, escapes as written */
     size_t expect_count;
 };
 

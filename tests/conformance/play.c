@@ -253,6 +253,8 @@ static void unseal_output(struct play *p)
 static void converse_over_tls(struct play *p)
 {
     CHECK(secure_open(&p->client));
+    if (p->input.http2)
+        CHECK(secure_offer_http2(&p->client));
     shake_hands(p);
     char *records = p->broken ? NULL : seal_input(p);
     if (!p->broken)

@@ -22,6 +22,7 @@ struct play_input {
     enum play_style style;
     uint64_t seed; /* for PLAY_RANDOM */
     bool secure;   /* over TLS; the result has the decrypted output */
+    bool http2;    /* over TLS, the client offers HTTP/2; otherwise the bytes decide */
 };
 
 struct play_result {

@@ -3,14 +3,16 @@
  * Runs every case of cases/ against the session itself: no socket, no clock, no server. Each case
  * is played whole, byte by byte, and at random splits with random short writes, with the cache and
  * without, plain and over TLS. All must give the same bytes, and these must be what the case
- * expects. A first pass has the files in memory. A second pass sends each file from its descriptor.
- * Each pass ends with 50,000 paths that try to leave the root (traversal.h).
+ * expects. Over HTTP/2 the same requests must get the same answers (spelling.h). A first pass has
+ * the files in memory. A second pass sends each file from its descriptor. Each pass ends with
+ * 50,000 paths that try to leave the root (traversal.h).
  *
  *     conformance CASES [--only TEXT] [--seed N] [--splits N] [--list]
  */
 #include "base/num.h"
 #include "play.h"
 #include "serve.h"
+#include "spelling.h"
 #include "traversal.h"
 
 #include <signal.h>
@@ -44,6 +46,7 @@ struct run {
     uint64_t seed;
     uint64_t splits;
     unsigned passed, failed, skipped;
+    unsigned spelled; /* plays over HTTP/2 */
 };
 
 /* Requests the entity tag of a file from the session. */
@@ -122,6 +125,54 @@ static bool all_agree(struct run *run, const struct cases_case *c, const struct 
     return true;
 }
 
+/* Plays the second spelling once, and reports how its answers differ from those of the first. */
+static bool agrees_in_http2(struct run *run, struct serve *serve, const struct cases_case *c,
+                            const struct play_result *first, struct play_input input, FILE *out)
+{
+    struct spelling *spelling = spelling_new(c);
+    if (!spelling)
+        return true;
+    run->spelled++;
+    input.bytes = spelling_input(spelling);
+    input.end = c->end;
+    input.http2 = true;
+    serve->shared.h2c = true;
+    struct play_result result = play_connection(&serve->worker, input);
+    serve->shared.h2c = false;
+    unsigned wrong = spelling_check(spelling, span_of(result.bytes, result.len),
+                                    span_of(first->bytes, first->len), out);
+    wrong += result.broken || (result.state == ANSWER_CLOSED && c->end == CASES_END_NOTHING);
+    if (wrong > 0)
+        (void)fprintf(out, "    over HTTP/2%s, style %d (seed %llu): %s, %s\n",
+                      input.secure ? " and TLS" : "", (int)input.style,
+                      (unsigned long long)input.seed, result.broken ? result.broken : "differs",
+                      answer_state_name(result.state));
+    free(result.bytes);
+    spelling_free(spelling);
+    return wrong == 0;
+}
+
+static bool all_agree_in_http2(struct run *run, const struct cases_case *c,
+                               const struct play_result *first, FILE *out)
+{
+    struct serve *cached = &run->cached, *plain = &run->plain;
+    for (unsigned secure = 0; secure < 2; secure++) {
+        struct play_input whole = { .style = PLAY_WHOLE, .secure = secure };
+        struct play_input bytes = { .style = PLAY_BYTES, .secure = secure };
+        if (!agrees_in_http2(run, cached, c, first, whole, out) ||
+            !agrees_in_http2(run, plain, c, first, bytes, out))
+            return false;
+        for (uint64_t i = 0; i < run->splits / 4; i++) {
+            struct play_input split = { .style = PLAY_RANDOM,
+                                        .seed = run->seed + i,
+                                        .secure = secure };
+            if (!agrees_in_http2(run, i % 2 ? plain : cached, c, first, split, out))
+                return false;
+        }
+    }
+    return true;
+}
+
 static void show_answer(FILE *out, const struct play_result *result)
 {
     (void)fputs("    --- the answer\n", out);
@@ -144,7 +195,7 @@ static void run_case(struct run *run, const struct cases_case *c)
                           first.state, out) > 0)
         good = false;
     else
-        good = all_agree(run, c, &first, out);
+        good = all_agree(run, c, &first, out) && all_agree_in_http2(run, c, &first, out);
     if (!good)
         show_answer(out, &first);
     CHECK(fclose(out) == 0);
@@ -251,8 +302,9 @@ static int run_passes(struct run *run, const char *folder, bool list)
         if (list)
             return result;
     }
-    (void)printf("%u passed, %u failed, %u skipped (seed %llu)\n", run->passed, run->failed,
-                 run->skipped, (unsigned long long)run->seed);
+    (void)printf("%u passed, %u failed, %u skipped, %u plays over HTTP/2 (seed %llu)\n",
+                 run->passed, run->failed, run->skipped, run->spelled,
+                 (unsigned long long)run->seed);
     return result != 0 || run->failed > 0 ? 1 : 0;
 }
 

@@ -6,12 +6,10 @@
 
 #include "session/hosts.h"
 #include "site/mime.h"
-#include "tls/selfsigned.h"
-#include "tls/server.h"
+#include "support/secure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char *const index_names[] = { "index.html", NULL };
 
@@ -67,7 +65,6 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
     return session_fields_join(&serve->sites[i].fields, sites[i].fields, NULL) ? 0 : -1;
 }
 
-/* Both servers have the same certificate, in a folder of the fixture. */
 static struct tls_server *open_tls(const struct fixture *fixture)
 {
     /* Those of all sites but the first, which answers all other names. */
@@ -75,17 +72,9 @@ static struct tls_server *open_tls(const struct fixture *fixture)
         "a",           "list.test",     "spa.test",        "pages.test", "open.test",
         "*.wild.test", "*.y.wild.test", "*.one.wild.test", NULL
     };
-    char why[TLS_WHY_MAX];
-    struct tls_selfsigned own;
     char *folder = below(fixture->top, "tls");
-    bool found = tls_selfsigned_get(folder, names, 1, &own, why);
+    struct tls_server *server = secure_server(folder, names, NULL);
     free(folder);
-    const struct tls_pair pair = { own.file, own.file };
-    const struct tls_server_site site = { .name = "default", .pairs = &pair, .pair_count = 1 };
-    const struct tls_server_plan plan = { .sites = &site, .site_count = 1 };
-    struct tls_server *server = found ? tls_server_new(&plan, why) : NULL;
-    if (!server)
-        (void)fprintf(stderr, "TLS: %s\n", why);
     return server;
 }
 
@@ -121,6 +110,7 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
     };
     CHECK(serve->shared.hosts && serve->shared.cache);
     serve->shared.tls = open_tls(fixture);
+    serve->shared.http2 = true;
     if (!serve->shared.tls)
         return -1;
     CHECK(session_thread_start(&serve->worker, &serve->shared, 0) == 0);

@@ -16,6 +16,7 @@ CASES = Path(__file__).resolve().parent.parent / "conformance/cases"
 ETAG = re.compile(r"\{etag ([^}]*)\}")
 BRACES = re.compile(r"\{(?:(\d+)\*([^}]*)|[^}]*)\}")
 ESCAPE = re.compile(r"\\(?:([rnt0\\])|x([0-9A-Fa-f]{2})|.?)", re.DOTALL)
+ONLY_HTTP1 = "HTTP/1.1 only: "
 PLAIN = {"r": "\r", "n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
 
 
@@ -67,6 +68,7 @@ class Case:
     row: int = 0
     half_close: bool = False
     expire: bool = False
+    only_http1: bool = False  # HTTP/2 has nothing that corresponds
 
     @property
     def id(self) -> str:
@@ -115,6 +117,8 @@ def _case(
     blocks: dict[str, str],
     row: int = 0,
     cells: dict[str, str] | None = None,
+    *,
+    only_http1: bool = False,
 ) -> Case:
     cells = cells or {}
 
@@ -134,6 +138,7 @@ def _case(
         row=row,
         half_close=last == "@half-close",
         expire=last == "@expire",
+        only_http1=only_http1,
     )
 
 
@@ -144,12 +149,15 @@ def read_section(file: str, line: int, text: str) -> list[Case]:
     if set(blocks) != {"request", "response"}:
         raise CaseError(f"{file}:{line}: a case needs a request and a response block")
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    only = any(each.startswith(ONLY_HTTP1) for each in prose.splitlines())
     table = [_cells(row) for row in prose.splitlines() if row.startswith("|")]
     if not table:
-        return [_case(file, line, title, blocks)]
+        return [_case(file, line, title, blocks, only_http1=only)]
     names, rows = table[0], table[2:]
     return [
-        _case(file, line, title, blocks, number, dict(zip(names, row, strict=True)))
+        _case(
+            file, line, title, blocks, number, dict(zip(names, row, strict=True)), only_http1=only
+        )
         for number, row in enumerate(rows, 1)
     ]
 

@@ -1,13 +1,41 @@
 /* SPDX-License-Identifier: MIT
  *
- * A TLS client without a socket, for tests of sessions. It checks no certificate.
+ * A TLS client without a socket, and the server's side of TLS, for tests of sessions. The client
+ * checks no certificate.
  */
 #pragma once
 
 #include "tls/connection.h"
+#include "tls/selfsigned.h"
+#include "tls/server.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>
+#include <unistd.h>
+
+/* A server for all hosts, whose certificate has these names (NULL at the end). It makes the files
+ * in a new folder `folder`, reads them and removes them. `tickets`: NULL for no resumption. Returns
+ * NULL after a line on standard error. */
+static inline struct tls_server *secure_server(const char *folder, const char *const *names,
+                                               const struct tls_tickets *tickets)
+{
+    char why[TLS_WHY_MAX];
+    struct tls_selfsigned own;
+    struct tls_server *server = NULL;
+    if (tls_selfsigned_get(folder, names, 1, &own, why)) {
+        const struct tls_pair pair = { own.file, own.file };
+        const struct tls_server_site site = { .name = "test", .pairs = &pair, .pair_count = 1 };
+        const struct tls_server_plan plan = {
+            .sites = &site, .site_count = 1, .http2 = true, .tickets = tickets
+        };
+        server = tls_server_new(&plan, why);
+        if (unlink(own.file) != 0 || unlink(own.certificate) != 0 || rmdir(folder) != 0)
+            perror(folder);
+    }
+    if (!server)
+        (void)fprintf(stderr, "TLS: %s\n", why);
+    return server;
+}
 
 struct secure_client {
     struct tls_connection connection;
@@ -27,6 +55,13 @@ static inline bool secure_open(struct secure_client *c)
         return false;
     SSL_set_connect_state(ssl);
     return tls_connection_open(&c->connection, ssl, &c->chunks);
+}
+
+/* The client offers HTTP/2 alone by ALPN (RFC 7301). */
+static inline bool secure_offer_http2(struct secure_client *c)
+{
+    static const unsigned char protocols[] = { 2, 'h', '2' };
+    return SSL_set_alpn_protos(c->connection.ssl, protocols, sizeof(protocols)) == 0;
 }
 
 static inline void secure_close(struct secure_client *c)

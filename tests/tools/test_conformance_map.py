@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import conformance_map
 import pytest
 
@@ -18,6 +20,8 @@ RFC 9112 section 9.6
 ```
 
 ## L02 refuses a table
+
+HTTP/1.1 only: another reason (RFC 9113 section 8.1).
 
 RFC 9110 section 4.2.1, RFC 9112 section 3.2
 
@@ -69,6 +73,25 @@ static void cites_nothing(void **state)
 """
     assert list(conformance_map.unit_tests(text)) == [
         ("refuses_padding", [("9113", "6.1"), ("9113", "6.2")])
+    ]
+
+
+def test_finds_the_tests_that_send_frames(tmp_path: Path) -> None:
+    (tmp_path / "tests/e2e").mkdir(parents=True)
+    (tmp_path / conformance_map.RULES).write_text(
+        'Rule("7541", "4.2", "refuses one", b"")\n'
+        'Rule(\n    "9113",\n    "6.1",\n    "refuses two",\n)\nbad("8.2", "refuses three", b"x")\n'
+    )
+    (tmp_path / conformance_map.EXCHANGES).write_text(
+        'def test_four_is_so(running: Server) -> None:\n    """RFC 9113 sections 6.9 and 6.10"""\n'
+        'def test_five(running: Server) -> None:\n    """No section."""\n'
+    )
+    assert [found[1:] for found in conformance_map.frame_tests(tmp_path)] == [
+        ("refuses one", ("7541", "4.2")),
+        ("refuses two", ("9113", "6.1")),
+        ("refuses three", ("9113", "8.2")),
+        ("four_is_so", ("9113", "6.9")),
+        ("four_is_so", ("9113", "6.10")),
     ]
 
 

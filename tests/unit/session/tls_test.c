@@ -10,8 +10,6 @@
 #include "session/thread.h"
 #include "site/mime.h"
 #include "support/secure.h"
-#include "tls/selfsigned.h"
-#include "tls/server.h"
 #include "tls/tickets.h"
 
 #include <fcntl.h>
@@ -70,20 +68,10 @@ static void remove_file(const char *name)
 static struct tls_server *make_server(void)
 {
     static const char *const names[] = { "a", NULL };
-    char why[TLS_WHY_MAX], folder[80];
-    struct tls_selfsigned own;
+    char folder[80];
     (void)snprintf(folder, sizeof(folder), "%s/tls", world.root);
-    assert_true(tls_selfsigned_get(folder, names, 1, &own, why));
-    const struct tls_pair pair = { own.file, own.file };
-    const struct tls_server_site site = { .name = "a", .pairs = &pair, .pair_count = 1 };
     assert_int_equal(tls_tickets_open(&world.tickets, 1), 0);
-    const struct tls_server_plan plan = { .sites = &site,
-                                          .site_count = 1,
-                                          .tickets = &world.tickets };
-    struct tls_server *server = tls_server_new(&plan, why);
-    assert_true(unlink(own.file) == 0 && unlink(own.certificate) == 0);
-    (void)rmdir(folder);
-    return server;
+    return secure_server(folder, names, &world.tickets);
 }
 
 static int make_world(void **state)

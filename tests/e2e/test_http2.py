@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: MIT
+"""HTTP/2 as a client at the level of frames sees it, on every model.
+
+frame_rules.py has the rules that one exchange proves. Here are those that need several.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.frame_rules import RULES, Continues, Ends, Resets, Rule, Serves
+from tests.e2e.http2 import (
+    FRAME_MAX,
+    PREFACE,
+    WINDOW,
+    Client,
+    Code,
+    EndedError,
+    Kind,
+    Setting,
+    Stream,
+    StreamResetError,
+    connect2,
+    data,
+    headers,
+    ping,
+    priority_update,
+    request,
+    reset,
+    settings,
+    window_update,
+)
+from tests.e2e.running import Server
+from tests.e2e.statistics import settled, wait_for
+from tests.e2e.wire import connect
+
+HELLO = b"hello\n"
+BIG = os.urandom(300_000)
+WINDOW_OF_STREAMS = Setting.INITIAL_WINDOW_SIZE
+H2C = ("--h2c", "on")
+
+
+@pytest.fixture
+def running(server: ServerFactory, site: Path) -> Server:
+    (site / "big.bin").write_bytes(BIG)
+    return server(*H2C)
+
+
+def outcome(client: Client, stream: int) -> int:
+    """The status of the answer, or the error of RST_STREAM, which is a smaller number."""
+    try:
+        return client.answer(stream).status
+    except StreamResetError as error:
+        return error.code
+
+
+def play(rule: Rule, running: Server) -> None:
+    with connect2(running.address, start=rule.start) as client:
+        client.send(rule.sent)
+        match rule.expected:
+            case Ends(codes):
+                code = client.end()
+                assert code in codes, f"GOAWAY is {code}"
+                return
+            case Serves(stream, status):
+                assert client.answer(stream).status == status
+            case Resets(stream, codes, statuses):
+                got = outcome(client, stream)
+                assert got in (*codes, *statuses), f"the stream's end is {got}"
+            case Continues():
+                pass
+        client.settle()
+        if Kind.GOAWAY not in {frame.kind for frame in client.order}:
+            assert client.get().body == HELLO
+
+
+def test_the_rules_of_the_protocol_hold(running: Server) -> None:
+    wrong = []
+    for rule in RULES:
+        try:
+            play(rule, running)
+        except (AssertionError, EndedError, StreamResetError) as error:
+            name = f"RFC {rule.rfc} section {rule.section} {rule.title}"
+            wrong.append(f"{name}: {type(error).__name__}: {error}")
+    assert not wrong, f"{len(wrong)} of {len(RULES)}:\n" + "\n".join(wrong)
+    with connect(running.address) as plain:
+        assert plain.get("/hello.txt").body == HELLO
+    numbers = settled(running)["counters"]
+    assert numbers["http2_streams_opened"] == numbers["http2_streams_closed"]
+    assert numbers["http2_connections_begun"] == numbers["http2_connections_ended"]
+
+
+def test_any_split_of_the_input_gives_the_same_answers(running: Server) -> None:
+    """RFC 9113 section 4.1"""
+    whole = PREFACE + settings() + headers(1, request()) + headers(3, request(b"/nothing"))
+    whole += headers(5, request(b"/", method=b"POST"), end=False) + data(5, b"x", end=True)
+    with connect2(running.address, start=b"") as client:
+        for byte in whole:
+            client.send(bytes([byte]))
+        client.streams = {stream: Stream(WINDOW) for stream in (1, 3, 5)}
+        assert [client.answer(stream).status for stream in (1, 3, 5)] == [200, 404, 405]
+
+
+def received(client: Client, stream: int) -> int:
+    """The bytes of DATA that have arrived once the server has read everything."""
+    client.settle()
+    return len(client.streams[stream].body)
+
+
+def test_no_data_is_sent_beyond_the_window_of_a_stream(running: Server) -> None:
+    """RFC 9113 section 6.9.1"""
+    with connect2(running.address, (WINDOW_OF_STREAMS, 0), refund=False) as client:
+        stream = client.ask("/big.bin")
+        assert received(client, stream) == 0
+        assert client.streams[stream].status == 200
+        for step, total in ((1, 1), (1000, 1001), (20_000, 21_001)):
+            client.send(window_update(stream, step))
+            assert received(client, stream) == total
+        client.send(window_update(0, len(BIG)) + window_update(stream, len(BIG)))
+        assert client.answer(stream).body == BIG
+
+
+def test_no_data_is_sent_beyond_the_window_of_the_connection(running: Server) -> None:
+    """RFC 9113 section 6.9.1"""
+    with connect2(running.address, (WINDOW_OF_STREAMS, 10**6), refund=False) as client:
+        streams = [client.ask("/big.bin") for _ in range(3)]
+        total = sum(received(client, stream) for stream in streams)
+        assert total == WINDOW
+        client.send(window_update(0, 10**6))
+        assert [client.answer(stream).body == BIG for stream in streams] == [True] * 3
+
+
+def test_a_body_without_bytes_needs_no_window(running: Server, site: Path) -> None:
+    """RFC 9113 section 6.9"""
+    (site / "empty.txt").write_bytes(b"")
+    with connect2(running.address, (WINDOW_OF_STREAMS, 0), refund=False) as client:
+        assert client.get("/empty.txt").body == b""
+        assert client.answer(client.ask("/big.bin", method="HEAD")).status == 200
+
+
+def test_a_setting_changes_the_windows_of_open_streams(running: Server) -> None:
+    """RFC 9113 section 6.9.2"""
+    with connect2(running.address, refund=False) as client:
+        client.send(window_update(0, 10**6))
+        stream = client.ask("/big.bin")
+        assert received(client, stream) == WINDOW
+        client.send(settings((WINDOW_OF_STREAMS, 1000)))  # the window is now negative
+        client.send(window_update(stream, WINDOW - 1000))
+        assert received(client, stream) == WINDOW
+        client.send(window_update(stream, 1))
+        assert received(client, stream) == WINDOW + 1
+        client.send(settings((WINDOW_OF_STREAMS, 10**6)))
+        assert client.answer(stream).body == BIG
+
+
+def test_frames_keep_the_largest_size_although_the_client_allows_more(running: Server) -> None:
+    """RFC 9113 section 4.2"""
+    with connect2(running.address, (Setting.MAX_FRAME_SIZE, 2**20)) as client:
+        assert client.get("/big.bin").body == BIG
+        assert max(len(frame.payload) for frame in client.order) <= FRAME_MAX
+
+
+def test_a_ping_returns_before_the_answers_that_wait(running: Server) -> None:
+    """RFC 9113 section 6.7"""
+    with connect2(running.address, (WINDOW_OF_STREAMS, 0), refund=False) as client:
+        client.ask("/big.bin")
+        client.send(ping(b"12345678"))
+        client.settle()
+        assert client.pongs[0] == b"12345678"
+
+
+def test_settings_are_acknowledged_in_order(running: Server) -> None:
+    """RFC 9113 section 6.5.3"""
+    with connect2(running.address) as client:
+        client.send(*(settings((WINDOW_OF_STREAMS, size)) for size in (1, 2, 3)))
+        client.settle()
+        acknowledged = [f for f in client.order if f.kind == Kind.SETTINGS and f.flags & 1]
+        assert len(acknowledged) == 4
+        assert client.stream_window == 3
+
+
+def test_more_streams_than_announced_are_refused(running: Server) -> None:
+    """RFC 9113 section 5.1.2"""
+    with connect2(running.address) as client:
+        client.settle()
+        most = client.settings[Setting.MAX_CONCURRENT_STREAMS]
+        upload = request(b"/", method=b"POST")
+        streams = range(1, 2 * most + 4, 2)
+        client.send(*(headers(stream, upload, end=False) for stream in streams))
+        with pytest.raises(StreamResetError, match="REFUSED_STREAM"):
+            client.answer(streams[-1])
+        client.send(*(data(stream, b"x", end=True) for stream in streams[:-1]))
+        assert {client.answer(stream).status for stream in streams[:-1]} == {405}
+        assert client.get().body == HELLO
+    wait_for(running, lambda now: now["counters"]["http2_streams_refused"] == 1)
+
+
+def test_a_reset_stream_gets_no_more_frames(running: Server) -> None:
+    """RFC 9113 section 5.4.2"""
+    with connect2(running.address, refund=False) as client:
+        stream = client.ask("/big.bin")
+        assert received(client, stream) == WINDOW
+        client.send(reset(stream))
+        client.settle()
+        seen = len(client.order)
+        client.send(window_update(0, 10**6) + window_update(stream, 10**6))
+        assert client.get().body == HELLO
+        assert all(frame.stream != stream for frame in client.order[seen:])
+    numbers = settled(running)["counters"]
+    assert numbers["http2_resets_received"] == 1
+    assert numbers["http2_streams_opened"] == numbers["http2_streams_closed"] == 2
+
+
+def test_an_error_names_the_last_stream_that_was_answered(running: Server) -> None:
+    """RFC 9113 section 6.8"""
+    with connect2(running.address) as client:
+        for _ in range(3):
+            client.get()
+        client.send(data(0, b"x"))
+        assert client.end() == Code.PROTOCOL_ERROR
+        assert client.goaway == (5, Code.PROTOCOL_ERROR)
+
+
+def test_a_stop_completes_the_streams_and_refuses_later_ones(running: Server) -> None:
+    """RFC 9113 section 6.8"""
+    with connect2(running.address, refund=False) as client:
+        stream = client.ask("/big.bin")
+        assert received(client, stream) == WINDOW
+        running.signal(signal.SIGTERM)
+        while not client.goaway:
+            assert client.receive()
+        assert client.goaway[1] == Code.NO_ERROR
+        client.refund = True
+        client.send(window_update(0, 10**6) + window_update(stream, 10**6))
+        assert client.answer(stream).body == BIG
+        assert client.end() == Code.NO_ERROR
+        assert client.goaway[0] == stream
+    assert running.wait() == 0
+
+
+def test_an_idle_connection_ends_with_goaway(server: ServerFactory) -> None:
+    running = server(*H2C, "--idle-timeout", "300ms")
+    with connect2(running.address) as client:
+        assert client.get().body == HELLO
+        assert client.end() == Code.NO_ERROR
+
+
+def test_the_client_s_end_is_answered(running: Server) -> None:
+    """A client may half-close behind its requests."""
+    with connect2(running.address) as client:
+        streams = [client.ask("/hello.txt"), client.ask("/nothing")]
+        client.connection.end_sending()
+        assert [client.answer(stream).status for stream in streams] == [200, 404]
+        client.acknowledge = client.refund = False
+        client.end()
+
+
+def arrivals(client: Client, *first: bytes, update: bytes | None = None) -> list[int]:
+    """Requests the large file once with each priority, while the window of the connection is used
+    up. Returns the places of these requests in the order in which their DATA frames arrive."""
+    used = client.ask("/big.bin")
+    client.send(window_update(used, WINDOW))
+    assert received(client, used) == WINDOW
+    streams = [client.ask("/big.bin", (b"priority", value)) for value in first]
+    if update is not None:
+        client.send(priority_update(streams[-1], update))
+    client.send(*(window_update(stream, len(BIG)) for stream in streams))
+    client.settle()
+    client.send(window_update(0, 10**7))
+    for stream in streams:
+        assert client.answer(stream).body == BIG
+    frames = [frame.stream for frame in client.order if frame.kind == Kind.DATA]
+    return [streams.index(stream) for stream in frames if stream != used]
+
+
+NO_WINDOW = (WINDOW_OF_STREAMS, 0)
+
+
+def test_urgent_answers_arrive_first(running: Server) -> None:
+    """RFC 9218 section 10"""
+    with connect2(running.address, NO_WINDOW, refund=False) as client:
+        order = arrivals(client, b"u=7", b"u=3", b"u=0", b"u=5")
+        last = [len(order) - order[::-1].index(place) for place in range(4)]
+        assert sorted(range(4), key=lambda place: last[place]) == [2, 1, 3, 0]
+
+
+def test_incremental_answers_take_turns(running: Server) -> None:
+    """RFC 9218 section 10"""
+    with connect2(running.address, NO_WINDOW, refund=False) as client:
+        order = arrivals(client, b"i", b"i", b"i")
+        half = order[: len(order) // 2]
+        counts = [half.count(place) for place in range(3)]
+        assert max(counts) - min(counts) <= 1, order
+
+
+def test_other_answers_arrive_one_after_the_other(running: Server) -> None:
+    """RFC 9218 section 10"""
+    with connect2(running.address, NO_WINDOW, refund=False) as client:
+        order = arrivals(client, b"u=3", b"", b"u=3, i=?0")
+        assert order == sorted(order)
+
+
+def test_priority_update_moves_a_waiting_answer(running: Server) -> None:
+    """RFC 9218 section 7.1"""
+    with connect2(running.address, NO_WINDOW, refund=False) as client:
+        order = arrivals(client, b"u=3", b"u=3", update=b"u=0")
+        assert order[0] == 1
+        assert order[-1] == 0
+
+
+def test_counters_and_log_equal_what_clients_received(
+    server: ServerFactory, site: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    (site / "big.bin").write_bytes(BIG)
+    running = server(*H2C, "--access-log", str(log))
+    statuses = []
+    for number in range(6):
+        with connect2(running.address) as client:
+            streams = [client.ask(path) for path in ("/hello.txt", "/x", "/big.bin") * number]
+            statuses += [client.answer(stream).status for stream in streams]
+    numbers = settled(running)["counters"]
+    assert numbers["requests"] == numbers["http2_streams_opened"] == len(statuses)
+    assert numbers["http2_streams_closed"] == len(statuses)
+    assert numbers["http2_connections_begun"] == numbers["http2_connections_ended"] == 6
+    running.stop()
+    lines = log.read_text().splitlines()
+    assert len(lines) == len(statuses)
+    assert all(' HTTP/2.0" ' in line for line in lines)
+    logged = [int(line.split('" ', 1)[1].split()[0]) for line in lines]
+    assert sorted(logged) == sorted(statuses)
+
+
+def test_a_preface_at_an_address_without_h2c_is_refused(server: ServerFactory) -> None:
+    running = server()
+    with connect(running.address) as connection:
+        connection.send(PREFACE + settings())
+        assert connection.read().status == 505
+
+
+def test_another_beginning_is_a_request_of_http_1(running: Server) -> None:
+    """RFC 9113 section 3.3"""
+    with connect(running.address) as connection:
+        connection.send(PREFACE[:-4] + b"XX\r\n" + settings())
+        assert connection.read().status == 505
+    with connect(running.address) as connection:
+        connection.send(b"PRI / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert connection.read().status == 501
