@@ -68,6 +68,7 @@ class Outcome:
     status: int | None = None
     fields: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+    pieces: list[bytes] = field(default_factory=list)  # of the body, until it is whole
     reset: int | None = None
     ended: bool = False
 
@@ -75,6 +76,12 @@ class Outcome:
     def refused_as_malformed(self) -> bool:
         """RFC 9113 section 8.1.1"""
         return self.reset == ErrorCodes.PROTOCOL_ERROR and self.status in (None, 400)
+
+
+def getting(path: str) -> Request:
+    """A plain GET."""
+    start = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", path.encode())]
+    return Request([*start, (b":authority", b"a")])
 
 
 def _take_head(text: bytes) -> tuple[Fields, bytes, bytes, bytes]:
@@ -274,10 +281,11 @@ class Library:
                     ]
                     outcome.status, outcome.fields = int(heads[0][1]), heads[1:]
                 case DataReceived():
-                    self.outcomes[event.stream_id].body += event.data
+                    self.outcomes[event.stream_id].pieces.append(event.data)
                     self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 case StreamEnded():
-                    self.outcomes[event.stream_id].ended = True
+                    outcome = self.outcomes[event.stream_id]
+                    outcome.ended, outcome.body = True, b"".join(outcome.pieces)
                     self._forget(event.stream_id)
                 case StreamReset():
                     self.outcomes[event.stream_id].reset = int(event.error_code or 0)

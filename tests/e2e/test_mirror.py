@@ -8,19 +8,22 @@ import os
 import random
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
-from tests.e2e.wire import Answer, parse_answer
+from tests.e2e.spelling import Library, getting
+from tests.e2e.wire import Answer, connect, parse_answer
 from tests.waiting import LIMIT_S
 
 DOCS = max(
     Path("/usr/share/doc").glob("python3.*[0-9]/html"), default=Path("/usr/share/doc/python3")
 )
 CONNECTIONS = 200
+CONNECTIONS_2 = 4  # of HTTP/2
 ROUNDS = 2
 PART = "c-api"  # a folder of pages that link to each other
 
@@ -103,6 +106,28 @@ def mirror(server: ServerFactory, cache: str) -> None:
         for path, answer in zip(asked, answers, strict=True):
             assert answer.status == 200, path
             assert answer.body == files[path], path
+
+
+@needs_docs
+@pytest.mark.parametrize("model", ["percore", "pool", "uring"])
+def test_streams_of_few_connections_receive_every_file_unchanged(server: ServerFactory) -> None:
+    """HTTP/2, with as many streams as the server permits at the same time."""
+    running = server("--h2c", "on", "--cache-size", "1M", folder=DOCS)
+    files = files_of(DOCS)
+
+    def fetch_streams(first: int) -> None:
+        paths = list(files)[first::CONNECTIONS_2]
+        random.Random(first).shuffle(paths)
+        with connect(running.address) as connection:
+            library = Library(connection)
+            outcomes = library.play([getting(f"/{quote(path)}") for path in paths])
+        assert library.most_open == min(100, len(paths))
+        for path, outcome in zip(paths, outcomes, strict=True):
+            assert outcome.status == 200, path
+            assert outcome.body == files[path], path
+
+    with ThreadPoolExecutor(CONNECTIONS_2) as pool:
+        list(pool.map(fetch_streams, range(CONNECTIONS_2)))
 
 
 @needs_docs

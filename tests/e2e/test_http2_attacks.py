@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Each known attack by HTTP/2 meets a limit, and a client beside it is served.
+
+RFC 9113 section 10.5 names most of them; the others have a number among the CVEs. Every attack is
+one connection. The server must end it with the right error or bound what it costs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.http2 import (
+    PREFACE,
+    Client,
+    Code,
+    EndedError,
+    Kind,
+    Setting,
+    StreamResetError,
+    connect2,
+    continuation,
+    data,
+    frame,
+    headers,
+    literal,
+    ping,
+    priority,
+    priority_update,
+    request,
+    reset,
+    settings,
+    window_update,
+)
+from tests.e2e.running import WEIR, Server
+from tests.e2e.statistics import read, settled, wait_for
+from tests.e2e.wire import Connection, connect
+
+GROWTH_MAX_KIB = 16 * 1024
+SANITIZED = b"__asan_init" in WEIR.read_bytes() or b"__tsan_init" in WEIR.read_bytes()
+BIG = 2_000_000
+MANY = 10_000
+GET = request()
+POST = request(b"/", method=b"POST")
+H2C = ("--h2c", "on")
+FLOOD = Code.ENHANCE_YOUR_CALM
+
+
+def streams(count: int) -> range:
+    return range(1, 2 * count, 2)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the client sends, and the error that ends the connection. None: it goes on."""
+
+    sent: Callable[[], bytes]
+    ends: Code | None = FLOOD
+    settings: tuple[tuple[int, int], ...] = ()
+
+
+def hpack_bomb() -> bytes:
+    """Few bytes that refer to one large field of the table, again and again (CVE-2016-1544)."""
+    first = GET + literal(b"x", b"v" * 3900, indexed=True)
+    again = GET + b"\xbe" * 16_000
+    return headers(1, first) + b"".join(headers(stream, again) for stream in range(3, 100, 2))
+
+
+def cookie_bomb() -> bytes:
+    """Many pieces of Cookie, of one byte each, on streams that cannot be answered."""
+    first = GET + literal(b"cookie", b"a", indexed=True)
+    again = GET + b"\xbe" * 16_000
+    return headers(1, first) + b"".join(headers(stream, again) for stream in range(3, 100, 2))
+
+
+UPLOAD = headers(1, POST, end=False)
+BIG_GET = headers(1, request(b"/big.bin"))
+NO_WINDOW = ((Setting.INITIAL_WINDOW_SIZE, 0),)
+
+ATTACKS = {
+    "rapid reset (CVE-2023-44487)": Attack(
+        lambda: b"".join(headers(s, GET) + reset(s) for s in streams(MANY))
+    ),
+    "rapid reset of large answers": Attack(
+        lambda: b"".join(headers(s, request(b"/big.bin")) + reset(s) for s in streams(MANY))
+    ),
+    "resets by the server (CVE-2025-8671)": Attack(
+        lambda: b"".join(headers(s, POST, end=False) + window_update(s, 0) for s in streams(MANY))
+    ),
+    "malformed requests": Attack(
+        lambda: b"".join(headers(s, literal(b"X", b"y")) for s in streams(MANY))
+    ),
+    "streams that are opened and left": Attack(
+        lambda: b"".join(headers(s, POST, end=False) for s in streams(MANY))
+    ),
+    "CONTINUATION without end (CVE-2024-27316)": Attack(
+        lambda: headers(1, GET, last=False) + continuation(1, b"", last=False) * MANY
+    ),
+    "large CONTINUATION frames": Attack(
+        lambda: headers(1, GET, last=False) + continuation(1, bytes(16_000), last=False) * 100
+    ),
+    "HPACK bomb": Attack(hpack_bomb, None),
+    "cookie bomb with closed windows (CVE-2026-49975)": Attack(cookie_bomb, None, NO_WINDOW),
+    "SETTINGS (CVE-2019-9515)": Attack(lambda: settings() * MANY),
+    "SETTINGS with many settings": Attack(lambda: settings(*[(0x99, 1)] * 2000)),
+    "acknowledged SETTINGS that change windows": Attack(
+        lambda: BIG_GET + settings((Setting.INITIAL_WINDOW_SIZE, 1)) * MANY
+    ),
+    "PING (CVE-2019-9512)": Attack(lambda: ping() * MANY),
+    "PRIORITY (CVE-2019-9513)": Attack(lambda: priority(1, 3) * MANY),
+    "PRIORITY_UPDATE": Attack(lambda: priority_update(1, b"u=1") * MANY),
+    "empty DATA (CVE-2019-9518)": Attack(lambda: UPLOAD + data(1) * MANY),
+    "DATA of one byte": Attack(lambda: UPLOAD + data(1, b"x") * MANY),
+    "DATA that is padding": Attack(lambda: UPLOAD + data(1, b"", pad=9) * MANY),
+    "empty HEADERS": Attack(lambda: b"".join(headers(s, b"") for s in streams(MANY))),
+    "WINDOW_UPDATE": Attack(lambda: window_update(0, 1) * MANY),
+    "WINDOW_UPDATE of a stream": Attack(lambda: BIG_GET + window_update(1, 1) * MANY),
+    "windows of one byte (CVE-2019-9511)": Attack(
+        lambda: BIG_GET + window_update(1, 1) * MANY, settings=NO_WINDOW
+    ),
+    "a window that overflows": Attack(lambda: window_update(0, 2**31 - 1), Code.FLOW_CONTROL_ERROR),
+    "unknown frames": Attack(lambda: frame(0x99, 0, b"x") * MANY),
+    "frames on closed streams": Attack(
+        lambda: headers(1, GET) + reset(1) + window_update(1, 1) * MANY
+    ),
+    "GOAWAY": Attack(lambda: frame(Kind.GOAWAY, 0, bytes(8)) * MANY),
+}
+
+
+def memory_kib(running: Server) -> int:
+    """The resident memory of all workers. A worker of `fork` ends with its connection."""
+    total = 0
+    for worker in running.workers():
+        try:
+            status = Path(f"/proc/{worker.pid}/status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        found = re.search(r"^RssAnon:\s+(\d+) kB", status, re.MULTILINE)
+        total += int(found[1]) if found else 0
+    return total
+
+
+def attack_in_pieces(client: Client, sent: bytes, between: Callable[[], None]) -> None:
+    """Sends the attack, and lets the honest client ask in the middle of it."""
+    half = len(sent) // 2
+    client.send(sent[:half])
+    between()
+    client.send(sent[half:])
+
+
+def check(running: Server, attack: Attack, honest: Client) -> None:
+    def ask() -> None:
+        assert honest.get().body == b"hello\n"
+
+    before = read(running.master.pid)["counters"]
+    with connect2(running.address, *attack.settings, refund=False) as client:
+        attack_in_pieces(client, attack.sent(), ask)
+        if attack.ends is None:
+            client.settle()
+            assert not client.goaway, client.goaway
+        else:
+            code = client.end()
+            assert code == attack.ends, f"GOAWAY is {code}"
+    ask()
+    if attack.ends == FLOOD:
+        wait_for(running, lambda now: now["counters"]["http2_floods"] == before["http2_floods"] + 1)
+
+
+def test_every_attack_ends_and_others_are_served(server: ServerFactory, site: Path) -> None:
+    (site / "big.bin").write_bytes(bytes(BIG))
+    running = server(*H2C)
+    wrong = []
+    memory = 0
+    with connect2(running.address) as honest:
+        for name, attack in ATTACKS.items():
+            try:
+                check(running, attack, honest)
+            except (AssertionError, EndedError, StreamResetError) as error:
+                wrong.append(f"{name}: {type(error).__name__}: {error}")
+            memory = memory or memory_kib(running)
+        grown = memory_kib(running) - memory
+    assert not wrong, f"{len(wrong)} of {len(ATTACKS)}:\n" + "\n".join(wrong)
+    assert SANITIZED or grown < GROWTH_MAX_KIB, f"the workers grew by {grown} KiB"
+    numbers = settled(running)["counters"]
+    assert numbers["http2_streams_opened"] == numbers["http2_streams_closed"]
+    assert numbers["http2_connections_begun"] == numbers["http2_connections_ended"]
+
+
+def closed_by_server(connection: Connection) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        connection.read_to_end()
+    return True
+
+
+def test_clients_that_wait_meet_deadlines(server: ServerFactory, site: Path) -> None:
+    """Each client leaves the server waiting. Its connection ends."""
+    (site / "big.bin").write_bytes(bytes(BIG))
+    limits = ["--header-timeout", "300ms", "--body-timeout", "300ms", "--send-timeout", "300ms"]
+    running = server(*H2C, *limits)
+    block = headers(1, GET[:9], last=False)
+    for start in (PREFACE[:10], PREFACE, PREFACE + b"\0\0", PREFACE + settings() + block):
+        with connect(running.address) as connection:
+            connection.send(start)
+            assert closed_by_server(connection)
+    with connect2(running.address) as client:
+        stream = client.ask("/", method="POST", end=False)
+        client.send(data(stream, b"x"))
+        assert client.answer(stream).status in (405, 408)
+    for pairs in ((), NO_WINDOW):
+        with connect2(running.address, *pairs, refund=False) as client:
+            client.ask("/big.bin")
+            assert client.end() == FLOOD, "a client with closed windows"
+    with connect2(running.address) as honest:
+        assert honest.get().body == b"hello\n"
+
+
+@pytest.mark.parametrize("model", ["percore", "pool", "uring", "thread"])
+def test_a_client_that_reads_nothing_costs_little_memory(server: ServerFactory, site: Path) -> None:
+    """The answers to many frames wait, and the server stops reading (CVE-2019-9517)."""
+    (site / "big.bin").write_bytes(bytes(BIG))
+    running = server(*H2C, "--send-timeout", "1s")
+    with connect2(running.address) as honest:
+        honest.get()
+        before = memory_kib(running)
+        held = []
+        for _ in range(20):
+            connection = Connection.to(running.address, receive_buffer=1024)
+            held.append(connection)
+            connection.socket.setblocking(False)
+            start = PREFACE + settings((Setting.INITIAL_WINDOW_SIZE, 2**31 - 1))
+            start += window_update(0, 2**30)
+            gets = (headers(s, request(b"/big.bin")) for s in streams(100))
+            connection.socket.send(start + b"".join(gets) + ping() * 100)
+        assert honest.get().body == b"hello\n"
+        wait_for(running, lambda now: now["gauges"]["http2_streams_open"] == 0)
+        assert SANITIZED or memory_kib(running) - before < GROWTH_MAX_KIB
+        for connection in held:
+            connection.close()
+    wait_for(running, lambda now: now["counters"]["timeouts_send"] >= 20)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Clients that others wrote: curl, nghttp, h2load, httpx, Node and Chromium.
+
+Go's client is not here: its package is larger than all others together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import httpx
+import playwright
+import pytest
+from playwright.sync_api import Browser
+
+from tests.e2e.certificates import Pair, make
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import Server
+from tests.e2e.statistics import settled
+
+BIG = os.urandom(3_000_000)
+IMAGES = 200
+NODE = Path(playwright.__file__).parent / "driver/node"
+
+NODE_CLIENT = """
+const http2 = require('http2'), fs = require('fs');
+const [url, ca] = process.argv.slice(1);
+const session = http2.connect(url, ca ? { ca: fs.readFileSync(ca) } : {});
+const paths = Array(50).fill('/hello.txt').concat(['/big.bin', '/nothing']);
+const get = path => new Promise((done, fail) => {
+  const stream = session.request({ ':path': path });
+  let status = 0, bytes = 0;
+  stream.on('response', headers => { status = headers[':status']; });
+  stream.on('data', data => { bytes += data.length; });
+  stream.on('end', () => done([path, status, bytes]));
+  stream.on('error', fail);
+});
+Promise.all(paths.map(get)).then(all => {
+  console.log(JSON.stringify(all));
+  session.close();
+}).catch(error => { console.error(error); process.exit(1); });
+"""
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return make(tmp_path, "own", "localhost", "IP:127.0.0.1")
+
+
+@pytest.fixture
+def running(server: ServerFactory, site: Path, pair: Pair) -> Server:
+    """A server with both kinds of address."""
+    (site / "big.bin").write_bytes(BIG)
+    both = ("127.0.0.1:0", "https://127.0.0.1:0")
+    return server(*pair.flags(), "--h2c", "on", "--http2", "on", listen=both)
+
+
+def urls(running: Server) -> list[str]:
+    """The address of each listener, with the name that the certificate has."""
+    return [url.rstrip("/").replace("127.0.0.1", "localhost") for url in running.urls]
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+    return done.stdout.decode(errors="replace")
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not shutil.which(program), reason=f"{program} is not installed")
+
+
+@needs("curl")
+def test_curl_gets_files(running: Server, pair: Pair, tmp_path: Path) -> None:
+    plain, secure = urls(running)
+    for url, flag in ((plain, "--http2-prior-knowledge"), (secure, "--http2")):
+        out = tmp_path / "out"
+        form = "%{http_version} %{response_code} %{size_download}\n"
+        command = ["curl", "-sS", flag, "--cacert", str(pair.certificate), "-w", form]
+        command += ["-o", str(out), f"{url}/big.bin", "-o", os.devnull, f"{url}/nothing"]
+        command += ["-o", os.devnull, "-r", "5-9", f"{url}/big.bin"]
+        lines = run(*command).splitlines()
+        assert lines[0] == f"2 200 {len(BIG)}"
+        assert lines[1].startswith("2 404 ")
+        assert lines[2].startswith("2 206 5") or lines[2] == f"2 200 {len(BIG)}"
+        assert out.read_bytes() == BIG
+    # A body that the server does not want, larger than the window.
+    sent = run(
+        *("curl", "-sS", "--http2-prior-knowledge", "-o", os.devnull, "-w", "%{response_code}"),
+        *("--data-binary", f"@{tmp_path / 'out'}", f"{plain}/hello.txt"),
+    )
+    assert sent in ("405", "413")
+
+
+@needs("nghttp")
+def test_nghttp_gets_files(running: Server) -> None:
+    for url in urls(running):
+        shown = run("nghttp", "-nva", "-m", "30", f"{url}/hello.txt", f"{url}/big.bin")
+        assert len(re.findall(r":status: 200", shown)) == 60
+        assert "ERROR" not in shown.replace("NO_ERROR", "")
+
+
+@needs("h2load")
+def test_h2load_gets_every_answer(running: Server) -> None:
+    for url in urls(running):
+        shown = run("h2load", "-n", "2000", "-c", "8", "-m", "25", f"{url}/hello.txt", f"{url}/x")
+        found = re.search(r"requests: (\d+) total, .* (\d+) done, (\d+) succ.*, (\d+) fail", shown)
+        assert found, shown
+        codes = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", shown)
+        assert codes, shown
+        assert (found[2], codes[1], codes[3]) == ("2000", "1000", "1000"), shown
+    counters = settled(running)["counters"]
+    assert counters["http2_streams_opened"] == counters["requests"] == 4000
+
+
+def test_httpx_gets_files(running: Server, pair: Pair) -> None:
+    context = ssl.create_default_context(cafile=str(pair.certificate))
+    with httpx.Client(http2=True, verify=context, trust_env=False) as client:
+        for path, content in (("/hello.txt", b"hello\n"), ("/big.bin", BIG)):
+            answer = client.get(urls(running)[1] + path)
+            assert (answer.http_version, answer.status_code) == ("HTTP/2", 200)
+            assert answer.content == content
+        assert client.get(urls(running)[1] + "/nothing").status_code == 404
+
+
+@pytest.mark.skipif(not NODE.is_file(), reason=f"there is no {NODE}")
+def test_node_gets_files(running: Server, pair: Pair) -> None:
+    plain, secure = urls(running)
+    for words in ([plain], [secure, str(pair.certificate)]):
+        got = json.loads(run(NODE, "-e", NODE_CLIENT, *words))
+        assert got[:50] == [["/hello.txt", 200, 6]] * 50
+        assert got[50] == ["/big.bin", 200, len(BIG)]
+        assert got[51][1] == 404
+
+
+def image(number: int) -> str:
+    """A picture of 100,000 bytes."""
+    colour = f"#{number * 70_001 % 2**24:06x}"
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">'
+        f'<rect width="9" height="9" fill="{colour}"/><!--{" " * 100_000}--></svg>'
+    )
+
+
+@pytest.mark.parametrize("model", ["percore"])
+def test_a_browser_shows_a_page_of_many_images(
+    server: ServerFactory, browser: Browser, site: Path, pair: Pair
+) -> None:
+    """The style comes behind the images in the page. It is more urgent, so it arrives first."""
+    names = [f"{number}.svg" for number in range(IMAGES)]
+    for number, name in enumerate(names):
+        (site / name).write_text(image(number))
+    (site / "late.css").write_text("img { border: 3px solid red }\n" + "/* */\n" * 100_000)
+    page_text = "".join(f'<img src="{name}">' for name in names)
+    (site / "index.html").write_text(
+        f'<!doctype html><title>page</title>{page_text}<link rel="stylesheet" href="late.css">'
+    )
+    running = server(*pair.flags(), "--http2", "on", listen=("https://127.0.0.1:0",))
+    context = browser.new_context(ignore_https_errors=True)
+    page = context.new_page()
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("requestfailed", lambda failed: troubles.append(f"{failed.failure}: {failed.url}"))
+    page.goto(f"{urls(running)[0]}/", wait_until="load")
+    shown = page.evaluate("[...document.images].filter(each => each.naturalWidth == 9).length")
+    entries = page.evaluate(
+        "performance.getEntriesByType('resource')"
+        ".map(each => [each.name, each.nextHopProtocol, each.responseEnd])"
+    )
+    context.close()
+    assert shown == IMAGES
+    assert troubles == []
+    loaded = [entry for entry in entries if entry[0].endswith((".svg", ".css"))]
+    assert len(loaded) == IMAGES + 1
+    assert {protocol for _, protocol, _ in loaded} == {"h2"}
+    order = [name.rpartition("/")[2] for name, _, _ in sorted(loaded, key=lambda each: each[2])]
+    assert order[-1] != "late.css"
+    counters = settled(running)["counters"]
+    assert counters["http2_streams_opened"] == counters["http2_streams_closed"] > IMAGES
