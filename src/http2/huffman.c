@@ -9,7 +9,7 @@
 #include "http2/huffman.h"
 
 #include <endian.h>
-#include <http2_huffman.inc> /* made by tools/hpack.py */
+#include <http2_huffman.inc> /* made by tools/hpack_tables.py */
 #include <stdint.h>
 
 #define LENGTHS(first, ...) __VA_ARGS__,

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-#include <http2_names.inc> /* made by tools/hpack.py */
+#include <http2_names.inc> /* made by tools/hpack_tables.py */
 
 enum { NAME_VALID = 1, VALID = 2, NAME_STORED = 4, VALUE_STORED = 8 };
 
@@ -54,7 +54,8 @@ const struct http2_field http2_table_static[HTTP2_TABLE_STATIC_COUNT + 1] = {
 };
 #undef STATIC
 
-/* The slot of a name in name_slots. tools/hpack.py chooses the factors with the same formula. */
+/* The slot of a name in name_slots. tools/hpack_tables.py chooses the factors with the same
+ * formula. */
 static unsigned slot_of(struct span text)
 {
     unsigned length = (unsigned)text.len * LENGTH_FACTOR;

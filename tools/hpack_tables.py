@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes the tables of the HPACK decoder and encoder from src/http2/*.def.
 
-    tools/hpack.py HUFFMAN_DEF NAMES_DEF HUFFMAN_OUTPUT NAMES_OUTPUT
+    tools/hpack_tables.py HUFFMAN_DEF NAMES_DEF HUFFMAN_OUTPUT NAMES_OUTPUT
 
 The Huffman output has the code of each symbol, and the decoding table: for each value of the next
 bits, the one or two symbols that those bits hold whole. The names output has a hash table without
