@@ -26,8 +26,9 @@ enum {
  * cannot overflow. Settings of kind DELAY keep their 0, which means at once. */
 #define CONFIG_FOREVER_NS (UINT64_C(100) * 365 * 24 * 3600 * DURATION_SECOND)
 
-/* An AGE of `off`. */
+/* An AGE of `off`, and a BODY of `auto`. */
 #define CONFIG_NEVER UINT64_MAX
+#define CONFIG_AUTO  UINT64_MAX
 
 /* The types of fields, by the kind of their setting. */
 #define CONFIG_FIELD_TEXT     const char *

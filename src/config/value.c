@@ -409,6 +409,8 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
         return check_count(setting, text, ret_reason);
     case CONFIG_LIMIT:
         return check_limit(setting, text, ret_reason);
+    case CONFIG_BODY:
+        return span_equal(text, SPAN("auto")) || check_size(setting, text, ret_reason);
     case CONFIG_SIZE:
         return check_size(setting, text, ret_reason);
     case CONFIG_TIMEOUT:
@@ -453,7 +455,11 @@ static bool read_number(enum config_kind kind, struct span text, uint64_t *ret_v
         return parse_count(text, ret_value);
     if (kind == CONFIG_ENTRIES || kind == CONFIG_LIMIT)
         return num_parse_u64(text, ret_value);
-    if (kind == CONFIG_SIZE)
+    if (kind == CONFIG_BODY && span_equal(text, SPAN("auto"))) {
+        *ret_value = CONFIG_AUTO;
+        return true;
+    }
+    if (kind == CONFIG_SIZE || kind == CONFIG_BODY)
         return parse_size(text, ret_value);
     if (kind == CONFIG_AGE)
         return parse_age(text, ret_value);

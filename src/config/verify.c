@@ -267,8 +267,24 @@ static void check_timeouts(struct config_store *store)
     }
 }
 
+/* Plain HTTP/1.1 sends a file without reading it, which is cheaper above this size than a copy from
+ * memory. TLS and HTTP/2 read a file piece by piece for every answer. */
+static uint64_t choose_body_size(const struct config *config)
+{
+    enum { SENT_AS_FILE = 64 << 10, READ_FOR_EACH_ANSWER = 1 << 20 };
+    bool reads = config->h2c;
+    for (const char *const *address = config->listen; *address; address++)
+        reads = reads || config_address_is_tls(span_text(*address));
+    uint64_t most = config->cache_size_bytes / 16; /* a cached answer has a head, too */
+    if (!reads || most < SENT_AS_FILE)
+        return SENT_AS_FILE;
+    return most < READ_FOR_EACH_ANSWER ? most : READ_FOR_EACH_ANSWER;
+}
+
 static void check_cache(struct config_store *store)
 {
+    if (store->config.cache_file_max_bytes == CONFIG_AUTO)
+        store->config.cache_file_max_bytes = choose_body_size(&store->config);
     const struct config *config = &store->config;
     const struct config_item *item =
         config_store_first(&store->server, SETTING_cache_file_max_bytes);
