@@ -10,7 +10,9 @@
 #include "program/configuration.h"
 #include "program/control.h"
 #include "program/start.h"
+#include "trace/http2.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@ struct trace_options {
     const char *control;       /* or NULL */
     struct option_list fields; /* "Name: value" */
     const char *method, *host; /* or NULL */
+    const char *version;       /* of HTTP, or NULL */
     bool live, json;
     struct option_list arguments; /* the path, and DIR, FILE or PID */
 };
@@ -32,6 +35,8 @@ static const struct option trace_rows[] = {
     { "method", 0, "METHOD", "request with this method rather than GET", OPTION_TEXT,
       OPTION_INTO(trace_options, method) },
     { "host", 0, "NAME", "request this host name", OPTION_TEXT, OPTION_INTO(trace_options, host) },
+    { "http-version", 0, "1.1|2", "request over this version; 2 with --live needs `h2c = on`",
+      OPTION_TEXT, OPTION_INTO(trace_options, version) },
     { "live", 0, NULL, "send the request to the running server too, and compare", OPTION_PRESENT,
       OPTION_INTO(trace_options, live) },
     { "json", 0, NULL, "print one JSON object", OPTION_PRESENT, OPTION_INTO(trace_options, json) },
@@ -67,6 +72,11 @@ static int refuse_request(const char *what, const char *why)
     return PROGRAM_USAGE;
 }
 
+static bool is_http2(const struct trace_options *options)
+{
+    return options->version && strcmp(options->version, "2") == 0;
+}
+
 static int refuse_end_of_line(void)
 {
     fputs("weir: a part of the request contains an end of line, which would make two lines of it\n",
@@ -93,6 +103,8 @@ static int check_words(const struct trace_options *options, const char *target)
     }
     if (target[0] != '/' && strcmp(target, "*") != 0 && !strstr(target, "://"))
         return refuse_request(target, "is no path; it begins with a slash, or is a URL");
+    if (options->version && !is_http2(options) && strcmp(options->version, "1.1") != 0)
+        return refuse_request(options->version, "is no version of HTTP for a trace; give 1.1 or 2");
     const char *words[] = { target, options->method ? options->method : "",
                             options->host ? options->host : "" };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -142,6 +154,16 @@ static const char *choose_host(struct tracing *tracing, const struct config *con
     return tracing->host;
 }
 
+/* The target in a request line. HTTP/2 has no URL there: the host is a field of its own. */
+static struct span line_target(const struct tracing *tracing)
+{
+    const char *scheme = strstr(tracing->target, "://");
+    if (!is_http2(tracing->options) || !scheme || tracing->target[0] == '/')
+        return span_text(tracing->target);
+    const char *path = scheme + 3 + strcspn(scheme + 3, "/?#");
+    return path[0] ? span_text(path) : SPAN("/");
+}
+
 static int write_request(struct tracing *tracing, const struct config *config)
 {
     const struct trace_options *options = tracing->options;
@@ -154,7 +176,7 @@ static int write_request(struct tracing *tracing, const struct config *config)
                                          : choose_host(tracing, config);
     buf_add(&text, span_text(trace->method));
     buf_add(&text, SPAN(" "));
-    buf_add(&text, span_text(trace->target));
+    buf_add(&text, line_target(tracing));
     buf_add(&text, SPAN(" HTTP/1.1\r\n"));
     if (!host || options->host) {
         buf_add(&text, SPAN("Host: "));
@@ -173,6 +195,21 @@ static int write_request(struct tracing *tracing, const struct config *config)
                ? refuse_request(trace->target, "and its fields are longer than the server reads "
                                                "at once")
                : PROGRAM_OK;
+}
+
+/* Makes the frames of the request. From here on `request` is what the server decodes. */
+static int frame_request(struct tracing *tracing)
+{
+    struct trace *trace = &tracing->trace;
+    if (!is_http2(tracing->options))
+        return PROGRAM_OK;
+    trace->http2 = trace_http2_new(trace->request);
+    if (!trace->http2) {
+        fputs("weir: out of memory\n", stderr);
+        return PROGRAM_FAILED;
+    }
+    trace->request = trace_http2_text(trace->http2);
+    return PROGRAM_OK;
 }
 
 /* ---- the configuration ---- */
@@ -251,11 +288,23 @@ static void note_user(struct trace *trace)
 static int ask_server(struct tracing *tracing)
 {
     struct trace *trace = &tracing->trace;
-    int rc = tracing->options->live ? trace_ask(&trace->live, trace->request) : 0;
+    struct trace_live *live = &trace->live;
+    if (tracing->options->live && trace->http2 && !trace->config->h2c) {
+        fputs(
+            "weir: a live trace over HTTP/2 uses an address without TLS, and `h2c` is off in this "
+            "configuration\n",
+            stderr);
+        return PROGRAM_FAILED;
+    }
+    int rc = tracing->options->live ? trace_ask(live, trace->request, trace->http2) : 0;
     if (rc == 0)
         return PROGRAM_OK;
-    fprintf(stderr, "weir: process %d does not answer at %s: %s\n", trace->live.pid,
-            trace->live.url, strerror(-rc));
+    if (rc == -EPROTO)
+        fprintf(stderr, "weir: process %d at %s: %.*s\n", live->pid, live->url, (int)live->head_len,
+                live->head);
+    else
+        fprintf(stderr, "weir: process %d does not answer at %s: %s\n", trace->live.pid,
+                trace->live.url, strerror(-rc));
     return PROGRAM_FAILED;
 }
 
@@ -290,10 +339,12 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
     trace->config = config_read_result(store);
     int status = write_request(tracing, trace->config);
     if (status == PROGRAM_OK)
+        status = frame_request(tracing);
+    if (status == PROGRAM_OK)
         status = ask_server(tracing);
     if (status != PROGRAM_OK)
         return status;
-    struct trace_answer *answer = trace_answer_new(trace->config, trace->request);
+    struct trace_answer *answer = trace_answer_new(trace->config, trace->request, trace->http2);
     if (!answer) {
         fputs("weir: out of memory\n", stderr);
         return PROGRAM_FAILED;
@@ -326,6 +377,7 @@ static int run_trace(void *given, const char *const *words)
         config_read_free(store);
     }
     program_start_done(&tracing->start);
+    trace_http2_free(tracing->trace.http2);
     free(tracing);
     return status;
 }
@@ -344,6 +396,9 @@ const struct program_command program_trace = {
             "the exact cause; and the head of the response. DIR, FILE and the options are\n"
             "those of `weir serve`; without them it is ./weir.conf. It writes nothing and\n"
             "needs no server.\n"
+            "\n"
+            "With --http-version 2 the request is one of HTTP/2, and the head of the answer is\n"
+            "decoded from its header block.\n"
             "\n"
             "With --live the request also goes to the running server, over its own address,\n"
             "and the two answers are compared. Without DIR and FILE the expected answer comes\n"

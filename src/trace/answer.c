@@ -3,11 +3,14 @@
 
 #include "os/clock.h"
 #include "os/process.h"
+#include "trace/http2.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+enum { FRAMES_MAX = 256 * 1024 };
 
 static void keep_first_error(void *context, const char *text)
 {
@@ -22,6 +25,7 @@ static int open_traced(struct trace_answer *t, const struct config *config)
     int rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, &capacity, 1, &t->log, NULL);
+    t->holdings.shared.h2c = true; /* the preface alone decides here */
     if (rc == 0)
         server_resources_use_tls(&t->holdings, config, NULL, server_tls_port(config));
     if (rc == 0 && geteuid() == 0)
@@ -44,22 +48,69 @@ static void keep_head(struct trace_answer *t, const struct session *s)
     t->head_len = len;
 }
 
-static void answer_traced(struct trace_answer *t, struct span bytes)
+/* Adds the memory that the session sends now. Files are left out: heads are never in them. */
+static size_t collect(const struct session *s, struct buf *frames)
+{
+    struct session_out out = session_output(s);
+    size_t bytes = (size_t)out.file_len;
+    for (unsigned i = 0; i < out.count; i++) {
+        buf_add(frames, out.piece[i]);
+        bytes += out.piece[i].len;
+    }
+    return bytes;
+}
+
+/* Feeds and sends until the head of the answer was sent. */
+static void answer_frames(struct trace_answer *t, struct session *s, struct trace_http2 *http2,
+                          uint64_t now_ns)
+{
+    static char bytes[FRAMES_MAX];
+    struct span in = trace_http2_frames(http2);
+    struct buf frames = buf_over(bytes, sizeof(bytes)), head = buf_over(t->head, sizeof(t->head)),
+               why = buf_over(t->why, sizeof(t->why) - 1);
+    enum trace_http2_result result = TRACE_HTTP2_MORE;
+    while (result == TRACE_HTTP2_MORE && (in.len > 0 || session_has_output(s))) {
+        struct span part = span_first(in, session_room(s));
+        in = span_skip(in, part.len);
+        if (part.len > 0)
+            (void)session_feed(s, part, now_ns);
+        if (session_has_output(s))
+            (void)session_sent(s, collect(s, &frames), now_ns);
+        else if (part.len == 0)
+            break;
+        result = trace_http2_read(http2, buf_span(&frames), &head, &why);
+    }
+    t->head_len = result == TRACE_HTTP2_HEAD ? head.len : 0;
+    if (result == TRACE_HTTP2_MORE)
+        keep_first_error(t, "the server waits for more");
+}
+
+static void answer_http1(struct trace_answer *t, struct session *s, struct span bytes,
+                         uint64_t now_ns)
+{
+    if (session_feed(s, bytes, now_ns) & SESSION_WRITE)
+        keep_head(t, s);
+    else
+        keep_first_error(t, "the request is incomplete, so the server would wait for the rest");
+}
+
+static void answer_traced(struct trace_answer *t, struct span bytes, struct trace_http2 *http2)
 {
     struct session s;
     uint64_t now_ns = os_clock_now_ns();
     session_thread_tick(&t->worker, now_ns, os_clock_wall_s());
     session_trace_begin(&t->worker, &t->trace);
     session_open(&s, &t->worker, (struct session_origin){ 0 }, now_ns);
-    if (session_feed(&s, bytes, now_ns) & SESSION_WRITE)
-        keep_head(t, &s);
+    if (http2)
+        answer_frames(t, &s, http2, now_ns);
     else
-        keep_first_error(t, "the request is incomplete, so the server would wait for the rest");
+        answer_http1(t, &s, bytes, now_ns);
     session_close(&s);
     session_trace_begin(&t->worker, NULL);
 }
 
-struct trace_answer *trace_answer_new(const struct config *config, struct span bytes)
+struct trace_answer *trace_answer_new(const struct config *config, struct span bytes,
+                                      struct trace_http2 *http2)
 {
     struct trace_answer *t = calloc(1, sizeof(*t));
     if (!t)
@@ -71,7 +122,7 @@ struct trace_answer *trace_answer_new(const struct config *config, struct span b
     if (rc < 0)
         keep_first_error(t, strerror(-rc));
     else
-        answer_traced(t, bytes);
+        answer_traced(t, bytes, http2);
     return t;
 }
 

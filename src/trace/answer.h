@@ -12,6 +12,8 @@
 
 enum { TRACE_HEAD_MAX = 16 * 1024 };
 
+struct trace_http2;
+
 struct trace_answer {
     struct server_resources holdings;
     struct log_access_sink log; /* the log is off */
@@ -23,8 +25,9 @@ struct trace_answer {
     char why[LOG_ERROR_LINE_MAX];
 };
 
-/* Answers the request in `bytes`, at most SESSION_READ_MAX of them. A root process becomes the
- * configuration's user first, permanently. Borrows `config` until trace_answer_free. NULL: out
- * of memory. */
-struct trace_answer *trace_answer_new(const struct config *config, struct span bytes);
+/* Answers the request in `bytes`, at most SESSION_READ_MAX of them. With `http2`, answers that
+ * request instead. A root process becomes the configuration's user first, permanently. Borrows
+ * `config` until trace_answer_free, and `http2` for this call. NULL: out of memory. */
+struct trace_answer *trace_answer_new(const struct config *config, struct span bytes,
+                                      struct trace_http2 *http2);
 void trace_answer_free(struct trace_answer *trace);

@@ -2,7 +2,9 @@
  *
  * `weir trace --live`: one request to a running server, through one of its own listeners.
  */
+#include "base/buf.h"
 #include "base/duration.h"
+#include "trace/http2.h"
 #include "trace/trace.h"
 
 #include "os/clock.h"
@@ -50,21 +52,30 @@ static bool send_request(int fd, struct span bytes)
     return true;
 }
 
+/* Receives at least a byte until `due_ns`. Returns how many, or -errno. */
+static ssize_t receive_some(int fd, char *to, size_t size, uint64_t due_ns)
+{
+    for (;;) {
+        struct pollfd end = { .fd = fd, .events = POLLIN };
+        int ready = poll(&end, 1, os_clock_wait_ms(due_ns));
+        if (ready == 0)
+            return -ETIMEDOUT;
+        ssize_t got = ready < 0 ? -1 : recv(fd, to, size, 0);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        return got > 0 ? got : got < 0 ? -errno : -ECONNRESET;
+    }
+}
+
 /* Receives up to the end of the head. 0 or -errno. */
 static int receive_head(int fd, struct trace_live *live)
 {
     uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
     size_t len = 0;
     while (len < sizeof(live->head)) {
-        struct pollfd end = { .fd = fd, .events = POLLIN };
-        int ready = poll(&end, 1, os_clock_wait_ms(due_ns));
-        if (ready == 0)
-            return -ETIMEDOUT;
-        ssize_t got = ready < 0 ? -1 : recv(fd, live->head + len, sizeof(live->head) - len, 0);
-        if (got < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ECONNRESET;
+        ssize_t got = receive_some(fd, live->head + len, sizeof(live->head) - len, due_ns);
+        if (got < 0)
+            return (int)got;
         len += (size_t)got;
         const char *last = memmem(live->head, len, "\r\n\r\n", 4);
         if (last) {
@@ -75,14 +86,34 @@ static int receive_head(int fd, struct trace_live *live)
     return -EMSGSIZE;
 }
 
-int trace_ask(struct trace_live *live, struct span request)
+/* Receives frames up to the head of the answer. 0 or -errno. */
+static int receive_frames(int fd, struct trace_live *live, struct trace_http2 *http2)
+{
+    static char bytes[64 * 1024];
+    struct buf frames = buf_over(bytes, sizeof(bytes)),
+               head = buf_over(live->head, sizeof(live->head)), why = head;
+    uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
+    while (buf_room(&frames) > 0) {
+        ssize_t got = receive_some(fd, bytes + frames.len, buf_room(&frames), due_ns);
+        if (got < 0)
+            return (int)got;
+        frames.len += (size_t)got;
+        enum trace_http2_result result = trace_http2_read(http2, buf_span(&frames), &head, &why);
+        live->head_len = result == TRACE_HTTP2_HEAD ? head.len : why.len;
+        if (result != TRACE_HTTP2_MORE)
+            return result == TRACE_HTTP2_HEAD ? 0 : -EPROTO;
+    }
+    return -EMSGSIZE;
+}
+
+int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *http2)
 {
     int fd = connect_to_server(live->url);
     int rc = fd < 0 ? fd : 0;
     if (rc == 0)
-        (void)send_request(fd, request);
+        (void)send_request(fd, http2 ? trace_http2_frames(http2) : request);
     if (rc == 0)
-        rc = receive_head(fd, live);
+        rc = http2 ? receive_frames(fd, live, http2) : receive_head(fd, live);
     if (fd >= 0)
         close(fd);
     live->asked = rc == 0;

@@ -6,6 +6,7 @@
 #include "base/calendar.h"
 #include "base/duration.h"
 #include "server/sandbox.h"
+#include "trace/http2.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -318,5 +319,8 @@ void trace_explain(struct trace *t)
         explain_fault(t, trace->fault);
     if (trace->own_page)
         trace_add(t, "page", "the site's own, from %s", t->site->error_pages);
+    if (t->http2 && t->answer->head_len > 0)
+        trace_add(t, "head", "%zu bytes as a header block of HTTP/2",
+                  trace_http2_block_bytes(t->http2));
     explain_sandbox(t);
 }

@@ -23,6 +23,7 @@ static void add_request_object(struct json_writer *list, const struct trace *t)
     json_writer_add_text(&object, "method", t->method);
     json_writer_add_text(&object, "target", t->target);
     json_writer_add_text(&object, "host", t->host);
+    json_writer_add_text(&object, "protocol", t->http2 ? "HTTP/2.0" : "HTTP/1.1");
     json_writer_end(&object, '}');
 }
 

@@ -99,7 +99,8 @@ void trace_print_text(const struct trace *t, FILE *out)
                 status = { 0 }; /* gcc 14 does not see that there always is one */
     char asked[TRACE_LINE_MAX];
     bool bold = is_colourful(out);
-    (void)snprintf(asked, sizeof(asked), "%s %s, host %s", t->method, t->target, t->host);
+    (void)snprintf(asked, sizeof(asked), "%s %s, host %s, %s", t->method, t->target, t->host,
+                   t->http2 ? "HTTP/2" : "HTTP/1.1");
     print_line(out, "request", span_text(asked));
     for (unsigned i = 0; i < t->count; i++)
         print_line(out, t->lines[i].about, span_text(t->lines[i].text));
@@ -115,8 +116,9 @@ void trace_print_text(const struct trace *t, FILE *out)
     }
     struct span live = span_of(t->live.head, t->live.head_len);
     bool same = trace_same(head, live);
-    fprintf(out, "Process %d at %s gives %s:\n", t->live.pid, t->live.url,
-            same ? "the same answer" : "another answer (+ only there, - only expected)");
+    fprintf(out, "Process %d at %s gives %s answer over HTTP/%s%s:\n", t->live.pid, t->live.url,
+            same ? "the same" : "another", t->http2 ? "2" : "1.1",
+            same ? "" : " (+ only there, - only expected)");
     print_marked_head(out, live, head, '+');
     print_missing(out, head, live);
 }

@@ -27,7 +27,8 @@ struct trace_live {
 };
 
 struct trace {
-    struct span request; /* its bytes */
+    struct span request;       /* its bytes, in the form of HTTP/1.1 */
+    struct trace_http2 *http2; /* the same over HTTP/2; NULL: over HTTP/1.1 */
     const char *method, *target, *host;
     const struct config *config;
     const struct trace_answer *answer;
@@ -69,5 +70,6 @@ bool trace_same(struct span a, struct span b);
 void trace_print_text(const struct trace *t, FILE *out);
 void trace_print_json(const struct trace *t, FILE *out);
 
-/* Sends the request to the server at `live->url`, and keeps the head of its answer. 0 or -errno. */
-MUST_USE int trace_ask(struct trace_live *live, struct span request);
+/* Sends the request to the server at `live->url`, and keeps the head of its answer. 0 or -errno.
+ * -EPROTO: the server refuses it, and the head is the reason in words. */
+MUST_USE int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *http2);

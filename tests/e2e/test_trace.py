@@ -381,6 +381,57 @@ def test_a_live_trace_compares_with_the_running_server(world: World) -> None:
     assert (result["status"], result["live"]["status"], result["live"]["same"]) == (404, 200, False)
 
 
+def test_a_trace_over_http_2_gives_the_answer_of_http_1_1(world: World) -> None:
+    """The status, the decisions and the fields are the same but for the connection's own."""
+    sent = [
+        ["/hello.txt"],
+        ["/hello.txt", "-H", "Range: bytes=0-1"],
+        ["/hello.txt", "-H", "If-None-Match: *"],
+        ["/nothing"],
+        ["/big.bin", "--method", "HEAD"],
+        ["http://localhost/hello.txt?a=b"],
+        ["/%2e%2e/%2e%2e/x"],
+        ["/", "--method", "POST"],
+    ]
+    for words in sent:
+        first = world.result(*words, "-c", str(world.config))
+        second = world.result(*words, "-c", str(world.config), "--http-version", "2")
+        assert (first["request"]["protocol"], second["request"]["protocol"]) == (
+            "HTTP/1.1",
+            "HTTP/2.0",
+        )
+        assert (first["status"], first["cause"]) == (second["status"], second["cause"]), words
+        fields = {line.partition(":")[0].lower() for line in first["head"]} - {"connection"}
+        assert fields == {line.partition(":")[0] for line in second["head"]}, words
+        steps = [step for step in second["steps"] if step["about"] != "head"]
+        assert steps == first["steps"] or words[0].startswith("http:")
+
+
+def test_a_long_request_over_http_2_continues_in_further_frames(world: World) -> None:
+    long = ["-H", f"Accept: {'a' * 7000}", "-H", f"Accept-Encoding: {'~' * 8000}"]
+    result = world.result("/hello.txt", "-c", str(world.config), *long, "--http-version", "2")
+    assert result["status"] == 200
+
+
+def test_a_live_trace_over_http_2_names_the_protocol(world: World) -> None:
+    off = world.trace("--live", "/hello.txt", "--http-version", "2")
+    assert off.returncode == 1
+    assert "`h2c` is off" in off.stderr
+    second = world.start(str(world.top / "errors"), "--h2c", "on")
+    try:
+        pid = str(second.popen.pid)
+        shown = world.trace("--live", "/404.html", pid, "--http-version", "2")
+        assert "gives the same answer over HTTP/2:" in shown.stdout, shown.stderr
+        assert (
+            "gives the same answer over HTTP/1.1:" in world.trace("--live", "/404.html", pid).stdout
+        )
+        broken = world.trace("--live", "/404.html", pid, "-H", "A : b", "--http-version", "2")
+        assert broken.returncode == 1
+        assert "resets the stream of this request with the error PROTOCOL_ERROR" in broken.stderr
+    finally:
+        second.stop()
+
+
 def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
     second = world.start(str(world.top / "errors"), "--listen", f"unix:{world.place}/s")
     try:
@@ -408,6 +459,7 @@ def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
         (["/", ".", "--lve"], 2, "did you mean --live?"),
         (["/", ".", "--cache-size", "x"], 2, "--cache-size: `x` is not a size"),
         (["/" + "x" * 40000, "."], 2, "longer than the server reads"),
+        (["/", ".", "--http-version", "3"], 2, "`3` is no version of HTTP for a trace; give 1.1"),
         (["/"], 2, "nothing to trace in; give a folder or a configuration"),
         (["/", "./nowhere"], 2, "there is no such folder"),
         (["/", "-c", "missing.conf"], 1, "missing.conf"),
@@ -431,4 +483,5 @@ def test_a_mistake_is_reported_in_one_line(
 def test_the_manual_lists_every_option() -> None:
     text = (TOP / "docs/man/weir-trace.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
-    assert listed == ["config", "control", "request-header", "method", "host", "live", "json"]
+    own = ["config", "control", "request-header", "method", "host", "http-version", "live", "json"]
+    assert listed == own
