@@ -58,26 +58,26 @@ def codes(bits: list[int]) -> list[int]:
     return result
 
 
-def windows(bits: list[int], code: list[int]) -> list[int]:
-    """For each window: first symbol, second symbol << 8, bits << 16, symbols << 24."""
+def windows(bits: list[int], code: list[int]) -> str:
+    """The symbols of each window, as src/http2/huffman.c declares them."""
     first: list[int | None] = [None] * 2**WINDOW_BITS
     for symbol in range(EOS):
         free = WINDOW_BITS - bits[symbol]
         if free >= 0:
             start = code[symbol] << free
             first[start : start + 2**free] = [symbol] * 2**free
-    table = []
+    table: list[str] = []
     for window, one in enumerate(first):
         if one is None:
-            table.append(0)
+            table.append("{ { 0, 0 }, 0, 0 }")
             continue
         rest = (window << bits[one]) % 2**WINDOW_BITS
         two = first[rest]
         if two is not None and bits[one] + bits[two] <= WINDOW_BITS:
-            table.append(one | two << 8 | (bits[one] + bits[two]) << 16 | 2 << 24)
+            table.append(f"{{ {{ {one}, {two} }}, {bits[one] + bits[two]}, 2 }}")
         else:
-            table.append(one | bits[one] << 16 | 1 << 24)
-    return table
+            table.append(f"{{ {{ {one}, 0 }}, {bits[one]}, 1 }}")
+    return "static const struct window windows[] = {\n" + ",\n".join(table) + "\n};\n"
 
 
 def long_codes(bits: list[int], code: list[int]) -> str:
@@ -100,7 +100,7 @@ def huffman(text: str) -> str:
     code = codes(bits)
     return (
         f"enum {{ WINDOW_BITS = {WINDOW_BITS} }};\n"
-        + array("unsigned windows[1 << WINDOW_BITS]", windows(bits, code))
+        + windows(bits, code)
         + long_codes(bits, code)
         + array("unsigned symbol_code[256]", code[:EOS])
     )

@@ -160,7 +160,7 @@ void http2_client_begin(struct http2_client_response *response, struct http2_tab
 {
     *response = (struct http2_client_response){ .content_length = HTTP2_CLIENT_NO_LENGTH,
                                                 .trailers = trailers };
-    http2_hpack_begin(&response->reader, table, block);
+    response->broken = !http2_hpack_begin(&response->reader, table, block, NULL, NULL);
 }
 
 /* RFC 9113 section 8.3.2: exactly one, before all other fields, and none in trailers. */
@@ -204,11 +204,15 @@ static bool take_response_field(struct http2_client_response *response,
 
 enum http2_client_result http2_client_decode(struct http2_client_response *response, char *storage)
 {
-    struct http2_field field;
+    const struct http2_field *field;
     enum http2_hpack step;
 
-    while ((step = http2_hpack_next(&response->reader, storage, &field)) == HTTP2_HPACK_FIELD)
-        response->malformed = !take_response_field(response, &field) || response->malformed;
+    if (response->broken)
+        return HTTP2_CLIENT_BROKEN;
+    response->reader.value_storage = storage;
+    response->reader.name_storage = storage + HTTP2_HPACK_TEXT_MAX;
+    while ((step = http2_hpack_next(&response->reader, &field)) == HTTP2_HPACK_FIELD)
+        response->malformed = !take_response_field(response, field) || response->malformed;
     if (step == HTTP2_HPACK_GROW)
         return HTTP2_CLIENT_GROW;
     if (step == HTTP2_HPACK_BROKEN)

@@ -34,7 +34,7 @@ enum http2_client_result {
 };
 
 /* Bytes of storage for one response. A thread needs one storage. */
-enum { HTTP2_CLIENT_STORAGE = HTTP2_HPACK_STORAGE };
+enum { HTTP2_CLIENT_STORAGE = 2 * HTTP2_HPACK_TEXT_MAX };
 
 #define HTTP2_CLIENT_NO_LENGTH UINT64_MAX
 
@@ -42,8 +42,8 @@ struct http2_client_response {
     uint64_t content_length; /* or HTTP2_CLIENT_NO_LENGTH */
     uint16_t status;         /* 100 to 599; below 200 another head follows. 0 for trailers */
 
-    struct http2_hpack_reader reader;  /* only `needed` is for the caller */
-    bool trailers, regular, malformed; /* private */
+    struct http2_hpack_reader reader;          /* only `needed` is for the caller */
+    bool trailers, regular, malformed, broken; /* private */
 };
 
 /* The names that a client's table must keep: for http2_table_init. */

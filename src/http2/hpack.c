@@ -12,6 +12,7 @@ enum {
     INSERTED = 0x40,
     INSERTED_BITS = 6,
     RESIZED = 0x20,
+    RESIZED_MASK = 0xe0,
     RESIZED_BITS = 5,
     LITERAL = 0x00, /* 0x10 as well: never indexed */
     LITERAL_BITS = 4,
@@ -21,14 +22,6 @@ enum {
 
 /* The largest integer that is read. Every meaningful one is far below. */
 enum { INTEGER_MAX = 1 << 28 };
-
-void http2_hpack_begin(struct http2_hpack_reader *reader, struct http2_table *table,
-                       struct span block)
-{
-    const unsigned char *at = (const unsigned char *)block.at;
-
-    *reader = (struct http2_hpack_reader){ .at = at, .end = at + block.len, .table = table };
-}
 
 /* Reads the bytes of an integer behind a prefix that is full. False: it is cut off or too large. */
 static bool read_long_integer(struct http2_hpack_reader *reader, uint32_t *value)
@@ -112,66 +105,67 @@ static inline bool get_indexed(const struct http2_hpack_reader *reader, uint32_t
 }
 
 /* Reads a literal field: the index of its name, or 0 and the name, then the value. */
-static inline bool read_literal(struct http2_hpack_reader *reader, unsigned prefix_bits,
-                                char *storage, struct http2_field *ret_field)
+static inline bool read_literal(struct http2_hpack_reader *reader, unsigned prefix_bits)
 {
+    struct http2_field *field = &reader->field;
     uint32_t index;
 
     if (!read_integer(reader, prefix_bits, &index))
         return false;
     if (index == 0) {
-        if (!read_string(reader, storage + HTTP2_HPACK_TEXT_MAX, &ret_field->name))
+        if (!read_string(reader, reader->name_storage, &field->name))
             return false;
-        ret_field->id = (uint8_t)http2_table_name(ret_field->name);
-        ret_field->name_valid = ret_field->id != HTTP2_NAME_OTHER || is_valid_name(ret_field->name);
-    } else if (!get_indexed(reader, index, ret_field)) {
+        field->id = (uint8_t)http2_table_name(field->name);
+        field->name_valid = field->id != HTTP2_NAME_OTHER || is_valid_name(field->name);
+    } else if (!get_indexed(reader, index, field)) {
         return false;
     }
-    if (!read_string(reader, storage, &ret_field->value))
+    if (!read_string(reader, reader->value_storage, &field->value))
         return false;
-    ret_field->valid = ret_field->name_valid && is_valid_value(ret_field->value);
+    field->valid = field->name_valid && is_valid_value(field->value);
     return true;
 }
 
-/* Reads size updates, which begin a block (RFC 7541 section 4.2). */
-static bool read_updates(struct http2_hpack_reader *reader)
+bool http2_hpack_begin(struct http2_hpack_reader *reader, struct http2_table *table,
+                       struct span block, char *name_storage, char *value_storage)
 {
-    while (reader->at < reader->end && (*reader->at & 0xe0) == RESIZED) {
+    reader->at = (const unsigned char *)block.at;
+    reader->end = reader->at + block.len;
+    reader->table = table;
+    reader->name_storage = name_storage;
+    reader->value_storage = value_storage;
+    /* Size updates are at the beginning only (RFC 7541 section 4.2). */
+    while (reader->at < reader->end && (*reader->at & RESIZED_MASK) == RESIZED) {
         uint32_t size_max;
-        if (!read_integer(reader, RESIZED_BITS, &size_max) ||
-            !http2_table_resize(reader->table, size_max))
+        if (!read_integer(reader, RESIZED_BITS, &size_max) || !http2_table_resize(table, size_max))
             return false;
     }
-    return !reader->table->must_update;
+    return !table->must_update;
 }
 
-enum http2_hpack http2_hpack_next(struct http2_hpack_reader *reader, char *storage,
-                                  struct http2_field *ret_field)
+enum http2_hpack http2_hpack_next_other(struct http2_hpack_reader *reader,
+                                        const struct http2_field **ret_field)
 {
+    struct http2_field *field = &reader->field;
+    const unsigned char *start = reader->at;
     uint32_t index;
 
-    if (__builtin_expect(!reader->began, 0) && !read_updates(reader))
-        return HTTP2_HPACK_BROKEN;
-    reader->began = true;
-    if (reader->at == reader->end)
-        return HTTP2_HPACK_END;
-
-    const unsigned char *start = reader->at;
+    *ret_field = field;
     if (*start & INDEXED) {
-        if (!read_integer(reader, INDEXED_BITS, &index) || !get_indexed(reader, index, ret_field))
+        if (!read_integer(reader, INDEXED_BITS, &index) || !get_indexed(reader, index, field))
             return HTTP2_HPACK_BROKEN;
         return HTTP2_HPACK_FIELD;
     }
     if (*start & INSERTED) {
-        if (!read_literal(reader, INSERTED_BITS, storage, ret_field))
+        if (!read_literal(reader, INSERTED_BITS))
             return HTTP2_HPACK_BROKEN;
-        reader->needed = http2_table_add(reader->table, ret_field);
+        reader->needed = http2_table_add(reader->table, field);
         if (reader->needed == 0)
             return HTTP2_HPACK_FIELD;
         reader->at = start;
         return HTTP2_HPACK_GROW;
     }
-    if (*start & RESIZED || !read_literal(reader, LITERAL_BITS, storage, ret_field))
+    if (*start & RESIZED || !read_literal(reader, LITERAL_BITS))
         return HTTP2_HPACK_BROKEN;
     return HTTP2_HPACK_FIELD;
 }

@@ -9,7 +9,7 @@
 #include "http2/table.h"
 
 enum http2_hpack {
-    HTTP2_HPACK_FIELD, /* *ret_field is the next field */
+    HTTP2_HPACK_FIELD, /* **ret_field is the next field */
     HTTP2_HPACK_END,   /* the block has ended */
     HTTP2_HPACK_GROW,  /* the table needs `needed` bytes of memory (http2_table_move): call again */
     HTTP2_HPACK_BROKEN /* RFC 7541 is violated: a connection error, COMPRESSION_ERROR */
@@ -19,26 +19,49 @@ enum {
     /* Bytes for the decoded text of one name or value. The rest of a longer text is not needed. Its
      * field is above HTTP2_HEADER_LIST_MAX, and no table can store it. */
     HTTP2_HPACK_TEXT_MAX = HTTP2_HEADER_LIST_MAX,
-    HTTP2_HPACK_STORAGE = 2 * HTTP2_HPACK_TEXT_MAX,
 };
 
-/* A block that is being read. */
+/* A block that is being read. The reader of the block may change `value_storage` between fields. */
 struct http2_hpack_reader {
-    const unsigned char *at, *end;
+    const unsigned char *at, *end; /* private */
     struct http2_table *table;
-    size_t needed; /* with HTTP2_HPACK_GROW: bytes of memory for the table */
-    bool began;    /* a field was read, so no size update may follow */
+    char *name_storage;       /* HTTP2_HPACK_TEXT_MAX bytes for a decoded name */
+    char *value_storage;      /* the same for a decoded value */
+    size_t needed;            /* with HTTP2_HPACK_GROW: bytes of memory for the table */
+    struct http2_field field; /* private: the last literal, or the last of the dynamic table */
 };
 
-/* Borrows `block`, all of one header block, until its end is read. */
-void http2_hpack_begin(struct http2_hpack_reader *reader, struct http2_table *table,
-                       struct span block);
+/* Begins with `block`, all of one header block. Borrows it and both storages until its end is read.
+ * Reads the size updates at its beginning. False: they are wrong or missing, and the block is
+ * broken. */
+bool http2_hpack_begin(struct http2_hpack_reader *reader, struct http2_table *table,
+                       struct span block, char *name_storage, char *value_storage);
 
-/* Reads the next field. Decoded text goes to `storage`, which has HTTP2_HPACK_STORAGE bytes. The
- * spans of the field point to the block, the storage, the table or static memory, and are valid
- * until the next call. After GROW, the same field is read again. */
-enum http2_hpack http2_hpack_next(struct http2_hpack_reader *reader, char *storage,
-                                  struct http2_field *ret_field);
+/* Reads a field that is not an index below 127. Private to http2_hpack_next. */
+enum http2_hpack http2_hpack_next_other(struct http2_hpack_reader *reader,
+                                        const struct http2_field **ret_field);
+
+/* Reads the next field. Its spans point to the block, the storages, the table or static memory, and
+ * are valid until the next call. After GROW, the same field is read again. */
+static inline enum http2_hpack http2_hpack_next(struct http2_hpack_reader *reader,
+                                                const struct http2_field **ret_field)
+{
+    enum { FIRST_INDEX = 0x81, DYNAMIC_INDEX = 0x80 + HTTP2_TABLE_STATIC_COUNT + 1, LONG = 0xff };
+
+    if (reader->at == reader->end)
+        return HTTP2_HPACK_END;
+    if (*reader->at < FIRST_INDEX || *reader->at == LONG)
+        return http2_hpack_next_other(reader, ret_field);
+    unsigned byte = *reader->at++;
+    if (byte < DYNAMIC_INDEX) {
+        *ret_field = &http2_table_static[byte - FIRST_INDEX + 1];
+        return HTTP2_HPACK_FIELD;
+    }
+    *ret_field = &reader->field;
+    return http2_table_get(reader->table, byte - DYNAMIC_INDEX, &reader->field)
+               ? HTTP2_HPACK_FIELD
+               : HTTP2_HPACK_BROKEN;
+}
 
 /* Appends a field as a literal without indexing (RFC 7541 section 6.2.2), with the name from the
  * static table if it is there. Names are written in lower case. Names of more than

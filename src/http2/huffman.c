@@ -9,8 +9,16 @@
 #include "http2/huffman.h"
 
 #include <endian.h>
-#include <http2_huffman.inc> /* made by tools/hpack_tables.py */
 #include <stdint.h>
+
+/* The symbols that the next bits hold whole. */
+struct window {
+    uint8_t symbol[2];
+    uint8_t bits;    /* of these symbols */
+    uint8_t symbols; /* 0, 1 or 2 */
+};
+
+#include <http2_huffman.inc> /* made by tools/hpack_tables.py */
 
 #define LENGTHS(first, ...) __VA_ARGS__,
 static const uint8_t symbol_bits[256] = {
@@ -23,102 +31,114 @@ enum {
     WINDOWS_IN_LOAD = 4, /* 48 bits; a load gives 57 at least */
 };
 
-struct decoder {
-    const char *at;
-    char *out;
-    size_t room;
-    size_t bits, bits_total; /* decoded; of the code */
-    size_t len;              /* of the text so far */
-};
-
-/* The bits from `bits` on, at the top of the word. At least one bit of the code is left. */
-static inline uint64_t load_bits(const struct decoder *d)
+static inline uint64_t load_8(const char *at)
 {
-    size_t byte = d->bits / 8, left = d->bits_total / 8 - byte;
-    unsigned skip = d->bits % 8;
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return be64toh(word);
+}
+
+static inline uint64_t load_4(const char *at)
+{
+    uint32_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return be32toh(word);
+}
+
+/* 1 to 7 bytes at the top of a word, and ones behind them. */
+static inline uint64_t load_few(const char *at, size_t len)
+{
     uint64_t word = 0;
 
-    if (left >= sizeof(word)) {
-        memcpy(&word, d->at + byte, sizeof(word));
-        return be64toh(word) << skip;
+    if (len >= 4) {
+        word = load_4(at) << 32 | load_4(at + len - 4) << (64 - 8 * len);
+    } else {
+        for (size_t i = 0; i < len; i++)
+            word |= (uint64_t)(unsigned char)at[i] << (56 - 8 * i);
     }
-    for (size_t i = 0; i < left; i++)
-        word = word << 8 | (unsigned char)d->at[byte + i];
-    word = word << (64 - 8 * left) | UINT64_MAX >> 8 * left;
+    return word | UINT64_MAX >> 8 * len;
+}
+
+/* The bits of `code` from `bit` on, at the top of the word. At least one is left. */
+static inline uint64_t load_bits(struct span code, size_t bit)
+{
+    size_t left = code.len - bit / 8;
+    unsigned skip = bit % 8;
+    uint64_t word;
+
+    if (left >= 8)
+        return load_8(code.at + bit / 8) << skip;
+    if (code.len >= 8) /* the last 8 bytes, of which some are decoded */
+        word = load_8(code.at + code.len - 8) << (64 - 8 * left) | UINT64_MAX >> 8 * left;
+    else
+        word = load_few(code.at + bit / 8, left);
     return word << skip | ((UINT64_C(1) << skip) - 1);
 }
 
-static inline void put_symbol(struct decoder *d, unsigned symbol)
+/* One symbol with a long code; none when the code is wrong. EOS is not among the long codes, so it
+ * is wrong too. */
+static __attribute__((noinline)) struct window find_long(uint64_t word)
 {
-    if (d->len < d->room)
-        d->out[d->len] = (char)symbol;
-    d->len++;
-}
-
-/* Decodes one symbol with a long code, or ends at the padding. False: the code is wrong. EOS has no
- * place among the long codes, so it is wrong too. */
-static bool decode_long(struct decoder *d)
-{
-    uint64_t word = load_bits(d);
-
-    /* No window without a symbol begins with fewer than eight ones. */
-    if (d->bits_total - d->bits <= PADDING_BITS_MAX) {
-        d->bits = d->bits_total;
-        return true;
-    }
     for (size_t i = 0; i < sizeof(long_codes) / sizeof(long_codes[0]); i++) {
-        uint64_t code = word >> (64 - long_codes[i].bits);
-        if (code - long_codes[i].first < long_codes[i].count) {
-            put_symbol(d, long_symbols[long_codes[i].at + (code - long_codes[i].first)]);
-            d->bits += long_codes[i].bits;
-            return true;
-        }
+        uint64_t place = (word >> (64 - long_codes[i].bits)) - long_codes[i].first;
+        if (place < long_codes[i].count)
+            return (struct window){ .symbol = { long_symbols[long_codes[i].at + place] },
+                                    .bits = long_codes[i].bits,
+                                    .symbols = 1 };
     }
-    return false;
+    return (struct window){ .symbols = 0 };
 }
 
-/* Puts the one or two symbols of a window. `roomy`: the text fits, with one byte to spare. */
-static inline void put_window(struct decoder *d, unsigned window, bool roomy)
+/* Puts the symbols of a window behind `len` bytes of text. `roomy`: there is space behind them. */
+static inline void put_window(char *out, size_t room, size_t len, struct window window, bool roomy)
 {
-    unsigned symbols = window >> 24;
-
-    if (roomy) {
-        d->out[d->len] = (char)window;
-        d->out[d->len + 1] = (char)(window >> 8);
-        d->len += symbols;
-        return;
-    }
-    put_symbol(d, window & 0xff);
-    if (symbols == 2)
-        put_symbol(d, window >> 8 & 0xff);
+    if (roomy || len + 1 < room)
+        memcpy(out + len, window.symbol, 2);
+    else if (len < room)
+        out[len] = (char)window.symbol[0];
 }
 
-static inline __attribute__((always_inline)) bool decode_all(struct decoder *d, bool roomy)
+static inline __attribute__((always_inline)) long decode(struct span code, char *out, size_t room,
+                                                         bool roomy)
 {
-    while (d->bits < d->bits_total) {
-        uint64_t word = load_bits(d);
-        unsigned window = windows[word >> (64 - WINDOW_BITS)];
-        if (__builtin_expect(window == 0, 0) && !decode_long(d))
-            return false;
-        for (unsigned i = 0; window != 0 && d->bits < d->bits_total; i++) {
-            put_window(d, window, roomy);
-            unsigned bits = window >> 16 & 0xff;
-            d->bits += bits;
-            word <<= bits;
-            window = i + 1 < WINDOWS_IN_LOAD ? windows[word >> (64 - WINDOW_BITS)] : 0;
+    size_t total = 8 * code.len, bits = 0, len = 0;
+
+    while (bits < total) {
+        uint64_t word = load_bits(code, bits);
+        struct window window;
+        /* Behind the end there are ones, and a window of ones has no symbol. So no step checks the
+         * end. */
+        for (unsigned i = 0; i < WINDOWS_IN_LOAD; i++) {
+            window = windows[word >> (64 - WINDOW_BITS)];
+            put_window(out, room, len, window, roomy);
+            len += window.symbols;
+            bits += window.bits;
+            word <<= window.bits;
+        }
+        if (__builtin_expect(window.symbols == 0 && bits < total, 0)) {
+            /* A window without a symbol begins with eight ones at least. */
+            if (total - bits <= PADDING_BITS_MAX)
+                return (long)len;
+            window = find_long(load_bits(code, bits));
+            if (window.symbols == 0)
+                return -1;
+            put_window(out, room, len, window, roomy);
+            len += window.symbols;
+            bits += window.bits;
         }
     }
-    return d->bits == d->bits_total;
+    return bits == total ? (long)len : -1;
 }
 
 long http2_huffman_decode(struct span code, char *out, size_t room)
 {
     enum { SHORTEST_BITS = 5 };
-    struct decoder d = { .at = code.at, .out = out, .room = room, .bits_total = 8 * code.len };
-    bool right = room > d.bits_total / SHORTEST_BITS + 1 ? decode_all(&d, true)
-                                                         : decode_all(&d, false);
 
-    return right ? (long)d.len : -1;
+    if (room >= 8 * code.len / SHORTEST_BITS + sizeof(struct window))
+        return decode(code, out, room, true);
+    return decode(code, out, room, false);
 }
 
 size_t http2_huffman_len(struct span text)

@@ -10,10 +10,12 @@
 #include "http/token.h"
 
 enum {
-    /* Places in the storage. */
-    TEXT_AT = HTTP2_HPACK_STORAGE,
-    AUTHORITY_AT = TEXT_AT + HTTP2_HPACK_TEXT_MAX + 128, /* until the request line is written */
-    PATH_AT = TEXT_AT + HTTP_METHOD_MAX + 2,
+    /* Places in the storage. Each part has some bytes to spare. */
+    PART = HTTP2_HPACK_TEXT_MAX + 128,
+    PATH_AT = HTTP_METHOD_MAX + 2, /* the text begins before it, with the method */
+    AUTHORITY_AT = PART,           /* until the request line is written */
+    NAME_AT = 2 * PART,
+    VALUE_AT = 3 * PART,
 
     /* A longer method is cut behind this byte, so that the parser finds it too long. */
     METHOD_CUT = HTTP_METHOD_MAX + 1,
@@ -25,10 +27,7 @@ enum {
 enum use {
     USE_DROP,
     USE_WRITE, /* http/request.h reads it */
-    USE_METHOD,
-    USE_SCHEME,
-    USE_AUTHORITY,
-    USE_PATH,
+    USE_PSEUDO,
     USE_FORBIDDEN,
     USE_HOST,
     USE_LENGTH,
@@ -55,10 +54,10 @@ static const uint8_t uses[HTTP2_NAME_COUNT] = {
 #define USED(name) [HTTP2_NAME_##name] = USE_WRITE,
     WRITTEN(USED)
 #undef USED
-        [HTTP2_NAME_METHOD] = USE_METHOD,
-    [HTTP2_NAME_SCHEME] = USE_SCHEME,
-    [HTTP2_NAME_AUTHORITY] = USE_AUTHORITY,
-    [HTTP2_NAME_PATH] = USE_PATH,
+        [HTTP2_NAME_METHOD] = USE_PSEUDO,
+    [HTTP2_NAME_SCHEME] = USE_PSEUDO,
+    [HTTP2_NAME_AUTHORITY] = USE_PSEUDO,
+    [HTTP2_NAME_PATH] = USE_PSEUDO,
     [HTTP2_NAME_STATUS] = USE_FORBIDDEN,
     [HTTP2_NAME_CONNECTION] = USE_FORBIDDEN,
     [HTTP2_NAME_KEEP_ALIVE] = USE_FORBIDDEN,
@@ -107,19 +106,28 @@ static inline void copy_text(char *to, const char *from, size_t len)
     }
 }
 
-static inline bool has_seen(const struct http2_request *request, uint64_t bit)
+/* In `seen`: no pseudo-header field may follow. */
+#define PSEUDO_END (UINT64_C(1) << 63)
+_Static_assert(HTTP2_NAME_COUNT <= 63, "a set of names and one mark fit in 64 bits");
+
+static inline bool has_seen(const struct http2_request *request, uint64_t bits)
 {
-    return (request->seen & bit) != 0;
+    return (request->seen & bits) != 0;
 }
 
 void http2_request_begin(struct http2_request *request, struct http2_table *table,
                          struct span block, char *storage, bool trailers)
 {
-    *request = (struct http2_request){ .content_length = HTTP2_REQUEST_NO_LENGTH,
-                                       .scheme = HTTP2_SCHEME_OTHER,
-                                       .storage = storage,
-                                       .trailers = trailers };
-    http2_hpack_begin(&request->reader, table, block);
+    memset(request, 0, offsetof(struct http2_request, reader));
+    request->content_length = HTTP2_REQUEST_NO_LENGTH;
+    request->scheme = HTTP2_SCHEME_OTHER;
+    request->storage = storage;
+    request->trailers = trailers;
+    request->seen = trailers ? PSEUDO_END : 0;
+    /* A decoded path is in its place at once. */
+    if (!http2_hpack_begin(&request->reader, table, block, storage + NAME_AT,
+                           storage + (trailers ? VALUE_AT : PATH_AT)))
+        request->result = HTTP2_REQUEST_BROKEN;
 }
 
 /* ---- pseudo-header fields ---- */
@@ -131,7 +139,12 @@ static inline struct span method_of(const struct http2_request *request)
 
 static bool take_method(struct http2_request *request, struct span value)
 {
-    if (!span_equal(value, SPAN("GET")) && !http_token_valid(value))
+    if (value.len == 3 && memcmp(value.at, "GET", 3) == 0) {
+        request->method_len = 3;
+        memcpy(request->storage + PATH_AT - 4, "GET ", 4);
+        return true;
+    }
+    if (!http_token_valid(value))
         return false;
     value = span_first(value, METHOD_CUT);
     request->method_len = (uint8_t)value.len;
@@ -155,7 +168,8 @@ static bool is_scheme(struct span text)
 
 static bool take_scheme(struct http2_request *request, struct span value)
 {
-    if (span_equal_nocase(value, SPAN("https")))
+    if (value.len == 5 &&
+        (memcmp(value.at, "https", 5) == 0 || span_equal_nocase(value, SPAN("https"))))
         request->scheme = HTTP2_SCHEME_HTTPS;
     else if (span_equal_nocase(value, SPAN("http")))
         request->scheme = HTTP2_SCHEME_HTTP;
@@ -164,10 +178,10 @@ static bool take_scheme(struct http2_request *request, struct span value)
     return true;
 }
 
-/* An authority has no user information (RFC 9113 section 8.3.1). The parser checks the rest. */
+/* The parser checks the form, as it does for Host. */
 static bool take_authority(struct http2_request *request, struct span value)
 {
-    if (value.len == 0 || value.len > HTTP2_AUTHORITY_MAX || memchr(value.at, '@', value.len))
+    if (value.len == 0 || value.len > HTTP2_AUTHORITY_MAX)
         return false;
     request->authority_len = (uint32_t)value.len;
     copy_text(request->storage + AUTHORITY_AT, value.at, value.len);
@@ -175,27 +189,32 @@ static bool take_authority(struct http2_request *request, struct span value)
 }
 
 /* The form of a path depends on the method, so check_path checks it. */
-static bool take_path(struct http2_request *request, struct span value)
+static inline bool take_path(struct http2_request *request, struct span value)
 {
+    char *path = request->storage + PATH_AT;
+
+    if (value.at != path)
+        copy_text(path, value.at, value.len);
     request->path_len = (uint32_t)value.len;
-    copy_text(request->storage + PATH_AT, value.at, value.len);
-    return scan_target_end(value.at, value.len) == value.len;
+    request->reader.value_storage = request->storage + VALUE_AT;
+    return scan_target_end(path, value.len) == value.len;
 }
 
-static bool take_pseudo(struct http2_request *request, const struct http2_field *field)
+/* Pseudo-header fields come before other fields, once each, and never in trailers (RFC 9113
+ * section 8.3). */
+static inline bool take_pseudo(struct http2_request *request, const struct http2_field *field)
 {
     uint64_t bit = UINT64_C(1) << field->id;
 
-    /* They come before other fields, once each, and never in trailers (RFC 9113 section 8.3). */
-    if (has_seen(request, bit) || request->regular || request->trailers)
+    if (has_seen(request, bit | PSEUDO_END))
         return false;
     request->seen |= bit;
-    switch (uses[field->id]) {
-    case USE_METHOD:
+    switch (field->id) {
+    case HTTP2_NAME_METHOD:
         return take_method(request, field->value);
-    case USE_SCHEME:
+    case HTTP2_NAME_SCHEME:
         return take_scheme(request, field->value);
-    case USE_AUTHORITY:
+    case HTTP2_NAME_AUTHORITY:
         return take_authority(request, field->value);
     default:
         return take_path(request, field->value);
@@ -237,7 +256,7 @@ static inline void end_line(struct http2_request *request)
     request->text_end += 2;
 }
 
-static inline void write_line(struct http2_request *request, enum http2_name name,
+static inline bool write_line(struct http2_request *request, enum http2_name name,
                               struct span value)
 {
     const struct line_start *start = &line_starts[name];
@@ -247,6 +266,7 @@ static inline void write_line(struct http2_request *request, enum http2_name nam
     copy_text(to + start->len, value.at, value.len);
     request->text_end += start->len + (uint32_t)value.len;
     end_line(request);
+    return true;
 }
 
 /* Writes the request line, and Host when there is an authority. */
@@ -260,8 +280,8 @@ static bool write_request_line(struct http2_request *request)
     memcpy(request->storage + request->text_end, version, sizeof(version) - 1);
     request->text_end += sizeof(version) - 1;
     if (request->authority_len > 0)
-        write_line(request, HTTP2_NAME_HOST,
-                   span_of(request->storage + AUTHORITY_AT, request->authority_len));
+        return write_line(request, HTTP2_NAME_HOST,
+                          span_of(request->storage + AUTHORITY_AT, request->authority_len));
     return true;
 }
 
@@ -274,8 +294,7 @@ static bool take_host(struct http2_request *request, struct span value)
         return false;
     request->seen |= HTTP2_NAME_BIT(HOST);
     if (request->authority_len == 0) {
-        write_line(request, HTTP2_NAME_HOST, value);
-        return true;
+        return write_line(request, HTTP2_NAME_HOST, value);
     }
     return span_equal_nocase(value,
                              span_of(request->storage + AUTHORITY_AT, request->authority_len));
@@ -291,7 +310,7 @@ static bool take_length(struct http2_request *request, struct span value)
 
 static inline void take_priority(struct http2_request *request, struct span value)
 {
-    write_line(request, HTTP2_NAME_PRIORITY, value);
+    (void)write_line(request, HTTP2_NAME_PRIORITY, value);
     request->priority = span_of(request->storage + request->text_end - 2 - value.len, value.len);
 }
 
@@ -299,15 +318,14 @@ static bool take_regular(struct http2_request *request, const struct http2_field
 {
     unsigned use = uses[field->id];
 
-    if (!request->trailers && !request->regular && !write_request_line(request))
+    if (!has_seen(request, PSEUDO_END) && !write_request_line(request))
         return false;
-    request->regular = true;
+    request->seen |= PSEUDO_END;
     if (request->trailers && use != USE_FORBIDDEN && use != USE_TE)
         return true;
     switch (use) {
     case USE_WRITE:
-        write_line(request, (enum http2_name)field->id, field->value);
-        return true;
+        return write_line(request, (enum http2_name)field->id, field->value);
     case USE_HOST:
         return take_host(request, field->value);
     case USE_LENGTH:
@@ -336,16 +354,20 @@ static inline enum http2_request_result take_request_field(struct http2_request 
         return HTTP2_REQUEST_TOO_LARGE;
     if (!field->valid)
         return HTTP2_REQUEST_MALFORMED;
-    unsigned use = uses[field->id];
-    bool right = use >= USE_METHOD && use <= USE_PATH ? take_pseudo(request, field)
-                                                      : take_regular(request, field);
+    bool right;
+    if (uses[field->id] == USE_PSEUDO)
+        right = take_pseudo(request, field);
+    else if (uses[field->id] == USE_WRITE && request->text_end > 0)
+        right = write_line(request, (enum http2_name)field->id, field->value);
+    else
+        right = take_regular(request, field);
     return right ? HTTP2_REQUEST_DECODED : HTTP2_REQUEST_MALFORMED;
 }
 
 /* Completes the text after the last field. */
-static void end_request(struct http2_request *request)
+static inline void end_request(struct http2_request *request)
 {
-    bool line = request->regular || request->trailers || write_request_line(request);
+    bool line = has_seen(request, PSEUDO_END) || write_request_line(request);
 
     if (!line && request->result == HTTP2_REQUEST_DECODED)
         request->result = HTTP2_REQUEST_MALFORMED;
@@ -361,12 +383,14 @@ static void end_request(struct http2_request *request)
 enum http2_request_result http2_request_decode(struct http2_request *request)
 {
     struct http2_hpack_reader *reader = &request->reader;
-    struct http2_field field;
+    const struct http2_field *field;
     enum http2_hpack step;
 
-    while ((step = http2_hpack_next(reader, request->storage, &field)) == HTTP2_HPACK_FIELD)
+    if (request->result == HTTP2_REQUEST_BROKEN)
+        return HTTP2_REQUEST_BROKEN;
+    while ((step = http2_hpack_next(reader, &field)) == HTTP2_HPACK_FIELD)
         if (request->result == HTTP2_REQUEST_DECODED)
-            request->result = (uint8_t)take_request_field(request, &field);
+            request->result = (uint8_t)take_request_field(request, field);
     if (step == HTTP2_HPACK_GROW)
         return HTTP2_REQUEST_GROW;
     if (step == HTTP2_HPACK_BROKEN)

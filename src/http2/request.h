@@ -24,7 +24,7 @@ enum http2_scheme { HTTP2_SCHEME_HTTP, HTTP2_SCHEME_HTTPS, HTTP2_SCHEME_OTHER };
 
 /* Bytes of storage for one request, with some to spare for copies in steps of 16 bytes. A thread
  * needs one storage. */
-enum { HTTP2_REQUEST_STORAGE = HTTP2_HPACK_STORAGE + 2 * (HTTP2_HPACK_TEXT_MAX + 128) };
+enum { HTTP2_REQUEST_STORAGE = 4 * (HTTP2_HPACK_TEXT_MAX + 128) };
 
 #define HTTP2_REQUEST_NO_LENGTH UINT64_MAX
 
@@ -35,17 +35,16 @@ struct http2_request {
     uint64_t content_length; /* of Content-Length, or HTTP2_REQUEST_NO_LENGTH */
     uint8_t scheme;          /* enum http2_scheme; OTHER also for CONNECT, which has none */
 
-    struct http2_hpack_reader reader; /* only `needed` is for the caller */
-    char *storage;                    /* private, as all that follows */
-    uint64_t seen;                    /* the names that occurred */
-    uint32_t list_bytes;              /* RFC 9113 section 6.5.2 */
-    uint32_t text_end;                /* 0: the request line is not written yet */
+    char *storage;       /* private, as all that follows */
+    uint64_t seen;       /* the names that occurred */
+    uint32_t list_bytes; /* RFC 9113 section 6.5.2 */
+    uint32_t text_end;   /* 0: the request line is not written yet */
     uint32_t path_len, authority_len;
     uint16_t fields;
     uint8_t method_len;
     uint8_t result; /* enum http2_request_result so far */
     bool trailers;
-    bool regular; /* a field was read that is no pseudo-header field */
+    struct http2_hpack_reader reader; /* only `needed` is for the caller */
 };
 
 /* The names that a server's table keeps: for http2_table_init. */
