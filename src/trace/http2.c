@@ -20,7 +20,8 @@ struct trace_http2 {
     struct span text;         /* in `storage` */
     size_t frames_len, block_bytes;
     char memory[HTTP2_TABLE_MEMORY_MAX];
-    char storage[HTTP2_REQUEST_STORAGE], scratch[HTTP2_HPACK_STORAGE];
+    char storage[HTTP2_REQUEST_STORAGE];
+    char name[HTTP2_HPACK_TEXT_MAX], value[HTTP2_HPACK_TEXT_MAX]; /* of a field of the answer */
     char block[BLOCK_MAX];
     char frames[FRAMES_MAX];
 };
@@ -129,12 +130,13 @@ static void add_line(struct buf *head, const struct http2_field *field)
 static bool decode_answer(struct trace_http2 *t, struct span block, struct buf *head)
 {
     struct http2_hpack_reader reader;
-    struct http2_field field;
+    const struct http2_field *field;
     enum http2_hpack step;
     reset_table(t);
-    http2_hpack_begin(&reader, &t->table, block);
-    while ((step = http2_hpack_next(&reader, t->scratch, &field)) == HTTP2_HPACK_FIELD)
-        add_line(head, &field);
+    if (!http2_hpack_begin(&reader, &t->table, block, t->name, t->value))
+        return false;
+    while ((step = http2_hpack_next(&reader, &field)) == HTTP2_HPACK_FIELD)
+        add_line(head, field);
     buf_add(head, SPAN("\r\n"));
     return step == HTTP2_HPACK_END && !head->overflow;
 }
