@@ -17,59 +17,18 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest.mock import ANY
 
 import pytest
 
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.loading import INVALID, accounts_for, errors, result_of, step_of, weir_load
 from tests.e2e.misbehaving import Behaviour, Peer, misbehaving, ok
 from tests.e2e.running import WEIR, Process
 from tests.e2e.statistics import settled, wait_for
 from tests.waiting import LIMIT_S, wait_until
 
-INVALID = 4
-
 one_model = pytest.mark.parametrize("model", ["percore"])
-
-
-def weir_load(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a load, which must end by itself."""
-    return subprocess.run(
-        [WEIR, "load", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-
-
-def measure(*arguments: str) -> dict[str, Any]:
-    """The result of a load. It may be invalid: a machine that runs tests is too busy to measure."""
-    done = weir_load(*arguments, "--json")
-    assert done.returncode in (0, INVALID), done.stderr
-    assert done.stderr == ""
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
-
-def step_of(*arguments: str) -> dict[str, Any]:
-    """The result's only step."""
-    (step,) = measure(*arguments)["steps"]
-    assert isinstance(step, dict)
-    return step
-
-
-def errors(step: dict[str, Any]) -> dict[str, int]:
-    """The errors that occurred, by kind."""
-    return {name: count for name, count in step["errors"].items() if count}
-
-
-def accounts_for(step: dict[str, Any], requests: int) -> None:
-    """Each request has ended once, with an answer or an error."""
-    assert step["requests"] == requests
-    assert step["answers"] + sum(step["errors"].values()) == requests
 
 
 # ---- servers that behave well ----
@@ -180,7 +139,9 @@ def test_urls_are_drawn_by_their_weights(server: ServerFactory, site: Path, tmp_
 @one_model
 def test_steps_follow_each_other_on_the_same_connections(server: ServerFactory) -> None:
     running = server()
-    result = measure(running.url + "/", "--steps", "1,2,4", "--requests", "200", "--warmup", "50ms")
+    result = result_of(
+        running.url + "/", "--steps", "1,2,4", "--requests", "200", "--warmup", "50ms"
+    )
     assert [step["users"] for step in result["steps"]] == [1, 2, 4]
     assert [step["answers"] for step in result["steps"]] == [200, 200, 200]
     assert sum(step["connects"] for step in result["steps"]) <= 4

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,11 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.loading import errors, step_of
 from tests.e2e.peers import CONFIGURATIONS, PeerServer, peer, program_of
-from tests.e2e.running import WEIR
-from tests.waiting import LIMIT_S
-
-INVALID = 4
 
 Start = Callable[..., PeerServer]
 
@@ -31,19 +26,9 @@ def other(request: pytest.FixtureRequest, site: Path, tmp_path: Path) -> Iterato
         yield lambda **limits: stack.enter_context(peer(name, site, tmp_path, **limits))
 
 
-def step_of(*words: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [WEIR, "load", *words, "--json"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode in (0, INVALID), done.stderr
-    (step,) = json.loads(done.stdout)["steps"]
-    assert isinstance(step, dict)
-    assert sum(step["errors"].values()) == 0
+def step_without_errors(*words: str) -> dict[str, Any]:
+    step = step_of(*words)
+    assert errors(step) == {}
     return step
 
 
@@ -64,7 +49,7 @@ def lines_about(server: PeerServer, path: str) -> int:
 )
 def test_answers_equal_the_lines_of_their_logs(other: Start, words: list[str]) -> None:
     server = other()
-    step = step_of(f"{server.url}/hello.txt", "--requests", "400", *words)
+    step = step_without_errors(f"{server.url}/hello.txt", "--requests", "400", *words)
     assert step["status"] == {"200": 400}
     assert step["body_bytes"] == (0 if "HEAD" in words else 400 * len("hello\n"))
     assert lines_about(server, "/hello.txt") == 400 + step["reopened"]
@@ -74,7 +59,7 @@ def test_answers_equal_the_lines_of_their_logs(other: Start, words: list[str]) -
 
 def test_a_load_continues_when_they_limit_the_requests_of_a_connection(other: Start) -> None:
     server = other(requests=7)
-    step = step_of(f"{server.url}/hello.txt", "--users", "3", "--requests", "300")
+    step = step_without_errors(f"{server.url}/hello.txt", "--users", "3", "--requests", "300")
     assert step["answers"] == 300
     assert step["connects"] >= 300 // 8
     assert lines_about(server, "/hello.txt") == 300
@@ -83,7 +68,7 @@ def test_a_load_continues_when_they_limit_the_requests_of_a_connection(other: St
 def test_a_load_continues_when_they_close_idle_connections(other: Start) -> None:
     server = other(keep_s=1)
     words = ["--users", "3", "--think", "2600ms", "--requests", "6"]
-    step = step_of(f"{server.url}/hello.txt", *words)
+    step = step_without_errors(f"{server.url}/hello.txt", *words)
     assert step["answers"] == 6
     assert 3 < step["connects"] <= 6 + step["reopened"]
     assert lines_about(server, "/hello.txt") == 6
@@ -92,6 +77,8 @@ def test_a_load_continues_when_they_close_idle_connections(other: Start) -> None
 def test_their_cpu_time_includes_their_workers(other: Start) -> None:
     server = other()
     pid = str(server.popen.pid)
-    step = step_of(server.url + "/", "--users", "8", "--requests", "20000", "--server-pid", pid)
+    step = step_without_errors(
+        server.url + "/", "--users", "8", "--requests", "20000", "--server-pid", pid
+    )
     assert step["server"]["demand_ns"] > 1000
     assert step["server_user_ns"] + step["server_system_ns"] > 0

@@ -15,12 +15,13 @@ import termios
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pytest
 
 from tests.e2e.authority import Certificates, Identity
 from tests.e2e.conftest import ServerFactory
+from tests.e2e.loading import INVALID, errors, result_of, step_of, weir_load
 from tests.e2e.misbehaving import GoneError, Peer, misbehaving, ok
 from tests.e2e.peers import PeerServer, peer, program_of
 from tests.e2e.ports import reserved_port
@@ -28,39 +29,9 @@ from tests.e2e.running import TOP, WEIR
 from tests.e2e.sealed import Sealed, sealed, url_of
 from tests.waiting import LIMIT_S, wait_until
 
-INVALID = 4
 HERE = "DNS:localhost,IP:127.0.0.1"
 
 Start = Callable[..., PeerServer]
-
-
-def weir_load(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [WEIR, "load", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-
-
-def result_of(*words: str | Path) -> dict[str, Any]:
-    done = weir_load(*words, "--json")
-    assert done.returncode in (0, INVALID), done.stderr
-    assert done.stderr == ""
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
-
-def step_of(*words: str | Path) -> dict[str, Any]:
-    (step,) = result_of(*words)["steps"]
-    assert isinstance(step, dict)
-    return step
-
-
-def errors(step: dict[str, Any]) -> dict[str, int]:
-    return {name: count for name, count in step["errors"].items() if count}
 
 
 @pytest.fixture

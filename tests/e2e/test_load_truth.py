@@ -8,14 +8,10 @@ generators.
 
 from __future__ import annotations
 
-import json
-import subprocess
-
 import pytest
 
 from tests.e2e import metronome
-from tests.e2e.running import WEIR
-from tests.waiting import LIMIT_S
+from tests.e2e.loading import step_of
 
 MS = 1_000_000
 
@@ -36,16 +32,8 @@ def test_response_times_include_the_time_of_the_server(
     mode: str, ns: int, words: list[str]
 ) -> None:
     with metronome.running(mode, ns) as server:
-        done = subprocess.run(
-            [WEIR, "load", server.url, *words, "--json"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,  # the load may be invalid on a busy machine
-        )
+        step = step_of(server.url, *words)
         given = server.end()
-    (step,) = json.loads(done.stdout)["steps"]
     measured = step["response"]
     assert step["answers"] == given["answers"] == int(words[-1])
     assert measured["min_ns"] >= given["min_ns"] >= ns
