@@ -2,6 +2,7 @@
 #include "load/answer.h"
 
 #include "load/connection.h"
+#include "load/multiplex.h"
 #include "load/thread.h"
 
 #include <errno.h>
@@ -16,10 +17,7 @@ enum { DISCARD_MIN = 32 * 1024 };
 
 /* ---- counting ---- */
 
-/* FNV-1a: the result does not depend on how the bytes were divided. */
-#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
-
-static uint64_t hash_more(uint64_t hash, struct span bytes)
+uint64_t load_answer_hash(uint64_t hash, struct span bytes)
 {
     for (size_t i = 0; i < bytes.len; i++)
         hash = (hash ^ (unsigned char)bytes.at[i]) * UINT64_C(0x100000001b3);
@@ -27,32 +25,32 @@ static uint64_t hash_more(uint64_t hash, struct span bytes)
 }
 
 /* Whether a body equals the first one of its target, by length or hash. */
-static bool equals_first_body(struct load_thread *thread, const struct load_user *user,
+static bool equals_first_body(struct load_thread *thread, const struct load_answer *answer,
                               uint32_t target)
 {
     bool by_length = thread->plan->verify == LOAD_VERIFY_LENGTH;
-    uint64_t mark = by_length ? user->response.body.total + 1 : user->body_hash | 1;
+    uint64_t mark = by_length ? answer->body_bytes + 1 : answer->body_hash | 1;
     uint64_t first = 0; /* no body has this mark */
     return atomic_compare_exchange_strong(&thread->shared->first_body[target], &first, mark) ||
            first == mark;
 }
 
-static void count_answer(struct load_thread *thread, const struct load_user *user,
-                         const struct load_asked *asked)
+void load_answer_count(struct load_thread *thread, const struct load_user *user,
+                       const struct load_asked *asked, const struct load_answer *answer)
 {
     const struct load_plan *plan = thread->plan;
-    if (plan->verify != LOAD_VERIFY_NOT && !equals_first_body(thread, user, asked->target)) {
+    if (plan->verify != LOAD_VERIFY_NOT && !equals_first_body(thread, answer, asked->target)) {
         load_tally_error(&thread->tally,
                          plan->verify == LOAD_VERIFY_LENGTH ? LOAD_wrong_length : LOAD_wrong_body);
         return;
     }
-    uint64_t first_ns = user->first_byte_ns;
+    uint64_t first_ns = answer->first_byte_ns;
     struct load_ended ended = {
         .response_ns = thread->now_ns - asked->sent_ns,
         .first_byte_ns = first_ns > asked->sent_ns ? first_ns - asked->sent_ns : 0,
         .intended_ns = plan->loop == LOAD_CLOSED ? UINT64_MAX : thread->now_ns - asked->due_ns,
-        .body_bytes = user->response.body.total,
-        .status = user->response.status,
+        .body_bytes = answer->body_bytes,
+        .status = answer->status,
         .reused = user->answered
     };
     load_tally_answer(&thread->tally, &ended);
@@ -71,8 +69,13 @@ static void end_answer(struct load_thread *thread, struct load_user *user)
 {
     struct load_asked *asked = &user->asked[user->first];
     bool counted = asked->counted;
-    if (counted)
-        count_answer(thread, user, asked);
+    if (counted) {
+        struct load_answer answer = { .first_byte_ns = user->first_byte_ns,
+                                      .body_bytes = user->response.body.total,
+                                      .body_hash = user->body_hash,
+                                      .status = user->response.status };
+        load_answer_count(thread, user, asked, &answer);
+    }
     load_tally_end_gap(&thread->tally, thread->now_ns, true, 1);
     user->first = (uint16_t)(user->first + 1u == thread->plan->pipeline ? 0 : user->first + 1u);
     user->asked_count--;
@@ -101,7 +104,7 @@ static enum reading read_head(struct load_thread *thread, struct load_user *user
     if (!user->began) {
         user->began = true;
         user->first_byte_ns = thread->now_ns;
-        user->body_hash = HASH_BEGIN;
+        user->body_hash = LOAD_ANSWER_HASH;
         result = load_headcache_parse(&thread->headcache, user->asked[user->first].target, response,
                                       bytes, thread->plan->head);
     } else {
@@ -138,15 +141,14 @@ static enum reading read_body(struct load_thread *thread, struct load_user *user
         return READ_FAILED;
     }
     if (thread->plan->verify == LOAD_VERIFY_HASH)
-        user->body_hash = hash_more(user->body_hash, data);
+        user->body_hash = load_answer_hash(user->body_hash, data);
     if (step == HTTP_BODY_MORE)
         return READ_ON;
     end_answer(thread, user);
     return user->response.persists ? READ_ON : READ_LAST;
 }
 
-/* Keeps a partial head until more arrives. false: out of memory. */
-static bool keep_tail(struct load_user *user, struct span rest)
+bool load_answer_keep_tail(struct load_user *user, struct span rest)
 {
     if (rest.len == 0 || (user->tail && rest.len > user->tail_len)) {
         free(user->tail);
@@ -182,7 +184,7 @@ static bool read_answers(struct load_thread *thread, struct load_user *user, str
         return true;
     }
     if (bytes.len > 0 || user->tail) {
-        if (!keep_tail(user, bytes)) {
+        if (!load_answer_keep_tail(user, bytes)) {
             load_connection_fail(thread, user, LOAD_no_descriptor);
             return false;
         }
@@ -244,6 +246,12 @@ static void repeat_event(const struct load_thread *thread, struct load_user *use
     (void)epoll_ctl(thread->epoll_fd, EPOLL_CTL_MOD, user->fd, &event);
 }
 
+static bool read_bytes(struct load_thread *thread, struct load_user *user, struct span bytes)
+{
+    return thread->plan->http2 ? load_multiplex_read(thread, user, bytes)
+                               : read_answers(thread, user, bytes);
+}
+
 /* Decrypts the bytes of connection.in, and reads the answers in them. */
 static bool open_records(struct load_thread *thread, struct load_user *user)
 {
@@ -257,7 +265,7 @@ static bool open_records(struct load_thread *thread, struct load_user *user)
         if (kept > 0)
             memcpy(thread->plain, user->tail, kept);
         thread->tally.portion->outcome.received_bytes += len;
-        if (!read_answers(thread, user, span_of(thread->plain, kept + len)))
+        if (!read_bytes(thread, user, span_of(thread->plain, kept + len)))
             return false;
         if (user->connection != LOAD_CONNECTION_OPEN)
             return true;
@@ -293,7 +301,7 @@ static bool take_plain(struct load_thread *thread, struct load_user *user, size_
     if (kept > 0)
         memcpy(thread->buffer, user->tail, kept);
     thread->tally.portion->outcome.received_bytes += len;
-    return read_answers(thread, user, span_of(thread->buffer, kept + len));
+    return read_bytes(thread, user, span_of(thread->buffer, kept + len));
 }
 
 bool load_answer_receive(struct load_thread *thread, struct load_user *user, bool to_its_end)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "load/connection.h"
 
+#include "load/multiplex.h"
 #include "load/socket.h"
 #include "os/clock.h"
 
@@ -22,6 +23,8 @@ void load_connection_close(struct load_user *user)
         load_tls_close(user);
     if (user->connection != LOAD_CONNECTION_NONE)
         close(user->fd);
+    if (user->multiplex)
+        load_multiplex_close(user);
     free(user->tail);
     user->tail = NULL;
     user->tail_len = 0;
@@ -35,6 +38,8 @@ void load_connection_close(struct load_user *user)
 void load_connection_finish(struct load_thread *thread, struct load_user *user)
 {
     uint64_t from_ns = thread->now_ns;
+    if (user->multiplex)
+        load_multiplex_end(user);
     load_connection_close(user);
     if (user->mood != LOAD_ASKING) /* the user thinks already, and does not wait for this */
         return;
@@ -44,8 +49,8 @@ void load_connection_finish(struct load_thread *thread, struct load_user *user)
 
 /* ---- failing ---- */
 
-/* Ends the first request under way, without an answer. */
-static void fail_request(struct load_thread *thread, struct load_user *user, enum load_error error)
+void load_connection_fail_first(struct load_thread *thread, struct load_user *user,
+                                enum load_error error)
 {
     struct load_asked *asked = asked_at(thread, user, 0);
     uint64_t from_ns = asked->sent_ns > 0 ? asked->sent_ns : asked->due_ns;
@@ -65,7 +70,7 @@ void load_connection_fail(struct load_thread *thread, struct load_user *user, en
                                                         LOAD_CONNECTION_SECURING;
     load_connection_close(user);
     while (user->asked_count > 0)
-        fail_request(thread, user, error);
+        load_connection_fail_first(thread, user, error);
     if (user->failures < UINT8_MAX)
         user->failures++;
     load_user_rest(thread, user);
@@ -88,6 +93,30 @@ static void resend_on_new_connection(struct load_thread *thread, struct load_use
     load_connection_transmit(thread, user);
 }
 
+/* The loss of a connection of HTTP/2, with requests under way. */
+static void lose_streams(struct load_thread *thread, struct load_user *user, int error)
+{
+    const struct load_http2 *h = &user->multiplex->http2;
+    bool goaway = load_http2_got_goaway(h);
+    load_multiplex_fail_begun(thread, user,
+                              h->goaway_error != 0 ? LOAD_goaway
+                              : error == 0         ? LOAD_closed_amid
+                                                   : LOAD_reset_amid);
+    if (user->asked_count == 0) {
+        load_connection_close(user);
+        load_user_rest(thread, user);
+    } else if (user->answered) {
+        resend_on_new_connection(thread, user);
+    } else if (goaway) {
+        load_connection_fail(thread, user, LOAD_goaway);
+    } else {
+        load_connection_fail(thread, user,
+                             user->sent_count == 0 ? LOAD_send_reset
+                             : error == 0          ? LOAD_closed_before
+                                                   : LOAD_reset_before);
+    }
+}
+
 void load_connection_lost(struct load_thread *thread, struct load_user *user, int error)
 {
     if (user->asked_count == 0) { /* closed during the think time, as a server may */
@@ -96,6 +125,8 @@ void load_connection_lost(struct load_thread *thread, struct load_user *user, in
     }
     if (user->connection == LOAD_CONNECTION_SECURING)
         load_connection_fail(thread, user, LOAD_tls_closed);
+    else if (thread->plan->http2)
+        lose_streams(thread, user, error);
     else if (user->began)
         load_connection_fail(thread, user, error == 0 ? LOAD_closed_amid : LOAD_reset_amid);
     else if (user->answered)
@@ -112,6 +143,10 @@ static void begin_connect(struct load_thread *thread, struct load_user *user)
 {
     const struct load_target *target = &thread->plan->targets[asked_at(thread, user, 0)->target];
     user->connect_ns = os_clock_now_ns();
+    if (thread->plan->http2 && !load_multiplex_prepare(thread, user)) {
+        load_connection_fail(thread, user, LOAD_no_descriptor);
+        return;
+    }
     user->fd = load_socket_connect(thread->plan, target, user->global);
     int rc = user->fd < 0 ? user->fd : 0;
     struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
@@ -126,7 +161,7 @@ static void begin_connect(struct load_thread *thread, struct load_user *user)
     }
     user->connection = LOAD_CONNECTION_CONNECTING;
     user->origin = target->origin;
-    user->discards = target->address.ss_family != AF_UNIX && !target->tls &&
+    user->discards = target->address.ss_family != AF_UNIX && !target->tls && !thread->plan->http2 &&
                      thread->plan->pipeline <= 1 && thread->plan->verify == LOAD_VERIFY_NOT;
 }
 
@@ -238,7 +273,9 @@ void load_connection_transmit(struct load_thread *thread, struct load_user *user
         begin_connect(thread, user);
     if (user->connection != LOAD_CONNECTION_OPEN)
         return;
-    if (load_user_has_tls(user))
+    if (thread->plan->http2)
+        load_multiplex_transmit(thread, user);
+    else if (load_user_has_tls(user))
         transmit_sealed(thread, user);
     else
         transmit_plain(thread, user);

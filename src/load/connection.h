@@ -28,5 +28,9 @@ void load_connection_lost(struct load_thread *thread, struct load_user *user, in
 void load_connection_fail(struct load_thread *thread, struct load_user *user,
                           enum load_error error);
 
+/* Ends the first request under way, without an answer. */
+void load_connection_fail_first(struct load_thread *thread, struct load_user *user,
+                                enum load_error error);
+
 /* Handles the result of connecting. */
 void load_connection_connected(struct load_thread *thread, struct load_user *user);

@@ -2,6 +2,7 @@
 #include "load/format.h"
 
 #include "base/duration.h"
+#include "base/escape.h"
 #include "base/size.h"
 
 #include <math.h>
@@ -39,4 +40,14 @@ struct load_formatted load_format_number(double value)
     int places = fabs(value) < 9.995 ? 2 : fabs(value) < 999.5 ? 1 : 0;
     (void)snprintf(result.text, sizeof(result.text), "%.*f", places, value);
     return result;
+}
+
+void load_format_text(FILE *out, const char *text, size_t room)
+{
+    char clean[LOAD_FORMAT_TEXT_MAX + 1];
+    size_t most = room < LOAD_FORMAT_TEXT_MAX ? room : LOAD_FORMAT_TEXT_MAX;
+    size_t len = escape_text(clean, most, span_text(text), ESCAPE_TEXT);
+    fwrite(clean, 1, len, out);
+    if (escape_text(NULL, SIZE_MAX, span_text(text), ESCAPE_TEXT) > len)
+        fputs("...", out);
 }

@@ -53,6 +53,7 @@ static void add_plan(struct json_writer *writer, const struct load_run *run)
 #undef LOAD_PLANNED
     json_writer_add_number(&object, "requests", plan->requests);
     json_writer_add_text(&object, "verify", load_result_verifies[plan->verify]);
+    json_writer_add_text(&object, "protocol", load_result_protocols[plan->http2]);
     json_writer_add_text(&object, "tls", load_result_sessions[plan->tls]);
     json_writer_add_bool(&object, "insecure", plan->insecure);
     json_writer_add_number(&object, "threads", plan->threads);
@@ -122,6 +123,20 @@ static int add_tls(struct json_writer *writer, const struct load_plan *plan,
     json_writer_end(&agreed, ']');
     json_writer_end(&object, '}');
     return result;
+}
+
+static void add_http2(struct json_writer *writer, const struct load_plan *plan,
+                      const struct load_outcome *outcome)
+{
+    if (!plan->http2) {
+        json_writer_add_null(writer, "http2");
+        return;
+    }
+    struct json_writer object = json_writer_begin(writer, "http2", '{');
+#define LOAD_HTTP2_COUNT(name, how) json_writer_add_number(&object, #name, outcome->name);
+#include "load/counts.def"
+#undef LOAD_HTTP2_COUNT
+    json_writer_end(&object, '}');
 }
 
 static void add_answers(struct json_writer *writer, const struct load_outcome *outcome)
@@ -276,6 +291,7 @@ static int add_step(struct json_writer *writer, const struct load_report *report
 #undef LOAD_DURATIONS
     if (result == 0)
         result = add_tls(&object, report->run->plan, outcome);
+    add_http2(&object, report->run->plan, outcome);
     add_little(&object, d);
     add_cpu(&object, report->run, d);
     add_verdict(&object, &report->verdicts[step]);

@@ -39,6 +39,8 @@ uint64_t load_plan_digest(const struct load_plan *plan)
         if (target->tls)
             digest = mix_text(digest, "https");
     }
+    if (plan->http2)
+        digest = mix_text(digest, "HTTP/2");
     if (plan->tls != LOAD_TLS_NONE)
         digest = mix_number(digest, plan->tls);
     digest = mix_real(digest, plan->zipf);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/check.h"
+#include "load/http2.h"
 #include "option/option.h"
 
 #include <netinet/in.h>
@@ -20,7 +21,7 @@ enum {
     LOAD_SOURCES_MAX = 256,
     LOAD_THREADS_MAX = 256,
     LOAD_USERS_MAX = 10 * 1000 * 1000,
-    LOAD_PIPELINE_MAX = 64
+    LOAD_PIPELINE_MAX = 256
 };
 
 /* The time between an answer and the next request of a user. */
@@ -59,6 +60,9 @@ struct load_target {
     double weight;
     const char *request; /* the bytes of one request, ready to send */
     size_t request_len;
+    size_t head_len; /* of its head, without the body */
+    struct span
+        block[LOAD_HTTP2_FORMS]; /* with HTTP/2: its header blocks, by enum http2_client_form */
 };
 
 struct load_step {
@@ -80,8 +84,10 @@ struct load_plan {
     uint64_t warmup_ns, duration_ns; /* of each step; duration 0: by `requests` */
     uint64_t requests;               /* of each step and of all shards together; 0: by duration */
     bool keep_alive;
+    bool http2;        /* else HTTP/1.1 */
     unsigned pipeline; /* requests under way on one connection, at least 1 */
     bool head;         /* method HEAD: answers have no body */
+    struct span data;  /* the body of every request; borrowed */
     uint64_t connect_timeout_ns, first_byte_timeout_ns, response_timeout_ns; /* 0: none */
     enum load_verify { LOAD_VERIFY_NOT, LOAD_VERIFY_LENGTH, LOAD_VERIFY_HASH } verify;
     enum load_sessions tls;

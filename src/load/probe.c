@@ -2,6 +2,7 @@
 #include "load/probe.h"
 
 #include "base/duration.h"
+#include "load/http2.h"
 #include "load/socket.h"
 #include "os/clock.h"
 #include "tls/client.h"
@@ -28,11 +29,11 @@ static bool wait_for(int fd, short events, uint64_t until_ns)
 }
 
 /* Gives the number of bytes; 0: the connection is over, or the time is. */
-static size_t receive_some(int fd, char bytes[BYTES], uint64_t until_ns)
+static size_t receive_some(int fd, char *bytes, size_t size, uint64_t until_ns)
 {
     ssize_t got;
     do {
-        got = wait_for(fd, POLLIN, until_ns) ? recv(fd, bytes, BYTES, 0) : 0;
+        got = wait_for(fd, POLLIN, until_ns) ? recv(fd, bytes, size, 0) : 0;
     } while (got < 0 && (errno == EINTR || errno == EAGAIN));
     return got > 0 ? (size_t)got : 0;
 }
@@ -59,7 +60,8 @@ static enum ending make_handshake(int fd, struct tls_connection *c, uint64_t unt
     char bytes[BYTES];
     enum tls_result result;
     for (bool first = true; (result = tls_connection_handshake(c)) == TLS_MORE; first = false) {
-        size_t got = send_wire(fd, c, until_ns) ? receive_some(fd, bytes, until_ns) : 0;
+        size_t got = send_wire(fd, c, until_ns) ? receive_some(fd, bytes, sizeof(bytes), until_ns)
+                                                : 0;
         if (got == 0)
             return ENDING_UNKNOWN;
         c->in = span_of(bytes, got);
@@ -96,7 +98,13 @@ static bool judge_server(const struct load_plan *plan, const struct load_target 
     switch (ending) {
     case ENDING_GOOD:
         cure = tls_client_doubt(plan->client, c->ssl, target->name, why);
-        return cure == TLS_CURE_NONE || refuse_certificate(cure, target->host, why, refusal);
+        if (cure != TLS_CURE_NONE)
+            return refuse_certificate(cure, target->host, why, refusal);
+        return !plan->http2 || tls_connection_is_http2(c) ||
+               option_refuse(refusal,
+                             "%.100s offers no HTTP/2 (ALPN chose another protocol); enable HTTP/2 "
+                             "on the server, or leave --http2 out",
+                             target->host);
     case ENDING_FAILED:
         return c->memory_failed ||
                option_refuse(refusal,
@@ -112,6 +120,50 @@ static bool judge_server(const struct load_plan *plan, const struct load_target 
     return true;
 }
 
+static bool probe_tls(const struct load_plan *plan, const struct load_target *target, int fd,
+                      uint64_t until_ns, struct option_refusal *refusal)
+{
+    struct tls_chunks chunks = { 0 };
+    struct tls_connection c;
+    SSL *ssl = tls_client_probe(plan->client, target->name);
+    bool good = true;
+    if (ssl && tls_connection_open(&c, ssl, &chunks)) {
+        enum ending ending = make_handshake(fd, &c, until_ns);
+        good = judge_server(plan, target, &c, ending, refusal);
+        tls_connection_close(&c);
+    }
+    tls_chunks_free(&chunks);
+    return good;
+}
+
+/* Whether the server answers the preface of HTTP/2 with SETTINGS (RFC 9113 section 3.4). A server
+ * that closes or does not answer is left to the run. */
+static bool probe_clear(const struct load_target *target, int fd, uint64_t until_ns,
+                        struct option_refusal *refusal)
+{
+    char bytes[BYTES];
+    size_t len = 0, got = 1;
+    struct buf out = buf_over(bytes, sizeof(bytes));
+    struct load_http2 http2 = { 0 };
+    struct load_http2_stream stream;
+    load_http2_begin(&http2, &stream, 1, false, &out);
+    if (send(fd, out.at, out.len, MSG_NOSIGNAL) != (ssize_t)out.len)
+        return true;
+    for (; len < HTTP2_FRAME_HEAD && got > 0; len += got)
+        got = receive_some(fd, bytes + len, BYTES - len, until_ns);
+    if (len < HTTP2_FRAME_HEAD)
+        return true;
+    if (http2_frame_read(bytes).type != HTTP2_FRAME_SETTINGS)
+        return option_refuse(refusal,
+                             "%.100s does not speak HTTP/2 in clear text; enable it on the server "
+                             "(weir: h2c), use https://, or leave --http2 out",
+                             target->host);
+    out.len = 0;
+    load_http2_end(&out);
+    (void)send(fd, out.at, out.len, MSG_NOSIGNAL);
+    return true;
+}
+
 static bool probe_server(const struct load_plan *plan, const struct load_target *target,
                          struct option_refusal *refusal)
 {
@@ -120,17 +172,10 @@ static bool probe_server(const struct load_plan *plan, const struct load_target 
     int fd = load_socket_connect(plan, target, 0);
     if (fd < 0)
         return true;
-    struct tls_chunks chunks = { 0 };
-    struct tls_connection c;
-    SSL *ssl = wait_for(fd, POLLOUT, until_ns) ? tls_client_probe(plan->client, target->name)
-                                               : NULL;
     bool good = true;
-    if (ssl && tls_connection_open(&c, ssl, &chunks)) {
-        enum ending ending = make_handshake(fd, &c, until_ns);
-        good = judge_server(plan, target, &c, ending, refusal);
-        tls_connection_close(&c);
-    }
-    tls_chunks_free(&chunks);
+    if (wait_for(fd, POLLOUT, until_ns))
+        good = target->tls ? probe_tls(plan, target, fd, until_ns, refusal)
+                           : probe_clear(target, fd, until_ns, refusal);
     close(fd);
     return good;
 }
@@ -140,7 +185,7 @@ bool load_probe_servers(const struct load_plan *plan, struct option_refusal *ref
     unsigned probes = 0;
     for (unsigned i = 0; i < plan->target_count && probes < PROBES_MAX; i++) {
         const struct load_target *target = &plan->targets[i];
-        if (!target->tls || target->origin != i)
+        if ((!target->tls && !plan->http2) || target->origin != i)
             continue;
         if (!probe_server(plan, target, refusal))
             return false;

@@ -134,6 +134,9 @@ static void read_plan(struct reading *reading, const json_t *top, struct load_re
     if (json_object_get(from, "tls")) /* results of version 0.1 have no such member */
         plan->tls = (enum load_sessions)take_name(reading, from, "tls", load_result_sessions,
                                                   LOAD_SESSIONS);
+    if (json_object_get(from, "protocol")) /* nor this one */
+        plan->http2 = take_name(reading, from, "protocol", load_result_protocols, LOAD_PROTOCOLS) ==
+                      1;
     plan->insecure = json_is_true(json_object_get(from, "insecure"));
     const json_t *think = take_object(reading, from, "think");
     plan->think.kind =
@@ -223,6 +226,17 @@ static void read_tls(struct reading *reading, const json_t *step, struct load_ou
     }
 }
 
+/* The same holds for results of HTTP/1.1. */
+static void read_http2(struct reading *reading, const json_t *step, struct load_outcome *outcome)
+{
+    const json_t *from = json_object_get(step, "http2");
+    if (!from || json_is_null(from))
+        return;
+#define LOAD_HTTP2_COUNT(name, how) outcome->name = take_number(reading, from, #name, number_max);
+#include "load/counts.def"
+#undef LOAD_HTTP2_COUNT
+}
+
 static void read_status(struct reading *reading, const json_t *step, struct load_outcome *outcome)
 {
     json_t *from = take_object(reading, step, "status");
@@ -303,6 +317,7 @@ static void read_step(struct reading *reading, const json_t *from, struct load_o
 #include "load/counts.def"
 #undef LOAD_DURATIONS
     read_tls(reading, from, outcome);
+    read_http2(reading, from, outcome);
     read_status(reading, from, outcome);
     read_seconds(reading, from, outcome);
 }

@@ -54,7 +54,8 @@ static bool make_client(struct load_reading *reading, struct option_refusal *ref
         return true;
     plan->tls = reading->tls != LOAD_TLS_NONE ? reading->tls : LOAD_TLS_RESUME;
     const struct tls_client_plan sides = { .authorities = reading->cacert,
-                                           .insecure = plan->insecure };
+                                           .insecure = plan->insecure,
+                                           .http2 = plan->http2 };
     plan->client = tls_client_new(&sides, why);
     return plan->client || option_refuse(refusal, "--cacert: %s", why);
 }

@@ -30,6 +30,8 @@ const char *const load_result_sessions[LOAD_SESSIONS] = {
     [LOAD_TLS_FULL] = "full",
 };
 
+const char *const load_result_protocols[LOAD_PROTOCOLS] = { "HTTP/1.1", "HTTP/2" };
+
 const struct load_result_error load_result_errors[LOAD_ERROR_COUNT] = {
 #define LOAD_ERROR(name, phase, sentence) { #name, #phase, sentence },
     LOAD_ERRORS(LOAD_ERROR)
@@ -167,10 +169,12 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 void load_result_add_outcome(struct load_outcome *to, const struct load_outcome *from)
 {
-#define LOAD_COUNT(name, how) to->name = how(to->name, from->name);
-#define LOAD_DURATIONS(name)  load_durations_merge(&to->name, &from->name);
-#define LOAD_TLS_COUNT(name)  to->name += from->name;
+#define LOAD_COUNT(name, how)       to->name = how(to->name, from->name);
+#define LOAD_DURATIONS(name)        load_durations_merge(&to->name, &from->name);
+#define LOAD_TLS_COUNT(name)        to->name += from->name;
+#define LOAD_HTTP2_COUNT(name, how) to->name = how(to->name, from->name);
 #include "load/counts.def"
+#undef LOAD_HTTP2_COUNT
 #undef LOAD_COUNT
 #undef LOAD_DURATIONS
 #undef LOAD_TLS_COUNT

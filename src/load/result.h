@@ -22,6 +22,7 @@
     LOAD_ERROR(tls_handshake, tls, "The TLS handshake failed.") \
     LOAD_ERROR(tls_closed, tls, "The server closed the connection during the TLS handshake.") \
     LOAD_ERROR(tls_timeout, tls, "The TLS handshake was not complete within --connect-timeout.") \
+    LOAD_ERROR(tls_no_http2, tls, "The server chose another protocol than HTTP/2 by ALPN.") \
     LOAD_ERROR(no_descriptor, generator, "This process may open no more descriptors.") \
     LOAD_ERROR(no_port, generator, "This address has no local port left to connect from.") \
     LOAD_ERROR(send_reset, send, "The connection broke while a request was sent.") \
@@ -33,8 +34,12 @@
     LOAD_ERROR(reset_amid, response, "The connection was reset in the middle of an answer.") \
     LOAD_ERROR(tls_broken, response, "The server sent a TLS alert, or an unreadable record.") \
     LOAD_ERROR(tls_truncated, response, "A body without a length ended without close_notify.") \
-    LOAD_ERROR(no_http, response, "The answer is not HTTP/1.") \
+    LOAD_ERROR(no_http, response, "The answer is not of the requested version of HTTP.") \
     LOAD_ERROR(bad_framing, response, "The length of the answer is contradictory or unreadable.") \
+    LOAD_ERROR(bad_http2, response, "The server broke a rule of HTTP/2.") \
+    LOAD_ERROR(stream_reset, response, "The server reset the stream of the request.") \
+    LOAD_ERROR(stream_refused, response, "The server refused the stream of the request twice.") \
+    LOAD_ERROR(goaway, response, "The server ended the connection with GOAWAY.") \
     LOAD_ERROR(unexpected, response, "Bytes arrived that belong to no answer.") \
     LOAD_ERROR(wrong_length, verify, "The body has another length than the first body.") \
     LOAD_ERROR(wrong_body, verify, "The body differs from the first body.")
@@ -93,6 +98,9 @@ struct load_outcome {
     uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
     uint64_t tickets_refused; /* full handshakes although a ticket was offered */
     struct load_agreed agreed[LOAD_AGREED_MAX];
+    uint64_t goaways, resets, pings, settings_changes; /* frames of HTTP/2; 0 with HTTP/1.1 */
+    uint64_t unprocessed;     /* requests sent again, as the server had not processed them */
+    uint64_t streams_missing; /* of --pipeline: the most that a connection's server did not allow */
     struct load_durations lag; /* lateness of the generator: requests, timers */
     uint64_t connecting_ns; /* sum of the times that users waited for a connection before a request,
                             with its TLS handshake */
@@ -125,12 +133,13 @@ struct load_run {
 /* The version of the JSON form. It rises when a name goes or changes its meaning. */
 enum { LOAD_SCHEMA = 1 };
 
-enum { LOAD_LOOPS = 3, LOAD_THINKS = 3, LOAD_VERIFIES = 3, LOAD_SESSIONS = 3 };
+enum { LOAD_LOOPS = 3, LOAD_THINKS = 3, LOAD_VERIFIES = 3, LOAD_SESSIONS = 3, LOAD_PROTOCOLS = 2 };
 
 extern const char *const load_result_loops[LOAD_LOOPS];
 extern const char *const load_result_thinks[LOAD_THINKS];
 extern const char *const load_result_verifies[LOAD_VERIFIES];
 extern const char *const load_result_sessions[LOAD_SESSIONS];
+extern const char *const load_result_protocols[LOAD_PROTOCOLS]; /* by load_plan.http2 */
 
 struct load_result_error {
     const char *name, *phase, *sentence;

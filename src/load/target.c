@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/scan.h"
 #include "http/token.h"
+#include "load/http2.h"
 #include "os/socket.h"
 
 #include <netdb.h>
@@ -191,28 +192,33 @@ static bool take_url(const struct load_plan *plan, struct load_target *target, s
 static void free_target(struct load_target *target)
 {
     void *owned[] = { (void *)(uintptr_t)target->host, (void *)(uintptr_t)target->name,
-                      (void *)(uintptr_t)target->path, (void *)(uintptr_t)target->request };
+                      (void *)(uintptr_t)target->path, (void *)(uintptr_t)target->request,
+                      (void *)(uintptr_t)target->block[0].at };
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
         free(owned[i]);
 }
 
 /* Whether both use the same connections. With TLS a connection is for one host (RFC 9110 section
- * 4.3.3). */
-static bool shares_connections(const struct load_target *a, const struct load_target *b)
+ * 4.3.3). With HTTP/2 it is, too: later header blocks refer to the :authority of the first one. */
+static bool shares_connections(const struct load_plan *plan, const struct load_target *a,
+                               const struct load_target *b)
 {
+    if (plan->http2 && !span_equal_nocase(span_text(a->host), span_text(b->host)))
+        return false;
     return a->tls == b->tls && a->address_len == b->address_len &&
            memcmp(&a->address, &b->address, a->address_len) == 0 &&
            (!a->tls ||
             (a->name && b->name && span_equal_nocase(span_text(a->name), span_text(b->name))));
 }
 
-static unsigned origin_of(const struct load_plan *plan, const struct load_target *target)
+/* The origin of a target that has `before` targets before it. */
+static unsigned origin_of(const struct load_plan *plan, const struct load_target *target,
+                          unsigned before)
 {
-    unsigned last = (unsigned)plan->target_count;
-    for (unsigned i = 0; i < last; i++)
-        if (plan->targets[i].origin == i && shares_connections(&plan->targets[i], target))
+    for (unsigned i = 0; i < before; i++)
+        if (plan->targets[i].origin == i && shares_connections(plan, &plan->targets[i], target))
             return i;
-    return last;
+    return before;
 }
 
 bool load_target_add(struct load_plan *plan, struct span url, double weight,
@@ -235,7 +241,7 @@ bool load_target_add(struct load_plan *plan, struct span url, double weight,
     }
     unsigned before = (unsigned)plan->target_count;
     bool as_before = before > 0 && url.at[0] == '/';
-    target.origin = as_before ? plan->targets[before - 1].origin : origin_of(plan, &target);
+    target.origin = as_before ? plan->targets[before - 1].origin : origin_of(plan, &target, before);
     plan->targets[plan->target_count++] = target;
     return true;
 }
@@ -269,8 +275,9 @@ static bool needs_length(const char *method)
            strcmp(method, "PATCH") == 0;
 }
 
-static void write_request(struct buf *out, const struct load_target *target,
-                          const struct load_manner *manner)
+/* Writes a head of HTTP/1.1. */
+static void write_head(struct buf *out, const struct load_target *target,
+                       const struct load_manner *manner)
 {
     bool host = false;
     buf_add(out, span_text(manner->method));
@@ -293,27 +300,103 @@ static void write_request(struct buf *out, const struct load_target *target,
         buf_add(out, SPAN("\r\n"));
     }
     buf_add(out, SPAN("\r\n"));
-    buf_add(out, manner->data);
+}
+
+static bool make_request(struct load_target *target, const struct load_manner *manner)
+{
+    size_t fields_len = 0;
+    for (const char *const *field = manner->fields; *field; field++)
+        fields_len += strlen(*field) + 2;
+    size_t size = strlen(manner->method) + strlen(target->path) + strlen(target->host) +
+                  fields_len + manner->data.len + 128;
+    char *storage = malloc(size);
+    if (!storage)
+        return false;
+    struct buf out = buf_over(storage, size);
+    write_head(&out, target, manner);
+    target->head_len = out.len;
+    buf_add(&out, manner->data);
+    CHECK(!out.overflow);
+    target->request = storage;
+    target->request_len = out.len;
+    return true;
+}
+
+/* ---- requests of HTTP/2 ---- */
+
+/* A field that HTTP/2 has no place for (RFC 9113 section 8.2.2), or a second Host. */
+static bool check_fields(const struct load_manner *manner, struct option_refusal *refusal)
+{
+    static const char *const none[] = { "keep-alive:", "proxy-connection:", "upgrade:",
+                                        "http2-settings:", "te:" };
+    unsigned hosts = 0;
+    for (const char *const *field = manner->fields; *field; field++) {
+        hosts += names_host(*field);
+        for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+            if (span_equal_nocase(span_first(span_text(*field), strlen(none[i])),
+                                  span_text(none[i])))
+                return option_refuse(refusal, "--header: HTTP/2 has no field `%.*s`; leave it out",
+                                     (int)strlen(none[i]) - 1, *field);
+    }
+    return hosts <= 1 || option_refuse(refusal, "--header: a request has one Host");
+}
+
+/* Makes the header blocks of a target. `storage` has space for the longest one. */
+static bool make_blocks(struct load_target *target, char *storage, struct option_refusal *refusal)
+{
+    struct span head = span_of(target->request, target->head_len);
+    struct span scheme = target->tls ? SPAN("https") : SPAN("http");
+    size_t len[LOAD_HTTP2_FORMS], table_bytes = 0;
+    struct buf out = buf_over(storage, LOAD_HTTP2_FORMS * (size_t)LOAD_HTTP2_REQUEST_MAX);
+    for (unsigned form = 0; form < LOAD_HTTP2_FORMS; form++) {
+        size_t from = out.len;
+        /* Without space in the server's table, all blocks are plain. */
+        enum http2_client_form used = table_bytes <= HTTP2_TABLE_MAX ? (enum http2_client_form)form
+                                                                     : HTTP2_CLIENT_PLAIN;
+        size_t needed = http2_client_add_request(&out, head, scheme, used);
+        if (used == HTTP2_CLIENT_FIRST && needed > HTTP2_TABLE_MAX) {
+            table_bytes = needed;
+            out.len = from;
+            (void)http2_client_add_request(&out, head, scheme, HTTP2_CLIENT_PLAIN);
+        }
+        len[form] = out.len - from;
+        if (out.overflow || len[form] > LOAD_HTTP2_REQUEST_MAX)
+            return option_refuse(refusal,
+                                 "--http2: the fields of a request have more than %d bytes",
+                                 LOAD_HTTP2_REQUEST_MAX);
+    }
+    char *blocks = malloc(out.len);
+    if (!blocks)
+        return option_refuse(refusal, "out of memory");
+    memcpy(blocks, storage, out.len);
+    for (unsigned form = 0; form < LOAD_HTTP2_FORMS; form++) {
+        target->block[form] = span_of(blocks, len[form]);
+        blocks += len[form];
+    }
+    return true;
+}
+
+static bool make_all_blocks(struct load_plan *plan, const struct load_manner *manner,
+                            struct option_refusal *refusal)
+{
+    char *storage = malloc(LOAD_HTTP2_FORMS * (size_t)LOAD_HTTP2_REQUEST_MAX);
+    bool good = storage || option_refuse(refusal, "out of memory");
+    good = good && check_fields(manner, refusal);
+    for (size_t i = 0; i < plan->target_count && good; i++) {
+        /* Targets were added before it was known that hosts do not share connections. */
+        plan->targets[i].origin = origin_of(plan, &plan->targets[i], (unsigned)i);
+        good = make_blocks(&plan->targets[i], storage, refusal);
+    }
+    free(storage);
+    return good;
 }
 
 bool load_target_make_requests(struct load_plan *plan, const struct load_manner *manner,
                                struct option_refusal *refusal)
 {
-    size_t fields_len = 0;
-    for (const char *const *field = manner->fields; *field; field++)
-        fields_len += strlen(*field) + 2;
-    for (size_t i = 0; i < plan->target_count; i++) {
-        struct load_target *target = &plan->targets[i];
-        size_t size = strlen(manner->method) + strlen(target->path) + strlen(target->host) +
-                      fields_len + manner->data.len + 128;
-        char *storage = malloc(size);
-        if (!storage)
+    plan->data = manner->data;
+    for (size_t i = 0; i < plan->target_count; i++)
+        if (!make_request(&plan->targets[i], manner))
             return option_refuse(refusal, "out of memory");
-        struct buf out = buf_over(storage, size);
-        write_request(&out, target, manner);
-        CHECK(!out.overflow);
-        target->request = storage;
-        target->request_len = out.len;
-    }
-    return true;
+    return !plan->http2 || make_all_blocks(plan, manner, refusal);
 }

@@ -21,7 +21,8 @@ struct load_manner {
 MUST_USE bool load_target_add(struct load_plan *plan, struct span url, double weight,
                               struct option_refusal *refusal);
 
-/* Makes the requests of all targets, once all targets are added. */
+/* Makes the requests of all targets, once all targets are added. With HTTP/2, targets with
+ * different hosts get different origins, and the plan borrows manner->data. */
 MUST_USE bool load_target_make_requests(struct load_plan *plan, const struct load_manner *manner,
                                         struct option_refusal *refusal);
 

@@ -3,7 +3,6 @@
  * The report for people, 80 columns wide: all numbers of a single step, or a row for each of
  * several steps, and whether the result is valid.
  */
-#include "base/escape.h"
 #include "load/format.h"
 #include "load/forms.h"
 #include "load/result.h"
@@ -11,20 +10,9 @@
 #include <inttypes.h>
 #include <sys/un.h>
 
-enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3, TARGET_MAX = 64, LINE_WIDTH = 80 };
+enum { NAME_WIDTH = 24, COLUMN_WIDTH = 12, SHOWN_TARGETS = 3, LINE_WIDTH = 80 };
 
 /* ---- the plan ---- */
-
-/* Prints a text of the command line, of any bytes and length, on a part of a line. */
-static void print_clean(FILE *out, const char *text, size_t room)
-{
-    char clean[TARGET_MAX + 1];
-    size_t most = room < TARGET_MAX ? room : TARGET_MAX;
-    size_t len = escape_text(clean, most, span_text(text), ESCAPE_TEXT);
-    fwrite(clean, 1, len, out);
-    if (escape_text(NULL, SIZE_MAX, span_text(text), ESCAPE_TEXT) > len)
-        fputs("...", out);
-}
 
 static void print_think(const struct load_think *think, FILE *out)
 {
@@ -54,8 +42,10 @@ static void print_loop(const struct load_plan *plan, FILE *out)
     }
     fputs(plan->keep_alive ? "; keep-alive" : "; a connection for each request", out);
     if (plan->pipeline > 1)
-        fprintf(out, "; pipelines of %u", plan->pipeline);
+        fprintf(out, plan->http2 ? "; %u streams each" : "; pipelines of %u", plan->pipeline);
     fputc('\n', out);
+    if (plan->http2)
+        fprintf(out, "HTTP/2 %s\n", plan->tls == LOAD_TLS_NONE ? "by prior knowledge" : "by ALPN");
     if (plan->tls != LOAD_TLS_NONE)
         fprintf(out, "TLS: %s, certificates %s\n",
                 plan->tls == LOAD_TLS_FULL ? "full handshakes" : "sessions are resumed",
@@ -73,9 +63,9 @@ static void print_target(const struct load_target *target, FILE *out)
         host = path;
     }
     fputs(local ? "unix:" : target->tls ? "https://" : "http://", out);
-    print_clean(out, host, TARGET_MAX / 2);
+    load_format_text(out, host, LOAD_FORMAT_TEXT_MAX / 2);
     fputs(local ? ":" : "", out);
-    print_clean(out, target->path, TARGET_MAX / 2);
+    load_format_text(out, target->path, LOAD_FORMAT_TEXT_MAX / 2);
     fputc('\n', out);
 }
 
@@ -222,17 +212,17 @@ static void print_traffic(const struct load_outcome *outcome, const struct load_
     fputc('\n', out);
 }
 
-/* ---- TLS, of all steps together ---- */
+/* ---- TLS and HTTP/2, of all steps together ---- */
 
 static void print_agreed(const struct load_agreed *agreed, uint64_t answers, FILE *out)
 {
     print_name(out, "TLS");
     fputc(' ', out);
-    print_clean(out, agreed->protocol, sizeof(agreed->protocol));
+    load_format_text(out, agreed->protocol, sizeof(agreed->protocol));
     fputc(' ', out);
-    print_clean(out, agreed->cipher, sizeof(agreed->cipher));
+    load_format_text(out, agreed->cipher, sizeof(agreed->cipher));
     fputc(' ', out);
-    print_clean(out, agreed->group, sizeof(agreed->group));
+    load_format_text(out, agreed->group, sizeof(agreed->group));
     if (agreed->answers < answers)
         fprintf(out, ": %" PRIu64 " answers", agreed->answers);
     fputc('\n', out);
@@ -252,30 +242,47 @@ static void print_handshake_times(const struct load_durations *handshake, FILE *
             load_format_time((double)handshake->most_ns).text);
 }
 
+/* The sum of a count over all steps. `offset` is that of the count in struct load_outcome. */
+static uint64_t sum_of(const struct load_run *run, size_t offset)
+{
+    uint64_t sum = 0, count;
+    for (size_t i = 0; i < run->outcome_count; i++) {
+        memcpy(&count, (const char *)&run->outcomes[i] + offset, sizeof(count));
+        sum += count;
+    }
+    return sum;
+}
+
+#define SUM_OF(run, member) sum_of(run, offsetof(struct load_outcome, member))
+
 static void print_tls(const struct load_run *run, FILE *out)
 {
-    uint64_t full = 0, resumed = 0, failed = 0, answers = 0;
     struct load_agreed agreed[LOAD_AGREED_MAX] = { 0 };
     if (run->plan->tls == LOAD_TLS_NONE)
         return;
-    for (size_t i = 0; i < run->outcome_count; i++) {
-        const struct load_outcome *outcome = &run->outcomes[i];
-        full += outcome->handshakes_full;
-        resumed += outcome->handshakes_resumed;
-        failed += outcome->handshakes_failed;
-        answers += outcome->answers;
-        load_result_add_agreed(agreed, outcome->agreed);
-    }
+    for (size_t i = 0; i < run->outcome_count; i++)
+        load_result_add_agreed(agreed, run->outcomes[i].agreed);
     if (run->outcome_count > 1)
         fputc('\n', out);
     print_name(out, "TLS handshakes");
-    fprintf(out, " %" PRIu64 " full, %" PRIu64 " resumed, %" PRIu64 " failed\n", full, resumed,
-            failed);
+    fprintf(out, " %" PRIu64 " full, %" PRIu64 " resumed, %" PRIu64 " failed\n",
+            SUM_OF(run, handshakes_full), SUM_OF(run, handshakes_resumed),
+            SUM_OF(run, handshakes_failed));
     if (run->outcome_count == 1)
         print_handshake_times(&run->outcomes[0].handshake, out);
     for (unsigned i = 0; i < LOAD_AGREED_MAX; i++)
         if (agreed[i].answers > 0)
-            print_agreed(&agreed[i], answers, out);
+            print_agreed(&agreed[i], SUM_OF(run, answers), out);
+}
+
+static void print_http2(const struct load_run *run, FILE *out)
+{
+    uint64_t goaways = SUM_OF(run, goaways), resets = SUM_OF(run, resets);
+    if (goaways + resets == 0)
+        return;
+    print_name(out, "HTTP/2");
+    fprintf(out, " %" PRIu64 " GOAWAY, %" PRIu64 " RST_STREAM; %" PRIu64 " requests sent again\n",
+            goaways, resets, SUM_OF(run, unprocessed));
 }
 
 /* ---- errors, of all steps together ---- */
@@ -284,9 +291,7 @@ static void print_errors(const struct load_run *run, FILE *out)
 {
     const char *phase = "";
     for (unsigned i = 0; i < LOAD_ERROR_COUNT; i++) {
-        uint64_t count = 0;
-        for (size_t step = 0; step < run->outcome_count; step++)
-            count += run->outcomes[step].error[i];
+        uint64_t count = SUM_OF(run, error[i]);
         if (count == 0)
             continue;
         if (*phase == '\0')
@@ -482,6 +487,7 @@ void load_forms_text(const struct load_report *report, FILE *out)
     else
         print_steps(report, out);
     print_tls(report->run, out);
+    print_http2(report->run, out);
     print_errors(report->run, out);
     if (report->slos->count > 0)
         fputs("\nObjectives\n", out);

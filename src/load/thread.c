@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "load/connection.h"
+#include "load/multiplex.h"
 #include "load/wait.h"
 #include "os/clock.h"
 
@@ -42,7 +43,9 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
         .user_count = (uint32_t)load_schedule_share(most, index, plan->threads),
         .buffer = malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE),
         .plain = plan->tls != LOAD_TLS_NONE ? malloc(HTTP_RESPONSE_HEAD_MAX + LOAD_BUFFER_SIZE)
-                                            : NULL
+                                            : NULL,
+        .out = plan->http2 ? malloc(LOAD_OUT_SIZE) : NULL,
+        .frames = plan->http2 ? calloc(1, sizeof(*thread->frames)) : NULL
     };
     if (thread->epoll_fd < 0)
         return -errno;
@@ -51,7 +54,8 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
     thread->free_ring = calloc(count + 1u, sizeof(*thread->free_ring));
     thread->tally.portion = load_tally_portion_new(0);
     thread->tally.slice = load_tally_slice_new(0, 0, false);
-    if (!thread->buffer || (plan->tls != LOAD_TLS_NONE && !thread->plain) || !thread->users ||
+    if (!thread->buffer || (plan->tls != LOAD_TLS_NONE && !thread->plain) ||
+        (plan->http2 && (!thread->out || !thread->frames)) || !thread->users ||
         !thread->free_ring || !thread->tally.portion || !thread->tally.slice ||
         load_heap_init(&thread->heap, count) < 0)
         return -ENOMEM;
@@ -70,8 +74,12 @@ int load_thread_init(struct load_thread *thread, struct load_shared *shared, uns
 void load_thread_done(struct load_thread *thread)
 {
     for (uint32_t i = 0; thread->users && i < thread->user_count; i++) {
-        load_connection_close(load_thread_user(thread, i));
-        load_tls_free(load_thread_user(thread, i)->tls);
+        struct load_user *user = load_thread_user(thread, i);
+        if (user->multiplex)
+            load_multiplex_end(user);
+        load_connection_close(user);
+        load_multiplex_free(user->multiplex);
+        load_tls_free(user->tls);
     }
     tls_chunks_free(&thread->chunks);
     load_heap_done(&thread->heap);
@@ -79,6 +87,8 @@ void load_thread_done(struct load_thread *thread)
     free(thread->free_ring);
     free(thread->buffer);
     free(thread->plain);
+    free(thread->out);
+    free(thread->frames);
     free(thread->tally.slice);
     load_tally_portion_free(thread->tally.portion);
     if (thread->epoll_fd >= 0)
@@ -136,6 +146,17 @@ static void clip_to_measured(struct load_thread *thread, uint64_t now_ns, int si
             thread->away_ns += time_since(
                 user->due_ns > thread->measured_from_ns ? user->due_ns : thread->measured_from_ns,
                 now_ns);
+    }
+}
+
+/* Most connections get the server's settings before the measured time. */
+static void count_streams_missing(const struct load_thread *thread, struct load_outcome *outcome)
+{
+    for (uint32_t i = 0; thread->plan->http2 && i < thread->active; i++) {
+        const struct load_user *user = load_thread_user(thread, i);
+        unsigned missing = thread->plan->pipeline - load_multiplex_limit(thread, user);
+        if (missing > outcome->streams_missing)
+            outcome->streams_missing = missing;
     }
 }
 
@@ -198,6 +219,7 @@ static void end_counting(struct load_thread *thread)
                            (double)outcome->measured_ns -
                        (double)thread->away_ns;
     outcome->unsent = count_unsent(thread, end_ns);
+    count_streams_missing(thread, outcome);
     load_tally_end_gap(&thread->tally, end_ns, true, 0);
 
     struct load_portion *next = load_tally_portion_new(thread->step);

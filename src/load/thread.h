@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "load/frames.h"
 #include "load/headcache.h"
 #include "load/heap.h"
 #include "load/tally.h"
@@ -69,13 +70,17 @@ struct load_thread {
     struct load_headcache headcache;
     char *buffer; /* LOAD_BUFFER_SIZE behind HTTP_RESPONSE_HEAD_MAX */
     char *plain;  /* the same, for what was decrypted; NULL without TLS */
+    char *out;    /* LOAD_OUT_SIZE: frames to send, during one call; NULL without HTTP/2 */
+    struct load_frames_memory *frames; /* NULL without HTTP/2 */
     struct tls_chunks chunks;
     struct load_agreed agreed[LOAD_AGREED_MAX]; /* what its connections have agreed on */
     uint64_t sweep_ns, sweep_gap_ns;
     uint32_t sweep_at;
 };
 
-enum { LOAD_BUFFER_SIZE = 256 * 1024 };
+/* No frame makes the generator send more bytes than it has received, so the replies to a full
+ * buffer and a tail fit into LOAD_OUT_SIZE. */
+enum { LOAD_BUFFER_SIZE = 256 * 1024, LOAD_OUT_SIZE = 320 * 1024 };
 
 static inline struct load_user *load_thread_user(const struct load_thread *thread, uint32_t number)
 {
@@ -103,6 +108,13 @@ static inline void load_thread_read_clock(struct load_thread *thread)
 
 /* Whether one more request may start now. `ret_counted`: it is one of --requests. */
 bool load_thread_admits(struct load_thread *thread, bool *ret_counted);
+
+/* Whether `limit_ns` has passed since `from_ns`. 0: there is no limit. */
+static inline bool load_thread_is_past(const struct load_thread *thread, uint64_t from_ns,
+                                       uint64_t limit_ns)
+{
+    return limit_ns > 0 && thread->now_ns >= from_ns && thread->now_ns - from_ns >= limit_ns;
+}
 
 /* One of --requests has ended. */
 void load_thread_ended(struct load_thread *thread);

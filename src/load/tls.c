@@ -79,6 +79,10 @@ enum load_tls_step load_tls_continue(struct load_thread *thread, struct load_use
     struct tls_connection *c = &user->tls->connection;
     switch (tls_connection_handshake(c)) {
     case TLS_DONE:
+        if (thread->plan->http2 && !tls_connection_is_http2(c)) {
+            load_connection_fail(thread, user, LOAD_tls_no_http2);
+            return LOAD_TLS_LOST;
+        }
         user->connection = LOAD_CONNECTION_OPEN;
         load_thread_read_clock(thread); /* the computation is part of the handshake */
         count_handshake(thread, user);

@@ -216,6 +216,16 @@ static void judge_tickets(struct load_verdict *verdict, const struct load_outcom
               (unsigned long long)refused, (unsigned long long)offered);
 }
 
+static void judge_streams(struct load_verdict *verdict, const struct load_run *run,
+                          const struct load_outcome *outcome)
+{
+    unsigned pipeline = run->plan->pipeline;
+    if (outcome->streams_missing > 0 && outcome->streams_missing < pipeline)
+        doubt(verdict, LOAD_DOUBT_streams,
+              "A connection had %llu streams at most, and --pipeline is %u.",
+              (unsigned long long)(pipeline - outcome->streams_missing), pipeline);
+}
+
 static void judge_counts(struct load_verdict *verdict, const struct load_run *run,
                          const struct load_outcome *outcome, const struct load_slos *slos)
 {
@@ -246,6 +256,7 @@ void load_trust_judge(const struct load_run *run, const struct load_outcome *out
     }
     judge_little(ret_verdict, &d, outcome);
     judge_tickets(ret_verdict, outcome);
+    judge_streams(ret_verdict, run, outcome);
     judge_gap(ret_verdict, run, outcome);
     judge_counts(ret_verdict, run, outcome, slos);
 }

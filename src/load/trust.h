@@ -80,6 +80,9 @@ const struct load_durations *load_trust_response(const struct load_run *run,
     LOAD_DOUBT(tickets_refused, false, "The server did not resume TLS sessions.", \
                "Check that all its processes share the keys of tickets, and how long tickets " \
                "last; or measure with --tls full.") \
+    LOAD_DOUBT( \
+        streams, false, "The server allows fewer streams than --pipeline.", \
+        "Raise its limit of concurrent streams, or use a lower --pipeline and more --users.") \
     LOAD_DOUBT(gap, false, "For some time the server answered no request.", \
                "A closed loop sends nothing meanwhile; --rate or --pace shows the requests that " \
                "would have waited.")

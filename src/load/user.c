@@ -8,6 +8,7 @@
 
 #include "load/answer.h"
 #include "load/connection.h"
+#include "load/multiplex.h"
 
 #include <sys/epoll.h>
 
@@ -22,8 +23,9 @@ enum { AWAY_DOUBLINGS_MAX = 6 };
 static unsigned add_requests(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
 {
     unsigned added = 0, pipeline = thread->plan->pipeline;
+    unsigned limit = thread->plan->http2 ? load_multiplex_limit(thread, user) : pipeline;
     bool counted;
-    while (user->asked_count < pipeline && load_thread_admits(thread, &counted)) {
+    while (user->asked_count < limit && load_thread_admits(thread, &counted)) {
         unsigned at = user->first + user->asked_count++;
         user->asked[at < pipeline ? at : at - pipeline] = (struct load_asked){
             .due_ns = due_ns,
@@ -161,6 +163,12 @@ static void continue_cycle(struct load_thread *thread, struct load_user *user)
         load_user_rest(thread, user);
         return;
     }
+    if (thread->plan->http2) {
+        if (user->failures == 0 && user->number < thread->active)
+            (void)add_requests(thread, user, thread->now_ns);
+        load_connection_transmit(thread, user);
+        return;
+    }
     bool closed = user->connection == LOAD_CONNECTION_NONE; /* by the server */
     bool more = !closed && thread->plan->pipeline > 1 && user->number < thread->active &&
                 add_requests(thread, user, thread->now_ns) > 0;
@@ -173,7 +181,10 @@ static void continue_cycle(struct load_thread *thread, struct load_user *user)
 /* Sends what could not be sent before. */
 static void continue_sending(struct load_thread *thread, struct load_user *user)
 {
-    if (user->connection == LOAD_CONNECTION_OPEN && user->sent_count < user->asked_count)
+    bool open = user->connection == LOAD_CONNECTION_OPEN;
+    if (open && thread->plan->http2)
+        load_multiplex_transmit(thread, user);
+    else if (open && user->sent_count < user->asked_count)
         load_connection_transmit(thread, user);
     else if (load_user_has_tls(user))
         (void)load_tls_flush(thread, user);
@@ -196,27 +207,25 @@ void load_user_event(struct load_thread *thread, struct load_user *user, unsigne
 
 /* ---- limits ---- */
 
-static bool is_past(uint64_t now_ns, uint64_t from_ns, uint64_t limit_ns)
-{
-    return limit_ns > 0 && now_ns >= from_ns && now_ns - from_ns >= limit_ns;
-}
-
 void load_user_check_limits(struct load_thread *thread, struct load_user *user)
 {
     const struct load_plan *plan = thread->plan;
     if (user->mood != LOAD_ASKING || user->asked_count == 0)
         return;
-    uint64_t now_ns = thread->now_ns, sent_ns = user->asked[user->first].sent_ns;
+    uint64_t sent_ns = user->asked[user->first].sent_ns;
     if (user->connection == LOAD_CONNECTION_CONNECTING) {
-        if (is_past(now_ns, user->connect_ns, plan->connect_timeout_ns))
+        if (load_thread_is_past(thread, user->connect_ns, plan->connect_timeout_ns))
             load_connection_fail(thread, user, LOAD_connect_timeout);
     } else if (user->connection == LOAD_CONNECTION_SECURING) {
-        if (is_past(now_ns, user->connect_ns, plan->connect_timeout_ns))
+        if (load_thread_is_past(thread, user->connect_ns, plan->connect_timeout_ns))
             load_connection_fail(thread, user, LOAD_tls_timeout);
+    } else if (plan->http2) {
+        if (user->connection == LOAD_CONNECTION_OPEN && load_multiplex_check_limits(thread, user))
+            continue_cycle(thread, user);
     } else if (sent_ns > 0 && !user->began &&
-               is_past(now_ns, sent_ns, plan->first_byte_timeout_ns)) {
+               load_thread_is_past(thread, sent_ns, plan->first_byte_timeout_ns)) {
         load_connection_fail(thread, user, LOAD_first_byte_timeout);
-    } else if (sent_ns > 0 && is_past(now_ns, sent_ns, plan->response_timeout_ns)) {
+    } else if (sent_ns > 0 && load_thread_is_past(thread, sent_ns, plan->response_timeout_ns)) {
         load_connection_fail(thread, user, LOAD_response_timeout);
     }
 }

@@ -43,15 +43,17 @@ struct load_user {
     uint64_t first_byte_ns; /* of the present answer */
     uint64_t body_hash;
     struct http_response response;
-    struct load_tls *tls; /* NULL: it has had no TLS connection yet */
-    char *tail;           /* the part of a head that has arrived; NULL: none */
+    struct load_tls *tls;             /* NULL: it has had no TLS connection yet */
+    struct load_multiplex *multiplex; /* NULL: it has had no connection with HTTP/2 yet */
+    char *tail;                       /* the part of a head that has arrived; NULL: none */
     uint32_t tail_len;
     int fd;
     uint32_t number;    /* in its thread */
     uint32_t global;    /* among the users of all threads and shards */
     uint32_t origin;    /* of the targets that it is connected to */
     uint32_t sent_part; /* bytes that are sent of the first request not sent whole */
-    uint16_t first;     /* place in `asked`, a ring of plan->pipeline */
+    uint16_t first;     /* place in `asked`, a ring of plan->pipeline; with HTTP/2 the sent ones
+                           are in any order */
     uint16_t asked_count, sent_count;
     uint8_t connection; /* enum load_connection_state */
     uint8_t mood;       /* enum load_mood */

@@ -64,9 +64,10 @@ static const struct option_elsewhere elsewhere[] = {
     { "--timeout",
       "the limits are --connect-timeout, --first-byte-timeout and --response-timeout" },
     { "--body", "the body is --data TEXT or --data-file FILE" },
-    { "--http2", "weir load speaks HTTP/1.1, and no HTTP/2 yet" },
-    { "--h2", "weir load speaks HTTP/1.1, and no HTTP/2 yet" },
-    { "--h1", "weir load speaks HTTP/1.1" },
+    { "--h2", "HTTP/2 is --http2" },
+    { "--h1", "weir load speaks HTTP/1.1, unless --http2 is given" },
+    { "--http3", "weir load speaks HTTP/1.1 and, with --http2, HTTP/2" },
+    { "--streams", "the number of streams is --pipeline N" },
     { "--tls-max", "weir load takes the newest version of TLS that the server has" },
     { NULL, NULL },
 };

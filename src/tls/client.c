@@ -72,7 +72,9 @@ static bool read_authorities(SSL_CTX *context, const struct tls_client_plan *pla
 
 static bool set_up_context(SSL_CTX *context, const struct tls_client_plan *plan)
 {
-    static const unsigned char protocols[] = "\x08http/1.1";
+    static const unsigned char both[] = "\x02h2\x08http/1.1";
+    const unsigned char *offered = plan->http2 ? both : both + 3;
+    unsigned offered_len = sizeof(both) - 1 - (plan->http2 ? 0 : 3);
     SSL_CTX_set_verify(context, plan->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(context, keep_ticket);
@@ -81,7 +83,7 @@ static bool set_up_context(SSL_CTX *context, const struct tls_client_plan *plan)
     (void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
     /* The functions have opposite signs: 0 is success for ALPN. */
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
-           SSL_CTX_set_alpn_protos(context, protocols, sizeof(protocols) - 1) == 0;
+           SSL_CTX_set_alpn_protos(context, offered, offered_len) == 0;
 }
 
 struct tls_client *tls_client_new(const struct tls_client_plan *plan, char why[TLS_CLIENT_WHY_MAX])

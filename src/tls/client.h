@@ -19,6 +19,7 @@ struct tls_client;
 struct tls_client_plan {
     const char *authorities; /* file of certificates in PEM form; NULL: those of the system */
     bool insecure;           /* accepts any certificate */
+    bool http2;              /* offers h2 before http/1.1 */
 };
 
 /* Reads the certificates of the authorities. NULL with a one-line reason in `why`. */
@@ -28,7 +29,7 @@ void tls_client_free(struct tls_client *client);
 /* Gives a connection in connect state to the host `name`, a domain name or an address without
  * brackets. The caller gives it to tls_connection_open. The certificate must cover `name` (RFC 9110
  * section 4.3.4). A domain name is sent as server name, an address is not (RFC 6066 section 3). The
- * connection offers HTTP/1.1 by ALPN (RFC 7301).
+ * connection offers HTTP/1.1 by ALPN (RFC 7301), and HTTP/2 before it if the plan says so.
  *
  * The session in `*ticket`, if there is one, is offered to the server. Each ticket that the server
  * sends replaces it. `ticket` must stay in place while the connection exists. End the session with

@@ -25,7 +25,7 @@ http {{
     client_body_temp_path {work}/body; proxy_temp_path {work}/proxy;
     fastcgi_temp_path {work}/fastcgi; uwsgi_temp_path {work}/uwsgi; scgi_temp_path {work}/scgi;
     keepalive_timeout {keep_s}s; keepalive_requests {requests};
-    server {{ listen 127.0.0.1:{port}{ssl}; root {folder}; {directives} }}
+    server {{ listen 127.0.0.1:{port}{manner}; root {folder}; {directives} }}
 }}
 """
 
@@ -81,10 +81,12 @@ def peer(
     requests: int = 1_000_000,
     identity: Identity | None = None,
     directives: str = "",
+    http2: bool = False,
 ) -> Iterator[PeerServer]:
     """Runs the server on a free port of this machine, with these limits of keep-alive.
 
-    nginx alone takes an identity, with which it speaks TLS, and further directives.
+    nginx alone takes an identity, with which it speaks TLS, further directives, and HTTP/2. It
+    agrees on HTTP/2 by ALPN, or without an identity by prior knowledge.
     """
     if identity:
         directives += f"ssl_certificate {identity.certificate};"
@@ -95,6 +97,7 @@ def peer(
             keep_s=keep_s,
             requests=requests,
             tls=identity is not None,
+            http2=http2,
         )
 
 
@@ -108,6 +111,7 @@ def run(
     keep_s: int,
     requests: int,
     tls: bool,
+    http2: bool,
 ) -> Iterator[PeerServer]:
     program = program_of(name)
     assert program
@@ -120,7 +124,7 @@ def run(
             port=port,
             keep_s=keep_s,
             requests=requests,
-            ssl=" ssl" if tls else "",
+            manner=(" ssl" if tls else "") + (" http2" if http2 else ""),
             directives=directives,
         )
     )
