@@ -134,7 +134,6 @@ def _weir(binary: Path, model: str, extra: list[str]) -> Callable[[Setup], Launc
         if setup.identity:
             argv += ["--tls-certificate", str(setup.identity.certificate)]
             argv += ["--tls-key", str(setup.identity.key)]
-        argv += ["--http2", "on"] if setup.identity and setup.scenario.streams else []
         argv += ["--model", model, "--listing", "off"]
         argv += ["--access-log", str(setup.work / "access.log")]
         argv += ["--congestion", setup.congestion] if setup.congestion else []

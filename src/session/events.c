@@ -285,8 +285,10 @@ static void take_reset(struct session *s, const struct http2_arrival *arrival)
 {
     struct session_http2 *h = s->http2;
     const unsigned number = http2_stream_place(&h->streams->table, arrival->stream);
-    count(s, arrival->fault == HTTP2_FAULT_NONE ? STATS_http2_resets_received
-                                                : STATS_http2_resets_sent);
+    if (arrival->fault == HTTP2_FAULT_NONE)
+        count(s, STATS_http2_resets_received);
+    else
+        session_tally_http2_reset(&s->thread->stats, (enum http2_fault)arrival->fault);
     if (h->streams->place[number].open)
         session_http2_forget(s, number);
     if (arrival->block.len > 0)
@@ -316,7 +318,8 @@ static bool take_event(struct session *s, enum http2_event event,
         take_reset(s, arrival);
         break;
     case HTTP2_DROP:
-        count(s, STATS_http2_streams_refused);
+        if (arrival->fault == HTTP2_FAULT_REFUSED)
+            session_tally_http2_reset(&s->thread->stats, HTTP2_FAULT_REFUSED);
         drop_block(s, arrival->block);
         break;
     case HTTP2_GOAWAY:

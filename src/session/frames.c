@@ -44,7 +44,7 @@ void session_frames_reset(struct session *s, struct http2_stream *stream, unsign
     struct buf buf = free_end(s->output);
     http2_connection_reset(&h->connection, &buf, stream, (enum http2_fault)fault);
     s->output->len += buf.len;
-    stats_writer_add(&s->thread->stats, STATS_http2_resets_sent, 1);
+    session_tally_http2_reset(&s->thread->stats, (enum http2_fault)fault);
     session_http2_forget(s, place);
 }
 

@@ -167,10 +167,8 @@ static struct buf output_end(struct session_buffer *out)
 void session_http2_end_failed(struct session *s)
 {
     enum http2_fault fault = (enum http2_fault)s->http2->connection.fault;
-    const bool flood = http2_fault_limit(fault) > 0 || fault == HTTP2_FAULT_STALLED;
     count(s, STATS_http2_goaways_sent);
-    if (fault != HTTP2_FAULT_INTERNAL)
-        count(s, flood ? STATS_http2_floods : STATS_http2_violations);
+    session_tally_http2_failed(&s->thread->stats, fault);
     s->closing = s->lingering = true;
     drop_streams(s);
 }

@@ -105,6 +105,7 @@ static void without_settings_https_is_off(void **state)
     struct config_store *store = read_text(SITE);
     const struct config *config = config_read_result(store);
     assert_string_equal(config->tls_policy, "intermediate");
+    assert_true(config->http2);
     assert_false(config->h2c);
     assert_int_equal(config->http2_streams, 100);
     assert_null(config->sites[0].tls_certificates[0]);
