@@ -1,0 +1,971 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A session that speaks HTTP/2, driven as a model drives it, with a clock and a client of the
+ * test's own. The conformance cases run over HTTP/2, too. This tests what they cannot: windows,
+ * deadlines, resets in every state, the graceful end, and files that change while they are sent.
+ */
+#include "session/http2.h"
+
+#include "http2/client.h"
+#include "http2/frame.h"
+#include "session/hosts.h"
+#include "session/thread.h"
+#include "site/mime.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+
+enum { BIG_SIZE = 300 * 1024, MIDDLE_SIZE = 40 * 1024, SMALL_SIZE = 308, LARGEST = 0x7fffffff };
+
+static struct {
+    char root[64];
+    struct site_mime *mime;
+    struct site *site;
+    struct session_site sites[1];
+    struct log_access_sink log;
+    struct session_shared shared;
+    struct session_thread thread, other;
+    uint64_t now_ns;
+} world;
+
+static void write_file(const char *name, size_t size, char fill)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/%s", world.root, name);
+    char *bytes = malloc(size);
+    assert_non_null(bytes);
+    memset(bytes, fill, size);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_true(write(fd, bytes, size) == (ssize_t)size);
+    close(fd);
+    free(bytes);
+}
+
+static void tick(uint64_t later_ns)
+{
+    world.now_ns += later_ns;
+    session_thread_tick(&world.thread, world.now_ns, 1800000000);
+    session_thread_tick(&world.other, world.now_ns, 1800000000);
+}
+
+/* Requests a file until the cache keeps it. A file that changed less than a tick of its clock before
+ * it was read is read again later. */
+static void settle(const char *path)
+{
+    char request[128];
+    (void)snprintf(request, sizeof(request), "HEAD %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
+    bool fresh = true;
+    while (fresh) {
+        struct session s;
+        struct site_entry *entry;
+        tick(SECOND);
+        session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
+        assert_int_equal(session_feed(&s, span_text(request), world.now_ns), SESSION_WRITE);
+        session_close(&s);
+        tick(SECOND);
+        assert_int_equal(site_find(world.site, world.thread.reader, span_text(path), world.now_ns,
+                                   &entry, &fresh),
+                         SITE_FILE);
+        if (fresh)
+            site_cache_release(&entry->cache);
+    }
+}
+
+static int make_world(void **state)
+{
+    (void)state;
+    static const char *const index[] = { "index.html", NULL };
+    static const struct site_options options = {
+        .name = "test", .root = world.root, .index = index, .body_max = 64 * 1024
+    };
+    (void)snprintf(world.root, sizeof(world.root), "%s", "/tmp/http2_test.XXXXXX");
+    if (!mkdtemp(world.root))
+        return -1;
+    write_file("small.html", SMALL_SIZE, 's');
+    write_file("middle.bin", MIDDLE_SIZE, 'm');
+    write_file("big.bin", BIG_SIZE, 'b');
+    world.mime = site_mime_new(NULL);
+    const char *what;
+    if (site_open(&world.site, &options, world.mime, &what) < 0)
+        return -1;
+    world.sites[0] = (struct session_site){ .site = world.site };
+    if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
+        return -1;
+    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
+    world.shared = (struct session_shared){
+        .sites = world.sites,
+        .site_count = 1,
+        .hosts = session_hosts_new(world.sites, 1),
+        .cache = site_cache_new(limits, 2),
+        .log = &world.log,
+        .h2c = true,
+        .server_field = SPAN("Server: weir\r\n"),
+        .header_timeout_ns = 10 * SECOND,
+        .body_timeout_ns = 30 * SECOND,
+        .idle_timeout_ns = 60 * SECOND,
+        .send_timeout_ns = 20 * SECOND,
+        .send_step_bytes = SESSION_SEND_STEP,
+    };
+    world.now_ns = 1000 * SECOND;
+    if (session_thread_start(&world.thread, &world.shared, 0) < 0 ||
+        session_thread_start(&world.other, &world.shared, 1) < 0)
+        return -1;
+    settle("/middle.bin");
+    settle("/big.bin");
+    return 0;
+}
+
+static int end_world(void **state)
+{
+    (void)state;
+    session_thread_stop(&world.thread);
+    session_thread_stop(&world.other);
+    site_cache_free(world.shared.cache);
+    session_hosts_free(world.shared.hosts);
+    site_close(world.site);
+    site_mime_free(world.mime);
+    log_access_close(&world.log);
+    static const char *const names[] = { "small.html", "middle.bin", "big.bin" };
+    char path[128];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", world.root, names[i]);
+        (void)unlink(path);
+    }
+    return rmdir(world.root);
+}
+
+/* How often the entry of a path is referenced, the cache included. */
+static unsigned references_of(const char *path)
+{
+    struct site_entry *entry;
+    bool fresh;
+    assert_int_equal(
+        site_find(world.site, world.thread.reader, span_text(path), world.now_ns, &entry, &fresh),
+        SITE_FILE);
+    assert_false(fresh);
+    return atomic_load(&entry->cache.references);
+}
+
+/* ---- a client ---- */
+
+static char sending[1 << 20], received[8 << 20];
+
+static struct {
+    struct session s;
+    unsigned want;
+    struct buf out; /* what it sends next */
+    struct buf in;  /* what it has received */
+    size_t at;      /* the next frame of it */
+    uint32_t next_stream;
+} client;
+
+/* Sends what is in client.out, `step` bytes at a time. */
+static void send_in_steps(size_t step)
+{
+    for (size_t at = 0; at < client.out.len; at += step) {
+        size_t len = client.out.len - at < step ? client.out.len - at : step;
+        assert_true(session_room(&client.s) >= len);
+        client.want = session_feed(&client.s, span_of(client.out.at + at, len), world.now_ns);
+    }
+    client.out.len = 0;
+}
+
+static void send_frames(void)
+{
+    send_in_steps(client.out.len);
+}
+
+/* Receives what the session sends, at most `most` bytes. */
+static void receive(size_t most)
+{
+    while (client.want & SESSION_WRITE && most > 0) {
+        struct session_out out = session_output(&client.s);
+        assert_int_equal(out.file_len, 0);
+        assert_true(out.count > 0);
+        const struct span part = span_first(out.piece[0], most);
+        buf_add(&client.in, part);
+        assert_false(client.in.overflow);
+        most -= part.len;
+        client.want = session_sent(&client.s, part.len, world.now_ns);
+    }
+}
+
+static void add_frame(unsigned type, unsigned flags, uint32_t stream, struct span payload)
+{
+    http2_frame_add(&client.out, (struct http2_frame){ .length = (uint32_t)payload.len,
+                                                       .stream = stream,
+                                                       .type = (uint8_t)type,
+                                                       .flags = (uint8_t)flags });
+    buf_add(&client.out, payload);
+}
+
+static uint32_t add_request(const char *head, bool end)
+{
+    char bytes[2048];
+    struct buf block = buf_over(bytes, sizeof(bytes));
+    (void)http2_client_add_request(&block, span_text(head), SPAN("http"), HTTP2_CLIENT_PLAIN);
+    const uint32_t stream = client.next_stream;
+    client.next_stream += 2;
+    add_frame(HTTP2_FRAME_HEADERS, HTTP2_FRAME_END_HEADERS | (end ? HTTP2_FRAME_END_STREAM : 0),
+              stream, buf_span(&block));
+    return stream;
+}
+
+#define HEAD_OF(method, path) method " " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+static uint32_t add_get(const char *path)
+{
+    char head[256];
+    (void)snprintf(head, sizeof(head), HEAD_OF("GET", "%s"), path);
+    return add_request(head, true);
+}
+
+/* A client whose windows have `window` bytes for each stream, and as many as possible for all. */
+static void begin(uint32_t window)
+{
+    session_open(&client.s, &world.thread, (struct session_origin){ .peer.family = 4 },
+                 world.now_ns);
+    client.out = buf_over(sending, sizeof(sending));
+    client.in = buf_over(received, sizeof(received));
+    client.at = 0;
+    client.next_stream = 1;
+    buf_add(&client.out, HTTP2_FRAME_PREFACE);
+    http2_frame_add(&client.out, (struct http2_frame){ .length = HTTP2_FRAME_SETTING_BYTES,
+                                                       .type = HTTP2_FRAME_SETTINGS });
+    http2_frame_add_setting(&client.out, HTTP2_FRAME_INITIAL_WINDOW_SIZE, window);
+    http2_frame_add_window(&client.out, 0, LARGEST - HTTP2_WINDOW);
+}
+
+static void end(void)
+{
+    session_close(&client.s);
+}
+
+/* The next frame that the client has received. False: there is none. */
+static bool next_frame(struct http2_frame *ret_frame, struct span *ret_payload)
+{
+    if (client.in.len - client.at < HTTP2_FRAME_HEAD)
+        return false;
+    *ret_frame = http2_frame_read(client.in.at + client.at);
+    assert_true(client.in.len - client.at >= HTTP2_FRAME_HEAD + ret_frame->length);
+    *ret_payload = span_of(client.in.at + client.at + HTTP2_FRAME_HEAD, ret_frame->length);
+    client.at += HTTP2_FRAME_HEAD + ret_frame->length;
+    return true;
+}
+
+/* What the client has received since the last call, of one stream or of all (0). */
+struct seen {
+    unsigned status;  /* of the last HEADERS frame */
+    unsigned answers; /* complete */
+    size_t body;      /* bytes */
+    bool ended;
+    unsigned resets, goaways, pings;
+    uint32_t error, last_stream; /* of the last RST_STREAM or GOAWAY frame */
+    char ping[8];
+};
+
+static unsigned status_of(struct span block)
+{
+    static char storage[HTTP2_CLIENT_STORAGE];
+    struct http2_table table;
+    struct http2_client_response response;
+    http2_table_init(&table, http2_client_keeps);
+    http2_client_begin(&response, &table, block, false);
+    assert_int_equal(http2_client_decode(&response, storage), HTTP2_CLIENT_DECODED);
+    return response.status;
+}
+
+static struct seen look(uint32_t stream)
+{
+    struct seen seen = { 0 };
+    struct http2_frame frame;
+    struct span payload;
+    while (next_frame(&frame, &payload)) {
+        if (stream != 0 && frame.stream != 0 && frame.stream != stream)
+            continue;
+        const bool ends = frame.flags & HTTP2_FRAME_END_STREAM;
+        switch (frame.type) {
+        case HTTP2_FRAME_HEADERS:
+            seen.status = status_of(payload);
+            seen.answers += ends;
+            seen.ended = ends;
+            break;
+        case HTTP2_FRAME_DATA:
+            seen.body += payload.len;
+            seen.answers += ends;
+            seen.ended = ends;
+            break;
+        case HTTP2_FRAME_RST_STREAM:
+            seen.resets++;
+            seen.error = http2_frame_read_u32(payload.at);
+            break;
+        case HTTP2_FRAME_GOAWAY:
+            seen.goaways++;
+            seen.last_stream = http2_frame_read_u32(payload.at);
+            seen.error = http2_frame_read_u32(payload.at + 4);
+            break;
+        case HTTP2_FRAME_PING:
+            seen.pings++;
+            memcpy(seen.ping, payload.at, sizeof(seen.ping));
+            break;
+        default:
+            break;
+        }
+    }
+    return seen;
+}
+
+/* One request and its whole answer. */
+static struct seen exchange(const char *path)
+{
+    const uint32_t stream = add_get(path);
+    send_frames();
+    receive(SIZE_MAX);
+    return look(stream);
+}
+
+/* ---- answers ---- */
+
+static void answers_a_request_that_follows_the_preface(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    struct seen seen = exchange("/small.html");
+    assert_int_equal(seen.status, 200);
+    assert_int_equal(seen.body, SMALL_SIZE);
+    assert_int_equal(seen.answers, 1);
+    assert_int_equal(client.want, SESSION_READ);
+    assert_true(session_idle(&client.s));
+    end();
+}
+
+static void refuses_the_preface_when_h2c_is_off(void **state)
+{
+    (void)state;
+    world.shared.h2c = false;
+    begin(LARGEST);
+    send_frames();
+    receive(SIZE_MAX);
+    assert_true(client.in.len > 0);
+    assert_memory_equal(client.in.at, "HTTP/1.1 505 ", 13);
+    end();
+    world.shared.h2c = true;
+}
+
+static void every_split_of_the_input_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    size_t whole_len = 0;
+    static const size_t steps[] = { SIZE_MAX / 2, 1, 2, 3, 10, 24, 25 };
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        begin(LARGEST);
+        (void)add_get("/small.html");
+        (void)add_get("/none");
+        (void)add_request(HEAD_OF("HEAD", "/middle.bin"), true);
+        const uint32_t stream = add_request(HEAD_OF("POST", "/small.html"), false);
+        add_frame(HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, stream, SPAN("body"));
+        send_in_steps(steps[i]);
+        receive(SIZE_MAX);
+        if (i == 0) {
+            struct seen seen = look(stream);
+            assert_int_equal(seen.status, 405);
+            assert_int_equal(seen.answers, 1);
+            whole_len = client.in.len;
+        }
+        /* Each error page has an id of its own, so only the length is the same. */
+        assert_int_equal(client.in.len, whole_len);
+        end();
+    }
+}
+
+static void answers_of_one_read_leave_in_one_send(void **state)
+{
+    (void)state;
+    enum { COUNT = 16 };
+    begin(LARGEST);
+    for (unsigned i = 0; i < COUNT; i++)
+        (void)add_get("/small.html");
+    send_frames();
+    struct session_out out = session_output(&client.s);
+    assert_int_equal(out.count, 1);
+    const size_t len = out.piece[0].len;
+    receive(len);
+    assert_int_equal(look(0).answers, COUNT);
+    assert_int_equal(client.want, SESSION_READ);
+    end();
+}
+
+static void answers_as_many_streams_as_it_announces(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    for (unsigned i = 0; i < HTTP2_STREAMS_MAX; i++)
+        (void)add_get("/middle.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    struct seen seen = look(0);
+    assert_int_equal(seen.answers, HTTP2_STREAMS_MAX);
+    assert_int_equal(seen.body, HTTP2_STREAMS_MAX * (size_t)MIDDLE_SIZE);
+    assert_int_equal(references_of("/middle.bin"), 1);
+    end();
+}
+
+static void answers_a_later_request_during_a_long_answer(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    const uint32_t first = add_get("/big.bin");
+    send_frames();
+    receive(1000);
+    assert_int_equal(client.want, SESSION_READ | SESSION_WRITE);
+    const uint32_t second = add_get("/small.html");
+    send_frames();
+    assert_true(client.want & SESSION_WRITE);
+    receive(SIZE_MAX);
+    assert_int_equal(look(second).answers, 1);
+    client.at = 0;
+    assert_int_equal(look(first).body, BIG_SIZE);
+    end();
+}
+
+/* ---- windows ---- */
+
+static void a_body_waits_for_the_window_of_its_stream(void **state)
+{
+    (void)state;
+    begin(1000);
+    const uint32_t stream = add_get("/middle.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    struct seen seen = look(stream);
+    assert_int_equal(seen.status, 200);
+    assert_int_equal(seen.body, 1000);
+    assert_false(seen.ended);
+    assert_int_equal(client.want, SESSION_READ);
+    assert_false(session_idle(&client.s));
+    assert_true(references_of("/middle.bin") > 1);
+
+    http2_frame_add_window(&client.out, stream, MIDDLE_SIZE);
+    send_frames();
+    receive(SIZE_MAX);
+    seen = look(stream);
+    assert_int_equal(seen.body, MIDDLE_SIZE - 1000);
+    assert_true(seen.ended);
+    assert_true(session_idle(&client.s));
+    assert_int_equal(references_of("/middle.bin"), 1);
+    end();
+}
+
+static void an_error_page_waits_for_the_window_too(void **state)
+{
+    (void)state;
+    begin(10);
+    const uint32_t stream = add_get("/none");
+    send_frames();
+    receive(SIZE_MAX);
+    struct seen seen = look(stream);
+    assert_int_equal(seen.status, 404);
+    assert_int_equal(seen.body, 10);
+    http2_frame_add_window(&client.out, stream, LARGEST / 2);
+    send_frames();
+    receive(SIZE_MAX);
+    seen = look(stream);
+    assert_true(seen.body > 100);
+    assert_true(seen.ended);
+    end();
+}
+
+static void a_multipart_answer_has_its_announced_length(void **state)
+{
+    (void)state;
+    static const uint32_t windows[] = { LARGEST, 1000 };
+    for (unsigned i = 0; i < 2; i++) {
+        begin(windows[i]);
+        const uint32_t stream = add_request("GET /big.bin HTTP/1.1\r\nHost: a\r\n"
+                                            "Range: bytes=0-9999,20000-20009,-30000\r\n\r\n",
+                                            true);
+        size_t body = 0;
+        bool ended = false;
+        send_frames();
+        while (!ended) {
+            receive(SIZE_MAX);
+            struct seen seen = look(stream);
+            body += seen.body;
+            ended = seen.ended;
+            assert_true(ended || seen.body > 0);
+            http2_frame_add_window(&client.out, stream, 4000);
+            if (!ended)
+                send_frames();
+        }
+        assert_true(body > 40010 && body < 40010 + 1000);
+        client.out.len = 0;
+        end();
+    }
+}
+
+static void a_client_that_opens_no_window_is_cut_off(void **state)
+{
+    (void)state;
+    begin(0);
+    const uint32_t stream = add_get("/middle.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    assert_int_equal(look(stream).body, 0);
+    assert_int_equal(session_deadline_ns(&client.s), world.now_ns + 20 * SECOND);
+    tick(20 * SECOND);
+    client.want = session_expire(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    struct seen seen = look(0);
+    assert_int_equal(seen.goaways, 1);
+    assert_int_equal(seen.error, HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    assert_int_equal(references_of("/middle.bin"), 1);
+    end();
+}
+
+static void a_client_that_opens_its_window_byte_by_byte_is_cut_off(void **state)
+{
+    (void)state;
+    begin(0);
+    const uint32_t stream = add_get("/middle.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    unsigned goaways = 0;
+    for (unsigned i = 0; i < 200 && goaways == 0; i++) {
+        tick(SECOND);
+        if (world.now_ns >= session_deadline_ns(&client.s)) {
+            client.want = session_expire(&client.s, world.now_ns);
+        } else {
+            http2_frame_add_window(&client.out, stream, 1);
+            send_frames();
+        }
+        receive(SIZE_MAX);
+        goaways = look(0).goaways;
+    }
+    assert_int_equal(goaways, 1);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+}
+
+/* ---- resets ---- */
+
+static void a_reset_releases_the_entry_of_its_answer(void **state)
+{
+    (void)state;
+    static const char *const paths[] = { "/middle.bin", "/big.bin" };
+    for (unsigned i = 0; i < 2; i++) {
+        begin(100);
+        const uint32_t stream = add_get(paths[i]);
+        send_frames();
+        receive(SIZE_MAX);
+        assert_true(references_of(paths[i]) > 1);
+        http2_frame_add_reset(&client.out, stream, HTTP2_CANCEL);
+        send_frames();
+        receive(SIZE_MAX);
+        assert_int_equal(references_of(paths[i]), 1);
+        assert_true(session_idle(&client.s));
+        assert_int_equal(exchange("/none").status, 404);
+        end();
+    }
+}
+
+static void a_reset_while_the_output_waits_changes_nothing_else(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    const uint32_t first = add_get("/big.bin"), second = add_get("/middle.bin");
+    send_frames();
+    http2_frame_add_reset(&client.out, first, HTTP2_CANCEL);
+    send_frames();
+    receive(SIZE_MAX);
+    assert_int_equal(references_of("/big.bin"), 1);
+    assert_int_equal(look(second).body, MIDDLE_SIZE);
+    client.at = 0;
+    assert_true(look(first).body < BIG_SIZE);
+    end();
+}
+
+static void a_close_during_answers_releases_everything(void **state)
+{
+    (void)state;
+    begin(1000);
+    (void)add_get("/big.bin");
+    (void)add_get("/middle.bin");
+    (void)add_get("/none");
+    (void)add_request(HEAD_OF("POST", "/small.html"), false);
+    send_frames();
+    receive(5000);
+    end();
+    assert_int_equal(references_of("/big.bin"), 1);
+    assert_int_equal(references_of("/middle.bin"), 1);
+}
+
+static void a_file_that_changes_while_it_is_sent_resets_its_stream(void **state)
+{
+    (void)state;
+    begin(1000);
+    const uint32_t stream = add_get("/big.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    write_file("big.bin", BIG_SIZE / 2, 'c');
+    http2_frame_add_window(&client.out, stream, LARGEST / 2);
+    send_frames();
+    receive(SIZE_MAX);
+    struct seen seen = look(stream);
+    assert_false(seen.ended);
+    assert_int_equal(seen.resets, 1);
+    assert_int_equal(seen.error, HTTP2_INTERNAL_ERROR);
+    http2_frame_add_window(&client.out, 0, 1);
+    assert_int_equal(exchange("/none").status, 404);
+    end();
+    write_file("big.bin", BIG_SIZE, 'b');
+    settle("/big.bin");
+}
+
+/* ---- requests with a body ---- */
+
+static void a_request_waits_for_the_end_of_its_body(void **state)
+{
+    (void)state;
+    static char body[16 * 1024];
+    begin(LARGEST);
+    const uint32_t stream = add_request(HEAD_OF("GET", "/small.html"), false);
+    for (unsigned i = 0; i < 3; i++)
+        add_frame(HTTP2_FRAME_DATA, 0, stream, span_of(body, sizeof(body)));
+    send_in_steps(SESSION_READ_MAX);
+    receive(SIZE_MAX);
+    assert_int_equal(look(stream).status, 0);
+    add_frame(HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, stream, SPAN(""));
+    send_frames();
+    receive(SIZE_MAX);
+    struct seen seen = look(stream);
+    assert_int_equal(seen.status, 200);
+    assert_int_equal(seen.resets, 0);
+    assert_true(session_idle(&client.s));
+    end();
+}
+
+static void a_body_above_the_limit_gets_413(void **state)
+{
+    (void)state;
+    static char body[16 * 1024];
+    begin(LARGEST);
+    const uint32_t stream = add_request(HEAD_OF("POST", "/small.html"), false);
+    for (size_t sent = 0; sent <= HTTP_BODY_MAX; sent += sizeof(body)) {
+        add_frame(HTTP2_FRAME_DATA, 0, stream, span_of(body, sizeof(body)));
+        send_frames();
+        receive(SIZE_MAX);
+    }
+    struct seen seen = look(stream);
+    assert_int_equal(seen.status, 413);
+    assert_int_equal(seen.resets, 1);
+    assert_int_equal(seen.error, HTTP2_NO_ERROR);
+    assert_int_equal(exchange("/small.html").status, 200);
+    end();
+}
+
+static void a_body_of_another_length_than_announced_resets_its_stream(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = { "123", "12345" };
+    for (unsigned i = 0; i < 2; i++) {
+        begin(LARGEST);
+        const uint32_t stream =
+            add_request("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n", false);
+        add_frame(HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, stream, span_text(bodies[i]));
+        send_frames();
+        receive(SIZE_MAX);
+        struct seen seen = look(stream);
+        assert_int_equal(seen.status, 0);
+        assert_int_equal(seen.resets, 1);
+        assert_int_equal(seen.error, HTTP2_PROTOCOL_ERROR);
+        assert_int_equal(exchange("/small.html").status, 200);
+        end();
+    }
+}
+
+static void a_request_whose_body_does_not_end_gets_408(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    const uint32_t stream = add_request(HEAD_OF("POST", "/small.html"), false);
+    send_frames();
+    receive(SIZE_MAX);
+    assert_int_equal(session_deadline_ns(&client.s), world.now_ns + 30 * SECOND);
+    tick(30 * SECOND);
+    client.want = session_expire(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    assert_int_equal(look(stream).status, 408);
+    assert_int_equal(exchange("/small.html").status, 200);
+    end();
+}
+
+static void a_body_slower_than_its_rate_gets_408(void **state)
+{
+    (void)state;
+    world.shared.body_rate_bytes = 100;
+    begin(LARGEST);
+    const uint32_t stream = add_request(HEAD_OF("POST", "/small.html"), false);
+    unsigned status = 0, seconds = 0;
+    send_frames();
+    for (; seconds < 29 && status == 0; seconds++) {
+        tick(SECOND);
+        if (world.now_ns >= session_deadline_ns(&client.s)) {
+            client.want = session_expire(&client.s, world.now_ns);
+        } else {
+            add_frame(HTTP2_FRAME_DATA, 0, stream, SPAN("a few"));
+            send_frames();
+        }
+        receive(SIZE_MAX);
+        status = look(stream).status;
+    }
+    assert_int_equal(status, 408);
+    assert_true(seconds >= 5);
+    end();
+    world.shared.body_rate_bytes = 0;
+}
+
+/* ---- the end of a connection ---- */
+
+static void an_idle_connection_ends_with_goaway(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    (void)exchange("/small.html");
+    assert_int_equal(session_deadline_ns(&client.s), world.now_ns + 60 * SECOND);
+    tick(60 * SECOND);
+    client.want = session_expire(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    struct seen seen = look(0);
+    assert_true(seen.goaways > 0);
+    assert_int_equal(seen.error, HTTP2_NO_ERROR);
+    assert_int_equal(seen.last_stream, 1);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+}
+
+static void an_unfinished_frame_ends_the_connection_in_time(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    (void)exchange("/small.html");
+    (void)add_get("/small.html");
+    client.out.len -= 3;
+    send_frames();
+    assert_int_equal(session_deadline_ns(&client.s), world.now_ns + 10 * SECOND);
+    tick(10 * SECOND);
+    client.want = session_expire(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    assert_true(look(0).goaways > 0);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+}
+
+static void a_preface_that_never_ends_is_cut_off(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    client.out.len = 20;
+    send_in_steps(1);
+    assert_true(session_deadline_ns(&client.s) <= world.now_ns + 10 * SECOND);
+    tick(10 * SECOND);
+    client.want = session_expire(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    assert_false(client.want & SESSION_READ);
+    end();
+}
+
+/* The client acknowledges the PING behind the first GOAWAY. */
+static void a_drain_lets_the_client_finish(void **state)
+{
+    (void)state;
+    begin(1000);
+    const uint32_t first = add_get("/middle.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    atomic_store(&world.shared.draining, true);
+    const uint32_t second = add_get("/small.html");
+    send_frames();
+    receive(SIZE_MAX);
+    struct seen seen = look(second);
+    assert_int_equal(seen.answers, 1);
+    assert_int_equal(seen.goaways, 1);
+    assert_int_equal(seen.last_stream, LARGEST);
+    assert_int_equal(seen.pings, 1);
+
+    const uint32_t third = add_get("/small.html"); /* it has crossed the GOAWAY */
+    add_frame(HTTP2_FRAME_PING, HTTP2_FRAME_ACK, 0, span_of(seen.ping, sizeof(seen.ping)));
+    send_frames();
+    receive(SIZE_MAX);
+    seen = look(third);
+    assert_int_equal(seen.answers, 1);
+    assert_int_equal(seen.goaways, 1);
+    assert_int_equal(seen.last_stream, third);
+    assert_true(client.want & SESSION_READ);
+
+    http2_frame_add_window(&client.out, first, MIDDLE_SIZE);
+    send_frames();
+    receive(SIZE_MAX);
+    assert_true(look(first).ended);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+    atomic_store(&world.shared.draining, false);
+}
+
+static void a_drain_does_not_wait_for_a_client_that_is_silent(void **state)
+{
+    (void)state;
+    atomic_store(&world.shared.draining, true);
+    begin(LARGEST);
+    assert_int_equal(exchange("/small.html").goaways, 1);
+    assert_int_equal(client.want, SESSION_READ);
+    assert_true(session_deadline_ns(&client.s) <= world.now_ns + SECOND);
+    tick(SECOND);
+    client.want = session_expire(&client.s, world.now_ns);
+    receive(SIZE_MAX);
+    assert_int_equal(look(0).goaways, 1);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+    atomic_store(&world.shared.draining, false);
+}
+
+static void the_last_request_of_a_connection_begins_its_end(void **state)
+{
+    (void)state;
+    world.shared.connection_requests = 3;
+    begin(LARGEST);
+    for (unsigned i = 1; i <= 3; i++)
+        assert_int_equal(exchange("/small.html").goaways, i == 3);
+    end();
+    world.shared.connection_requests = 0;
+}
+
+static void a_connection_that_cannot_be_served_gets_503(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    session_refuse(&client.s);
+    struct seen seen = exchange("/small.html");
+    assert_int_equal(seen.status, 503);
+    assert_int_equal(seen.goaways, 1);
+    end();
+}
+
+static void a_client_that_sends_no_more_gets_its_answers(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    const uint32_t stream = add_get("/big.bin");
+    send_frames();
+    receive(1000);
+    client.want = session_feed(&client.s, SPAN(""), world.now_ns);
+    assert_int_equal(client.want, SESSION_WRITE);
+    receive(SIZE_MAX);
+    assert_int_equal(look(stream).body, BIG_SIZE);
+    assert_int_equal(client.want, SESSION_CLOSE);
+    end();
+}
+
+static void a_fault_of_the_client_ends_the_connection_with_goaway(void **state)
+{
+    (void)state;
+    begin(1000);
+    (void)add_get("/middle.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    add_frame(HTTP2_FRAME_DATA, 0, 0, SPAN("of no stream"));
+    send_frames();
+    receive(SIZE_MAX);
+    struct seen seen = look(0);
+    assert_int_equal(seen.goaways, 1);
+    assert_int_equal(seen.error, HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    assert_int_equal(references_of("/middle.bin"), 1);
+    end();
+}
+
+/* ---- idle connections ---- */
+
+static void an_idle_connection_keeps_little_memory(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    (void)exchange("/small.html");
+    assert_true(session_idle(&client.s));
+    assert_null(client.s.input);
+    assert_null(client.s.output);
+    assert_null(client.s.http2->streams);
+    assert_true(malloc_usable_size(client.s.http2) +
+                    malloc_usable_size(client.s.http2->table.memory) + sizeof(client.s) <=
+                1024);
+    end();
+}
+
+static void a_connection_continues_in_another_thread(void **state)
+{
+    (void)state;
+    char bytes[512];
+    begin(LARGEST);
+    for (unsigned i = 0; i < 4; i++) {
+        struct buf block = buf_over(bytes, sizeof(bytes));
+        (void)http2_client_add_request(&block, SPAN(HEAD_OF("GET", "/small.html")), SPAN("http"),
+                                       i == 0 ? HTTP2_CLIENT_FIRST : HTTP2_CLIENT_LATER);
+        add_frame(HTTP2_FRAME_HEADERS, HTTP2_FRAME_END_HEADERS | HTTP2_FRAME_END_STREAM, 2 * i + 1,
+                  buf_span(&block));
+        send_frames();
+        receive(SIZE_MAX);
+        assert_int_equal(look(2 * i + 1).status, 200);
+        assert_true(session_idle(&client.s));
+        session_move(&client.s, i % 2 == 0 ? &world.other : &world.thread);
+    }
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_a_request_that_follows_the_preface),
+        cmocka_unit_test(refuses_the_preface_when_h2c_is_off),
+        cmocka_unit_test(every_split_of_the_input_gives_the_same_bytes),
+        cmocka_unit_test(answers_of_one_read_leave_in_one_send),
+        cmocka_unit_test(answers_as_many_streams_as_it_announces),
+        cmocka_unit_test(answers_a_later_request_during_a_long_answer),
+        cmocka_unit_test(a_body_waits_for_the_window_of_its_stream),
+        cmocka_unit_test(an_error_page_waits_for_the_window_too),
+        cmocka_unit_test(a_multipart_answer_has_its_announced_length),
+        cmocka_unit_test(a_client_that_opens_no_window_is_cut_off),
+        cmocka_unit_test(a_client_that_opens_its_window_byte_by_byte_is_cut_off),
+        cmocka_unit_test(a_reset_releases_the_entry_of_its_answer),
+        cmocka_unit_test(a_reset_while_the_output_waits_changes_nothing_else),
+        cmocka_unit_test(a_close_during_answers_releases_everything),
+        cmocka_unit_test(a_file_that_changes_while_it_is_sent_resets_its_stream),
+        cmocka_unit_test(a_request_waits_for_the_end_of_its_body),
+        cmocka_unit_test(a_body_above_the_limit_gets_413),
+        cmocka_unit_test(a_body_of_another_length_than_announced_resets_its_stream),
+        cmocka_unit_test(a_request_whose_body_does_not_end_gets_408),
+        cmocka_unit_test(a_body_slower_than_its_rate_gets_408),
+        cmocka_unit_test(an_idle_connection_ends_with_goaway),
+        cmocka_unit_test(an_unfinished_frame_ends_the_connection_in_time),
+        cmocka_unit_test(a_preface_that_never_ends_is_cut_off),
+        cmocka_unit_test(a_drain_lets_the_client_finish),
+        cmocka_unit_test(a_drain_does_not_wait_for_a_client_that_is_silent),
+        cmocka_unit_test(the_last_request_of_a_connection_begins_its_end),
+        cmocka_unit_test(a_connection_that_cannot_be_served_gets_503),
+        cmocka_unit_test(a_client_that_sends_no_more_gets_its_answers),
+        cmocka_unit_test(a_fault_of_the_client_ends_the_connection_with_goaway),
+        cmocka_unit_test(an_idle_connection_keeps_little_memory),
+        cmocka_unit_test(a_connection_continues_in_another_thread),
+    };
+    return cmocka_run_group_tests(tests, make_world, end_world);
+}
