@@ -17,18 +17,23 @@ unsigned session_answer_site(const struct session_exchange *x)
     return x->site ? x->site->stats_site : 0;
 }
 
-/* The whole answer is in the output buffer: counts and logs it. */
-static void end_staged(struct session_exchange *x, unsigned status, uint64_t body_bytes)
+/* Counts and logs an answer that is whole in the output buffer. */
+static inline void log_staged(struct session_exchange *x, unsigned status, uint64_t body_bytes)
 {
-    if (__builtin_expect(x->stream != NULL, 0)) {
-        x->status = status;
-        x->body_bytes = body_bytes;
-        return;
-    }
     unsigned site = session_answer_site(x);
     session_tally_staged(x, site);
     session_tally_answer(&x->thread->stats, site, status, body_bytes);
     session_line_log(x, status, body_bytes);
+}
+
+static void end_staged(struct session_exchange *x, unsigned status, uint64_t body_bytes)
+{
+    if (__builtin_expect(!x->framing, 1)) {
+        log_staged(x, status, body_bytes);
+        return;
+    }
+    x->framing->status = status;
+    x->framing->body_bytes = body_bytes;
 }
 
 /* ---- bodies that are not copied behind their head ---- */
@@ -48,7 +53,7 @@ struct session_answer *session_answer_open(struct session_exchange *x, unsigned 
     answer->line = session_line_defer(x, status);
     answer->status = status;
     answer->site = session_answer_site(x);
-    if (__builtin_expect(!x->stream, 1))
+    if (__builtin_expect(!x->framing, 1))
         session_tally_staged(x, answer->site);
     answer->parts.left = 0;
     return answer;
@@ -85,6 +90,11 @@ static bool stage_bytes(struct buf *head, const struct site_file *file, uint64_t
     return true;
 }
 
+static size_t copy_max_of(const struct session_exchange *x)
+{
+    return __builtin_expect(x->framing != NULL, 0) ? x->framing->copy_max : SESSION_COPY_MAX;
+}
+
 static void answer_file_bytes(struct session_exchange *x, enum http_status status, struct buf *head,
                               struct site_entry *entry, const struct site_file *file,
                               uint64_t first, uint64_t len)
@@ -94,7 +104,7 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
         end_staged(x, status, 0);
         return;
     }
-    if (len <= x->copy_max && stage_bytes(head, file, first, (size_t)len)) {
+    if (len <= copy_max_of(x) && stage_bytes(head, file, first, (size_t)len)) {
         session_head_stage(x, head);
         end_staged(x, status, len);
         return;
@@ -114,14 +124,14 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
 static void answer_whole(struct session_exchange *x, struct site_entry *entry,
                          const struct site_file *file)
 {
-    if (__builtin_expect(x->stream != NULL, 0) && session_frames_add_ready(x, file))
+    if (__builtin_expect(x->framing != NULL, 0) && session_frames_add_ready(x, file))
         return;
     struct buf head = session_head_begin(x, HTTP_OK);
-    if (file->body && file->size <= x->copy_max && !session_head_only(x) &&
+    if (!x->framing && file->body && file->size <= SESSION_COPY_MAX && !session_head_only(x) &&
         file->head.len + file->size <= buf_room(&head)) {
         buf_add(&head, span_of(file->head.at, file->head.len + (size_t)file->size));
         session_head_stage(x, &head);
-        end_staged(x, HTTP_OK, file->size);
+        log_staged(x, HTTP_OK, file->size);
         return;
     }
     buf_add(&head, file->head);

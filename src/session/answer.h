@@ -17,6 +17,16 @@ enum { SESSION_LIST_MAX = 1024 };
 
 struct http2_stream;
 
+/* How an answer is put into frames. It is written as HTTP/1.1 into scratch memory, the exchange's
+ * `out`, and session/frames.h puts it into the output, counts it and logs it. */
+struct session_framing {
+    struct http2_stream *stream;
+    size_t copy_max;     /* a body up to this size is put behind its head */
+    unsigned status;     /* of an answer that is whole in `out` */
+    uint64_t body_bytes; /* its body */
+    bool done;           /* the answer is in the output already */
+};
+
 /* One request and its answer. */
 struct session_exchange {
     struct session *session;
@@ -33,14 +43,7 @@ struct session_exchange {
     bool head_only;                     /* the method is HEAD; set when only that could be read */
     bool body_read;                     /* the body of the request has already been read */
     bool by_accept;                     /* the answer was selected by Accept */
-
-    /* The stream of HTTP/2; NULL: HTTP/1.1. `out` is then scratch memory. session/frames.h puts the
-     * answer into the output, and counts and logs it. */
-    struct http2_stream *stream;
-    size_t copy_max;     /* a body up to this size is put behind its head */
-    unsigned status;     /* of an answer that is whole in `out` */
-    uint64_t body_bytes; /* its body */
-    bool framed;         /* the answer is in the output already */
+    struct session_framing *framing;    /* of HTTP/2; NULL: HTTP/1.1 */
 };
 
 /* The connection ends with this answer, and what the client still sends is discarded. For HTTP/2
@@ -48,7 +51,7 @@ struct session_exchange {
 static inline void session_answer_is_last(struct session_exchange *x)
 {
     x->close = true;
-    if (__builtin_expect(!x->stream, 1))
+    if (__builtin_expect(!x->framing, 1))
         x->session->lingering = true;
 }
 

@@ -54,19 +54,13 @@ static void drop_block(struct session *s, struct span block)
 
 /* ---- requests ---- */
 
-/* The answer goes behind the frames in the output. The scratch buffer is as large as the output, so
- * what is copied must fit there. */
-static struct session_exchange begin_framed(struct session *s, struct http2_stream *stream,
-                                            struct session_buffer *scratch, uint64_t began_ns)
+/* The answer goes behind the frames in the output, so what is copied must fit there. */
+static size_t copy_max_of(const struct session *s, const struct http2_stream *stream)
 {
-    struct session_exchange x = session_exchange_begin(s, began_ns);
     const size_t room = SESSION_BUFFER_BYTES - s->output->len - SESSION_ANSWER_ROOM;
     const size_t allowed = http2_connection_allows(&s->http2->connection, stream);
-    x.out = scratch;
-    x.stream = stream;
-    x.copy_max = room < x.copy_max ? room : x.copy_max;
-    x.copy_max = allowed < x.copy_max ? allowed : x.copy_max;
-    return x;
+    const size_t most = room < SESSION_COPY_MAX ? room : SESSION_COPY_MAX;
+    return most < allowed ? most : allowed;
 }
 
 /* What a stream's request is answered by: a plan, or the status of a failure. */
@@ -87,14 +81,17 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
         session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
         return;
     }
-    struct session_exchange x = begin_framed(s, stream, scratch, from->began_ns);
+    struct session_framing framing = { .stream = stream, .copy_max = copy_max_of(s, stream) };
+    struct session_exchange x = session_exchange_begin(s, from->began_ns);
+    x.out = scratch;
+    x.framing = &framing;
     x.request_line = from->line;
     x.head_only = from->head_only;
     if (from->status != 0)
         session_exchange_fail_framed(&x, from->status);
     else
         session_exchange_answer_framed(&x, from->request, from->head);
-    if (!x.framed)
+    if (!framing.done)
         session_frames_add_answer(&x);
     session_buffer_give(s->thread, scratch);
 }

@@ -6,7 +6,7 @@
 #include "session/plan.h"
 #include "session/tally.h"
 
-struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns)
+static inline struct session_exchange begin_exchange(struct session *s, uint64_t began_ns)
 {
     return (struct session_exchange){
         .session = s,
@@ -14,8 +14,12 @@ struct session_exchange session_exchange_begin(struct session *s, uint64_t began
         .out = s->output,
         .id = session_thread_next_id(s->thread),
         .began_ns = began_ns,
-        .copy_max = SESSION_COPY_MAX,
     };
+}
+
+struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns)
+{
+    return begin_exchange(s, began_ns);
 }
 
 static void refuse_exchange(struct session_exchange *x)
@@ -26,14 +30,14 @@ static void refuse_exchange(struct session_exchange *x)
 
 void session_exchange_refuse(struct session *s, uint64_t began_ns)
 {
-    struct session_exchange x = session_exchange_begin(s, began_ns);
+    struct session_exchange x = begin_exchange(s, began_ns);
     refuse_exchange(&x);
 }
 
 void session_exchange_answer(struct session *s, const struct http_request *request,
                              const char *head, uint64_t began_ns, bool body_read)
 {
-    struct session_exchange x = session_exchange_begin(s, began_ns);
+    struct session_exchange x = begin_exchange(s, began_ns);
     x.request = request;
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
@@ -79,7 +83,7 @@ void session_exchange_fail_framed(struct session_exchange *x, enum http_status s
 static struct session_exchange begin_failed(struct session *s, enum http_status status,
                                             uint64_t began_ns)
 {
-    struct session_exchange x = session_exchange_begin(s, began_ns);
+    struct session_exchange x = begin_exchange(s, began_ns);
     count_unreadable(s, status);
     x.close = true;
     s->lingering = true;

@@ -67,7 +67,7 @@ static void end_whole(struct session_exchange *x, unsigned status, uint64_t body
     const unsigned site = session_answer_site(x);
     session_tally_answer(&x->thread->stats, site, status, body_bytes);
     session_line_log(x, status, body_bytes);
-    end_answer(x->session, x->stream, x->began_ns, site);
+    end_answer(x->session, x->framing->stream, x->began_ns, site);
 }
 
 /* ---- heads ---- */
@@ -84,8 +84,8 @@ static void begin_block(const struct session_http2 *h, struct buf *block)
 static void add_block(struct session_exchange *x, const struct buf *block, bool end)
 {
     write_frame(block->at, HTTP2_FRAME_HEADERS,
-                HTTP2_FRAME_END_HEADERS | (end ? HTTP2_FRAME_END_STREAM : 0), x->stream->id,
-                block->len - HEAD);
+                HTTP2_FRAME_END_HEADERS | (end ? HTTP2_FRAME_END_STREAM : 0),
+                x->framing->stream->id, block->len - HEAD);
     x->session->output->len += block->len;
     x->session->http2->began_block = true;
 }
@@ -95,17 +95,18 @@ static void add_body(struct session_exchange *x, struct span body)
 {
     struct session_buffer *out = x->session->output;
     char *at = out->bytes + out->len;
-    write_frame(at, HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, x->stream->id, body.len);
+    write_frame(at, HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, x->framing->stream->id, body.len);
     memcpy(at + HEAD, body.at, body.len);
     out->len += HEAD + body.len;
-    http2_connection_spend(&x->session->http2->connection, x->stream, (uint32_t)body.len);
+    http2_connection_spend(&x->session->http2->connection, x->framing->stream, (uint32_t)body.len);
 }
 
 static bool has_ready_block(const struct session_exchange *x, const struct site_file *file)
 {
     return file->block.len > 0 && file->size <= SESSION_COPY_MAX && !x->by_accept &&
            !session_head_only(x) &&
-           file->size <= http2_connection_allows(&x->session->http2->connection, x->stream);
+           file->size <=
+               http2_connection_allows(&x->session->http2->connection, x->framing->stream);
 }
 
 bool session_frames_add_ready(struct session_exchange *x, const struct site_file *file)
@@ -130,7 +131,7 @@ bool session_frames_add_ready(struct session_exchange *x, const struct site_file
     session_tally_begun(x);
     if (len > 0)
         add_body(x, span_of(file->body, len));
-    x->framed = true;
+    x->framing->done = true;
     end_whole(x, HTTP_OK, len);
     return true;
 }
@@ -161,25 +162,25 @@ void session_frames_add_answer(struct session_exchange *x)
 {
     struct session *s = x->session;
     struct session_http2 *h = s->http2;
-    struct session_http2_place *place = session_http2_place(h, x->stream);
+    struct session_http2_place *place = session_http2_place(h, x->framing->stream);
     session_tally_begun(x);
     struct span head;
     const bool open = x->out->answer.open;
     const struct span body = split_head(span_of(x->out->bytes, x->out->len), &head);
     add_head(x, head, body.len == 0 && !open);
-    if (!open && body.len <= http2_connection_allows(&h->connection, x->stream)) {
+    if (!open && body.len <= http2_connection_allows(&h->connection, x->framing->stream)) {
         if (body.len > 0)
             add_body(x, body);
-        end_whole(x, x->status, x->body_bytes);
+        end_whole(x, x->framing->status, x->framing->body_bytes);
         return;
     }
     place->answer = session_stream_new(x, body);
     if (!place->answer) {
-        session_frames_reset(s, x->stream, HTTP2_FAULT_INTERNAL);
+        session_frames_reset(s, x->framing->stream, HTTP2_FAULT_INTERNAL);
         return;
     }
     h->answers++;
-    http2_connection_want(&h->connection, x->stream);
+    http2_connection_want(&h->connection, x->framing->stream);
 }
 
 /* The bytes that the next DATA frame may have; 0: none. */

@@ -49,7 +49,7 @@ void session_head_stage(struct session_exchange *x, const struct buf *head)
 {
     CHECK(!head->overflow);
     x->out->len += head->len;
-    x->session->closing = x->session->closing || (x->close && !x->stream);
+    x->session->closing = x->session->closing || (x->close && !x->framing);
 }
 
 bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry)

@@ -278,7 +278,7 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         return;
     }
     x->close = !http_request_persists(x->request, x->head);
-    if (!x->close && !x->stream && is_last_answer(x))
+    if (!x->close && !x->framing && is_last_answer(x))
         session_answer_is_last(x); /* the client may already have sent its next request */
     bool unknown_expectation;
     const bool expects = expects_continue(x, &unknown_expectation);

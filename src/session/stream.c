@@ -7,7 +7,7 @@ struct session_stream *session_stream_new(struct session_exchange *x, struct spa
 {
     struct session_answer *answer = &x->out->answer;
     if (!answer->open)
-        session_answer_open(x, x->status);
+        session_answer_open(x, x->framing->status);
     const size_t framing = answer->parts.left > 0 ? HTTP_MULTIPART_FRAMING_MAX : 0;
     const size_t size = copied.len > framing ? copied.len : framing;
     struct session_stream *stream = malloc(sizeof(*stream) + size);

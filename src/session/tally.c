@@ -87,19 +87,22 @@ void session_tally_inherit(struct session_thread *thread)
 
 static enum stats_counter protocol_of(const struct session_exchange *x)
 {
-    if (__builtin_expect(x->stream != NULL, 0))
-        return STATS_requests_http_2;
     return x->request && x->request->minor == 0 ? STATS_requests_http_1_0 : STATS_requests_http_1_1;
 }
 
-void session_tally_begun(struct session_exchange *x)
+static inline void count_request(struct session_exchange *x, enum stats_counter protocol)
 {
-    stats_writer_add(&x->thread->stats, protocol_of(x), 1);
+    stats_writer_add(&x->thread->stats, protocol, 1);
     if (x->session->answers++ > 0)
         stats_writer_add(&x->thread->stats, STATS_requests_reusing, 1);
 }
 
-void session_tally_ends(struct session_buffer *out, uint64_t began_ns, unsigned site)
+void session_tally_begun(struct session_exchange *x)
+{
+    count_request(x, STATS_requests_http_2);
+}
+
+static inline void add_to_group(struct session_buffer *out, uint64_t began_ns, unsigned site)
 {
     struct session_group *last = out->group_count > 0 ? &out->group[out->group_count - 1] : NULL;
     if (last && last->began_ns == began_ns && last->site == site) {
@@ -110,10 +113,15 @@ void session_tally_ends(struct session_buffer *out, uint64_t began_ns, unsigned 
     out->group[out->group_count++] = (struct session_group){ began_ns, site, 1 };
 }
 
+void session_tally_ends(struct session_buffer *out, uint64_t began_ns, unsigned site)
+{
+    add_to_group(out, began_ns, site);
+}
+
 void session_tally_staged(struct session_exchange *x, unsigned site)
 {
-    session_tally_begun(x);
-    session_tally_ends(x->out, x->began_ns, site);
+    count_request(x, protocol_of(x));
+    add_to_group(x->out, x->began_ns, site);
 }
 
 void session_tally_answer(const struct stats_writer *stats, unsigned site, unsigned status,

@@ -41,13 +41,13 @@ void session_tally_count(const struct session_shared *shared, enum stats_counter
 /* In a forked process: the totals use the thread's block too. */
 void session_tally_inherit(struct session_thread *thread);
 
-/* The answer to `x` begins. */
+/* The answer of HTTP/2 to `x` begins. */
 void session_tally_begun(struct session_exchange *x);
 
 /* The last byte of an answer is in the output. The request began to arrive at `began_ns`. */
 void session_tally_ends(struct session_buffer *out, uint64_t began_ns, unsigned site);
 
-/* Both: the whole answer to `x` is in the output. `site` is its place in the statistics. */
+/* The whole answer of HTTP/1.1 to `x` is in the output. `site` is its place in the statistics. */
 void session_tally_staged(struct session_exchange *x, unsigned site);
 
 /* An answer is logged, with its status and the bytes of its body. */

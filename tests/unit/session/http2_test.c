@@ -59,8 +59,8 @@ static void tick(uint64_t later_ns)
     session_thread_tick(&world.other, world.now_ns, 1800000000);
 }
 
-/* Requests a file until the cache keeps it. A file that changed less than a tick of its clock before
- * it was read is read again later. */
+/* Requests a file until the cache keeps it. A file that changed less than a tick of its clock
+ * before it was read is read again later. */
 static void settle(const char *path)
 {
     char request[128];
