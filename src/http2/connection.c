@@ -13,6 +13,7 @@
  */
 #include "http2/connection.h"
 
+#include "base/check.h"
 #include "http2/block.h"
 #include "http2/control.h"
 #include "http2/frame.h"
@@ -290,27 +291,24 @@ static int read_headers(struct http2_connection *c, struct span *in, struct buf 
     return read_trailers(c, &block, out, ret_arrival);
 }
 
-/* Counts DATA, padding included, against a window. Refunds it when that is worth a frame. False:
- * the client has sent more than the window allows. */
-static bool charge_window(uint32_t *received, uint32_t bytes, struct buf *out, uint32_t stream,
-                          bool refunds)
+static_assert(HTTP2_REFUND_LEAST + HTTP2_PAYLOAD_MAX <= HTTP2_WINDOW,
+              "a client that respects the window, and one that does not, cannot be told apart");
+
+/* Counts DATA, padding included, against a window. Refunds it when that is worth a frame. */
+static void charge_window(uint32_t *received, uint32_t bytes, struct buf *out, uint32_t stream)
 {
     *received += bytes;
-    if (*received > HTTP2_WINDOW)
-        return false;
-    if (refunds && *received >= HTTP2_REFUND_LEAST) {
-        http2_frame_add_window(out, stream, *received);
-        *received = 0;
-    }
-    return true;
+    if (*received < HTTP2_REFUND_LEAST)
+        return;
+    http2_frame_add_window(out, stream, *received);
+    *received = 0;
 }
 
 /* A DATA frame whose head and padding length have been read. */
 static int begin_data(struct http2_connection *c, struct http2_frame frame, struct buf *out,
                       struct http2_arrival *ret_arrival)
 {
-    if (!charge_window(&c->received, frame.length, out, 0, true))
-        return note_failure(c, HTTP2_FAULT_FLOW);
+    charge_window(&c->received, frame.length, out, 0);
     if (frame.stream > c->last_stream || frame.stream % 2 == 0)
         return note_failure(c, HTTP2_FAULT_IDLE_STREAM);
     struct http2_stream *stream = http2_stream_find(c->streams, frame.stream);
@@ -320,14 +318,13 @@ static int begin_data(struct http2_connection *c, struct http2_frame frame, stru
     }
     bool ends = frame.flags & HTTP2_FRAME_END_STREAM;
     *ret_arrival = (struct http2_arrival){ .stream = stream };
-    if (stream->ended)
+    if (stream->ended) {
         ret_arrival->fault = HTTP2_FAULT_CLOSED_STREAM;
-    else if (!charge_window(&stream->received, frame.length, out, frame.stream, !ends))
-        ret_arrival->fault = HTTP2_FAULT_FLOW;
-    if (ret_arrival->fault != HTTP2_FAULT_NONE) {
-        http2_connection_reset(c, out, stream, (enum http2_fault)ret_arrival->fault);
+        http2_connection_reset(c, out, stream, HTTP2_FAULT_CLOSED_STREAM);
         return HTTP2_RESET;
     }
+    if (!ends)
+        charge_window(&stream->received, frame.length, out, frame.stream);
     if (c->payload_left >= HTTP2_SMALL_DATA)
         http2_control_refund_frames(c, HTTP2_CONTROL_RECEIVED);
     else if (!ends)

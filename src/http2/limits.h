@@ -39,11 +39,10 @@ enum {
 
     /* Bytes that the client may send before the server refunds them, for a stream and for the
      * connection. This is the value that RFC 9113 section 6.9.2 begins with. The server discards
-     * bodies, so a larger window has no use. FLOW above it. */
+     * bodies, so a larger window has no use. It refunds half a window at a time, as soon as that
+     * has arrived. So one more frame always fits into the window, and no client can exceed it. */
     HTTP2_WINDOW = 65535,
-
-    /* Received bytes are refunded when there are this many of them, half of the window. */
-    HTTP2_REFUND_LEAST = 32 * 1024,
+    HTTP2_REFUND_LEAST = HTTP2_WINDOW / 2,
 
     /* Bytes of a header block with its frame heads and padding. BLOCK_LENGTH above it. The
      * decoded fields have a bound of their own, HTTP_HEAD_MAX. */

@@ -360,7 +360,7 @@ static void every_sentence_fits_into_the_room_for_a_reply(void **state)
         assert_int_equal(len == 0, fault == HTTP2_FAULT_NONE);
         struct span sentence = http2_fault_sentence((enum http2_fault)fault);
         assert_int_equal(http2_fault_limit((enum http2_fault)fault) != 0,
-                         span_ends(sentence, SPAN("limit")) || fault == HTTP2_FAULT_FLOW);
+                         span_ends(sentence, SPAN("the limit")));
     }
 }
 

@@ -146,30 +146,6 @@ static void limits_the_bytes_of_a_block(void **state)
     wire_assert_failed(&w, HTTP2_FAULT_BLOCK_LENGTH, HTTP2_ENHANCE_YOUR_CALM);
 }
 
-/* RFC 9113 sections 5.2.1 and 6.9.1: the client sends more than the stream's window. */
-static void resets_a_stream_whose_window_is_exceeded(void **state)
-{
-    (void)state;
-    static struct wire w;
-    wire_open(&w);
-    wire_request(&w, 1, false);
-    wire_stream(&w, 1)->received = 60000;
-    wire_send(&w, HTTP2_FRAME_DATA, 0, 1, span_of(zeros, 5536));
-    wire_assert_reset(&w, 1, HTTP2_FAULT_FLOW, HTTP2_FLOW_CONTROL_ERROR);
-}
-
-/* RFC 9113 section 6.9.1: and more than the connection's. */
-static void fails_when_the_window_of_the_connection_is_exceeded(void **state)
-{
-    (void)state;
-    static struct wire w;
-    wire_open(&w);
-    wire_request(&w, 1, false);
-    w.c.received = 60000;
-    wire_send(&w, HTTP2_FRAME_DATA, 0, 1, span_of(zeros, 5536));
-    wire_assert_failed(&w, HTTP2_FAULT_FLOW, HTTP2_FLOW_CONTROL_ERROR);
-}
-
 /* RFC 9113 section 6.9: padding is refunded too. The last frame of a stream refunds only the
  * connection. */
 static void refunds_what_it_has_received_in_batches(void **state)
@@ -318,8 +294,6 @@ int main(void)
         cmocka_unit_test(joins_a_block_over_several_frames_at_any_split),
         cmocka_unit_test(refuses_a_block_that_is_interrupted),
         cmocka_unit_test(limits_the_bytes_of_a_block),
-        cmocka_unit_test(resets_a_stream_whose_window_is_exceeded),
-        cmocka_unit_test(fails_when_the_window_of_the_connection_is_exceeded),
         cmocka_unit_test(refunds_what_it_has_received_in_batches),
         cmocka_unit_test(sends_no_more_than_both_windows_allow),
         cmocka_unit_test(tracks_a_negative_window),
