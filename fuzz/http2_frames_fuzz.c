@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Frames of HTTP/2: the server's end of a connection, beside that of libnghttp2. The same frames get
- * the same replies, and keep the same streams and windows, at any split.
+ * Frames of HTTP/2: the server's end of a connection, beside that of libnghttp2. The same frames
+ * get the same replies, and keep the same streams and windows, at any split.
  */
 #include "frames_oracle.h"
 
