@@ -119,6 +119,10 @@ static inline bool read_literal(struct http2_hpack_reader *reader, unsigned pref
         field->name_valid = field->id != HTTP2_NAME_OTHER || is_valid_name(field->name);
     } else if (!get_indexed(reader, index, field)) {
         return false;
+    } else if (field->id == HTTP2_NAME_OTHER && field->name.at) {
+        /* The text of the table moves when the field is added. */
+        memcpy(reader->name_storage, field->name.at, field->name.len);
+        field->name.at = reader->name_storage;
     }
     if (!read_string(reader, reader->value_storage, &field->value))
         return false;

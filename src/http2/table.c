@@ -234,7 +234,6 @@ size_t http2_table_add(struct http2_table *table, const struct http2_field *fiel
 {
     size_t size = field->name.len + field->value.len + FIELD_OVERHEAD;
     bool stores = table->keeps >> field->id & 1;
-    char name[HTTP2_TABLE_MAX];
     size_t used;
 
     /* RFC 7541 section 4.4: a field larger than the table empties it, and is not an error. */
@@ -258,17 +257,11 @@ size_t http2_table_add(struct http2_table *table, const struct http2_field *fiel
         return needed < HTTP2_TABLE_MEMORY_MAX ? needed : HTTP2_TABLE_MEMORY_MAX;
     }
 
-    /* The name may be the one of an entry that goes or moves now (RFC 7541 section 4.4). */
-    struct span name_text = field->name;
-    if (entry.marks & NAME_STORED) {
-        memcpy(name, field->name.at, field->name.len);
-        name_text.at = name;
-    }
     for (; evictions > 0; evictions--)
         evict_oldest(table);
     if (!fits_between(table, len))
         close_gaps(table);
-    write_newest(table, &entry, name_text, field->value);
+    write_newest(table, &entry, field->name, field->value);
     return 0;
 }
 

@@ -70,9 +70,9 @@ void http2_table_move(struct http2_table *table, char *memory, size_t size);
  * 4.3.1). */
 void http2_table_set_limit(struct http2_table *table, unsigned limit);
 
-/* Adds a field as the newest, after evicting as many of the oldest as necessary. Its name may point
- * into the table. Returns 0, or the bytes of memory that the table needs first: then nothing has
- * changed. */
+/* Adds a field as the newest, after evicting as many of the oldest as necessary. Its spans do not
+ * point into the table. Returns 0, or the bytes of memory that the table needs first. Then nothing
+ * has changed. */
 size_t http2_table_add(struct http2_table *table, const struct http2_field *field);
 
 /* A size update of the encoder (RFC 7541 section 6.3). False: above the limit. */
