@@ -19,7 +19,6 @@
 #include "session/thread.h"
 #include "tls/server.h"
 
-#include <openssl/ssl.h>
 #include <stdlib.h>
 
 enum { SEAL_BYTES = 4 * TLS_RECORD_BYTES };
@@ -58,11 +57,6 @@ void session_tls_close(struct session *s)
     free(t->kept);
     free(t);
     s->tls = NULL;
-}
-
-SSL *session_tls_ssl(const struct session *s)
-{
-    return s->tls && s->tls->established ? s->tls->connection.ssl : NULL;
 }
 
 bool session_tls_has_output(const struct session *s)
@@ -148,9 +142,8 @@ static unsigned seal_output(struct session *s)
         (void)session_buffer_take_sent(out, plain.len);
         sealed += plain.len;
     }
-    if (!t->answered) /* the handshake leaves OpenSSL's buffers allocated */
-        tls_connection_free_buffers(&t->connection);
-    t->answered = true;
+    if (!s->closing)
+        tls_connection_settle(&t->connection);
     if (left && (left = has_plain_left(out)))
         session_hold(s);
     if (!left && s->closing && !t->ended) {
@@ -263,6 +256,7 @@ static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
     case TLS_DONE:
         t->established = true;
         t->agreed = tls_connection_agreed(&t->connection);
+        t->site = tls_server_site_of(t->connection.ssl);
         session_tally_handshake(s, now_ns - t->began_ns);
         session_http1_begin(s, now_ns);
         return true;

@@ -15,11 +15,11 @@ struct session_tls {
     struct tls_connection connection;
     struct tls_agreement agreed;
     uint64_t began_ns; /* when the first byte of the handshake arrived */
+    size_t site;       /* its number, chosen by the client's server name */
     bool established;  /* the handshake is complete */
     bool failed;       /* the connection ends when the wire is sent */
     bool ended;        /* the wire has close_notify */
     bool peer_ended;   /* the client has sent close_notify, or bytes that break the protocol */
-    bool answered;     /* an answer has been sealed */
     size_t kept_len;
     char *kept; /* encrypted bytes that wait until the output is sent; NULL: none */
 };
@@ -36,7 +36,3 @@ unsigned session_tls_expire(struct session *s, uint64_t now_ns);
 bool session_tls_has_output(const struct session *s);
 
 void session_tls_close(struct session *s);
-
-/* The connection's SSL, for what the handshake has negotiated. NULL: plain HTTP, or the handshake
- * is not complete. */
-SSL *session_tls_ssl(const struct session *s);
