@@ -5,10 +5,9 @@
 #include "os/clock.h"
 #include "server/tls.h"
 #include "tls/identity.h"
+#include "view/health.h"
 
 #include <unistd.h>
-
-enum { DAY_S = 24 * 3600, SOON_S = 14 * DAY_S };
 
 /* One certificate of the configuration, and where it is named. */
 struct place {
@@ -45,9 +44,9 @@ static void check_end(const struct place *place, const struct tls_identity *iden
     char text[TLS_WHY_MAX], end[CALENDAR_LEN + 1] = "";
     int64_t left_s = identity->ends_s - now_s;
     calendar_format(end, identity->ends_s);
-    if (left_s >= 0 && left_s < SOON_S) {
+    if (left_s >= 0 && left_s < VIEW_CERTIFICATE_SOON_S) {
         (void)snprintf(text, sizeof(text), "the certificate %s ends in %.1f days. Renew it.",
-                       place->pair.certificate, (double)left_s / DAY_S);
+                       place->pair.certificate, (double)left_s / VIEW_DAY_S);
         print_warning(place, text, warnings);
     }
     printf("site %s: %s matches its key and is valid until %.10s, for", place->site->name,

@@ -122,7 +122,9 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     stats_segment_set_state(&stats->segment, STATS_SERVING);
     server_stats_rotated(stats, 0); /* its logs were just opened */
     server_stats_certificates(stats, false);
-    stats_writer_set(&stats->writer, STATS_certificates_end_s, (uint64_t)g->tls.end_s);
+    stats_segment_certificates(&stats->segment, g->tls.certificates, g->tls.certificate_count);
+    stats_writer_set(&stats->writer, STATS_certificates_end_s,
+                     g->tls.certificate_count > 0 ? (uint64_t)g->tls.certificates[0].ends_s : 0);
     struct stats_generation generation = {
         .configuration = hash_of(g),
         .cache_bytes = g->config->cache_size_bytes,

@@ -146,13 +146,31 @@ static int plan_sites(struct server_tls *tls, const struct config *config,
     return 0;
 }
 
-/* Notes when the certificates end. */
-static void note_ends(struct server_tls *tls, const struct tls_server *server)
+static bool is_same_certificate(const struct stats_certificate *a,
+                                const struct stats_certificate *b)
 {
-    const struct tls_identity *identity;
-    for (size_t i = 0; (identity = tls_server_identity(server, i)); i++)
-        if (tls->end_s == 0 || identity->ends_s < tls->end_s)
-            tls->end_s = identity->ends_s;
+    return strcmp(a->name, b->name) == 0 && strcmp(a->key, b->key) == 0;
+}
+
+/* Notes when a certificate ends. Of several with the same name and kind of key, and of more than
+ * the statistics remember, those that end first are noted. */
+static void note_end(struct server_tls *tls, const struct tls_identity *identity)
+{
+    struct stats_certificate one = { .ends_s = identity->ends_s };
+    const char *name = identity->names[0];
+    (void)snprintf(one.name, sizeof(one.name), "%s", name ? name : "(no name)");
+    (void)snprintf(one.key, sizeof(one.key), "%s", tls_identity_key(identity));
+    size_t at = 0, last = tls->certificate_count;
+    while (at < last && !is_same_certificate(&tls->certificates[at], &one))
+        at++;
+    if (at == STATS_CERTIFICATES_MAX)
+        at--;
+    if (at < last && tls->certificates[at].ends_s <= one.ends_s)
+        return;
+    tls->certificate_count += at == last;
+    for (; at > 0 && tls->certificates[at - 1].ends_s > one.ends_s; at--)
+        tls->certificates[at] = tls->certificates[at - 1];
+    tls->certificates[at] = one;
 }
 
 /* The statistics page has no keys of tickets, and speaks HTTP/1.1 only. */
@@ -173,8 +191,9 @@ static int make_server(struct server_tls *tls, const struct config *config, bool
         *ret_server = tls_server_new(&plan, why);
         rc = *ret_server ? 0 : -EINVAL;
     }
-    if (rc == 0)
-        note_ends(tls, *ret_server);
+    const struct tls_identity *identity;
+    for (size_t i = 0; rc == 0 && (identity = tls_server_identity(*ret_server, i)); i++)
+        note_end(tls, identity);
     for (size_t i = 0; pairs && i < config->site_count; i++)
         free(pairs[i].each);
     free(pairs);
@@ -275,7 +294,8 @@ int server_tls_open(struct server_tls *tls, const struct config *config,
     if (rc < 0)
         return rc;
     snprintf(why, TLS_WHY_MAX, "There is not enough memory for the certificates.");
-    rc = note_all(tls, config);
+    tls->certificates = calloc(STATS_CERTIFICATES_MAX, sizeof(*tls->certificates));
+    rc = tls->certificates ? note_all(tls, config) : -ENOMEM;
     tls_wipe_begin();
     if (rc == 0 && has_sites)
         rc = make_server(tls, config, false, &tls->server, why);
@@ -292,5 +312,6 @@ void server_tls_close(struct server_tls *tls)
     tls_server_free(tls->page);
     free(tls->local);
     free(tls->files);
+    free(tls->certificates);
     *tls = (struct server_tls){ 0 };
 }

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "config/config.h"
+#include "stats/segment.h"
 #include "tls/selfsigned.h"
 #include "tls/server.h"
 #include "tls/tickets.h"
@@ -40,8 +41,9 @@ struct server_tls {
     struct server_tls_file *files;
     size_t file_count;
     struct tls_tickets *tickets; /* borrowed; NULL: no address of `listen` has TLS */
-    int64_t end_s;               /* when the first certificate ends, since 1970; 0: there is none */
-    uint64_t due_ns;             /* of the next look at the files */
+    size_t certificate_count;
+    struct stats_certificate *certificates; /* for the statistics; the first end comes first */
+    uint64_t due_ns;                        /* of the next look at the files */
     struct tls_selfsigned *local; /* the certificate for this machine alone; NULL: not in use */
 };
 

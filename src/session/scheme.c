@@ -14,17 +14,19 @@ enum { ORIGIN_MAX = HOSTS_NAME_MAX + sizeof("https://:65535") };
 
 /* Whether the client reuses a connection for a site that its certificate does not cover. The client
  * then connects again, with the name of that site (RFC 9110 section 15.5.20). */
-static bool is_misdirected(const struct session_exchange *x, const SSL *ssl)
+static bool is_misdirected(const struct session_exchange *x)
 {
     char lower[HOSTS_NAME_MAX + 1]; /* and a final dot */
+    const struct session_shared *shared = x->thread->shared;
+    const struct session_tls *tls = x->session->tls;
     struct span host = x->target.host;
-    if (host.len == 0 || &x->thread->shared->sites[tls_server_site_of(ssl)] == x->site)
+    if (!tls || host.len == 0 || &shared->sites[tls->site] == x->site)
         return false;
     if (host.len > sizeof(lower))
         return true;
     for (size_t i = 0; i < host.len; i++)
         lower[i] = ascii_lower(host.at[i]);
-    return !tls_server_covers(ssl, span_of(lower, host.len));
+    return !tls_server_covers(shared->tls, tls->site, span_of(lower, host.len));
 }
 
 /* Whether the plain request is answered by a redirect. `OPTIONS *` has no path to redirect. */
@@ -54,8 +56,7 @@ static void redirect_to_https(struct session_exchange *x)
 
 bool session_scheme_answers(struct session_exchange *x)
 {
-    const SSL *ssl = x->session->tls_wanted ? session_tls_ssl(x->session) : NULL;
-    bool misdirected = ssl && is_misdirected(x, ssl), redirected = is_redirected(x);
+    bool misdirected = is_misdirected(x), redirected = is_redirected(x);
     session_trace_note(x, to_https, redirected);
     if (misdirected)
         session_answer_status(x, HTTP_MISDIRECTED_REQUEST);

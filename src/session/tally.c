@@ -8,6 +8,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- of the process ---- */
 
@@ -151,13 +152,48 @@ void session_tally_set_active(struct session *s, bool active)
 
 /* ---- of TLS ---- */
 
+/* Something on which client and server agree, by OpenSSL's name. */
+struct agreed_name {
+    const char *name;
+    enum stats_counter counter;
+};
+
+static const struct agreed_name suites[] = {
+    { "TLS_AES_128_GCM_SHA256", STATS_tls_1_3_aes_128 },
+    { "TLS_AES_256_GCM_SHA384", STATS_tls_1_3_aes_256 },
+    { "TLS_CHACHA20_POLY1305_SHA256", STATS_tls_1_3_chacha20 },
+    { "ECDHE-ECDSA-AES128-GCM-SHA256", STATS_tls_1_2_ecdsa_aes_128 },
+    { "ECDHE-ECDSA-AES256-GCM-SHA384", STATS_tls_1_2_ecdsa_aes_256 },
+    { "ECDHE-ECDSA-CHACHA20-POLY1305", STATS_tls_1_2_ecdsa_chacha20 },
+    { "ECDHE-RSA-AES128-GCM-SHA256", STATS_tls_1_2_rsa_aes_128 },
+    { "ECDHE-RSA-AES256-GCM-SHA384", STATS_tls_1_2_rsa_aes_256 },
+    { "ECDHE-RSA-CHACHA20-POLY1305", STATS_tls_1_2_rsa_chacha20 },
+};
+
+static const struct agreed_name groups[] = {
+    { "X25519MLKEM768", STATS_tls_group_x25519mlkem768 },
+    { "x25519", STATS_tls_group_x25519 },
+    { "secp256r1", STATS_tls_group_p256 },
+    { "secp384r1", STATS_tls_group_p384 },
+};
+
+static void count_agreed(const struct stats_writer *stats, const struct agreed_name *names,
+                         size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcasecmp(names[i].name, name) == 0) /* OpenSSL 3.0 and 3.5 differ in the case */
+            stats_writer_add(stats, names[i].counter, 1);
+}
+
 void session_tally_handshake(const struct session *s, uint64_t took_ns)
 {
     const struct stats_writer *stats = &s->thread->stats;
-    const SSL *ssl = s->tls->connection.ssl;
+    const struct tls_agreement *agreed = &s->tls->agreed;
     stats_writer_add(stats, STATS_tls_handshakes, 1);
-    stats_writer_add(stats, STATS_tls_resumed, SSL_session_reused(ssl) == 1);
-    stats_writer_add(stats, STATS_tls_version_1_3, SSL_version(ssl) == TLS1_3_VERSION);
+    stats_writer_add(stats, STATS_tls_resumed, agreed->resumed);
+    stats_writer_add(stats, STATS_tls_version_1_3, strcmp(agreed->protocol, "TLSv1.3") == 0);
+    count_agreed(stats, suites, sizeof(suites) / sizeof(suites[0]), agreed->cipher);
+    count_agreed(stats, groups, sizeof(groups) / sizeof(groups[0]), agreed->group);
     if (stats_writer_visible(stats))
         stats_writer_record(stats, &stats->block->handshake, took_ns, 1);
 }

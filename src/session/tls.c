@@ -20,7 +20,6 @@
 #include "session/thread.h"
 #include "tls/server.h"
 
-#include <openssl/ssl.h>
 #include <stdlib.h>
 
 enum { SEAL_BYTES = 4 * TLS_RECORD_BYTES };
@@ -59,11 +58,6 @@ void session_tls_close(struct session *s)
     free(t->kept);
     free(t);
     s->tls = NULL;
-}
-
-SSL *session_tls_ssl(const struct session *s)
-{
-    return s->tls && s->tls->established ? s->tls->connection.ssl : NULL;
 }
 
 bool session_tls_has_output(const struct session *s)
@@ -157,8 +151,8 @@ static unsigned seal_output(struct session *s)
         (void)session_buffer_take_sent(out, plain.len);
         sealed += plain.len;
     }
-    if (!t->answered) /* the handshake leaves OpenSSL's buffers allocated */
-        tls_connection_free_buffers(&t->connection);
+    if (!s->closing)
+        tls_connection_settle(&t->connection);
     t->answered = true;
     if (s->http2) /* more is added when this is sent, so that urgent answers come first */
         left = out->at < out->len;
@@ -308,6 +302,7 @@ static bool shake_hands(struct session *s, uint64_t now_ns, unsigned *ret_want)
     case TLS_DONE:
         t->established = true;
         t->agreed = tls_connection_agreed(&t->connection);
+        t->site = tls_server_site_of(t->connection.ssl);
         session_tally_handshake(s, now_ns - t->began_ns);
         *ret_want = begin_codec(s, now_ns);
         return *ret_want != SESSION_CLOSE;

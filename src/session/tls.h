@@ -15,6 +15,7 @@ struct session_tls {
     struct tls_connection connection;
     struct tls_agreement agreed;
     uint64_t began_ns; /* when the first byte of the handshake arrived */
+    size_t site;       /* its number, chosen by the client's server name */
     bool established;  /* the handshake is complete */
     bool failed;       /* the connection ends when the wire is sent */
     bool ended;        /* the wire has close_notify */
@@ -42,7 +43,3 @@ static inline bool session_tls_keeps_input(const struct session *s)
 }
 
 void session_tls_close(struct session *s);
-
-/* The connection's SSL, for what the handshake has negotiated. NULL: plain HTTP, or the handshake
- * is not complete. */
-SSL *session_tls_ssl(const struct session *s);

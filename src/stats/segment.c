@@ -443,6 +443,19 @@ void stats_segment_generation(const struct stats_segment *segment,
     end_write(header);
 }
 
+void stats_segment_certificates(const struct stats_segment *segment,
+                                const struct stats_certificate *certificates, size_t count)
+{
+    struct stats_header *header = segment->header;
+    if (!header)
+        return;
+    begin_write(header);
+    header->certificate_count = count;
+    for (size_t i = 0; i < count; i++)
+        header->certificate[i] = certificates[i];
+    end_write(header);
+}
+
 void stats_segment_add_moment(const struct stats_segment *segment,
                               const struct stats_moment *moment)
 {

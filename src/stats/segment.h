@@ -39,7 +39,7 @@
 #define STATS_MAGIC "weirstat"
 
 enum {
-    STATS_VERSION = 4,                     /* of the layout, without counters.def */
+    STATS_VERSION = 5,                     /* of the layout, without counters.def */
     STATS_ARENA_BYTES = 256 * 1024 * 1024, /* address space; memory only as it is taken */
     STATS_ARENAS_MAX = 2048,
     STATS_SITES_MAX = 64, /* the last place is for all further sites */
@@ -48,6 +48,8 @@ enum {
     STATS_MOMENTS = 64,        /* remembered, one a second */
     STATS_MOMENT_QUANTILES = 4,
     STATS_TEXT_MAX = 256,
+    STATS_CERTIFICATES_MAX = 64, /* remembered: those that end first */
+    STATS_CERTIFICATE_NAME_MAX = 64,
 
     /* Durations are counted in units of 16 ns, with 64 buckets for each power of two. That is
      * within 0.8 % from 1 us to 1 h. A longer duration counts as the longest. */
@@ -128,6 +130,13 @@ struct stats_generation {
     char sandbox[128]; /* of the workers, in words */
 };
 
+/* A certificate that the serving configuration uses. */
+struct stats_certificate {
+    int64_t ends_s;                        /* since 1970 */
+    char name[STATS_CERTIFICATE_NAME_MAX]; /* the first one that it covers */
+    char key[8];                           /* the kind of its key, such as ECDSA */
+};
+
 /* The totals at one second, kept by the master. */
 struct stats_moment {
     uint64_t at_ns;                              /* CLOCK_MONOTONIC; 0: none yet */
@@ -171,8 +180,10 @@ struct stats_header {
     uint32_t reload_failed, unused;
     char reload_error[STATS_TEXT_MAX];
     char site[STATS_SITES_MAX][STATS_SITE_NAME_MAX]; /* the first: no site */
-    uint64_t moments;                                /* taken so far */
-    struct stats_moment moment[STATS_MOMENTS];       /* number n, from 0, at n % STATS_MOMENTS */
+    uint64_t certificate_count;
+    struct stats_certificate certificate[STATS_CERTIFICATES_MAX]; /* the first end comes first */
+    uint64_t moments;                                             /* taken so far */
+    struct stats_moment moment[STATS_MOMENTS]; /* number n, from 0, at n % STATS_MOMENTS */
 
     struct stats_entry entry[STATS_COUNTERS];
 
@@ -259,6 +270,10 @@ void stats_segment_add_site(const struct stats_segment *segment, const char *nam
 /* Records that another configuration serves. `generation` is copied, with a new number. */
 void stats_segment_generation(const struct stats_segment *segment,
                               const struct stats_generation *generation);
+
+/* Replaces the certificates, at most STATS_CERTIFICATES_MAX. */
+void stats_segment_certificates(const struct stats_segment *segment,
+                                const struct stats_certificate *certificates, size_t count);
 
 /* Copies a moment into the ring. */
 void stats_segment_add_moment(const struct stats_segment *segment,

@@ -121,6 +121,19 @@ static void copy_moments(const struct stats_header *from, struct stats_snapshot 
     }
 }
 
+static void copy_certificates(const struct stats_header *from, struct stats_snapshot *to)
+{
+    uint64_t count = from->certificate_count;
+    to->certificate_count = count < STATS_CERTIFICATES_MAX ? (unsigned)count
+                                                           : STATS_CERTIFICATES_MAX;
+    for (unsigned i = 0; i < to->certificate_count; i++) {
+        struct stats_certificate *certificate = &to->certificate[i];
+        *certificate = from->certificate[i];
+        certificate->name[sizeof(certificate->name) - 1] = '\0';
+        certificate->key[sizeof(certificate->key) - 1] = '\0';
+    }
+}
+
 static bool copy_header(const struct stats_header *from, struct stats_snapshot *to,
                         char why[STATS_WHY_MAX])
 {
@@ -146,6 +159,7 @@ static bool copy_header(const struct stats_header *from, struct stats_snapshot *
     to->reloaded_s = from->reloaded_s;
     to->reload_failed = from->reload_failed != 0;
     copy_string(to->reload_error, from->reload_error, sizeof(to->reload_error));
+    copy_certificates(from, to);
     copy_moments(from, to);
     to->site_count = atomic_load_explicit(&from->site_count, memory_order_relaxed);
     if (to->site_count < 1 || to->site_count > STATS_SITES_MAX)

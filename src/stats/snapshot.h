@@ -47,6 +47,9 @@ struct stats_snapshot {
     bool reload_failed;
     char reload_error[STATS_TEXT_MAX];
 
+    unsigned certificate_count;
+    struct stats_certificate certificate[STATS_CERTIFICATES_MAX]; /* the first end comes first */
+
     uint64_t counter[STATS_COUNTERS];
     uint64_t pair[STATS_PAIRS];
     struct stats_counts histogram[STATS_HISTOGRAMS];

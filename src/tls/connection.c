@@ -9,11 +9,14 @@
  */
 #include "tls/connection.h"
 
+#include "tls/records.h"
+
 #include <errno.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 /* The most handshake messages between two reads of data, after the handshake. Each KeyUpdate makes
  * new keys, and a client could send nothing else (RFC 8446 section 4.6.3). */
@@ -75,6 +78,44 @@ static void make_transport(void)
         BIO_meth_free(method);
 }
 
+/* ---- settling ---- */
+
+/* OpenSSL reports each head of a record, and each message. The keys of a direction change when
+ * their secret is derived. */
+static void count_record(int is_out, int version, int type, const void *bytes, size_t len, SSL *ssl,
+                         void *argument)
+{
+    (void)version, (void)bytes, (void)len, (void)argument;
+    struct tls_connection *c = SSL_get_app_data(ssl);
+    struct tls_keys *keys = is_out ? &c->records->out : &c->records->in;
+    if (!keys->secret.known)
+        return;
+    if (type == SSL3_RT_HEADER)
+        keys->count++;
+    else if (type == SSL3_RT_HANDSHAKE && !is_out)
+        c->keys_changed = true;
+}
+
+static bool can_settle(const struct tls_connection *c)
+{
+    return c->records && c->records->in.secret.known && c->records->out.secret.known &&
+           !c->keys_changed && SSL_version(c->ssl) == TLS1_3_VERSION && !SSL_has_pending(c->ssl) &&
+           strcmp(SSL_rstate_string(c->ssl), "RH") == 0;
+}
+
+void tls_connection_settle(struct tls_connection *c)
+{
+    if (!c->ssl)
+        return;
+    if (can_settle(c) &&
+        tls_records_begin(c->records, SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(c->ssl)))) {
+        SSL_free(c->ssl);
+        c->ssl = NULL;
+    } else if (!tls_connection_has_plain(c)) { /* SSL_free_buffers sees encrypted bytes only */
+        (void)SSL_free_buffers(c->ssl);
+    }
+}
+
 /* ---- beginning and end ---- */
 
 /* OpenSSL calls it for each handshake message, also after the handshake. */
@@ -103,13 +144,18 @@ bool tls_connection_open(struct tls_connection *c, SSL *ssl, struct tls_chunks *
     BIO_set_data(bio, c);
     SSL_set_bio(ssl, bio, bio);
     SSL_set_info_callback(ssl, count_message);
+    c->records = SSL_is_server(ssl) ? calloc(1, sizeof(*c->records)) : NULL;
+    if (c->records)
+        SSL_set_msg_callback(ssl, count_record);
     return true;
 }
 
 void tls_connection_close(struct tls_connection *c)
 {
     tls_wire_drop(&c->wire, c->chunks);
+    tls_records_free(c->records);
     SSL_free(c->ssl);
+    c->records = NULL;
     c->ssl = NULL;
 }
 
@@ -133,7 +179,10 @@ static enum tls_result failed_call(struct tls_connection *c, int rc)
 
 enum tls_result tls_connection_handshake(struct tls_connection *c)
 {
+    if (c->records)
+        tls_schedule_watch(&c->records->in.secret, &c->records->out.secret);
     int rc = SSL_do_handshake(c->ssl);
+    tls_schedule_watch(NULL, NULL);
     if (rc != 1)
         return failed_call(c, rc);
     c->messages = 0;
@@ -161,6 +210,8 @@ struct tls_agreement tls_connection_agreed(const struct tls_connection *c)
 enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t size,
                                     size_t *ret_len)
 {
+    if (!c->ssl)
+        return tls_records_read(c, to, size, ret_len);
     *ret_len = 0;
     while (*ret_len < size) {
         if (c->in.len == 0 && SSL_pending(c->ssl) == 0)
@@ -179,24 +230,22 @@ enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t s
 
 bool tls_connection_has_plain(const struct tls_connection *c)
 {
-    return SSL_pending(c->ssl) > 0;
+    return c->ssl ? SSL_pending(c->ssl) > 0 : c->records->held != NULL;
 }
 
 enum tls_result tls_connection_write(struct tls_connection *c, struct span plain)
 {
     size_t written;
+    if (!c->ssl)
+        return tls_records_write(c, plain);
     int rc = SSL_write_ex(c->ssl, plain.at, plain.len, &written);
     return rc == 1 ? TLS_DONE : failed_call(c, rc);
 }
 
 void tls_connection_end(struct tls_connection *c)
 {
-    if (SSL_is_init_finished(c->ssl) && SSL_shutdown(c->ssl) < 0)
+    if (!c->ssl)
+        tls_records_end(c);
+    else if (SSL_is_init_finished(c->ssl) && SSL_shutdown(c->ssl) < 0)
         ERR_clear_error();
-}
-
-void tls_connection_free_buffers(struct tls_connection *c)
-{
-    if (!tls_connection_has_plain(c)) /* SSL_free_buffers sees encrypted bytes only */
-        (void)SSL_free_buffers(c->ssl);
 }

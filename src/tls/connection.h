@@ -21,15 +21,19 @@ enum tls_result {
     TLS_FAILED /* the connection must end; `wire` may have an alert for the peer */
 };
 
+struct tls_records;
+
 /* The caller owns the storage. */
 struct tls_connection {
-    SSL *ssl;
+    SSL *ssl;                    /* NULL: settled */
+    struct tls_records *records; /* of the settled connection, or what it begins with; private */
     struct span in;
     struct tls_wire wire;
     struct tls_chunks *chunks; /* of the thread that makes the call; the caller sets it */
     unsigned long error;       /* OpenSSL's code of the first failure; 0: none */
-    unsigned messages;         /* of a handshake, since data was read; private */
+    unsigned messages;         /* without data, since data was read; private */
     bool memory_failed;        /* a chunk could not be allocated */
+    bool keys_changed;         /* after the handshake, under OpenSSL; private */
 };
 
 /* Takes `ssl`, which is in accept or connect state, and gives it a transport, an info callback and
@@ -75,5 +79,7 @@ static inline bool tls_connection_is_plain(char first)
     return ascii_lower(first) >= 'a' && ascii_lower(first) <= 'z';
 }
 
-/* Frees OpenSSL's own buffers, unless they hold bytes. Each call that needs one allocates it. */
-void tls_connection_free_buffers(struct tls_connection *c);
+/* A connection of TLS 1.3 that stays open gives up OpenSSL's SSL, if OpenSSL keeps no bytes of it
+ * and has derived its secrets with tls/schedule.h. Otherwise OpenSSL frees its buffers, unless they
+ * hold bytes. Each call that needs one allocates it. */
+void tls_connection_settle(struct tls_connection *c);

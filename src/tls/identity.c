@@ -428,6 +428,22 @@ static int find_disorder(const struct tls_identity *identity)
     return 0;
 }
 
+const char *tls_identity_key(const struct tls_identity *identity)
+{
+    switch (EVP_PKEY_get_base_id(identity->key)) {
+    case EVP_PKEY_EC:
+        return "ECDSA";
+    case EVP_PKEY_RSA:
+    case EVP_PKEY_RSA_PSS:
+        return "RSA";
+    case EVP_PKEY_ED25519:
+    case EVP_PKEY_ED448:
+        return "EdDSA";
+    default:
+        return "other";
+    }
+}
+
 bool tls_identity_warning(const struct tls_identity *identity, unsigned index, int64_t now_s,
                           char out[TLS_WHY_MAX])
 {

@@ -52,6 +52,9 @@ void tls_identity_free(struct tls_identity *identity);
  * the same name only. */
 bool tls_identity_covers(const struct tls_identity *identity, struct span host);
 
+/* The kind of the key, in at most 7 letters: "ECDSA", "RSA" or "EdDSA"; "other" for the rest. */
+const char *tls_identity_key(const struct tls_identity *identity);
+
 /* Writes warning number `index`, counted from 0, as one line. False: there are no more. A server
  * can use the identity in spite of a warning, but clients may refuse it. */
 bool tls_identity_warning(const struct tls_identity *identity, unsigned index, int64_t now_s,

@@ -8,6 +8,8 @@
 
 #include "base/buf.h"
 #include "base/hosts.h"
+#include "tls/records.h"
+#include "tls/schedule.h"
 #include "tls/tickets.h"
 
 #include <openssl/core_names.h>
@@ -234,7 +236,8 @@ static bool apply_policy(struct tls_server *server, SSL_CTX *context)
  * system's certificates for issuers. */
 static SSL_CTX *make_context(struct tls_server *server)
 {
-    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    tls_records_prepare();
+    SSL_CTX *context = SSL_CTX_new_ex(NULL, tls_schedule_properties(), TLS_server_method());
     if (!context)
         return NULL;
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
@@ -465,10 +468,9 @@ size_t tls_server_site_of(const SSL *ssl)
     return (size_t)(site_of(ssl) - server_of(ssl)->sites);
 }
 
-bool tls_server_covers(const SSL *ssl, struct span host)
+bool tls_server_covers(const struct tls_server *server, size_t site, struct span host)
 {
-    const struct tls_server *server = server_of(ssl);
-    const struct credentials *credentials = site_of(ssl)->credentials;
+    const struct credentials *credentials = server->sites[site].credentials;
     for (size_t i = 0; i < credentials->count; i++)
         if (!tls_identity_covers(server->identities[credentials->first + i], host))
             return false;

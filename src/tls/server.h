@@ -57,6 +57,6 @@ SSL *tls_server_accept(struct tls_server *server);
 /* The number of the site, in the plan, that the client's server name has chosen. */
 size_t tls_server_site_of(const SSL *ssl);
 
-/* Whether every certificate of that site covers `host`, as tls_identity_covers defines it. A
- * resumed connection does not say which of them the client has verified. */
-bool tls_server_covers(const SSL *ssl, struct span host);
+/* Whether every certificate of site number `site` covers `host`, as tls_identity_covers defines it.
+ * A resumed connection does not say which of them the client has verified. */
+bool tls_server_covers(const struct tls_server *server, size_t site, struct span host);

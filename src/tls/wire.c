@@ -42,23 +42,52 @@ void tls_chunks_free(struct tls_chunks *chunks)
     chunks->count = 0;
 }
 
+/* The last chunk, with space for `size` bytes. NULL: out of memory. */
+static struct tls_chunk *last_chunk(struct tls_wire *wire, struct tls_chunks *chunks, size_t size)
+{
+    struct tls_chunk *last = wire->last;
+    if (last && TLS_CHUNK_BYTES - last->len >= size)
+        return last;
+    struct tls_chunk *chunk = take_chunk(chunks);
+    if (chunk) {
+        *(last ? &last->next : &wire->first) = chunk;
+        wire->last = chunk;
+    }
+    return chunk;
+}
+
 bool tls_wire_add(struct tls_wire *wire, struct tls_chunks *chunks, struct span bytes)
 {
     while (bytes.len > 0) {
-        struct tls_chunk *last = wire->last;
-        if (!last || last->len == TLS_CHUNK_BYTES) {
-            struct tls_chunk *chunk = take_chunk(chunks);
-            if (!chunk)
-                return false;
-            *(last ? &last->next : &wire->first) = chunk;
-            wire->last = last = chunk;
-        }
+        struct tls_chunk *last = last_chunk(wire, chunks, 1);
+        if (!last)
+            return false;
         struct span part = span_first(bytes, TLS_CHUNK_BYTES - last->len);
         memcpy(last->bytes + last->len, part.at, part.len);
         last->len += part.len;
         bytes = span_skip(bytes, part.len);
     }
     return true;
+}
+
+char *tls_wire_reserve(struct tls_wire *wire, struct tls_chunks *chunks, size_t size)
+{
+    struct tls_chunk *last = last_chunk(wire, chunks, size);
+    return last ? last->bytes + last->len : NULL;
+}
+
+/* Only the first chunk of a wire is ever sent in part, so an empty one is the last. */
+void tls_wire_commit(struct tls_wire *wire, struct tls_chunks *chunks, size_t size)
+{
+    struct tls_chunk *last = wire->last, *before = wire->first;
+    last->len += size;
+    if (last->len > 0)
+        return;
+    while (before != last && before->next != last)
+        before = before->next;
+    *(before == last ? &wire->first : &before->next) = NULL;
+    wire->last = before == last ? NULL : before;
+    give_chunk(chunks, last);
 }
 
 unsigned tls_wire_pieces(const struct tls_wire *wire, struct span *ret_pieces, unsigned most)

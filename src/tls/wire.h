@@ -38,6 +38,13 @@ struct tls_chunks {
 /* Appends a copy of `bytes`. False: out of memory, and a part may have been added. */
 MUST_USE bool tls_wire_add(struct tls_wire *wire, struct tls_chunks *chunks, struct span bytes);
 
+/* Lends `size` bytes in one piece at the end, at most TLS_CHUNK_BYTES. The caller fills them, and
+ * then calls tls_wire_commit. NULL: out of memory. */
+char *tls_wire_reserve(struct tls_wire *wire, struct tls_chunks *chunks, size_t size);
+
+/* The first `size` of the reserved bytes belong to the wire from now on. */
+void tls_wire_commit(struct tls_wire *wire, struct tls_chunks *chunks, size_t size);
+
 /* Lends the unsent bytes as at most `most` spans, and returns their number. They stay valid until
  * tls_wire_sent takes them. */
 unsigned tls_wire_pieces(const struct tls_wire *wire, struct span *ret_pieces, unsigned most);

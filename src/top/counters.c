@@ -4,18 +4,23 @@
  */
 #include "top/screens.h"
 
+#include "base/escape.h"
 #include "top/format.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LINES_MAX = STATS_PAIRS + STATS_COUNTERS, CHART_ROWS = 2, CHART_FROM_ROWS = 12 };
+enum {
+    LINES_MAX = STATS_PAIRS + STATS_COUNTERS + STATS_CERTIFICATES_MAX,
+    CHART_ROWS = 2,
+    CHART_FROM_ROWS = 12
+};
 
 /* The content of a line. */
 struct item {
     char name[48];
-    const struct stats_counter_about *about; /* NULL: answers by status */
+    const char *unit, *sentence;
     uint64_t value;
     double rate;
     int series; /* -1: none */
@@ -26,17 +31,24 @@ struct list {
     struct item item[LINES_MAX];
 };
 
-static struct item *append_item(struct list *list, const char *name)
+static struct item *append_item(struct list *list, const char *name, const char *unit,
+                                const char *sentence)
 {
     struct item *item = &list->item[list->count++];
     snprintf(item->name, sizeof(item->name), "%s", name);
     for (char *at = item->name; *at; at++)
         if (*at == '_')
             *at = ' ';
-    item->about = NULL;
+    item->unit = unit;
+    item->sentence = sentence;
     item->rate = NAN;
     item->series = -1;
     return item;
+}
+
+static struct item *append_about(struct list *list, const struct stats_counter_about *about)
+{
+    return append_item(list, about->name, about->unit, about->sentence);
 }
 
 static void add_section(struct list *list, const struct top_frame *frame,
@@ -46,16 +58,14 @@ static void add_section(struct list *list, const struct top_frame *frame,
     for (unsigned i = 0; i < STATS_PAIRS; i++) {
         if (stats_pairs[i].about.section != section)
             continue;
-        struct item *item = append_item(list, stats_pairs[i].about.name);
-        item->about = &stats_pairs[i].about;
+        struct item *item = append_about(list, &stats_pairs[i].about);
         item->value = s->pair[i];
         item->series = TOP_SERIES_PAIRS + (int)i;
     }
     for (unsigned i = 0; i < STATS_NAMED; i++) {
         if (stats_counters[i].section != section)
             continue;
-        struct item *item = append_item(list, stats_counters[i].name);
-        item->about = &stats_counters[i];
+        struct item *item = append_about(list, &stats_counters[i]);
         item->value = s->counter[i];
         item->rate = frame->rates.counter[i];
         item->series = TOP_SERIES_COUNTERS + (int)i;
@@ -64,7 +74,7 @@ static void add_section(struct list *list, const struct top_frame *frame,
 
 /* Statuses that no answer has had are left out. */
 static void add_statuses(struct list *list, const struct top_frame *frame, unsigned first,
-                         const char *word)
+                         const char *word, const char *sentence)
 {
     for (unsigned i = 0; i < STATS_STATUSES; i++) {
         uint64_t value = frame->now->snapshot->counter[first + i];
@@ -72,9 +82,24 @@ static void add_statuses(struct list *list, const struct top_frame *frame, unsig
             continue;
         char name[40];
         snprintf(name, sizeof(name), "%s %u", word, stats_statuses[i]);
-        struct item *item = append_item(list, name);
+        struct item *item = append_item(list, name, "answers", sentence);
         item->value = value;
         item->rate = frame->rates.counter[first + i];
+    }
+}
+
+/* After its end a certificate has 0 days left. */
+static void add_certificates(struct list *list, const struct view *view)
+{
+    for (unsigned i = 0; i < view->snapshot->certificate_count; i++) {
+        const struct stats_certificate *one = &view->snapshot->certificate[i];
+        double days = view_days_left(view, one);
+        char name[48], text[sizeof(one->name) * 4];
+        text[escape_text(text, sizeof(text) - 1, span_text(one->name), ESCAPE_TEXT)] = '\0';
+        (void)snprintf(name, sizeof(name), "%s %.40s", one->key, text);
+        struct item *item = append_item(list, name, "days",
+                                        "Days until this certificate ends. Its key, and its name.");
+        item->value = days > 0 ? (uint64_t)days : 0;
     }
 }
 
@@ -83,16 +108,19 @@ static void fill_list(struct list *list, const struct top_frame *frame)
     list->count = 0;
     for (unsigned i = 0; i < STATS_SECTION_Latency; i++) {
         add_section(list, frame, (enum stats_section)i);
+        if (i == STATS_SECTION_TLS)
+            add_certificates(list, frame->now);
         if (i != STATS_SECTION_Requests)
             continue;
-        add_statuses(list, frame, STATS_STATUS_FIRST, "status");
-        add_statuses(list, frame, STATS_UNREADABLE_FIRST, "unreadable");
+        add_statuses(list, frame, STATS_STATUS_FIRST, "status", "Answers with this status.");
+        add_statuses(list, frame, STATS_UNREADABLE_FIRST, "unreadable",
+                     "Answers with this status to requests that could not be read.");
     }
 }
 
 static bool is_bytes(const struct item *item)
 {
-    return item->about && strcmp(item->about->unit, "bytes") == 0;
+    return strcmp(item->unit, "bytes") == 0;
 }
 
 enum { NAME_AT = 1, NAME_END = 26, RATE_WIDTH = 14, TOTAL_WIDTH = 19 };
@@ -112,7 +140,7 @@ static void draw_item(struct top_canvas *canvas, unsigned row, const struct item
         top_canvas_right(canvas, row, rate_end + TOTAL_WIDTH, TOP_PLAIN,
                          top_format_count(item->value).text);
         top_canvas_text(canvas, row, rate_end + TOTAL_WIDTH + 1, canvas->columns, TOP_DIM,
-                        item->about ? item->about->unit : "answers");
+                        item->unit);
     } else if (text[0] == '\0') {
         top_canvas_right(canvas, row, rate_end, TOP_PLAIN, top_format_count(item->value).text);
     }
@@ -147,9 +175,5 @@ const char *top_counters_draw(struct top_frame *frame, struct top_canvas *canvas
     const struct item *chosen = &list.item[choice->line];
     if (charted)
         draw_item_chart(frame, canvas, area.row + area.rows - 1, chosen);
-    if (chosen->about)
-        return chosen->about->sentence;
-    return strncmp(chosen->name, "unread", 6) == 0
-               ? "Answers with this status to requests that could not be read."
-               : "Answers with this status.";
+    return chosen->sentence;
 }

@@ -172,24 +172,21 @@ bool view_health_certificates_stale(const struct view_window *w, struct view_ver
     return true;
 }
 
-/* Two weeks are time to find out why an automatic renewal has not happened. Certificates of short
- * life are renewed at a third of it, so 90 days leave 30. */
 bool view_health_certificates_end(const struct view_window *w, struct view_verdict *out)
 {
-    enum { SOON_DAYS = 14, DAY_S = 24 * 3600 };
     int64_t end_s = (int64_t)w->view->snapshot->counter[STATS_certificates_end_s];
     int64_t left_s = end_s - w->view->read_s;
-    if (end_s == 0 || left_s >= (int64_t)SOON_DAYS * DAY_S)
+    if (end_s == 0 || left_s >= VIEW_CERTIFICATE_SOON_S)
         return false;
     out->gravity = left_s > 0 ? VIEW_WARNING : VIEW_WRONG;
     if (left_s > 0)
-        view_verdict_say(out->text, "a certificate ends in %.1f days", (double)left_s / DAY_S);
+        view_verdict_say(out->text, "a certificate ends in %.1f days", (double)left_s / VIEW_DAY_S);
     else
         view_verdict_say(out->text, "a certificate ended %.1f days ago, and browsers refuse it",
-                         (double)-left_s / DAY_S);
+                         (double)-left_s / VIEW_DAY_S);
     view_verdict_say(out->why, "it was not renewed, or the files that `tls-certificate` names were "
                                "not replaced");
     view_verdict_say(out->cure, "renew it. The server uses the new files without a restart. `weir "
-                                "check -c FILE` shows when each certificate ends");
+                                "stats` shows when each certificate ends");
     return true;
 }

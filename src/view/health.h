@@ -9,6 +9,10 @@
 
 struct view_window;
 
+/* A certificate ends soon. Two weeks are time to find out why an automatic renewal has not
+ * happened. Certificates of short life are renewed at a third of it, so 90 days leave 30. */
+enum { VIEW_DAY_S = 24 * 3600, VIEW_CERTIFICATE_SOON_S = 14 * VIEW_DAY_S };
+
 bool view_health_not_running(const struct view_window *w, struct view_verdict *out);
 bool view_health_master_hangs(const struct view_window *w, struct view_verdict *out);
 bool view_health_calls_refused(const struct view_window *w, struct view_verdict *out);

@@ -91,6 +91,22 @@ static void write_site(struct json_writer *sites, const struct stats_site *site)
     json_writer_end(&object, '}');
 }
 
+static void write_certificates(struct json_writer *list, const struct view *view)
+{
+    const struct stats_snapshot *s = view->snapshot;
+    struct json_writer certificates = json_writer_begin(list, "certificates", '[');
+    for (unsigned i = 0; i < s->certificate_count; i++) {
+        const struct stats_certificate *one = &s->certificate[i];
+        struct json_writer object = json_writer_begin(&certificates, NULL, '{');
+        json_writer_add_text(&object, "name", one->name);
+        json_writer_add_text(&object, "key", one->key);
+        json_writer_add_number(&object, "ends_unix_seconds", (uint64_t)one->ends_s);
+        json_writer_add_real(&object, "days_left", view_days_left(view, one));
+        json_writer_end(&object, '}');
+    }
+    json_writer_end(&certificates, ']');
+}
+
 static void write_generation(struct json_writer *list, const struct view *view)
 {
     static const char *const accepts[] = { "master", "one", "each" };
@@ -259,6 +275,7 @@ static struct json_writer begin_numbers(const struct view *view, uint64_t after_
     json_writer_add_number(&top, "unseen_writers", s->unseen);
     write_verdicts(&top, view);
     write_generation(&top, view);
+    write_certificates(&top, view);
     write_reload(&top, s);
     write_counters(&top, s->counter);
     write_advice(&top, view);

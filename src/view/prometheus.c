@@ -173,6 +173,20 @@ static void expose_sites(const struct exposition *to, const struct stats_snapsho
     }
 }
 
+static void expose_certificates(const struct exposition *to, const struct stats_snapshot *s)
+{
+    if (s->certificate_count == 0)
+        return;
+    print_help(to, "certificate_end_seconds", "", "gauge",
+               "When each certificate in use ends, since 1970.");
+    for (unsigned i = 0; i < s->certificate_count; i++) {
+        fputs("weir_certificate_end_seconds{name=", to->out);
+        print_label(to->out, s->certificate[i].name);
+        fprintf(to->out, ",key=\"%s\"} %" PRId64 "\n", s->certificate[i].key,
+                s->certificate[i].ends_s);
+    }
+}
+
 static void expose_advice(const struct exposition *to, const struct view *view)
 {
     static const char *const sizes[VIEW_SIZES] = { "0.5", "1", "2", "4" };
@@ -227,6 +241,7 @@ static void print_all(const struct exposition *to, const struct view *view)
                     STATS_UNREADABLE_FIRST);
     print_by_cause(to, s);
     print_http2_by_cause(to, s);
+    expose_certificates(to, s);
     expose_advice(to, view);
     expose_sites(to, s);
     expose_durations(to, s);

@@ -197,6 +197,33 @@ static void print_instance(const struct printer *p, const struct view *view)
         print_time(p, s->reload_failed ? "last reload, failed" : "last reload", s->reloaded_s);
 }
 
+static void print_certificates(const struct printer *p, const struct view *view)
+{
+    for (unsigned i = 0; i < view->snapshot->certificate_count; i++) {
+        const struct stats_certificate *one = &view->snapshot->certificate[i];
+        char name[sizeof(one->name) * 4], end[CALENDAR_LEN];
+        name[escape_text(name, sizeof(name) - 1, span_text(one->name), ESCAPE_TEXT)] = '\0';
+        calendar_format(end, one->ends_s);
+        double days = view_days_left(view, one);
+        print_row_name(p, "certificate");
+        fprintf(p->out, " %.10s, %s%.1f days%s: %s (%s)", end, days < 0 ? "" : "in ",
+                days < 0 ? -days : days, days < 0 ? " ago" : "", name, one->key);
+        print_sentence(p, "When this certificate ends, its first name, and the kind of its key.");
+    }
+}
+
+/* A server without TLS has nothing to show there. */
+static bool is_unused(const struct printer *p, const struct stats_snapshot *s,
+                      enum stats_section section)
+{
+    if (section != STATS_SECTION_TLS || p->explain || s->certificate_count > 0)
+        return false;
+    for (unsigned i = 0; i < STATS_NAMED; i++)
+        if (stats_counters[i].section == section && s->counter[i] > 0)
+            return false;
+    return true;
+}
+
 static void print_advice(const struct printer *p, const struct view *view)
 {
     char text[VIEW_ADVICE_MAX];
@@ -236,7 +263,11 @@ void view_print_text(const struct view *view, bool explain, FILE *out)
     print_instance(&p, view);
     print_verdicts(&p, view);
     for (unsigned i = 0; i < STATS_SECTION_Latency; i++) {
+        if (is_unused(&p, s, (enum stats_section)i))
+            continue;
         print_section(&p, s, (enum stats_section)i);
+        if (i == STATS_SECTION_TLS)
+            print_certificates(&p, view);
         if (i == STATS_SECTION_Server && s->running)
             print_usage(&p, &view->usage);
         if (i == STATS_SECTION_Cache)

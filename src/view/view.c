@@ -97,6 +97,11 @@ static void read_machine(struct view *view)
         find_threads(view);
 }
 
+double view_days_left(const struct view *view, const struct stats_certificate *certificate)
+{
+    return (double)(certificate->ends_s - view->read_s) / (24 * 3600);
+}
+
 /* Both lists are in the order of process ids. */
 static void copy_machine(struct view *view, const struct view *before)
 {

@@ -55,6 +55,9 @@ bool view_works_in_threads(const struct stats_generation *serving);
 /* Whether each connection has its own process, whose cache begins empty. */
 bool view_works_in_processes(const struct stats_generation *serving);
 
+/* Days until the end of a certificate; negative after it. */
+double view_days_left(const struct view *view, const struct stats_certificate *certificate);
+
 /* The generation that serves. */
 static inline const struct stats_generation *view_serving(const struct view *view)
 {

@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import ssl
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +18,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.certificates import Pair, make
+from tests.e2e.certificates import RSA, Pair, make
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
-from tests.e2e.statistics import wait_for
+from tests.e2e.statistics import wait_for, weir_stats
 from tests.e2e.wire import TIMEOUT_S, Connection, connect
 
 HELLO = b"hello\n"
@@ -316,6 +317,72 @@ def test_the_log_has_the_protocol_and_the_cipher(
         assert len([line for line in lines if end.search(line)]) == 3
         (other,) = (line for line in lines if re.search('" [0-9a-f]{16}$', line))
         assert "/index.html" in other
+
+
+SUITES = {
+    "TLS_AES_128_GCM_SHA256": "tls_1_3_aes_128",
+    "TLS_AES_256_GCM_SHA384": "tls_1_3_aes_256",
+    "TLS_CHACHA20_POLY1305_SHA256": "tls_1_3_chacha20",
+    "ECDHE-ECDSA-AES128-GCM-SHA256": "tls_1_2_ecdsa_aes_128",
+    "ECDHE-ECDSA-AES256-GCM-SHA384": "tls_1_2_ecdsa_aes_256",
+    "ECDHE-ECDSA-CHACHA20-POLY1305": "tls_1_2_ecdsa_chacha20",
+    "ECDHE-RSA-AES128-GCM-SHA256": "tls_1_2_rsa_aes_128",
+    "ECDHE-RSA-AES256-GCM-SHA384": "tls_1_2_rsa_aes_256",
+    "ECDHE-RSA-CHACHA20-POLY1305": "tls_1_2_rsa_chacha20",
+}
+GROUPS = {"X25519": "tls_group_x25519", "P-256": "tls_group_p256", "P-384": "tls_group_p384"}
+
+
+@pytest.mark.parametrize("model", ["epoll"])  # sessions count, whatever the model
+def test_suites_groups_and_certificates_are_in_the_statistics(
+    server: ServerFactory, pair: Pair, tmp_path: Path
+) -> None:
+    rsa = make(tmp_path, "rsa", "localhost", "other.example", days=10, key=RSA)
+    running = server(*pair.flags(), *rsa.flags(), listen=("https://127.0.0.1:0",))
+
+    def shake_hands(*words: str) -> None:
+        address = "{}:{}".format(*running.address)
+        command = ["openssl", "s_client", "-connect", address, "-servername", "localhost"]
+        subprocess.run(
+            [*command, *words], stdin=subprocess.DEVNULL, capture_output=True, check=True
+        )
+
+    for suite in SUITES:
+        new = suite.startswith("TLS_")
+        shake_hands(*(("-tls1_3", "-ciphersuites") if new else ("-tls1_2", "-cipher")), suite)
+    for group in GROUPS:
+        shake_hands("-groups", group)
+    total = len(SUITES) + len(GROUPS)
+    numbers = wait_for(running, lambda now: now["counters"]["tls_handshakes"] == total)
+    counted = numbers["counters"]
+    wanted = dict.fromkeys(SUITES.values(), 1) | {"tls_1_3_aes_256": 1 + len(GROUPS)}
+    assert {name: counted[name] for name in wanted} == wanted  # openssl prefers AES-256
+    groups = {name: counted[name] for name in GROUPS.values()}
+    assert min(groups.values()) >= 1
+    assert sum(groups.values()) + counted["tls_group_x25519mlkem768"] == total
+    first, second = numbers["certificates"]
+    assert (first["name"], first["key"]) == ("localhost", "RSA")
+    assert (second["name"], second["key"]) == ("localhost", "ECDSA")
+    for one, days in ((first, 10), (second, 90)):
+        assert days - 0.1 < one["days_left"] <= days
+    pid = str(running.popen.pid)
+    shown = weir_stats(pid).stdout
+    assert re.search(
+        r"^  certificate +\d{4}-\d\d-\d\d, in (10\.0|9\.9) days: localhost \(RSA\)", shown, re.M
+    )
+    line = (
+        f'weir_certificate_end_seconds{{name="localhost",key="RSA"}} {first["ends_unix_seconds"]}'
+    )
+    assert line in weir_stats("--prometheus", pid).stdout
+
+
+def test_a_server_without_tls_shows_no_section_about_it(server: ServerFactory) -> None:
+    running = server()
+    with connect(running.address) as connection:
+        connection.get("/hello.txt")
+    pid = str(running.popen.pid)
+    assert "\nTLS\n" not in weir_stats(pid).stdout
+    assert "\nTLS\n" in weir_stats("--explain", pid).stdout
 
 
 def test_a_stop_ends_idle_connections(server: ServerFactory, pair: Pair) -> None:

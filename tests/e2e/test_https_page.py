@@ -333,6 +333,9 @@ def test_a_browser_shows_the_page(running: Server, browser: Browser) -> None:
     watch = Watch(page)
     page.goto("https://{}:{}/".format(*page_of(running)))
     wait_until(lambda: page.evaluate("weir.stats !== null"), "the page has numbers")
+    shown = page.inner_text("#certificates tbody").split()
+    assert shown[:2] == ["localhost", "ECDSA"]
+    assert 89 < float(shown[3]) <= 90
     seen = page.evaluate("weir.stats.read_monotonic_seconds")
     wait_until(
         lambda: page.evaluate("weir.stats.read_monotonic_seconds") > seen + 1, "further events"

@@ -161,6 +161,16 @@ function putSites({ sites }) {
         ]));
 }
 
+function putCertificates({ certificates }) {
+    byId("certificates").closest("section").hidden = certificates.length === 0;
+    fill(byId("certificates").tBodies[0], certificates.map((one) => [
+        one.name,
+        one.key,
+        new Date(one.ends_unix_seconds * 1000).toISOString().slice(0, 10),
+        one.days_left.toFixed(1),
+    ]));
+}
+
 function putStatuses({ answers_by_status: answers, unreadable_by_status: unreadable, counters }) {
     const rows = Object.entries(answers)
         .filter(([, number]) => number > 0)
@@ -257,6 +267,7 @@ class Page {
         putVerdicts(stats);
         putMachine(stats, before);
         putHttp2(stats);
+        putCertificates(stats);
         putSites(stats);
         putStatuses(stats);
         putDurations(stats);

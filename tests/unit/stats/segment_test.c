@@ -284,6 +284,31 @@ static void generations_and_reloads_are_recorded(void **state)
     stats_snapshot_free(snapshot);
 }
 
+static void a_reader_finds_the_certificates(void **state)
+{
+    (void)state;
+    struct stats_certificate certificates[2] = { { 100, "a.example", "ECDSA" }, { 200, "b", "" } };
+    memset(certificates[1].name, 'n', sizeof(certificates[1].name)); /* not terminated */
+    memset(certificates[1].key, 'k', sizeof(certificates[1].key));
+    stats_segment_certificates(&segment, certificates, 2);
+    struct stats_snapshot *snapshot = take();
+    assert_int_equal(snapshot->certificate_count, 2);
+    assert_int_equal(snapshot->certificate[0].ends_s, 100);
+    assert_string_equal(snapshot->certificate[0].name, "a.example");
+    assert_string_equal(snapshot->certificate[0].key, "ECDSA");
+    assert_int_equal(strlen(snapshot->certificate[1].name), STATS_CERTIFICATE_NAME_MAX - 1);
+    assert_string_equal(snapshot->certificate[1].key, "kkkkkkk");
+    stats_snapshot_free(snapshot);
+    segment.header->certificate_count = UINT64_MAX; /* a damaged segment */
+    snapshot = take();
+    assert_int_equal(snapshot->certificate_count, STATS_CERTIFICATES_MAX);
+    stats_snapshot_free(snapshot);
+    stats_segment_certificates(&segment, NULL, 0);
+    snapshot = take();
+    assert_int_equal(snapshot->certificate_count, 0);
+    stats_snapshot_free(snapshot);
+}
+
 /* ---- names ---- */
 
 static void the_segment_is_private_to_its_user_and_removed_at_the_end(void **state)
@@ -430,6 +455,7 @@ int main(void)
         WITH_SEGMENT(taking_memory_ends_at_the_limit),
         WITH_SEGMENT(sites_beyond_the_last_share_a_place),
         WITH_SEGMENT(generations_and_reloads_are_recorded),
+        WITH_SEGMENT(a_reader_finds_the_certificates),
         WITH_SEGMENT(the_segment_is_private_to_its_user_and_removed_at_the_end),
         WITH_SEGMENT(a_new_server_removes_the_segment_of_a_dead_one),
         WITH_SEGMENT(a_successor_continues_under_its_own_name),

@@ -259,6 +259,21 @@ static void every_counter_is_shown_with_its_sentence(void **state)
     assert_int_equal(told, STATS_NAMED + STATS_PAIRS);
 }
 
+static void certificates_are_shown_with_the_days_that_are_left(void **state)
+{
+    (void)state;
+    frame.state.screen = TOP_COUNTERS;
+    snapshot.certificate_count = 2;
+    snapshot.certificate[0] = (struct stats_certificate){ 86400, "old\x1b.test", "RSA" };
+    snapshot.certificate[1] = (struct stats_certificate){ 86400 * 90, "shop.test", "ECDSA" };
+    view.read_s = 86400 * 2;
+    draw(60 + STATS_NAMED, 120);
+    assert_true(shows(" RSA old\\x1b.test"));
+    assert_true(shows(" ECDSA shop.test "));
+    assert_true(shows(" 88 days"));
+    assert_true(shows(" 0 days"));
+}
+
 /* ---- charts and numbers ---- */
 
 static void a_chart_fills_its_height(void **state)
@@ -333,6 +348,7 @@ int main(void)
         WITH_FRAME(wide_characters_take_two_columns),
         WITH_FRAME(reports_the_health_of_the_server),
         WITH_FRAME(verdicts_come_first_with_their_cure),
+        WITH_FRAME(certificates_are_shown_with_the_days_that_are_left),
         WITH_FRAME(every_counter_is_shown_with_its_sentence),
         WITH_FRAME(a_chart_fills_its_height),
         WITH_FRAME(a_bar_is_as_long_as_its_part),
