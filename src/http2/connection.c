@@ -231,7 +231,9 @@ static int open_stream(struct http2_connection *c, const struct http2_block *blo
     c->reset = step < 64 ? c->reset << step : 0;
     c->last_stream = block->stream;
 
-    *ret_arrival = (struct http2_arrival){ .block = block->fields, .end = block->ends };
+    ret_arrival->block = block->fields;
+    ret_arrival->end = block->ends;
+    ret_arrival->fault = HTTP2_FAULT_NONE;
     if (__builtin_expect(c->finishing, 0)) {
         c->reset |= 1;
         http2_control_spend_frames(c, 1);
@@ -294,21 +296,23 @@ static int read_headers(struct http2_connection *c, struct span *in, struct buf 
 static_assert(HTTP2_REFUND_LEAST + HTTP2_PAYLOAD_MAX <= HTTP2_WINDOW,
               "a client that respects the window, and one that does not, cannot be told apart");
 
-/* Counts DATA, padding included, against a window. Refunds it when that is worth a frame. */
-static void charge_window(uint32_t *received, uint32_t bytes, struct buf *out, uint32_t stream)
+/* Counts DATA, padding included, against a window of which `received` bytes are not refunded.
+ * Refunds them when that is worth a frame. Returns the bytes that are not refunded then. */
+static uint16_t charge_window(uint32_t received, uint32_t bytes, struct buf *out, uint32_t stream)
 {
-    *received += bytes;
-    if (*received < HTTP2_REFUND_LEAST)
-        return;
-    http2_frame_add_window(out, stream, *received);
-    *received = 0;
+    received += bytes;
+    if (received >= HTTP2_REFUND_LEAST) {
+        http2_frame_add_window(out, stream, received);
+        received = 0;
+    }
+    return (uint16_t)received;
 }
 
 /* A DATA frame whose head and padding length have been read. */
 static int begin_data(struct http2_connection *c, struct http2_frame frame, struct buf *out,
                       struct http2_arrival *ret_arrival)
 {
-    charge_window(&c->received, frame.length, out, 0);
+    c->received = charge_window(c->received, frame.length, out, 0);
     if (frame.stream > c->last_stream || frame.stream % 2 == 0)
         return note_failure(c, HTTP2_FAULT_IDLE_STREAM);
     struct http2_stream *stream = http2_stream_find(c->streams, frame.stream);
@@ -324,7 +328,7 @@ static int begin_data(struct http2_connection *c, struct http2_frame frame, stru
         return HTTP2_RESET;
     }
     if (!ends)
-        charge_window(&stream->received, frame.length, out, frame.stream);
+        stream->received = charge_window(stream->received, frame.length, out, frame.stream);
     if (c->payload_left >= HTTP2_SMALL_DATA)
         http2_control_refund_frames(c, HTTP2_CONTROL_RECEIVED);
     else if (!ends)

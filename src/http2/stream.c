@@ -31,7 +31,7 @@ static void take_early(struct http2_streams *streams, struct http2_stream *strea
         if (early.id > stream->id)
             streams->early[kept++] = early;
         if (early.id == stream->id) {
-            stream->urgency = early.priority.urgency;
+            stream->urgency = early.priority.urgency & 7u;
             stream->incremental = early.priority.incremental;
             stream->updated = true;
         }
@@ -80,7 +80,7 @@ void http2_stream_prioritise(struct http2_streams *streams, struct http2_stream 
 {
     bool queued = stream->queued;
     http2_schedule_remove(streams, stream);
-    stream->urgency = priority.urgency;
+    stream->urgency = priority.urgency & 7u;
     stream->incremental = priority.incremental;
     if (queued)
         http2_schedule_add(streams, stream);

@@ -13,14 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One open stream. The caller reads `id` and `window`. The rest is private to http2/. */
+/* One open stream, in 16 bytes. The caller reads `id` and `window`. The rest is private to
+ * http2/. */
 struct http2_stream {
     uint32_t id;
     int32_t window;        /* bytes that the client accepts; it can be negative */
-    uint32_t received;     /* bytes of DATA that are not refunded */
-    uint8_t chain;         /* the next stream of the same bucket; 0: none */
+    uint16_t received;     /* bytes of DATA that are not refunded */
+    uint8_t chain;         /* the next stream of the same bucket, or the next free place; 0: none */
     uint8_t ahead, behind; /* neighbours in the schedule */
-    uint8_t urgency;
+    uint8_t urgency : 3;
     bool incremental : 1;
     bool open : 1;
     bool updated : 1; /* a PRIORITY_UPDATE frame has set its priority */

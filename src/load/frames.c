@@ -71,18 +71,15 @@ static bool has_right_length(const struct load_http2 *h, const struct load_http2
 
 /* ---- DATA ---- */
 
-/* Counts received bytes, and refunds them when they are many. false: they exceed the window. */
-static bool count_received(uint32_t *unrefunded, uint32_t bytes, uint32_t id, bool refund,
-                           struct buf *out)
+/* Counts received bytes, and refunds them when they are half of the window. So no frame of the
+ * server can exceed a window. */
+static void count_received(uint32_t *unrefunded, uint32_t bytes, uint32_t id, struct buf *out)
 {
     *unrefunded += bytes;
-    if (*unrefunded > LOAD_HTTP2_WINDOW)
-        return false;
-    if (refund && *unrefunded >= LOAD_HTTP2_WINDOW / 2) {
-        http2_frame_add_window(out, id, *unrefunded);
-        *unrefunded = 0;
-    }
-    return true;
+    if (*unrefunded < LOAD_HTTP2_WINDOW / 2)
+        return;
+    http2_frame_add_window(out, id, *unrefunded);
+    *unrefunded = 0;
 }
 
 static int begin_data(struct load_http2 *h, struct http2_frame frame, struct span *in,
@@ -98,10 +95,9 @@ static int begin_data(struct load_http2 *h, struct http2_frame frame, struct spa
         return fail_connection(out, ret, HTTP2_PROTOCOL_ERROR);
     unsigned place = find_place(h, frame.stream);
     h->data_ends = (frame.flags & HTTP2_FRAME_END_STREAM) != 0;
-    if (!count_received(&h->unrefunded, frame.length, 0, true, out) ||
-        (place < h->places && !count_received(&h->stream[place].unrefunded, frame.length,
-                                              frame.stream, !h->data_ends, out)))
-        return fail_connection(out, ret, HTTP2_FLOW_CONTROL_ERROR);
+    count_received(&h->unrefunded, frame.length, 0, out);
+    if (place < h->places && !h->data_ends)
+        count_received(&h->stream[place].unrefunded, frame.length, frame.stream, out);
     *in = span_skip(*in, HTTP2_FRAME_HEAD + (padded ? 1u : 0u));
     h->in_data = true;
     h->data_place = place;

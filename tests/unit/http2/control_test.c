@@ -368,7 +368,8 @@ static void an_idle_connection_is_small(void **state)
 {
     (void)state;
     assert_true(sizeof(struct http2_connection) <= 128);
-    assert_true(sizeof(struct http2_streams) <= 4096);
+    assert_int_equal(sizeof(struct http2_stream), 16);
+    assert_true(sizeof(struct http2_streams) <= 3072);
 }
 
 int main(void)

@@ -110,6 +110,16 @@ static inline void fixture_fill(struct load_outcome *outcome, uint64_t seed)
     outcome->server_system_ns = 1500000000;
 }
 
+/* Makes a plan of HTTP/2, and counts frames. */
+static inline void fixture_add_http2(struct fixture *f, size_t step, uint64_t count)
+{
+    f->plan.http2 = true;
+    f->plan.pipeline = 16;
+#define LOAD_HTTP2_COUNT(name, how) f->outcomes[step].name += count++;
+#include "load/counts.def"
+#undef LOAD_HTTP2_COUNT
+}
+
 /* Adds 300 handshakes of 1 to 4 ms, a third of them full, and the answers that came by TLS. */
 static inline void fixture_add_tls(struct fixture *f, size_t step, uint64_t seed)
 {

@@ -111,6 +111,9 @@ static void same_outcome(const struct load_outcome *a, const struct load_outcome
 #define LOAD_TLS_COUNT(name) assert_int_equal(a->name, b->name);
 #include "load/counts.def"
 #undef LOAD_TLS_COUNT
+#define LOAD_HTTP2_COUNT(name, how) assert_int_equal(a->name, b->name);
+#include "load/counts.def"
+#undef LOAD_HTTP2_COUNT
     assert_memory_equal(a->agreed, b->agreed, sizeof(a->agreed));
     assert_int_equal(a->handshake.count, b->handshake.count);
     assert_memory_equal(a->handshake.bucket, b->handshake.bucket,
@@ -144,6 +147,7 @@ static void reads_what_the_report_writes(void **state)
     fill(&f, 1, 2);
     fixture_add_tls(&f, 0, 3);
     fixture_add_tls(&f, 1, 4);
+    fixture_add_http2(&f, 1, 70);
     f.outcomes[1].handshakes_failed = 8;
     f.outcomes[1].tickets_refused = 9;
     (void)load_result_agreed(f.outcomes[1].agreed, "TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256", "");
@@ -165,6 +169,7 @@ static void reads_what_the_report_writes(void **state)
     assert_string_equal(read.plan.targets[0].path, f.target.path);
     assert_true(read.plan.targets[0].tls && read.plan.insecure);
     assert_int_equal(read.plan.tls, LOAD_TLS_RESUME);
+    assert_true(read.plan.http2);
     assert_int_equal(read.plan.loop, LOAD_PACED);
     assert_int_equal(read.plan.think.kind, LOAD_THINK_UNIFORM);
     assert_int_equal(read.plan.think.high_ns, 4);
@@ -200,6 +205,9 @@ static void merged_shards_equal_the_whole_run(void **state)
         part[i].outcomes[0].error[LOAD_closed_amid] = i;
         fixture_add_tls(&part[i], 0, i);
         fixture_add_tls(&whole, 0, i);
+        fixture_add_http2(&part[i], 0, i);
+        fixture_add_http2(&whole, 0, i);
+        whole.outcomes[0].streams_missing = part[i].outcomes[0].streams_missing; /* the most */
         whole.outcomes[0].step.users += 7 + i;
         whole.outcomes[0].error[LOAD_closed_amid] += i;
     }

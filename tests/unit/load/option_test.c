@@ -184,6 +184,38 @@ static uint64_t digest_of(const char *text)
     return digest;
 }
 
+static void the_digest_covers_the_protocol(void **state)
+{
+    (void)state;
+    uint64_t http1 = digest_of("http://127.0.0.1:8080/");
+    uint64_t http2 = digest_of("http://127.0.0.1:8080/ --http2");
+    assert_true(http1 != http2);
+    assert_true(http2 == digest_of("--http2 http://127.0.0.1:8080/ --users 7"));
+    assert_true(http2 != digest_of("http://127.0.0.1:8080/ --http2 --pipeline 2"));
+}
+
+/* Later header blocks of a connection refer to the host of the first one. */
+static void hosts_share_connections_only_without_http2(void **state)
+{
+    (void)state;
+    static const char urls[] =
+        "http://127.0.0.1:8080/a http://127.1:8080/b /c http://127.0.0.1:8080/d ";
+    char text[128];
+    const struct load_plan *plan = plan_of(urls);
+    for (size_t i = 0; i < plan->target_count; i++)
+        assert_int_equal(plan->targets[i].origin, 0);
+    load_reading_done(&reading);
+    (void)snprintf(text, sizeof(text), "%s--http2", urls);
+    plan = plan_of(text);
+    static const unsigned expected[] = { 0, 1, 1, 0 };
+    for (size_t i = 0; i < plan->target_count; i++) {
+        assert_int_equal(plan->targets[i].origin, expected[i]);
+        for (unsigned form = 0; form < LOAD_HTTP2_FORMS; form++)
+            assert_true(plan->targets[i].block[form].len > 0);
+    }
+    load_reading_done(&reading);
+}
+
 static void the_digest_covers_tls(void **state)
 {
     (void)state;
@@ -276,6 +308,8 @@ int main(void)
         cmocka_unit_test(reads_https),
         cmocka_unit_test(hosts_with_tls_share_no_connection),
         cmocka_unit_test(the_digest_covers_tls),
+        cmocka_unit_test(the_digest_covers_the_protocol),
+        cmocka_unit_test(hosts_share_connections_only_without_http2),
         cmocka_unit_test(makes_requests),
         cmocka_unit_test(divides_among_shards),
         cmocka_unit_test(reads_cpus_and_sources),

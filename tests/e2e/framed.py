@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Servers that speak HTTP/2 in clear text, frame by frame, and break its rules where a test says
+so."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.e2e.misbehaving import GoneError, Misbehaving, Peer, misbehaving
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE = range(9)
+CONTINUATION = 9
+ACK = END_STREAM = 1
+END_HEADERS, PADDED, PRIORITISED = 4, 8, 0x20
+PROTOCOL_ERROR, REFUSED_STREAM, CANCEL, CALM = 1, 7, 8, 11
+MAX_STREAMS, INITIAL_WINDOW = 3, 4
+
+Framing = Callable[["Framed"], None]
+
+
+@dataclass
+class Frame:
+    type: int
+    flags: int
+    stream: int
+    payload: bytes
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return (
+        len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+    )
+
+
+def settings(values: dict[int, int]) -> bytes:
+    pairs = (key.to_bytes(2, "big") + value.to_bytes(4, "big") for key, value in values.items())
+    return frame(SETTINGS, 0, 0, b"".join(pairs))
+
+
+def window(stream: int, size: int) -> bytes:
+    return frame(WINDOW_UPDATE, 0, stream, size.to_bytes(4, "big"))
+
+
+def reset(stream: int, code: int) -> bytes:
+    return frame(RST_STREAM, 0, stream, code.to_bytes(4, "big"))
+
+
+def goaway(last: int, code: int = 0) -> bytes:
+    return frame(GOAWAY, 0, 0, last.to_bytes(4, "big") + code.to_bytes(4, "big"))
+
+
+def head(length: int | None) -> bytes:
+    """A header block: status 200, and the length."""
+    if length is None:
+        return b"\x88"
+    digits = str(length).encode()
+    return b"\x88\x0f\x0d" + bytes([len(digits)]) + digits
+
+
+def ok(stream: int, body: bytes = b"hello", length: int | None = -1) -> bytes:
+    """A whole answer. `length` -1: that of the body; None: no Content-Length."""
+    block = head(len(body) if length == -1 else length)
+    return frame(HEADERS, END_HEADERS, stream, block) + frame(DATA, END_STREAM, stream, body)
+
+
+class Framed:
+    """The server's side of one connection."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self._data = b""
+        self.frames: list[Frame] = []  # that arrived, but for those of requests
+        self.bodies: dict[int, int] = {}  # bytes of each request's body
+
+    def _take(self, count: int) -> bytes:
+        while len(self._data) < count:
+            try:
+                got = self.peer.connection.recv(65536)
+            except OSError:
+                raise GoneError from None
+            if not got:
+                raise GoneError
+            self._data += got
+        taken, self._data = self._data[:count], self._data[count:]
+        return taken
+
+    def preface(self) -> None:
+        assert self._take(len(PREFACE)) == PREFACE
+
+    def frame(self) -> Frame:
+        """Waits for a frame."""
+        start = self._take(9)
+        payload = self._take(int.from_bytes(start[:3], "big"))
+        return Frame(start[3], start[4], int.from_bytes(start[5:], "big"), payload)
+
+    def until(self, kind: int) -> Frame:
+        """Waits for a frame of this type."""
+        while (got := self.frame()).type != kind:
+            self.frames.append(got)
+        return got
+
+    def opened(self) -> int:
+        """Waits for the head of a request; returns its stream."""
+        got = self.until(HEADERS)
+        assert got.flags & END_HEADERS
+        self.peer.requests += 1
+        return got.stream
+
+    def request(self) -> int:
+        """Waits for a whole request; returns its stream."""
+        while True:
+            got = self.frame()
+            self.bodies.setdefault(got.stream, 0)
+            if got.type == DATA:
+                self.bodies[got.stream] += len(got.payload)
+            elif got.type != HEADERS:
+                self.frames.append(got)
+                continue
+            if got.flags & END_STREAM:
+                self.peer.requests += 1
+                return got.stream
+
+    def send(self, data: bytes) -> None:
+        self.peer.send(data)
+
+    def end(self) -> None:
+        """Closes the connection. A close with unread bytes would be a reset."""
+        with contextlib.suppress(OSError):
+            self.peer.connection.shutdown(socket.SHUT_WR)
+        self.peer.wait_for_close()
+
+
+@contextlib.contextmanager
+def framed(behaviour: Framing, values: dict[int, int] | None = None) -> Iterator[Misbehaving]:
+    """A server whose connections begin with SETTINGS, and then behave so.
+
+    The first connection is the one by which `weir load` finds out whether it speaks HTTP/2.
+    """
+
+    def serve(peer: Peer) -> None:
+        connection = Framed(peer)
+        connection.preface()
+        connection.send(settings(values or {}))
+        behaviour(connection)
+
+    with misbehaving(serve) as server:
+        yield server
