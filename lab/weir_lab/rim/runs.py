@@ -155,7 +155,7 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
         raise LabError(str(error)) from error
     try:
         if work.tls and not server.is_tls:
-            raise LabError(f"{chosen.name} is not set up for TLS; use weir, nginx or h2o")
+            raise LabError(f"{chosen.name} is not set up for TLS; use weir, nginx, h2o or lighttpd")
         measure.verify(server, scenario, world.root)
         yield server
     except (BenchError, OSError) as error:
