@@ -14,6 +14,7 @@ from weir_lab.commands.options import (
     ServerCore,
     Shared,
     Show,
+    Tls,
     finish,
     options_for,
 )
@@ -33,6 +34,13 @@ def compare(
     users: Annotated[list[int] | None, typer.Option(help="Number of connections.")] = None,
     keep_alive: Annotated[
         bool | None, typer.Option("--keep-alive/--close", help="Use one of them. Default: both.")
+    ] = None,
+    tls: Annotated[
+        list[Tls] | None,
+        typer.Option(
+            help="Over https, where later connections of a user resume its session or make full "
+            "handshakes. Several are measured in turn. Default: no."
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Number of fresh starts of each server.")] = 6,
     seconds: Annotated[float, typer.Option(min=0.2, help="Length of each round.")] = 1,
@@ -57,6 +65,7 @@ def compare(
         sizes=tuple(size or (308,)),
         users=tuple(users or (64,)),
         keep_alive=(True, False) if keep_alive is None else (keep_alive,),
+        tls=tuple(each.asked for each in tls or [Tls.NO]),
         rounds=rounds,
         seconds=seconds,
         generator=generator,

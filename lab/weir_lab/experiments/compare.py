@@ -36,6 +36,7 @@ from weir_lab.report.page import (
 )
 from weir_lab.rim import machine, runs, wording
 from weir_lab.rim.errors import LabError
+from weir_lab.rim.generators import FULL, RESUME
 from weir_lab.rim.runs import Work, World
 from weir_lab.rim.store import Record, Store
 
@@ -43,6 +44,7 @@ START_S = 0.8
 WARMUP_S = 0.3
 AGAIN = "#"  # `epoll#2` is epoll a second time, compared with itself
 REACH_MAX = 2.5  # standard deviations; wider intervals show only large differences
+TLS_SAID = {"": "", RESUME: " TLS", FULL: " TLS, full handshakes"}
 CHANCE = 0.05  # the probability that a comparison of equals shows a difference
 
 
@@ -54,6 +56,7 @@ class Question:
     sizes: tuple[int, ...] = (308,)
     users: tuple[int, ...] = (64,)
     keep_alive: tuple[bool, ...] = (True, False)
+    tls: tuple[str, ...] = ("",)  # as Work.tls
     rounds: int = 6
     seconds: float = 1.0
     generator: str = "ab"
@@ -62,9 +65,10 @@ class Question:
     def works(self) -> dict[str, Work]:
         """Every work, by its name."""
         return {
-            f"{'keep-alive' if kept else 'close'} {size} B x {users}": Work(
-                path=f"/{size}.bin", users=users, keep_alive=kept
+            f"{'keep-alive' if kept else 'close'} {size} B x {users}{TLS_SAID[tls]}": Work(
+                path=f"/{size}.bin", users=users, keep_alive=kept, tls=tls
             )
+            for tls in self.tls
             for kept in self.keep_alive
             for size in self.sizes
             for users in self.users
