@@ -193,8 +193,7 @@ static int find_server(struct tracing *tracing)
     live->pid = (int)tracing->master.pid;
     if (program_control_url(&tracing->master, live->url, sizeof(live->url)))
         return PROGRAM_OK;
-    fprintf(stderr,
-            "weir: process %d names no address without TLS, and `weir trace --live` needs one\n",
+    fprintf(stderr, "weir: process %d names no address, and `weir trace --live` needs one\n",
             live->pid);
     return PROGRAM_FAILED;
 }
@@ -251,7 +250,7 @@ static void note_user(struct trace *trace)
 static int ask_server(struct tracing *tracing)
 {
     struct trace *trace = &tracing->trace;
-    int rc = tracing->options->live ? trace_ask(&trace->live, trace->request) : 0;
+    int rc = tracing->options->live ? trace_ask(&trace->live, trace->request, trace->host) : 0;
     if (rc == 0)
         return PROGRAM_OK;
     fprintf(stderr, "weir: process %d does not answer at %s: %s\n", trace->live.pid,
@@ -293,7 +292,8 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
         status = ask_server(tracing);
     if (status != PROGRAM_OK)
         return status;
-    struct trace_answer *answer = trace_answer_new(trace->config, trace->request);
+    struct trace_answer *answer =
+        trace_answer_new(trace->config, trace->request, trace_is_over_tls(&trace->live));
     if (!answer) {
         fputs("weir: out of memory\n", stderr);
         return PROGRAM_FAILED;

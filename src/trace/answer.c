@@ -44,14 +44,16 @@ static void keep_head(struct trace_answer *t, const struct session *s)
     t->head_len = len;
 }
 
-static void answer_traced(struct trace_answer *t, struct span bytes)
+static void answer_traced(struct trace_answer *t, struct span bytes, bool over_tls)
 {
     struct session s;
     uint64_t now_ns = os_clock_now_ns();
     session_thread_tick(&t->worker, now_ns, os_clock_wall_s());
     session_trace_begin(&t->worker, &t->trace);
     session_open(&s, &t->worker, (struct session_origin){ 0 }, now_ns);
-    if (session_feed(&s, bytes, now_ns) & SESSION_WRITE)
+    unsigned want = over_tls ? session_trace_feed_decrypted(&s, bytes, now_ns)
+                             : session_feed(&s, bytes, now_ns);
+    if (want & SESSION_WRITE)
         keep_head(t, &s);
     else
         keep_first_error(t, "the request is incomplete, so the server would wait for the rest");
@@ -59,7 +61,7 @@ static void answer_traced(struct trace_answer *t, struct span bytes)
     session_trace_begin(&t->worker, NULL);
 }
 
-struct trace_answer *trace_answer_new(const struct config *config, struct span bytes)
+struct trace_answer *trace_answer_new(const struct config *config, struct span bytes, bool over_tls)
 {
     struct trace_answer *t = calloc(1, sizeof(*t));
     if (!t)
@@ -71,7 +73,7 @@ struct trace_answer *trace_answer_new(const struct config *config, struct span b
     if (rc < 0)
         keep_first_error(t, strerror(-rc));
     else
-        answer_traced(t, bytes);
+        answer_traced(t, bytes, over_tls);
     return t;
 }
 

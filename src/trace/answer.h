@@ -23,8 +23,10 @@ struct trace_answer {
     char why[LOG_ERROR_LINE_MAX];
 };
 
-/* Answers the request in `bytes`, at most SESSION_READ_MAX of them. A root process becomes the
+/* Answers the request in `bytes`, at most SESSION_READ_MAX of them, as one that came over TLS or
+ * not. A root process becomes the
  * configuration's user first, permanently. Borrows `config` until trace_answer_free. NULL: out
  * of memory. */
-struct trace_answer *trace_answer_new(const struct config *config, struct span bytes);
+struct trace_answer *trace_answer_new(const struct config *config, struct span bytes,
+                                      bool over_tls);
 void trace_answer_free(struct trace_answer *trace);

@@ -117,6 +117,9 @@ void trace_print_text(const struct trace *t, FILE *out)
     bool same = trace_same(head, live);
     fprintf(out, "Process %d at %s gives %s:\n", t->live.pid, t->live.url,
             same ? "the same answer" : "another answer (+ only there, - only expected)");
+    if (t->live.agreed.protocol)
+        fprintf(out, "Over TLS: %s, %s, %s\n", t->live.agreed.protocol, t->live.agreed.cipher,
+                t->live.agreed.group);
     print_marked_head(out, live, head, '+');
     print_missing(out, head, live);
 }
