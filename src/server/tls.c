@@ -173,7 +173,8 @@ static void note_end(struct server_tls *tls, const struct tls_identity *identity
     tls->certificates[at] = one;
 }
 
-/* `tickets`: NULL: no session is resumed. */
+/* `tickets` is NULL for the page, which resumes no sessions, and whose only protocol is
+ * HTTP/1.1. */
 static int make_server(struct server_tls *tls, const struct config *config,
                        const struct tls_tickets *tickets, struct tls_server **ret_server,
                        char why[TLS_WHY_MAX])
