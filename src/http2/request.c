@@ -304,8 +304,11 @@ static bool take_length(struct http2_request *request, struct span value)
 {
     if (request->content_length != HTTP2_REQUEST_NO_LENGTH)
         return false;
-    return num_parse_u64(value, &request->content_length) &&
-           request->content_length != HTTP2_REQUEST_NO_LENGTH;
+    if (!num_parse_u64(value, &request->content_length))
+        return false;
+    if (request->content_length == HTTP2_REQUEST_NO_LENGTH)
+        request->content_length--; /* also above every limit, so 413 as in HTTP/1.1 */
+    return true;
 }
 
 static inline void take_priority(struct http2_request *request, struct span value)

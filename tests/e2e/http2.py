@@ -288,12 +288,14 @@ class Client:
 
     # ---- sending ----
 
-    def send(self, *pieces: bytes) -> None:
-        """Sends whole frames. Receives meanwhile, because a server may stop reading until then."""
+    def send(self, *pieces: bytes, step: int = 2**24) -> None:
+        """Sends whole frames, at most `step` bytes at a time. Receives meanwhile, because a server
+        may stop reading until then."""
         whole = b"".join(pieces)
         self._note(whole.removeprefix(PREFACE))
         try:
-            self._pump(whole)
+            for at in range(0, len(whole), step):
+                self._pump(whole[at : at + step])
         except (BrokenPipeError, ConnectionResetError):
             self.closed = True
 
