@@ -37,6 +37,7 @@ from tests.e2e.http2 import (
 from tests.e2e.running import Server
 from tests.e2e.statistics import settled, wait_for
 from tests.e2e.wire import connect
+from tests.waiting import wait_until
 
 HELLO = b"hello\n"
 BIG = os.urandom(300_000)
@@ -204,6 +205,31 @@ def test_more_streams_than_announced_are_refused(running: Server) -> None:
     wait_for(running, lambda now: now["counters"]["http2_streams_refused"] == 1)
 
 
+def test_a_body_above_the_limit_is_refused_before_its_end(running: Server) -> None:
+    """RFC 9113 section 8.1"""
+    upload = request(b"/", (b"content-length", b"3000000"), method=b"POST")
+    with connect2(running.address) as client:
+        client.send(headers(1, upload, end=False) + data(1, bytes(1000)))
+        assert client.answer(1).status == 413
+        client.settle()
+        assert client.streams[1].reset == Code.NO_ERROR
+        client.send(data(1, bytes(1000)))  # was under way
+        assert client.get().body == HELLO
+
+
+def test_a_body_whose_end_is_missing_is_refused_at_the_limit(running: Server) -> None:
+    """RFC 9110 section 15.5.14"""
+    with connect2(running.address) as client:
+        stream = client.ask("/", method="POST", end=False)
+        for _ in range(70):  # 1,120,000 bytes
+            client.send(data(stream, bytes(16_000)))
+            client.settle()
+            if client.streams[stream].ended:
+                break
+        assert client.answer(stream).status == 413
+        assert client.get().body == HELLO
+
+
 def test_a_reset_stream_gets_no_more_frames(running: Server) -> None:
     """RFC 9113 section 5.4.2"""
     with connect2(running.address, refund=False) as client:
@@ -236,14 +262,21 @@ def test_a_stop_completes_the_streams_and_refuses_later_ones(running: Server) ->
         stream = client.ask("/big.bin")
         assert received(client, stream) == WINDOW
         running.signal(signal.SIGTERM)
-        while not client.goaway:
-            assert client.receive()
+
+        def announced() -> bool:
+            client.settle()  # the server notices the stop when it hears of the client
+            return client.goaway is not None
+
+        wait_until(announced, "GOAWAY")
+        assert client.goaway
         assert client.goaway[1] == Code.NO_ERROR
-        client.refund = True
+        client.settle()
+        late = client.ask("/hello.txt")
         client.send(window_update(0, 10**6) + window_update(stream, 10**6))
         assert client.answer(stream).body == BIG
         assert client.end() == Code.NO_ERROR
-        assert client.goaway[0] == stream
+        assert client.goaway == (stream, Code.NO_ERROR)
+        assert client.streams[late].status is None
     assert running.wait() == 0
 
 

@@ -112,7 +112,9 @@ ATTACKS = {
         cause="block_length",
     ),
     "HPACK bomb": Attack(hpack_bomb, None),
-    "cookie bomb with closed windows (CVE-2026-49975)": Attack(cookie_bomb, None, NO_WINDOW),
+    "cookie bomb with closed windows (CVE-2026-49975)": Attack(
+        cookie_bomb, None, settings=NO_WINDOW
+    ),
     "SETTINGS (CVE-2019-9515)": Attack(lambda: settings() * MANY),
     "SETTINGS with many settings": Attack(
         lambda: settings(*[(0x99, 1)] * 2000), cause="settings_count"
