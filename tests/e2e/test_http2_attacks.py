@@ -143,7 +143,7 @@ ATTACKS = {
     "frames on closed streams": Attack(
         lambda: headers(1, GET) + reset(1) + window_update(1, 1) * MANY
     ),
-    "GOAWAY": Attack(lambda: frame(Kind.GOAWAY, 0, bytes(8)) * MANY),
+    "GOAWAY": Attack(lambda: BIG_GET + frame(Kind.GOAWAY, 0, bytes(8)) * MANY, settings=NO_WINDOW),
 }
 
 
