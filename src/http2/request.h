@@ -37,10 +37,10 @@ struct http2_request {
 
     char *storage;       /* private, as all that follows */
     uint64_t seen;       /* the names that occurred */
-    uint32_t list_bytes; /* RFC 9113 section 6.5.2 */
-    uint32_t text_end;   /* 0: the request line is not written yet */
+    uint32_t bytes_left; /* of HTTP2_HEADER_LIST_MAX */
+    uint32_t fields_left;
+    uint32_t text_end; /* 0: the request line is not written yet */
     uint32_t path_len, authority_len;
-    uint16_t fields;
     uint8_t method_len;
     uint8_t result; /* enum http2_request_result so far */
     bool trailers;
