@@ -34,6 +34,15 @@ def compare(
     keep_alive: Annotated[
         bool | None, typer.Option("--keep-alive/--close", help="Use one of them. Default: both.")
     ] = None,
+    http2: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            max=100,
+            help="Compare over HTTP/2 without TLS, with this many requests under way on each "
+            "connection. For weir, nginx and h2o.",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Number of fresh starts of each server.")] = 6,
     seconds: Annotated[float, typer.Option(min=0.2, help="Length of each round.")] = 1,
     repeat: Annotated[
@@ -57,6 +66,7 @@ def compare(
         sizes=tuple(size or (308,)),
         users=tuple(users or (64,)),
         keep_alive=(True, False) if keep_alive is None else (keep_alive,),
+        streams=tuple(http2 or ()),
         rounds=rounds,
         seconds=seconds,
         generator=generator,

@@ -54,6 +54,7 @@ class Question:
     sizes: tuple[int, ...] = (308,)
     users: tuple[int, ...] = (64,)
     keep_alive: tuple[bool, ...] = (True, False)
+    streams: tuple[int, ...] = ()  # of works over HTTP/2, which replace those over HTTP/1.1
     rounds: int = 6
     seconds: float = 1.0
     generator: str = "ab"
@@ -61,6 +62,15 @@ class Question:
 
     def works(self) -> dict[str, Work]:
         """Every work, by its name."""
+        if self.streams:
+            return {
+                f"HTTP/2 {size} B x {users}, {streams} at once": Work(
+                    path=f"/{size}.bin", users=users, streams=streams
+                )
+                for size in self.sizes
+                for users in self.users
+                for streams in self.streams
+            }
         return {
             f"{'keep-alive' if kept else 'close'} {size} B x {users}": Work(
                 path=f"/{size}.bin", users=users, keep_alive=kept
@@ -98,6 +108,11 @@ def is_model(name: str) -> bool:
     """Whether the name is a model of weir."""
     name = name.partition(AGAIN)[0]
     return name not in servers.PEERS and not name.startswith("apache-")
+
+
+def speaks_http2(name: str) -> bool:
+    """Whether the server is set up for HTTP/2 without TLS."""
+    return is_model(name) or name.partition(AGAIN)[0] in ("nginx", servers.TUNED, "h2o")
 
 
 def steps(here: World, question: Question, seed: int) -> list[Step]:
@@ -371,7 +386,7 @@ def files(question: Question) -> dict[str, bytes]:
     return {f"{size}.bin": random.Random(size).randbytes(size) for size in question.sizes}
 
 
-def _check_question(question: Question) -> None:
+def check_question(question: Question) -> None:
     if len(question.servers) < 2:
         raise LabError("name two servers or more; `epoll epoll` compares one with itself")
     for name, values in (("--size", question.sizes), ("--users", question.users)):
@@ -380,6 +395,10 @@ def _check_question(question: Question) -> None:
     crowd = [s for s in question.kinds if s.startswith("apache-")]
     if crowd and max(question.users) > apache.CONNECTIONS_MAX:
         raise LabError(f"{crowd[0]} is set up for {apache.CONNECTIONS_MAX} connections at most")
+    if question.streams and question.keep_alive == (False,):
+        raise LabError("--http2 keeps connections open; leave out --close")
+    if question.streams and (others := [s for s in question.kinds if not speaks_http2(s)]):
+        raise LabError(f"--http2 compares weir, nginx and h2o; leave out {', '.join(others)}")
     if question.generator == "ab":
         machine.need("ab")
         if question.seconds != int(question.seconds):
@@ -400,7 +419,7 @@ def _try_all(here: World, question: Question) -> None:
 
 def measured(options: Options, question: Question) -> Store:
     """Measures the unfinished rounds."""
-    _check_question(question)
+    check_question(question)
     machine.raise_descriptor_limit(max(question.users) * 2)
     plan = {"command": "compare", **question.__dict__, "placement": options.placement.sentence()}
     with world(options, files(question)) as here:

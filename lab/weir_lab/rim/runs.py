@@ -52,6 +52,7 @@ class Work:
     path: str
     users: int
     keep_alive: bool = True
+    streams: int = 0  # of each connection, over HTTP/2 without TLS; 0: HTTP/1.1
 
 
 def generator(name: str, weir: Path) -> Generate:
@@ -132,6 +133,7 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
         path=work.path,
         connections=work.users,
         closes=not work.keep_alive,
+        streams=work.streams,
     )
     setup = Setup(
         root=world.root,
@@ -212,6 +214,7 @@ def run(
             url=f"http://127.0.0.1:{server.port}{work.path}",
             users=work.users,
             keep_alive=work.keep_alive,
+            streams=work.streams,
             **load,
         )
         pid = server.process.pid
@@ -239,6 +242,7 @@ def run(
             "path": work.path,
             "users": work.users,
             "keep_alive": work.keep_alive,
+            "streams": work.streams,
             "think_s": asked.think_s,
             "load": outcome.record(),
             "server_cpu_s": used_ns / 1e9,
