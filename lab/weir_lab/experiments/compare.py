@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Comparison of servers on the same work: interleaved rounds, fresh starts, ratios."""
 
+import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -64,12 +65,10 @@ class Question:
         """Every work, by its name."""
         if self.streams:
             return {
-                f"HTTP/2 {size} B x {users}, {streams} at once": Work(
-                    path=f"/{size}.bin", users=users, streams=streams
+                f"HTTP/2 {size} B x {users}, {n} at once": Work(
+                    path=f"/{size}.bin", users=users, streams=n
                 )
-                for size in self.sizes
-                for users in self.users
-                for streams in self.streams
+                for size, users, n in itertools.product(self.sizes, self.users, self.streams)
             }
         return {
             f"{'keep-alive' if kept else 'close'} {size} B x {users}": Work(
@@ -108,11 +107,6 @@ def is_model(name: str) -> bool:
     """Whether the name is a model of weir."""
     name = name.partition(AGAIN)[0]
     return name not in servers.PEERS and not name.startswith("apache-")
-
-
-def speaks_http2(name: str) -> bool:
-    """Whether the server is set up for HTTP/2 without TLS."""
-    return is_model(name) or name.partition(AGAIN)[0] in ("nginx", servers.TUNED, "h2o")
 
 
 def steps(here: World, question: Question, seed: int) -> list[Step]:
@@ -397,7 +391,8 @@ def check_question(question: Question) -> None:
         raise LabError(f"{crowd[0]} is set up for {apache.CONNECTIONS_MAX} connections at most")
     if question.streams and question.keep_alive == (False,):
         raise LabError("--http2 keeps connections open; leave out --close")
-    if question.streams and (others := [s for s in question.kinds if not speaks_http2(s)]):
+    others = [s for s in question.kinds if not is_model(s) and s not in runs.HTTP2_PEERS]
+    if question.streams and others:
         raise LabError(f"--http2 compares weir, nginx and h2o; leave out {', '.join(others)}")
     if question.generator == "ab":
         machine.need("ab")

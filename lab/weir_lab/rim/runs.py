@@ -26,6 +26,7 @@ from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement, need
 
 REACHED_WITHIN_S = 3.0
+HTTP2_PEERS = ("nginx", servers.TUNED, "h2o")  # bench/ sets them up for HTTP/2 without TLS
 
 Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the server's pid
 
