@@ -125,7 +125,6 @@ void http2_request_begin(struct http2_request *request, struct http2_table *tabl
     request->content_length = HTTP2_REQUEST_NO_LENGTH;
     request->bytes_left = HTTP2_HEADER_LIST_MAX;
     request->fields_left = HTTP2_FIELDS_MAX;
-    request->scheme = HTTP2_SCHEME_OTHER;
     request->storage = storage;
     request->trailers = trailers;
     request->seen = trailers ? PSEUDO_END : 0;
@@ -179,8 +178,8 @@ static bool take_scheme(struct http2_request *request, struct span value)
     else if (span_equal_nocase(value, SPAN("http")))
         request->scheme = HTTP2_SCHEME_HTTP;
     else
-        return is_scheme(value);
-    return true;
+        request->scheme = HTTP2_SCHEME_OTHER;
+    return request->scheme != HTTP2_SCHEME_OTHER || is_scheme(value);
 }
 
 /* The parser checks the form, as it does for Host. */
@@ -325,8 +324,8 @@ static __attribute__((noinline)) bool take_other(struct http2_request *request,
 
 /* ---- the block ---- */
 
-/* Takes a field of known form. Pseudo-header fields come before other fields, once each, and never in
- * trailers (RFC 9113 section 8.3). */
+/* Takes a field of known form. Pseudo-header fields come before other fields, once each, and never
+ * in trailers (RFC 9113 section 8.3). */
 static inline __attribute__((always_inline)) bool take_field(struct http2_request *request,
                                                              enum http2_name name,
                                                              struct span value)

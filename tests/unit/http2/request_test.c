@@ -437,6 +437,7 @@ static void rfc_9113_section_8_5_connect_has_an_authority_only(void **state)
     (void)state;
     assert_decodes(":method: CONNECT\n:authority: a.example:443\n",
                    "CONNECT a.example:443 HTTP/1.1\r\nhost: a.example:443\r\n\r\n");
+    assert_int_equal(request.scheme, HTTP2_SCHEME_NONE);
     assert_decodes(":authority: a:1\n:method: CONNECT\nuser-agent: x\n",
                    "CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\nuser-agent: x\r\n\r\n");
     assert_malformed(":method: CONNECT\n");
