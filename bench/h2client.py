@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client of HTTP/2 over TLS: one request at a time, and idle connections (RFC 9113, RFC 7541).
+"""A client of HTTP/2 (RFC 9113, RFC 7541): one request at a time, and idle connections.
 
 The standard library has none. This one sends a fixed header block, and reads of an answer its
 status, the length of its header block, and its body. It resets nothing and has no push.
@@ -21,7 +21,7 @@ END_HEADERS = 0x4
 PADDED, PRIORITY = 0x8, 0x20
 INITIAL_WINDOW_SIZE, WINDOW_MAX, WINDOW_BEGIN = 4, (1 << 31) - 1, (1 << 16) - 1
 # Fields of the static table (RFC 7541, appendix A).
-GET, SCHEME_HTTPS, PATH_NAME, AUTHORITY_NAME = 2, 7, 4, 1
+GET, SCHEME_HTTP, SCHEME_HTTPS, PATH_NAME, AUTHORITY_NAME = 2, 6, 7, 4, 1
 STATUSES = {8: 200, 9: 204, 10: 206, 11: 304, 12: 400, 13: 404, 14: 500}
 
 
@@ -30,14 +30,14 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
 
 
-def request_block(path: str) -> bytes:
+def request_block(path: str, scheme: int) -> bytes:
     """The header block of a GET request. Its strings are literals without Huffman coding."""
 
     def literal(name: int, value: str) -> bytes:
         return bytes([name, len(value)]) + value.encode()
 
     fields = literal(AUTHORITY_NAME, "127.0.0.1") + literal(PATH_NAME, path)
-    return bytes([0x80 | GET, 0x80 | SCHEME_HTTPS]) + fields
+    return bytes([0x80 | GET, 0x80 | scheme]) + fields
 
 
 def status_of(block: bytes) -> int:
@@ -50,15 +50,15 @@ def status_of(block: bytes) -> int:
 
 @dataclass(kw_only=True)
 class Connection:
-    """A connection that has agreed on HTTP/2."""
+    """A connection that speaks HTTP/2."""
 
-    tls: socket.socket
+    socket: socket.socket
     stream: int = -1  # of the last request
     data: bytearray = field(default_factory=bytearray)  # received, and not yet read
 
     def _receive(self, size: int) -> bytes:
         while len(self.data) < size:
-            piece = self.tls.recv(1 << 20)
+            piece = self.socket.recv(1 << 20)
             if not piece:
                 raise BenchError("the connection ended inside a frame")
             self.data += piece
@@ -71,9 +71,9 @@ class Connection:
         payload = self._receive(int.from_bytes(head[:3]))
         kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
         if kind == SETTINGS and not flags & ACK:
-            self.tls.sendall(frame(SETTINGS, ACK, 0))
+            self.socket.sendall(frame(SETTINGS, ACK, 0))
         if kind == PING and not flags & ACK:
-            self.tls.sendall(frame(PING, ACK, 0, payload))
+            self.socket.sendall(frame(PING, ACK, 0, payload))
         if kind in (RST_STREAM, GOAWAY):
             name = "RST_STREAM" if kind == RST_STREAM else "GOAWAY"
             raise BenchError(f"the server answers with {name}, error {payload[-4:].hex()}")
@@ -86,8 +86,9 @@ class Connection:
             BenchError: the server resets the stream, ends the connection, or breaks the protocol.
         """
         self.stream += 2
-        block = request_block(path)
-        self.tls.sendall(frame(HEADERS, END_STREAM | END_HEADERS, self.stream, block))
+        is_tls = isinstance(self.socket, ssl.SSLSocket)
+        block = request_block(path, SCHEME_HTTPS if is_tls else SCHEME_HTTP)
+        self.socket.sendall(frame(HEADERS, END_STREAM | END_HEADERS, self.stream, block))
         head, body, ended, received = b"", bytearray(), False, 0
         while not ended:
             kind, flags, stream, payload = self._next_frame()
@@ -104,13 +105,13 @@ class Connection:
                 received += len(payload)
             ended = kind in (DATA, HEADERS) and bool(flags & END_STREAM)
         if received:
-            self.tls.sendall(frame(WINDOW_UPDATE, 0, 0, received.to_bytes(4)))
+            self.socket.sendall(frame(WINDOW_UPDATE, 0, 0, received.to_bytes(4)))
         return Answer(status=status_of(head), head_bytes=len(head), fields={}, body=bytes(body))
 
     def close(self) -> None:
         """Closes it with a reset, so that thousands of them leave no TIME_WAIT behind."""
-        self.tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-        self.tls.close()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+        self.socket.close()
 
 
 @functools.cache
@@ -124,13 +125,7 @@ def _client() -> ssl.SSLContext:
     return context
 
 
-def connect(port: int) -> Connection:
-    """Connects to the port on loopback, with windows that no answer fills.
-
-    Raises:
-        BenchError: the server does not choose HTTP/2.
-    """
-    plain = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+def _handshake(plain: socket.socket) -> socket.socket:
     try:
         tls = _client().wrap_socket(plain)
     except OSError as error:
@@ -139,15 +134,30 @@ def connect(port: int) -> Connection:
     if tls.selected_alpn_protocol() != "h2":
         tls.close()
         raise BenchError("the server does not choose HTTP/2 (ALPN h2)")
+    return tls
+
+
+def connect(port: int, *, tls: bool = True) -> Connection:
+    """Connects to the port on loopback, with windows that no answer fills.
+
+    Without `tls`, the server must know HTTP/2 by its preface.
+
+    Raises:
+        BenchError: the server does not choose HTTP/2.
+    """
+    plain = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+    connection = Connection(socket=_handshake(plain) if tls else plain)
     settings = INITIAL_WINDOW_SIZE.to_bytes(2) + WINDOW_MAX.to_bytes(4)
     grown = (WINDOW_MAX - WINDOW_BEGIN).to_bytes(4)
-    tls.sendall(PREFACE + frame(SETTINGS, 0, 0, settings) + frame(WINDOW_UPDATE, 0, 0, grown))
-    return Connection(tls=tls)
+    connection.socket.sendall(
+        PREFACE + frame(SETTINGS, 0, 0, settings) + frame(WINDOW_UPDATE, 0, 0, grown)
+    )
+    return connection
 
 
-def fetch(port: int, path: str, repeat: int = 1) -> Answer:
+def fetch(port: int, path: str, repeat: int = 1, *, tls: bool = True) -> Answer:
     """Gets the path `repeat` times over one connection; returns the last answer."""
-    connection = connect(port)
+    connection = connect(port, tls=tls)
     try:
         for _ in range(repeat):
             answer = connection.fetch(path)

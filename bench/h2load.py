@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""h2load as the generator of HTTP/2: its command, and what its report says of a load.
+"""h2load as the generator of HTTP/2: its command, and the reading of its report.
 
 h2load names the protocol, the version of TLS, the cipher suite and the group that its connections
 have agreed on. A load with others is refused, so every figure is one of HTTP/2.

@@ -120,7 +120,7 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     headers = headers_for(running, scenario)
     repeat = 1 if scenario.closes or scenario.bulk else WARM_UP_REQUESTS
     if scenario.streams:
-        answer = h2client.fetch(running.port, scenario.path, repeat)
+        answer = h2client.fetch(running.port, scenario.path, repeat, tls=running.is_tls)
     else:
         answer = http1.fetch(running.port, scenario.path, headers, repeat, tls=running.is_tls)
     if name != FLOOR:

@@ -18,6 +18,7 @@ from bench.servers import FLOOR, WEIR
 FOREIGN_SHARE_NOTED = 0.05
 ERRORS_NOTED = 0.001
 DASH = "-"
+OVER_HTTP1 = "weir over HTTP/1.1"  # its idle connections, where the others speak HTTP/2
 
 Row = list[str]
 
@@ -101,7 +102,7 @@ def idle_table(results: Results) -> list[Row]:
     if not results.idle:
         return []
     count = next(iter(results.idle.values())).connections
-    servers = [s for s in results.servers if s in results.idle]
+    servers = [s for s in (*results.servers, OVER_HTTP1) if s in results.idle]
     found = [results.idle[s] for s in servers]
     return [
         [f"{count:,} idle connections", *servers],

@@ -16,9 +16,9 @@ from bench import measure, report, servers
 from bench.certificate import Identity
 from bench.measure import Cores
 from bench.process import BenchError
-from bench.report import Results
+from bench.report import OVER_HTTP1, Results
 from bench.scenarios import IDLE, SCENARIOS, SYSCALLS, Scenario
-from bench.servers import FLOOR, Product, Running, Setup
+from bench.servers import FLOOR, WEIR, Product, Running, Setup
 
 SYSCALL_SCENARIOS = ("keepalive", "close")
 CHECK_S = 0.3  # for a start, the comparison of the bytes and a stop
@@ -146,19 +146,22 @@ def measure_idle(
 ) -> None:
     """Memory per idle connection, once per server: it does not vary."""
     scenario = settings.idle_scenario
-    for product in found:
+    wanted = [(product, scenario, product.name) for product in found]
+    if scenario.streams:
+        wanted += [(p, SCENARIOS[0], OVER_HTTP1) for p in found if p.name == WEIR]
+    for product, load, name in wanted:
         try:
-            with running(product, setup_for(product, scenario, settings, results)) as server:
-                measure.verify(server, scenario, settings.root)
+            with running(product, setup_for(product, load, settings, results)) as server:
+                measure.verify(server, load, settings.root)
                 idle = measure.idle_memory(
-                    server, settings.idle_connections, http2=scenario.streams > 0
+                    server, settings.idle_connections, http2=load.streams > 0
                 )
-            results.idle[product.name] = idle
+            results.idle[name] = idle
             said = f"{report.number(idle.kib_per_connection)} KiB"
         except BenchError as error:
-            results.failures.append(f"{IDLE}, {product.name}: {error}")
+            results.failures.append(f"{IDLE}, {name}: {error}")
             said = f"FAILED: {error}"
-        progress.tell(f"{IDLE} {product.name}: {said}", IDLE_TLS_S if settings.identity else IDLE_S)
+        progress.tell(f"{IDLE} {name}: {said}", IDLE_TLS_S if settings.identity else IDLE_S)
 
 
 def measure_syscalls(

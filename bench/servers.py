@@ -134,6 +134,7 @@ def _weir(binary: Path, model: str, extra: list[str]) -> Callable[[Setup], Launc
         if setup.identity:
             argv += ["--tls-certificate", str(setup.identity.certificate)]
             argv += ["--tls-key", str(setup.identity.key)]
+        argv += ["--h2c", "on"] if setup.scenario.streams and not setup.identity else []
         argv += ["--model", model, "--listing", "off"]
         argv += ["--access-log", str(setup.work / "access.log")]
         argv += ["--congestion", setup.congestion] if setup.congestion else []

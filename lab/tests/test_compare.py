@@ -18,6 +18,7 @@ from weir_lab.report import suitability
 from weir_lab.report.comparison import COMPARED, Comparison, Run
 from weir_lab.report.spans import Spans
 from weir_lab.rim import wording
+from weir_lab.rim.errors import LabError
 from weir_lab.rim.store import Store
 
 WORKS = ("keep-alive 308 B x 64", "close 308 B x 64")
@@ -294,3 +295,26 @@ def test_equal_servers_are_called_equal() -> None:
     ranked = suitability.advise(comparison({"a": near, "b": near[::-1]}), ["a", "b"])
     assert ranked
     assert suitability.ranking_sentence(ranked).startswith("No difference in CPU per request")
+
+
+def test_works_over_http_2_name_their_streams() -> None:
+    question = compare.Question(servers=("epoll", "nginx"), users=(8,), streams=(1, 16))
+    works = question.works()
+    assert list(works) == ["HTTP/2 308 B x 8, 1 at once", "HTTP/2 308 B x 8, 16 at once"]
+    assert [work.streams for work in works.values()] == [1, 16]
+    assert all(work.keep_alive for work in works.values())
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        (compare.Question(servers=("epoll", "caddy"), streams=(1,)), "leave out caddy"),
+        (
+            compare.Question(servers=("epoll", "h2o"), streams=(1,), keep_alive=(False,)),
+            "leave out --close",
+        ),
+    ],
+)
+def test_http_2_has_no_work_that_a_server_cannot_do(question: compare.Question, why: str) -> None:
+    with pytest.raises(LabError, match=why):
+        compare.check_question(question)

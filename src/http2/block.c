@@ -30,13 +30,10 @@ static enum http2_fault find_fields(uint8_t flags, struct span payload, struct s
     return HTTP2_FAULT_NONE;
 }
 
-/* Joins the fields of the first frame, in `block`, with those of the CONTINUATION frames behind
- * it. */
-static enum http2_block_result join_block(struct span in, char *joined, struct http2_block *block)
+/* Measures the block of `block`, whose first frame is there: sets its `size`. Nothing is copied
+ * before all of the block has arrived, because it is measured again after each read. */
+static enum http2_block_result measure_block(struct span in, struct http2_block *block)
 {
-    size_t len = block->fields.len;
-    memcpy(joined, block->fields.at, len);
-
     for (unsigned count = 1;; count++) {
         struct span rest = span_skip(in, block->size);
         if (rest.len < HTTP2_FRAME_HEAD)
@@ -53,13 +50,24 @@ static enum http2_block_result join_block(struct span in, char *joined, struct h
             return fail_block(block, HTTP2_FAULT_BLOCK_LENGTH);
         if (in.len < block->size)
             return HTTP2_BLOCK_MORE;
-        memcpy(joined + len, rest.at + HTTP2_FRAME_HEAD, frame.length);
-        len += frame.length;
         if (frame.flags & HTTP2_FRAME_END_HEADERS)
-            break;
+            return HTTP2_BLOCK_WHOLE;
+    }
+}
+
+/* Joins the fields of the first frame with those of the CONTINUATION frames, which begin after
+ * `first` bytes. */
+static void join_block(struct span in, size_t first, char *joined, struct http2_block *block)
+{
+    size_t len = block->fields.len;
+    memcpy(joined, block->fields.at, len);
+    for (size_t at = first; at < block->size;) {
+        size_t more = http2_frame_read(in.at + at).length;
+        memcpy(joined + len, in.at + at + HTTP2_FRAME_HEAD, more);
+        len += more;
+        at += HTTP2_FRAME_HEAD + more;
     }
     block->fields = span_of(joined, len);
-    return HTTP2_BLOCK_WHOLE;
 }
 
 enum http2_block_result http2_block_read(struct span in, char *joined,
@@ -83,5 +91,8 @@ enum http2_block_result http2_block_read(struct span in, char *joined,
                                        .ends = frame.flags & HTTP2_FRAME_END_STREAM };
     if (frame.flags & HTTP2_FRAME_END_HEADERS)
         return HTTP2_BLOCK_WHOLE;
-    return join_block(in, joined, ret_block);
+    enum http2_block_result result = measure_block(in, ret_block);
+    if (result == HTTP2_BLOCK_WHOLE)
+        join_block(in, size, joined, ret_block);
+    return result;
 }

@@ -204,7 +204,7 @@ static bool take_response_field(struct http2_client_response *response,
 
 enum http2_client_result http2_client_decode(struct http2_client_response *response, char *storage)
 {
-    const struct http2_field *field;
+    struct http2_field field;
     enum http2_hpack step;
 
     if (response->broken)
@@ -212,7 +212,7 @@ enum http2_client_result http2_client_decode(struct http2_client_response *respo
     response->reader.value_storage = storage;
     response->reader.name_storage = storage + HTTP2_HPACK_TEXT_MAX;
     while ((step = http2_hpack_next(&response->reader, &field)) == HTTP2_HPACK_FIELD)
-        response->malformed = !take_response_field(response, field) || response->malformed;
+        response->malformed = !take_response_field(response, &field) || response->malformed;
     if (step == HTTP2_HPACK_GROW)
         return HTTP2_CLIENT_GROW;
     if (step == HTTP2_HPACK_BROKEN)

@@ -106,18 +106,8 @@ void http2_connection_want(struct http2_connection *c, struct http2_stream *stre
     if (stream->wants)
         return;
     stream->wants = true;
-    c->streams->wanting++;
     if (stream->window > 0)
         http2_schedule_add(c->streams, stream);
-}
-
-void http2_connection_pause(struct http2_connection *c, struct http2_stream *stream)
-{
-    if (!stream->wants)
-        return;
-    stream->wants = false;
-    c->streams->wanting--;
-    http2_schedule_remove(c->streams, stream);
 }
 
 struct http2_stream *http2_connection_next(struct http2_connection *c)
@@ -125,11 +115,6 @@ struct http2_stream *http2_connection_next(struct http2_connection *c)
     if (c->window <= 0 || !c->streams)
         return NULL;
     return http2_schedule_next(c->streams);
-}
-
-bool http2_connection_stalled(struct http2_connection *c)
-{
-    return c->streams && c->streams->wanting > 0 && !http2_connection_next(c);
 }
 
 uint32_t http2_connection_allows(const struct http2_connection *c,
@@ -145,6 +130,8 @@ void http2_connection_spend(struct http2_connection *c, struct http2_stream *str
 {
     c->window -= (int32_t)bytes;
     stream->window -= (int32_t)bytes;
+    if (c->sent < HTTP2_RESET_BYTES)
+        c->sent += bytes;
     if (bytes >= HTTP2_SMALL_DATA)
         http2_control_refund_frames(c, HTTP2_CONTROL_SENT);
     else

@@ -44,10 +44,11 @@ struct http2_connection {
     int32_t initial_window; /* its SETTINGS_INITIAL_WINDOW_SIZE */
     uint32_t received;      /* bytes of DATA that are not refunded */
     uint32_t payload_left;  /* of the frame that is being read: bytes of DATA, or to skip */
-    int16_t resets;         /* the rest of HTTP2_RESETS_MAX */
-    int16_t control;        /* the rest of HTTP2_CONTROL_MAX */
-    uint8_t payload_place;  /* the stream of that DATA; 0: the bytes are skipped */
-    uint8_t padding_left;   /* behind payload_left */
+    uint32_t sent;   /* bytes of DATA since the client's last reset, up to HTTP2_RESET_BYTES */
+    int16_t resets;  /* the rest of HTTP2_RESETS_MAX */
+    int16_t control; /* the rest of HTTP2_CONTROL_MAX */
+    uint8_t payload_place; /* the stream of that DATA; 0: the bytes are skipped */
+    uint8_t padding_left;  /* behind payload_left */
     uint8_t phase;
     uint8_t streams_most;   /* open at a time */
     uint8_t fault;          /* enum http2_fault: why the connection has failed */
@@ -135,12 +136,8 @@ static inline unsigned http2_connection_open(const struct http2_connection *c)
 void http2_connection_prioritise(struct http2_connection *c, struct http2_stream *stream,
                                  struct http2_priority priority);
 
-/* The stream has DATA to send: it takes part in the schedule until http2_connection_end or
- * http2_connection_pause. */
+/* The stream has DATA to send: it takes part in the schedule until it is closed. */
 void http2_connection_want(struct http2_connection *c, struct http2_stream *stream);
-
-/* The stream has no DATA to send for now. */
-void http2_connection_pause(struct http2_connection *c, struct http2_stream *stream);
 
 /* The stream whose turn it is to send DATA; NULL: none wants to, or all windows are closed. */
 struct http2_stream *http2_connection_next(struct http2_connection *c);
@@ -180,7 +177,3 @@ void http2_connection_drain(struct http2_connection *c, struct buf *out);
 /* The final GOAWAY was sent or the client sends no more requests, and no stream is open: the
  * connection can be closed without losing anything. */
 bool http2_connection_drained(const struct http2_connection *c);
-
-/* At least one stream has DATA to send, and closed windows keep all of them from sending. The
- * caller ends the connection with HTTP2_FAULT_STALLED when that lasts too long. */
-bool http2_connection_stalled(struct http2_connection *c);

@@ -149,7 +149,8 @@ static int read_reset(struct http2_connection *c, struct http2_frame frame, cons
         return HTTP2_CONTROL_NOTHING;
     }
     http2_control_close(c, stream);
-    http2_control_spend_resets(c, 1);
+    http2_control_spend_resets(c, c->sent < HTTP2_RESET_BYTES);
+    c->sent = 0;
     *ret_arrival =
         (struct http2_arrival){ .stream = stream, .error = http2_frame_read_u32(payload) };
     return HTTP2_RESET;
@@ -196,9 +197,12 @@ static enum http2_fault apply_initial_window(struct http2_connection *c, int32_t
 {
     struct http2_streams *streams = c->streams;
     int64_t more = (int64_t)initial - c->initial_window;
+    if (more == 0)
+        return HTTP2_FAULT_NONE;
 
+    http2_control_spend_frames(c, streams->open);
     c->initial_window = initial;
-    for (unsigned place = 1; more != 0 && place <= streams->highest; place++) {
+    for (unsigned place = 1; place <= streams->highest; place++) {
         struct http2_stream *stream = &streams->stream[place];
         if (!stream->open)
             continue;

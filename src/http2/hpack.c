@@ -105,9 +105,9 @@ static inline bool get_indexed(const struct http2_hpack_reader *reader, uint32_t
 }
 
 /* Reads a literal field: the index of its name, or 0 and the name, then the value. */
-static inline bool read_literal(struct http2_hpack_reader *reader, unsigned prefix_bits)
+static inline bool read_literal(struct http2_hpack_reader *reader, unsigned prefix_bits,
+                                struct http2_field *field)
 {
-    struct http2_field *field = &reader->field;
     uint32_t index;
 
     if (!read_integer(reader, prefix_bits, &index))
@@ -130,46 +130,38 @@ static inline bool read_literal(struct http2_hpack_reader *reader, unsigned pref
     return true;
 }
 
-bool http2_hpack_begin(struct http2_hpack_reader *reader, struct http2_table *table,
-                       struct span block, char *name_storage, char *value_storage)
+bool http2_hpack_update(struct http2_hpack_reader *reader)
 {
-    reader->at = (const unsigned char *)block.at;
-    reader->end = reader->at + block.len;
-    reader->table = table;
-    reader->name_storage = name_storage;
-    reader->value_storage = value_storage;
-    /* Size updates are at the beginning only (RFC 7541 section 4.2). */
     while (reader->at < reader->end && (*reader->at & RESIZED_MASK) == RESIZED) {
         uint32_t size_max;
-        if (!read_integer(reader, RESIZED_BITS, &size_max) || !http2_table_resize(table, size_max))
+        if (!read_integer(reader, RESIZED_BITS, &size_max) ||
+            !http2_table_resize(reader->table, size_max))
             return false;
     }
-    return !table->must_update;
+    return !reader->table->must_update;
 }
 
 enum http2_hpack http2_hpack_next_other(struct http2_hpack_reader *reader,
-                                        const struct http2_field **ret_field)
+                                        struct http2_field *ret_field)
 {
-    struct http2_field *field = &reader->field;
     const unsigned char *start = reader->at;
     uint32_t index;
 
-    *ret_field = field;
     if (*start & INDEXED) {
-        if (!read_integer(reader, INDEXED_BITS, &index) || !get_indexed(reader, index, field))
+        if (!read_integer(reader, INDEXED_BITS, &index) || !get_indexed(reader, index, ret_field))
             return HTTP2_HPACK_BROKEN;
         return HTTP2_HPACK_FIELD;
     }
     if (*start & INSERTED) {
-        if (!read_literal(reader, INSERTED_BITS))
+        if (!read_literal(reader, INSERTED_BITS, ret_field))
             return HTTP2_HPACK_BROKEN;
-        reader->needed = http2_table_add(reader->table, field);
+        reader->needed = http2_table_add(reader->table, ret_field);
         if (reader->needed == 0)
             return HTTP2_HPACK_FIELD;
         reader->at = start;
         return HTTP2_HPACK_GROW;
     }
-    if (*start & RESIZED || !read_literal(reader, LITERAL_BITS))
+    if (*start & RESIZED || !read_literal(reader, LITERAL_BITS, ret_field))
         return HTTP2_HPACK_BROKEN;
     return HTTP2_HPACK_FIELD;
 }

@@ -110,6 +110,7 @@ static inline __attribute__((always_inline)) long decode(struct span code, char 
         struct window window;
         /* Behind the end there are ones, and a window of ones has no symbol. So no step checks the
          * end. */
+#pragma GCC unroll WINDOWS_IN_LOAD
         for (unsigned i = 0; i < WINDOWS_IN_LOAD; i++) {
             window = windows[word >> (64 - WINDOW_BITS)];
             put_window(out, room, len, window, roomy);

@@ -61,9 +61,14 @@ enum {
      * HTTP2_STREAMS_MAX, so that a browser can cancel all streams at once. */
     HTTP2_RESETS_MAX = 200,
 
+    /* A stream that the client resets costs nothing when the connection has sent this many bytes
+     * of DATA since the last reset: a player of videos resets a stream each time it seeks. */
+    HTTP2_RESET_BYTES = 256 * 1024,
+
     /* The budget of frames without progress. SETTINGS, PING, PRIORITY, PRIORITY_UPDATE,
      * WINDOW_UPDATE, GOAWAY, unknown frames, frames on closed streams, and DATA of less than
-     * HTTP2_SMALL_DATA bytes that does not end its stream cost 1, in both directions. CONTROL when
+     * HTTP2_SMALL_DATA bytes that does not end its stream cost 1, in both directions. A setting
+     * that changes the windows of all open streams costs 1 more for each of them. CONTROL when
      * the budget is used up. */
     HTTP2_CONTROL_MAX = 1000,
 

@@ -27,12 +27,15 @@ enum {
 enum use {
     USE_DROP,
     USE_WRITE, /* http/request.h reads it */
-    USE_PSEUDO,
     USE_FORBIDDEN,
     USE_HOST,
     USE_LENGTH,
     USE_TE,
-    USE_PRIORITY
+    USE_PRIORITY,
+    USE_METHOD, /* from here on pseudo-header fields */
+    USE_SCHEME,
+    USE_AUTHORITY,
+    USE_PATH
 };
 
 #define WRITTEN(USED) \
@@ -54,10 +57,10 @@ static const uint8_t uses[HTTP2_NAME_COUNT] = {
 #define USED(name) [HTTP2_NAME_##name] = USE_WRITE,
     WRITTEN(USED)
 #undef USED
-        [HTTP2_NAME_METHOD] = USE_PSEUDO,
-    [HTTP2_NAME_SCHEME] = USE_PSEUDO,
-    [HTTP2_NAME_AUTHORITY] = USE_PSEUDO,
-    [HTTP2_NAME_PATH] = USE_PSEUDO,
+        [HTTP2_NAME_METHOD] = USE_METHOD,
+    [HTTP2_NAME_SCHEME] = USE_SCHEME,
+    [HTTP2_NAME_AUTHORITY] = USE_AUTHORITY,
+    [HTTP2_NAME_PATH] = USE_PATH,
     [HTTP2_NAME_STATUS] = USE_FORBIDDEN,
     [HTTP2_NAME_CONNECTION] = USE_FORBIDDEN,
     [HTTP2_NAME_KEEP_ALIVE] = USE_FORBIDDEN,
@@ -120,7 +123,8 @@ void http2_request_begin(struct http2_request *request, struct http2_table *tabl
 {
     memset(request, 0, offsetof(struct http2_request, reader));
     request->content_length = HTTP2_REQUEST_NO_LENGTH;
-    request->scheme = HTTP2_SCHEME_OTHER;
+    request->bytes_left = HTTP2_HEADER_LIST_MAX;
+    request->fields_left = HTTP2_FIELDS_MAX;
     request->storage = storage;
     request->trailers = trailers;
     request->seen = trailers ? PSEUDO_END : 0;
@@ -174,8 +178,8 @@ static bool take_scheme(struct http2_request *request, struct span value)
     else if (span_equal_nocase(value, SPAN("http")))
         request->scheme = HTTP2_SCHEME_HTTP;
     else
-        return is_scheme(value);
-    return true;
+        request->scheme = HTTP2_SCHEME_OTHER;
+    return request->scheme != HTTP2_SCHEME_OTHER || is_scheme(value);
 }
 
 /* The parser checks the form, as it does for Host. */
@@ -200,27 +204,6 @@ static inline bool take_path(struct http2_request *request, struct span value)
     return scan_target_end(path, value.len) == value.len;
 }
 
-/* Pseudo-header fields come before other fields, once each, and never in trailers (RFC 9113
- * section 8.3). */
-static inline bool take_pseudo(struct http2_request *request, const struct http2_field *field)
-{
-    uint64_t bit = UINT64_C(1) << field->id;
-
-    if (has_seen(request, bit | PSEUDO_END))
-        return false;
-    request->seen |= bit;
-    switch (field->id) {
-    case HTTP2_NAME_METHOD:
-        return take_method(request, field->value);
-    case HTTP2_NAME_SCHEME:
-        return take_scheme(request, field->value);
-    case HTTP2_NAME_AUTHORITY:
-        return take_authority(request, field->value);
-    default:
-        return take_path(request, field->value);
-    }
-}
-
 /* A path begins with a slash, or is the asterisk of OPTIONS (RFC 9113 section 8.3.1). */
 static bool check_path(const struct http2_request *request)
 {
@@ -234,18 +217,16 @@ static bool check_path(const struct http2_request *request)
 
 /* Checks that the request has the pseudo-header fields of its method. The target of CONNECT is its
  * authority (RFC 9113 section 8.5). */
-static bool check_pseudo(struct http2_request *request)
+static inline bool check_pseudo(struct http2_request *request)
 {
     const uint64_t method = HTTP2_NAME_BIT(METHOD), authority = HTTP2_NAME_BIT(AUTHORITY),
                    target = HTTP2_NAME_BIT(SCHEME) | HTTP2_NAME_BIT(PATH);
 
-    if ((request->seen & (method | target)) == (method | target) &&
-        !span_equal(method_of(request), SPAN("CONNECT")))
-        return check_path(request);
-    if (!has_seen(request, method) || !has_seen(request, authority) || has_seen(request, target) ||
-        !span_equal(method_of(request), SPAN("CONNECT")))
-        return false;
-    return take_path(request, span_of(request->storage + AUTHORITY_AT, request->authority_len));
+    bool connects = request->method_len == 7 && span_equal(method_of(request), SPAN("CONNECT"));
+    if (!connects)
+        return (request->seen & (method | target)) == (method | target) && check_path(request);
+    return has_seen(request, authority) && !has_seen(request, target) &&
+           take_path(request, span_of(request->storage + AUTHORITY_AT, request->authority_len));
 }
 
 /* ---- the text ---- */
@@ -304,8 +285,11 @@ static bool take_length(struct http2_request *request, struct span value)
 {
     if (request->content_length != HTTP2_REQUEST_NO_LENGTH)
         return false;
-    return num_parse_u64(value, &request->content_length) &&
-           request->content_length != HTTP2_REQUEST_NO_LENGTH;
+    if (!num_parse_u64(value, &request->content_length))
+        return false;
+    if (request->content_length == HTTP2_REQUEST_NO_LENGTH)
+        request->content_length--; /* also above every limit, so 413 as in HTTP/1.1 */
+    return true;
 }
 
 static inline void take_priority(struct http2_request *request, struct span value)
@@ -314,54 +298,58 @@ static inline void take_priority(struct http2_request *request, struct span valu
     request->priority = span_of(request->storage + request->text_end - 2 - value.len, value.len);
 }
 
-static bool take_regular(struct http2_request *request, const struct http2_field *field)
+/* Takes a field that is neither a pseudo-header field nor written as it is. */
+static __attribute__((noinline)) bool take_other(struct http2_request *request,
+                                                 enum http2_name name, struct span value)
 {
-    unsigned use = uses[field->id];
+    unsigned use = uses[name];
 
-    if (!has_seen(request, PSEUDO_END) && !write_request_line(request))
-        return false;
-    request->seen |= PSEUDO_END;
     if (request->trailers && use != USE_FORBIDDEN && use != USE_TE)
         return true;
     switch (use) {
-    case USE_WRITE:
-        return write_line(request, (enum http2_name)field->id, field->value);
     case USE_HOST:
-        return take_host(request, field->value);
+        return take_host(request, value);
     case USE_LENGTH:
-        return take_length(request, field->value);
+        return take_length(request, value);
     case USE_TE:
         /* RFC 9113 section 8.2.2 */
-        return span_equal_nocase(field->value, SPAN("trailers"));
+        return span_equal_nocase(value, SPAN("trailers"));
     case USE_PRIORITY:
-        take_priority(request, field->value);
-        return true;
-    case USE_DROP:
+        take_priority(request, value);
         return true;
     default:
-        return false;
+        return use == USE_DROP;
     }
 }
 
 /* ---- the block ---- */
 
-static inline enum http2_request_result take_request_field(struct http2_request *request,
-                                                           const struct http2_field *field)
+/* Takes a field of known form. Pseudo-header fields come before other fields, once each, and never
+ * in trailers (RFC 9113 section 8.3). */
+static inline __attribute__((always_inline)) bool take_field(struct http2_request *request,
+                                                             enum http2_name name,
+                                                             struct span value)
 {
-    request->list_bytes += (uint32_t)(field->name.len + field->value.len + FIELD_OVERHEAD);
-    request->fields++;
-    if (request->fields > HTTP2_FIELDS_MAX || request->list_bytes > HTTP2_HEADER_LIST_MAX)
-        return HTTP2_REQUEST_TOO_LARGE;
-    if (!field->valid)
-        return HTTP2_REQUEST_MALFORMED;
-    bool right;
-    if (uses[field->id] == USE_PSEUDO)
-        right = take_pseudo(request, field);
-    else if (uses[field->id] == USE_WRITE && request->text_end > 0)
-        right = write_line(request, (enum http2_name)field->id, field->value);
-    else
-        right = take_regular(request, field);
-    return right ? HTTP2_REQUEST_DECODED : HTTP2_REQUEST_MALFORMED;
+    unsigned use = uses[name];
+
+    if (use >= USE_METHOD) {
+        uint64_t bit = UINT64_C(1) << name;
+        if (has_seen(request, bit | PSEUDO_END))
+            return false;
+        request->seen |= bit;
+        return use == USE_PATH        ? take_path(request, value)
+               : use == USE_AUTHORITY ? take_authority(request, value)
+               : use == USE_METHOD    ? take_method(request, value)
+                                      : take_scheme(request, value);
+    }
+    if (!has_seen(request, PSEUDO_END)) {
+        if (!write_request_line(request))
+            return false;
+        request->seen |= PSEUDO_END;
+    }
+    if (use == USE_WRITE && !request->trailers)
+        return write_line(request, name, value);
+    return use == USE_DROP || take_other(request, name, value);
 }
 
 /* Completes the text after the last field. */
@@ -382,19 +370,31 @@ static inline void end_request(struct http2_request *request)
 
 enum http2_request_result http2_request_decode(struct http2_request *request)
 {
-    struct http2_hpack_reader *reader = &request->reader;
-    const struct http2_field *field;
+    uint32_t bytes_left = request->bytes_left, fields_left = request->fields_left;
+    enum http2_request_result result = (enum http2_request_result)request->result;
+    struct http2_field field;
     enum http2_hpack step;
 
-    if (request->result == HTTP2_REQUEST_BROKEN)
-        return HTTP2_REQUEST_BROKEN;
-    while ((step = http2_hpack_next(reader, &field)) == HTTP2_HPACK_FIELD)
-        if (request->result == HTTP2_REQUEST_DECODED)
-            request->result = (uint8_t)take_request_field(request, field);
-    if (step == HTTP2_HPACK_GROW)
-        return HTTP2_REQUEST_GROW;
-    if (step == HTTP2_HPACK_BROKEN)
-        return HTTP2_REQUEST_BROKEN;
+    if (result == HTTP2_REQUEST_BROKEN)
+        return result;
+    while ((step = http2_hpack_next(&request->reader, &field)) == HTTP2_HPACK_FIELD) {
+        size_t size = field.name.len + field.value.len + FIELD_OVERHEAD;
+        if (__builtin_expect(result != HTTP2_REQUEST_DECODED, 0))
+            continue; /* for the table only */
+        if (size > bytes_left || fields_left == 0) {
+            result = HTTP2_REQUEST_TOO_LARGE;
+            continue;
+        }
+        bytes_left -= (uint32_t)size;
+        fields_left--;
+        if (!field.valid || !take_field(request, (enum http2_name)field.id, field.value))
+            result = HTTP2_REQUEST_MALFORMED;
+    }
+    request->bytes_left = bytes_left;
+    request->fields_left = fields_left;
+    request->result = (uint8_t)result;
+    if (step != HTTP2_HPACK_END)
+        return step == HTTP2_HPACK_GROW ? HTTP2_REQUEST_GROW : HTTP2_REQUEST_BROKEN;
     end_request(request);
     return (enum http2_request_result)request->result;
 }

@@ -20,7 +20,8 @@ enum http2_request_result {
     HTTP2_REQUEST_BROKEN     /* a connection error, COMPRESSION_ERROR (RFC 9113 section 4.3) */
 };
 
-enum http2_scheme { HTTP2_SCHEME_HTTP, HTTP2_SCHEME_HTTPS, HTTP2_SCHEME_OTHER };
+/* CONNECT has none. */
+enum http2_scheme { HTTP2_SCHEME_NONE, HTTP2_SCHEME_HTTP, HTTP2_SCHEME_HTTPS, HTTP2_SCHEME_OTHER };
 
 /* Bytes of storage for one request, with some to spare for copies in steps of 16 bytes. A thread
  * needs one storage. */
@@ -33,14 +34,14 @@ struct http2_request {
     struct span text;        /* the head as HTTP/1.1, with its empty line */
     struct span priority;    /* the last value of Priority (RFC 9218); empty when it is absent */
     uint64_t content_length; /* of Content-Length, or HTTP2_REQUEST_NO_LENGTH */
-    uint8_t scheme;          /* enum http2_scheme; OTHER also for CONNECT, which has none */
+    uint8_t scheme;          /* enum http2_scheme */
 
     char *storage;       /* private, as all that follows */
     uint64_t seen;       /* the names that occurred */
-    uint32_t list_bytes; /* RFC 9113 section 6.5.2 */
-    uint32_t text_end;   /* 0: the request line is not written yet */
+    uint32_t bytes_left; /* of HTTP2_HEADER_LIST_MAX */
+    uint32_t fields_left;
+    uint32_t text_end; /* 0: the request line is not written yet */
     uint32_t path_len, authority_len;
-    uint16_t fields;
     uint8_t method_len;
     uint8_t result; /* enum http2_request_result so far */
     bool trailers;

@@ -68,7 +68,6 @@ void http2_stream_close(struct http2_streams *streams, struct http2_stream *stre
     *link = stream->chain;
 
     http2_schedule_remove(streams, stream);
-    streams->wanting -= stream->wants;
     stream->wants = stream->open = false;
     stream->chain = streams->free;
     streams->free = (uint8_t)place;

@@ -45,7 +45,6 @@ struct http2_streams {
     uint8_t free;    /* the first of a chain of free places */
     uint8_t highest; /* places above it were never used */
     uint8_t open;
-    uint8_t wanting; /* streams with DATA to send */
 
     /* The schedule: for each urgency the streams that wait for their turn, non-incremental and
      * incremental ones (http2/schedule.h). */

@@ -10,22 +10,13 @@
 
 #include <http2_names.inc> /* made by tools/hpack_tables.py */
 
-enum { NAME_VALID = 1, VALID = 2, NAME_STORED = 4, VALUE_STORED = 8 };
-
-struct entry {
-    uint16_t text_end; /* the position after its text; wraps around */
-    uint16_t name_len, value_len;
-    uint8_t id;
-    uint8_t marks;
-};
-
 enum {
     FIELD_OVERHEAD = 32, /* RFC 7541 section 4.1 */
     GROWTH = 64,         /* memory is granted in such steps, so that it grows seldom */
 };
 
 #define NAME(name, text, index) { text, sizeof(text) - 1 },
-static const struct span name_texts[HTTP2_NAME_COUNT] = {
+const struct span http2_table_names[HTTP2_NAME_COUNT] = {
     { "", 0 },
 #include "http2/names.def"
 };
@@ -70,12 +61,7 @@ enum http2_name http2_table_name(struct span text)
     if (text.len == 0)
         return HTTP2_NAME_OTHER;
     unsigned name = name_slots[slot_of(text)];
-    return span_equal(name_texts[name], text) ? (enum http2_name)name : HTTP2_NAME_OTHER;
-}
-
-struct span http2_table_name_text(enum http2_name name)
-{
-    return name_texts[name];
+    return span_equal(http2_table_names[name], text) ? (enum http2_name)name : HTTP2_NAME_OTHER;
 }
 
 unsigned http2_table_name_index(enum http2_name name)
@@ -90,19 +76,19 @@ void http2_table_init(struct http2_table *table, uint64_t keeps)
                                    .limit = HTTP2_TABLE_MAX };
 }
 
-static inline struct entry *entries(const struct http2_table *table)
+static inline struct http2_table_entry *entries(const struct http2_table *table)
 {
-    return (struct entry *)(void *)table->memory;
+    return (struct http2_table_entry *)(void *)table->memory;
 }
 
-static inline size_t text_len(const struct entry *entry)
+static inline size_t text_len(const struct http2_table_entry *entry)
 {
-    return (entry->marks & NAME_STORED ? entry->name_len : 0u) +
-           (entry->marks & VALUE_STORED ? entry->value_len : 0u);
+    return (entry->marks & HTTP2_ENTRY_NAME_STORED ? entry->name_len : 0u) +
+           (entry->marks & HTTP2_ENTRY_VALUE_STORED ? entry->value_len : 0u);
 }
 
 /* The first byte of an entry's text. */
-static inline char *text_at(const struct http2_table *table, const struct entry *entry)
+static inline char *text_at(const struct http2_table *table, const struct http2_table_entry *entry)
 {
     return table->memory + table->memory_size - (uint16_t)(entry->text_end - table->text_base);
 }
@@ -110,7 +96,7 @@ static inline char *text_at(const struct http2_table *table, const struct entry 
 /* Bytes between the high end of the memory and the oldest entry's text. */
 static size_t text_gap(const struct http2_table *table)
 {
-    const struct entry *oldest = &entries(table)[table->first];
+    const struct http2_table_entry *oldest = &entries(table)[table->first];
 
     if (table->count == 0)
         return (uint16_t)(table->text_end - table->text_base);
@@ -127,7 +113,7 @@ static size_t text_used(const struct http2_table *table)
 
 size_t http2_table_used(const struct http2_table *table)
 {
-    return table->count * sizeof(struct entry) + text_used(table);
+    return table->count * sizeof(struct http2_table_entry) + text_used(table);
 }
 
 void http2_table_move(struct http2_table *table, char *memory, size_t size)
@@ -136,7 +122,8 @@ void http2_table_move(struct http2_table *table, char *memory, size_t size)
     if (table->count > 0) {
         size_t len = text_used(table);
         const char *text = table->memory + table->memory_size - text_gap(table) - len;
-        memcpy(memory, entries(table) + table->first, table->count * sizeof(struct entry));
+        memcpy(memory, entries(table) + table->first,
+               table->count * sizeof(struct http2_table_entry));
         memcpy(memory + size - len, text, len);
         table->text_base = (uint16_t)(table->text_end - len);
     } else {
@@ -156,7 +143,7 @@ void http2_table_set_limit(struct http2_table *table, unsigned limit)
 
 static void evict_oldest(struct http2_table *table)
 {
-    const struct entry *oldest = &entries(table)[table->first];
+    const struct http2_table_entry *oldest = &entries(table)[table->first];
 
     table->size = (uint16_t)(table->size - oldest->name_len - oldest->value_len - FIELD_OVERHEAD);
     table->first++;
@@ -182,9 +169,9 @@ static unsigned count_evictions(const struct http2_table *table, size_t size, si
     unsigned count = 0;
 
     for (; left + size > table->size_max; count++) {
-        const struct entry *oldest = &entries(table)[table->first + count];
+        const struct http2_table_entry *oldest = &entries(table)[table->first + count];
         left -= (size_t)oldest->name_len + oldest->value_len + FIELD_OVERHEAD;
-        used -= sizeof(struct entry) + text_len(oldest);
+        used -= sizeof(struct http2_table_entry) + text_len(oldest);
     }
     *ret_used = used;
     return count;
@@ -196,7 +183,8 @@ static void close_gaps(struct http2_table *table)
     size_t len = text_used(table), gap = text_gap(table);
     char *text = table->memory + table->memory_size - gap - len;
 
-    memmove(table->memory, entries(table) + table->first, table->count * sizeof(struct entry));
+    memmove(table->memory, entries(table) + table->first,
+            table->count * sizeof(struct http2_table_entry));
     memmove(text + gap, text, len);
     table->first = 0;
     table->text_base = (uint16_t)(table->text_base + gap);
@@ -205,26 +193,26 @@ static void close_gaps(struct http2_table *table)
 /* Whether an entry with `len` bytes of text fits between the entries and their text. */
 static bool fits_between(const struct http2_table *table, size_t len)
 {
-    size_t low = (table->first + table->count + 1u) * sizeof(struct entry);
+    size_t low = (table->first + table->count + 1u) * sizeof(struct http2_table_entry);
     size_t high = (uint16_t)(table->text_end - table->text_base) + len;
 
     return low + high <= table->memory_size;
 }
 
 /* Writes the entry and its text into free space. */
-static void write_newest(struct http2_table *table, const struct entry *entry, struct span name,
-                         struct span value)
+static void write_newest(struct http2_table *table, const struct http2_table_entry *entry,
+                         struct span name, struct span value)
 {
-    struct entry *newest = &entries(table)[table->first + table->count];
+    struct http2_table_entry *newest = &entries(table)[table->first + table->count];
     size_t len = text_len(entry);
 
     table->text_end = (uint16_t)(table->text_end + len);
     *newest = *entry;
     newest->text_end = table->text_end;
     char *text = text_at(table, newest);
-    if (entry->marks & NAME_STORED)
+    if (entry->marks & HTTP2_ENTRY_NAME_STORED)
         memcpy(text, name.at, name.len);
-    if (entry->marks & VALUE_STORED)
+    if (entry->marks & HTTP2_ENTRY_VALUE_STORED)
         memcpy(text + len - value.len, value.at, value.len);
     table->count++;
     table->size = (uint16_t)(table->size + name.len + value.len + FIELD_OVERHEAD);
@@ -242,13 +230,14 @@ size_t http2_table_add(struct http2_table *table, const struct http2_field *fiel
             evict_oldest(table);
         return 0;
     }
-    struct entry entry = {
+    struct http2_table_entry entry = {
         .name_len = (uint16_t)field->name.len,
         .value_len = (uint16_t)field->value.len,
         .id = field->id,
-        .marks = (uint8_t)((field->name_valid ? NAME_VALID : 0) | (field->valid ? VALID : 0) |
-                           (stores ? VALUE_STORED : 0) |
-                           (stores && field->id == HTTP2_NAME_OTHER ? NAME_STORED : 0)),
+        .marks = (uint8_t)((field->name_valid ? HTTP2_ENTRY_NAME_VALID : 0) |
+                           (field->valid ? HTTP2_ENTRY_VALID : 0) |
+                           (stores ? HTTP2_ENTRY_VALUE_STORED : 0) |
+                           (stores && field->id == HTTP2_NAME_OTHER ? HTTP2_ENTRY_NAME_STORED : 0)),
     };
     unsigned evictions = count_evictions(table, size, &used);
     size_t len = text_len(&entry), needed = used + sizeof(entry) + len;
@@ -263,23 +252,4 @@ size_t http2_table_add(struct http2_table *table, const struct http2_field *fiel
         close_gaps(table);
     write_newest(table, &entry, field->name, field->value);
     return 0;
-}
-
-bool http2_table_get(const struct http2_table *table, uint64_t index, struct http2_field *ret_field)
-{
-    if (index >= table->count)
-        return false;
-    const struct entry *entry = &entries(table)[table->first + table->count - 1 - index];
-    const char *text = text_at(table, entry);
-    bool name_stored = entry->marks & NAME_STORED, value_stored = entry->marks & VALUE_STORED;
-
-    ret_field->id = entry->id;
-    ret_field->name_valid = entry->marks & NAME_VALID;
-    ret_field->valid = entry->marks & VALID;
-    ret_field->name = entry->id != HTTP2_NAME_OTHER
-                          ? name_texts[entry->id]
-                          : span_of(name_stored ? text : NULL, entry->name_len);
-    ret_field->value =
-        span_of(value_stored ? text + (name_stored ? entry->name_len : 0) : NULL, entry->value_len);
-    return true;
 }

@@ -35,6 +35,21 @@ struct http2_field {
     bool valid;        /* name and value are valid */
 };
 
+/* An entry of the dynamic table. Private to http2/table. */
+struct http2_table_entry {
+    uint16_t text_end; /* the position after its text; wraps around */
+    uint16_t name_len, value_len;
+    uint8_t id;
+    uint8_t marks; /* HTTP2_ENTRY_... */
+};
+
+enum {
+    HTTP2_ENTRY_NAME_VALID = 1,
+    HTTP2_ENTRY_VALID = 2,
+    HTTP2_ENTRY_NAME_STORED = 4,
+    HTTP2_ENTRY_VALUE_STORED = 8
+};
+
 /* Set it with http2_table_init. All members except `memory` and `memory_size` are private. */
 struct http2_table {
     char *memory;         /* of the caller: entries, free space, then their text */
@@ -78,16 +93,8 @@ size_t http2_table_add(struct http2_table *table, const struct http2_field *fiel
 /* A size update of the encoder (RFC 7541 section 6.3). False: above the limit. */
 bool http2_table_resize(struct http2_table *table, uint64_t size_max);
 
-/* The field `index` steps older than the newest; false when there is none. The spans are valid
- * until the table changes. */
-bool http2_table_get(const struct http2_table *table, uint64_t index,
-                     struct http2_field *ret_field);
-
 /* The name that names.def lists with this text, or HTTP2_NAME_OTHER. */
 enum http2_name http2_table_name(struct span text);
-
-/* The text of a name that is not OTHER; static. */
-struct span http2_table_name_text(enum http2_name name);
 
 /* The first index of a name in the static table, or 0. */
 unsigned http2_table_name_index(enum http2_name name);
@@ -95,3 +102,34 @@ unsigned http2_table_name_index(enum http2_name name);
 /* The fields of the static table (RFC 7541 appendix A). [0] is not used. */
 enum { HTTP2_TABLE_STATIC_COUNT = 61 };
 extern const struct http2_field http2_table_static[HTTP2_TABLE_STATIC_COUNT + 1];
+
+/* The texts of the names; [HTTP2_NAME_OTHER] is empty. */
+extern const struct span http2_table_names[HTTP2_NAME_COUNT];
+
+/* The field `index` steps older than the newest; false when there is none. The spans are valid
+ * until the table changes. Inline, because most fields of most requests come from here. */
+static inline bool http2_table_get(const struct http2_table *table, uint32_t index,
+                                   struct http2_field *ret_field)
+{
+    if (index >= table->count)
+        return false;
+    const struct http2_table_entry *entry =
+        (const struct http2_table_entry *)(const void *)table->memory + table->first +
+        table->count - 1 - index;
+    const char *text = table->memory + table->memory_size -
+                       (uint16_t)(entry->text_end - table->text_base);
+
+    ret_field->id = entry->id;
+    ret_field->name_valid = entry->marks & HTTP2_ENTRY_NAME_VALID;
+    ret_field->valid = entry->marks & HTTP2_ENTRY_VALID;
+    ret_field->name = span_of(http2_table_names[entry->id].at, entry->name_len);
+    ret_field->value = span_of(text, entry->value_len);
+    if (!(entry->marks & HTTP2_ENTRY_VALUE_STORED)) {
+        ret_field->value.at = NULL;
+        ret_field->name.at = entry->id == HTTP2_NAME_OTHER ? NULL : ret_field->name.at;
+    } else if (entry->marks & HTTP2_ENTRY_NAME_STORED) {
+        ret_field->name.at = text;
+        ret_field->value.at += entry->name_len;
+    }
+    return true;
+}

@@ -267,8 +267,11 @@ static void transmit_plain(struct load_thread *thread, struct load_user *user)
 void load_connection_transmit(struct load_thread *thread, struct load_user *user)
 {
     if (user->connection == LOAD_CONNECTION_OPEN && user->sent_count == 0 && user->sent_part == 0 &&
-        thread->plan->targets[asked_at(thread, user, 0)->target].origin != user->origin)
+        thread->plan->targets[asked_at(thread, user, 0)->target].origin != user->origin) {
+        if (user->multiplex)
+            load_multiplex_end(user);
         load_connection_close(user); /* the next target has another origin */
+    }
     if (user->connection == LOAD_CONNECTION_NONE)
         begin_connect(thread, user);
     if (user->connection != LOAD_CONNECTION_OPEN)

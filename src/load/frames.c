@@ -15,13 +15,14 @@ enum { NO_EVENT = -1 };
 
 /* ---- streams that frames belong to ---- */
 
-/* The place of a stream; `places`: it is closed. */
+/* The place of a stream; `places`: it is closed. Most frames belong to the stream of the frame
+ * before, or to that of the next place. */
 static unsigned find_place(struct load_http2 *h, uint32_t id)
 {
     for (unsigned i = 0, at = h->found; i < h->places; i++, at++) {
         at = at < h->places ? at : 0;
         if (h->stream[at].id == id) {
-            h->found = at + 1;
+            h->found = at;
             return at;
         }
     }

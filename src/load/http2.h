@@ -42,7 +42,7 @@ struct load_http2 {
     struct load_http2_stream *stream; /* `places` of them; for the caller */
     struct http2_table table;         /* the caller frees table.memory */
     unsigned places, open;            /* `open`: streams; for the caller */
-    unsigned found;                   /* place behind the one that was found last */
+    unsigned found;                   /* the place that was found last */
     uint32_t next_id;                 /* of the next stream */
     uint32_t streams_max;             /* that the server allows; for the caller */
     uint32_t initial_window;          /* of a stream, as the server announced it */

@@ -118,7 +118,8 @@ static void fail_stream(struct load_thread *thread, struct load_user *user, unsi
     exchange(user, place, user->first);
     user->sent_count--;
     load_connection_fail_first(thread, user, error);
-    if (user->failures < UINT8_MAX)
+    /* Streams that fail together are one failure, as the requests of a lost connection are. */
+    if (user->failures == 0 || (user->asked_count == 0 && user->failures < UINT8_MAX))
         user->failures++;
 }
 

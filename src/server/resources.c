@@ -128,7 +128,6 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->body_rate_bytes = (uint32_t)config->body_rate_bytes;
     shared->connection_requests = (uint32_t)config->connection_requests;
     shared->connection_time_ns = config->connection_time_ns;
-    shared->http2 = config->http2;
     shared->h2c = config->h2c;
     shared->http2_streams = (uint32_t)config->http2_streams;
     int rc = shared->cache ? open_sites(resources, config, capacity) : -ENOMEM;

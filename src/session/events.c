@@ -155,6 +155,12 @@ static void take_head(struct session *s, const struct http2_arrival *arrival,
     struct framed_request from = { .request = &request, .head = head, .began_ns = began_ns };
     if (parsed == HTTP_PARSED) {
         from.line = request_line(head, &request);
+        /* As for an absolute target with such a scheme in HTTP/1.1. */
+        if (decoded->scheme == HTTP2_SCHEME_OTHER) {
+            session_tally_fault(s->thread, HTTP_FAULT_TARGET_FORM);
+            from.head_only = request.method == HTTP_HEAD;
+            from.status = HTTP_BAD_REQUEST;
+        }
     } else {
         session_tally_fault(s->thread, (enum http_fault)request.fault);
         from.line = span_of(head + request.line.at, request.line.len);

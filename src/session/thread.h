@@ -57,7 +57,6 @@ struct session_shared {
     uint64_t connection_time_ns;         /* then no further request is served; 0: no limit */
     const struct session_limits *limits; /* of each address; NULL: none */
     struct tls_server *tls;              /* NULL: no listener speaks TLS; with the same sites */
-    bool http2;                          /* ALPN offers it; tls_connection_is_http2 tells */
     bool h2c;                            /* plain connections may begin with HTTP/2's preface */
     uint32_t http2_streams;    /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
     unsigned listings_max;     /* 0: no limit */

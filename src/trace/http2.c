@@ -130,13 +130,13 @@ static void add_line(struct buf *head, const struct http2_field *field)
 static bool decode_answer(struct trace_http2 *t, struct span block, struct buf *head)
 {
     struct http2_hpack_reader reader;
-    const struct http2_field *field;
+    struct http2_field field;
     enum http2_hpack step;
     reset_table(t);
     if (!http2_hpack_begin(&reader, &t->table, block, t->name, t->value))
         return false;
     while ((step = http2_hpack_next(&reader, &field)) == HTTP2_HPACK_FIELD)
-        add_line(head, field);
+        add_line(head, &field);
     buf_add(head, SPAN("\r\n"));
     return step == HTTP2_HPACK_END && !head->overflow;
 }

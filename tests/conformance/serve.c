@@ -110,7 +110,6 @@ int serve_start(struct serve *serve, const struct fixture *fixture, size_t cache
     };
     CHECK(serve->shared.hosts && serve->shared.cache);
     serve->shared.tls = open_tls(fixture);
-    serve->shared.http2 = true;
     if (!serve->shared.tls)
         return -1;
     CHECK(session_thread_start(&serve->worker, &serve->shared, 0) == 0);

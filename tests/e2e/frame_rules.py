@@ -64,6 +64,13 @@ class Serves:
 
 
 @dataclass(frozen=True)
+class Finishes:
+    """The stream is answered, and then the connection ends without an error."""
+
+    stream: int = 1
+
+
+@dataclass(frozen=True)
 class Continues:
     """The connection serves another request."""
 
@@ -74,7 +81,7 @@ class Rule:
     section: str
     title: str
     sent: bytes
-    expected: Ends | Resets | Serves | Continues
+    expected: Ends | Resets | Serves | Finishes | Continues
     start: bytes | None = None  # instead of the preface and SETTINGS
 
 
@@ -108,6 +115,14 @@ INDEXED = b"\x82\x86\x84" + literal(b":authority", b"a")
 
 def _connection_rules() -> list[Rule]:
     return [
+        Rule(
+            "9113",
+            "3.4",
+            "refuses another preface",
+            b"",
+            PROTOCOL,
+            PREFACE[:-4] + b"XX\r\n" + settings(),
+        ),
         Rule(
             "9113", "3.4", "requires SETTINGS behind the preface", b"", PROTOCOL, PREFACE + ping()
         ),
@@ -216,7 +231,6 @@ def _connection_rules() -> list[Rule]:
 
 
 def _stream_rules() -> list[Rule]:
-    closed = (Code.STREAM_CLOSED,)
     gone = GET_1 + reset(1)
     return [
         Rule("9113", "5.1", "refuses DATA on an idle stream", data(1, b"x"), PROTOCOL),
@@ -229,7 +243,7 @@ def _stream_rules() -> list[Rule]:
             "5.1",
             "refuses DATA behind the end of a stream",
             UPLOAD + data(1, b"x", end=True) + data(1, b"x"),
-            Resets(1, closed, (405,)),
+            ends(Code.STREAM_CLOSED),
         ),
         Rule(
             "9113",
@@ -475,7 +489,7 @@ def _control_rules() -> list[Rule]:
             "6.8",
             "answers open streams after a GOAWAY of the client",
             GET_1 + goaway(0, text=b"tired"),
-            Serves(),
+            Finishes(),
         ),
         Rule(
             "9113",

@@ -5,6 +5,7 @@ so."""
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -96,6 +97,10 @@ class Framed:
         start = self._take(9)
         payload = self._take(int.from_bytes(start[:3], "big"))
         return Frame(start[3], start[4], int.from_bytes(start[5:], "big"), payload)
+
+    def ready(self) -> bool:
+        """Whether bytes have arrived that are not read yet."""
+        return bool(self._data or select.select([self.peer.connection], [], [], 0)[0])
 
     def until(self, kind: int) -> Frame:
         """Waits for a frame of this type."""

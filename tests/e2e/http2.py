@@ -288,12 +288,18 @@ class Client:
 
     # ---- sending ----
 
-    def send(self, *pieces: bytes) -> None:
-        """Sends whole frames. Receives meanwhile, because a server may stop reading until then."""
+    def send(self, *pieces: bytes, step: int = 2**24) -> None:
+        """Sends whole frames, at most `step` bytes at a time. Receives meanwhile, because a server
+        may stop reading until then."""
         whole = b"".join(pieces)
-        self._note(whole.removeprefix(PREFACE))
+        self.note(whole.removeprefix(PREFACE))
+        self.write(whole, step)
+
+    def write(self, whole: bytes, step: int = 2**24) -> None:
+        """Sends bytes that `note` has got, or that are no frames."""
         try:
-            self._pump(whole)
+            for at in range(0, len(whole), step):
+                self._pump(whole[at : at + step])
         except (BrokenPipeError, ConnectionResetError):
             self.closed = True
 
@@ -320,8 +326,8 @@ class Client:
                 finally:
                     made.settimeout(TIMEOUT_S)
 
-    def _note(self, sent: bytes) -> None:
-        """Keeps account of the windows that the client grants."""
+    def note(self, sent: bytes) -> None:
+        """Keeps account of the streams that these frames open, and of the windows."""
         for each in read_frames(sent):
             if each.kind == Kind.SETTINGS and not each.flags & ACK and len(each.payload) % 6 == 0:
                 pairs = {

@@ -33,7 +33,7 @@ from tests.e2e.wire import Answer, Connection, parse_answer
 # A longer header block ends the connection (RFC 9113 section 10.5.1).
 BLOCK_MAX = 30_000
 ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
-LENGTH = re.compile(rb"[0-9]{1,10}")
+LENGTH = re.compile(rb"[0-9]{1,30}")
 CHUNK = re.compile(rb"(0*[0-9A-Fa-f]{1,8})(?:;[^\r\n]*)?\r\n")
 OF_A_CONNECTION_BYTES = {name.encode() for name in OF_A_CONNECTION}
 MASKS = [

@@ -41,6 +41,7 @@ from tests.e2e.http2 import (
 from tests.e2e.running import WEIR, Server
 from tests.e2e.statistics import read, settled, wait_for
 from tests.e2e.wire import Connection, connect
+from tests.waiting import wait_until
 
 GROWTH_MAX_KIB = 16 * 1024
 SANITIZED = b"__asan_init" in WEIR.read_bytes() or b"__tsan_init" in WEIR.read_bytes()
@@ -58,10 +59,11 @@ def streams(count: int) -> range:
 
 @dataclass(frozen=True)
 class Attack:
-    """What the client sends, and the error that ends the connection. None: it goes on."""
+    """The client's frames, and the error that ends the connection. None: it continues."""
 
     sent: Callable[[], bytes]
     ends: Code | None = FLOOD
+    cause: str = "control"  # which counter counts it
     settings: tuple[tuple[int, int], ...] = ()
 
 
@@ -85,30 +87,38 @@ NO_WINDOW = ((Setting.INITIAL_WINDOW_SIZE, 0),)
 
 ATTACKS = {
     "rapid reset (CVE-2023-44487)": Attack(
-        lambda: b"".join(headers(s, GET) + reset(s) for s in streams(MANY))
+        lambda: b"".join(headers(s, GET) + reset(s) for s in streams(MANY)), cause="resets"
     ),
     "rapid reset of large answers": Attack(
-        lambda: b"".join(headers(s, request(b"/big.bin")) + reset(s) for s in streams(MANY))
+        lambda: b"".join(headers(s, request(b"/big.bin")) + reset(s) for s in streams(MANY)),
+        cause="resets",
     ),
     "resets by the server (CVE-2025-8671)": Attack(
-        lambda: b"".join(headers(s, POST, end=False) + window_update(s, 0) for s in streams(MANY))
+        lambda: b"".join(headers(s, POST, end=False) + window_update(s, 0) for s in streams(MANY)),
+        cause="resets",
     ),
     "malformed requests": Attack(
-        lambda: b"".join(headers(s, literal(b"X", b"y")) for s in streams(MANY))
+        lambda: b"".join(headers(s, literal(b"X", b"y")) for s in streams(MANY)), cause="resets"
     ),
     "streams that are opened and left": Attack(
-        lambda: b"".join(headers(s, POST, end=False) for s in streams(MANY))
+        lambda: b"".join(headers(s, POST, end=False) for s in streams(MANY)), cause="resets"
     ),
     "CONTINUATION without end (CVE-2024-27316)": Attack(
-        lambda: headers(1, GET, last=False) + continuation(1, b"", last=False) * MANY
+        lambda: headers(1, GET, last=False) + continuation(1, b"", last=False) * MANY,
+        cause="continuations",
     ),
     "large CONTINUATION frames": Attack(
-        lambda: headers(1, GET, last=False) + continuation(1, bytes(16_000), last=False) * 100
+        lambda: headers(1, GET, last=False) + continuation(1, bytes(16_000), last=False) * 100,
+        cause="block_length",
     ),
     "HPACK bomb": Attack(hpack_bomb, None),
-    "cookie bomb with closed windows (CVE-2026-49975)": Attack(cookie_bomb, None, NO_WINDOW),
+    "cookie bomb with closed windows (CVE-2026-49975)": Attack(
+        cookie_bomb, None, settings=NO_WINDOW
+    ),
     "SETTINGS (CVE-2019-9515)": Attack(lambda: settings() * MANY),
-    "SETTINGS with many settings": Attack(lambda: settings(*[(0x99, 1)] * 2000)),
+    "SETTINGS with many settings": Attack(
+        lambda: settings(*[(0x99, 1)] * 2000), cause="settings_count"
+    ),
     "acknowledged SETTINGS that change windows": Attack(
         lambda: BIG_GET + settings((Setting.INITIAL_WINDOW_SIZE, 1)) * MANY
     ),
@@ -118,18 +128,22 @@ ATTACKS = {
     "empty DATA (CVE-2019-9518)": Attack(lambda: UPLOAD + data(1) * MANY),
     "DATA of one byte": Attack(lambda: UPLOAD + data(1, b"x") * MANY),
     "DATA that is padding": Attack(lambda: UPLOAD + data(1, b"", pad=9) * MANY),
-    "empty HEADERS": Attack(lambda: b"".join(headers(s, b"") for s in streams(MANY))),
+    "empty HEADERS": Attack(
+        lambda: b"".join(headers(s, b"") for s in streams(MANY)), cause="resets"
+    ),
     "WINDOW_UPDATE": Attack(lambda: window_update(0, 1) * MANY),
     "WINDOW_UPDATE of a stream": Attack(lambda: BIG_GET + window_update(1, 1) * MANY),
     "windows of one byte (CVE-2019-9511)": Attack(
         lambda: BIG_GET + window_update(1, 1) * MANY, settings=NO_WINDOW
     ),
-    "a window that overflows": Attack(lambda: window_update(0, 2**31 - 1), Code.FLOW_CONTROL_ERROR),
+    "a window that overflows": Attack(
+        lambda: window_update(0, 2**31 - 1), Code.FLOW_CONTROL_ERROR, cause="window_overflow"
+    ),
     "unknown frames": Attack(lambda: frame(0x99, 0, b"x") * MANY),
     "frames on closed streams": Attack(
         lambda: headers(1, GET) + reset(1) + window_update(1, 1) * MANY
     ),
-    "GOAWAY": Attack(lambda: frame(Kind.GOAWAY, 0, bytes(8)) * MANY),
+    "GOAWAY": Attack(lambda: BIG_GET + frame(Kind.GOAWAY, 0, bytes(8)) * MANY, settings=NO_WINDOW),
 }
 
 
@@ -146,21 +160,20 @@ def memory_kib(running: Server) -> int:
     return total
 
 
-def attack_in_pieces(client: Client, sent: bytes, between: Callable[[], None]) -> None:
-    """Sends the attack, and lets the honest client ask in the middle of it."""
-    half = len(sent) // 2
-    client.send(sent[:half])
-    between()
-    client.send(sent[half:])
-
-
 def check(running: Server, attack: Attack, honest: Client) -> None:
     def ask() -> None:
         assert honest.get().body == b"hello\n"
 
-    before = read(running.master.pid)["counters"]
+    def count() -> int:
+        return int(read(running.master.pid)["http2_ended_by_cause"][attack.cause])
+
+    before = count()
     with connect2(running.address, *attack.settings, refund=False) as client:
-        attack_in_pieces(client, attack.sent(), ask)
+        sent = attack.sent()
+        client.note(sent)
+        client.write(sent[: len(sent) // 2])
+        ask()
+        client.write(sent[len(sent) // 2 :])
         if attack.ends is None:
             client.settle()
             assert not client.goaway, client.goaway
@@ -168,8 +181,8 @@ def check(running: Server, attack: Attack, honest: Client) -> None:
             code = client.end()
             assert code == attack.ends, f"GOAWAY is {code}"
     ask()
-    if attack.ends == FLOOD:
-        wait_for(running, lambda now: now["counters"]["http2_floods"] == before["http2_floods"] + 1)
+    if attack.ends is not None:
+        wait_until(lambda: count() == before + 1, f"{attack.cause} is counted")
 
 
 def test_every_attack_ends_and_others_are_served(server: ServerFactory, site: Path) -> None:
@@ -202,7 +215,7 @@ def test_clients_that_wait_meet_deadlines(server: ServerFactory, site: Path) -> 
     """Each client leaves the server waiting. Its connection ends."""
     (site / "big.bin").write_bytes(bytes(BIG))
     limits = ["--header-timeout", "300ms", "--body-timeout", "300ms", "--send-timeout", "300ms"]
-    running = server(*H2C, *limits)
+    running = server(*H2C, *limits, "--idle-timeout", "300ms")
     block = headers(1, GET[:9], last=False)
     for start in (PREFACE[:10], PREFACE, PREFACE + b"\0\0", PREFACE + settings() + block):
         with connect(running.address) as connection:

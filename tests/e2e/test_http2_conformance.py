@@ -30,6 +30,7 @@ from tests.e2e.wire import Answer, connect
 __all__ = ["folder"]
 
 CASES_AT_ONCE = 30
+REQUESTS_MAX = 200  # of a case; those with more run on one model
 CONFIGURATION_2 = CONFIGURATION.replace("[server]\n", "[server]\nh2c = on\n")
 
 Spelled = tuple[Case, list[Answer], list[Request]]
@@ -58,7 +59,7 @@ def servers(folder: Path) -> Iterator[dict[str, Server]]:
 def spelled(servers: dict[str, Server]) -> list[Spelled]:
     """Each case that has a second spelling, with the answers to its first one."""
     found = []
-    server = next(iter(servers.values()))
+    server = servers.get("percore") or next(iter(servers.values()))
     for case in read_cases():
         filled = case.filled(functools.partial(etag_of, server))
         requests = requests_of(filled)
@@ -102,16 +103,20 @@ def play(server: Server, batch: list[Spelled], splits: Random | None) -> list[st
     return compare(batch, outcomes)
 
 
-@pytest.mark.parametrize("in_pieces", [False, True], ids=["whole", "in pieces"])
 def test_every_case_is_answered_as_in_its_first_spelling(
-    servers: dict[str, Server], spelled: list[Spelled], in_pieces: bool
+    servers: dict[str, Server], spelled: list[Spelled]
 ) -> None:
+    """Every second connection sends its frames in pieces."""
     assert len(spelled) > 700
     wrong = []
     for number, (model, server) in enumerate(servers.items()):
-        mixed = Random(number).sample(spelled, len(spelled))
+        mine = [each for each in spelled if number == 0 or len(each[2]) <= REQUESTS_MAX]
+        mixed = Random(number).sample(mine, len(mine))
         for first in range(0, len(mixed), CASES_AT_ONCE):
-            splits = Random(first) if in_pieces else None
+            pieces = (first // CASES_AT_ONCE + number) % 2 == 0
             batch = mixed[first : first + CASES_AT_ONCE]
-            wrong += [f"{model}: {text}" for text in play(server, batch, splits)]
+            wrong += [
+                f"{model}{', in pieces' if pieces else ''}: {text}"
+                for text in play(server, batch, Random(first) if pieces else None)
+            ]
     assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:50])

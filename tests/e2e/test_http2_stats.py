@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the statistics say of HTTP/2: requests by protocol, streams, resets, and the causes for
-which connections ended. The page and the settings are here, too.
+"""Statistics of HTTP/2: requests by protocol, streams, resets, and the causes for which connections
+ended. The page and the settings are here, too.
 """
 
 from __future__ import annotations

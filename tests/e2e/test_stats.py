@@ -602,7 +602,7 @@ def test_refused_requests_are_counted_by_cause(epoll: Server) -> None:
 
 def documented() -> set[str]:
     text = (TOP / "docs/stats-json.md").read_text()
-    return set(re.findall(r"`([a-z_]+)`", text))
+    return set(re.findall(r"`([a-z0-9_]+)`", text))
 
 
 def table() -> list[tuple[str, str]]:

@@ -278,7 +278,7 @@ static inline void inflater_pair_limit(struct inflater_pair *pair, unsigned limi
 static inline void inflater_pair_fields(struct inflater_pair *pair, struct span block, bool right)
 {
     struct http2_hpack_reader reader;
-    const struct http2_field *field;
+    struct http2_field field;
     enum http2_hpack step = HTTP2_HPACK_BROKEN;
     unsigned count = 0;
 
@@ -292,12 +292,11 @@ static inline void inflater_pair_fields(struct inflater_pair *pair, struct span 
             }
             struct inflater_field theirs = pair->theirs->field[count];
             CHECK(count++ < pair->theirs->count);
-            CHECK(field->name.len == theirs.name.len && field->value.len == theirs.value.len);
-            CHECK(field->name.len > HTTP2_HPACK_TEXT_MAX || span_equal(field->name, theirs.name));
-            CHECK(field->value.len > HTTP2_HPACK_TEXT_MAX ||
-                  span_equal(field->value, theirs.value));
-            CHECK(field->valid == inflater_valid(theirs, field->id != HTTP2_NAME_OTHER) ||
-                  field->name.len + field->value.len > HTTP2_HPACK_TEXT_MAX);
+            CHECK(field.name.len == theirs.name.len && field.value.len == theirs.value.len);
+            CHECK(field.name.len > HTTP2_HPACK_TEXT_MAX || span_equal(field.name, theirs.name));
+            CHECK(field.value.len > HTTP2_HPACK_TEXT_MAX || span_equal(field.value, theirs.value));
+            CHECK(field.valid == inflater_valid(theirs, field.id != HTTP2_NAME_OTHER) ||
+                  field.name.len + field.value.len > HTTP2_HPACK_TEXT_MAX);
         }
     }
     CHECK((step == HTTP2_HPACK_END) == right);

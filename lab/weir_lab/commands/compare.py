@@ -42,6 +42,15 @@ def compare(
             "handshakes. Several are measured in turn. Default: no."
         ),
     ] = None,
+    http2: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            max=100,
+            help="Compare over HTTP/2 without TLS, with this many requests under way on each "
+            "connection. For weir, nginx and h2o.",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Number of fresh starts of each server.")] = 6,
     seconds: Annotated[float, typer.Option(min=0.2, help="Length of each round.")] = 1,
     repeat: Annotated[
@@ -66,6 +75,7 @@ def compare(
         users=tuple(users or (64,)),
         keep_alive=(True, False) if keep_alive is None else (keep_alive,),
         tls=tuple(each.asked for each in tls or [Tls.NO]),
+        streams=tuple(http2 or ()),
         rounds=rounds,
         seconds=seconds,
         generator=generator,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Comparison of servers on the same work: interleaved rounds, fresh starts, ratios."""
 
+import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -11,14 +12,7 @@ from scipy import stats
 from bench import apache, servers
 from weir_lab.analysis import interleave
 from weir_lab.analysis.ratio import Ratio, confidence_for
-from weir_lab.experiments.experiment import (
-    Options,
-    Step,
-    environment,
-    perform,
-    store_for,
-    world,
-)
+from weir_lab.experiments.experiment import Options, Step, environment, perform, store_for, world
 from weir_lab.report import beside, suitability
 from weir_lab.report import comparison as compared
 from weir_lab.report.chart import RATIO_FAR, Chart, Picture
@@ -57,6 +51,7 @@ class Question:
     users: tuple[int, ...] = (64,)
     keep_alive: tuple[bool, ...] = (True, False)
     tls: tuple[str, ...] = ("",)  # as Work.tls
+    streams: tuple[int, ...] = ()  # of works over HTTP/2, which replace those over HTTP/1.1
     rounds: int = 6
     seconds: float = 1.0
     generator: str = "ab"
@@ -64,6 +59,13 @@ class Question:
 
     def works(self) -> dict[str, Work]:
         """Every work, by its name."""
+        if self.streams:
+            return {
+                f"HTTP/2 {size} B x {users}, {n} at once": Work(
+                    path=f"/{size}.bin", users=users, streams=n
+                )
+                for size, users, n in itertools.product(self.sizes, self.users, self.streams)
+            }
         return {
             f"{'keep-alive' if kept else 'close'} {size} B x {users}{TLS_SAID[tls]}": Work(
                 path=f"/{size}.bin", users=users, keep_alive=kept, tls=tls
@@ -375,7 +377,7 @@ def files(question: Question) -> dict[str, bytes]:
     return {f"{size}.bin": random.Random(size).randbytes(size) for size in question.sizes}
 
 
-def _check_question(question: Question) -> None:
+def check_question(question: Question) -> None:
     if len(question.servers) < 2:
         raise LabError("name two servers or more; `epoll epoll` compares one with itself")
     for name, values in (("--size", question.sizes), ("--users", question.users)):
@@ -384,6 +386,11 @@ def _check_question(question: Question) -> None:
     crowd = [s for s in question.kinds if s.startswith("apache-")]
     if crowd and max(question.users) > apache.CONNECTIONS_MAX:
         raise LabError(f"{crowd[0]} is set up for {apache.CONNECTIONS_MAX} connections at most")
+    if question.streams and question.keep_alive == (False,):
+        raise LabError("--http2 keeps connections open; leave out --close")
+    others = [s for s in question.kinds if not is_model(s) and s not in runs.HTTP2_PEERS]
+    if question.streams and others:
+        raise LabError(f"--http2 compares weir, nginx and h2o; leave out {', '.join(others)}")
     if question.generator == "ab":
         machine.need("ab")
         if question.seconds != int(question.seconds):
@@ -404,7 +411,7 @@ def _try_all(here: World, question: Question) -> None:
 
 def measured(options: Options, question: Question) -> Store:
     """Measures the unfinished rounds."""
-    _check_question(question)
+    check_question(question)
     machine.raise_descriptor_limit(max(question.users) * 2)
     plan = {"command": "compare", **question.__dict__, "placement": options.placement.sentence()}
     with world(options, files(question)) as here:

@@ -106,17 +106,19 @@ def percentile_pictures(comparison: Comparison) -> list[Picture]:
 
 def load_pictures(comparison: Comparison) -> list[Picture]:
     """Response time against throughput, for works that differ in their connections only."""
-    kinds: dict[tuple[bool, str], dict[int, str]] = {}
+    kinds: dict[tuple[bool, str, int], dict[int, str]] = {}
     for work in comparison.works:
         runs = [r for r in comparison.runs if r.work == work]
         if runs:
             record = runs[0].record
-            kinds.setdefault((record["keep_alive"], record["path"]), {})[record["users"]] = work
+            kind = (record["keep_alive"], record["path"], record.get("streams", 0))
+            kinds.setdefault(kind, {})[record["users"]] = work
     found = []
-    for number, ((kept, path), works) in enumerate(kinds.items()):
+    for number, ((kept, path, streams), works) in enumerate(kinds.items()):
         if len(works) < 2:
             continue
         how = "keep-alive" if kept else "a connection for each request"
+        how = f"HTTP/2, {streams} at once" if streams else how
         chart = Chart(
             name=f"load-{number + 1}",
             title=f"Response time against throughput, {path.strip('/')}, {how}",

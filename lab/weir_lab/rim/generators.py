@@ -34,6 +34,7 @@ class Load:
     url: str
     users: int
     keep_alive: bool = True
+    streams: int = 0  # of each connection, over HTTP/2; 0: HTTP/1.1
     requests: int | None = None  # None: the run ends after `seconds`
     seconds: float | None = None
     think_s: float = 0.0
@@ -120,6 +121,8 @@ def ab(load: Load, core: int | None) -> Outcome:
         raise LabError("ab has no think time; use weir load")
     if load.tls == RESUME and not load.keep_alive:
         raise LabError("ab resumes no sessions of TLS; use --tls full, or weir load")
+    if load.streams > 0:
+        raise LabError("ab has no HTTP/2; use weir load")
     amount = ["-n", str(load.requests)]
     if load.requests is None:
         # -t implies a number of requests, so -n must come after it.
@@ -185,6 +188,7 @@ def weir_load(weir: Path, load: Load, core: int | None, server_pid: int | None) 
         argv += ["--requests", str(load.requests)]
     argv += ["--warmup", f"{load.warmup_s * 1e3:.0f}ms"] if load.warmup_s else []
     argv += [] if load.keep_alive else ["--no-keepalive"]
+    argv += ["--http2", "--pipeline", str(load.streams)] if load.streams else []
     argv += ["--server-pid", str(server_pid)] if server_pid else []
     argv += ["--tls", load.tls] if load.tls else []
     argv += ["--cacert", load.cacert] if load.cacert else []

@@ -28,6 +28,7 @@ from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement, need
 
 REACHED_WITHIN_S = 3.0
+HTTP2_PEERS = ("nginx", servers.TUNED, "h2o")  # bench/ sets them up for HTTP/2 without TLS
 
 Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the server's pid
 
@@ -55,6 +56,7 @@ class Work:
     users: int
     keep_alive: bool = True
     tls: str = ""  # handshakes of later connections, over https: RESUME or FULL; empty: plain HTTP
+    streams: int = 0  # of each connection, over HTTP/2 without TLS; 0: HTTP/1.1
 
 
 def generator(name: str, weir: Path) -> Generate:
@@ -141,6 +143,7 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
         path=work.path,
         connections=work.users,
         closes=not work.keep_alive,
+        streams=work.streams,
     )
     setup = Setup(
         root=world.root,
@@ -228,6 +231,7 @@ def run(
             tls=work.tls,
             insecure=bool(work.tls),  # the certificate was made for this run
             client_settings=identity.client_settings if identity else None,
+            streams=work.streams,
             **load,
         )
         pid = server.process.pid
@@ -256,6 +260,7 @@ def run(
             "users": work.users,
             "keep_alive": work.keep_alive,
             "tls": work.tls,
+            "streams": work.streams,
             "think_s": asked.think_s,
             "load": outcome.record(),
             "server_cpu_s": used_ns / 1e9,

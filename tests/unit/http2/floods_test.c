@@ -203,6 +203,23 @@ static void settings_of_one_frame_are_bounded(void **state)
     wire_assert_failed(&w, HTTP2_FAULT_SETTINGS_COUNT, HTTP2_ENHANCE_YOUR_CALM);
 }
 
+/* Each change moves the windows of all open streams, which costs time for each of them. */
+static void changes_of_all_windows_are_bounded(void **state)
+{
+    (void)state;
+    static struct wire w;
+    unsigned count = 0;
+    wire_open(&w);
+    for (uint32_t id = 1; id < 2 * HTTP2_STREAMS_MAX; id += 2) {
+        wire_request(&w, id, true);
+        http2_connection_want(&w.c, wire_stream(&w, id));
+    }
+    while (wire_set(&w, HTTP2_FRAME_INITIAL_WINDOW_SIZE, count % 2) != HTTP2_FAILED)
+        count++;
+    assert_in_range(count, 8, HTTP2_CONTROL_MAX / HTTP2_STREAMS_MAX);
+    wire_assert_failed(&w, HTTP2_FAULT_CONTROL, HTTP2_ENHANCE_YOUR_CALM);
+}
+
 /* The client opens its window one byte at a time, so that the server sends frames of one byte. */
 static void windows_of_one_byte_are_bounded(void **state)
 {
@@ -280,6 +297,24 @@ static void a_client_that_cancels_pages_is_no_flood(void **state)
     }
 }
 
+/* A player of videos resets its stream at each seek, and no answer is ever complete. */
+static void a_client_that_seeks_is_no_flood(void **state)
+{
+    (void)state;
+    static struct wire w;
+    wire_open(&w);
+    wire_send_u32(&w, HTTP2_FRAME_WINDOW_UPDATE, 0, 0x70000000);
+    wire_set(&w, HTTP2_FRAME_INITIAL_WINDOW_SIZE, 10000000);
+    for (uint32_t id = 1; id < 2001; id += 2) {
+        wire_request(&w, id, true);
+        for (unsigned i = 0; i < 16; i++)
+            http2_connection_spend(&w.c, wire_stream(&w, id), 16384);
+        assert_int_equal(wire_send_u32(&w, HTTP2_FRAME_RST_STREAM, id, 8), HTTP2_MORE);
+        wire_forget(&w);
+    }
+    assert_int_equal(w.c.resets, HTTP2_RESETS_MAX);
+}
+
 /* An upload in frames of 1 KiB, padded, within its window. */
 static void a_long_upload_is_no_flood(void **state)
 {
@@ -303,10 +338,12 @@ int main(void)
         cmocka_unit_test(streams_above_the_limit_end_at_the_same_budget),
         cmocka_unit_test(continuation_frames_are_bounded),
         cmocka_unit_test(settings_of_one_frame_are_bounded),
+        cmocka_unit_test(changes_of_all_windows_are_bounded),
         cmocka_unit_test(windows_of_one_byte_are_bounded),
         cmocka_unit_test(a_long_answer_with_many_updates_is_no_flood),
         cmocka_unit_test(many_requests_with_control_frames_are_no_flood),
         cmocka_unit_test(a_client_that_cancels_pages_is_no_flood),
+        cmocka_unit_test(a_client_that_seeks_is_no_flood),
         cmocka_unit_test(a_long_upload_is_no_flood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

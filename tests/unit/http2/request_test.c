@@ -437,6 +437,7 @@ static void rfc_9113_section_8_5_connect_has_an_authority_only(void **state)
     (void)state;
     assert_decodes(":method: CONNECT\n:authority: a.example:443\n",
                    "CONNECT a.example:443 HTTP/1.1\r\nhost: a.example:443\r\n\r\n");
+    assert_int_equal(request.scheme, HTTP2_SCHEME_NONE);
     assert_decodes(":authority: a:1\n:method: CONNECT\nuser-agent: x\n",
                    "CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\nuser-agent: x\r\n\r\n");
     assert_malformed(":method: CONNECT\n");
@@ -460,9 +461,11 @@ static void rfc_9113_section_8_1_1_content_length_is_one_number(void **state)
     assert_malformed(GET "content-length: 0x1\n");
     assert_malformed(GET "content-length: 1\ncontent-length: 1\n");
     assert_malformed(GET "content-length: 1\ncontent-length: 2\n");
-    assert_malformed(GET "content-length: 18446744073709551615\n");
     assert_malformed(GET "content-length: 18446744073709551616\n");
     assert_decodes(GET "content-length: 18446744073709551614\n", HEAD "\r\n");
+    assert_true(request.content_length == UINT64_MAX - 1);
+    /* The largest number means that there is no length. */
+    assert_decodes(GET "content-length: 18446744073709551615\n", HEAD "\r\n");
     assert_true(request.content_length == UINT64_MAX - 1);
 }
 

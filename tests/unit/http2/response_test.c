@@ -18,7 +18,7 @@ static char name_storage[HTTP2_HPACK_TEXT_MAX], value_storage[HTTP2_HPACK_TEXT_M
 static void read_block(struct span block, struct buf *text)
 {
     struct http2_hpack_reader reader;
-    const struct http2_field *field;
+    struct http2_field field;
     struct http2_table table;
     struct guard guard;
 
@@ -26,10 +26,10 @@ static void read_block(struct span block, struct buf *text)
     assert_true(
         http2_hpack_begin(&reader, &table, guard_copy(&guard, block), name_storage, value_storage));
     while (http2_hpack_next(&reader, &field) == HTTP2_HPACK_FIELD) {
-        assert_true(field->valid);
-        buf_add(text, field->name);
+        assert_true(field.valid);
+        buf_add(text, field.name);
         buf_add(text, SPAN(": "));
-        buf_add(text, field->value);
+        buf_add(text, field.value);
         buf_add_char(text, '\n');
     }
     assert_true(reader.at == reader.end);

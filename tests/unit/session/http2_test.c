@@ -895,6 +895,24 @@ static void a_fault_of_the_client_ends_the_connection_with_goaway(void **state)
     end();
 }
 
+static void a_scheme_of_another_protocol_gets_400(void **state)
+{
+    (void)state;
+    char bytes[64];
+    struct buf block = buf_over(bytes, sizeof(bytes));
+    begin(LARGEST);
+    http2_hpack_add_field(&block, SPAN(":method"), SPAN("GET"));
+    http2_hpack_add_field(&block, SPAN(":scheme"), SPAN("ftp"));
+    http2_hpack_add_field(&block, SPAN(":authority"), SPAN("a"));
+    http2_hpack_add_field(&block, SPAN(":path"), SPAN("/small.html"));
+    add_frame(HTTP2_FRAME_HEADERS, HTTP2_FRAME_END_HEADERS | HTTP2_FRAME_END_STREAM, 1,
+              buf_span(&block));
+    send_frames();
+    receive(SIZE_MAX);
+    assert_int_equal(look(1).status, 400);
+    end();
+}
+
 /* ---- idle connections ---- */
 
 static void an_idle_connection_keeps_little_memory(void **state)
@@ -964,6 +982,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_cannot_be_served_gets_503),
         cmocka_unit_test(a_client_that_sends_no_more_gets_its_answers),
         cmocka_unit_test(a_fault_of_the_client_ends_the_connection_with_goaway),
+        cmocka_unit_test(a_scheme_of_another_protocol_gets_400),
         cmocka_unit_test(an_idle_connection_keeps_little_memory),
         cmocka_unit_test(a_connection_continues_in_another_thread),
     };
