@@ -13,9 +13,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bench import certificate
 from waiting import pausing, processes, wait_until
 from weir_lab import cli
 from weir_lab.experiments import remake
@@ -133,6 +135,54 @@ def test_compare_gives_ratios_and_the_report_can_be_made_again(
     assert (tmp_path / "again" / "report.html").read_text() == text
 
 
+def loads(folder: Path) -> list[dict[str, Any]]:
+    return [point["load"] for point in records(folder)[1:] if isinstance(point["load"], dict)]
+
+
+def test_compare_measures_over_tls(lab_here: LabHere, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    words = "compare epoll epoll --rounds 3 --seconds 0.3 --close --users 4 --tls full"
+    text = check_whole(lab(*words.split(), "--tls", "resume", folder=folder), folder)
+    assert "close 308 B x 4 TLS, full handshakes" in text
+    assert len(loads(folder)) == 12
+    assert all(load["requests"] > 0 and load["failed"] == 0 for load in loads(folder))
+    for kind in ("full", "resume"):
+        each = [load for load in loads(folder) if load["command"][-2] == kind]
+        assert len(each) == 6
+        assert all(load["command"][2].startswith("https://") for load in each)
+    if shutil.which("caddy"):
+        status, said = lab_here(*words.split(), "caddy", "--out", str(tmp_path / "a"), *BUILD)
+        assert status == 1
+        assert "caddy is not set up for TLS" in said
+
+
+def test_capacity_measures_a_server_over_https(lab_here: LabHere, tmp_path: Path) -> None:
+    folder, root = tmp_path / "out", tmp_path / "root"
+    root.mkdir()
+    (root / "index.html").write_text("hello")
+    own = certificate.make(tmp_path / "tls")
+    pair = ("--tls-certificate", str(own.certificate), "--tls-key", str(own.key))
+    with weir_serving(root, "--listen", "https://127.0.0.1:0", *pair) as (_, port):
+        words = f"capacity --url https://127.0.0.1:{port}/ --users 1..4 --train-to 3 --as-given"
+        sweep = [*words.split(), "--seconds", "0.5", "--repeats", "1", "--pilot", "0"]
+        status, said = lab_here(*sweep, "--out", str(folder), *BUILD)
+        assert status == 1
+        assert "is self-signed" in said
+        assert not (folder / "results.jsonl").exists()
+        trusted = lab(*sweep, "--cacert", str(own.certificate), folder=folder)
+        assert "over TLS, where later connections resume sessions" in check_whole(trusted, folder)
+        assert [load["failed"] for load in loads(folder)] == [0, 0, 0, 0]
+
+
+def test_capacity_starts_a_server_with_tls(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    words = "capacity epoll --users 1..4 --train-to 3 --as-given --tls resume --no-halve"
+    done = lab(*words.split(), *"--seconds 0.5 --repeats 1 --pilot 0".split(), folder=folder)
+    check_whole(done, folder)
+    assert len(loads(folder)) == 4
+    assert all(load["command"][2].startswith("https://") for load in loads(folder))
+
+
 def test_a_comparison_repeated_counts_the_differences_it_found(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     words = "compare epoll epoll --rounds 3 --seconds 0.3 --keep-alive --users 4 --repeat 2"
@@ -166,7 +216,11 @@ def test_capacity_answers_or_refuses(tmp_path: Path) -> None:
         ("capacity --generator wrk", "there is no generator wrk"),
         ("capacity --server-core 999", "core 999 is not allowed"),
         ("capacity --url http://127.0.0.1:1/", "http://127.0.0.1:1/ does not answer"),
-        ("capacity --url nonsense", "no URL that begins with http://"),
+        ("capacity --url nonsense", "no URL that begins with http:// or https://"),
+        ("capacity --url http://127.0.0.1:1/ --tls full", "--url that begins with https://"),
+        ("capacity --insecure", "--url that begins with https://"),
+        ("capacity --url https://127.0.0.1:1/ --generator ab", "ab verifies no certificate"),
+        ("capacity --url https://127.0.0.1:1/", "does not answer"),
         ("capacity --pid 1", "--pid needs --url"),
         ("capacity --think-ms 5 --generator ab", "ab has no think time"),
     ],
@@ -212,16 +266,18 @@ def test_a_missing_tool_is_named_before_anything_is_measured(
 
 
 @contextmanager
-def weir_serving(root: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def weir_serving(
+    root: Path, *words: str, port: int = 0
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A server that the lab did not start: its process and its port."""
     ready, ready_end = os.pipe()
     command = [str(WEIR), "serve", str(root), "--quiet", "--ready-fd", str(ready_end)]
-    command += ["--listen", f"127.0.0.1:{port}", "--stats-listen", "off"]
+    command += [*(words or ("--listen", f"127.0.0.1:{port}")), "--stats-listen", "off"]
     with subprocess.Popen(command, pass_fds=[ready_end]) as serving:
         os.close(ready_end)
         try:
             with os.fdopen(ready) as urls:
-                found = re.search(r":(\d+)", urls.read().removeprefix("http:"))
+                found = re.search(r":(\d+)", urls.read().partition("//")[2])
             assert found
             yield serving, int(found[1])
         finally:
@@ -253,7 +309,7 @@ def test_a_running_server_that_dies_costs_one_message_and_the_sweep_continues_la
         assert one.count("no longer answers") == 1
         assert "2 of 4 points are in" in one
         assert len([r for r in records(folder)[1:] if "error" not in r]) == 2
-    with weir_serving(root, port):
+    with weir_serving(root, port=port):
         done = lab(*sweep(port), folder=folder)
     text = check_whole(done, folder)
     assert "2 of 4 points are measured already" in " ".join(done.stderr.split())
@@ -283,7 +339,7 @@ def test_a_running_server_that_dies_in_the_pilot_costs_one_probe(tmp_path: Path)
         assert " ".join(said.split()).count("no longer answers") == 1
         first = [r for r in records(folder)[1:] if "error" not in r]
         assert [str(r["key"]).split("/")[0] for r in first] == ["probe"]
-    with weir_serving(root, port) as (serving, port):
+    with weir_serving(root, port=port) as (serving, port):
         done = lab(*sweep(port), "--pid", str(serving.pid), folder=folder)
         assert "has the results of another experiment" in " ".join(done.stderr.split())
         done = lab(*sweep(port), folder=folder)

@@ -27,6 +27,7 @@ struct reading {
     FILE *out;
     uint64_t patience_ns; /* the time before which progress lines are not shown */
     enum program_control_answer answer;
+    bool kept_plain; /* an address without TLS is kept */
     size_t len;
     char text[SERVER_CONTROL_ANSWER_MAX];
 };
@@ -113,12 +114,16 @@ enum program_control_answer program_control_ask(struct program_master *master, c
 
 /* ---- the address of the server ---- */
 
-/* Keeps the first address without TLS. */
+/* Keeps the first address without TLS. If there is none, the first one. */
 static void keep_url(struct reading *reading, struct span line)
 {
-    if (ftell(reading->out) == 0 && !span_starts(line, SPAN("since ")) &&
-        !span_starts(line, SPAN("https://")))
-        (void)fwrite(line.at, 1, line.len, reading->out);
+    bool plain = !span_starts(line, SPAN("https://"));
+    if (span_starts(line, SPAN("since ")) || reading->kept_plain ||
+        (!plain && ftell(reading->out) > 0))
+        return;
+    rewind(reading->out);
+    fprintf(reading->out, "%.*s%c", (int)line.len, line.at, '\0');
+    reading->kept_plain = plain;
 }
 
 bool program_control_url(struct program_master *master, char *out, size_t size)

@@ -230,8 +230,7 @@ static int find_server(struct tracing *tracing)
     live->pid = (int)tracing->master.pid;
     if (program_control_url(&tracing->master, live->url, sizeof(live->url)))
         return PROGRAM_OK;
-    fprintf(stderr,
-            "weir: process %d names no address without TLS, and `weir trace --live` needs one\n",
+    fprintf(stderr, "weir: process %d names no address, and `weir trace --live` needs one\n",
             live->pid);
     return PROGRAM_FAILED;
 }
@@ -289,14 +288,16 @@ static int ask_server(struct tracing *tracing)
 {
     struct trace *trace = &tracing->trace;
     struct trace_live *live = &trace->live;
-    if (tracing->options->live && trace->http2 && !trace->config->h2c) {
+    if (tracing->options->live && trace->http2 &&
+        (!trace->config->h2c || trace_is_over_tls(live))) {
         fputs(
             "weir: a live trace over HTTP/2 uses an address without TLS, and `h2c` is off in this "
             "configuration\n",
             stderr);
         return PROGRAM_FAILED;
     }
-    int rc = tracing->options->live ? trace_ask(live, trace->request, trace->http2) : 0;
+    int rc = tracing->options->live ? trace_ask(live, trace->request, trace->http2, trace->host)
+                                    : 0;
     if (rc == 0)
         return PROGRAM_OK;
     if (rc == -EPROTO)
@@ -344,7 +345,8 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
         status = ask_server(tracing);
     if (status != PROGRAM_OK)
         return status;
-    struct trace_answer *answer = trace_answer_new(trace->config, trace->request, trace->http2);
+    struct trace_answer *answer = trace_answer_new(trace->config, trace->request, trace->http2,
+                                                   trace_is_over_tls(&trace->live));
     if (!answer) {
         fputs("weir: out of memory\n", stderr);
         return PROGRAM_FAILED;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "session/answer.h"
 #include "session/hosts.h"
+#include "session/http1.h"
 
 void session_trace_begin(struct session_thread *thread, struct session_trace *trace)
 {
@@ -11,6 +12,12 @@ void session_trace_begin(struct session_thread *thread, struct session_trace *tr
     thread->trace = trace;
     for (size_t i = 0; i < shared->site_count; i++)
         site_trace_begin(shared->sites[i].site, trace ? &trace->steps : NULL);
+}
+
+unsigned session_trace_feed_decrypted(struct session *s, struct span in, uint64_t now_ns)
+{
+    s->tls_wanted = true;
+    return session_http1_feed(s, in, now_ns);
 }
 
 void session_trace_done(struct session_trace *trace)

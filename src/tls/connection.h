@@ -58,7 +58,8 @@ enum tls_result tls_connection_read(struct tls_connection *c, char *to, size_t s
 
 /* The choices of the server, after the handshake. */
 struct tls_agreement {
-    const char *protocol, *cipher, *group; /* constants of OpenSSL; "": not known */
+    const char *protocol, *cipher; /* constants; "": not known */
+    const char *group;             /* the same, but the context of the connection lends it */
     bool resumed;
 };
 struct tls_agreement tls_connection_agreed(const struct tls_connection *c);

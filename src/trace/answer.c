@@ -86,15 +86,18 @@ static void answer_frames(struct trace_answer *t, struct session *s, struct trac
 }
 
 static void answer_http1(struct trace_answer *t, struct session *s, struct span bytes,
-                         uint64_t now_ns)
+                         bool over_tls, uint64_t now_ns)
 {
-    if (session_feed(s, bytes, now_ns) & SESSION_WRITE)
+    unsigned want = over_tls ? session_trace_feed_decrypted(s, bytes, now_ns)
+                             : session_feed(s, bytes, now_ns);
+    if (want & SESSION_WRITE)
         keep_head(t, s);
     else
         keep_first_error(t, "the request is incomplete, so the server would wait for the rest");
 }
 
-static void answer_traced(struct trace_answer *t, struct span bytes, struct trace_http2 *http2)
+static void answer_traced(struct trace_answer *t, struct span bytes, struct trace_http2 *http2,
+                          bool over_tls)
 {
     struct session s;
     uint64_t now_ns = os_clock_now_ns();
@@ -104,13 +107,13 @@ static void answer_traced(struct trace_answer *t, struct span bytes, struct trac
     if (http2)
         answer_frames(t, &s, http2, now_ns);
     else
-        answer_http1(t, &s, bytes, now_ns);
+        answer_http1(t, &s, bytes, over_tls, now_ns);
     session_close(&s);
     session_trace_begin(&t->worker, NULL);
 }
 
 struct trace_answer *trace_answer_new(const struct config *config, struct span bytes,
-                                      struct trace_http2 *http2)
+                                      struct trace_http2 *http2, bool over_tls)
 {
     struct trace_answer *t = calloc(1, sizeof(*t));
     if (!t)
@@ -122,7 +125,7 @@ struct trace_answer *trace_answer_new(const struct config *config, struct span b
     if (rc < 0)
         keep_first_error(t, strerror(-rc));
     else
-        answer_traced(t, bytes, http2);
+        answer_traced(t, bytes, http2, over_tls);
     return t;
 }
 

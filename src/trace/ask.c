@@ -9,6 +9,7 @@
 
 #include "os/clock.h"
 #include "os/socket.h"
+#include "tls/client.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,15 +18,16 @@
 
 enum { PATIENCE_MS = 10000 };
 
-/* Connects to "http://127.0.0.1:8080/" or "unix:/path". Returns a descriptor or -errno. */
+/* Connects to "http://127.0.0.1:8080/", "https://..." or "unix:/path". Returns a descriptor or
+ * -errno. */
 static int connect_to_server(const char *url)
 {
     struct os_socket_address address;
     char text[256];
-    struct span name = span_text(url);
-    if (!span_starts(name, SPAN("http://")))
-        return os_socket_connect(url + (span_starts(name, SPAN("unix:")) ? 5 : 0));
-    name = span_skip(name, sizeof("http://") - 1);
+    const char *after = strstr(url, "://");
+    if (!after)
+        return os_socket_connect(url + (strncmp(url, "unix:", 5) == 0 ? 5 : 0));
+    struct span name = span_text(after + 3);
     (void)snprintf(text, sizeof(text), "%.*s", (int)name.len - span_ends(name, SPAN("/")), name.at);
     int rc = os_socket_parse(text, &address);
     int fd = rc < 0 ? rc : socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -52,8 +54,8 @@ static bool send_request(int fd, struct span bytes)
     return true;
 }
 
-/* Receives at least a byte until `due_ns`. Returns how many, or -errno. */
-static ssize_t receive_some(int fd, char *to, size_t size, uint64_t due_ns)
+/* Waits for bytes until `due_ns`. Returns how many there are, or -errno. */
+static ssize_t receive_bytes(int fd, char *to, size_t size, uint64_t due_ns)
 {
     for (;;) {
         struct pollfd end = { .fd = fd, .events = POLLIN };
@@ -63,38 +65,42 @@ static ssize_t receive_some(int fd, char *to, size_t size, uint64_t due_ns)
         ssize_t got = ready < 0 ? -1 : recv(fd, to, size, 0);
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        return got > 0 ? got : got < 0 ? -errno : -ECONNRESET;
+        return got < 0 ? -errno : got > 0 ? got : -ECONNRESET;
     }
 }
 
-/* Receives up to the end of the head. 0 or -errno. */
-static int receive_head(int fd, struct trace_live *live)
+/* Whether the head is complete now. */
+static bool keep_bytes(struct trace_live *live, size_t *len, size_t got)
 {
-    uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
+    *len += got;
+    const char *last = memmem(live->head, *len, "\r\n\r\n", 4);
+    live->head_len = last ? (size_t)(last + 4 - live->head) : 0;
+    return last != NULL;
+}
+
+/* Receives up to the end of the head. 0 or -errno. */
+static int receive_head(int fd, struct trace_live *live, uint64_t due_ns)
+{
     size_t len = 0;
     while (len < sizeof(live->head)) {
-        ssize_t got = receive_some(fd, live->head + len, sizeof(live->head) - len, due_ns);
+        ssize_t got = receive_bytes(fd, live->head + len, sizeof(live->head) - len, due_ns);
         if (got < 0)
             return (int)got;
-        len += (size_t)got;
-        const char *last = memmem(live->head, len, "\r\n\r\n", 4);
-        if (last) {
-            live->head_len = (size_t)(last + 4 - live->head);
+        if (keep_bytes(live, &len, (size_t)got))
             return 0;
-        }
     }
     return -EMSGSIZE;
 }
 
 /* Receives frames up to the head of the answer. 0 or -errno. */
-static int receive_frames(int fd, struct trace_live *live, struct trace_http2 *http2)
+static int receive_frames(int fd, struct trace_live *live, struct trace_http2 *http2,
+                          uint64_t due_ns)
 {
     static char bytes[64 * 1024];
     struct buf frames = buf_over(bytes, sizeof(bytes)),
                head = buf_over(live->head, sizeof(live->head)), why = head;
-    uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
     while (buf_room(&frames) > 0) {
-        ssize_t got = receive_some(fd, bytes + frames.len, buf_room(&frames), due_ns);
+        ssize_t got = receive_bytes(fd, bytes + frames.len, buf_room(&frames), due_ns);
         if (got < 0)
             return (int)got;
         frames.len += (size_t)got;
@@ -106,14 +112,113 @@ static int receive_frames(int fd, struct trace_live *live, struct trace_http2 *h
     return -EMSGSIZE;
 }
 
-int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *http2)
+/* ---- over TLS ---- */
+
+/* A connection with TLS, and the bytes that it has received last. */
+struct secured {
+    int fd;
+    struct tls_connection connection;
+    struct tls_chunks chunks;
+    char in[4096];
+};
+
+/* Sends what waits, and receives more. 0 or -errno. */
+static int exchange_records(struct secured *s, uint64_t due_ns)
 {
+    struct span piece;
+    while (tls_wire_pieces(&s->connection.wire, &piece, 1) > 0) {
+        bool sent = send_request(s->fd, piece);
+        tls_wire_sent(&s->connection.wire, &s->chunks, piece.len);
+        if (!sent)
+            return -EPIPE;
+    }
+    if (s->connection.in.len > 0)
+        return 0;
+    ssize_t got = receive_bytes(s->fd, s->in, sizeof(s->in), due_ns);
+    s->connection.in = span_of(s->in, got > 0 ? (size_t)got : 0);
+    return got < 0 ? (int)got : 0;
+}
+
+static int shake_hands(struct secured *s, uint64_t due_ns)
+{
+    enum tls_result result;
+    int rc = 0;
+    while (rc == 0 && (result = tls_connection_handshake(&s->connection)) != TLS_DONE)
+        rc = result == TLS_MORE ? exchange_records(s, due_ns) : -EPROTO;
+    return rc;
+}
+
+static int receive_secured_head(struct secured *s, struct trace_live *live, uint64_t due_ns)
+{
+    size_t len = 0, got;
+    int rc = 0;
+    while (rc == 0 && len < sizeof(live->head)) {
+        enum tls_result result =
+            tls_connection_read(&s->connection, live->head + len, sizeof(live->head) - len, &got);
+        if (keep_bytes(live, &len, got))
+            return 0;
+        rc = result == TLS_MORE ? exchange_records(s, due_ns) : result == TLS_DONE ? 0 : -EPROTO;
+    }
+    return rc < 0 ? rc : -EMSGSIZE;
+}
+
+static int ask_secured(struct secured *s, struct trace_live *live, struct span request,
+                       uint64_t due_ns)
+{
+    int rc = shake_hands(s, due_ns);
+    if (rc < 0)
+        return rc;
+    live->agreed = tls_connection_agreed(&s->connection);
+    (void)snprintf(live->group, sizeof(live->group), "%s", live->agreed.group);
+    live->agreed.group = live->group;
+    if (tls_connection_write(&s->connection, request) != TLS_DONE)
+        return -EPROTO;
+    return receive_secured_head(s, live, due_ns);
+}
+
+/* The host of the request, without its port. A name that TLS cannot send becomes
+ * localhost. */
+static void name_of(const char *host, char out[256])
+{
+    bool bracketed = host[0] == '[';
+    host += bracketed;
+    size_t len = strcspn(host, bracketed ? "]" : ":");
+    if (len == 0 || len >= 256)
+        (void)snprintf(out, 256, "localhost");
+    else
+        (void)snprintf(out, 256, "%.*s", (int)len, host);
+}
+
+static int ask_over_tls(int fd, struct trace_live *live, struct span request, const char *host,
+                        uint64_t due_ns)
+{
+    char why[TLS_CLIENT_WHY_MAX], name[256];
+    struct secured s = { .fd = fd };
+    struct tls_client *client = tls_client_new(&(struct tls_client_plan){ .insecure = true }, why);
+    name_of(host, name);
+    SSL *ssl = client ? tls_client_connect(client, name, NULL) : NULL;
+    int rc = -ENOMEM;
+    if (ssl && tls_connection_open(&s.connection, ssl, &s.chunks)) {
+        rc = ask_secured(&s, live, request, due_ns);
+        tls_connection_close(&s.connection);
+    }
+    tls_chunks_free(&s.chunks);
+    tls_client_free(client);
+    return rc;
+}
+
+int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *http2,
+              const char *host)
+{
+    uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
     int fd = connect_to_server(live->url);
     int rc = fd < 0 ? fd : 0;
-    if (rc == 0)
+    if (rc == 0 && trace_is_over_tls(live)) {
+        rc = ask_over_tls(fd, live, request, host, due_ns);
+    } else if (rc == 0) {
         (void)send_request(fd, http2 ? trace_http2_frames(http2) : request);
-    if (rc == 0)
-        rc = http2 ? receive_frames(fd, live, http2) : receive_head(fd, live);
+        rc = http2 ? receive_frames(fd, live, http2, due_ns) : receive_head(fd, live, due_ns);
+    }
     if (fd >= 0)
         close(fd);
     live->asked = rc == 0;

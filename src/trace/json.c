@@ -93,6 +93,19 @@ static void add_answer(struct json_writer *list, struct span head)
     json_writer_end(&lines, ']');
 }
 
+static void add_agreement(struct json_writer *list, const struct tls_agreement *agreed)
+{
+    if (!agreed->protocol) {
+        json_writer_add_null(list, "tls");
+        return;
+    }
+    struct json_writer object = json_writer_begin(list, "tls", '{');
+    json_writer_add_text(&object, "protocol", agreed->protocol);
+    json_writer_add_text(&object, "cipher", agreed->cipher);
+    json_writer_add_text(&object, "group", agreed->group);
+    json_writer_end(&object, '}');
+}
+
 static void add_live(struct json_writer *list, const struct trace *t)
 {
     struct span head = span_of(t->answer->head, t->answer->head_len);
@@ -106,6 +119,7 @@ static void add_live(struct json_writer *list, const struct trace *t)
     json_writer_add_text(&object, "url", t->live.url);
     json_writer_add_bool(&object, "same", trace_same(head, live));
     add_answer(&object, live);
+    add_agreement(&object, &t->live.agreed);
     json_writer_end(&object, '}');
 }
 

@@ -119,6 +119,9 @@ void trace_print_text(const struct trace *t, FILE *out)
     fprintf(out, "Process %d at %s gives %s answer over HTTP/%s%s:\n", t->live.pid, t->live.url,
             same ? "the same" : "another", t->http2 ? "2" : "1.1",
             same ? "" : " (+ only there, - only expected)");
+    if (t->live.agreed.protocol)
+        fprintf(out, "Over TLS: %s, %s, %s\n", t->live.agreed.protocol, t->live.agreed.cipher,
+                t->live.agreed.group);
     print_marked_head(out, live, head, '+');
     print_missing(out, head, live);
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "tls/connection.h"
 #include "trace/answer.h"
 
 #include <stdio.h>
@@ -22,6 +23,8 @@ struct trace_live {
     bool asked;
     char url[256];
     int pid;
+    struct tls_agreement agreed; /* NULL pointers: there is no TLS */
+    char group[64];              /* of `agreed` */
     size_t head_len;
     char head[TRACE_HEAD_MAX];
 };
@@ -70,6 +73,13 @@ bool trace_same(struct span a, struct span b);
 void trace_print_text(const struct trace *t, FILE *out);
 void trace_print_json(const struct trace *t, FILE *out);
 
-/* Sends the request to the server at `live->url`, and keeps the head of its answer. 0 or -errno.
- * -EPROTO: the server refuses it, and the head is the reason in words. */
-MUST_USE int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *http2);
+static inline bool trace_is_over_tls(const struct trace_live *live)
+{
+    return strncmp(live->url, "https://", 8) == 0;
+}
+
+/* Sends the request, or with `http2` that one, to the server at `live->url`, and keeps the head of
+ * its answer. Over TLS it names `host`, and accepts any certificate. 0 or -errno. -EPROTO over
+ * HTTP/2: the server refuses it, and the head is the reason in words. */
+MUST_USE int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *http2,
+                       const char *host);

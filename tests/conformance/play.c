@@ -4,6 +4,7 @@
  */
 #include "play.h"
 
+#include "session/tls.h"
 #include "support/secure.h"
 
 #include <errno.h>
@@ -256,6 +257,10 @@ static void converse_over_tls(struct play *p)
     if (p->input.http2)
         CHECK(secure_offer_http2(&p->client));
     shake_hands(p);
+    if (!p->broken && p->input.transport == PLAY_SETTLED) {
+        tls_connection_settle(&p->session.tls->connection);
+        CHECK(!p->session.tls->connection.ssl);
+    }
     char *records = p->broken ? NULL : seal_input(p);
     if (!p->broken)
         p->result->state = converse(p);
@@ -286,9 +291,9 @@ struct play_result play_connection(struct session_thread *worker, struct play_in
     worker->id = 0; /* so that every play of a case gives the same bytes */
     tick(&p);
     struct session_origin origin = { .peer = { .family = 4, .address = { 127, 0, 0, 1 } } };
-    origin.tls = input.secure;
+    origin.tls = input.transport != PLAY_PLAIN;
     session_open(&p.session, worker, origin, p.now_ns);
-    if (input.secure) {
+    if (origin.tls) {
         converse_over_tls(&p);
     } else {
         result.state = converse(&p);

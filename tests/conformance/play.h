@@ -16,13 +16,19 @@ enum play_style {
     PLAY_RANDOM /* portions of random sizes in both directions */
 };
 
+enum play_transport {
+    PLAY_PLAIN,
+    PLAY_TLS,    /* OpenSSL keeps the first records, as after any handshake */
+    PLAY_SETTLED /* TLS after the first answer: without OpenSSL's layer of records */
+};
+
 struct play_input {
     struct span bytes;
     enum cases_end end;
     enum play_style style;
-    uint64_t seed; /* for PLAY_RANDOM */
-    bool secure;   /* over TLS; the result has the decrypted output */
-    bool http2;    /* over TLS, the client offers HTTP/2; otherwise the bytes decide */
+    uint64_t seed;                 /* for PLAY_RANDOM */
+    enum play_transport transport; /* over TLS, the result has the decrypted output */
+    bool http2;                    /* over TLS, the client offers it; otherwise the bytes decide */
 };
 
 struct play_result {

@@ -71,6 +71,12 @@ static void report(struct run *run, const struct cases_case *c, const char *text
     (void)printf("FAILED %s:%d: %s (%s)\n%s", c->file, c->line, c->title, run->pass->name, text);
 }
 
+static const char *const transports[] = {
+    [PLAY_PLAIN] = "",
+    [PLAY_TLS] = "over TLS, ",
+    [PLAY_SETTLED] = "over settled TLS, ",
+};
+
 /* Plays one variation, and reports how its bytes differ from the first, whole one. */
 static bool agrees(struct session_thread *worker, const struct cases_case *c,
                    const struct play_result *first, struct play_input input, FILE *out)
@@ -88,7 +94,7 @@ static bool agrees(struct session_thread *worker, const struct cases_case *c,
             at++;
         size_t from = at < 40 ? 0 : at - 40;
         (void)fprintf(out, "    %s%s (seed %llu): %s; %zu bytes and %s, whole %zu and %s\n",
-                      input.secure ? "over TLS, " : "",
+                      transports[input.transport],
                       style == PLAY_WHOLE   ? "another worker"
                       : style == PLAY_BYTES ? "byte by byte"
                                             : "split at random",
@@ -108,17 +114,20 @@ static bool all_agree(struct run *run, const struct cases_case *c, const struct 
                       FILE *out)
 {
     struct session_thread *cached = &run->cached.worker, *plain = &run->plain.worker;
-    for (unsigned secure = 0; secure < 2; secure++) {
-        struct play_input whole = { .style = PLAY_WHOLE, .secure = secure };
-        struct play_input bytes = { .style = PLAY_BYTES, .secure = secure };
-        if (!agrees(plain, c, first, whole, out) || !agrees(cached, c, first, bytes, out))
-            return false;
+    for (unsigned i = PLAY_PLAIN; i <= PLAY_SETTLED; i++) {
+        enum play_transport transport = (enum play_transport)i;
+        struct play_input whole = { .style = PLAY_WHOLE, .transport = transport };
+        struct play_input bytes = { .style = PLAY_BYTES, .transport = transport };
         /* A handshake costs more than all other plays of a case. */
-        for (uint64_t i = 0; i < (secure ? run->splits / 4 : run->splits); i++) {
+        if ((transport == PLAY_PLAIN && !agrees(plain, c, first, whole, out)) ||
+            !agrees(cached, c, first, bytes, out))
+            return false;
+        uint64_t splits = transport == PLAY_PLAIN ? run->splits : run->splits / 4;
+        for (uint64_t n = 0; n < splits; n++) {
             struct play_input split = { .style = PLAY_RANDOM,
-                                        .seed = run->seed + i,
-                                        .secure = secure };
-            if (!agrees(i % 2 ? plain : cached, c, first, split, out))
+                                        .seed = run->seed + n,
+                                        .transport = transport };
+            if (!agrees(n % 2 ? plain : cached, c, first, split, out))
                 return false;
         }
     }
@@ -144,7 +153,7 @@ static bool agrees_in_http2(struct run *run, struct serve *serve, const struct c
     wrong += result.broken || (result.state == ANSWER_CLOSED && c->end == CASES_END_NOTHING);
     if (wrong > 0)
         (void)fprintf(out, "    over HTTP/2%s, style %d (seed %llu): %s, %s\n",
-                      input.secure ? " and TLS" : "", (int)input.style,
+                      input.transport == PLAY_TLS ? " and TLS" : "", (int)input.style,
                       (unsigned long long)input.seed, result.broken ? result.broken : "differs",
                       answer_state_name(result.state));
     free(result.bytes);
@@ -156,16 +165,17 @@ static bool all_agree_in_http2(struct run *run, const struct cases_case *c,
                                const struct play_result *first, FILE *out)
 {
     struct serve *cached = &run->cached, *plain = &run->plain;
-    for (unsigned secure = 0; secure < 2; secure++) {
-        struct play_input whole = { .style = PLAY_WHOLE, .secure = secure };
-        struct play_input bytes = { .style = PLAY_BYTES, .secure = secure };
+    for (unsigned t = PLAY_PLAIN; t <= PLAY_TLS; t++) {
+        enum play_transport transport = (enum play_transport)t;
+        struct play_input whole = { .style = PLAY_WHOLE, .transport = transport };
+        struct play_input bytes = { .style = PLAY_BYTES, .transport = transport };
         if (!agrees_in_http2(run, cached, c, first, whole, out) ||
             !agrees_in_http2(run, plain, c, first, bytes, out))
             return false;
         for (uint64_t i = 0; i < run->splits / 4; i++) {
             struct play_input split = { .style = PLAY_RANDOM,
                                         .seed = run->seed + i,
-                                        .secure = secure };
+                                        .transport = transport };
             if (!agrees_in_http2(run, i % 2 ? plain : cached, c, first, split, out))
                 return false;
         }

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import ssl
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from tests.e2e.wire import Connection
 from tests.waiting import LIMIT_S
@@ -15,10 +19,24 @@ from tests.waiting import LIMIT_S
 EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 RSA = ("-newkey", "rsa:2048")
 
+# The settings of `openssl ca`, which alone sets the dates of a certificate.
+ISSUING = """
+[ca]
+default_ca = own
+[own]
+new_certs_dir = {folder}
+database = {folder}/index
+serial = {folder}/serial
+default_md = sha256
+policy = any
+[any]
+commonName = supplied
+"""
+
 
 @dataclass(frozen=True)
 class Pair:
-    """The files of a self-signed certificate and its key."""
+    """The files of a certificate and its key."""
 
     certificate: Path
     key: Path
@@ -30,10 +48,38 @@ class Pair:
     def flags(self) -> list[str]:
         return ["--tls-certificate", str(self.certificate), "--tls-key", str(self.key)]
 
+    def context(self) -> ssl.SSLContext:
+        """The side of a server that has this pair."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key)
+        return context
+
     def replace_with(self, other: Pair) -> None:
         """Renames the files of another pair over these, as programs that renew do."""
         other.key.rename(self.key)
         other.certificate.rename(self.certificate)
+
+
+def openssl(*words: str | Path) -> None:
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    subprocess.run(["openssl", *words], capture_output=True, timeout=LIMIT_S, check=True)
+
+
+def issue(request: Path, pair: Pair, issuer: Pair, names: str, dates: tuple[str, str]) -> None:
+    """Signs a request for these names. `dates` are the start and the end, as YYYYMMDDHHMMSSZ."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "index").touch()
+        (folder / "serial").write_text("01\n")
+        (folder / "conf").write_text(ISSUING.format(folder=folder))
+        (folder / "extensions").write_text(f"{names}\n")
+        openssl(
+            *("ca", "-batch", "-notext", "-config", folder / "conf"),
+            *("-extfile", folder / "extensions", "-startdate", dates[0], "-enddate", dates[1]),
+            *("-cert", issuer.certificate, "-keyfile", issuer.key),
+            *("-in", request, "-out", pair.certificate),
+        )
 
 
 def make(
@@ -43,18 +89,33 @@ def make(
     days: int = 90,
     key: tuple[str, ...] = EC,
     issuer: Pair | None = None,
+    dates: tuple[str, str] | None = None,
 ) -> Pair:
     """Makes NAME.pem and NAME.key for these hosts: names, or addresses written IP:ADDRESS. Without
-    an issuer the certificate is self-signed."""
+    an issuer the certificate is self-signed. `dates` need an issuer, and replace `days`."""
     pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
     alternatives = ",".join(host if ":" in host else f"DNS:{host}" for host in hosts)
-    command = ["openssl", "req", "-x509", *key, "-nodes", "-days", str(days)]
-    command += ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}"]
-    command += ["-keyout", str(pair.key), "-out", str(pair.certificate)]
+    names = f"subjectAltName={alternatives}"
+    made: tuple[str | Path, ...] = (
+        "req",
+        *key,
+        "-nodes",
+        "-subj",
+        f"/CN={name}",
+        "-keyout",
+        pair.key,
+    )
+    if dates:
+        assert issuer
+        request = folder / f"{name}.csr"
+        openssl(*made, "-out", request)
+        issue(request, pair, issuer, names, dates)
+        return pair
+    signed: tuple[str | Path, ...] = ()
     if issuer:
-        command += ["-CA", str(issuer.certificate), "-CAkey", str(issuer.key)]
-        command += ["-addext", "basicConstraints=critical,CA:FALSE"]
-    subprocess.run(command, capture_output=True, check=True)
+        signed = ("-CA", issuer.certificate, "-CAkey", issuer.key)
+        signed += ("-addext", "basicConstraints=critical,CA:FALSE")
+    openssl(*made, "-x509", "-days", str(days), "-addext", names, *signed, "-out", pair.certificate)
     return pair
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.authority import Identity
+from tests.e2e.certificates import Pair
 from tests.e2e.ports import reserved_port
 from tests.waiting import LIMIT_S, wait_until
 
@@ -79,7 +79,7 @@ def peer(
     *,
     keep_s: int = 60,
     requests: int = 1_000_000,
-    identity: Identity | None = None,
+    identity: Pair | None = None,
     directives: str = "",
     http2: bool = False,
 ) -> Iterator[PeerServer]:

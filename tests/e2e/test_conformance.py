@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the conformance cases over TCP, against every model; all models must agree.
+"""Runs the conformance cases over TCP and over TLS, against every model; all models must agree.
 
 h11 reads the answers a second time, as an oracle that is not ours.
 """
@@ -12,17 +12,21 @@ import os
 import re
 import selectors
 import socket
+import ssl
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from urllib.parse import urlsplit
 
 import h11
 import pytest
 
 from tests.e2e.cases import Case, expand, read_cases
+from tests.e2e.certificates import Pair, make
 from tests.e2e.folder import make_folder
 from tests.e2e.running import Server, models, start
+from tests.e2e.tunnel import Tunnel
 from tests.e2e.wire import TIMEOUT_S, Answer, Connection, WireError, connect, lint, parse_answer
 
 CASES = [case for case in read_cases() if not case.expire]
@@ -33,6 +37,11 @@ BYTES_ALONE = 150
 PIECES = 5
 SHORT = 4096
 CLOSING = re.compile(rb"\r\nconnection:[^\r]*\bclose\b.*?\r\n\r\n", re.IGNORECASE | re.DOTALL)
+# The hosts of the cases that belong to a site. Over TLS the certificate must cover them.
+HOSTS = (
+    "a list.test spa.test pages.test open.test *.wild.test *.y.wild.test *.one.wild.test".split()
+)
+FIRST = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n"
 PROBE = b"GET /hello.txt HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
 MASKS = [
     (re.compile(rb"\r\nDate: [^\r]*"), b"\r\nDate: *"),
@@ -42,10 +51,12 @@ MASKS = [
 
 CONFIGURATION = """\
 [server]
-listen = 127.0.0.1:0
+listen = 127.0.0.1:0, https://127.0.0.1:0
 
 [site any]
 root = {root}
+tls-certificate = {pair.certificate}
+tls-key = {pair.key}
 
 [site list]
 host = list.test
@@ -90,11 +101,21 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def sites(folder: Path) -> Iterator[dict[str, Server]]:
+def pair(folder: Path) -> Pair:
+    return make(folder.parent, "all", *HOSTS)
+
+
+@pytest.fixture(scope="session")
+def context(pair: Pair) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(pair.certificate))
+
+
+@pytest.fixture(scope="session")
+def sites(folder: Path, pair: Pair) -> Iterator[dict[str, Server]]:
     """One server of each model, for all cases."""
     top = folder.parent
     configuration = top / "weir.conf"
-    configuration.write_text(CONFIGURATION.format(root=folder, errors=top / "errors"))
+    configuration.write_text(CONFIGURATION.format(root=folder, errors=top / "errors", pair=pair))
     words = ["-c", str(configuration)]
     if os.geteuid() == 0:
         words += ["--user", "nobody"]
@@ -150,10 +171,19 @@ def split(request: bytes) -> list[int]:
 
 
 def converse(
-    connection: Connection, case: Case, *, until_closed: bool, in_pieces: bool = False
+    connection: Connection,
+    case: Case,
+    *,
+    until_closed: bool,
+    in_pieces: bool = False,
+    tunnel: Tunnel | None = None,
 ) -> bytes:
     """Sends and reads at the same time until all answers have come or the server closes."""
     request = expand(case.request)
+    if tunnel:
+        # The end of a head cannot be seen in records, and what follows it stays with it.
+        in_pieces = in_pieces and not CLOSING.search(request)
+        request = tunnel.seal(request)
     unsent = memoryview(request)
     ends = split(request) if in_pieces else [len(request)]
     if in_pieces:
@@ -168,7 +198,7 @@ def converse(
             assert events, f"silence after {bytes(data[-200:])!r}"
             if events[0][1] & selectors.EVENT_READ:
                 got = connection.socket.recv(256 * 1024)
-                data += got
+                data += tunnel.open(got) if tunnel else got
                 if not got:
                     break
             if events[0][1] & selectors.EVENT_WRITE:
@@ -181,6 +211,7 @@ def converse(
                 if not unsent:
                     ready.modify(connection.socket, selectors.EVENT_READ)
                     if case.half_close:
+                        connection.send(tunnel.seal_end() if tunnel else b"")
                         connection.end_sending()
             if not until_closed and not unsent:
                 answers, at = take_answers(missing, data, at)
@@ -204,6 +235,34 @@ def play(server: Server, case: Case, *, in_pieces: bool) -> bytes:
         elif case.end == "waiting":
             connection.end_sending()
             assert connection.read_to_end() == b""
+    return data
+
+
+def play_over_tls(server: Server, case: Case, context: ssl.SSLContext, *, in_pieces: bool) -> bytes:
+    """The same over TLS. The case follows an answer, because OpenSSL is used only until then."""
+    https = urlsplit(server.urls[1])
+    assert https.hostname
+    assert https.port
+    with connect((https.hostname, https.port)) as connection:
+        tunnel = Tunnel(connection, context, "a")
+        connection.send(tunnel.seal(FIRST))
+        first = b""
+        while not parse_answer(first):
+            first += tunnel.open(connection.socket.recv(64 * 1024))
+        until_closed = case.end in ("closed", "cut")
+        data = converse(
+            connection, case, until_closed=until_closed, in_pieces=in_pieces, tunnel=tunnel
+        )
+        if case.end == "open":
+            connection.send(tunnel.seal(PROBE))
+            probed = parse_answer(tunnel.open(connection.read_to_end()))
+            assert probed, "no answer to another request"
+            assert (probed[0].status, probed[0].body, probed[1]) == (200, b"hello\n", b"")
+        elif case.end == "waiting":
+            connection.send(tunnel.seal_end())
+            connection.end_sending()
+            assert tunnel.open(connection.read_to_end()) == b""
+        assert tunnel.ended, "a close without close_notify"
     return data
 
 
@@ -319,11 +378,11 @@ def masked(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_every_model_answers_as_the_case_expects(
-    case: Case, sites: dict[str, Server], folder: Path
+    case: Case, sites: dict[str, Server], folder: Path, context: ssl.SSLContext
 ) -> None:
     """The first answer is examined. Every later one must be the same bytes, so it is right too."""
     first = b""
-    for model, server in sites.items():
+    for number, (model, server) in enumerate(sites.items()):
         filled = case.filled(functools.partial(etag_of, server))
         for in_pieces in (False, True):
             data = play(server, filled, in_pieces=in_pieces)
@@ -331,3 +390,5 @@ def test_every_model_answers_as_the_case_expects(
                 check_answers(filled, data, folder)
                 first = masked(data)
             assert masked(data) == first, f"{model} answers differently, {in_pieces=}"
+        data = play_over_tls(server, filled, context, in_pieces=number % 2 == 1)
+        assert masked(data) == first, f"{model} answers differently over TLS"

@@ -103,6 +103,15 @@ def test_every_path_is_served(running: Server, pair: Pair, version: ssl.TLSVersi
     wait_for(running, lambda now: now["counters"]["calls_refused"] == 0)
 
 
+def test_the_only_protocol_is_http_1_1(running: Server, pair: Pair) -> None:
+    context = trusting(pair)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with secure(page_of(running), context) as connection:
+        assert isinstance(connection.socket, ssl.SSLSocket)
+        assert connection.socket.selected_alpn_protocol() == "http/1.1"
+        assert connection.get("/healthz", "localhost").status == 200
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_events_arrive_each_second(running: Server, pair: Pair, version: ssl.TLSVersion) -> None:
     with secure(page_of(running), trusting(pair, version)) as connection:

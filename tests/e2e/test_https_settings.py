@@ -277,6 +277,34 @@ def test_trace_explains_the_redirect(site: Path, tmp_path: Path) -> None:
     assert "`https-redirect = on`" in done.stdout
 
 
+def test_a_live_trace_shows_what_tls_has_agreed_on(
+    server: ServerFactory, tmp_path: Path, site: Path
+) -> None:
+    pair = certificates.make(tmp_path, "cert", "shop.example")
+    conf = tmp_path / "weir.conf"
+    body = f"[site a]\nroot = {site}\nhost = shop.example\nhsts = 1h\nhttps-redirect = on\n"
+    conf.write_text(f"[server]\nlisten = {HTTPS[0]}\n{body}{pair.settings()}")
+    running = server("-c", str(conf), folder=None, listen=())
+    words = ("trace", "--live", "/hello.txt", "--host", "shop.example:443")
+    shown = run(*words, str(running.popen.pid))
+    assert shown.returncode == 0, shown.stderr
+    assert f"Process {running.popen.pid} at {running.url}/ gives the same answer" in shown.stdout
+    assert re.search(r"^Over TLS: TLSv1\.3, TLS_[A-Z0-9_]+, \S+$", shown.stdout, re.M)
+    assert "Strict-Transport-Security: max-age=3600" in shown.stdout
+    result = json.loads(run(*words, "--json", str(running.popen.pid)).stdout)
+    assert (result["status"], result["live"]["same"]) == (200, True)
+    assert result["live"]["tls"]["protocol"] == "TLSv1.3"
+    wait_until(lambda: counters(running)["requests"] == 2, "both requests")
+
+
+def test_a_live_trace_prefers_an_address_without_tls(server: ServerFactory, tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, "cert", "localhost")
+    running = server(*pair.flags(), listen=(*HTTPS, "127.0.0.1:0"))
+    shown = run("trace", "--live", "/hello.txt", "--json", str(running.popen.pid))
+    live = json.loads(shown.stdout)["live"]
+    assert (live["url"], live["tls"], live["same"]) == (running.urls[1], None, True)
+
+
 # ---- over TLS ----
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.authority import Certificates, Identity
+from tests.e2e.certificates import Pair, make
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.framed import (
     CANCEL,
@@ -53,25 +53,26 @@ from tests.e2e.sealed import Sealed, sealed, url_of
 from tests.e2e.statistics import settled
 from tests.waiting import LIMIT_S, wait_until
 
-HERE = "DNS:localhost,IP:127.0.0.1"
+HERE = ("localhost", "IP:127.0.0.1")
 
 Start = Callable[..., PeerServer]
 
 
 @pytest.fixture
-def certificates(tmp_path: Path) -> Certificates:
-    return Certificates(tmp_path / "certificates")
+def authority(tmp_path: Path) -> Pair:
+    """The authority that signs, and that a load may trust."""
+    return make(tmp_path, "authority", "authority.example")
 
 
 @pytest.fixture
-def good(certificates: Certificates) -> Identity:
-    return certificates.signed(HERE)
+def good(authority: Pair, tmp_path: Path) -> Pair:
+    return make(tmp_path, "good", *HERE, issuer=authority)
 
 
 @pytest.fixture
-def trust(certificates: Certificates) -> list[str]:
+def trust(authority: Pair) -> list[str]:
     """The words by which a load trusts the authority."""
-    return ["--cacert", str(certificates.authority.certificate)]
+    return ["--cacert", str(authority.certificate)]
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def bytes_of(line: str) -> int:
 
 @pytest.mark.parametrize("encrypted", [True, False])
 def test_answers_equal_the_log_and_the_counters_of_weir(
-    server: ServerFactory, good: Identity, trust: list[str], tmp_path: Path, *, encrypted: bool
+    server: ServerFactory, good: Pair, trust: list[str], tmp_path: Path, *, encrypted: bool
 ) -> None:
     log = tmp_path / "access.log"
     pair = ["--tls-certificate", str(good.certificate), "--tls-key", str(good.key)]
@@ -136,7 +137,7 @@ def test_answers_equal_the_log_and_the_counters_of_weir(
 
 @pytest.mark.parametrize("pipeline", ["1", "8"])
 def test_long_bodies_of_weir_are_whole(
-    server: ServerFactory, good: Identity, trust: list[str], site: Path, pipeline: str
+    server: ServerFactory, good: Pair, trust: list[str], site: Path, pipeline: str
 ) -> None:
     (site / "long").write_bytes(bytes(range(256)) * 8000)
     pair = ["--tls-certificate", str(good.certificate), "--tls-key", str(good.key)]
@@ -162,7 +163,7 @@ MANNERS = [
 
 @pytest.mark.parametrize("words", MANNERS)
 def test_answers_equal_the_lines_of_the_log(
-    nginx: Start, good: Identity, trust: list[str], words: list[str]
+    nginx: Start, good: Pair, trust: list[str], words: list[str]
 ) -> None:
     server = nginx(identity=good)
     step = step_of(f"{server.url}/hello.txt", "--http2", "--requests", "400", *trust, *words)
@@ -186,9 +187,7 @@ def test_answers_equal_the_lines_of_the_log_in_clear_text(nginx: Start, words: l
 
 
 @pytest.mark.parametrize("pipeline", ["1", "8"])
-def test_long_bodies_are_whole(
-    nginx: Start, good: Identity, trust: list[str], pipeline: str
-) -> None:
+def test_long_bodies_are_whole(nginx: Start, good: Pair, trust: list[str], pipeline: str) -> None:
     server = nginx(identity=good)
     words = ["--users", "3", "--requests", "60", "--pipeline", pipeline, "--verify", "hash"]
     step = step_of(f"{server.url}/long", "--http2", *trust, *words)
@@ -198,7 +197,7 @@ def test_long_bodies_are_whole(
 
 
 def test_several_urls_share_connections_and_several_hosts_do_not(
-    nginx: Start, good: Identity, trust: list[str]
+    nginx: Start, good: Pair, trust: list[str]
 ) -> None:
     server = nginx(identity=good)
     other = server.url.replace("127.0.0.1", "localhost")
@@ -234,7 +233,7 @@ def test_a_load_continues_when_idle_connections_are_closed(nginx: Start) -> None
 
 
 @contextlib.contextmanager
-def nghttpd(folder: Path, identity: Identity | None = None) -> Iterator[str]:
+def nghttpd(folder: Path, identity: Pair | None = None) -> Iterator[str]:
     """The server of nghttp2; yields its URL."""
     program = program_of("nghttpd")
     if not program:
@@ -257,7 +256,7 @@ def nghttpd(folder: Path, identity: Identity | None = None) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def h2o(folder: Path, work: Path, identity: Identity) -> Iterator[PeerServer]:
+def h2o(folder: Path, work: Path, identity: Pair) -> Iterator[PeerServer]:
     if not program_of("h2o"):
         pytest.skip("h2o is not installed")
     with reserved_port() as port:
@@ -297,7 +296,7 @@ hosts: {{ default: {{ paths: {{ /: {{ file.dir: {folder} }} }} }} }}
     ],
 )
 def test_a_server_that_compresses_with_a_table_is_read(
-    site: Path, tmp_path: Path, good: Identity, trust: list[str], words: list[str]
+    site: Path, tmp_path: Path, good: Pair, trust: list[str], words: list[str]
 ) -> None:
     with h2o(site, tmp_path, good) as server:
         step = step_of(f"{server.url}/hello.txt", "--http2", "--requests", "400", *trust, *words)
@@ -309,7 +308,7 @@ def test_a_server_that_compresses_with_a_table_is_read(
 
 @pytest.mark.parametrize("encrypted", [True, False])
 def test_a_lower_limit_of_streams_is_kept_and_reported(
-    site: Path, good: Identity, trust: list[str], *, encrypted: bool
+    site: Path, good: Pair, trust: list[str], *, encrypted: bool
 ) -> None:
     with nghttpd(site, good if encrypted else None) as url:
         words = [f"{url}/hello.txt", "--http2", "--users", "2", "--pipeline", "200"]
@@ -540,7 +539,7 @@ def test_every_form_of_an_answer_is_read(answer: Callable[[int], bytes], piece: 
 
 
 def test_a_server_without_http2_by_alpn_is_named_before_the_run(
-    good: Identity, trust: list[str]
+    good: Pair, trust: list[str]
 ) -> None:
     context = good.context()
     context.set_alpn_protocols(["http/1.1"])
@@ -565,7 +564,7 @@ def test_a_server_without_http2_in_clear_text_is_named_before_the_run() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_server_that_stops_to_offer_http2_is_an_error(good: Identity, trust: list[str]) -> None:
+def test_a_server_that_stops_to_offer_http2_is_an_error(good: Pair, trust: list[str]) -> None:
     def serve(connection: Peer) -> None:
         context = good.context()
         context.set_alpn_protocols(["h2"] if connection.number == 0 else ["http/1.1"])
@@ -578,7 +577,7 @@ def test_a_server_that_stops_to_offer_http2_is_an_error(good: Identity, trust: l
     assert step["tls"]["handshakes_failed"] == 3
 
 
-def test_a_server_learns_that_the_client_offers_both(good: Identity, trust: list[str]) -> None:
+def test_a_server_learns_that_the_client_offers_both(good: Pair, trust: list[str]) -> None:
     seen: list[str | None] = []
     context: ssl.SSLContext = good.context()
     context.set_alpn_protocols(["http/1.1", "h2"])
@@ -638,7 +637,7 @@ def test_runs_of_both_versions_are_not_merged(nginx: Start, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("pipeline", [1, 16])
 def test_a_batch_of_requests_on_a_warm_connection_costs_one_send(
-    nginx: Start, good: Identity, trust: list[str], tmp_path: Path, pipeline: int
+    nginx: Start, good: Pair, trust: list[str], tmp_path: Path, pipeline: int
 ) -> None:
     if not program_of("strace"):
         pytest.skip("strace is not installed")

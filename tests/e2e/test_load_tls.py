@@ -19,7 +19,7 @@ from typing import IO
 
 import pytest
 
-from tests.e2e.authority import Certificates, Identity
+from tests.e2e.certificates import Pair, make
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.loading import INVALID, errors, result_of, step_of, weir_load
 from tests.e2e.misbehaving import GoneError, Peer, misbehaving, ok
@@ -29,29 +29,30 @@ from tests.e2e.running import TOP, WEIR
 from tests.e2e.sealed import Sealed, sealed, url_of
 from tests.waiting import LIMIT_S, wait_until
 
-HERE = "DNS:localhost,IP:127.0.0.1"
+HERE = ("localhost", "IP:127.0.0.1")
 
 Start = Callable[..., PeerServer]
 
 
 @pytest.fixture
-def certificates(tmp_path: Path) -> Certificates:
-    return Certificates(tmp_path / "certificates")
+def authority(tmp_path: Path) -> Pair:
+    """The authority that signs, and that a load may trust."""
+    return make(tmp_path, "authority", "authority.example")
 
 
 @pytest.fixture
-def good(certificates: Certificates) -> Identity:
-    return certificates.signed(HERE)
+def good(authority: Pair, tmp_path: Path) -> Pair:
+    return make(tmp_path, "good", *HERE, issuer=authority)
 
 
 @pytest.fixture
-def trust(certificates: Certificates) -> list[str]:
+def trust(authority: Pair) -> list[str]:
     """The words by which a load trusts the authority."""
-    return ["--cacert", str(certificates.authority.certificate)]
+    return ["--cacert", str(authority.certificate)]
 
 
 @pytest.fixture
-def nginx(site: Path, tmp_path: Path, good: Identity) -> Iterator[Start]:
+def nginx(site: Path, tmp_path: Path, good: Pair) -> Iterator[Start]:
     """Starts nginx, which speaks TLS."""
     if not program_of("nginx"):
         pytest.skip("nginx is not installed")
@@ -67,11 +68,10 @@ def nginx(site: Path, tmp_path: Path, good: Identity) -> Iterator[Start]:
 
 @pytest.mark.parametrize("sessions", ["resume", "full"])
 def test_answers_equal_the_lines_of_the_log_of_weir(
-    server: ServerFactory, good: Identity, trust: list[str], tmp_path: Path, sessions: str
+    server: ServerFactory, good: Pair, trust: list[str], tmp_path: Path, sessions: str
 ) -> None:
     log = tmp_path / "access.log"
-    pair = ["--tls-certificate", str(good.certificate), "--tls-key", str(good.key)]
-    running = server(*pair, "--access-log", str(log), listen=("https://127.0.0.1:0",))
+    running = server(*good.flags(), "--access-log", str(log), listen=("https://127.0.0.1:0",))
     words = ["--users", "3", "--requests", "150", "--tls", sessions]
     for way in (["--no-keepalive"], ["--pipeline", "4"]):
         step = step_of(f"{running.url}/hello.txt", *trust, *words, *way)
@@ -85,11 +85,10 @@ def test_answers_equal_the_lines_of_the_log_of_weir(
 
 
 def test_long_bodies_of_weir_are_whole(
-    server: ServerFactory, good: Identity, trust: list[str], site: Path
+    server: ServerFactory, good: Pair, trust: list[str], site: Path
 ) -> None:
     (site / "long").write_bytes(bytes(range(256)) * 8000)
-    pair = ["--tls-certificate", str(good.certificate), "--tls-key", str(good.key)]
-    running = server(*pair, listen=("https://127.0.0.1:0",))
+    running = server(*good.flags(), listen=("https://127.0.0.1:0",))
     words = ["--users", "3", "--requests", "12", "--verify", "hash"]
     step = step_of(f"{running.url}/long", *trust, *words)
     assert (step["answers"], step["body_bytes"], errors(step)) == (12, 12 * 256 * 8000, {})
@@ -161,7 +160,7 @@ def test_a_user_resumes_its_session_unless_told_otherwise(nginx: Start, trust: l
     assert result["steps"][0]["tls"]["handshakes_full"] == 2
 
 
-def test_refused_tickets_are_a_doubt(good: Identity, trust: list[str]) -> None:
+def test_refused_tickets_are_a_doubt(good: Pair, trust: list[str]) -> None:
     def behave(connection: Peer) -> None:
         other = Sealed(connection, good.context())  # with new keys for its tickets
         other.handshake()
@@ -178,7 +177,7 @@ def test_refused_tickets_are_a_doubt(good: Identity, trust: list[str]) -> None:
     assert not doubt["makes_invalid"]
 
 
-def test_users_resume_at_each_of_several_hosts(good: Identity, trust: list[str]) -> None:
+def test_users_resume_at_each_of_several_hosts(good: Pair, trust: list[str]) -> None:
     names: list[str | None] = []
     context = good.context()
     context.sni_callback = lambda _, name, __: names.append(name)
@@ -198,9 +197,7 @@ def answers(connection: Sealed) -> None:
         connection.send(ok())
 
 
-def test_the_server_learns_the_protocol_and_the_hosts_name(
-    good: Identity, trust: list[str]
-) -> None:
+def test_the_server_learns_the_protocol_and_the_hosts_name(good: Pair, trust: list[str]) -> None:
     seen: list[tuple[str | None, str | None]] = []
     names: list[str | None] = []
     context = good.context()
@@ -218,7 +215,7 @@ def test_the_server_learns_the_protocol_and_the_hosts_name(
     assert names == ["localhost"] * 2
 
 
-def test_a_long_request_arrives_whole(good: Identity, trust: list[str], tmp_path: Path) -> None:
+def test_a_long_request_arrives_whole(good: Pair, trust: list[str], tmp_path: Path) -> None:
     body = bytes(range(256)) * 8000
     (tmp_path / "body").write_bytes(body)
     received: list[bool] = []
@@ -237,7 +234,7 @@ def test_a_long_request_arrives_whole(good: Identity, trust: list[str], tmp_path
     assert 6 * len(body) < step["sent_bytes"] < 6 * (len(body) + 500)
 
 
-def test_an_answer_in_single_bytes_is_read(good: Identity, trust: list[str]) -> None:
+def test_an_answer_in_single_bytes_is_read(good: Pair, trust: list[str]) -> None:
     def behave(connection: Sealed) -> None:
         connection.request()
         for byte in connection.seal(ok(b"x" * 50)) + connection.close_notify():
@@ -266,9 +263,7 @@ def type_into(program: subprocess.Popen[bytes], text: bytes) -> None:
 
 
 @contextlib.contextmanager
-def openssl_server(
-    identity: Identity, *words: str
-) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def openssl_server(identity: Pair, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """The server of the command `openssl`; yields it and its address."""
     with (
         reserved_port() as port,
@@ -304,7 +299,7 @@ def openssl_server(
     ],
 )
 def test_the_report_names_protocol_cipher_and_group(
-    good: Identity, trust: list[str], words: list[str], agreed: tuple[str, str, str]
+    good: Pair, trust: list[str], words: list[str], agreed: tuple[str, str, str]
 ) -> None:
     with openssl_server(good, "-www", *words) as (_, address):
         # Its answers have no length: close_notify ends them.
@@ -316,7 +311,7 @@ def test_the_report_names_protocol_cipher_and_group(
     assert " ".join(agreed) in text
 
 
-def test_a_new_key_of_the_server_is_followed(good: Identity, trust: list[str]) -> None:
+def test_a_new_key_of_the_server_is_followed(good: Pair, trust: list[str]) -> None:
     """`openssl s_server` sends a KeyUpdate, and requests one, when it reads a line with a K."""
     with openssl_server(good) as (server, address):
         assert server.stdout
@@ -345,6 +340,11 @@ def wait_for_line(stream: IO[bytes], text: str) -> None:
 
 # ---- certificates that are not trusted ----
 
+DATES = {
+    "expired": ("20240101000000Z", "20240201000000Z"),
+    "early": ("20980101000000Z", "20990101000000Z"),
+}
+
 
 @pytest.mark.parametrize(
     ("kind", "reason", "cure"),
@@ -357,18 +357,12 @@ def wait_for_line(stream: IO[bytes], text: str) -> None:
     ],
 )
 def test_an_untrusted_certificate_ends_the_load_before_its_first_request(
-    certificates: Certificates, trust: list[str], kind: str, reason: str, cure: str
+    tmp_path: Path, authority: Pair, trust: list[str], kind: str, reason: str, cure: str
 ) -> None:
-    if kind == "other name":
-        identity = certificates.signed("DNS:example.org,IP:192.0.2.1")
-    elif kind == "expired":
-        identity = certificates.signed(HERE, dates=("20240101000000Z", "20240201000000Z"))
-    elif kind == "early":
-        identity = certificates.signed(HERE, dates=("20980101000000Z", "20990101000000Z"))
-    elif kind == "self-signed":
-        identity = certificates.self_signed(HERE)
-    else:
-        identity, trust = certificates.signed(HERE), []
+    hosts = ("example.org", "IP:192.0.2.1") if kind == "other name" else HERE
+    issuer = None if kind == "self-signed" else authority
+    trust = [] if kind == "unknown authority" else trust
+    identity = make(tmp_path, "doubted", *hosts, issuer=issuer, dates=DATES.get(kind))
     with sealed(identity.context(), answers) as server:
         url = url_of(server)
         done = weir_load(url, "--users", "2", "--requests", "5", *trust)
@@ -384,17 +378,17 @@ def test_an_untrusted_certificate_ends_the_load_before_its_first_request(
         assert (step["answers"], errors(step)) == (5, {})
 
 
-def test_a_self_signed_certificate_can_be_its_own_authority(certificates: Certificates) -> None:
-    own = certificates.self_signed(HERE)
+def test_a_self_signed_certificate_can_be_its_own_authority(tmp_path: Path) -> None:
+    own = make(tmp_path, "own", *HERE)
     with sealed(own.context(), answers) as server:
         words = ["--requests", "5", "--cacert", str(own.certificate)]
         assert step_of(url_of(server), *words)["answers"] == 5
 
 
 def test_names_in_a_certificate_cannot_write_to_the_terminal(
-    certificates: Certificates, trust: list[str]
+    tmp_path: Path, authority: Pair, trust: list[str]
 ) -> None:
-    identity = certificates.signed("DNS:\x1b]0;title\x07.example")
+    identity = make(tmp_path, "hostile", "\x1b]0;title\x07.example", issuer=authority)
     with sealed(identity.context(), answers) as server:
         done = weir_load(url_of(server), *trust)
     assert done.returncode == INVALID
@@ -431,7 +425,7 @@ def test_garbage_for_a_handshake_is_named_before_the_run() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_server_with_old_versions_only_is_named_before_the_run(good: Identity) -> None:
+def test_a_server_with_old_versions_only_is_named_before_the_run(good: Pair) -> None:
     context = good.context()
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
@@ -506,7 +500,7 @@ def cuts_the_server_hello(connection: Peer) -> None:
     ],
 )
 def test_a_failed_handshake_is_counted_by_its_cause(
-    good: Identity, trust: list[str], then: Callable[[Peer], None], error: str
+    good: Pair, trust: list[str], then: Callable[[Peer], None], error: str
 ) -> None:
     with misbehaving(first_good(good.context(), then)) as server:
         limit = "300ms" if then is never_answers else "60s"
@@ -519,9 +513,9 @@ def test_a_failed_handshake_is_counted_by_its_cause(
 
 
 def test_a_certificate_that_changes_during_the_run_is_an_error(
-    certificates: Certificates, good: Identity, trust: list[str]
+    tmp_path: Path, authority: Pair, good: Pair, trust: list[str]
 ) -> None:
-    other = certificates.signed("DNS:example.org").context()
+    other = make(tmp_path, "other", "example.org", issuer=authority).context()
 
     def then(connection: Peer) -> None:
         Sealed(connection, other).handshake()
@@ -588,7 +582,7 @@ def ends_inside_a_length(connection: Sealed) -> None:
     ],
 )
 def test_a_broken_connection_is_counted_by_its_cause(
-    good: Identity, trust: list[str], behaviour: Callable[[Sealed], None], error: str
+    good: Pair, trust: list[str], behaviour: Callable[[Sealed], None], error: str
 ) -> None:
     with sealed(good.context(), behaviour) as server:
         words = ["--users", "2", "--requests", "4", "--no-keepalive"]
@@ -597,7 +591,7 @@ def test_a_broken_connection_is_counted_by_its_cause(
     assert step["answers"] == 0
 
 
-def test_a_body_that_close_notify_ends_is_whole(good: Identity, trust: list[str]) -> None:
+def test_a_body_that_close_notify_ends_is_whole(good: Pair, trust: list[str]) -> None:
     def behave(connection: Sealed) -> None:
         connection.request()
         connection.send(b"HTTP/1.1 200 OK\r\n\r\nhello")
@@ -608,7 +602,7 @@ def test_a_body_that_close_notify_ends_is_whole(good: Identity, trust: list[str]
     assert (step["answers"], step["body_bytes"], errors(step)) == (6, 30, {})
 
 
-def test_garbage_after_an_answer_belongs_to_no_request(good: Identity, trust: list[str]) -> None:
+def test_garbage_after_an_answer_belongs_to_no_request(good: Pair, trust: list[str]) -> None:
     def behave(connection: Sealed) -> None:
         connection.request()
         connection.peer.send(connection.seal(ok()) + b"garbage that is no record")
@@ -621,7 +615,7 @@ def test_garbage_after_an_answer_belongs_to_no_request(good: Identity, trust: li
 
 
 def test_a_request_is_sent_again_after_the_server_closes_an_idle_connection(
-    good: Identity, trust: list[str]
+    good: Pair, trust: list[str]
 ) -> None:
     def behave(connection: Sealed) -> None:
         connection.request()
@@ -634,9 +628,7 @@ def test_a_request_is_sent_again_after_the_server_closes_an_idle_connection(
     assert (step["answers"], step["connects"], errors(step)) == (5, 5, {})
 
 
-def test_the_server_gets_close_notify_from_a_client_that_ends(
-    good: Identity, trust: list[str]
-) -> None:
+def test_the_server_gets_close_notify_from_a_client_that_ends(good: Pair, trust: list[str]) -> None:
     ends: list[bytes] = []
 
     def behave(connection: Sealed) -> None:
@@ -698,7 +690,7 @@ def test_every_form_of_the_report_has_the_handshakes(nginx: Start, trust: list[s
     assert float(row["handshake_p50_ns"]) > 0
 
 
-def test_the_document_describes_every_member(good: Identity, trust: list[str]) -> None:
+def test_the_document_describes_every_member(good: Pair, trust: list[str]) -> None:
     document = (TOP / "docs/load-json.md").read_text()
     with sealed(good.context(), answers) as server:
         result = result_of(url_of(server), "--requests", "300", *trust)

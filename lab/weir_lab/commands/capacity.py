@@ -9,12 +9,14 @@ import typer
 from weir_lab.commands.options import (
     Build,
     Fresh,
+    Handshakes,
     Out,
     RecordPage,
     Seed,
     ServerCore,
     Shared,
     Show,
+    Tls,
     finish,
     options_for,
 )
@@ -46,6 +48,13 @@ def capacity(
     ] = None,
     server_options: Annotated[str, typer.Option(help="Further options for weir.")] = "",
     url: Annotated[str, typer.Option(help="URL of a server that runs already.")] = "",
+    tls: Handshakes = Tls.NO,
+    cacert: Annotated[
+        str, typer.Option(help="File of the authorities to trust, for a --url with https.")
+    ] = "",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Accept any certificate of a --url with https.")
+    ] = False,
     pid: Annotated[
         int | None, typer.Option(help="Process of that server, to measure its CPU.")
     ] = None,
@@ -86,6 +95,9 @@ def capacity(
         generator=generator,
         server_options=server_options,
         url=url,
+        tls=tls.asked or ("resume" if url.startswith("https://") else ""),
+        cacert=cacert,
+        insecure=insecure,
         pid=pid,
         halve=halve,
         pilot_s=pilot,

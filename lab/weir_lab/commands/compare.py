@@ -14,6 +14,7 @@ from weir_lab.commands.options import (
     ServerCore,
     Shared,
     Show,
+    Tls,
     finish,
     options_for,
 )
@@ -39,8 +40,15 @@ def compare(
         typer.Option(
             min=1,
             max=100,
-            help="Compare over HTTP/2 without TLS, with this many requests under way on each "
+            help="Compare over HTTP/2, with this many requests under way on each "
             "connection. For weir, nginx and h2o.",
+        ),
+    ] = None,
+    tls: Annotated[
+        list[Tls] | None,
+        typer.Option(
+            help="Over https, where later connections of a user resume its session or make full "
+            "handshakes. Several are measured in turn. Default: no."
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Number of fresh starts of each server.")] = 6,
@@ -67,6 +75,7 @@ def compare(
         users=tuple(users or (64,)),
         keep_alive=(True, False) if keep_alive is None else (keep_alive,),
         streams=tuple(http2 or ()),
+        tls=tuple(each.asked for each in tls or [Tls.NO]),
         rounds=rounds,
         seconds=seconds,
         generator=generator,

@@ -3,6 +3,7 @@
 
 import os
 import webbrowser
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,20 @@ from weir_lab.report import terminal
 from weir_lab.report.page import Report, write
 from weir_lab.rim import machine
 from weir_lab.rim.machine import Placement
+
+
+class Tls(StrEnum):
+    """The handshakes of a load."""
+
+    NO = "no"
+    RESUME = "resume"
+    FULL = "full"
+
+    @property
+    def asked(self) -> str:
+        """As Work.tls."""
+        return "" if self is Tls.NO else self.value
+
 
 Build = Annotated[Path, typer.Option(help="The folder with the built weir.")]
 Out = Annotated[Path | None, typer.Option("--out", help="The folder for results and report.")]
@@ -25,6 +40,14 @@ Shared = Annotated[
 ]
 RecordPage = Annotated[
     Path | None, typer.Option(help="Write findings and tables into this page of docs/.")
+]
+Handshakes = Annotated[
+    Tls,
+    typer.Option(
+        "--tls",
+        help="resume or full: over https, and a user's later connections resume its session or "
+        "make full handshakes. no: plain HTTP.",
+    ),
 ]
 Show = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 ServerCore = Annotated[int | None, typer.Option(help="The server's core. Default: the last.")]

@@ -35,7 +35,7 @@ from weir_lab.report import capacity as reported
 from weir_lab.report.page import Report, Section
 from weir_lab.rim import machine, quota, runs
 from weir_lab.rim.errors import LabError
-from weir_lab.rim.generators import Load
+from weir_lab.rim.generators import FULL, RESUME, Load
 from weir_lab.rim.machine import Placement
 from weir_lab.rim.runs import Work, World
 from weir_lab.rim.store import Store
@@ -43,6 +43,11 @@ from weir_lab.rim.store import Store
 AB_USERS = (*range(1, 21), *range(25, 61, 5))  # ab measures whole seconds: no pilot chooses
 TRAIN_TO = 20  # where levels are given without the last one of the training
 SWEEP_LEVELS = 12  # what the pilot chooses, about
+TLS_HOW = {
+    "": "",
+    RESUME: ", over TLS, where later connections resume sessions",
+    FULL: ", over TLS, with a full handshake for each connection",
+}
 HALVED, WHOLE = "halved", "whole"
 Perform = Callable[[list[Step]], None]
 PAIRS = 3  # at most, of runs with half of the CPU and with all of it
@@ -66,6 +71,9 @@ class Question:
     generator: str = "load"
     server_options: str = ""
     url: str = ""  # of a server that runs already; empty: the lab starts one
+    tls: str = ""  # as Work.tls
+    cacert: str = ""  # file of the authorities that the generator trusts; empty: the system's
+    insecure: bool = False  # the generator accepts any certificate
     pid: int | None = None
     halve: bool = True
     pilot_s: float = 0.0  # length of the pilot run; 0: none
@@ -96,7 +104,9 @@ def expected_s(question: Question) -> float:
 
 
 def _work(question: Question, users: int, page_bytes: int) -> Work:
-    return Work(path=f"/{page_bytes}.bin", users=users, keep_alive=question.keep_alive)
+    return Work(
+        path=f"/{page_bytes}.bin", users=users, keep_alive=question.keep_alive, tls=question.tls
+    )
 
 
 def _step(
@@ -126,10 +136,10 @@ def _step(
         )
     generate = runs.generator(question.generator, here.weir)
     least_s = sweeping.least_warmup_s(question.think_s) if warmup_s is None else warmup_s
-    load = Load(
-        url=question.url,
+    load = replace(
+        one_request(question),
         users=users,
-        keep_alive=question.keep_alive,
+        requests=None,
         seconds=held_s,
         think_s=question.think_s,
         think="exponential",
@@ -139,6 +149,19 @@ def _step(
         key=key,
         seconds=held_s + load.warmup_s,
         measure=lambda: runs.against(load, here.placement, question.pid, generate),
+    )
+
+
+def one_request(question: Question) -> Load:
+    """A single request to the running server."""
+    return Load(
+        url=question.url,
+        users=1,
+        requests=1,
+        keep_alive=question.keep_alive,
+        tls=question.tls,
+        cacert=question.cacert,
+        insecure=question.insecure,
     )
 
 
@@ -278,8 +301,15 @@ def check(question: Question) -> None:
         raise LabError("--pid needs --url, the URL of that server")
     if question.think_s and question.generator == "ab":
         raise LabError("ab has no think time; use --generator load")
-    if question.url and urlsplit(question.url).scheme != "http":
-        raise LabError(f"{question.url!r} is no URL that begins with http://")
+    scheme = urlsplit(question.url).scheme
+    if question.url and scheme not in ("http", "https"):
+        raise LabError(f"{question.url!r} is no URL that begins with http:// or https://")
+    if question.tls and scheme == "http":
+        raise LabError("--tls needs a --url that begins with https://")
+    if (question.cacert or question.insecure) and scheme != "https":
+        raise LabError("--cacert and --insecure need a --url that begins with https://")
+    if scheme == "https" and question.generator == "ab" and not question.insecure:
+        raise LabError("ab verifies no certificate; use --insecure, or --generator load")
     if question.url and not runs.is_reachable(question.url):
         raise LabError(f"{question.url} does not answer")
     if question.pid is not None and not Path(f"/proc/{question.pid}").exists():
@@ -304,7 +334,9 @@ def run(options: Options, question: Question) -> Report:
     with world(options, files) as here:
         if not question.url:
             runs.product(here, question.server)
-        runs.generator(question.generator, here.weir)
+        generate = runs.generator(question.generator, here.weir)
+        if urlsplit(question.url).scheme == "https":
+            generate(one_request(question), None, None)  # a wrong certificate shows at once
         store = store_for(options, plan, question.generator)
         announce(f"{what} takes about {minutes(expected_s(question))}.")
         setup = set_up(here, store, question, partial(perform, store, what=f"{what}: pilot"))
@@ -355,8 +387,8 @@ def section(store: Store, options: Options, question: Question) -> Section:
         method=[
             f"The load is a closed loop. Every user sends a request, waits for the whole answer, "
             f"thinks for {question.think_s * 1e3:g} ms on average, and repeats. The generator is "
-            f"{how}: {options.placement.sentence()}. Training went up to {question.train_to} "
-            "users.",
+            f"{how}{TLS_HOW[question.tls]}: {options.placement.sentence()}. Training went up to "
+            f"{question.train_to} users.",
             *([settled.why] if question.generator == "load" else []),
             *pilot.said(store),
         ],

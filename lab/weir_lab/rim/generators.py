@@ -6,6 +6,7 @@ one thread, without think time. `weir load` emulates users who think.
 """
 
 import json
+import os
 import re
 import resource
 import subprocess
@@ -22,6 +23,7 @@ from weir_lab.rim.errors import LabError
 SLACK_S = 60.0
 SECOND_MIN_S = 0.05  # a shorter rest of a second has no meaningful rate
 AB_ENDLESS = 100_000_000  # requests, for a run that ends by time
+RESUME, FULL = "resume", "full"  # handshakes of TLS, as `weir load --tls` names them
 PERCENTILES = (50, 75, 90, 95, 99, 99.9)
 
 
@@ -38,6 +40,10 @@ class Load:
     think_s: float = 0.0
     think: str = "constant"
     warmup_s: float = 0.0
+    tls: str = ""  # handshakes of later connections, over https: RESUME or FULL
+    cacert: str = ""  # file of the authorities to trust; empty: those of the system
+    insecure: bool = False  # any certificate is accepted
+    client_settings: Path | None = None  # of OpenSSL, which limit the TLS of the generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +76,18 @@ class Outcome:
 
 
 def _run(
-    argv: list[str], core: int | None, seconds: float, expected: tuple[int, ...] = (0,)
+    argv: list[str],
+    core: int | None,
+    seconds: float,
+    expected: tuple[int, ...] = (0,),
+    settings: Path | None = None,
 ) -> tuple[str, float]:
     """Runs a generator; returns its output and its CPU time.
 
     Raises:
         LabError: it failed, with its last words, or did not end.
     """
+    limits = {"OPENSSL_CONF": str(settings)} if settings else {}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         done = subprocess.run(
@@ -86,12 +97,13 @@ def _run(
             text=True,
             check=False,
             timeout=seconds,
+            env={**os.environ, **limits},
             preexec_fn=process.pin_and_limit(core, None),
         )
     except subprocess.TimeoutExpired as error:
         raise LabError(f"{argv[0]} did not end within {seconds:.0f} s") from error
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in expected:
+    if done.returncode not in expected or not done.stdout:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         last = said[-1] if said else "nothing"
         raise LabError(f"{Path(argv[0]).name} ended with {done.returncode} and said: {last}")
@@ -109,6 +121,8 @@ def ab(load: Load, core: int | None) -> Outcome:
         raise LabError("ab has no think time; use weir load")
     if load.streams > 0:
         raise LabError("ab has no HTTP/2; use weir load")
+    if load.tls == RESUME and not load.keep_alive:
+        raise LabError("ab resumes no sessions of TLS; use --tls full, or weir load")
     amount = ["-n", str(load.requests)]
     if load.requests is None:
         # -t implies a number of requests, so -n must come after it.
@@ -118,7 +132,7 @@ def ab(load: Load, core: int | None) -> Outcome:
         argv += ["-k"] if load.keep_alive else []
         argv.append(load.url)
         limit_s = (load.seconds or 0) + SLACK_S + (load.requests or 0) / 200
-        text, used_s = _run(argv, core, limit_s)
+        text, used_s = _run(argv, core, limit_s, settings=load.client_settings)
         spread = Path(table.name).read_text()
     return parse_ab(text, spread, argv, used_s)
 
@@ -176,9 +190,12 @@ def weir_load(weir: Path, load: Load, core: int | None, server_pid: int | None) 
     argv += [] if load.keep_alive else ["--no-keepalive"]
     argv += ["--http2", "--pipeline", str(load.streams)] if load.streams else []
     argv += ["--server-pid", str(server_pid)] if server_pid else []
+    argv += ["--tls", load.tls] if load.tls else []
+    argv += ["--cacert", load.cacert] if load.cacert else []
+    argv += ["--insecure"] if load.insecure else []
     limit_s = (load.seconds or 0) + load.warmup_s + SLACK_S
     # 3: an objective was missed. 4: the result is in doubt. In both cases it is printed.
-    text, used_s = _run(argv, core, limit_s, expected=(0, 3, 4))
+    text, used_s = _run(argv, core, limit_s, expected=(0, 3, 4), settings=load.client_settings)
     return replace(parse_weir_load(text, argv, used_s), warmup_s=load.warmup_s)
 
 

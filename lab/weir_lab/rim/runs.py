@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench import apache, measure, process, servers
+from bench import apache, certificate, measure, process, servers
+from bench.certificate import Identity
 from bench.process import BenchError
 from bench.scenarios import Scenario
 from bench.servers import Choice, Product, Running, Setup
@@ -26,7 +28,7 @@ from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement, need
 
 REACHED_WITHIN_S = 3.0
-HTTP2_PEERS = ("nginx", servers.TUNED, "h2o")  # bench/ sets them up for HTTP/2 without TLS
+HTTP2_PEERS = ("nginx", servers.TUNED, "h2o")  # bench/ sets them up for HTTP/2
 
 Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the server's pid
 
@@ -53,7 +55,8 @@ class Work:
     path: str
     users: int
     keep_alive: bool = True
-    streams: int = 0  # of each connection, over HTTP/2 without TLS; 0: HTTP/1.1
+    streams: int = 0  # of each connection, over HTTP/2; 0: HTTP/1.1
+    tls: str = ""  # handshakes of later connections, over https: RESUME or FULL; empty: plain HTTP
 
 
 def generator(name: str, weir: Path) -> Generate:
@@ -121,6 +124,12 @@ def product(world: World, name: str) -> Product:
     return weir(world, name)
 
 
+@cache
+def identity_in(folder: Path) -> Identity:
+    """The certificate of a run, made once in a new folder."""
+    return certificate.make(folder)
+
+
 @contextmanager
 def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
     """A fresh server for the time of the block.
@@ -141,12 +150,15 @@ def running(world: World, chosen: Product, work: Work) -> Iterator[Running]:
         work=world.work / chosen.name,
         cpu=world.placement.server,
         scenario=scenario,
+        identity=identity_in(world.work.parent / "tls") if work.tls else None,
     )
     try:
         server = servers.start(chosen, setup)
     except BenchError as error:
         raise LabError(str(error)) from error
     try:
+        if work.tls and not server.is_tls:
+            raise LabError(f"{chosen.name} is not set up for TLS; use weir, nginx, h2o or lighttpd")
         measure.verify(server, scenario, world.root)
         yield server
     except (BenchError, OSError) as error:
@@ -211,11 +223,15 @@ def run(
         LabError: the run failed; no process is left.
     """
     with running(world, chosen, work) as server:
+        identity = server.launch.identity
         asked = Load(
-            url=f"http://127.0.0.1:{server.port}{work.path}",
+            url=server.url(work.path),
             users=work.users,
             keep_alive=work.keep_alive,
             streams=work.streams,
+            tls=work.tls,
+            insecure=bool(work.tls),  # the certificate was made for this run
+            client_settings=identity.client_settings if identity else None,
             **load,
         )
         pid = server.process.pid
@@ -244,6 +260,7 @@ def run(
             "users": work.users,
             "keep_alive": work.keep_alive,
             "streams": work.streams,
+            "tls": work.tls,
             "think_s": asked.think_s,
             "load": outcome.record(),
             "server_cpu_s": used_ns / 1e9,
@@ -323,7 +340,8 @@ def is_reachable(url: str) -> bool:
     """Whether a server accepts connections at the URL."""
     there = urlsplit(url)
     try:
-        with socket.create_connection((there.hostname or "", there.port or 80), REACHED_WITHIN_S):
+        port = there.port or (443 if there.scheme == "https" else 80)
+        with socket.create_connection((there.hostname or "", port), REACHED_WITHIN_S):
             return True
     except (OSError, ValueError):
         return False
