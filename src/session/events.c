@@ -96,12 +96,14 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
     session_buffer_give(s->thread, scratch);
 }
 
-/* The log shows the version that the client speaks. */
-static struct span request_line(char *head, const struct http_request *request)
+/* The first line of a decoded head, or an empty one. The log shows the version that the client
+ * speaks. */
+static struct span request_line(struct span text)
 {
-    struct span line = span_of(head + request->line.at, request->line.len);
+    const char *end = text.len > 0 ? memchr(text.at, '\r', text.len) : NULL;
+    struct span line = span_first(text, end ? (size_t)(end - text.at) : 0);
     if (span_ends(line, SPAN("HTTP/1.1")))
-        memcpy(head + request->line.at + line.len - 3, "2.0", 3);
+        memcpy((char *)(uintptr_t)line.at + line.len - 3, "2.0", 3);
     return line;
 }
 
@@ -154,7 +156,7 @@ static void take_head(struct session *s, const struct http2_arrival *arrival,
     enum http_parse parsed = http_request_parse(&request, decoded->text, &status);
     struct framed_request from = { .request = &request, .head = head, .began_ns = began_ns };
     if (parsed == HTTP_PARSED) {
-        from.line = request_line(head, &request);
+        from.line = request_line(decoded->text);
         /* As for an absolute target with such a scheme in HTTP/1.1. */
         if (decoded->scheme == HTTP2_SCHEME_OTHER) {
             session_tally_fault(s->thread, HTTP_FAULT_TARGET_FORM);
@@ -208,7 +210,8 @@ static void take_request(struct session *s, const struct http2_arrival *arrival,
     case HTTP2_REQUEST_TOO_LARGE:
         session_tally_fault(s->thread, HTTP_FAULT_HEAD_LENGTH);
         answer_framed(s, stream,
-                      &(struct framed_request){ .began_ns = began_ns,
+                      &(struct framed_request){ .line = request_line(request.text),
+                                                .began_ns = began_ns,
                                                 .status = HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE });
         return;
     case HTTP2_REQUEST_GROW:

@@ -373,6 +373,17 @@ def test_counters_and_log_equal_what_clients_received(
     assert sorted(logged) == sorted(statuses)
 
 
+def test_a_request_with_too_many_fields_is_logged_with_its_line(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    running = server(*H2C, "--access-log", str(log))
+    with connect2(running.address) as client:
+        assert client.get("/x", *[(b"cookie", b"a=b")] * 200).status == 431
+    running.stop()
+    assert '"GET /x HTTP/2.0" 431 ' in log.read_text()
+
+
 def test_a_preface_at_an_address_without_h2c_is_refused(server: ServerFactory) -> None:
     running = server()
     with connect(running.address) as connection:
