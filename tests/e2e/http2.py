@@ -520,6 +520,11 @@ class Client:
     def get(self, path: str = "/hello.txt", *fields: tuple[bytes, bytes]) -> Answer:
         return self.answer(self.ask(path, *fields))
 
+    @property
+    def cut(self) -> bool:
+        """Whether the server has closed, and had not said that it would."""
+        return self.closed and (self.goaway is None or self.goaway[1] != Code.NO_ERROR)
+
     def settle(self) -> None:
         """Waits until the server has read everything that was sent so far."""
         mark = len(self.pongs).to_bytes(8, "big")

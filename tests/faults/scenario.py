@@ -18,9 +18,11 @@ import select
 import signal
 import socket
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from tests.e2e.http2 import Client, EndedError, StreamResetError
 from tests.e2e.running import RUNTIME, WEIR, Process
 from tests.e2e.wire import Answer, Connection, WireError, parse_head
 from tests.faults.plan import Fault, Plan
@@ -87,6 +89,12 @@ def is_beginning(part: bytes, whole: bytes) -> bool:
         at = whole.index(mark + length * b"*") + len(mark)
         part = part[:at] + len(part[at : at + length]) * b"*" + part[at + length :]
     return whole.startswith(part)
+
+
+def http2_words(request: tuple[str, ...]) -> list[Any]:
+    """The arguments of Client.ask for a request."""
+    lines = (line.split(": ") for line in request[1:])
+    return [request[0], *((name.lower().encode(), value.encode()) for name, value in lines)]
 
 
 def read_urls(fd: int) -> list[str]:
@@ -185,9 +193,42 @@ class Scenario:
                     connection = Connection.to(self.address, LIMIT_S)
         finally:
             connection.close()
+        right = self.visit_http2() and right
         answer = self.ask(bystander, REQUESTS[0])
         right = bool(answer and self.judge(REQUESTS[0], answer)) and right
         return self.page_answers() and right
+
+    def visit_http2(self) -> bool:
+        """Makes all requests at the same time over one connection of HTTP/2. Whether all answers
+        are right."""
+        connection = Connection.to(self.address, LIMIT_S)
+        try:
+            client = Client(connection)
+            streams = {request: client.ask(*http2_words(request)) for request in REQUESTS}
+            right = [self.judge_stream(client, *each) for each in streams.items()]
+        except TimeoutError:
+            raise BrokenRuleError(f"HTTP/2: silence after {LIMIT_S:.0f} s") from None
+        finally:
+            connection.close()
+        self.life.cuts += client.cut
+        return all(right)
+
+    def judge_stream(self, client: Client, request: tuple[str, ...], stream: int) -> bool:
+        """Whether the answer of a stream is the right one. A wrong answer ends the life."""
+        key = (*request, "HTTP/2")
+        try:
+            answer = client.answer(stream)
+        except (StreamResetError, EndedError) as error:
+            self.life.errors += isinstance(error, StreamResetError)
+            self.last = f"{key}: {type(error).__name__}: {error}"
+            right = (self.expected or {}).get(key, b"").partition(b"\r\n\r\n")[2]
+            got = client.streams[stream]
+            if got.status not in ERRORS and not is_beginning(bytes(got.body), right):
+                raise BrokenRuleError(f"{key}: a wrong byte: {bytes(got.body[:300])!r}") from None
+            return False
+        lines = [f"HTTP/2 {answer.status}", *(f"{n.title()}: {v}" for n, v in answer.fields)]
+        raw = "\r\n".join([*lines, "", ""]).encode("latin-1") + answer.body
+        return self.judge(key, replace(answer, raw=raw))
 
     def page_answers(self) -> bool:
         """Whether the statistics page shows numbers."""
@@ -229,7 +270,14 @@ class Scenario:
 
     def start(self, plan: Plan, stderr: Path) -> tuple[subprocess.Popen[bytes], int]:
         words = [str(WEIR), "serve", str(self.site), "--listen", "127.0.0.1:0", "--listing"]
-        words += ["--model", self.model, "--access-log", str(self.scratch / "access")]
+        words += [
+            "--h2c",
+            "on",
+            "--model",
+            self.model,
+            "--access-log",
+            str(self.scratch / "access"),
+        ]
         words += ["--pid-file", str(self.scratch / "pid")]
         environment = os.environ | {
             "LD_PRELOAD": str(LIBRARY),
