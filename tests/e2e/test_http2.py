@@ -36,7 +36,7 @@ from tests.e2e.http2 import (
 )
 from tests.e2e.running import Server
 from tests.e2e.statistics import settled, wait_for
-from tests.e2e.wire import connect
+from tests.e2e.wire import Connection, connect
 from tests.waiting import wait_until
 
 HELLO = b"hello\n"
@@ -348,6 +348,53 @@ def test_priority_update_moves_a_waiting_answer(running: Server) -> None:
         order = arrivals(client, b"u=3", b"u=3", update=b"u=0")
         assert order[0] == 1
         assert order[-1] == 0
+
+
+def descriptors(running: Server) -> int:
+    return sum(len(os.listdir(f"/proc/{worker.pid}/fd")) for worker in running.workers())
+
+
+START = PREFACE + settings()
+UPLOAD = headers(1, request(b"/", method=b"POST"), end=False)
+BIG_GETS = b"".join(headers(stream, request(b"/big.bin")) for stream in range(1, 41, 2))
+STATES = [
+    PREFACE[:7],
+    PREFACE,
+    START[:-3],
+    START + UPLOAD[:20],
+    START + headers(1, request(), last=False),
+    START + UPLOAD,
+    START + UPLOAD + data(1, bytes(5000))[:3000],
+    START + BIG_GETS,
+    PREFACE + settings((WINDOW_OF_STREAMS, 0)) + BIG_GETS,
+    PREFACE + settings((WINDOW_OF_STREAMS, 2**31 - 1)) + window_update(0, 2**30) + BIG_GETS,
+    START + BIG_GETS + reset(3) + UPLOAD[:30],
+    START + data(0),
+]
+
+
+@pytest.mark.parametrize("model", ["thread", "pool", "percore", "uring"])
+def test_a_client_that_dies_in_any_state_leaves_nothing(server: ServerFactory, site: Path) -> None:
+    """The file is larger than what the cache keeps in memory, so each answer needs a descriptor."""
+    (site / "big.bin").write_bytes(BIG * 10)
+    running = server(*H2C, "--workers", "1")
+    with connect2(running.address) as first:
+        assert first.get().body == HELLO
+        before = descriptors(running)
+        for state in STATES:
+            for ends in (Connection.reset, Connection.close):
+                connection = Connection.to(running.address, receive_buffer=4096)
+                connection.send(state)
+                if state.startswith(PREFACE) and len(state) % 2:
+                    connection.socket.recv(1000)
+                ends(connection)
+        wait_for(running, lambda now: now["gauges"]["connections_open"] == 1)
+        assert first.get("/big.bin").body == BIG * 10
+        first.settle()
+        wait_until(lambda: descriptors(running) <= before + 1, "the descriptors are closed")
+    numbers = settled(running)
+    assert numbers["gauges"]["http2_streams_open"] == 0
+    assert numbers["gauges"]["http2_connections_open"] == 0
 
 
 def test_counters_and_log_equal_what_clients_received(
