@@ -245,6 +245,7 @@ THREADED = (
     "(thread or pool or prefork or percore or uring) and not [fork and not [epoll"
     # TSan does not see what the kernel writes into a ring. It sees all else that threads share.
     " and not none_is_reset and not test_slow_clients and not test_conformance"
+    " and not test_http2_conformance"
     # The master has one thread.
     f" and not test_control and not test_systemd and not test_upgrade and {PLAIN}"
 )
