@@ -132,6 +132,8 @@ void http2_connection_spend(struct http2_connection *c, struct http2_stream *str
     stream->window -= (int32_t)bytes;
     if (c->sent < HTTP2_RESET_BYTES)
         c->sent += bytes;
+    uint32_t most = UINT32_MAX - 2 * bytes; /* both windows get the bytes back */
+    c->unreturned = c->unreturned < most ? c->unreturned + 2 * bytes : UINT32_MAX;
     if (bytes >= HTTP2_SMALL_DATA)
         http2_control_refund_frames(c, HTTP2_CONTROL_SENT);
     else

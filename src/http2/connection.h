@@ -44,7 +44,9 @@ struct http2_connection {
     int32_t initial_window; /* its SETTINGS_INITIAL_WINDOW_SIZE */
     uint32_t received;      /* bytes of DATA that are not refunded */
     uint32_t payload_left;  /* of the frame that is being read: bytes of DATA, or to skip */
-    uint32_t sent;   /* bytes of DATA since the client's last reset, up to HTTP2_RESET_BYTES */
+    uint32_t sent; /* bytes of DATA since the client's last reset, up to HTTP2_RESET_BYTES */
+    uint32_t
+        unreturned;  /* bytes of DATA that the client may still return to its windows for free */
     int16_t resets;  /* the rest of HTTP2_RESETS_MAX */
     int16_t control; /* the rest of HTTP2_CONTROL_MAX */
     uint8_t payload_place; /* the stream of that DATA; 0: the bytes are skipped */

@@ -310,10 +310,23 @@ static int read_priority_update(struct http2_connection *c, struct http2_frame f
     return HTTP2_CONTROL_NOTHING;
 }
 
+/* Whether a WINDOW_UPDATE returns bytes that were sent, in a step that is not tiny. Clients return
+ * what they read, when they read it: after a pause, thousands of frames without DATA between
+ * them. */
+static bool returns_window(struct http2_connection *c, const char *payload)
+{
+    uint32_t bytes = http2_frame_read_u32(payload) & WINDOW_LARGEST;
+    if (bytes < HTTP2_SMALL_DATA || bytes > c->unreturned)
+        return false;
+    c->unreturned -= bytes;
+    return true;
+}
+
 int http2_control_read(struct http2_connection *c, struct http2_frame frame, const char *payload,
                        struct buf *out, struct http2_arrival *ret_arrival)
 {
-    http2_control_spend_frames(c, 1);
+    if (frame.type != HTTP2_FRAME_WINDOW_UPDATE || !returns_window(c, payload))
+        http2_control_spend_frames(c, 1);
     switch (frame.type) {
     case HTTP2_FRAME_PRIORITY:
         return read_priority(c, frame, out, ret_arrival);

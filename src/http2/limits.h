@@ -68,8 +68,9 @@ enum {
     /* The budget of frames without progress. SETTINGS, PING, PRIORITY, PRIORITY_UPDATE,
      * WINDOW_UPDATE, GOAWAY, unknown frames, frames on closed streams, and DATA of less than
      * HTTP2_SMALL_DATA bytes that does not end its stream cost 1, in both directions. A setting
-     * that changes the windows of all open streams costs 1 more for each of them. CONTROL when
-     * the budget is used up. */
+     * that changes the windows of all open streams costs 1 more for each of them. WINDOW_UPDATE
+     * costs nothing when it returns at least HTTP2_SMALL_DATA bytes of DATA that were sent. CONTROL
+     * when the budget is used up. */
     HTTP2_CONTROL_MAX = 1000,
 
     /* Progress refunds a part of that budget: a complete answer, a DATA frame of at least

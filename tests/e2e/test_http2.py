@@ -148,6 +148,25 @@ def test_a_body_without_bytes_needs_no_window(running: Server, site: Path) -> No
         assert client.answer(client.ask("/big.bin", method="HEAD")).status == 200
 
 
+def test_a_client_that_opens_its_windows_in_small_steps_is_served(
+    running: Server, site: Path
+) -> None:
+    """Go's client returns each 4 KiB that it reads, to both windows, and many at a time."""
+    (site / "long.bin").write_bytes(BIG * 20)
+    wide = (WINDOW_OF_STREAMS, 2**22)
+    with connect2(running.address, wide, refund=False) as client:
+        client.send(window_update(0, 2**22))
+        stream, returned = client.ask("/long.bin"), 0
+        while not client.streams[stream].ended:
+            assert client.receive(), client.goaway
+            unread = len(client.streams[stream].body) - returned
+            if unread > 2**21:
+                steps = unread // 4096
+                client.send((window_update(0, 4096) + window_update(stream, 4096)) * steps)
+                returned += steps * 4096
+        assert client.answer(stream).body == BIG * 20
+
+
 def test_a_setting_changes_the_windows_of_open_streams(running: Server) -> None:
     """RFC 9113 section 6.9.2"""
     with connect2(running.address, refund=False) as client:

@@ -257,6 +257,28 @@ static void a_long_answer_with_many_updates_is_no_flood(void **state)
     }
 }
 
+/* Go's client returns each 4 KiB that it reads, to both windows. After a pause it reads much at a
+ * time, and the server sends no DATA between the frames. */
+static void many_updates_in_small_steps_are_no_flood(void **state)
+{
+    (void)state;
+    static struct wire w;
+    wire_open(&w);
+    wire_set(&w, HTTP2_FRAME_INITIAL_WINDOW_SIZE, 1 << 30);
+    wire_send_u32(&w, HTTP2_FRAME_WINDOW_UPDATE, 0, 1 << 30);
+    wire_request(&w, 1, true);
+    http2_connection_want(&w.c, wire_stream(&w, 1));
+    for (unsigned i = 0; i < 4000; i++)
+        http2_connection_spend(&w.c, http2_connection_next(&w.c), 16384);
+    for (unsigned i = 0; i < 4 * 4000; i++) {
+        assert_int_equal(wire_send_u32(&w, HTTP2_FRAME_WINDOW_UPDATE, 0, 4096), HTTP2_MORE);
+        assert_int_equal(wire_send_u32(&w, HTTP2_FRAME_WINDOW_UPDATE, 1, 4096), HTTP2_MORE);
+        wire_forget(&w);
+    }
+    const struct wire_frame more = { HTTP2_FRAME_WINDOW_UPDATE, 0, 0, SPAN("\0\0\x10\0") };
+    assert_in_range(flood(&w, more, 5000), 900, 1001);
+}
+
 /* A client that sends PRIORITY, PING and two updates with each request. */
 static void many_requests_with_control_frames_are_no_flood(void **state)
 {
@@ -341,6 +363,7 @@ int main(void)
         cmocka_unit_test(changes_of_all_windows_are_bounded),
         cmocka_unit_test(windows_of_one_byte_are_bounded),
         cmocka_unit_test(a_long_answer_with_many_updates_is_no_flood),
+        cmocka_unit_test(many_updates_in_small_steps_are_no_flood),
         cmocka_unit_test(many_requests_with_control_frames_are_no_flood),
         cmocka_unit_test(a_client_that_cancels_pages_is_no_flood),
         cmocka_unit_test(a_client_that_seeks_is_no_flood),
