@@ -184,20 +184,30 @@ void session_http2_fail(struct session *s, unsigned fault)
 /* Begins the graceful end of the connection, or shortens it. */
 static void say_goodbye(struct session *s, uint64_t now_ns)
 {
+    struct session_http2 *h = s->http2;
     struct buf buf = output_end(s->output);
-    http2_connection_drain(&s->http2->connection, &buf);
+    if (!h->connection.draining)
+        count(s, STATS_http2_goaways_sent);
+    h->shortened = h->connection.draining;
+    h->head_due_ns = now_ns + GOODBYE_NS;
+    http2_connection_drain(&h->connection, &buf);
     s->output->len += buf.len;
-    s->http2->head_due_ns = now_ns + GOODBYE_NS;
-    count(s, STATS_http2_goaways_sent);
 }
 
 /* Whether the connection should carry no further request. */
 static bool should_end(const struct session *s, uint64_t now_ns)
 {
     const struct session_shared *shared = s->thread->shared;
-    return s->refusing || now_ns >= s->retires_ns ||
-           (shared->connection_requests > 0 && s->answers >= shared->connection_requests) ||
-           atomic_load_explicit(&shared->draining, memory_order_relaxed);
+    if (s->http2->connection.draining)
+        return false;
+    if (s->refusing || atomic_load_explicit(&shared->draining, memory_order_relaxed))
+        return true;
+    if (__builtin_expect(now_ns < s->retires_ns && (shared->connection_requests == 0 ||
+                                                    s->answers < shared->connection_requests),
+                         1))
+        return false;
+    count(s, STATS_connections_retired);
+    return true;
 }
 
 static bool has_goodbye_room(const struct session_buffer *out)
@@ -219,7 +229,7 @@ static void add_output(struct session *s, uint64_t now_ns)
     if (s->closing)
         return;
     session_frames_add_bodies(s);
-    if (should_end(s, now_ns) && !c->draining && has_goodbye_room(s->output))
+    if (has_goodbye_room(s->output) && should_end(s, now_ns))
         say_goodbye(s, now_ns);
     if (http2_connection_drained(c))
         s->closing = s->lingering = true;
@@ -412,9 +422,9 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
         return wait_for_request(s, now_ns);
     s->phase = h->answering ? SESSION_SENDING : h->bodies > 0 ? SESSION_BODY : SESSION_HEAD;
     s->deadline_ns = h->answering ? h->send_due_ns : UINT64_MAX;
-    if (h->bodies > 0)
+    if (h->bodies > 0 && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, follow_bodies(s, now_ns));
-    if (!h->full)
+    if (!h->full && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, h->head_due_ns);
     return pending ? session_http2_want(s) : SESSION_READ;
 }
@@ -426,7 +436,7 @@ static unsigned end_gracefully(struct session *s, uint64_t now_ns)
 {
     if (!has_memory(s) || !has_goodbye_room(s->output))
         return close_without_memory(s);
-    while (!s->http2->connection.finishing)
+    while (!s->http2->shortened)
         say_goodbye(s, now_ns);
     drop_streams(s);
     s->closing = s->lingering = true;
@@ -445,8 +455,10 @@ static unsigned expire_answers(struct session *s, uint64_t now_ns)
 unsigned session_http2_expire(struct session *s, uint64_t now_ns)
 {
     struct session_http2 *h = s->http2;
-    if (s->phase == SESSION_LINGERING)
+    if (s->phase == SESSION_LINGERING || s->closing) {
+        stats_writer_add(&s->thread->stats, STATS_timeouts_send, s->phase == SESSION_SENDING);
         return close_without_memory(s);
+    }
     if (s->phase == SESSION_IDLE) {
         count(s, now_ns >= s->retires_ns ? STATS_connections_retired : STATS_timeouts_idle);
         return end_gracefully(s, now_ns);
@@ -461,7 +473,7 @@ unsigned session_http2_expire(struct session *s, uint64_t now_ns)
     h->head_due_ns = UINT64_MAX;
     if (!h->connection.draining)
         count(s, STATS_timeouts_head);
-    else if (!h->connection.finishing)
+    else if (!h->shortened)
         return shorten_goodbye(s, now_ns);
     return end_gracefully(s, now_ns);
 }

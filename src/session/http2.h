@@ -15,6 +15,7 @@
 #include "http2/connection.h"
 #include "http2/table.h"
 #include "session/buffer.h"
+#include "session/line.h"
 #include "session/session.h"
 
 struct session_body;
@@ -45,10 +46,13 @@ struct session_http2 {
     size_t waiting_bytes;   /* of heads that wait for the end of their body */
     unsigned bodies;        /* requests that wait for the end of their body */
     unsigned answers;       /* answers with a body that waits */
-    bool answering;         /* send_due_ns is set */
-    bool stalled;           /* the windows keep all answers from continuing */
-    bool began_block;       /* the first header block was sent */
-    bool full;              /* kept input waits for space in the output */
+    uint8_t peer_len;       /* of `peer`; 0: it is not known yet */
+    char peer[SESSION_LINE_PEER_MAX]; /* the client's address, for the log */
+    bool answering;                   /* send_due_ns is set */
+    bool stalled;                     /* the windows keep all answers from continuing */
+    bool began_block;                 /* the first header block was sent */
+    bool shortened; /* the final GOAWAY was sent, without waiting for the client */
+    bool full;      /* kept input waits for space in the output */
 };
 
 /* Begins with HTTP/2. False: out of memory. */

@@ -3,12 +3,14 @@
 
 #include "base/buf.h"
 #include "session/answer.h"
+#include "session/http2.h"
 #include "session/tls.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-enum { PEER_MAX = INET6_ADDRSTRLEN };
+enum { PEER_MAX = SESSION_LINE_PEER_MAX };
+static_assert(PEER_MAX >= INET6_ADDRSTRLEN, "an address fits");
 
 static char *put_octet(char *at, unsigned value)
 {
@@ -34,6 +36,17 @@ static size_t format_peer(char out[PEER_MAX], const struct session_peer *peer)
         return strlen(out);
     out[0] = '-';
     return 1;
+}
+
+/* A connection of HTTP/2 keeps the text, because it has many requests. */
+static struct span peer_of(const struct session_exchange *x, char storage[PEER_MAX])
+{
+    struct session_http2 *h = x->session->http2;
+    if (__builtin_expect(h == NULL, 1))
+        return span_of(storage, format_peer(storage, &x->session->peer));
+    if (h->peer_len == 0)
+        h->peer_len = (uint8_t)format_peer(h->peer, &x->session->peer);
+    return span_of(h->peer, h->peer_len);
 }
 
 static struct log_access_line line_of(const struct session_exchange *x, unsigned status,
@@ -65,7 +78,7 @@ void session_line_log(struct session_exchange *x, unsigned status, uint64_t body
         return;
     char peer[PEER_MAX];
     struct log_access_line line = line_of(x, status, body_bytes);
-    line.peer = span_of(peer, format_peer(peer, &x->session->peer));
+    line.peer = peer_of(x, peer);
     log_access_add(log, &line, x->thread->wall_s);
 }
 
@@ -82,7 +95,7 @@ struct session_line *session_line_defer(struct session_exchange *x, unsigned sta
         return NULL;
     struct log_access_line line = line_of(x, status, 0);
     char peer[PEER_MAX];
-    line.peer = span_of(peer, format_peer(peer, &x->session->peer));
+    line.peer = peer_of(x, peer);
     size_t len = line.peer.len + line.request_line.len + line.host.len + line.referer.len +
                  line.user_agent.len;
     struct session_line *deferred = malloc(sizeof(*deferred) + len);

@@ -13,6 +13,9 @@
 struct session_exchange;
 struct session_thread;
 
+/* Bytes of a client's address as text. */
+enum { SESSION_LINE_PEER_MAX = 46 };
+
 /* A line that waits. Its spans point into `text`, except for the constants of TLS. */
 struct session_line {
     struct log_access_line line;
