@@ -179,7 +179,8 @@ void session_frames_add_answer(struct session_exchange *x)
         session_frames_reset(s, x->framing->stream, HTTP2_FAULT_INTERNAL);
         return;
     }
-    h->answers++;
+    if (h->answers++ == 0 || place->answer->due_ns < h->scan_ns)
+        h->scan_ns = place->answer->due_ns;
     http2_connection_want(&h->connection, x->framing->stream);
 }
 
@@ -195,6 +196,17 @@ static size_t frame_space(const struct session_buffer *out, size_t allowed)
     most = most > HEAD ? most - HEAD : 0;
     most = most < HTTP2_PAYLOAD_MAX ? most : HTTP2_PAYLOAD_MAX;
     return most < allowed ? most : allowed;
+}
+
+static void note_stream_progress(const struct session *s, struct session_stream *stream, size_t len)
+{
+    const struct session_shared *shared = s->thread->shared;
+    stream->progress_bytes += (uint32_t)len;
+    if (stream->progress_bytes < shared->send_step_bytes)
+        return;
+    stream->progress_bytes = 0;
+    stream->stalled = false;
+    stream->due_ns = s->thread->now_ns + shared->send_timeout_ns;
 }
 
 /* Appends one DATA frame of the stream. */
@@ -213,6 +225,7 @@ static void add_data(struct session *s, struct http2_stream *stream, size_t spac
     write_frame(at, HTTP2_FRAME_DATA, end ? HTTP2_FRAME_END_STREAM : 0, stream->id, (size_t)len);
     out->len += HEAD + (size_t)len;
     http2_connection_spend(&h->connection, stream, (uint32_t)len);
+    note_stream_progress(s, place->answer, (size_t)len);
     if (!end)
         return;
     struct session_stream *answer = place->answer;
@@ -237,5 +250,29 @@ void session_frames_add_bodies(struct session *s)
         if (space == 0)
             return;
         add_data(s, stream, space);
+    }
+}
+
+void session_frames_expire(struct session *s, uint64_t now_ns)
+{
+    struct session_http2 *h = s->http2;
+    h->scan_ns = UINT64_MAX;
+    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX; i++) {
+        struct session_stream *answer = h->streams->place[i].answer;
+        struct http2_stream *stream = &h->streams->table.stream[i];
+        if (!answer)
+            continue;
+        const bool closed = stream->window <= 0;
+        const bool room = s->output->len + RESET_ROOM <= SESSION_BUFFER_BYTES;
+        if (answer->due_ns <= now_ns && closed && answer->stalled && room) {
+            session_frames_reset(s, stream, HTTP2_FAULT_STALLED);
+            continue;
+        }
+        if (answer->due_ns <= now_ns) {
+            answer->stalled = closed;
+            answer->due_ns = now_ns + s->thread->shared->send_timeout_ns;
+        }
+        if (answer->due_ns < h->scan_ns)
+            h->scan_ns = answer->due_ns;
     }
 }

@@ -30,5 +30,9 @@ void session_frames_add_answer(struct session_exchange *x);
 /* Continues with the bodies that wait, while the output has space. */
 void session_frames_add_bodies(struct session *s);
 
+/* Looks for answers whose window stays closed, and resets their streams. An answer without progress
+ * for send-timeout has one more send-timeout, because it may have waited for its turn. */
+void session_frames_expire(struct session *s, uint64_t now_ns);
+
 /* Appends RST_STREAM, and drops what the session has of the stream. */
 void session_frames_reset(struct session *s, struct http2_stream *stream, unsigned fault);

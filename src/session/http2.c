@@ -346,9 +346,10 @@ bool session_http2_fill(struct session *s, uint64_t now_ns)
     return s->output->at < s->output->len;
 }
 
-unsigned session_http2_sent(struct session *s, uint64_t now_ns)
+unsigned session_http2_sent(struct session *s, size_t bytes, uint64_t now_ns)
 {
     struct session_buffer *out = s->output;
+    session_note_progress(s, bytes, now_ns);
     if (out && out->at == out->len) {
         session_tally_sent(&s->thread->stats, out, now_ns);
         out->group_count = 0;
@@ -422,6 +423,8 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
         return wait_for_request(s, now_ns);
     s->phase = h->answering ? SESSION_SENDING : h->bodies > 0 ? SESSION_BODY : SESSION_HEAD;
     s->deadline_ns = h->answering ? h->send_due_ns : UINT64_MAX;
+    if (h->answers > 0 && !s->closing)
+        s->deadline_ns = sooner_of(s->deadline_ns, h->scan_ns);
     if (h->bodies > 0 && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, follow_bodies(s, now_ns));
     if (!h->full && !s->closing)
@@ -465,6 +468,8 @@ unsigned session_http2_expire(struct session *s, uint64_t now_ns)
     }
     if (h->answering && now_ns >= h->send_due_ns)
         return expire_answers(s, now_ns);
+    if (h->answers > 0 && now_ns >= h->scan_ns && has_memory(s))
+        session_frames_expire(s, now_ns);
     const uint64_t body_ns = sooner_of(h->body_due_ns, h->body_limit_ns);
     if (h->bodies > 0 && now_ns >= body_ns && has_memory(s))
         session_events_expire(s, now_ns);

@@ -38,7 +38,8 @@ struct session_http2 {
     struct http2_connection connection;
     struct http2_table table;
     struct session_http2_streams *streams; /* NULL while no stream is open */
-    uint64_t send_due_ns;                  /* while answers are under way */
+    uint64_t scan_ns;       /* while answers wait: when the first of them may be stalled */
+    uint64_t send_due_ns;   /* while answers are under way */
     uint64_t head_due_ns;   /* while an unfinished frame waits, or the end; else UINT64_MAX */
     uint64_t body_limit_ns; /* while requests wait for their bodies: when the first is overdue */
     uint64_t body_due_ns;   /* then all are, for their rate; else UINT64_MAX */
@@ -74,8 +75,9 @@ unsigned session_http2_resume(struct session *s, uint64_t now_ns);
  * bytes. A transport that seals calls it when it has sealed the output. */
 bool session_http2_fill(struct session *s, uint64_t now_ns);
 
-/* The output has been sent: counts the answers that it completed, and fills it again. */
-unsigned session_http2_sent(struct session *s, uint64_t now_ns);
+/* The output has been sent, `bytes` of it in the last send: counts the answers that it completed,
+ * and fills it again. */
+unsigned session_http2_sent(struct session *s, size_t bytes, uint64_t now_ns);
 
 /* What to do next. */
 unsigned session_http2_continue(struct session *s, uint64_t now_ns);

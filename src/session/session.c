@@ -184,7 +184,7 @@ unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
         if (session_answer_stage_part(out))
             return send_on(s, 0, now_ns);
     }
-    return __builtin_expect(s->http2 != NULL, 0) ? session_http2_sent(s, now_ns)
+    return __builtin_expect(s->http2 != NULL, 0) ? session_http2_sent(s, bytes, now_ns)
                                                  : session_http1_sent(s, now_ns);
 }
 

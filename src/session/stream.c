@@ -17,8 +17,9 @@ struct session_stream *session_stream_new(struct session_exchange *x, struct spa
     }
     stream->answer = *answer;
     stream->began_ns = x->began_ns;
-    stream->due_ns = 0;
+    stream->due_ns = x->thread->now_ns + x->thread->shared->send_timeout_ns;
     stream->progress_bytes = 0;
+    stream->stalled = false;
     stream->text = span_of(stream->storage, copied.len);
     if (copied.len > 0)
         memcpy(stream->storage, copied.at, copied.len);

@@ -17,8 +17,9 @@ struct session_stream {
     struct session_answer answer; /* open */
     struct span text;             /* is sent before what `answer` names; in `storage` */
     uint64_t began_ns;            /* when the first byte of the request arrived */
-    uint64_t due_ns;              /* the client must take bytes until then; private to http2.c */
-    uint32_t progress_bytes;      /* since due_ns last moved; the same */
+    uint64_t due_ns;              /* when its window is looked at, unless it makes progress */
+    uint32_t progress_bytes;      /* since due_ns last moved */
+    bool stalled;                 /* its window was closed at the last look */
     char storage[];
 };
 

@@ -361,7 +361,7 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
         return want_of_output(s);
     }
     if (s->http2)
-        return follow_codec(s, session_http2_sent(s, now_ns), now_ns);
+        return follow_codec(s, session_http2_sent(s, bytes, now_ns), now_ns);
     if (t->failed)
         return session_http1_continue(s, now_ns);
     if (!t->established || (!s->output && !s->closing))

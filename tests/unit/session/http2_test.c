@@ -145,7 +145,7 @@ static int end_world(void **state)
     return rmdir(world.root);
 }
 
-/* How often the entry of a path is referenced, the cache included. */
+/* References to the entry of a path, the cache's own included. */
 static unsigned references_of(const char *path)
 {
     struct site_entry *entry;
@@ -350,19 +350,6 @@ static void answers_a_request_that_follows_the_preface(void **state)
     end();
 }
 
-static void refuses_the_preface_when_h2c_is_off(void **state)
-{
-    (void)state;
-    world.shared.h2c = false;
-    begin(LARGEST);
-    send_frames();
-    receive(SIZE_MAX);
-    assert_true(client.in.len > 0);
-    assert_memory_equal(client.in.at, "HTTP/1.1 505 ", 13);
-    end();
-    world.shared.h2c = true;
-}
-
 static void every_split_of_the_input_gives_the_same_bytes(void **state)
 {
     (void)state;
@@ -527,8 +514,7 @@ static void a_client_that_opens_no_window_is_cut_off(void **state)
     client.want = session_expire(&client.s, world.now_ns);
     receive(SIZE_MAX);
     struct seen seen = look(0);
-    assert_int_equal(seen.goaways, 1);
-    assert_int_equal(seen.error, HTTP2_ENHANCE_YOUR_CALM);
+    assert_true(seen.goaways == 1 && seen.error == HTTP2_ENHANCE_YOUR_CALM);
     assert_int_equal(client.want, SESSION_HALF_CLOSE);
     assert_int_equal(references_of("/middle.bin"), 1);
     end();
@@ -555,6 +541,35 @@ static void a_client_that_opens_its_window_byte_by_byte_is_cut_off(void **state)
     }
     assert_int_equal(goaways, 1);
     assert_int_equal(client.want, SESSION_HALF_CLOSE);
+    end();
+}
+
+static void a_stream_whose_window_stays_closed_is_reset(void **state)
+{
+    (void)state;
+    begin(0);
+    const uint32_t slow = add_get("/middle.bin"), good = add_get("/big.bin");
+    send_frames();
+    receive(SIZE_MAX);
+    unsigned resets = 0;
+    for (unsigned seconds = 0; seconds < 45 && resets == 0; seconds++) {
+        tick(SECOND);
+        if (world.now_ns >= session_deadline_ns(&client.s))
+            client.want = session_expire(&client.s, world.now_ns);
+        http2_frame_add_window(&client.out, good, SESSION_SEND_STEP);
+        send_frames();
+        receive(SIZE_MAX);
+        struct seen seen = look(slow);
+        resets = seen.resets;
+        assert_int_equal(seen.goaways, 0);
+        assert_true(resets == 0 || (seconds > 20 && seen.error == HTTP2_ENHANCE_YOUR_CALM));
+    }
+    assert_int_equal(resets, 1);
+    assert_int_equal(references_of("/middle.bin"), 1);
+    http2_frame_add_window(&client.out, good, BIG_SIZE);
+    send_frames();
+    receive(SIZE_MAX);
+    assert_true(look(good).ended);
     end();
 }
 
@@ -624,8 +639,7 @@ static void a_file_that_changes_while_it_is_sent_resets_its_stream(void **state)
     receive(SIZE_MAX);
     struct seen seen = look(stream);
     assert_false(seen.ended);
-    assert_int_equal(seen.resets, 1);
-    assert_int_equal(seen.error, HTTP2_INTERNAL_ERROR);
+    assert_true(seen.resets == 1 && seen.error == HTTP2_INTERNAL_ERROR);
     http2_frame_add_window(&client.out, 0, 1);
     assert_int_equal(exchange("/none").status, 404);
     end();
@@ -669,8 +683,7 @@ static void a_body_above_the_limit_gets_413(void **state)
     }
     struct seen seen = look(stream);
     assert_int_equal(seen.status, 413);
-    assert_int_equal(seen.resets, 1);
-    assert_int_equal(seen.error, HTTP2_NO_ERROR);
+    assert_true(seen.resets == 1 && seen.error == HTTP2_NO_ERROR);
     assert_int_equal(exchange("/small.html").status, 200);
     end();
 }
@@ -688,8 +701,7 @@ static void a_body_of_another_length_than_announced_resets_its_stream(void **sta
         receive(SIZE_MAX);
         struct seen seen = look(stream);
         assert_int_equal(seen.status, 0);
-        assert_int_equal(seen.resets, 1);
-        assert_int_equal(seen.error, HTTP2_PROTOCOL_ERROR);
+        assert_true(seen.resets == 1 && seen.error == HTTP2_PROTOCOL_ERROR);
         assert_int_equal(exchange("/small.html").status, 200);
         end();
     }
@@ -799,10 +811,8 @@ static void a_drain_lets_the_client_finish(void **state)
     send_frames();
     receive(SIZE_MAX);
     struct seen seen = look(second);
-    assert_int_equal(seen.answers, 1);
-    assert_int_equal(seen.goaways, 1);
+    assert_true(seen.answers == 1 && seen.goaways == 1 && seen.pings == 1);
     assert_int_equal(seen.last_stream, LARGEST);
-    assert_int_equal(seen.pings, 1);
 
     const uint32_t third = add_get("/small.html"); /* it has crossed the GOAWAY */
     add_frame(HTTP2_FRAME_PING, HTTP2_FRAME_ACK, 0, span_of(seen.ping, sizeof(seen.ping)));
@@ -888,8 +898,7 @@ static void a_fault_of_the_client_ends_the_connection_with_goaway(void **state)
     send_frames();
     receive(SIZE_MAX);
     struct seen seen = look(0);
-    assert_int_equal(seen.goaways, 1);
-    assert_int_equal(seen.error, HTTP2_PROTOCOL_ERROR);
+    assert_true(seen.goaways == 1 && seen.error == HTTP2_PROTOCOL_ERROR);
     assert_int_equal(client.want, SESSION_HALF_CLOSE);
     assert_int_equal(references_of("/middle.bin"), 1);
     end();
@@ -954,7 +963,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_a_request_that_follows_the_preface),
-        cmocka_unit_test(refuses_the_preface_when_h2c_is_off),
         cmocka_unit_test(every_split_of_the_input_gives_the_same_bytes),
         cmocka_unit_test(answers_of_one_read_leave_in_one_send),
         cmocka_unit_test(answers_as_many_streams_as_it_announces),
@@ -964,6 +972,7 @@ int main(void)
         cmocka_unit_test(a_multipart_answer_has_its_announced_length),
         cmocka_unit_test(a_client_that_opens_no_window_is_cut_off),
         cmocka_unit_test(a_client_that_opens_its_window_byte_by_byte_is_cut_off),
+        cmocka_unit_test(a_stream_whose_window_stays_closed_is_reset),
         cmocka_unit_test(a_reset_releases_the_entry_of_its_answer),
         cmocka_unit_test(a_reset_while_the_output_waits_changes_nothing_else),
         cmocka_unit_test(a_close_during_answers_releases_everything),
