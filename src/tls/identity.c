@@ -346,9 +346,11 @@ struct tls_identity *tls_identity_new(const struct tls_pair *pair, char why[TLS_
 {
     struct tls_identity *identity = NULL;
     struct span certificate = { 0 }, key = { 0 };
+    /* One file is read once: between two reads another process may replace it. */
+    bool same = strcmp(pair->certificate, pair->key) == 0;
     if (read_pem("certificate", pair->certificate, &certificate, why) &&
-        read_pem("key", pair->key, &key, why))
-        identity = tls_identity_parse(pair, certificate, key, why);
+        (same || read_pem("key", pair->key, &key, why)))
+        identity = tls_identity_parse(pair, certificate, same ? certificate : key, why);
     tls_identity_forget(certificate);
     tls_identity_forget(key);
     return identity;
