@@ -138,7 +138,7 @@ bool http2_hpack_update(struct http2_hpack_reader *reader)
             !http2_table_resize(reader->table, size_max))
             return false;
     }
-    return !reader->table->must_update;
+    return true;
 }
 
 enum http2_hpack http2_hpack_next_other(struct http2_hpack_reader *reader,

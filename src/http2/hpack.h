@@ -21,7 +21,7 @@ enum {
     HTTP2_HPACK_TEXT_MAX = HTTP2_HEADER_LIST_MAX,
 };
 
-/* A block that is being read. The reader of the block may change `value_storage` between fields. */
+/* A block that is being read. The caller may change `value_storage` between fields. */
 struct http2_hpack_reader {
     const unsigned char *at, *end; /* private */
     struct http2_table *table;
@@ -34,7 +34,7 @@ struct http2_hpack_reader {
 bool http2_hpack_update(struct http2_hpack_reader *reader);
 
 /* Begins with `block`, all of one header block. Borrows it and both storages until its end is read.
- * False: the size updates at its beginning are wrong or missing, and the block is broken. */
+ * False: a size update at its beginning is wrong, and the block is broken. */
 static inline bool http2_hpack_begin(struct http2_hpack_reader *reader, struct http2_table *table,
                                      struct span block, char *name_storage, char *value_storage)
 {
@@ -45,7 +45,7 @@ static inline bool http2_hpack_begin(struct http2_hpack_reader *reader, struct h
     reader->table = table;
     reader->name_storage = name_storage;
     reader->value_storage = value_storage;
-    if (table->must_update || (block.len > 0 && (*reader->at & UPDATE_MASK) == UPDATE))
+    if (block.len > 0 && (*reader->at & UPDATE_MASK) == UPDATE)
         return http2_hpack_update(reader);
     return true;
 }

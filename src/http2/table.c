@@ -71,9 +71,7 @@ unsigned http2_table_name_index(enum http2_name name)
 
 void http2_table_init(struct http2_table *table, uint64_t keeps)
 {
-    *table = (struct http2_table){ .keeps = keeps,
-                                   .size_max = HTTP2_TABLE_MAX,
-                                   .limit = HTTP2_TABLE_MAX };
+    *table = (struct http2_table){ .keeps = keeps, .size_max = HTTP2_TABLE_MAX };
 }
 
 static inline struct http2_table_entry *entries(const struct http2_table *table)
@@ -134,13 +132,6 @@ void http2_table_move(struct http2_table *table, char *memory, size_t size)
     table->memory_size = (uint16_t)size;
 }
 
-void http2_table_set_limit(struct http2_table *table, unsigned limit)
-{
-    CHECK(limit <= HTTP2_TABLE_MAX);
-    table->limit = (uint16_t)limit;
-    table->must_update = table->must_update || limit < table->size_max;
-}
-
 static void evict_oldest(struct http2_table *table)
 {
     const struct http2_table_entry *oldest = &entries(table)[table->first];
@@ -152,10 +143,9 @@ static void evict_oldest(struct http2_table *table)
 
 bool http2_table_resize(struct http2_table *table, uint64_t size_max)
 {
-    if (size_max > table->limit)
+    if (size_max > HTTP2_TABLE_MAX)
         return false;
     table->size_max = (uint16_t)size_max;
-    table->must_update = false;
     while (table->size > size_max)
         evict_oldest(table);
     return true;

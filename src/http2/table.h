@@ -57,12 +57,10 @@ struct http2_table {
     uint16_t memory_size; /* bytes */
     uint16_t size;        /* as RFC 7541 section 4.1 counts it */
     uint16_t size_max;    /* the maximum that the encoder chose */
-    uint16_t limit;       /* the highest maximum that the encoder may choose */
     uint16_t first;       /* the place of the oldest entry */
     uint16_t count;       /* entries */
     uint16_t text_base; /* the position of the last byte of the memory; positions grow downwards */
     uint16_t text_end;  /* the position after the newest entry's text */
-    bool must_update;   /* the next block must begin with a size update */
 };
 
 /* Bytes of memory that are enough for every table. */
@@ -80,17 +78,13 @@ size_t http2_table_used(const struct http2_table *table);
  * empty table may have no memory: `size` is 0. */
 void http2_table_move(struct http2_table *table, char *memory, size_t size);
 
-/* The peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE of `limit`, at most HTTP2_TABLE_MAX. When
- * this is below the maximum in use, the next block must begin with a size update (RFC 9113 section
- * 4.3.1). */
-void http2_table_set_limit(struct http2_table *table, unsigned limit);
-
 /* Adds a field as the newest, after evicting as many of the oldest as necessary. Its spans do not
  * point into the table. Returns 0, or the bytes of memory that the table needs first. Then nothing
  * has changed. */
 size_t http2_table_add(struct http2_table *table, const struct http2_field *field);
 
-/* A size update of the encoder (RFC 7541 section 6.3). False: above the limit. */
+/* A size update of the encoder (RFC 7541 section 6.3). False: above HTTP2_TABLE_MAX. No setting of
+ * ours lowers that limit, so no block must begin with an update (RFC 9113 section 4.3.1). */
 bool http2_table_resize(struct http2_table *table, uint64_t size_max);
 
 /* The name that names.def lists with this text, or HTTP2_NAME_OTHER. */

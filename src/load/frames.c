@@ -189,8 +189,7 @@ static bool recall_block(const struct load_http2 *h, struct load_frames_memory *
 {
     const struct load_frames_head *known = &memory->heads[slot];
     if (known->block_len == 0 || known->block_len != block.len || h->table.count > 0 ||
-        known->table_size != h->table.size_max || h->table.must_update ||
-        memcmp(known->block, block.at, block.len) != 0)
+        known->table_size != h->table.size_max || memcmp(known->block, block.at, block.len) != 0)
         return false;
     memory->response.status = known->status;
     memory->response.content_length = known->length;

@@ -268,14 +268,6 @@ static inline void inflater_pair_free(struct inflater_pair *pair)
     free(pair);
 }
 
-/* The peer has acknowledged a lower or higher limit of the table. */
-static inline void inflater_pair_limit(struct inflater_pair *pair, unsigned limit)
-{
-    CHECK(nghttp2_hd_inflate_change_table_size(pair->theirs->hd, limit) == 0);
-    http2_table_set_limit(&pair->whole, limit);
-    http2_table_set_limit(&pair->requests, limit);
-}
-
 /* Compares every field with those that libnghttp2 has read. */
 static inline void inflater_pair_fields(struct inflater_pair *pair, struct span block, bool right)
 {
