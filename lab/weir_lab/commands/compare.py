@@ -35,20 +35,20 @@ def compare(
     keep_alive: Annotated[
         bool | None, typer.Option("--keep-alive/--close", help="Use one of them. Default: both.")
     ] = None,
-    tls: Annotated[
-        list[Tls] | None,
-        typer.Option(
-            help="Over https, where later connections of a user resume its session or make full "
-            "handshakes. Several are measured in turn. Default: no."
-        ),
-    ] = None,
     http2: Annotated[
         list[int] | None,
         typer.Option(
             min=1,
             max=100,
-            help="Compare over HTTP/2 without TLS, with this many requests under way on each "
+            help="Compare over HTTP/2, with this many requests under way on each "
             "connection. For weir, nginx and h2o.",
+        ),
+    ] = None,
+    tls: Annotated[
+        list[Tls] | None,
+        typer.Option(
+            help="Over https, where later connections of a user resume its session or make full "
+            "handshakes. Several are measured in turn. Default: no."
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=3, help="Number of fresh starts of each server.")] = 6,
@@ -74,8 +74,8 @@ def compare(
         sizes=tuple(size or (308,)),
         users=tuple(users or (64,)),
         keep_alive=(True, False) if keep_alive is None else (keep_alive,),
-        tls=tuple(each.asked for each in tls or [Tls.NO]),
         streams=tuple(http2 or ()),
+        tls=tuple(each.asked for each in tls or [Tls.NO]),
         rounds=rounds,
         seconds=seconds,
         generator=generator,

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: MIT
 """Comparison of servers on the same work: interleaved rounds, fresh starts, ratios."""
 
-import itertools
 import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from scipy import stats
 
 from bench import apache, servers
 from weir_lab.analysis import interleave
 from weir_lab.analysis.ratio import Ratio, confidence_for
-from weir_lab.experiments.experiment import Options, Step, environment, perform, store_for, world
+from weir_lab.experiments.experiment import (
+    Options,
+    Step,
+    environment,
+    perform,
+    store_for,
+    world,
+)
 from weir_lab.report import beside, suitability
 from weir_lab.report import comparison as compared
 from weir_lab.report.chart import RATIO_FAR, Chart, Picture
@@ -50,8 +57,8 @@ class Question:
     sizes: tuple[int, ...] = (308,)
     users: tuple[int, ...] = (64,)
     keep_alive: tuple[bool, ...] = (True, False)
-    tls: tuple[str, ...] = ("",)  # as Work.tls
     streams: tuple[int, ...] = ()  # of works over HTTP/2, which replace those over HTTP/1.1
+    tls: tuple[str, ...] = ("",)  # as Work.tls
     rounds: int = 6
     seconds: float = 1.0
     generator: str = "ab"
@@ -61,19 +68,16 @@ class Question:
         """Every work, by its name."""
         if self.streams:
             return {
-                f"HTTP/2 {size} B x {users}, {n} at once": Work(
-                    path=f"/{size}.bin", users=users, streams=n
+                f"HTTP/2 {size} B x {users}, {n} at once{TLS_SAID[tls]}": Work(
+                    path=f"/{size}.bin", users=users, streams=n, tls=tls
                 )
-                for size, users, n in itertools.product(self.sizes, self.users, self.streams)
+                for tls, size, users, n in product(self.tls, self.sizes, self.users, self.streams)
             }
         return {
             f"{'keep-alive' if kept else 'close'} {size} B x {users}{TLS_SAID[tls]}": Work(
                 path=f"/{size}.bin", users=users, keep_alive=kept, tls=tls
             )
-            for tls in self.tls
-            for kept in self.keep_alive
-            for size in self.sizes
-            for users in self.users
+            for tls, kept, size, users in product(self.tls, self.keep_alive, self.sizes, self.users)
         }
 
     def key(self, repeat: int, work: str, number: int, server: str) -> str:
@@ -380,9 +384,8 @@ def files(question: Question) -> dict[str, bytes]:
 def check_question(question: Question) -> None:
     if len(question.servers) < 2:
         raise LabError("name two servers or more; `epoll epoll` compares one with itself")
-    for name, values in (("--size", question.sizes), ("--users", question.users)):
-        if min(values) < 1:
-            raise LabError(f"{name} is 1 or more")
+    if min(*question.sizes, *question.users) < 1:
+        raise LabError("each --size and each --users is 1 or more")
     crowd = [s for s in question.kinds if s.startswith("apache-")]
     if crowd and max(question.users) > apache.CONNECTIONS_MAX:
         raise LabError(f"{crowd[0]} is set up for {apache.CONNECTIONS_MAX} connections at most")

@@ -119,10 +119,10 @@ def ab(load: Load, core: int | None) -> Outcome:
     """
     if load.think_s > 0:
         raise LabError("ab has no think time; use weir load")
-    if load.tls == RESUME and not load.keep_alive:
-        raise LabError("ab resumes no sessions of TLS; use --tls full, or weir load")
     if load.streams > 0:
         raise LabError("ab has no HTTP/2; use weir load")
+    if load.tls == RESUME and not load.keep_alive:
+        raise LabError("ab resumes no sessions of TLS; use --tls full, or weir load")
     amount = ["-n", str(load.requests)]
     if load.requests is None:
         # -t implies a number of requests, so -n must come after it.

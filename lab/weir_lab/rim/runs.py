@@ -28,7 +28,7 @@ from weir_lab.rim.generators import Load, Outcome
 from weir_lab.rim.machine import Placement, need
 
 REACHED_WITHIN_S = 3.0
-HTTP2_PEERS = ("nginx", servers.TUNED, "h2o")  # bench/ sets them up for HTTP/2 without TLS
+HTTP2_PEERS = ("nginx", servers.TUNED, "h2o")  # bench/ sets them up for HTTP/2
 
 Generate = Callable[[Load, int | None, int | None], Outcome]  # load, core, the server's pid
 
@@ -55,8 +55,8 @@ class Work:
     path: str
     users: int
     keep_alive: bool = True
+    streams: int = 0  # of each connection, over HTTP/2; 0: HTTP/1.1
     tls: str = ""  # handshakes of later connections, over https: RESUME or FULL; empty: plain HTTP
-    streams: int = 0  # of each connection, over HTTP/2 without TLS; 0: HTTP/1.1
 
 
 def generator(name: str, weir: Path) -> Generate:
@@ -228,10 +228,10 @@ def run(
             url=server.url(work.path),
             users=work.users,
             keep_alive=work.keep_alive,
+            streams=work.streams,
             tls=work.tls,
             insecure=bool(work.tls),  # the certificate was made for this run
             client_settings=identity.client_settings if identity else None,
-            streams=work.streams,
             **load,
         )
         pid = server.process.pid
@@ -259,8 +259,8 @@ def run(
             "path": work.path,
             "users": work.users,
             "keep_alive": work.keep_alive,
-            "tls": work.tls,
             "streams": work.streams,
+            "tls": work.tls,
             "think_s": asked.think_s,
             "load": outcome.record(),
             "server_cpu_s": used_ns / 1e9,
