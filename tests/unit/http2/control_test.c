@@ -265,6 +265,8 @@ static void ends_gracefully_in_two_steps(void **state)
     memcpy(echo, payload.at, 8);
     wire_request(&w, 3, true);
     assert_int_equal(w.event[1].kind, HTTP2_REQUEST);
+    wire_send(&w, HTTP2_FRAME_PING, HTTP2_FRAME_ACK, 0, SPAN("another1"));
+    assert_false(wire_has_sent(&w));
     wire_send(&w, HTTP2_FRAME_PING, HTTP2_FRAME_ACK, 0, span_of(echo, 8));
     assert_int_equal(wire_read(&w, &payload).type, HTTP2_FRAME_GOAWAY);
     assert_true(span_equal(payload, SPAN("\0\0\0\3\0\0\0\0")));

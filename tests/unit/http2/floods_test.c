@@ -125,6 +125,18 @@ static void rapid_reset_ends_at_the_budget(void **state)
     wire_assert_failed(&w, HTTP2_FAULT_RESETS, HTTP2_ENHANCE_YOUR_CALM);
 }
 
+/* Bytes that were sent once pay for one reset. */
+static void a_download_pays_for_one_reset(void **state)
+{
+    (void)state;
+    static const struct wire_frame reset = { HTTP2_FRAME_RST_STREAM, 0, 0, SPAN("\0\0\0\10") };
+    static struct wire w;
+    wire_open(&w);
+    w.c.sent = HTTP2_RESET_BYTES;
+    assert_int_equal(flood_streams(&w, reset, true, false), HTTP2_RESETS_MAX + 2);
+    wire_assert_failed(&w, HTTP2_FAULT_RESETS, HTTP2_ENHANCE_YOUR_CALM);
+}
+
 /* CVE-2025-8671. The client makes the server reset each stream, in every way that there is. */
 static void resets_that_the_client_provokes_end_at_the_same_budget(void **state)
 {
@@ -355,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_without_progress_are_bounded),
         cmocka_unit_test(rapid_reset_ends_at_the_budget),
+        cmocka_unit_test(a_download_pays_for_one_reset),
         cmocka_unit_test(resets_that_the_client_provokes_end_at_the_same_budget),
         cmocka_unit_test(malformed_requests_end_at_the_same_budget),
         cmocka_unit_test(streams_above_the_limit_end_at_the_same_budget),

@@ -226,6 +226,11 @@ static void a_released_table_is_empty(void **state)
     assert_int_equal(wire_stream(&w, 7)->urgency, HTTP2_URGENCY_DEFAULT);
     http2_connection_end(&w.c, &w.out, wire_stream(&w, 7));
     assert_int_equal(w.streams.open + w.streams.ready, 0);
+
+    wire_send(&w, HTTP2_FRAME_PRIORITY_UPDATE, 0, 0, SPAN("\0\0\0\11u=0"));
+    assert_int_equal(w.streams.early_count, 1);
+    (void)http2_connection_release(&w.c);
+    assert_int_equal(w.streams.early_count, 0);
 }
 
 /* RFC 9218 sections 4 and 5. RFC 9218 sections 4.1 and 4.2. */
