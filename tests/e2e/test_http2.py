@@ -310,9 +310,9 @@ def test_the_client_s_end_is_answered(running: Server) -> None:
     """A client may half-close behind its requests."""
     with connect2(running.address) as client:
         streams = [client.ask("/hello.txt"), client.ask("/nothing")]
+        client.acknowledge = client.refund = False
         client.connection.end_sending()
         assert [client.answer(stream).status for stream in streams] == [200, 404]
-        client.acknowledge = client.refund = False
         client.end()
 
 

@@ -16,6 +16,7 @@ from random import Random
 import pytest
 
 from tests.e2e.cases import Case, read_cases
+from tests.e2e.certificates import Pair
 from tests.e2e.running import Server, start
 from tests.e2e.spelling import Library, Outcome, Request, answers_of, requests_of, same
 from tests.e2e.test_conformance import (
@@ -24,10 +25,11 @@ from tests.e2e.test_conformance import (
     converse,
     etag_of,
     folder,
+    pair,
 )
 from tests.e2e.wire import Answer, connect
 
-__all__ = ["folder"]
+__all__ = ["folder", "pair"]
 
 CASES_AT_ONCE = 30
 REQUESTS_MAX = 200  # of a case; those with more run on one model
@@ -37,11 +39,11 @@ Spelled = tuple[Case, list[Answer], list[Request]]
 
 
 @pytest.fixture(scope="module")
-def servers(folder: Path) -> Iterator[dict[str, Server]]:
+def servers(folder: Path, pair: Pair) -> Iterator[dict[str, Server]]:
     """One server of each model."""
     top = folder.parent
     configuration = top / "weir-2.conf"
-    configuration.write_text(CONFIGURATION_2.format(root=folder, errors=top / "errors"))
+    configuration.write_text(CONFIGURATION_2.format(root=folder, errors=top / "errors", pair=pair))
     words = ["-c", str(configuration)]
     if os.geteuid() == 0:
         words += ["--user", "nobody"]
