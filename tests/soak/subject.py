@@ -24,7 +24,9 @@ from tests.waiting import wait_until
 
 PR_SET_CHILD_SUBREAPER = 36
 LOG_DISK = "64m"
-LINE = re.compile(rb'\S+ - - \[[^\]]+\] "(?:[^"\\]|\\.)*" (\d{3}) (?:\d+|-) "[^"]*" "[^"]*" \S+')
+LINE = re.compile(
+    rb'\S+ - - \[[^\]]+\] "(?:[^"\\]|\\.)*" (\d{3}) (?:\d+|-) "[^"]*" "[^"]*" [0-9a-f]{16}'
+)
 MARK = re.compile(rb'"GET [^" ]*\?soak=([a-z]+) ')
 CONFIGURATION = """\
 [server]
