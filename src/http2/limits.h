@@ -62,7 +62,7 @@ enum {
     HTTP2_RESETS_MAX = 200,
 
     /* A stream that the client resets costs nothing when the connection has sent this many bytes
-     * of DATA since the last reset: a player of videos resets a stream each time it seeks. */
+     * of DATA since the last reset. A video player resets a stream each time it seeks. */
     HTTP2_RESET_BYTES = 256 * 1024,
 
     /* The budget of frames without progress. SETTINGS, PING, PRIORITY, PRIORITY_UPDATE,

@@ -63,7 +63,7 @@ static size_t copy_max_of(const struct session *s, const struct http2_stream *st
     return most < allowed ? most : allowed;
 }
 
-/* What a stream's request is answered by: a plan, or the status of a failure. */
+/* A stream's request, and how it is answered: by a plan, or with the status of a failure. */
 struct framed_request {
     const struct http_request *request;
     const char *head;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What arrives on a connection of HTTP/2: frames become requests, bodies and resets, and each
- * request is answered as it arrives.
+ * The input of a connection of HTTP/2. Frames become requests, bodies and resets. Each request is
+ * answered as it arrives.
  *
  * Private to session/.
  */

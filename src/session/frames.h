@@ -15,7 +15,7 @@
 
 enum {
     /* Space in the output for the frames of an answer, and for the frames that one event of the
-     * connection adds: what SESSION_ANSWER_ROOM has, and what a header block needs more. */
+     * connection adds. A header block needs more than the same head as text. */
     SESSION_FRAMES_ROOM = SESSION_ANSWER_ROOM + 2 * 1024
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a peer may do after the handshake: send data, alerts and KeyUpdate. weir asks for no
- * certificate of the client, and tickets come from servers, so any other message is an error.
+ * After the handshake a client may send data, alerts and KeyUpdate. Any other message is an error:
+ * weir asks for no certificate of the client, and tickets come from servers.
  *
- * A record is decrypted from the place where it was received into the place where it is read, and
- * encrypted from the place where the answer is into the chunk that is sent.
+ * A record is decrypted from the place where it was received into the place where it is read. It
+ * is encrypted from the place where the answer is into the chunk that is sent.
  */
 #include "tls/records.h"
 

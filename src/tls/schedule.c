@@ -97,7 +97,7 @@ static bool expand(EVP_MD_CTX *context, const struct digest *digest, struct span
 
 /* ---- the provider ---- */
 
-/* What OpenSSL asks for: "Derive-Secret" or HKDF-Extract. */
+/* One request of OpenSSL: "Derive-Secret" or HKDF-Extract. */
 struct request {
     int mode;
     const struct digest *digest;
