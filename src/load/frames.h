@@ -59,7 +59,8 @@ enum load_frames_event {
     /* The server has sent a PING. */
     LOAD_FRAMES_PING,
 
-    /* The table needs memory: call http2_table_move with `needed` bytes, then call again. */
+    /* The table needs memory: call http2_table_move with `needed` bytes, then call again with the
+     * same input in the same place. */
     LOAD_FRAMES_GROW,
 
     /* The server has broken a rule: `error`. A GOAWAY is in `out`. */

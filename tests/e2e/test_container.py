@@ -101,7 +101,7 @@ def test_the_metrics_show_the_quota(server: ServerFactory) -> None:
 
 
 @needs_mounts
-@pytest.mark.parametrize("size", ["72k", "1m"])
+@pytest.mark.parametrize("size", ["128k", "1m"])
 def test_a_small_shared_memory_is_enough(server: ServerFactory, size: str) -> None:
     """Statistics that do not fit are left out, and no request is refused."""
     running = server(wrapper=after(f"mount -t tmpfs -o size={size} none /dev/shm"))

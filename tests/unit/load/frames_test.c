@@ -53,11 +53,11 @@ static enum load_frames_event read_all(struct span bytes)
     return event;
 }
 
-/* Reads one frame. */
+/* Reads one frame. After LOAD_FRAMES_GROW, the next call has the same frame in the same place. */
 static enum load_frames_event receive(unsigned type, unsigned flags, uint32_t stream,
                                       struct span payload)
 {
-    char bytes[1024];
+    static char bytes[1024];
     struct buf frame = buf_over(bytes, sizeof(bytes));
     http2_frame_add(&frame, (struct http2_frame){ .length = (uint32_t)payload.len,
                                                   .stream = stream,
