@@ -334,7 +334,7 @@ static inline __attribute__((always_inline)) bool take_field(struct http2_reques
 
     if (use >= USE_METHOD) {
         uint64_t bit = UINT64_C(1) << name;
-        if (has_seen(request, bit | PSEUDO_END))
+        if (has_seen(request, bit | PSEUDO_END) || !value.at)
             return false;
         request->seen |= bit;
         return use == USE_PATH        ? take_path(request, value)

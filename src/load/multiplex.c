@@ -158,9 +158,10 @@ static bool keep_unsent(struct load_thread *thread, struct load_user *user, stru
         load_connection_fail(thread, user, LOAD_no_descriptor);
         return false;
     }
-    if (kept > 0)
+    if (m->unsent)
         memcpy(more, m->unsent + m->unsent_at, kept);
-    memcpy(more + kept, rest.at, rest.len);
+    if (rest.len > 0)
+        memcpy(more + kept, rest.at, rest.len);
     drop_unsent(m);
     m->unsent = more;
     m->unsent_len = kept + rest.len;

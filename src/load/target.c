@@ -368,7 +368,7 @@ static bool make_blocks(struct load_target *target, char *storage, struct option
     char *blocks = malloc(out.len);
     if (!blocks)
         return option_refuse(refusal, "out of memory");
-    memcpy(blocks, storage, out.len);
+    memcpy(blocks, out.at, out.len);
     for (unsigned form = 0; form < LOAD_HTTP2_FORMS; form++) {
         target->block[form] = span_of(blocks, len[form]);
         blocks += len[form];

@@ -282,11 +282,10 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         session_answer_is_last(x); /* the client may already have sent its next request */
     bool unknown_expectation;
     const bool expects = expects_continue(x, &unknown_expectation);
-    if ((expects || unknown_expectation) && body.kind != HTTP_BODY_NONE)
-        session_answer_is_last(x);
-    else if (!x->close)
+    const bool has_body = body.kind != HTTP_BODY_NONE;
+    if (!x->close && !(has_body && (expects || unknown_expectation)))
         *ret_body = body;
-    else if (body.kind != HTTP_BODY_NONE)
+    else if (has_body)
         session_answer_is_last(x);
 
     x->site = session_hosts_find(x->thread->shared->hosts, x->target.host);
