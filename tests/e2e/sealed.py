@@ -48,7 +48,8 @@ class Sealed:
 
     def handshake(self) -> None:
         self._run(self.tls.do_handshake)
-        self.peer.send(self._out.read())
+        with contextlib.suppress(GoneError):  # the client may want no tickets, and have gone
+            self.peer.send(self._out.read())
 
     def request(self, body_len: int = 0) -> bytes:
         """Waits for a request; returns its head and its body."""

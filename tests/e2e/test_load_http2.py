@@ -588,6 +588,7 @@ def test_a_server_learns_that_the_client_offers_both(good: Pair, trust: list[str
 
     with sealed(context, behave) as server:
         weir_load(url_of(server), "--http2", "--users", "1", "--requests", "1", *trust)
+        wait_until(lambda: seen, "the server has completed the handshake")
     assert seen[0] in ("h2", "http/1.1")
 
 
