@@ -8,56 +8,11 @@
 
 #include "http2/client.h"
 #include "http2/frame.h"
-#include "session/hosts.h"
-#include "session/thread.h"
-#include "site/mime.h"
+#include "world.h"
 
-#include <fcntl.h>
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#define SECOND UINT64_C(1000000000)
-
-enum { BIG_SIZE = 300 * 1024, MIDDLE_SIZE = 40 * 1024, SMALL_SIZE = 308, LARGEST = 0x7fffffff };
-
-static struct {
-    char root[64];
-    struct site_mime *mime;
-    struct site *site;
-    struct session_site sites[1];
-    struct log_access_sink log;
-    struct session_shared shared;
-    struct session_thread thread, other;
-    uint64_t now_ns;
-} world;
-
-static void write_file(const char *name, size_t size, char fill)
-{
-    char path[128];
-    (void)snprintf(path, sizeof(path), "%s/%s", world.root, name);
-    char *bytes = malloc(size);
-    assert_non_null(bytes);
-    memset(bytes, fill, size);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    assert_true(fd >= 0);
-    assert_true(write(fd, bytes, size) == (ssize_t)size);
-    close(fd);
-    free(bytes);
-}
-
-static void tick(uint64_t later_ns)
-{
-    world.now_ns += later_ns;
-    session_thread_tick(&world.thread, world.now_ns, 1800000000);
-    session_thread_tick(&world.other, world.now_ns, 1800000000);
-}
+enum { LARGEST = 0x7fffffff };
 
 /* Requests a file until the cache keeps it. A file that changed less than a tick of its clock
  * before it was read is read again later. */
@@ -82,67 +37,24 @@ static void settle(const char *path)
     }
 }
 
-static int make_world(void **state)
+static int make_http2_world(void **state)
 {
     (void)state;
-    static const char *const index[] = { "index.html", NULL };
-    static const struct site_options options = {
-        .name = "test", .root = world.root, .index = index, .body_max = 64 * 1024
-    };
-    (void)snprintf(world.root, sizeof(world.root), "%s", "/tmp/http2_test.XXXXXX");
-    if (!mkdtemp(world.root))
+    if (make_world() < 0)
         return -1;
-    write_file("small.html", SMALL_SIZE, 's');
-    write_file("middle.bin", MIDDLE_SIZE, 'm');
-    write_file("big.bin", BIG_SIZE, 'b');
-    world.mime = site_mime_new(NULL);
-    const char *what;
-    if (site_open(&world.site, &options, world.mime, &what) < 0)
-        return -1;
-    world.sites[0] = (struct session_site){ .site = world.site };
-    if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
-        return -1;
-    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
-    world.shared = (struct session_shared){
-        .sites = world.sites,
-        .site_count = 1,
-        .hosts = session_hosts_new(world.sites, 1),
-        .cache = site_cache_new(limits, 2),
-        .log = &world.log,
-        .h2c = true,
-        .server_field = SPAN("Server: weir\r\n"),
-        .header_timeout_ns = 10 * SECOND,
-        .body_timeout_ns = 30 * SECOND,
-        .idle_timeout_ns = 60 * SECOND,
-        .send_timeout_ns = 20 * SECOND,
-        .send_step_bytes = SESSION_SEND_STEP,
-    };
-    world.now_ns = 1000 * SECOND;
-    if (session_thread_start(&world.thread, &world.shared, 0) < 0 ||
-        session_thread_start(&world.other, &world.shared, 1) < 0)
+    world.shared.h2c = true;
+    world.shared.server_field = SPAN("Server: weir\r\n");
+    if (start_world() < 0)
         return -1;
     settle("/middle.bin");
     settle("/big.bin");
     return 0;
 }
 
-static int end_world(void **state)
+static int end_http2_world(void **state)
 {
     (void)state;
-    session_thread_stop(&world.thread);
-    session_thread_stop(&world.other);
-    site_cache_free(world.shared.cache);
-    session_hosts_free(world.shared.hosts);
-    site_close(world.site);
-    site_mime_free(world.mime);
-    log_access_close(&world.log);
-    static const char *const names[] = { "small.html", "middle.bin", "big.bin" };
-    char path[128];
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", world.root, names[i]);
-        (void)unlink(path);
-    }
-    return rmdir(world.root);
+    return end_world();
 }
 
 /* References to the entry of a path, the cache's own included. */
@@ -995,5 +907,5 @@ int main(void)
         cmocka_unit_test(an_idle_connection_keeps_little_memory),
         cmocka_unit_test(a_connection_continues_in_another_thread),
     };
-    return cmocka_run_group_tests(tests, make_world, end_world);
+    return cmocka_run_group_tests(tests, make_http2_world, end_http2_world);
 }

@@ -4,134 +4,42 @@
  */
 #pragma once
 
-#include "session/hosts.h"
-#include "session/thread.h"
 #include "session/tls.h"
-#include "site/mime.h"
 #include "support/secure.h"
 #include "tls/selfsigned.h"
 #include "tls/server.h"
 #include "tls/tickets.h"
+#include "world.h"
 
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#define SECOND    UINT64_C(1000000000)
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-enum { BIG_SIZE = 300 * 1024, MIDDLE_SIZE = 40 * 1024 };
-
-static struct {
-    char root[64];
-    struct site_mime *mime;
-    struct site *site;
-    struct session_site sites[1];
-    struct log_access_sink log;
-    struct tls_tickets tickets;
-    struct session_shared shared;
-    struct session_thread thread, other;
-    uint64_t now_ns;
-} world;
-
-static inline void write_file(const char *name, size_t size, char fill)
-{
-    char path[128];
-    (void)snprintf(path, sizeof(path), "%s/%s", world.root, name);
-    char *bytes = malloc(size);
-    assert_non_null(bytes);
-    memset(bytes, fill, size);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    assert_true(fd >= 0);
-    assert_true(write(fd, bytes, size) == (ssize_t)size);
-    close(fd);
-    free(bytes);
-}
-
-static inline void remove_file(const char *name)
-{
-    char path[128];
-    (void)snprintf(path, sizeof(path), "%s/%s", world.root, name);
-    (void)unlink(path);
-}
+static struct tls_tickets tickets;
 
 static inline struct tls_server *make_server(void)
 {
     static const char *const names[] = { "a", NULL };
     char folder[80];
     (void)snprintf(folder, sizeof(folder), "%s/tls", world.root);
-    assert_int_equal(tls_tickets_open(&world.tickets, 1), 0);
-    return secure_server(folder, names, &world.tickets);
+    assert_int_equal(tls_tickets_open(&tickets, 1), 0);
+    return secure_server(folder, names, &tickets);
 }
 
-static inline int make_world(void **state)
+static inline int make_secured_world(void **state)
 {
     (void)state;
-    static const char *const index[] = { "index.html", NULL };
-    static const struct site_options options = {
-        .name = "test", .root = world.root, .index = index, .body_max = 64 * 1024
-    };
-    (void)snprintf(world.root, sizeof(world.root), "%s", "/tmp/tls_test.XXXXXX");
-    if (!mkdtemp(world.root))
+    if (make_world() < 0)
         return -1;
-    write_file("small.html", 308, 's');
-    write_file("middle.bin", MIDDLE_SIZE, 'm');
-    write_file("big.bin", BIG_SIZE, 'b');
-    world.mime = site_mime_new(NULL);
-    const char *what;
-    if (site_open(&world.site, &options, world.mime, &what) < 0)
-        return -1;
-    world.sites[0] = (struct session_site){ .site = world.site };
-    if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
-        return -1;
-    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
-    world.shared = (struct session_shared){
-        .sites = world.sites,
-        .site_count = 1,
-        .hosts = session_hosts_new(world.sites, 1),
-        .cache = site_cache_new(limits, 2),
-        .log = &world.log,
-        .tls = make_server(),
-        .header_timeout_ns = 10 * SECOND,
-        .body_timeout_ns = 30 * SECOND,
-        .idle_timeout_ns = 60 * SECOND,
-        .send_timeout_ns = 20 * SECOND,
-        .send_step_bytes = SESSION_SEND_STEP,
-    };
-    world.now_ns = 1000 * SECOND;
-    if (!world.shared.tls || session_thread_start(&world.thread, &world.shared, 0) < 0 ||
-        session_thread_start(&world.other, &world.shared, 1) < 0)
-        return -1;
-    session_thread_tick(&world.thread, world.now_ns, 1800000000);
-    session_thread_tick(&world.other, world.now_ns, 1800000000);
-    return 0;
+    world.shared.tls = make_server();
+    return world.shared.tls ? start_world() : -1;
 }
 
-static inline int end_world(void **state)
+static inline int end_secured_world(void **state)
 {
     (void)state;
-    session_thread_stop(&world.thread);
-    session_thread_stop(&world.other);
     tls_server_free(world.shared.tls);
-    tls_tickets_close(&world.tickets);
-    site_cache_free(world.shared.cache);
-    session_hosts_free(world.shared.hosts);
-    site_close(world.site);
-    site_mime_free(world.mime);
-    log_access_close(&world.log);
-    remove_file("small.html");
-    remove_file("middle.bin");
-    remove_file("big.bin");
-    return rmdir(world.root);
+    tls_tickets_close(&tickets);
+    return end_world();
 }
 
 /* ---- a connection ---- */

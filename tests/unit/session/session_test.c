@@ -6,147 +6,67 @@
  */
 #include "session/session.h"
 
-#include "session/hosts.h"
 #include "session/limits.h"
-#include "session/thread.h"
-#include "site/mime.h"
-
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#define SECOND    UINT64_C(1000000000)
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-enum { BIG_SIZE = 300 * 1024, MIDDLE_SIZE = 40 * 1024, LISTED = 200 };
+#include "world.h"
 
 #define LIST "GET / HTTP/1.1\r\nHost: list.test\r\n\r\n"
 
-static struct {
-    char root[64];
-    char listed[80]; /* the root of the site list.test */
-    struct site_mime *mime;
-    struct site *site, *listed_site;
-    struct session_site sites[2];
-    struct log_access_sink log;
-    struct session_shared shared;
-    struct session_thread worker;
-    uint64_t now_ns;
-} world;
+enum { LISTED = 200 };
 
-static void write_file(const char *name, size_t size, char fill)
+static char listed_root[80]; /* of the site list.test */
+
+static void name_listed(char name[32], unsigned number)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "%s/%s", world.root, name);
-    char *bytes = malloc(size);
-    assert_non_null(bytes);
-    memset(bytes, fill, size);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    assert_true(fd >= 0);
-    assert_true(write(fd, bytes, size) == (ssize_t)size);
-    close(fd);
-    free(bytes);
+    (void)snprintf(name, 32, "listed/%03u.txt", number);
 }
 
-static int make_world(void **state)
+static int make_session_world(void **state)
 {
     (void)state;
-    static const char *const index[] = { "index.html", NULL };
+    static const char *const hosts[] = { "list.test", NULL }, *const index[] = { NULL };
     static const struct site_options options = {
-        .name = "test", .root = world.root, .index = index, .body_max = 64 * 1024
+        .name = "list", .root = listed_root, .index = index, .listing = true
     };
-    snprintf(world.root, sizeof(world.root), "%s", "/tmp/session_test.XXXXXX");
-    if (!mkdtemp(world.root))
+    if (make_world() < 0)
         return -1;
-    snprintf(world.listed, sizeof(world.listed), "%s/listed", world.root);
-    if (mkdir(world.listed, 0755) < 0)
+    (void)snprintf(listed_root, sizeof(listed_root), "%s/listed", world.root);
+    if (mkdir(listed_root, 0755) < 0)
         return -1;
     for (unsigned i = 0; i < LISTED; i++) {
         char name[32];
-        snprintf(name, sizeof(name), "listed/%03u.txt", i);
+        name_listed(name, i);
         write_file(name, 1, 'l');
     }
-    write_file("small.html", 308, 's');
-    write_file("middle.bin", MIDDLE_SIZE, 'm');
-    write_file("big.bin", BIG_SIZE, 'b');
-
-    world.mime = site_mime_new(NULL);
     const char *what;
-    if (site_open(&world.site, &options, world.mime, &what) < 0)
+    world.sites[1].hosts = hosts;
+    if (site_open(&world.sites[1].site, &options, world.mime, &what) < 0)
         return -1;
-    static const struct site_options listed = {
-        .name = "list", .root = world.listed, .index = index, .listing = true
-    };
-    static const char *const listed_hosts[] = { "list.test", NULL };
-    if (site_open(&world.listed_site, &listed, world.mime, &what) < 0)
-        return -1;
-    world.sites[0] = (struct session_site){ .site = world.site };
-    world.sites[1] = (struct session_site){ .site = world.listed_site, .hosts = listed_hosts };
-    if (log_access_open(&world.log, "off", LOG_COMBINED, NULL) < 0)
-        return -1;
-    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 8 << 20, 100, 10 };
-    world.shared = (struct session_shared){
-        .sites = world.sites,
-        .site_count = 2,
-        .hosts = session_hosts_new(world.sites, 2),
-        .cache = site_cache_new(limits, 1),
-        .log = &world.log,
-        .server_field = SPAN("Server: weir\r\n"),
-        .header_timeout_ns = 10 * SECOND,
-        .body_timeout_ns = 30 * SECOND,
-        .idle_timeout_ns = 60 * SECOND,
-        .send_timeout_ns = 20 * SECOND,
-        .send_step_bytes = SESSION_SEND_STEP,
-    };
-    world.now_ns = 1000 * SECOND;
-    if (session_thread_start(&world.worker, &world.shared, 0) < 0)
-        return -1;
-    session_thread_tick(&world.worker, world.now_ns, 1800000000);
-    return 0;
+    world.shared.site_count = 2;
+    world.shared.server_field = SPAN("Server: weir\r\n");
+    return start_world();
 }
 
-static int end_world(void **state)
+static int end_session_world(void **state)
 {
     (void)state;
-    session_thread_stop(&world.worker);
-    site_cache_free(world.shared.cache);
-    session_hosts_free(world.shared.hosts);
-    site_close(world.site);
-    site_close(world.listed_site);
-    site_mime_free(world.mime);
-    log_access_close(&world.log);
-    static const char *const names[] = { "small.html", "middle.bin", "big.bin" };
-    char path[128];
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", world.root, names[i]);
-        unlink(path);
-    }
     for (unsigned i = 0; i < LISTED; i++) {
-        snprintf(path, sizeof(path), "%s/listed/%03u.txt", world.root, i);
-        unlink(path);
+        char name[32];
+        name_listed(name, i);
+        remove_file(name);
     }
-    rmdir(world.listed);
-    return rmdir(world.root);
+    if (rmdir(listed_root) < 0)
+        return -1;
+    struct site *listed = world.sites[1].site;
+    int rc = end_world();
+    site_close(listed);
+    return rc;
 }
 
 static struct session open_session(void)
 {
     struct session s;
-    session_open(&s, &world.worker, (struct session_origin){ .peer.family = 4 }, world.now_ns);
+    session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
     return s;
-}
-
-static void tick(uint64_t later_ns)
-{
-    world.now_ns += later_ns;
-    session_thread_tick(&world.worker, world.now_ns, 1800000000);
 }
 
 static unsigned feed(struct session *s, const char *text)
@@ -547,7 +467,7 @@ static void an_address_that_sends_too_much_gets_429(void **state)
     struct session_peer peer = { .family = 4, .address = { 192, 0, 2, 1 } };
     assert_true(session_limits_admit(&limits, &peer, world.now_ns));
     struct session s;
-    session_open(&s, &world.worker, (struct session_origin){ .peer = peer }, world.now_ns);
+    session_open(&s, &world.thread, (struct session_origin){ .peer = peer }, world.now_ns);
     size_t len;
     assert_int_equal(feed(&s, GET("/small.html") GET("/small.html") GET("/small.html")),
                      SESSION_WRITE);
@@ -731,7 +651,7 @@ static void a_listing_outside_of_the_cache_counts_until_it_is_sent(void **state)
 {
     (void)state;
     struct site_cache *whole = world.shared.cache;
-    struct session_thread *thread = &world.worker;
+    struct session_thread *thread = &world.thread;
     struct site_cache_reader *reader = thread->reader;
     const struct site_cache_limits none = { SITE_CACHE_SIEVE, 0, 0, 0 };
     world.shared.cache = site_cache_new(none, 1);
@@ -784,7 +704,7 @@ static const char *head_of_answer(const char *request)
 {
     static char head[4096];
     struct session s;
-    session_open(&s, &world.worker, (struct session_origin){ 0 }, world.now_ns);
+    session_open(&s, &world.thread, (struct session_origin){ 0 }, world.now_ns);
     assert_int_equal(session_feed(&s, span_text(request), world.now_ns), SESSION_WRITE);
     struct span first = session_output(&s).piece[0];
     size_t len = first.len < sizeof(head) ? first.len : sizeof(head) - 1;
@@ -887,5 +807,5 @@ int main(void)
         cmocka_unit_test(refuses_a_location_that_is_too_long),
         cmocka_unit_test(a_connection_that_ends_within_its_chunks_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, make_world, end_world);
+    return cmocka_run_group_tests(tests, make_session_world, end_session_world);
 }

@@ -179,5 +179,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_connection_at_most_ends),
     };
-    return cmocka_run_group_tests(tests, make_world, end_world);
+    return cmocka_run_group_tests(tests, make_secured_world, end_secured_world);
 }

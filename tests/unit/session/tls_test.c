@@ -321,5 +321,5 @@ int main(void)
         cmocka_unit_test(keys_may_be_updated_but_not_endlessly),
         cmocka_unit_test(the_end_of_input_ends_a_handshake),
     };
-    return cmocka_run_group_tests(tests, make_world, end_world);
+    return cmocka_run_group_tests(tests, make_secured_world, end_secured_world);
 }
