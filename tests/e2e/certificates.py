@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import socket
 import ssl
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import pytest
 from tests.e2e.wire import Connection
 from tests.waiting import LIMIT_S
 
+HERE = ("localhost", "IP:127.0.0.1")
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 RSA = ("-newkey", "rsa:2048")
 
@@ -119,13 +123,36 @@ def make(
     return pair
 
 
+def trusting(pair: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+    """The side of a client that trusts this certificate."""
+    context = ssl.create_default_context(cafile=str(pair.certificate))
+    if version:
+        context.minimum_version = context.maximum_version = version
+    return context
+
+
+@contextlib.contextmanager
+def secure(
+    address: tuple[str, int],
+    context: ssl.SSLContext,
+    *,
+    session: ssl.SSLSession | None = None,
+    receive_buffer: int | None = None,
+) -> Iterator[Connection]:
+    """A connection over TLS. A close without close_notify is an error."""
+    plain = Connection.to(address, receive_buffer=receive_buffer)
+    with context.wrap_socket(
+        plain.socket, server_hostname="localhost", session=session, suppress_ragged_eofs=False
+    ) as wrapped:
+        yield Connection(wrapped)
+
+
 class Client:
     """A client that trusts one certificate, and offers the session of its first connection again.
     It uses TLS 1.2, because there the ticket comes with the handshake."""
 
     def __init__(self, pair: Pair, address: tuple[str, int], host: str = "localhost") -> None:
-        self.context = ssl.create_default_context(cafile=str(pair.certificate))
-        self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+        self.context = trusting(pair, ssl.TLSVersion.TLSv1_2)
         self.address, self.host = address, host
         self.session: ssl.SSLSession | None = None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.certificates import HERE, Pair, make
 from tests.e2e.ports import reserved_port
 from tests.e2e.running import WEIR, Server, models, start
 
@@ -46,6 +47,30 @@ def site(tmp_path: Path) -> Path:
     (folder / "index.html").write_text("<!doctype html><title>site</title>\n")
     (folder / "hello.txt").write_text("hello\n")
     return folder
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    """A self-signed certificate for this machine."""
+    return make(tmp_path, "own", *HERE)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Pair:
+    """The authority that signs `good`."""
+    return make(tmp_path, "authority", "authority.example")
+
+
+@pytest.fixture
+def good(authority: Pair, tmp_path: Path) -> Pair:
+    """A certificate for this machine that the authority has signed."""
+    return make(tmp_path, "good", *HERE, issuer=authority)
+
+
+@pytest.fixture
+def trust(authority: Pair) -> list[str]:
+    """The words by which a load trusts the authority."""
+    return ["--cacert", str(authority.certificate)]
 
 
 @pytest.fixture

@@ -8,50 +8,11 @@ import contextlib
 import select
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from tests.e2e.misbehaving import GoneError, Misbehaving, Peer, misbehaving
-
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE = range(9)
-CONTINUATION = 9
-ACK = END_STREAM = 1
-END_HEADERS, PADDED, PRIORITISED = 4, 8, 0x20
-PROTOCOL_ERROR, REFUSED_STREAM, CANCEL, CALM = 1, 7, 8, 11
-MAX_STREAMS, INITIAL_WINDOW = 3, 4
+from tests.e2e.http2 import END_HEADERS, END_STREAM, PREFACE, Frame, Kind, data, headers, settings
+from tests.e2e.misbehaving import Misbehaving, Peer, misbehaving
 
 Framing = Callable[["Framed"], None]
-
-
-@dataclass
-class Frame:
-    type: int
-    flags: int
-    stream: int
-    payload: bytes
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return (
-        len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-    )
-
-
-def settings(values: dict[int, int]) -> bytes:
-    pairs = (key.to_bytes(2, "big") + value.to_bytes(4, "big") for key, value in values.items())
-    return frame(SETTINGS, 0, 0, b"".join(pairs))
-
-
-def window(stream: int, size: int) -> bytes:
-    return frame(WINDOW_UPDATE, 0, stream, size.to_bytes(4, "big"))
-
-
-def reset(stream: int, code: int) -> bytes:
-    return frame(RST_STREAM, 0, stream, code.to_bytes(4, "big"))
-
-
-def goaway(last: int, code: int = 0) -> bytes:
-    return frame(GOAWAY, 0, 0, last.to_bytes(4, "big") + code.to_bytes(4, "big"))
 
 
 def head(length: int | None) -> bytes:
@@ -65,7 +26,7 @@ def head(length: int | None) -> bytes:
 def ok(stream: int, body: bytes = b"hello", length: int | None = -1) -> bytes:
     """A whole answer. `length` -1: that of the body; None: no Content-Length."""
     block = head(len(body) if length == -1 else length)
-    return frame(HEADERS, END_HEADERS, stream, block) + frame(DATA, END_STREAM, stream, body)
+    return headers(stream, block, end=False) + data(stream, body, end=True)
 
 
 class Framed:
@@ -79,13 +40,7 @@ class Framed:
 
     def _take(self, count: int) -> bytes:
         while len(self._data) < count:
-            try:
-                got = self.peer.connection.recv(65536)
-            except OSError:
-                raise GoneError from None
-            if not got:
-                raise GoneError
-            self._data += got
+            self._data += self.peer.receive()
         taken, self._data = self._data[:count], self._data[count:]
         return taken
 
@@ -104,13 +59,13 @@ class Framed:
 
     def until(self, kind: int) -> Frame:
         """Waits for a frame of this type."""
-        while (got := self.frame()).type != kind:
+        while (got := self.frame()).kind != kind:
             self.frames.append(got)
         return got
 
     def opened(self) -> int:
         """Waits for the head of a request; returns its stream."""
-        got = self.until(HEADERS)
+        got = self.until(Kind.HEADERS)
         assert got.flags & END_HEADERS
         self.peer.requests += 1
         return got.stream
@@ -120,9 +75,9 @@ class Framed:
         while True:
             got = self.frame()
             self.bodies.setdefault(got.stream, 0)
-            if got.type == DATA:
+            if got.kind == Kind.DATA:
                 self.bodies[got.stream] += len(got.payload)
-            elif got.type != HEADERS:
+            elif got.kind != Kind.HEADERS:
                 self.frames.append(got)
                 continue
             if got.flags & END_STREAM:
@@ -149,7 +104,7 @@ def framed(behaviour: Framing, values: dict[int, int] | None = None) -> Iterator
     def serve(peer: Peer) -> None:
         connection = Framed(peer)
         connection.preface()
-        connection.send(settings(values or {}))
+        connection.send(settings(*(values or {}).items()))
         behaviour(connection)
 
     with misbehaving(serve) as server:

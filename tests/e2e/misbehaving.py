@@ -27,16 +27,20 @@ class Peer:
         self.requests = 0
         self._data = b""
 
+    def receive(self) -> bytes:
+        """Waits for bytes of the client."""
+        try:
+            got = self.connection.recv(65536)
+        except OSError:
+            raise GoneError from None
+        if not got:
+            raise GoneError
+        return got
+
     def request(self) -> bytes:
         """Waits for a request without a body; returns its head."""
         while HEAD_END not in self._data:
-            try:
-                got = self.connection.recv(65536)
-            except OSError:
-                raise GoneError from None
-            if not got:
-                raise GoneError
-            self._data += got
+            self._data += self.receive()
         head, _, self._data = self._data.partition(HEAD_END)
         self.requests += 1
         return head

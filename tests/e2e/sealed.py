@@ -38,13 +38,7 @@ class Sealed:
 
     def receive(self) -> None:
         """Waits for bytes of the client."""
-        try:
-            got = self.peer.connection.recv(65536)
-        except OSError:
-            raise GoneError from None
-        if not got:
-            raise GoneError
-        self._in.write(got)
+        self._in.write(self.peer.receive())
 
     def handshake(self) -> None:
         self._run(self.tls.do_handshake)

@@ -23,7 +23,7 @@ import h11
 import pytest
 
 from tests.e2e.cases import Case, expand, read_cases
-from tests.e2e.certificates import Pair, make
+from tests.e2e.certificates import Pair, make, trusting
 from tests.e2e.folder import make_folder
 from tests.e2e.running import Server, models, start
 from tests.e2e.tunnel import Tunnel
@@ -90,6 +90,9 @@ root = {root}/sub
 """
 
 
+Servers = dict[str, Server]
+
+
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
     """The root of the fixture, which an unprivileged server can read."""
@@ -107,26 +110,32 @@ def pair(folder: Path) -> Pair:
 
 @pytest.fixture(scope="session")
 def context(pair: Pair) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(pair.certificate))
+    return trusting(pair)
 
 
-@pytest.fixture(scope="session")
-def sites(folder: Path, pair: Pair) -> Iterator[dict[str, Server]]:
-    """One server of each model, for all cases."""
+@contextlib.contextmanager
+def one_of_each_model(folder: Path, pair: Pair, name: str, *words: str) -> Iterator[Servers]:
+    """One server of each model, for all cases, with these options. `name` is for its files."""
     top = folder.parent
-    configuration = top / "weir.conf"
+    configuration = top / f"{name}.conf"
     configuration.write_text(CONFIGURATION.format(root=folder, errors=top / "errors", pair=pair))
-    words = ["-c", str(configuration)]
     if os.geteuid() == 0:
-        words += ["--user", "nobody"]
+        words += ("--user", "nobody")
     running: dict[str, Server] = {}
     try:
         for model in MODELS:
-            running[model] = start([*words, "--model", model], top / f"stderr-{model}")
+            options = ["-c", str(configuration), "--model", model, *words]
+            running[model] = start(options, top / f"stderr-{name}-{model}")
         yield running
     finally:
         for server in running.values():
             server.stop()
+
+
+@pytest.fixture(scope="session")
+def sites(folder: Path, pair: Pair) -> Iterator[dict[str, Server]]:
+    with one_of_each_model(folder, pair, "weir") as running:
+        yield running
 
 
 def etag_of(server: Server, path: str) -> str:

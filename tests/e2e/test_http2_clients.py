@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import ssl
 import subprocess
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import playwright
 import pytest
 from playwright.sync_api import Browser
 
-from tests.e2e.certificates import Pair, make
+from tests.e2e.certificates import Pair, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
 from tests.e2e.statistics import settled
@@ -46,11 +45,6 @@ Promise.all(paths.map(get)).then(all => {
   session.close();
 }).catch(error => { console.error(error); process.exit(1); });
 """
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Pair:
-    return make(tmp_path, "own", "localhost", "IP:127.0.0.1")
 
 
 @pytest.fixture
@@ -123,8 +117,7 @@ def test_h2load_gets_every_answer(running: Server) -> None:
 
 
 def test_httpx_gets_files(running: Server, pair: Pair) -> None:
-    context = ssl.create_default_context(cafile=str(pair.certificate))
-    with httpx.Client(http2=True, verify=context, trust_env=False) as client:
+    with httpx.Client(http2=True, verify=trusting(pair), trust_env=False) as client:
         for path, content in (("/hello.txt", b"hello\n"), ("/big.bin", BIG)):
             answer = client.get(urls(running)[1] + path)
             assert (answer.http_version, answer.status_code) == ("HTTP/2", 200)

@@ -8,7 +8,6 @@ tests that streams do not disturb each other.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,44 +16,23 @@ import pytest
 
 from tests.e2e.cases import Case, read_cases
 from tests.e2e.certificates import Pair
-from tests.e2e.running import Server, start
+from tests.e2e.running import Server
 from tests.e2e.spelling import Library, Outcome, Request, answers_of, requests_of, same
-from tests.e2e.test_conformance import (
-    CONFIGURATION,
-    MODELS,
-    converse,
-    etag_of,
-    folder,
-    pair,
-)
+from tests.e2e.test_conformance import converse, etag_of, folder, one_of_each_model, pair
 from tests.e2e.wire import Answer, connect
 
 __all__ = ["folder", "pair"]
 
 CASES_AT_ONCE = 30
 REQUESTS_MAX = 200  # of a case; those with more run on one model
-CONFIGURATION_2 = CONFIGURATION.replace("[server]\n", "[server]\nh2c = on\n")
 
 Spelled = tuple[Case, list[Answer], list[Request]]
 
 
 @pytest.fixture(scope="module")
 def servers(folder: Path, pair: Pair) -> Iterator[dict[str, Server]]:
-    """One server of each model."""
-    top = folder.parent
-    configuration = top / "weir-2.conf"
-    configuration.write_text(CONFIGURATION_2.format(root=folder, errors=top / "errors", pair=pair))
-    words = ["-c", str(configuration)]
-    if os.geteuid() == 0:
-        words += ["--user", "nobody"]
-    running: dict[str, Server] = {}
-    try:
-        for model in MODELS:
-            running[model] = start([*words, "--model", model], top / f"stderr-2-{model}")
+    with one_of_each_model(folder, pair, "http2", "--h2c", "on") as running:
         yield running
-    finally:
-        for server in running.values():
-            server.stop()
 
 
 @pytest.fixture(scope="module")

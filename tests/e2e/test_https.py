@@ -11,56 +11,22 @@ import signal
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.certificates import RSA, Pair, make
+from tests.e2e.certificates import RSA, VERSIONS, Pair, make, secure, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
 from tests.e2e.statistics import wait_for, weir_stats
 from tests.e2e.wire import TIMEOUT_S, Connection, connect
 
 HELLO = b"hello\n"
-VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Pair:
-    return make(tmp_path, "own", "localhost", "IP:127.0.0.1")
 
 
 def serving(server: ServerFactory, pair: Pair, *arguments: str) -> Server:
     return server(*pair.flags(), *arguments, listen=("https://127.0.0.1:0",))
-
-
-def trusting(pair: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(pair.certificate))
-    if version:
-        context.minimum_version = context.maximum_version = version
-    return context
-
-
-@contextmanager
-def secure(
-    running: Server,
-    context: ssl.SSLContext,
-    *,
-    session: ssl.SSLSession | None = None,
-    receive_buffer: int | None = None,
-) -> Iterator[Connection]:
-    """A connection over TLS. A close without close_notify is an error."""
-    plain = Connection.to(running.address, receive_buffer=receive_buffer)
-    with context.wrap_socket(
-        plain.socket,
-        server_hostname="localhost",
-        session=session,
-        suppress_ragged_eofs=False,
-    ) as wrapped:
-        yield Connection(wrapped)
 
 
 def tls_of(connection: Connection) -> ssl.SSLSocket:
@@ -71,7 +37,7 @@ def tls_of(connection: Connection) -> ssl.SSLSocket:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_requests_are_answered(server: ServerFactory, pair: Pair, version: ssl.TLSVersion) -> None:
     running = serving(server, pair)
-    with secure(running, trusting(pair, version)) as connection:
+    with secure(running.address, trusting(pair, version)) as connection:
         for _ in range(20):
             assert connection.get("/hello.txt").body == HELLO
         assert connection.get("/nothing").status == 404
@@ -86,7 +52,7 @@ def test_files_of_every_size_arrive_whole(
     for path, content in contents.items():
         (site / path[1:]).write_bytes(content)
     running = serving(server, pair)
-    with secure(running, trusting(pair, version)) as connection:
+    with secure(running.address, trusting(pair, version)) as connection:
         for path, content in contents.items():
             assert connection.get(path).body == content, path
         wanted = contents["/3000001.bin"][70_000:2_000_000]
@@ -99,7 +65,7 @@ def test_files_of_every_size_arrive_whole(
 
 def test_pipelined_requests_are_answered_in_order(server: ServerFactory, pair: Pair) -> None:
     running = serving(server, pair)
-    with secure(running, trusting(pair)) as connection:
+    with secure(running.address, trusting(pair)) as connection:
         paths = ["/hello.txt", "/nothing"] * 200
         lines = "".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths)
         connection.send(lines.encode())
@@ -108,14 +74,14 @@ def test_pipelined_requests_are_answered_in_order(server: ServerFactory, pair: P
 
 def test_the_last_answer_is_followed_by_close_notify(server: ServerFactory, pair: Pair) -> None:
     running = serving(server, pair)
-    with secure(running, trusting(pair)) as connection:
+    with secure(running.address, trusting(pair)) as connection:
         connection.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert connection.read_to_end().endswith(HELLO)
 
 
 def test_an_idle_connection_ends_with_close_notify(server: ServerFactory, pair: Pair) -> None:
     running = serving(server, pair, "--idle-timeout", "200ms")
-    with secure(running, trusting(pair)) as connection:
+    with secure(running.address, trusting(pair)) as connection:
         assert connection.get("/hello.txt").body == HELLO
         assert connection.read_to_end() == b""
 
@@ -124,7 +90,7 @@ def test_a_client_that_ends_after_its_requests_gets_the_answers(
     server: ServerFactory, pair: Pair
 ) -> None:
     running = serving(server, pair)
-    with secure(running, trusting(pair, ssl.TLSVersion.TLSv1_3)) as connection:
+    with secure(running.address, trusting(pair, ssl.TLSVersion.TLSv1_3)) as connection:
         connection.send(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
         assert [connection.read().body for _ in range(3)] == [HELLO] * 3
         left = tls_of(connection).unwrap()
@@ -134,12 +100,12 @@ def test_a_client_that_ends_after_its_requests_gets_the_answers(
 def test_sessions_are_resumed(server: ServerFactory, pair: Pair) -> None:
     running = serving(server, pair)
     context = trusting(pair)
-    with secure(running, context) as connection:
+    with secure(running.address, context) as connection:
         assert connection.get("/hello.txt").body == HELLO
         session = tls_of(connection).session
         assert not tls_of(connection).session_reused
     for _ in range(6):  # whichever process accepts it
-        with secure(running, context, session=session) as connection:
+        with secure(running.address, context, session=session) as connection:
             assert connection.get("/hello.txt").body == HELLO
             assert tls_of(connection).session_reused
     numbers = wait_for(running, lambda now: now["gauges"]["connections_open"] == 0)
@@ -155,8 +121,8 @@ def test_a_slow_reader_gets_everything_while_others_are_served(
     running = serving(server, pair)
     context = trusting(pair)
     with (
-        secure(running, context, receive_buffer=1024) as slow,
-        secure(running, context) as other,
+        secure(running.address, context, receive_buffer=1024) as slow,
+        secure(running.address, context) as other,
     ):
         slow.send(b"GET /big.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         got = bytearray()
@@ -180,7 +146,7 @@ def test_plain_http_is_told_to_use_https(server: ServerFactory, pair: Pair) -> N
 
 def test_tls_at_a_plain_address_is_counted(server: ServerFactory, pair: Pair) -> None:
     running = server()
-    with pytest.raises(ssl.SSLError), secure(running, trusting(pair)):
+    with pytest.raises(ssl.SSLError), secure(running.address, trusting(pair)):
         pass
     wait_for(running, lambda now: now["refused_by_cause"]["tls_record"] == 1)
 
@@ -234,7 +200,7 @@ def test_a_failed_handshake_is_counted_and_disturbs_no_other(
 ) -> None:
     running = serving(server, pair)
     context = trusting(pair)
-    with secure(running, context) as other:
+    with secure(running.address, context) as other:
         with connect(running.address) as connection:
             connection.send(FAULTS[counter])
             if counter != "tls_failed_cut":
@@ -273,7 +239,7 @@ def test_counters_equal_what_clients_received(
     running = serving(server, pair, "--access-log", str(log))
     context = trusting(pair)
     for number in range(12):
-        with secure(running, context) as connection:
+        with secure(running.address, context) as connection:
             for _ in range(number):
                 connection.get("/hello.txt")
     numbers = wait_for(running, lambda now: now["gauges"]["connections_open"] == 0)
@@ -298,7 +264,7 @@ def test_the_log_has_the_protocol_and_the_cipher(
     (site / "big.bin").write_bytes(bytes(500_000))
     flags = ("--access-log", str(log), "--log-format", form)
     running = server(*pair.flags(), *flags, listen=("https://127.0.0.1:0", "127.0.0.1:0"))
-    with secure(running, trusting(pair, version)) as connection:
+    with secure(running.address, trusting(pair, version)) as connection:
         chosen = tls_of(connection).cipher()
         assert chosen
         for path in ("/hello.txt", "/big.bin", "/nothing"):
@@ -387,7 +353,7 @@ def test_a_server_without_tls_shows_no_section_about_it(server: ServerFactory) -
 
 def test_a_stop_ends_idle_connections(server: ServerFactory, pair: Pair) -> None:
     running = serving(server, pair)
-    with secure(running, trusting(pair)) as connection:
+    with secure(running.address, trusting(pair)) as connection:
         assert connection.get("/hello.txt").body == HELLO
         running.signal(signal.SIGTERM)
         assert select.select([connection.socket], [], [], TIMEOUT_S)[0]

@@ -10,8 +10,6 @@ import re
 import signal
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.e2e.browsing import Watch
-from tests.e2e.certificates import Pair, make
+from tests.e2e.certificates import VERSIONS, Pair, make, secure, trusting
 from tests.e2e.conftest import Port, ServerFactory
 from tests.e2e.running import STATISTICS, TOP, Server
 from tests.e2e.statistics import wait_for
@@ -29,15 +27,9 @@ from tests.waiting import LIMIT_S, wait_until
 
 ON = ("--stats-listen", "https://127.0.0.1:0")
 PASSWORD = "correct horse: battery staple"  # CHEAP_HASH is its hash
-VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 MISSING = "/nothing"
 
 pytestmark = pytest.mark.parametrize("model", ["epoll"])  # the page is the same in every model
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Pair:
-    return make(tmp_path, "own", "localhost", "IP:127.0.0.1")
 
 
 @pytest.fixture
@@ -50,25 +42,6 @@ def page_of(running: Server) -> tuple[str, int]:
     found = re.findall(r"^statistics: (https://127\.0\.0\.1:\d+)/$", running.messages(), re.M)
     assert found, running.messages()
     return "127.0.0.1", urlsplit(found[-1]).port or 0
-
-
-def trusting(pair: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(pair.certificate))
-    if version:
-        context.minimum_version = context.maximum_version = version
-    return context
-
-
-@contextmanager
-def secure(
-    address: tuple[str, int], context: ssl.SSLContext, *, receive_buffer: int | None = None
-) -> Iterator[Connection]:
-    """A connection over TLS. A close without close_notify is an error."""
-    plain = Connection.to(address, receive_buffer=receive_buffer)
-    with context.wrap_socket(
-        plain.socket, server_hostname="localhost", suppress_ragged_eofs=False
-    ) as wrapped:
-        yield Connection(wrapped)
 
 
 def request(path: str, *fields: str) -> bytes:

@@ -18,31 +18,20 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.certificates import Pair, make
+from tests.e2e.certificates import Pair
 from tests.e2e.conftest import ServerFactory
-from tests.e2e.framed import (
-    CANCEL,
-    CONTINUATION,
-    DATA,
+from tests.e2e.framed import Framed, framed, head, ok
+from tests.e2e.http2 import (
     END_HEADERS,
     END_STREAM,
-    GOAWAY,
-    HEADERS,
-    INITIAL_WINDOW,
     PADDED,
-    PING,
-    PRIORITISED,
-    PRIORITY,
-    RST_STREAM,
-    SETTINGS,
-    WINDOW_UPDATE,
-    Framed,
+    PRIORITY_FLAG,
+    Code,
+    Kind,
+    Setting,
     frame,
-    framed,
-    head,
-    ok,
     settings,
-    window,
+    window_update,
 )
 from tests.e2e.loading import INVALID, accounts_for, errors, result_of, step_of, weir_load
 from tests.e2e.misbehaving import Peer, misbehaving
@@ -53,26 +42,7 @@ from tests.e2e.sealed import Sealed, sealed, url_of
 from tests.e2e.statistics import settled
 from tests.waiting import LIMIT_S, wait_until
 
-HERE = ("localhost", "IP:127.0.0.1")
-
 Start = Callable[..., PeerServer]
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Pair:
-    """The authority that signs, and that a load may trust."""
-    return make(tmp_path, "authority", "authority.example")
-
-
-@pytest.fixture
-def good(authority: Pair, tmp_path: Path) -> Pair:
-    return make(tmp_path, "good", *HERE, issuer=authority)
-
-
-@pytest.fixture
-def trust(authority: Pair) -> list[str]:
-    """The words by which a load trusts the authority."""
-    return ["--cacert", str(authority.certificate)]
 
 
 @pytest.fixture
@@ -333,25 +303,25 @@ def test_a_long_request_keeps_to_the_windows_of_the_server(tmp_path: Path) -> No
     def behave(connection: Framed) -> None:
         # The first request may begin before the settings arrive, so it gets all of its windows.
         stream = connection.opened()
-        connection.send(window(stream, size) + window(0, size))
-        while not connection.until(DATA).flags & END_STREAM:
+        connection.send(window_update(stream, size) + window_update(0, size))
+        while not connection.until(Kind.DATA).flags & END_STREAM:
             pass
         connection.send(ok(stream))
         while True:
             stream, allowed = connection.opened(), 1000
-            got = connection.until(DATA)
+            got = connection.until(Kind.DATA)
             received.append(len(got.payload))
             while not got.flags & END_STREAM:
                 assert received[-1] <= allowed
                 if received[-1] == allowed:
-                    connection.send(window(stream, step_size) + window(0, step_size))
+                    connection.send(window_update(stream, step_size) + window_update(0, step_size))
                     allowed += step_size
-                got = connection.until(DATA)
+                got = connection.until(Kind.DATA)
                 assert len(got.payload) <= 16384
                 received[-1] += len(got.payload)
-            connection.send(ok(stream) + window(0, 1000))
+            connection.send(ok(stream) + window_update(0, 1000))
 
-    with framed(behave, {INITIAL_WINDOW: 1000}) as server:
+    with framed(behave, {Setting.INITIAL_WINDOW_SIZE: 1000}) as server:
         words = ["--users", "1", "--requests", "3", "--data-file", str(tmp_path / "body")]
         step = step_of(server.url, "--http2", *words)
     assert (step["answers"], errors(step)) == (3, {})
@@ -362,9 +332,9 @@ def test_a_long_request_keeps_to_the_windows_of_the_server(tmp_path: Path) -> No
 def silent(connection: Framed) -> bool:
     """Whether the client sends no DATA before it answers a PING."""
     connection.frames.clear()
-    connection.send(frame(PING, 0, 0, b"nothing!"))
-    assert connection.until(PING).payload == b"nothing!"
-    return not [got for got in connection.frames if got.type == DATA]
+    connection.send(frame(Kind.PING, 0, b"nothing!"))
+    assert connection.until(Kind.PING).payload == b"nothing!"
+    return not [got for got in connection.frames if got.kind == Kind.DATA]
 
 
 def test_the_window_of_a_stream_may_become_negative(tmp_path: Path) -> None:
@@ -375,17 +345,19 @@ def test_the_window_of_a_stream_may_become_negative(tmp_path: Path) -> None:
     def behave(connection: Framed) -> None:
         stream, count = connection.opened(), 0
         while count < 65_535:  # all that the initial window of the connection allows
-            count += len(connection.until(DATA).payload)
-        connection.send(settings({INITIAL_WINDOW: 30_000}))  # that of the stream is -35,535 now
-        connection.until(SETTINGS)
-        connection.send(window(0, size))
+            count += len(connection.until(Kind.DATA).payload)
+        connection.send(
+            settings((Setting.INITIAL_WINDOW_SIZE, 30_000))
+        )  # that of the stream is -35,535 now
+        connection.until(Kind.SETTINGS)
+        connection.send(window_update(0, size))
         assert silent(connection)
-        connection.send(window(stream, 35_535))
+        connection.send(window_update(stream, 35_535))
         assert silent(connection)
         for initial in (60_000, 70_000):
-            connection.send(settings({INITIAL_WINDOW: initial}))
+            connection.send(settings((Setting.INITIAL_WINDOW_SIZE, initial)))
             while count < min(65_535 + initial - 30_000, size):
-                count += len(connection.until(DATA).payload)
+                count += len(connection.until(Kind.DATA).payload)
             if count < size:
                 assert silent(connection)
         received.append(count)
@@ -407,8 +379,8 @@ def test_an_answer_before_the_end_of_a_request_cancels_the_rest(tmp_path: Path) 
     def behave(connection: Framed) -> None:
         for _ in range(2):
             stream = connection.opened()
-            connection.send(ok(stream) + window(0, 65_535))
-            got = connection.until(RST_STREAM)
+            connection.send(ok(stream) + window_update(0, 65_535))
+            got = connection.until(Kind.RST_STREAM)
             assert got.stream == stream
             codes.append(int.from_bytes(got.payload, "big"))
         connection.request()
@@ -417,7 +389,7 @@ def test_an_answer_before_the_end_of_a_request_cancels_the_rest(tmp_path: Path) 
         words = ["--users", "1", "--requests", "2", "--data-file", str(tmp_path / "body")]
         step = step_of(server.url, "--http2", *words)
     assert (step["answers"], errors(step), step["connects"]) == (2, {}, 1)
-    assert codes == [CANCEL] * 2
+    assert codes == [Code.CANCEL] * 2
 
 
 # ---- answers in unusual forms ----
@@ -433,7 +405,7 @@ def test_the_preface_announces_large_windows_and_no_push() -> None:
 
     def behave(connection: Framed) -> None:
         stream = connection.request()
-        seen.append([(got.type, got.payload) for got in connection.frames])
+        seen.append([(got.kind, got.payload) for got in connection.frames])
         connection.send(ok(stream))
         answers(connection)
 
@@ -442,8 +414,8 @@ def test_the_preface_announces_large_windows_and_no_push() -> None:
     assert (step["answers"], errors(step)) == (3, {})
     assert seen == [
         [
-            (SETTINGS, bytes.fromhex("000200000000 000440000000")),
-            (WINDOW_UPDATE, (2**30 - 65535).to_bytes(4, "big")),
+            (Kind.SETTINGS, bytes.fromhex("000200000000 000440000000")),
+            (Kind.WINDOW_UPDATE, (2**30 - 65535).to_bytes(4, "big")),
         ]
     ]
 
@@ -453,7 +425,7 @@ def test_the_connection_ends_with_goaway() -> None:
 
     def behave(connection: Framed) -> None:
         connection.send(ok(connection.request()))
-        ends.append(connection.until(GOAWAY).payload)
+        ends.append(connection.until(Kind.GOAWAY).payload)
 
     with framed(behave) as server:
         words = ["--users", "1", "--requests", "3", "--no-keepalive"]
@@ -471,12 +443,12 @@ def test_answers_may_come_in_any_order_and_in_pieces() -> None:
         while True:
             streams = [connection.request() for _ in range(4)]
             for stream in reversed(streams):
-                connection.send(frame(HEADERS, END_HEADERS, stream, head(6)))
+                connection.send(frame(Kind.HEADERS, stream, head(6), END_HEADERS))
             for part in (b"ab", b"", b"cd"):
                 for stream in streams[1:] + streams[:1]:
-                    connection.send(frame(DATA, 0, stream, part))
+                    connection.send(frame(Kind.DATA, stream, part))
             for stream in reversed(streams):
-                connection.send(frame(DATA, END_STREAM, stream, b"ef"))
+                connection.send(frame(Kind.DATA, stream, b"ef", END_STREAM))
 
     with framed(behave) as server:
         words = ["--users", "2", "--pipeline", "4", "--duration", "500ms", "--warmup", "0"]
@@ -488,36 +460,39 @@ def test_answers_may_come_in_any_order_and_in_pieces() -> None:
 
 def padded(stream: int) -> bytes:
     return frame(
-        HEADERS, END_HEADERS | PADDED | PRIORITISED, stream, b"\3" + bytes(5) + head(5) + bytes(3)
-    ) + frame(DATA, END_STREAM | PADDED, stream, b"\7hello" + bytes(7))
+        Kind.HEADERS,
+        stream,
+        b"\3" + bytes(5) + head(5) + bytes(3),
+        END_HEADERS | PADDED | PRIORITY_FLAG,
+    ) + frame(Kind.DATA, stream, b"\7hello" + bytes(7), END_STREAM | PADDED)
 
 
 def continued(stream: int) -> bytes:
     block = head(5)
     return (
-        frame(HEADERS, 0, stream, block[:2])
-        + frame(CONTINUATION, 0, stream)
-        + frame(CONTINUATION, END_HEADERS, stream, block[2:])
-        + frame(DATA, END_STREAM, stream, b"hello")
+        frame(Kind.HEADERS, stream, block[:2])
+        + frame(Kind.CONTINUATION, stream)
+        + frame(Kind.CONTINUATION, stream, block[2:], END_HEADERS)
+        + frame(Kind.DATA, stream, b"hello", END_STREAM)
     )
 
 
 def with_trailers(stream: int) -> bytes:
     return (
-        frame(HEADERS, END_HEADERS, stream, head(5))
-        + frame(DATA, 0, stream, b"hello")
-        + frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\0\1a\1b")
+        frame(Kind.HEADERS, stream, head(5), END_HEADERS)
+        + frame(Kind.DATA, stream, b"hello")
+        + frame(Kind.HEADERS, stream, b"\0\1a\1b", END_HEADERS | END_STREAM)
     )
 
 
 def after_interim(stream: int) -> bytes:
-    early = frame(HEADERS, END_HEADERS, stream, b"\x08\x03103")
+    early = frame(Kind.HEADERS, stream, b"\x08\x03103", END_HEADERS)
     return early + early + ok(stream)
 
 
 def among_unknown(stream: int) -> bytes:
-    noise = frame(0xEE, 0xFF, 0, b"what") + frame(PRIORITY, 0, stream, bytes(5))
-    return noise + ok(stream) + noise + window(stream, 5)
+    noise = frame(0xEE, 0, b"what", 0xFF) + frame(Kind.PRIORITY, stream, bytes(5))
+    return noise + ok(stream) + noise + window_update(stream, 5)
 
 
 @pytest.mark.parametrize("answer", [padded, continued, with_trailers, after_interim, among_unknown])

@@ -19,7 +19,7 @@ from typing import IO
 
 import pytest
 
-from tests.e2e.certificates import Pair, make
+from tests.e2e.certificates import HERE, Pair, make
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.loading import INVALID, errors, result_of, step_of, weir_load
 from tests.e2e.misbehaving import GoneError, Peer, misbehaving, ok
@@ -29,26 +29,7 @@ from tests.e2e.running import TOP, WEIR
 from tests.e2e.sealed import Sealed, sealed, url_of
 from tests.waiting import LIMIT_S, wait_until
 
-HERE = ("localhost", "IP:127.0.0.1")
-
 Start = Callable[..., PeerServer]
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Pair:
-    """The authority that signs, and that a load may trust."""
-    return make(tmp_path, "authority", "authority.example")
-
-
-@pytest.fixture
-def good(authority: Pair, tmp_path: Path) -> Pair:
-    return make(tmp_path, "good", *HERE, issuer=authority)
-
-
-@pytest.fixture
-def trust(authority: Pair) -> list[str]:
-    """The words by which a load trusts the authority."""
-    return ["--cacert", str(authority.certificate)]
 
 
 @pytest.fixture
