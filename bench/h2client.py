@@ -5,12 +5,11 @@ The standard library has none. This one sends a fixed header block, and reads of
 status, the length of its header block, and its body. It resets nothing and has no push.
 """
 
-import functools
 import socket
 import ssl
 from dataclasses import dataclass, field
 
-from bench.http1 import RESET_ON_CLOSE, TIMEOUT_S, Answer
+from bench.http1 import RESET_ON_CLOSE, TIMEOUT_S, Answer, client_context, hold
 from bench.process import BenchError
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -114,20 +113,9 @@ class Connection:
         self.socket.close()
 
 
-@functools.cache
-def _client() -> ssl.SSLContext:
-    """TLS 1.3 without verification: the certificate was made for this run."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.set_alpn_protocols(["h2"])
-    return context
-
-
 def _handshake(plain: socket.socket) -> socket.socket:
     try:
-        tls = _client().wrap_socket(plain)
+        tls = client_context("h2").wrap_socket(plain)
     except OSError as error:
         plain.close()
         raise BenchError(f"no handshake for HTTP/2: {error}") from error
@@ -167,15 +155,5 @@ def fetch(port: int, path: str, repeat: int = 1, *, tls: bool = True) -> Answer:
 
 
 def hold_connections(port: int, path: str, count: int) -> list[Connection]:
-    """Opens `count` connections, gets the path once on each, and keeps them open."""
-    held: list[Connection] = []
-    try:
-        for _ in range(count):
-            held.append(connect(port))
-            if held[-1].fetch(path).status != 200:
-                raise BenchError("not every idle connection got its answer")
-    except (OSError, BenchError) as error:
-        for connection in held:
-            connection.close()
-        raise BenchError(f"connection {len(held)} of {count}: {error}") from error
-    return held
+    """Holds connections that have got the path once."""
+    return hold(count, lambda: connect(port), lambda connection: connection.fetch(path).status)

@@ -10,8 +10,9 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from bench.process import BenchError
 
@@ -63,19 +64,22 @@ def read_answer(connection: socket.socket) -> Answer:
 
 
 @functools.cache
-def _client() -> ssl.SSLContext:
-    """TLS 1.3 without verification: the certificate was made for this run."""
+def client_context(*protocols: str) -> ssl.SSLContext:
+    """TLS 1.3 without verification: the certificate was made for this run. `protocols` are offered
+    with ALPN."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if protocols:
+        context.set_alpn_protocols(protocols)
     return context
 
 
 def connect(port: int, *, tls: bool = False) -> socket.socket:
     """Connects to the port on loopback. With `tls`, also makes the handshake."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
-    return _client().wrap_socket(connection) if tls else connection
+    return client_context().wrap_socket(connection) if tls else connection
 
 
 def fetch(
@@ -111,26 +115,46 @@ def wait_for_port(port: int, deadline_s: float = 10.0) -> None:
             time.sleep(0.005)
 
 
-def hold_connections(port: int, path: str, count: int, *, tls: bool = False) -> list[socket.socket]:
-    """Opens `count` connections, gets the path once on each, and keeps them open.
+class Closable(Protocol):
+    def close(self) -> None:
+        """Closes the connection."""
 
-    They are closed with a reset, so that thousands of them leave no TIME_WAIT behind.
+
+C = TypeVar("C", bound=Closable)
+
+
+def hold(count: int, connect_one: Callable[[], C], status_of: Callable[[C], int]) -> list[C]:
+    """Opens `count` connections, makes a request on each, and keeps them open.
+
+    Raises:
+        BenchError: not all of them got an answer. They are closed.
     """
-    held: list[socket.socket] = []
-    request = request_bytes(path)
+    held: list[C] = []
     try:
         for _ in range(count):
-            connection = connect(port, tls=tls)
-            held.append(connection)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-            connection.sendall(request)
-            if read_answer(connection).status != 200:
+            held.append(connect_one())
+            if status_of(held[-1]) != 200:
                 raise BenchError("not every idle connection got its answer")
     except (OSError, BenchError) as error:
         for connection in held:
             connection.close()
         raise BenchError(f"connection {len(held)} of {count}: {error}") from error
     return held
+
+
+def hold_connections(port: int, path: str, count: int, *, tls: bool = False) -> list[socket.socket]:
+    """Holds connections that have got the path once.
+
+    They are closed with a reset, so that thousands of them leave no TIME_WAIT behind.
+    """
+    request = request_bytes(path)
+
+    def status_of(connection: socket.socket) -> int:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+        connection.sendall(request)
+        return read_answer(connection).status
+
+    return hold(count, lambda: connect(port, tls=tls), status_of)
 
 
 def free_port() -> int:
