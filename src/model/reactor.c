@@ -352,15 +352,12 @@ static int wait_for_epoll(struct model_reactor *r, struct epoll_event *events)
 static void expire_timers(struct model_reactor *r)
 {
     struct model_wheel_node *node;
-    for (unsigned i = 0; i < WHEEL_TURN_MAX; i++) {
-        node = model_wheel_expired(&r->loop.wheel, r->loop.now_ns);
-        if (!node)
-            return;
+    for (unsigned i = 0;
+         i < WHEEL_TURN_MAX && (node = model_wheel_expired(&r->loop.wheel, r->loop.now_ns)); i++)
         if (r->placement && r->placement->due)
             r->placement->due(r, node);
         else
             model_connection_expire(r, node);
-    }
 }
 
 static void offer_connections(struct model_reactor *r, const struct epoll_event *events, int count)

@@ -304,12 +304,9 @@ static int wait_for_completions(struct model_ringloop *r)
 static void expire_timers(struct model_ringloop *r)
 {
     struct model_wheel_node *node;
-    for (unsigned i = 0; i < WHEEL_TURN_MAX; i++) {
-        node = model_wheel_expired(&r->loop.wheel, r->loop.now_ns);
-        if (!node)
-            return;
+    for (unsigned i = 0;
+         i < WHEEL_TURN_MAX && (node = model_wheel_expired(&r->loop.wheel, r->loop.now_ns)); i++)
         model_ringconnection_expire(r, node);
-    }
 }
 
 int model_ringloop_serve(struct model_loop *loop)

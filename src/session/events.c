@@ -41,15 +41,20 @@ static enum http2_request_result decode_block(struct session *s, struct http2_re
     return result;
 }
 
-/* Decodes a block whose fields are not used. */
-static void drop_block(struct session *s, struct span block)
+/* Ends the connection if the block was not decoded: the table of the peer and ours then differ. */
+static void check_decoded(struct session *s, enum http2_request_result result)
 {
-    struct http2_request request;
-    enum http2_request_result result = decode_block(s, &request, block, false);
     if (result == HTTP2_REQUEST_GROW)
         session_http2_fail(s, HTTP2_FAULT_INTERNAL);
     else if (result == HTTP2_REQUEST_BROKEN)
         session_http2_fail(s, HTTP2_FAULT_COMPRESSION);
+}
+
+/* Decodes a block whose fields are not used. */
+static void drop_block(struct session *s, struct span block)
+{
+    struct http2_request request;
+    check_decoded(s, decode_block(s, &request, block, false));
 }
 
 /* ---- requests ---- */
@@ -195,7 +200,8 @@ static void take_request(struct session *s, const struct http2_arrival *arrival,
     session_tally_set_active(s, true);
     count(s, STATS_http2_streams_opened);
     session_http2_place(s->http2, stream)->open = true;
-    switch (decode_block(s, &request, arrival->block, false)) {
+    enum http2_request_result result = decode_block(s, &request, arrival->block, false);
+    switch (result) {
     case HTTP2_REQUEST_DECODED:
         if (is_too_short(arrival, &request)) {
             session_frames_reset(s, stream, HTTP2_FAULT_MALFORMED);
@@ -215,10 +221,8 @@ static void take_request(struct session *s, const struct http2_arrival *arrival,
                                                 .status = HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE });
         return;
     case HTTP2_REQUEST_GROW:
-        session_http2_fail(s, HTTP2_FAULT_INTERNAL);
-        return;
     case HTTP2_REQUEST_BROKEN:
-        session_http2_fail(s, HTTP2_FAULT_COMPRESSION);
+        check_decoded(s, result);
         return;
     }
 }
@@ -268,7 +272,8 @@ static void take_body(struct session *s, struct http2_stream *stream, size_t len
 static void take_trailers(struct session *s, const struct http2_arrival *arrival)
 {
     struct http2_request request;
-    switch (decode_block(s, &request, arrival->block, true)) {
+    enum http2_request_result result = decode_block(s, &request, arrival->block, true);
+    switch (result) {
     case HTTP2_REQUEST_DECODED:
     case HTTP2_REQUEST_TOO_LARGE:
         take_body(s, arrival->stream, 0, true);
@@ -277,10 +282,8 @@ static void take_trailers(struct session *s, const struct http2_arrival *arrival
         session_frames_reset(s, arrival->stream, HTTP2_FAULT_MALFORMED);
         return;
     case HTTP2_REQUEST_GROW:
-        session_http2_fail(s, HTTP2_FAULT_INTERNAL);
-        return;
     case HTTP2_REQUEST_BROKEN:
-        session_http2_fail(s, HTTP2_FAULT_COMPRESSION);
+        check_decoded(s, result);
         return;
     }
 }
