@@ -254,6 +254,9 @@ void load_trust_judge(const struct load_run *run, const struct load_outcome *out
         doubt(ret_verdict, LOAD_DOUBT_no_answers, "No answer came in the measured time.");
         return;
     }
+    if (d.refusals == outcome->answers)
+        doubt(ret_verdict, LOAD_DOUBT_no_success, "All %llu answers have a status of 400 or above.",
+              (unsigned long long)d.refusals);
     judge_little(ret_verdict, &d, outcome);
     judge_tickets(ret_verdict, outcome);
     judge_streams(ret_verdict, run, outcome);

@@ -55,6 +55,8 @@ const struct load_durations *load_trust_response(const struct load_run *run,
 #define LOAD_DOUBTS(LOAD_DOUBT) \
     LOAD_DOUBT(no_answers, true, "No request was answered.", \
                "See the errors; check that the server runs and has this address.") \
+    LOAD_DOUBT(no_success, true, "No request succeeded.", \
+               "Check the URL and the method: every answer has a status of 400 or above.") \
     LOAD_DOUBT(generator_cpu, true, "The generator was short of CPU time.", \
                "Use more --threads, give it CPUs of its own (--cpus), or more machines.") \
     LOAD_DOUBT(lag, true, "The generator sent requests late.", \

@@ -96,6 +96,14 @@ def test_head_answers_have_no_body_and_data_is_sent(server: ServerFactory) -> No
 
 
 @one_model
+def test_a_load_without_a_success_is_invalid(server: ServerFactory) -> None:
+    done = weir_load(f"{server().url}/absent", "--requests", "20")
+    assert done.returncode == INVALID
+    assert "No request succeeded." in done.stdout
+    assert "All 20 answers have a status of 400 or above." in done.stdout
+
+
+@one_model
 def test_a_unix_socket_and_an_ipv6_address_can_be_loaded(
     server: ServerFactory, tmp_path: Path
 ) -> None:

@@ -331,6 +331,22 @@ static void a_percentile_needs_enough_answers(void **state)
     assert_false(load_trust_carries(0, 0.5));
 }
 
+static void answers_that_are_all_refusals_are_no_success(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    fixture_init(&f, 1);
+    fixture_fill(&f.outcomes[0], 1);
+    struct load_outcome *outcome = &f.outcomes[0];
+    outcome->status[200] = 1;
+    outcome->status[404] = outcome->answers - 1;
+    assert_true(doubts_none(&f));
+    outcome->status[200] = 0;
+    outcome->status[503] = 1;
+    assert_true(doubts_only(&f, LOAD_DOUBT_no_success));
+    fixture_done(&f);
+}
+
 static void too_few_answers_cannot_meet_an_objective(void **state)
 {
     (void)state;
@@ -375,6 +391,7 @@ int main(void)
         cmocka_unit_test(a_slow_server_makes_no_gap),
         cmocka_unit_test(a_step_without_answers_is_invalid),
         cmocka_unit_test(a_percentile_needs_enough_answers),
+        cmocka_unit_test(answers_that_are_all_refusals_are_no_success),
         cmocka_unit_test(too_few_answers_cannot_meet_an_objective),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
