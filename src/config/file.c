@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config/file.h"
 
+#include "config/hint.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,8 +45,9 @@ static void parse_setting(const struct file_line *line, const struct config_file
     while (len < line->text.len && line->text.at[len] != '=' && line->text.at[len] != ':')
         len++;
     if (len == line->text.len) {
-        config_problem_error(problems, origin_of(line),
-                             "this is neither `[section]` nor `name = value`");
+        struct config_reason reason = { "this is neither `[section]` nor `name = value`" };
+        (void)config_hint_explain(line->text, &reason);
+        config_problem_error(problems, origin_of(line), "%s", reason.text);
         return;
     }
     if (len == 0) {

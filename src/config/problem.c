@@ -135,6 +135,19 @@ void config_problem_format_origin(struct config_origin origin, char out[CONFIG_O
     }
 }
 
+void config_problem_format_label(struct config_origin origin, const char *setting,
+                                 char out[CONFIG_ORIGIN_MAX])
+{
+    char place[CONFIG_ORIGIN_MAX];
+    out[0] = '\0';
+    if (origin.layer == CONFIG_BY_FILE) {
+        config_problem_format_origin(origin, place);
+        (void)snprintf(out, CONFIG_ORIGIN_MAX, "%.440s: %s: ", place, setting);
+    } else if (origin.layer == CONFIG_BY_ENVIRONMENT || origin.layer == CONFIG_BY_FLAG) {
+        (void)snprintf(out, CONFIG_ORIGIN_MAX, "%.480s: ", origin.name);
+    }
+}
+
 bool config_problem_refuse(struct config_reason *reason, const char *format, ...)
 {
     va_list args;

@@ -31,6 +31,11 @@ struct config_origin {
 enum { CONFIG_ORIGIN_MAX = 512 };
 void config_problem_format_origin(struct config_origin origin, char out[CONFIG_ORIGIN_MAX]);
 
+/* The start of a message about a value of `setting`: "weir.conf:12: listen: ", "WEIR_LISTEN: ",
+ * "--listen: "; "" for a default and for the folder on the command line. */
+void config_problem_format_label(struct config_origin origin, const char *setting,
+                                 char out[CONFIG_ORIGIN_MAX]);
+
 /* Why a value is not acceptable, in words that follow the setting's name and a
  * colon: "`64Q` is not a size; write ...". */
 struct config_reason {

@@ -3,6 +3,7 @@
 
 #include "base/nearest.h"
 #include "config/file.h"
+#include "config/hint.h"
 #include "config/store.h"
 #include "config/verify.h"
 
@@ -106,6 +107,11 @@ static void report_unknown_setting(struct file_reading *reading, struct span nam
                              other->section == CONFIG_SERVER ? "[server]" : "[site NAME]");
         return;
     }
+    struct config_reason reason;
+    if (config_hint_explain(name, &reason)) {
+        config_problem_error(problems, origin, "%s", reason.text);
+        return;
+    }
     struct nearest nearest = nearest_to(name);
     for (size_t i = 0; i < CONFIG_SETTINGS; i++)
         if (config_setting_table[i].section == section->section)
@@ -135,7 +141,17 @@ static void handle_setting(void *context, struct span name, struct span value, u
         report_unknown_setting(reading, name, origin);
         return;
     }
-    config_store_set(reading->store, reading->section, setting, value, reading->folder, origin);
+    struct span plain = config_hint_strip(setting, value);
+    if (plain.len < value.len)
+        config_problem_error(&reading->store->problems, origin,
+                             "%s: a value has no quotes, and no `;` ends it; write `%s = %.*s`",
+                             setting->name, setting->name, config_problem_quote_len(plain),
+                             plain.at);
+    if (config_hint_has_comment(setting, plain))
+        config_problem_warning(
+            &reading->store->problems, origin,
+            "%s: a comment has a line of its own; here `#` is a part of the value", setting->name);
+    config_store_set(reading->store, reading->section, setting, plain, reading->folder, origin);
 }
 
 static void read_config_file(struct config_store *store, const char *path)
@@ -378,16 +394,43 @@ void config_read_explain(const struct config_store *store, FILE *out)
     }
 }
 
-void config_read_certificate_origin(const struct config_store *store, unsigned site, unsigned index,
-                                    char out[CONFIG_ORIGIN_MAX])
+void config_read_site_origin(const struct config_store *store, unsigned site,
+                             enum config_setting_place place, unsigned index,
+                             char out[CONFIG_ORIGIN_MAX])
 {
     const struct config_section_values *values = store->sites;
     while (site-- > 0)
         values = values->next;
-    const struct config_item *item = config_store_first(values, SETTING_tls_certificates);
+    const struct config_item *item = config_store_first(values, place);
     while (index-- > 0)
         item = item->next;
     config_problem_format_origin(item->origin, out);
+}
+
+void config_read_label(const struct config_store *store, enum config_setting_place place,
+                       size_t index, char out[CONFIG_ORIGIN_MAX])
+{
+    const struct config_item *item = config_store_first(&store->server, place);
+    while (item && index-- > 0)
+        item = item->next;
+    out[0] = '\0';
+    if (item)
+        config_problem_format_label(item->origin, config_setting_table[place].name, out);
+}
+
+const char *config_read_text(const struct config_store *store, enum config_setting_place place)
+{
+    const struct config_item *item = config_store_first(&store->server, place);
+    return item ? item->text : NULL;
+}
+
+void config_read_add_error(struct config_store *store, enum config_setting_place place,
+                           const char *text)
+{
+    const struct config_item *item = config_store_first(&store->server, place);
+    CHECK(item != NULL);
+    config_problem_error(&store->problems, item->origin, "%s%s",
+                         config_store_label(store, place, item->origin), text);
 }
 
 struct config_store *config_read_share(struct config_store *store)

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "config/config.h"
 #include "config/problem.h"
+#include "config/setting.h"
 
 #include <stdio.h>
 
@@ -45,9 +46,24 @@ void config_read_print_problems(const struct config_store *store, FILE *out);
 /* Prints every value in force and its source; only when there are no errors. */
 void config_read_explain(const struct config_store *store, FILE *out);
 
-/* Where certificate number `index` of site number `site` was named: "weir.conf:12". */
-void config_read_certificate_origin(const struct config_store *store, unsigned site, unsigned index,
-                                    char out[CONFIG_ORIGIN_MAX]);
+/* Where value number `index` of a setting of site number `site` was given: "weir.conf:12". There is
+ * such a value. */
+void config_read_site_origin(const struct config_store *store, unsigned site,
+                             enum config_setting_place place, unsigned index,
+                             char out[CONFIG_ORIGIN_MAX]);
+
+/* The first value of a [server] setting as text, or NULL; also when there are errors. */
+const char *config_read_text(const struct config_store *store, enum config_setting_place place);
+
+/* The start of a message about value number `index` of a [server] setting
+ * (config_problem_format_label); "" where there is no such value. */
+void config_read_label(const struct config_store *store, enum config_setting_place place,
+                       size_t index, char out[CONFIG_ORIGIN_MAX]);
+
+/* Adds an error about a [server] setting that has a value. It is for checks that need the system
+ * calls of other layers, between config_read and config_read_errors. */
+void config_read_add_error(struct config_store *store, enum config_setting_place place,
+                           const char *text);
 
 /* Another owner of the same store, which is freed with its last owner. One thread. */
 struct config_store *config_read_share(struct config_store *store);

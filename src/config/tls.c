@@ -56,22 +56,18 @@ static void check_secrecy(struct config_store *store, const struct config_item *
     }
 }
 
-/* A file that only root can read is no error here: the master may be root. */
 static void check_input(struct config_store *store, const struct config_item *item,
                         enum config_setting_place place, bool has_key)
 {
     const char *name = config_store_label(store, place, item->origin);
     struct stat info;
     if (stat(item->text, &info) < 0) {
-        if (errno == EACCES)
-            config_problem_warning(&store->problems, item->origin,
-                                   "%s`%s` is in a folder that this user cannot enter; start the "
-                                   "server as a user who can",
-                                   name, item->text);
-        else
-            config_problem_error(&store->problems, item->origin, "%s`%s` cannot be read: %s", name,
-                                 item->text,
-                                 errno == ENOENT ? "there is no such file" : strerror(errno));
+        config_problem_error(&store->problems, item->origin, "%s`%s` cannot be read: %s", name,
+                             item->text,
+                             errno == ENOENT   ? "there is no such file"
+                             : errno == EACCES ? "this user cannot enter its folder; use a user "
+                                                 "that can, such as root"
+                                               : strerror(errno));
         return;
     }
     if (!S_ISREG(info.st_mode)) {
@@ -80,10 +76,10 @@ static void check_input(struct config_store *store, const struct config_item *it
         return;
     }
     if (access(item->text, R_OK) < 0)
-        config_problem_warning(&store->problems, item->origin,
-                               "%s`%s` cannot be read by this user: %s; start the server as a user "
-                               "who can",
-                               name, item->text, strerror(errno));
+        config_problem_error(&store->problems, item->origin,
+                             "%s`%s` cannot be read by this user: %s; use a user that can, such as "
+                             "root",
+                             name, item->text, strerror(errno));
     if (has_key)
         check_secrecy(store, item, name, info.st_mode);
 }

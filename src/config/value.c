@@ -8,6 +8,7 @@
 #include "base/scan.h"
 #include "config/address.h"
 #include "config/config.h"
+#include "config/path.h"
 
 /* ---- numbers ---- */
 
@@ -219,14 +220,6 @@ static bool check_below(struct span text, struct config_arena *arena, const char
     return true;
 }
 
-static const char *join(struct config_arena *arena, struct span folder, struct span path)
-{
-    if (path.at[0] == '/' || folder.len == 0)
-        return config_arena_copy(arena, path);
-    return config_arena_print(arena, "%.*s%.*s", (int)folder.len, folder.at, (int)path.len,
-                              path.at);
-}
-
 static bool check_path(const struct config_setting *setting, struct span text, struct span folder,
                        struct config_arena *arena, const char **ret_text,
                        struct config_reason *ret_reason)
@@ -241,11 +234,11 @@ static bool check_path(const struct config_setting *setting, struct span text, s
         return config_problem_refuse(
             ret_reason, "the error log cannot be turned off; write a file, or - for standard "
                         "error");
-    if (text.len >= 4096 || folder.len + text.len >= 4096)
+    if (folder.len + text.len >= CONFIG_PATH_MAX)
         return config_problem_refuse(ret_reason, "the path is longer than the system allows");
     if (span_starts(text, SPAN("~")) && (text.len == 1 || text.at[1] == '/'))
         return config_problem_refuse(ret_reason, "`~` is not replaced here; write the whole path");
-    *ret_text = join(arena, folder, text);
+    *ret_text = config_path_join(arena, folder, text);
     return true;
 }
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -298,26 +297,28 @@ static void check_cache(struct config_store *store)
                            (unsigned long long)share);
 }
 
-/* Only /etc/passwd is read: a lookup through the name service may open sockets. */
+/* Whether there is such a user, and whether this process can become it, is checked by the caller of
+ * config_read, because that needs the name service. */
 static void check_user(struct config_store *store)
 {
     const struct config_item *item = config_store_first(&store->server, SETTING_user);
-    FILE *users = item ? fopen("/etc/passwd", "re") : NULL;
-    if (!users)
-        return;
-    const char *name = config_store_label(store, SETTING_user, item->origin);
-    const struct passwd *entry;
-    do {
-        entry = fgetpwent(users);
-    } while (entry && strcmp(entry->pw_name, item->text) != 0);
-    if (!entry)
-        config_problem_warning(&store->problems, item->origin, "%s/etc/passwd has no user `%s`",
-                               name, item->text);
-    else if (entry->pw_uid == 0)
+    if (item && strcmp(item->text, "root") == 0)
         config_problem_warning(&store->problems, item->origin,
-                               "%s`%s` is the superuser; a user for weir alone is safer", name,
-                               item->text);
-    fclose(users);
+                               "%s`root` is the superuser; a user for weir alone is safer",
+                               config_store_label(store, SETTING_user, item->origin));
+}
+
+/* A request for a host that no site names gets 421. */
+static void check_hosts(struct config_store *store)
+{
+    for (const struct config_section_values *site = store->sites; site; site = site->next)
+        if (!config_store_first(site, SETTING_hosts))
+            return;
+    if (store->sites && store->problems.error_count == 0)
+        config_problem_warning(&store->problems, store->sites->origin,
+                               "every site has a `host`, so a request for any other host, or for "
+                               "the address itself, gets 421; a site without `host` would answer "
+                               "it");
 }
 
 static void check_congestion(struct config_store *store)
@@ -388,4 +389,5 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_page(store);
     config_listen_verify(store);
     config_tls_verify(store);
+    check_hosts(store);
 }

@@ -45,7 +45,8 @@ MUST_USE int log_error_replace(int fd);
  * errno. Any thread. */
 void log_error(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes a line of level LOG_ERROR, and the same to standard error. It is for errors of the log. */
+/* Writes a line of level LOG_ERROR, and the same to standard error if the log is a file. It is for
+ * errors that the operator must see at once: a failed start, and failures of the log itself. */
 void log_error_twice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same as log_error, but at most one line in `interval_s` seconds for each `limit`, a static of

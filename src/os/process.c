@@ -188,10 +188,24 @@ int os_process_end_with_parent(int signal, pid_t parent)
     return getppid() == parent ? 0 : -ESRCH;
 }
 
+/* The lookup through the name service may open sockets, and is for users that the file lacks. */
+static const struct passwd *find_in_file(const char *name)
+{
+    FILE *users = fopen("/etc/passwd", "re");
+    const struct passwd *entry = users ? fgetpwent(users) : NULL;
+    while (entry && strcmp(entry->pw_name, name) != 0)
+        entry = fgetpwent(users);
+    if (users)
+        fclose(users);
+    return entry;
+}
+
 int os_process_find_user(const char *name, struct os_process_user *ret_user)
 {
     enum { NOBODY = 65534 };
-    const struct passwd *entry = getpwnam(name);
+    const struct passwd *entry = find_in_file(name);
+    if (!entry)
+        entry = getpwnam(name);
     if (!entry && strcmp(name, "nobody") != 0)
         return -ENOENT;
     *ret_user = entry ? (struct os_process_user){ entry->pw_uid, entry->pw_gid }

@@ -7,8 +7,6 @@
 #include "tls/identity.h"
 #include "view/health.h"
 
-#include <unistd.h>
-
 /* One certificate of the configuration, and where it is named. */
 struct place {
     const struct config_site *site;
@@ -60,8 +58,6 @@ static void check_place(const struct place *place, unsigned *errors, unsigned *w
 {
     char why[TLS_WHY_MAX];
     int64_t now_s = os_clock_wall_s();
-    if (access(place->pair.certificate, R_OK) < 0 || access(place->pair.key, R_OK) < 0)
-        return;
     struct tls_identity *identity = tls_identity_new(&place->pair, why);
     if (!identity) {
         fprintf(stderr, "%s: error: %s\n", place->origin, why);
@@ -83,7 +79,7 @@ void program_certificates_check(const struct config_store *store, unsigned *erro
         const struct config_site *site = &config->sites[s];
         for (unsigned i = 0; site->tls_certificates[i]; i++) {
             struct place place = { .site = site, .pair = server_tls_pair(site, i) };
-            config_read_certificate_origin(store, s, i, place.origin);
+            config_read_site_origin(store, s, SETTING_tls_certificates, i, place.origin);
             check_place(&place, errors, warnings);
         }
     }

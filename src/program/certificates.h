@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 /* Prints a line for each certificate that can be used on standard output, and errors and warnings
- * on standard error. A file that this user cannot read is left out: config_read has warned of it.
- * Adds to both counts. */
+ * on standard error. Adds to both counts. */
 void program_certificates_check(const struct config_store *store, unsigned *errors,
                                 unsigned *warnings);

@@ -6,6 +6,7 @@
 #include "program/certificates.h"
 #include "program/command.h"
 #include "program/configuration.h"
+#include "program/rights.h"
 #include "program/serve.h"
 #include "server/capacity.h"
 
@@ -76,6 +77,8 @@ static int report(const struct check_options *options, const struct config_store
     }
     if (errors == 0)
         program_certificates_check(store, &errors, &warnings);
+    if (errors == 0)
+        warnings += program_rights_check(store);
     if (errors == 0) {
         print_summary(store, name, warnings);
         return PROGRAM_OK;
@@ -88,7 +91,7 @@ static int check(const struct check_options *options, const char *file, const ch
 {
     struct config_request request =
         program_configuration_request(&options->configuration, file, folder);
-    struct config_store *store = config_read(&request);
+    struct config_store *store = program_configuration_read(&request);
     config_read_print_problems(store, stderr);
     int status = report(options, store, file ? file : folder);
     config_read_free(store);
@@ -103,9 +106,9 @@ static int run_check(void *given, const char *const *words)
     const char *argument = program_command_argument(&options->argument);
     const char *file = options->configuration.file;
     struct stat info;
+    if (!argument && !file)
+        file = program_configuration_default();
     if (!argument && !file) {
-        if (stat("weir.conf", &info) == 0)
-            return check(options, "weir.conf", NULL);
         fprintf(stderr, "weir: nothing to check; this folder has no weir.conf; name a file: "
                         "weir check FILE\n");
         return PROGRAM_USAGE;
@@ -130,9 +133,10 @@ const struct program_command program_check = {
     .usage = "[FILE|DIR] [-c FILE] [--explain] [OPTION]...",
     .sentence = "test a configuration",
     .text = "Reports every error in FILE (without one: ./weir.conf), with its line and a\n"
-            "cure. It needs no privileges, opens no socket and writes no file. Settings may\n"
-            "follow as for `weir serve`, and are tested too. For each certificate it says\n"
-            "whether the key belongs to it, which hosts it lacks, and when it ends.\n"
+            "cure, for a start by the same user: a file that this user cannot read is an\n"
+            "error. It opens no socket and writes no file. Settings may follow as for `weir\n"
+            "serve`, and are tested too. For each certificate it says whether the key belongs\n"
+            "to it, which hosts it lacks, and when it ends.\n"
             "\n"
             "Exit status: 0 when the configuration can be used, 1 when it cannot, 2 when the\n"
             "command line is wrong. Warnings do not count.\n"

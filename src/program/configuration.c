@@ -2,6 +2,7 @@
 #include "program/configuration.h"
 
 #include "option/help.h"
+#include "os/process.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -63,6 +64,35 @@ struct config_request program_configuration_request(
         .environment = (const char *const *)environ,
         .output_is_terminal = isatty(STDOUT_FILENO) == 1,
     };
+}
+
+const char *program_configuration_default(void)
+{
+    return access("weir.conf", F_OK) == 0 ? "weir.conf" : NULL;
+}
+
+static void check_user(struct config_store *store)
+{
+    const char *name = config_read_text(store, SETTING_user);
+    struct os_process_user user;
+    char text[256];
+    if (!name)
+        return;
+    bool found = os_process_find_user(name, &user) == 0;
+    if (found && (user.uid == geteuid() || os_process_can_become(&user)))
+        return;
+    (void)snprintf(text, sizeof(text),
+                   found ? "this process may not become `%s`; start as root, or remove the setting"
+                         : "there is no user `%s`; create it, or name another user",
+                   name);
+    config_read_add_error(store, SETTING_user, text);
+}
+
+struct config_store *program_configuration_read(const struct config_request *request)
+{
+    struct config_store *store = config_read(request);
+    check_user(store);
+    return store;
 }
 
 /* ---- help ---- */

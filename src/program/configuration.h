@@ -33,6 +33,14 @@ void program_configuration_init(void);
 void program_configuration_print(FILE *out);
 void program_configuration_done(void *configuration);
 
+/* The configuration that is used where the command line names none: "weir.conf", or NULL if this
+ * folder has no such file. */
+const char *program_configuration_default(void);
+
+/* Reads a configuration for a start of the server by this process. It finds everything that
+ * config_read does, and a `user` that this process cannot become. */
+struct config_store *program_configuration_read(const struct config_request *request);
+
 /* Makes the request for config_read: `file` or `folder` or both, the flags, and the environment of
  * this process. */
 struct config_request program_configuration_request(

@@ -52,14 +52,14 @@ static bool can_report_ready(int ready_fd)
 
 static struct config_store *read_configuration(void *request)
 {
-    return config_read(request);
+    return program_configuration_read(request);
 }
 
-static int serve(const struct program_serve_options *options, const char *folder)
+static int serve(const struct program_serve_options *options, const char *file, const char *folder)
 {
     struct config_request request =
-        program_configuration_request(&options->configuration, options->configuration.file, folder);
-    struct config_store *store = config_read(&request);
+        program_configuration_request(&options->configuration, file, folder);
+    struct config_store *store = program_configuration_read(&request);
     config_read_print_problems(store, stderr);
     if (config_read_errors(store) > 0) {
         int status = config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
@@ -80,14 +80,17 @@ static int run_serve(void *given, const char *const *words)
     (void)words;
     const struct program_serve_options *options = given;
     const char *folder = program_command_argument(&options->folder);
-    if (!folder && !options->configuration.file)
-        fprintf(stderr, "weir: nothing to serve; give a folder (weir serve DIR) or a "
-                        "configuration (weir serve -c FILE)\n");
+    const char *file = options->configuration.file;
+    if (!folder && !file)
+        file = program_configuration_default();
+    if (!folder && !file)
+        fprintf(stderr, "weir: nothing to serve, since this folder has no weir.conf; give a folder "
+                        "(weir serve DIR) or a configuration (weir serve -c FILE)\n");
     else if (folder && is_config_file(folder))
         fprintf(stderr, "weir: `%s` is a configuration; serve it with: weir serve -c %s\n", folder,
                 folder);
     else if (can_report_ready(options->ready_fd))
-        return serve(options, folder);
+        return serve(options, file, folder);
     return PROGRAM_USAGE;
 }
 
@@ -117,6 +120,7 @@ const struct program_command program_serve = {
     .text = "With DIR alone the server is for yourself: it accepts from this machine only, on\n"
             "port 8080, lists folders, and logs requests to the terminal. With -c it serves\n"
             "the sites of FILE. With both, DIR answers for the hosts that FILE does not name.\n"
+            "With neither it serves the sites of ./weir.conf.\n"
             "\n"
             "Options win over environment variables, variables over the file, and the file\n"
             "over the defaults. The variable of --cache-size is WEIR_CACHE_SIZE, and so on;\n"

@@ -257,12 +257,13 @@ static int choose_configuration(struct tracing *tracing)
                                                  started->configuration.file,
                                                  program_command_argument(&started->folder));
         request->environment = tracing->start.environment;
+        if (!request->file && !request->folder)
+            request->file = program_configuration_default();
         return status;
     }
-    if (stat("weir.conf", &info) == 0) {
-        request->file = "weir.conf";
+    request->file = program_configuration_default();
+    if (request->file)
         return PROGRAM_OK;
-    }
     fputs("weir: nothing to trace in; give a folder or a configuration: weir trace PATH DIR, or "
           "-c FILE\n",
           stderr);

@@ -88,7 +88,7 @@ static int prepare_generation(struct server_generation *g, struct server_address
                               struct tls_tickets *tickets)
 {
     const struct config *config = g->config;
-    int rc = server_logs_open(&g->logs, config, g->why, sizeof(g->why));
+    int rc = server_logs_open(&g->logs, g->store, g->why, sizeof(g->why));
     g->failed = rc < 0;
     rc = rc < 0 ? rc : read_certificates(g, tickets);
     if (rc < 0)
@@ -105,8 +105,8 @@ static int prepare_generation(struct server_generation *g, struct server_address
     if (pipe2(g->ready_pipe, O_CLOEXEC | O_NONBLOCK) < 0 || pipe2(g->go_pipe, O_CLOEXEC) < 0)
         return fail_to(g, "open a pipe", "", -errno);
     log_error_divert(record_failure, g);
-    rc = server_listeners_open(&g->listeners, addresses, config->listen, sets_of(g),
-                               config->congestion, config->listen_by_default);
+    const struct server_listeners_request request = { .store = g->store, .sets = sets_of(g) };
+    rc = server_listeners_open(&g->listeners, addresses, &request);
     log_error_divert(NULL, NULL);
     g->listener_tls = rc == 0 ? server_listeners_tls(&g->listeners, sets_of(g)) : NULL;
     if (rc == 0 && !g->listener_tls)

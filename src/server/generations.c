@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/generations.h"
 
+#include "os/interface.h"
 #include "server/capacity.h"
 #include "server/page.h"
 #include "server/resources.h"
@@ -91,6 +92,7 @@ unsigned server_generations_rotate_logs(struct server_generation *first,
     for (struct server_generation *g = first; g; g = g->next)
         server_generation_rotate_logs(g, &rotation);
     server_logs_pass(&page->logs, page->pid, &own, &rotation);
+    server_logs_rotation_report(&rotation);
     server_logs_rotation_end(&rotation);
     return rotation.failed;
 }
@@ -114,14 +116,33 @@ void server_generations_describe(const struct server_generation *g, char out[SER
              g->workers, plural(g->workers), g->threads, plural(g->threads));
 }
 
+/* A wildcard is printed as the addresses that clients can use. */
+static void print_urls(const struct server_listeners *listeners, const char *before)
+{
+    enum { SHOWN_MAX = 8 };
+    for (size_t i = 0; i < listeners->count; i++) {
+        const struct server_listener *listener = &listeners->each[i];
+        struct os_socket_address each[SHOWN_MAX];
+        char url[SERVER_URL_MAX];
+        if (!listener->address)
+            continue;
+        size_t count = os_interface_reach(&listener->address->got, each, SHOWN_MAX);
+        for (size_t j = 0; j < count && j < SHOWN_MAX; j++)
+            if (os_socket_url(&each[j], url, sizeof(url)))
+                fprintf(stderr, "%s%.4s%s%s\n", before, url, listener->tls ? "s" : "", url + 4);
+        if (count > SHOWN_MAX)
+            fprintf(stderr, "%sat %zu more addresses of this machine\n", before, count - SHOWN_MAX);
+    }
+}
+
 void server_generations_print(const struct server_generation *g,
                               const struct server_listeners *page)
 {
     char text[SERVER_SUMMARY_MAX], capacity[SERVER_CAPACITY_MAX];
     server_generations_describe(g, text);
     server_capacity_describe(g->config, g->model, g->workers, g->threads, capacity);
-    (void)server_listeners_print(&g->listeners, STDERR_FILENO, "weir serves ");
-    (void)server_listeners_print(page, STDERR_FILENO, "statistics: ");
+    print_urls(&g->listeners, "weir serves ");
+    print_urls(page, "statistics: ");
     if (g->tls.local)
         fprintf(stderr, "self-signed certificate: %s, SHA-256 %s; to trust it: curl --cacert %s\n",
                 g->tls.local->certificate, g->tls.local->fingerprint, g->tls.local->certificate);

@@ -2,6 +2,7 @@
 #include "server/listeners.h"
 
 #include "config/address.h"
+#include "config/read.h"
 #include "log/error.h"
 #include "os/file.h"
 
@@ -16,25 +17,30 @@ static const char *cure_of(int error)
 {
     switch (error) {
     case EADDRINUSE:
-        return "; another process listens there: stop it, or choose another port with --listen";
+        return "; another process listens there: stop it, or choose another port with --";
     case EACCES:
         return "; a port below 1024 needs privileges: start as root with --user, or choose a "
-               "higher "
-               "port with --listen";
+               "higher port with --";
     case EADDRNOTAVAIL:
         return "; this machine has no such address";
     case ENOENT:
         return "; the kernel has no such congestion control, or the folder of the socket is "
-               "missing "
-               "(see /proc/sys/net/ipv4/tcp_available_congestion_control)";
+               "missing (see /proc/sys/net/ipv4/tcp_available_congestion_control)";
     default:
         return "";
     }
 }
 
-static int report_listen_failure(const char *where, int rc)
+/* `label` is the start of the message (config_read_label), or "". */
+static int report_listen_failure(const char *label, const char *where, bool page, int rc)
 {
-    log_error(LOG_ERROR, "cannot listen on %s: %s%s", where, os_socket_reason(rc), cure_of(-rc));
+    const char *cure = cure_of(-rc);
+    bool ends_with_option = span_ends(span_text(cure), SPAN("--"));
+    log_error(LOG_ERROR, "%scannot listen on %s%s: %s%s%s", label, where,
+              page ? " for the statistics page" : "", os_socket_reason(rc), cure,
+              !ends_with_option ? ""
+              : page            ? "stats-listen"
+                                : "listen");
     return rc;
 }
 
@@ -240,13 +246,13 @@ static int take_managed(struct server_listeners *l, struct server_addresses *add
         count += a->managed;
     if (count == 0)
         return 0;
-    *l = (struct server_listeners){ .each = calloc(count, sizeof(*l->each)) };
+    l->each = calloc(count, sizeof(*l->each));
     if (!l->each)
         return -ENOMEM;
     for (struct server_address *a = addresses->first; a && rc == 0; a = a->next) {
         rc = a->managed ? use_address(l, addresses, a, sets, congestion) : 0;
         if (rc < 0)
-            (void)report_listen_failure(a->url, rc);
+            (void)report_listen_failure("", a->url, l->page, rc);
         l->count += a->managed && rc == 0;
     }
     if (rc < 0)
@@ -260,9 +266,11 @@ static bool is_missing(int error)
 }
 
 /* Opens the addresses of one text. One that the machine lacks is skipped if the text, or with
- * `may_lack` the configuration, has another. Returns how many are open, or -errno, reported. */
+ * `may_lack` the configuration, has another. Returns how many are open, or -errno, reported after
+ * `label`. */
 static int open_text(struct server_listeners *l, struct server_addresses *addresses,
-                     const char *text, size_t sets, const char *congestion, bool may_lack)
+                     const char *text, size_t sets, const char *congestion, bool may_lack,
+                     const char *label)
 {
     struct config_place places[CONFIG_PLACES_MAX];
     unsigned count = config_address_places(text, places);
@@ -271,7 +279,7 @@ static int open_text(struct server_listeners *l, struct server_addresses *addres
         int rc = open_place(l, addresses, &places[i], sets, congestion);
         bool spare = may_lack || (places[i].optional && (opened > 0 || i + 1 < count));
         if (rc < 0 && (!is_missing(rc) || !spare))
-            return report_listen_failure(places[i].address, rc);
+            return report_listen_failure(label, places[i].address, l->page, rc);
         opened += rc == 0;
         l->count++;
     }
@@ -279,21 +287,29 @@ static int open_text(struct server_listeners *l, struct server_addresses *addres
 }
 
 int server_listeners_open(struct server_listeners *listeners, struct server_addresses *addresses,
-                          const char *const *listen, size_t sets, const char *congestion,
-                          bool by_default)
+                          const struct server_listeners_request *request)
 {
-    size_t count = 0;
-    int managed = by_default ? take_managed(listeners, addresses, sets, congestion) : 0;
+    static const char *const any_port[] = { "127.0.0.1:0", NULL };
+    const struct config *config = config_read_result(request->store);
+    const char *const *listen = request->any_port ? any_port
+                                : request->page   ? config->stats_listen
+                                                  : config->listen;
+    enum config_setting_place place = request->page ? SETTING_stats_listen : SETTING_listen;
+    bool by_default = !request->page && config->listen_by_default;
+    size_t sets = request->sets, count = 0;
+    *listeners = (struct server_listeners){ .page = request->page };
+    int managed = by_default ? take_managed(listeners, addresses, sets, config->congestion) : 0;
     if (managed != 0)
         return managed < 0 ? managed : 0;
     while (listen[count])
         count++;
-    *listeners = (struct server_listeners){ .each = calloc(CONFIG_PLACES_MAX * count,
-                                                           sizeof(*listeners->each)) };
+    listeners->each = calloc(CONFIG_PLACES_MAX * count, sizeof(*listeners->each));
     int rc = listeners->each ? 0 : -ENOMEM, opened = 0;
     for (size_t i = 0; i < count && rc >= 0; i++) {
-        bool last = i + 1 == count && opened == 0;
-        rc = open_text(listeners, addresses, listen[i], sets, congestion, by_default && !last);
+        char label[CONFIG_ORIGIN_MAX];
+        bool spare = by_default && (i + 1 < count || opened > 0);
+        config_read_label(request->store, place, i, label);
+        rc = open_text(listeners, addresses, listen[i], sets, config->congestion, spare, label);
         opened += rc > 0 ? rc : 0;
     }
     if (rc < 0)
@@ -364,7 +380,7 @@ int server_listeners_begin(struct server_listeners *listeners, const char *conge
         struct server_address *address = listeners->each[i].address;
         int rc = address ? server_address_begin(address, congestion, send_timeout_ns) : 0;
         if (rc < 0)
-            return report_listen_failure(address->url, rc);
+            return report_listen_failure("", address->url, listeners->page, rc);
     }
     return 0;
 }
@@ -393,7 +409,7 @@ void server_listeners_url(const struct server_listener *listener, char out[SERVE
     (void)snprintf(out, SERVER_URL_MAX + 1, "%.4s%s%s", url, listener->tls ? "s" : "", url + 4);
 }
 
-int server_listeners_print(const struct server_listeners *listeners, int fd, const char *before)
+int server_listeners_print(const struct server_listeners *listeners, int fd)
 {
     char url[SERVER_URL_MAX + 1];
     int rc = 0;
@@ -401,7 +417,7 @@ int server_listeners_print(const struct server_listeners *listeners, int fd, con
         if (!listeners->each[i].address)
             continue;
         server_listeners_url(&listeners->each[i], url);
-        rc = dprintf(fd, "%s%s\n", before, url);
+        rc = dprintf(fd, "%s\n", url);
     }
     return rc;
 }

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct config_store;
 struct server_listeners;
 
 /* All addresses of one kind: those of the sites, or those of the statistics page. Zeroed: none. */
@@ -53,21 +54,29 @@ struct server_listeners {
         size_t sockets;                 /* how many of the first ones of its group */
         bool tls;                       /* its connections begin with a TLS handshake */
     } * each;
+    bool page; /* of the statistics page, for messages */
 };
 
-/* Starts to use every address of `listen` (canonical texts of config/address.h, NULL at the end),
- * for `sets` accepting threads. An
- * address that is open already is used again, with further sockets if its group is too small. The
- * sockets of an address that the other kind gives up move here, with their backlogs. Other
- * addresses are opened.
+/* The addresses that a configuration asks for. All is borrowed during a call. */
+struct server_listeners_request {
+    const struct config_store *store;
+    bool page;     /* by `stats-listen`, not `listen` */
+    bool any_port; /* 127.0.0.1 with a port that the kernel picks instead */
+    size_t sets;   /* threads that accept */
+};
+
+/* Starts to use every address of the request. An address that is open already is used again,
+ * with further sockets if its group is too small. The sockets of an address that the other kind
+ * gives up move here, with their backlogs. Other addresses are opened.
  *
- * With `by_default` the operator has not named these addresses: the sockets of a service manager
- * are used instead, and addresses that the machine lacks are skipped, except the last one.
+ * By default, without a `listen` of the operator, the sockets of a service manager are used
+ * instead, and addresses that the machine lacks are skipped, except the last one.
  *
- * 0 or -errno. The error log then has the cause and what to do, and all is as it was. */
+ * 0 or -errno. The error log then has the setting, the cause and what to do, and all is as it
+ * was. */
 MUST_USE int server_listeners_open(struct server_listeners *listeners,
-                                   struct server_addresses *addresses, const char *const *listen,
-                                   size_t sets, const char *congestion, bool by_default);
+                                   struct server_addresses *addresses,
+                                   const struct server_listeners_request *request);
 
 /* Listens: from now on connections wait for the workers. When a client takes no output, the kernel
  * keeps the output little longer than `send_timeout_ns`. 0 or -errno, reported in the error log. */
@@ -84,9 +93,9 @@ uint16_t server_listeners_tls_port(const struct server_listeners *listeners);
 /* Writes the URL with the scheme that this generation uses. The listener has an address. */
 void server_listeners_url(const struct server_listener *listener, char out[SERVER_URL_MAX + 1]);
 
-/* Writes the URLs, one a line, each after the text `before`. It does not use stdio, which needs
- * memory. Negative with errno on failure. */
-int server_listeners_print(const struct server_listeners *listeners, int fd, const char *before);
+/* Writes the URLs, one a line. It does not use stdio, which needs memory. Negative with errno on
+ * failure. */
+int server_listeners_print(const struct server_listeners *listeners, int fd);
 
 /* The sockets of the sets `first` to `first + count - 1` of `sets`, set after set. Each set has
  * *ret_columns places; -1 marks an empty place. Gives an array for free(); NULL: no memory. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/logs.h"
 
+#include "base/buf.h"
+#include "config/read.h"
 #include "log/error.h"
 #include "os/file.h"
 #include "os/process.h"
@@ -28,21 +30,28 @@ static struct log_file_opening opening_for(const struct config *config)
     return (struct log_file_opening){ .user = other ? user.uid : LOG_FILE_NO_USER };
 }
 
-int server_logs_open(struct server_logs *logs, const struct config *config, char *why, size_t size)
+int server_logs_open(struct server_logs *logs, const struct config_store *store, char *why,
+                     size_t size)
 {
+    const struct config *config = config_read_result(store);
     struct log_file_opening opening = opening_for(config);
+    char label[CONFIG_ORIGIN_MAX];
     logs->config = config;
     logs->error_fd = log_error_open(config->error_log, &opening);
     if (logs->error_fd < 0) {
-        snprintf(why, size, "cannot open the error log %s: %s", config->error_log, opening.why);
+        config_read_label(store, SETTING_error_log, 0, label);
+        snprintf(why, size, "%scannot open the error log %s: %s", label, config->error_log,
+                 opening.why);
         return logs->error_fd;
     }
     int rc = log_access_open(&logs->access, config->access_log,
                              strcmp(config->log_format, "json") == 0 ? LOG_JSON : LOG_COMBINED,
                              &opening);
-    if (rc < 0)
-        snprintf(why, size, "cannot open the access log %s: %s", config->access_log,
+    if (rc < 0) {
+        config_read_label(store, SETTING_access_log, 0, label);
+        snprintf(why, size, "%scannot open the access log %s: %s", label, config->access_log,
                  opening.why[0] ? opening.why : strerror(-rc));
+    }
     return rc;
 }
 
@@ -154,6 +163,22 @@ void server_logs_pass(const struct ipc_mailbox *box, pid_t pid,
     log_error_twice("cannot pass the new log files to process %d: %s; it writes to the old ones",
                     (int)pid, strerror(-rc));
     rotation->failed++;
+}
+
+void server_logs_rotation_report(const struct server_logs_rotation *rotation)
+{
+    char paths[LOG_ERROR_LINE_MAX];
+    struct buf text = buf_over(paths, sizeof(paths));
+    for (unsigned i = 0; i < rotation->count; i++) {
+        if (rotation->file[i].fd < 0)
+            continue;
+        buf_add(&text, text.len > 0 ? SPAN(", ") : SPAN(""));
+        buf_add(&text, span_text(rotation->file[i].path));
+    }
+    if (rotation->count == 0)
+        log_error(LOG_INFO, "SIGUSR1 has no effect: no log is a file");
+    else if (text.len > 0)
+        log_error(LOG_INFO, "SIGUSR1 opened the logs again: %.*s", (int)text.len, text.at);
 }
 
 void server_logs_rotation_end(struct server_logs_rotation *rotation)

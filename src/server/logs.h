@@ -13,6 +13,8 @@
 #include "ipc/mailbox.h"
 #include "log/access.h"
 
+struct config_store;
+
 struct server_logs {
     const struct config *config; /* borrowed */
     struct log_access_sink access;
@@ -25,7 +27,7 @@ struct server_logs {
     }
 
 /* Opens the logs. 0, or -errno with a sentence in `why`. */
-MUST_USE int server_logs_open(struct server_logs *logs, const struct config *config, char *why,
+MUST_USE int server_logs_open(struct server_logs *logs, const struct config_store *store, char *why,
                               size_t size);
 void server_logs_close(struct server_logs *logs);
 
@@ -67,6 +69,9 @@ struct server_logs_message server_logs_rotate(struct server_logs *logs,
 void server_logs_pass(const struct ipc_mailbox *box, pid_t pid,
                       const struct server_logs_message *message,
                       struct server_logs_rotation *rotation);
+
+/* Logs which files the rotation has opened. Failures are reported already. */
+void server_logs_rotation_report(const struct server_logs_rotation *rotation);
 
 /* Closes what was opened. */
 void server_logs_rotation_end(struct server_logs_rotation *rotation);

@@ -188,7 +188,7 @@ void server_management_serving(struct server_management *management,
     notify_manager(management, "READY=1", status);
     if (management->ready_fd < 0)
         return;
-    if (server_listeners_print(listeners, management->ready_fd, "") < 0)
+    if (server_listeners_print(listeners, management->ready_fd) < 0)
         log_error(LOG_WARNING, "cannot write the addresses to --ready-fd %d: %s",
                   management->ready_fd, strerror(errno));
     close(management->ready_fd);

@@ -93,8 +93,8 @@ static void finish_reload(struct master *m, bool good)
     server_generations_describe(m->serving, text);
     if (!m->reload_again) /* else the clients wait for the outcome of the next reload */
         server_management_reloaded(&m->management, good, report, text);
+    server_generations_log_reload(good ? m->serving : NULL, report); /* joins the lines */
     server_stats_reloaded(&m->stats, good ? NULL : report);
-    server_generations_log_reload(good ? m->serving : NULL, report);
     free(m->report_text);
     m->report = NULL;
     m->report_text = NULL;
@@ -121,8 +121,8 @@ static void claim_exclusives(struct master *m, struct server_generation *g)
 {
     char why[LOG_ERROR_LINE_MAX];
     pid_t predecessor = m->management.predecessor;
-    if (!g->failed && server_pidfile_prepare(&m->pidfiles, g->config->pid_file, predecessor, why,
-                                             sizeof(why)) < 0)
+    if (!g->failed &&
+        server_pidfile_prepare(&m->pidfiles, g->store, predecessor, why, sizeof(why)) < 0)
         server_generation_fail(g, why);
     server_stats_use(&m->stats, g->config, predecessor);
     if (!g->failed && server_page_prepare(&m->page, &m->stats, g, why, sizeof(why)) < 0)
@@ -142,7 +142,7 @@ static void refuse_generation(struct master *m, const struct server_generation *
         fprintf(m->report, "weir: %s\n", why);
         finish_reload(m, false);
     } else {
-        log_error(LOG_ERROR, "%s", why);
+        log_error_twice("%s", why); /* the operator who starts the server reads no log yet */
         m->failed = m->stopping = true;
     }
 }

@@ -2,6 +2,7 @@
 #include "server/page.h"
 
 #include "base/duration.h"
+#include "config/read.h"
 #include "ipc/fdpass.h"
 #include "log/error.h"
 #include "os/clock.h"
@@ -29,20 +30,22 @@ enum { CALM_MS = 5000 };
 
 /* ---- addresses ---- */
 
-static const char *const another_port[] = { "127.0.0.1:0", NULL };
-
 static void keep_reason(void *why, const char *text)
 {
     snprintf(why, LOG_ERROR_LINE_MAX, "%s", text);
 }
 
 /* Opens the addresses and listens at once, so that every error shows here. */
-static int open_listeners(struct server_page *page, const char *const *listen,
-                          const char *congestion, char why[LOG_ERROR_LINE_MAX])
+static int open_listeners(struct server_page *page, const struct config_store *store, bool any_port,
+                          char why[LOG_ERROR_LINE_MAX])
 {
+    const char *congestion = config_read_result(store)->congestion;
+    const struct server_listeners_request request = {
+        .store = store, .page = true, .any_port = any_port, .sets = 1
+    };
     log_error_divert(keep_reason, why);
     struct server_listeners *listeners = &page->next.listeners;
-    int rc = server_listeners_open(listeners, &page->addresses, listen, 1, congestion, false);
+    int rc = server_listeners_open(listeners, &page->addresses, &request);
     if (rc == 0)
         rc = server_listeners_begin(listeners, congestion, UINT64_MAX);
     log_error_divert(NULL, NULL);
@@ -61,14 +64,12 @@ static bool has_another_port(const struct server_page *page)
 }
 
 /* The default address: a failure does not prevent the server from serving. */
-static int open_default_listeners(struct server_page *page, const struct config *config,
+static int open_default_listeners(struct server_page *page, const struct config_store *store,
                                   char why[LOG_ERROR_LINE_MAX])
 {
-    int rc = has_another_port(page)
-                 ? -EADDRINUSE
-                 : open_listeners(page, config->stats_listen, config->congestion, why);
+    int rc = has_another_port(page) ? -EADDRINUSE : open_listeners(page, store, false, why);
     if (rc < 0)
-        rc = open_listeners(page, another_port, config->congestion, why);
+        rc = open_listeners(page, store, true, why);
     if (rc < 0)
         log_error(LOG_WARNING, "there is no statistics page: %s", why);
     return 0;
@@ -97,12 +98,12 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
     int rc = 0;
     page->addresses.reserved = &g->listeners;
     if (wanted && page->next.by_default)
-        rc = open_default_listeners(page, config, text);
+        rc = open_default_listeners(page, g->store, text);
     else if (wanted)
-        rc = open_listeners(page, config->stats_listen, config->congestion, text);
+        rc = open_listeners(page, g->store, false, text);
     page->addresses.reserved = NULL;
     if (rc < 0) {
-        snprintf(why, size, "the statistics page: %s", text);
+        snprintf(why, size, "%s", text);
         return rc;
     }
     page->next.tls = g->tls.page;

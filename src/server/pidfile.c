@@ -7,6 +7,7 @@
 #include "server/pidfile.h"
 
 #include "base/duration.h"
+#include "config/read.h"
 #include "log/error.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -62,20 +63,23 @@ static int try_pidfile(const char *path, pid_t predecessor, struct flock *lock)
     return rc < 0 ? rc : fd;
 }
 
-static int open_pidfile(struct server_pidfile *file, const char *path, pid_t predecessor, char *why,
-                        size_t size)
+static int open_pidfile(struct server_pidfile *file, const struct config_store *store,
+                        pid_t predecessor, char *why, size_t size)
 {
+    const char *path = config_read_result(store)->pid_file;
+    char label[CONFIG_ORIGIN_MAX];
     struct flock lock = { 0 };
     int fd = -EAGAIN;
     for (int i = 0; i < ATTEMPTS && fd == -EAGAIN; i++)
         fd = try_pidfile(path, predecessor, &lock);
+    config_read_label(store, SETTING_pid_file, 0, label);
     if (fd == -EEXIST)
         snprintf(why, size,
-                 "the pid file %s belongs to process %d, which is running: stop that process, or "
+                 "%sthe pid file %s belongs to process %d, which is running: stop that process, or "
                  "choose another file with --pid-file",
-                 path, (int)lock.l_pid);
+                 label, path, (int)lock.l_pid);
     else if (fd < 0)
-        snprintf(why, size, "cannot open the pid file %s: %s", path, strerror(-fd));
+        snprintf(why, size, "%scannot open the pid file %s: %s", label, path, strerror(-fd));
     if (fd < 0)
         return fd;
     char *copy = strdup(path);
@@ -129,12 +133,13 @@ enum { LOCK_AGAIN_MS = 50 }; /* between tries to lock a file that the predecesso
 
 /* ---- one, and the next ---- */
 
-int server_pidfile_prepare(struct server_pidfiles *files, const char *path, pid_t predecessor,
-                           char *why, size_t size)
+int server_pidfile_prepare(struct server_pidfiles *files, const struct config_store *store,
+                           pid_t predecessor, char *why, size_t size)
 {
+    const char *path = config_read_result(store)->pid_file;
     if (!path || is_at(&files->now, path))
         return 0;
-    return open_pidfile(&files->next, path, predecessor, why, size);
+    return open_pidfile(&files->next, store, predecessor, why, size);
 }
 
 void server_pidfile_commit(struct server_pidfiles *files, const char *path)

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct config_store;
+
 struct server_pidfile {
     char *path;    /* NULL: none */
     int fd;        /* locked */
@@ -24,10 +26,10 @@ struct server_pidfiles {
     struct server_pidfile now, next;
 };
 
-/* Opens and locks the next file, and creates it if it is missing. Its content stays until
- * server_pidfile_commit. A `path` of NULL means no file. 0, or -errno with a sentence in `why`.
- * -EEXIST: a server that runs holds the lock, and it is not `predecessor` (0: none). */
-MUST_USE int server_pidfile_prepare(struct server_pidfiles *files, const char *path,
+/* Opens and locks the file that `store` names, if any, and creates it if it is missing. Its content
+ * stays until server_pidfile_commit. 0, or -errno with a sentence in `why`. -EEXIST: a server that
+ * runs holds the lock, and it is not `predecessor` (0: none). */
+MUST_USE int server_pidfile_prepare(struct server_pidfiles *files, const struct config_store *store,
                                     pid_t predecessor, char *why, size_t size);
 
 /* The generation that names `path` serves: its file becomes the one in use and gets this process's

@@ -170,6 +170,8 @@ int server_resources_become(const char *setting)
     if (!name)
         return 0;
     int rc = os_process_find_user(name, &user);
+    if (rc == 0 && geteuid() != 0 && user.uid == geteuid())
+        return 0; /* a service manager has started this process as that user */
     if (rc == 0)
         rc = os_process_become(&user, name);
     if (rc < 0)

@@ -116,8 +116,11 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
 {
     if (!stats->segment.header)
         return;
-    if (stats->borrowed)
+    if (stats->borrowed) {
         stats_segment_own(&stats->segment);
+        if (stats->segment.header->reload_failed) /* this process has read the file again */
+            stats_segment_reloaded(&stats->segment, NULL, os_clock_wall_s());
+    }
     stats->borrowed = false;
     stats_segment_set_state(&stats->segment, STATS_SERVING);
     server_stats_rotated(stats, 0); /* its logs were just opened */

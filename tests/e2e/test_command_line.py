@@ -122,7 +122,7 @@ def test_models_are_listed_one_per_line() -> None:
         (["chekc"], "did you mean `check`?"),
         (["frobnicate"], "neither a command nor a folder; see `weir help`"),
         (["help", "modles"], "did you mean `models`?"),
-        (["serve"], "nothing to serve; give a folder (weir serve DIR) or"),
+        (["serve"], "this folder has no weir.conf; give a folder (weir serve DIR) or"),
         (["serve", "--listen", "0"], "nothing to serve"),
         (["."] * 2, "`.` and `.` are two arguments"),
         ([".", "--lisen", "80"], "unknown option --lisen; did you mean --listen?"),

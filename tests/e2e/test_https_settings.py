@@ -312,9 +312,8 @@ def connect_tls(
     running: Server, pair: certificates.Pair, host: str
 ) -> tuple[Connection, ssl.SSLSocket]:
     """Connects with this server name, and trusts this certificate alone."""
-    context = ssl.create_default_context(cafile=str(pair.certificate))
     plain = socket.create_connection(running.address, LIMIT_S)
-    wrapped = context.wrap_socket(plain, server_hostname=host)
+    wrapped = certificates.trusting(pair).wrap_socket(plain, server_hostname=host)
     return Connection(wrapped), wrapped
 
 
@@ -468,7 +467,8 @@ def test_only_workers_and_the_master_have_the_key(server: ServerFactory, tmp_pat
 def checked(tmp_path: Path, site: Path, host: str, lines: str) -> subprocess.CompletedProcess[str]:
     conf = tmp_path / "weir.conf"
     conf.write_text(
-        f"[server]\nlisten = https://*:443\n[site shop]\nroot = {site}\nhost = {host}\n{lines}"
+        f"[server]\nlisten = https://*:443\n[site rest]\nroot = {site}\n"
+        f"[site shop]\nroot = {site}\nhost = {host}\n{lines}"
     )
     return run("check", str(conf))
 

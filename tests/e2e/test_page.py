@@ -657,8 +657,9 @@ def test_a_configured_address_that_is_in_use_is_an_error(tmp_path: Path, site: P
             check=False,
         )
     assert done.returncode == 1
-    assert "the statistics page: cannot listen on" in done.stderr
-    assert "already" in done.stderr
+    assert f"{config}:3: stats-listen: cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert "for the statistics page: Address already in use" in done.stderr
+    assert done.stderr.endswith("or choose another port with --stats-listen\n")
 
 
 @pytest.mark.parametrize("line", ["stats-listen = off", "stats = off"])
@@ -862,7 +863,7 @@ def test_a_reload_that_cannot_move_the_page_fails(
         written(tmp_path, site, f"stats-listen = 127.0.0.1:{other.getsockname()[1]}")
         good, why = reload(running)
     assert not good
-    assert "the statistics page: cannot listen on" in why
+    assert "for the statistics page: Address already in use" in why
     assert (body(page, "/healthz"), the_process(running)) == (b"serving\n", process)
 
 

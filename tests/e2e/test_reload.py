@@ -192,13 +192,13 @@ def test_an_invalid_configuration_changes_nothing(
                 expected = f"{conf}:4: error: root: `{tmp_path}/nowhere` cannot be served"
             case "log":
                 write(conf, site, "listen = 127.0.0.1:0\naccess-log = /proc/no")
-                expected = "weir: cannot open the access log /proc/no: "
+                expected = f"weir: {conf}:3: access-log: cannot open the access log /proc/no: "
             case "address":
                 write(conf, site, f"listen = 127.0.0.1:0, 127.0.0.1:0, {address}")
-                expected = f"weir: cannot listen on {address}: Address already in use"
+                expected = f"weir: {conf}:2: listen: cannot listen on {address}: Address already"
             case _:
                 write(conf, site, "listen = 127.0.0.1:0, 127.0.0.1:0\nuser = no-such-user")
-                expected = "weir: cannot change to user no-such-user"
+                expected = f"{conf}:3: error: user: there is no user `no-such-user`"
         good, text = reload(running)
         assert not good
         assert expected in text

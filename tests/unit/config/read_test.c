@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -420,8 +421,80 @@ static void warns_of_values_that_are_rarely_intended(void **state)
     assert_problems("[site a]\nroot = /\n",
                     "weir.conf:2: warning: root: everything in / that this user can read is "
                     "served\n");
-    assert_problems("[server]\nuser = no-such-user-here\n" SITE,
-                    "weir.conf:2: warning: user: /etc/passwd has no user `no-such-user-here`\n");
+    assert_problems("[site a]\nroot = site\nhost = a.test\n[site b]\nroot = site\nhost = b.test\n",
+                    "weir.conf:1: warning: every site has a `host`, so a request for any other "
+                    "host, or for the address itself, gets 421; a site without `host` would answer "
+                    "it\n");
+}
+
+static void hints_how_to_write_lines_of_other_servers(void **state)
+{
+    (void)state;
+    assert_problems(
+        "[server]\nlisten 80;\nlisten [::1]:80;\nworker_processes 4;\nhttp {\n}\n"
+        "[site a]\nroot = site\nserver_name a.test;\nServerName = a.test\n"
+        "autoindex: on\nuser www-data;\n",
+        "weir.conf:2: error: a value follows `=`, and no `;` ends it; write `listen = "
+        "ADDRESS`\n"
+        "weir.conf:3: error: a value follows `=`, and no `;` ends it; write `listen = "
+        "ADDRESS`\n"
+        "weir.conf:4: error: `worker_processes` is called `workers` here; write "
+        "`workers = N|auto` under [server]\n"
+        "weir.conf:5: error: there are no braces; a line [server] or [site NAME] begins "
+        "a section, which ends where the next one begins\n"
+        "weir.conf:6: error: there are no braces; a line [server] or [site NAME] begins "
+        "a section, which ends where the next one begins\n"
+        "weir.conf:9: error: `server_name` is called `host` here; write `host = HOST` "
+        "under [site NAME]\n"
+        "weir.conf:10: error: `ServerName` is called `host` here; write `host = HOST` "
+        "under [site NAME]\n"
+        "weir.conf:11: error: `autoindex` is called `listing` here; write `listing = "
+        "on|off` under [site NAME]\n"
+        "weir.conf:12: error: a value follows `=`, and no `;` ends it; write `user = "
+        "USER`\n");
+    assert_problems("[server]\nlisten = 80;\naccess-log = \"site.log\"\n[site a]\nroot = 'site';\n"
+                    "header = X: \"a\";\n",
+                    "weir.conf:2: error: listen: a value has no quotes, and no `;` ends it; write "
+                    "`listen = 80`\n"
+                    "weir.conf:3: error: access-log: a value has no quotes, and no `;` ends it; "
+                    "write `access-log = site.log`\n"
+                    "weir.conf:5: error: root: a value has no quotes, and no `;` ends it; write "
+                    "`root = site`\n");
+    assert_problems(
+        "[server]\nworkers = 2 # two\nerror-log = x.log\t#mine\n[site a]\nroot = site\n"
+        "header = X: a #b\n",
+        "weir.conf:2: warning: workers: a comment has a line of its own; here `#` is a "
+        "part of the value\n"
+        "weir.conf:3: warning: error-log: a comment has a line of its own; here `#` is a "
+        "part of the value\n"
+        "weir.conf:2: error: workers: `2 # two` is not a number from 1 to 1024, or "
+        "auto\n");
+}
+
+static void assert_label(const struct config_store *store, enum config_setting_place place,
+                         size_t index, const char *expected)
+{
+    char label[CONFIG_ORIGIN_MAX];
+    config_read_label(store, place, index, label);
+    assert_string_equal(label, expected);
+}
+
+static void a_message_about_a_value_begins_with_its_place(void **state)
+{
+    (void)state;
+    write_file("weir.conf", "[server]\nlisten = 81, 82\nlisten = 83\n" SITE);
+    const char *environment[] = { "WEIR_PID_FILE=pid", NULL };
+    struct config_flag flags[] = { { "access-log", "-" } };
+    struct config_store *store = read_good(&(struct config_request){
+        .file = "weir.conf", .environment = environment, .flags = flags, .flag_count = 1 });
+    assert_label(store, SETTING_listen, 1, "weir.conf:2: listen: ");
+    assert_label(store, SETTING_listen, 2, "weir.conf:3: listen: ");
+    assert_label(store, SETTING_listen, 3, "");
+    assert_label(store, SETTING_pid_file, 0, "WEIR_PID_FILE: ");
+    assert_label(store, SETTING_access_log, 0, "--access-log: ");
+    assert_label(store, SETTING_error_log, 0, "");
+    assert_label(store, SETTING_user, 0, "");
+    config_read_free(store);
 }
 
 static void warns_of_a_home_folder_and_of_misspelt_variables(void **state)
@@ -518,7 +591,9 @@ static void paths_begin_at_the_folder_of_the_file(void **state)
     struct config_store *store = read_good(&request);
     const struct config_site *site = &config_read_result(store)->sites[0];
     assert_string_equal(site->root, "site/errors");
-    assert_string_equal(site->error_pages, "site/../other");
+    char other[PATH_MAX];
+    assert_non_null(realpath("other", other));
+    assert_string_equal(site->error_pages, other);
     config_read_free(store);
     unlink("site/weir.conf");
 }
@@ -619,6 +694,8 @@ int main(void)
         cmocka_unit_test(reports_folders_that_cannot_be_served),
         cmocka_unit_test(reports_a_folder_without_read_permission),
         cmocka_unit_test(warns_of_values_that_are_rarely_intended),
+        cmocka_unit_test(hints_how_to_write_lines_of_other_servers),
+        cmocka_unit_test(a_message_about_a_value_begins_with_its_place),
         cmocka_unit_test(warns_of_a_home_folder_and_of_misspelt_variables),
         cmocka_unit_test(names_the_source_of_an_error_outside_the_file),
         cmocka_unit_test(shows_twenty_errors_in_order_and_counts_the_rest),

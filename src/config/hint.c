@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/hint.h"
+
+static const struct foreign {
+    const char *theirs, *ours;
+} foreign_settings[] = {
+    { "server_name", "host" },
+    { "ServerName", "host" },
+    { "ServerAlias", "host" },
+    { "DocumentRoot", "root" },
+    { "DirectoryIndex", "index" },
+    { "autoindex", "listing" },
+    { "try_files", "spa" },
+    { "error_page", "error-pages" },
+    { "ErrorDocument", "error-pages" },
+    { "add_header", "header" },
+    { "gzip_static", "precompressed" },
+    { "ssl_certificate", "tls-certificate" },
+    { "SSLCertificateFile", "tls-certificate" },
+    { "ssl_certificate_key", "tls-key" },
+    { "SSLCertificateKeyFile", "tls-key" },
+    { "ssl_protocols", "tls-min" },
+    { "worker_processes", "workers" },
+    { "worker_connections", "connections" },
+    { "CustomLog", "access-log" },
+    { "pid", "pid-file" },
+    { "server_tokens", "server-header" },
+    { "keepalive_timeout", "idle-timeout" },
+    { "client_header_timeout", "header-timeout" },
+    { "client_body_timeout", "body-timeout" },
+    { "keepalive_requests", "connection-requests" },
+    { "limit_conn", "address-connections" },
+    { "limit_req", "address-request-rate" },
+};
+
+static struct span first_word(struct span text)
+{
+    size_t len = 0;
+    while (len < text.len && text.at[len] != ' ' && text.at[len] != '\t')
+        len++;
+    return span_first(text, len);
+}
+
+bool config_hint_explain(struct span text, struct config_reason *ret_reason)
+{
+    struct span word = first_word(text);
+    for (size_t i = 0; i < sizeof(foreign_settings) / sizeof(foreign_settings[0]); i++) {
+        const struct foreign *f = &foreign_settings[i];
+        if (!span_equal_nocase(word, span_text(f->theirs)))
+            continue;
+        const struct config_setting *ours = config_setting_find_anywhere(span_text(f->ours));
+        (void)config_problem_refuse(ret_reason,
+                                    "`%s` is called `%s` here; write `%s = %s` under %s", f->theirs,
+                                    f->ours, f->ours, config_setting_placeholder(ours),
+                                    ours->section == CONFIG_SERVER ? "[server]" : "[site NAME]");
+        return true;
+    }
+    if (span_ends(text, SPAN("{")) || span_equal(text, SPAN("}"))) {
+        (void)config_problem_refuse(ret_reason,
+                                    "there are no braces; a line [server] or [site NAME] begins a "
+                                    "section, which ends where the next one begins");
+        return true;
+    }
+    const struct config_setting *setting = config_setting_find_anywhere(word);
+    if (!setting || word.len == text.len)
+        return false;
+    (void)config_problem_refuse(ret_reason,
+                                "a value follows `=`, and no `;` ends it; write `%s = %s`",
+                                setting->name, config_setting_placeholder(setting));
+    return true;
+}
+
+/* Whether quotes, `;` and `#` can be a part of such a value. */
+static bool is_free_text(const struct config_setting *setting)
+{
+    return setting->kind == CONFIG_HEADER || setting->kind == CONFIG_FORMAT;
+}
+
+struct span config_hint_strip(const struct config_setting *setting, struct span value)
+{
+    if (is_free_text(setting))
+        return value;
+    if (span_ends(value, SPAN(";")))
+        value = span_trim(span_first(value, value.len - 1));
+    char first = value.len > 1 ? value.at[0] : 0;
+    if ((first == '"' || first == '\'') && value.at[value.len - 1] == first)
+        value = span_trim(span_of(value.at + 1, value.len - 2));
+    return value;
+}
+
+bool config_hint_has_comment(const struct config_setting *setting, struct span value)
+{
+    for (size_t i = 1; i < value.len && !is_free_text(setting); i++)
+        if (value.at[i] == '#' && (value.at[i - 1] == ' ' || value.at[i - 1] == '\t'))
+            return true;
+    return false;
+}
