@@ -467,8 +467,8 @@ def test_only_workers_and_the_master_have_the_key(server: ServerFactory, tmp_pat
 def checked(tmp_path: Path, site: Path, host: str, lines: str) -> subprocess.CompletedProcess[str]:
     conf = tmp_path / "weir.conf"
     conf.write_text(
-        f"[server]\nlisten = https://*:443\n[site rest]\nroot = {site}\n"
-        f"[site shop]\nroot = {site}\nhost = {host}\n{lines}"
+        f"[server]\nlisten = https://*:443\n[site shop]\nroot = {site}\nhost = {host}\n{lines}"
+        f"[site rest]\nroot = {site}\n"
     )
     return run("check", str(conf))
 
