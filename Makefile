@@ -22,8 +22,9 @@ TIMES := 10
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]')
 
 .PHONY: help run build test test-all check analysis unit property conformance concurrency e2e \
-        lab-test faults bench lab asan tsan valgrind coverage under-load fuzz soak pictures format \
-        diagram install clean hooks ready-to-run ready-to-test ready-to-bench ready-to-lab
+        lab-test faults bench lab asan tsan valgrind package coverage under-load fuzz soak \
+        pictures format diagram install uninstall deb dist clean hooks ready-to-run \
+        ready-to-test ready-to-bench ready-to-lab ready-to-package
 
 help: ## list the targets
 	@echo 'weir: make TARGET'
@@ -80,8 +81,11 @@ tsan: ready-to-test ## unit and concurrency tests, and models with threads end t
 valgrind: ready-to-test ## every model under memcheck, and those with threads under helgrind
 	@$(STAGES) valgrind
 
+package: ready-to-test ## the Debian package: built, installed, upgraded under load, purged
+	@$(STAGES) package
+
 coverage: ready-to-test ## which lines of src/ the tests of `make test` run
-	@python3 tools/coverage.py
+	@python3 tools/line_coverage.py
 
 under-load: ready-to-test ## `make test` TIMES=10 times, with two busy loops on each core
 	@tools/test-under-load $(TIMES)
@@ -112,8 +116,18 @@ format: ready-to-test ## format C and Python, and draw the tables of the docs; w
 diagram: ## draw src/LAYERS into ARCHITECTURE.md; writes
 	@python3 tools/tidy.py --write
 
-install: build ## install the server (DESTDIR is honoured)
+install: build ## install the server below prefix=/usr/local (DESTDIR is honoured)
+	@$(if $(prefix),meson configure build --prefix=$(prefix) && ninja -C build --quiet)
 	@meson install -C build --no-rebuild
+
+uninstall: ## remove what `make install` has installed
+	@ninja -C build --quiet uninstall
+
+deb: ready-to-package ## a Debian package: build-deb/weir_*.deb
+	@packaging/build-deb
+
+dist: ## the source as an archive, the same bytes each time: build-dist/
+	@packaging/build-dist
 
 clean: ## remove what was built (.venv and .venv-lab stay)
 	@rm -rf build build-*
@@ -132,3 +146,6 @@ ready-to-bench:
 
 ready-to-lab:
 	@scripts/bootstrap lab
+
+ready-to-package:
+	@scripts/bootstrap package

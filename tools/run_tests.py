@@ -271,6 +271,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
             ("format", format_check),
             ("tidy", command(sys.executable, "tools/tidy.py")),
             ("map of RFC sections", command(sys.executable, "tools/conformance_map.py")),
+            ("manual pages", command("tools/lint-manuals", needs="mandoc")),
             ("ruff", command(str(PYTHON), "-m", "ruff", "check", "--quiet")),
             ("ruff format", command(str(PYTHON), "-m", "ruff", "format", "--quiet", "--check")),
             ("mypy", command(str(PYTHON), "-m", "mypy")),
@@ -293,6 +294,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
                 pytest("tests/valgrind", server="release", processes=2),
             )
         ],
+        "package": [("the Debian package", pytest("tests/package"))],
         "analysis": [
             ("a build with clang", made("clang")),
             ("clang-tidy", clang_tidy),
@@ -328,7 +330,12 @@ def every_stage(seconds: int) -> dict[str, Steps]:
 # The lanes of `check` and `analysis` only compute, and delay no test.
 LANES: dict[str, list[list[str]]] = {
     "test": [["build", "unit", "conformance", "property", "corpus", "e2e"], ["check"]],
-    "rest": [["asan"], ["tsan", "concurrency"], ["lab", "valgrind", "faults"], ["analysis"]],
+    "rest": [
+        ["asan"],
+        ["tsan", "concurrency"],
+        ["lab", "valgrind", "faults", "package"],
+        ["analysis"],
+    ],
 }
 COMPUTING = ("check", "analysis")
 
