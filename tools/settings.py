@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 SETTING = re.compile(
-    r'^(SERVER|SITE)_SETTING\(\w+, "([^"]+)", (\w+), \w+, "([^"]+)", \w+,'
+    r'^(SERVER|SITE|PATH)_SETTING\(\w+, "([^"]+)", (\w+), \w+, "([^"]+)", \w+,'
     r'((?:\s*"(?:[^"\\]|\\.)*")+)\)',
     re.MULTILINE,
 )
@@ -18,7 +18,7 @@ END = "<!-- end -->"
 
 @dataclass(frozen=True)
 class Setting:
-    """One line of settings.def; `section` is SERVER or SITE."""
+    """One line of settings.def; `section` is SERVER, SITE or PATH."""
 
     section: str
     name: str
@@ -44,9 +44,9 @@ def _row(setting: Setting, lists: set[str]) -> str:
 
 
 def with_tables(page: str, settings_def: str, kinds_def: str) -> str:
-    """The page with both tables between their marks drawn again."""
+    """The page with the three tables between their marks drawn again."""
     lists = set(LIST_KIND.findall(kinds_def))
-    for section in ("SERVER", "SITE"):
+    for section in ("SERVER", "SITE", "PATH"):
         before, begin, rest = page.partition(MARK.format(section.lower()))
         _, end, after = rest.partition(END)
         if not begin or not end:

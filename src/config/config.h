@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 enum {
-    /* Most bytes of the header lines that one site adds to its answers, each with its CRLF: the
-     * session's space for a head leaves this much (SESSION_ANSWER_ROOM). */
+    /* Most bytes of the header lines that a site and its paths add to one answer, each with its
+     * CRLF: the session's space for a head leaves this much (SESSION_ANSWER_ROOM). */
     CONFIG_HEADERS_MAX = 4 * 1024,
     CONFIG_HSTS_MAX = 64 /* of them for the line of `hsts` */
 };
@@ -40,23 +40,45 @@ enum {
 #include "config/kinds.def"
 #undef KIND
 
+struct rules;
+
+/* A section [path PATTERN] of a site: a field for each PATH_SETTING. */
+struct config_path {
+    const char *pattern;
+    const char *origin; /* of its heading: "weir.conf:12" */
+#define SERVER_SETTING(...)
+#define SITE_SETTING(...)
+#define PATH_SETTING(field, name, kind, ...) config_field_##kind field;
+#include "config/settings.def"
+#undef SERVER_SETTING
+#undef SITE_SETTING
+#undef PATH_SETTING
+};
+
 /* A field for each SITE_SETTING. */
 struct config_site {
     const char *name; /* of the section; "default" for the folder on the command line */
 #define SERVER_SETTING(...)
 #define SITE_SETTING(field, name, kind, ...) config_field_##kind field;
+#define PATH_SETTING(...)
 #include "config/settings.def"
 #undef SERVER_SETTING
 #undef SITE_SETTING
+#undef PATH_SETTING
+    const struct config_path *paths; /* in the order of the file */
+    unsigned path_count;
+    const struct rules *rules; /* made of `headers` and `paths`; NULL: there are no paths */
 };
 
 /* A field for each SERVER_SETTING. */
 struct config {
 #define SERVER_SETTING(field, name, kind, ...) config_field_##kind field;
 #define SITE_SETTING(...)
+#define PATH_SETTING(...)
 #include "config/settings.def"
 #undef SERVER_SETTING
 #undef SITE_SETTING
+#undef PATH_SETTING
     bool listen_by_default; /* `listen` is the default: an address that the machine lacks (no
                                      IPv6) may be skipped while another is left */
     bool

@@ -73,7 +73,8 @@ bool config_hint_explain(struct span text, struct config_reason *ret_reason)
 /* Whether quotes, `;` and `#` can be a part of such a value. */
 static bool is_free_text(const struct config_setting *setting)
 {
-    return setting->kind == CONFIG_HEADER || setting->kind == CONFIG_FORMAT;
+    return setting->kind == CONFIG_HEADER || setting->kind == CONFIG_RULE ||
+           setting->kind == CONFIG_FORMAT;
 }
 
 struct span config_hint_strip(const struct config_setting *setting, struct span value)

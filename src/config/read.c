@@ -4,6 +4,7 @@
 #include "base/nearest.h"
 #include "config/file.h"
 #include "config/hint.h"
+#include "config/rules.h"
 #include "config/store.h"
 #include "config/verify.h"
 
@@ -17,6 +18,8 @@ struct file_reading {
     const char *path;
     struct span folder;                    /* of the file, with its final slash, or empty */
     struct config_section_values *section; /* NULL: before any, or in one that is wrong */
+    struct config_section_values *site;    /* the last section's, or NULL */
+    bool site_is_wrong;                    /* `site` is NULL because its heading is wrong */
     unsigned server_line;                  /* of [server]; 0: not yet */
     bool any_section;
 };
@@ -54,12 +57,24 @@ static void handle_site_heading(struct file_reading *reading, struct span name,
                                  site->name);
         return; /* the settings below belong to neither site */
     }
-    reading->section = config_store_add_site(store, name, origin);
+    reading->section = reading->site = config_store_add_site(store, name, origin);
+    reading->site_is_wrong = false;
+}
+
+static void handle_path_heading(struct file_reading *reading, struct span pattern,
+                                struct config_origin origin)
+{
+    if (reading->site)
+        reading->section = config_rules_add_path(reading->store, reading->site, pattern, origin);
+    else if (!reading->site_is_wrong)
+        config_problem_error(&reading->store->problems, origin,
+                             "[path %.*s] belongs to no site; a path stands below its [site NAME]",
+                             config_problem_quote_len(pattern), pattern.at);
 }
 
 static void handle_section(void *context, struct span text, unsigned line)
 {
-    static const char *const names[] = { "server", "site", NULL };
+    static const char *const names[] = { "server", "site", "path", NULL };
     struct file_reading *reading = context;
     struct config_problems *problems = &reading->store->problems;
     struct config_origin origin = { CONFIG_BY_FILE, reading->path, line };
@@ -70,6 +85,12 @@ static void handle_section(void *context, struct span text, unsigned line)
     while (len < text.len && text.at[len] != ' ' && text.at[len] != '\t')
         len++;
     struct span kind = span_first(text, len), name = span_trim(span_skip(text, len));
+    if (span_equal(kind, SPAN("path"))) {
+        handle_path_heading(reading, name, origin);
+        return;
+    }
+    reading->site = NULL;
+    reading->site_is_wrong = true;
     if (span_equal(kind, SPAN("site"))) {
         handle_site_heading(reading, name, origin);
         return;
@@ -79,10 +100,13 @@ static void handle_section(void *context, struct span text, unsigned line)
         if (nearest)
             config_problem_error(problems, origin, "unknown section [%.*s]; did you mean [%s%s]?",
                                  config_problem_quote_len(text), text.at, nearest,
-                                 strcmp(nearest, "site") == 0 ? " NAME" : "");
+                                 strcmp(nearest, "site") == 0   ? " NAME"
+                                 : strcmp(nearest, "path") == 0 ? " PATTERN"
+                                                                : "");
         else
             config_problem_error(problems, origin,
-                                 "unknown section [%.*s]; there are [server] and [site NAME]",
+                                 "unknown section [%.*s]; there are [server], [site NAME] and "
+                                 "[path PATTERN]",
                                  config_problem_quote_len(text), text.at);
         return;
     }
@@ -91,6 +115,7 @@ static void handle_section(void *context, struct span text, unsigned line)
                              reading->server_line);
     else
         reading->server_line = line;
+    reading->site_is_wrong = false;
     reading->section = &reading->store->server;
 }
 
@@ -99,12 +124,18 @@ static void report_unknown_setting(struct file_reading *reading, struct span nam
 {
     struct config_problems *problems = &reading->store->problems;
     const struct config_section_values *section = reading->section;
-    const char *here = section->section == CONFIG_SERVER ? "[server]" : "a site";
+    static const char *const headings[] = {
+        [CONFIG_SERVER] = "[server]",
+        [CONFIG_SITE] = "[site NAME]",
+        [CONFIG_PATH] = "[path PATTERN]",
+    };
+    const char *here = section->section == CONFIG_SERVER ? "[server]"
+                       : section->section == CONFIG_SITE ? "a site"
+                                                         : "a path";
     const struct config_setting *other = config_setting_find_anywhere(name);
     if (other) {
         config_problem_error(problems, origin, "`%s` does not belong in %s; it goes under %s",
-                             other->name, here,
-                             other->section == CONFIG_SERVER ? "[server]" : "[site NAME]");
+                             other->name, here, headings[other->section]);
         return;
     }
     struct config_reason reason;
@@ -293,9 +324,13 @@ struct config_store *config_read(const struct config_request *request)
     if (request->folder)
         set_quick_defaults(store, request);
     set_defaults(store, &store->server);
-    for (struct config_section_values *site = store->sites; site; site = site->next)
+    for (struct config_section_values *site = store->sites; site; site = site->next) {
         set_defaults(store, site);
+        for (struct config_section_values *path = site->paths; path; path = path->next)
+            set_defaults(store, path);
+    }
     config_store_build(store);
+    config_rules_build(store);
     config_verify(store, request);
     return store;
 }
@@ -374,23 +409,34 @@ static void print_values(const struct config_section_values *values, int width, 
     }
 }
 
-void config_read_explain(const struct config_store *store, FILE *out)
+static void print_section(const struct config_section_values *section, const char *kind, int width,
+                          FILE *out)
 {
     char origin[CONFIG_ORIGIN_MAX];
+    config_problem_format_origin(section->origin, origin);
+    int heading = NAME_WIDTH + width + 4;
+    int len = (int)strlen(section->name) + (int)strlen(kind) + (int)sizeof("[ ]") - 1;
+    fprintf(out, "\n[%s %s]%*s  %s\n", kind, section->name, heading > len ? heading - len : 0, "",
+            origin);
+    print_values(section, width, out);
+}
+
+void config_read_explain(const struct config_store *store, FILE *out)
+{
     CHECK(store->problems.error_count == 0);
     int width = value_width(&store->server, 0);
-    for (const struct config_section_values *site = store->sites; site; site = site->next)
+    for (const struct config_section_values *site = store->sites; site; site = site->next) {
         width = value_width(site, width);
+        for (const struct config_section_values *path = site->paths; path; path = path->next)
+            width = value_width(path, width);
+    }
 
     fprintf(out, "[server]\n");
     print_values(&store->server, width, out);
     for (const struct config_section_values *site = store->sites; site; site = site->next) {
-        config_problem_format_origin(site->origin, origin);
-        int heading = NAME_WIDTH + width + 4;
-        int len = (int)strlen(site->name) + (int)sizeof("[site ]") - 1;
-        fprintf(out, "\n[site %s]%*s  %s\n", site->name, heading > len ? heading - len : 0, "",
-                origin);
-        print_values(site, width, out);
+        print_section(site, "site", width, out);
+        for (const struct config_section_values *path = site->paths; path; path = path->next)
+            print_section(path, "path", width, out);
     }
 }
 

@@ -25,9 +25,19 @@ const struct config_setting config_setting_table[CONFIG_SETTINGS] = {
       UINT64_C(most), \
       fallback, \
       sentence },
+#define PATH_SETTING(field, name, kind, most, fallback, group, sentence) \
+    { name, \
+      CONFIG_PATH, \
+      CONFIG_##kind, \
+      CONFIG_GROUP_##group, \
+      offsetof(struct config_path, field), \
+      UINT64_C(most), \
+      fallback, \
+      sentence },
 #include "config/settings.def"
 #undef SERVER_SETTING
 #undef SITE_SETTING
+#undef PATH_SETTING
 };
 
 const struct config_setting *config_setting_find(enum config_section section, struct span name)
@@ -43,13 +53,16 @@ const struct config_setting *config_setting_find(enum config_section section, st
 const struct config_setting *config_setting_find_anywhere(struct span name)
 {
     const struct config_setting *setting = config_setting_find(CONFIG_SERVER, name);
-    return setting ? setting : config_setting_find(CONFIG_SITE, name);
+    if (!setting)
+        setting = config_setting_find(CONFIG_SITE, name);
+    return setting ? setting : config_setting_find(CONFIG_PATH, name);
 }
 
 bool config_setting_has_flag(const struct config_setting *setting)
 {
     size_t place = (size_t)(setting - config_setting_table);
-    return place != SETTING_root && place != SETTING_hosts; /* DIR is the root, for any host */
+    /* DIR is the root, for any host. */
+    return setting->section != CONFIG_PATH && place != SETTING_root && place != SETTING_hosts;
 }
 
 const char *config_setting_default(const struct config_setting *setting)
@@ -69,6 +82,7 @@ static const char *const pool_policies[] = { "park", "sticky", NULL };
 static const char *const sandboxes[] = { "on", "off", "require", NULL };
 static const char *const tls_policies[] = { "intermediate", "modern", NULL };
 static const char *const tls_versions[] = { "1.2", "1.3", NULL };
+static const char *const statuses[] = { "403", "404", "410", "451", "503", NULL };
 static const char *const switches[] = { "on", "off", NULL };
 
 static const struct {
@@ -120,7 +134,7 @@ const char *config_setting_group_title(enum config_group group)
         [CONFIG_GROUP_NETWORK] = "Network",   [CONFIG_GROUP_PROCESS] = "Processes",
         [CONFIG_GROUP_LOGS] = "Logs",         [CONFIG_GROUP_CACHE] = "Cache",
         [CONFIG_GROUP_TIMEOUTS] = "Timeouts", [CONFIG_GROUP_LIMITS] = "Limits",
-        [CONFIG_GROUP_SITE] = "Site",
+        [CONFIG_GROUP_SITE] = "Site",         [CONFIG_GROUP_PATH] = "Path",
     };
     return titles[group];
 }

@@ -25,7 +25,7 @@ enum config_type {
     CONFIG_TYPE_SWITCH
 };
 
-enum config_section { CONFIG_SERVER, CONFIG_SITE };
+enum config_section { CONFIG_SERVER, CONFIG_SITE, CONFIG_PATH };
 
 /* The groups of --help. */
 enum config_group {
@@ -36,6 +36,7 @@ enum config_group {
     CONFIG_GROUP_TIMEOUTS,
     CONFIG_GROUP_LIMITS,
     CONFIG_GROUP_SITE,
+    CONFIG_GROUP_PATH,
     CONFIG_GROUPS
 };
 
@@ -43,9 +44,11 @@ enum config_group {
 enum config_setting_place {
 #define SERVER_SETTING(field, name, kind, most, fallback, group, sentence) SETTING_##field,
 #define SITE_SETTING(field, name, kind, most, fallback, group, sentence)   SETTING_##field,
+#define PATH_SETTING(field, name, kind, most, fallback, group, sentence)   SETTING_##field,
 #include "config/settings.def"
 #undef SERVER_SETTING
 #undef SITE_SETTING
+#undef PATH_SETTING
     CONFIG_SETTINGS
 };
 
@@ -54,7 +57,7 @@ struct config_setting {
     enum config_section section;
     enum config_kind kind;
     enum config_group group;
-    size_t offset;        /* of the field in struct config or struct config_site */
+    size_t offset;        /* of the field in the struct of its section (config.h) */
     uint64_t most;        /* see settings.def */
     const char *fallback; /* the default, as written; see config_setting_default */
     const char *sentence;
@@ -63,12 +66,13 @@ struct config_setting {
 /* All CONFIG_SETTINGS of them, in the order of settings.def. */
 extern const struct config_setting config_setting_table[CONFIG_SETTINGS];
 
-/* The setting of that name in that section, or NULL. */
+/* The setting of that name in that section, or NULL. The second looks in [server] first, then in
+ * [site NAME], then in [path PATTERN]: a site and its paths share some names. */
 const struct config_setting *config_setting_find(enum config_section section, struct span name);
 const struct config_setting *config_setting_find_anywhere(struct span name);
 
-/* Whether --name is a flag: all except `root` and `host`, which the folder on the command line
- * replaces. */
+/* Whether --name is a flag: all settings of the server, and those of a site except `root` and
+ * `host`, which the folder on the command line replaces. */
 bool config_setting_has_flag(const struct config_setting *setting);
 
 /* The default as text, or NULL if there is none (`fallback` then says what absence means). */

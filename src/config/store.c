@@ -4,18 +4,33 @@
 #include "config/address.h"
 #include "config/value.h"
 
+static struct config_section_values *append_section(struct config_store *store,
+                                                    struct config_section_values **end,
+                                                    enum config_section kind, struct span name,
+                                                    struct config_origin origin)
+{
+    struct config_section_values *section = config_arena_take(&store->arena, sizeof(*section));
+    section->section = kind;
+    section->name = config_arena_copy(&store->arena, name);
+    section->origin = origin;
+    while (*end)
+        end = &(*end)->next;
+    *end = section;
+    return section;
+}
+
 struct config_section_values *config_store_add_site(struct config_store *store, struct span name,
                                                     struct config_origin origin)
 {
-    struct config_section_values *site = config_arena_take(&store->arena, sizeof(*site));
-    site->section = CONFIG_SITE;
-    site->name = config_arena_copy(&store->arena, name);
-    site->origin = origin;
-    struct config_section_values **end = &store->sites;
-    while (*end)
-        end = &(*end)->next;
-    *end = site;
-    return site;
+    return append_section(store, &store->sites, CONFIG_SITE, name, origin);
+}
+
+struct config_section_values *config_store_add_path(struct config_store *store,
+                                                    struct config_section_values *site,
+                                                    struct span pattern,
+                                                    struct config_origin origin)
+{
+    return append_section(store, &site->paths, CONFIG_PATH, pattern, origin);
 }
 
 static void add_item(struct config_store *store, struct config_item **end, const char *text,
@@ -58,7 +73,7 @@ static void set_one(struct config_store *store, struct config_section_values *va
         add_item(store, end, canonical, origin);
         return;
     }
-    bool may_repeat = setting->kind == CONFIG_HEADER ||
+    bool may_repeat = setting->kind == CONFIG_HEADER || setting->kind == CONFIG_RULE ||
                       ((setting->kind == CONFIG_LISTEN || setting->kind == CONFIG_PAGE) &&
                        config_address_is_any_port(span_text(canonical)));
     for (; *end; end = &(*end)->next) {
@@ -124,6 +139,25 @@ static void build_section(struct config_store *store, const struct config_sectio
     }
 }
 
+static void build_site(struct config_store *store, const struct config_section_values *values,
+                       struct config_site *site)
+{
+    site->name = values->name;
+    build_section(store, values, site);
+    for (const struct config_section_values *path = values->paths; path; path = path->next)
+        site->path_count++;
+    struct config_path *paths = config_arena_take(&store->arena, site->path_count * sizeof(*paths));
+    site->paths = paths;
+    for (const struct config_section_values *path = values->paths; path; path = path->next) {
+        char origin[CONFIG_ORIGIN_MAX];
+        config_problem_format_origin(path->origin, origin);
+        paths->pattern = path->name;
+        paths->origin = config_arena_copy(&store->arena, span_text(origin));
+        build_section(store, path, paths);
+        paths++;
+    }
+}
+
 void config_store_build(struct config_store *store)
 {
     struct config *config = &store->config;
@@ -142,9 +176,6 @@ void config_store_build(struct config_store *store)
     struct config_site *sites = config_arena_take(&store->arena, count * sizeof(*sites));
     config->sites = sites;
     config->site_count = count;
-    for (const struct config_section_values *site = store->sites; site; site = site->next) {
-        sites->name = site->name;
-        build_section(store, site, sites);
-        sites++;
-    }
+    for (const struct config_section_values *site = store->sites; site; site = site->next)
+        build_site(store, site, sites++);
 }

@@ -22,9 +22,10 @@ struct config_item {
 };
 
 struct config_section_values {
-    struct config_section_values *next; /* sites, in order */
+    struct config_section_values *next;  /* sites, or the paths of a site, in order */
+    struct config_section_values *paths; /* of a site */
     enum config_section section;
-    const char *name;            /* of a site */
+    const char *name;            /* of a site; the pattern of a path */
     struct config_origin origin; /* its heading, or the folder on the command line */
     struct config_item *items[CONFIG_SETTINGS];
 };
@@ -40,6 +41,12 @@ struct config_store {
 
 /* Appends a site. The name is copied. */
 struct config_section_values *config_store_add_site(struct config_store *store, struct span name,
+                                                    struct config_origin origin);
+
+/* Appends a path to a site. The pattern is copied. */
+struct config_section_values *config_store_add_path(struct config_store *store,
+                                                    struct config_section_values *site,
+                                                    struct span pattern,
                                                     struct config_origin origin);
 
 /* Checks the text of a setting, and adds its value or a problem to the store. Relative paths begin

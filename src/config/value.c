@@ -5,10 +5,11 @@
 #include "base/duration.h"
 #include "base/nearest.h"
 #include "base/num.h"
-#include "base/scan.h"
 #include "config/address.h"
 #include "config/config.h"
+#include "config/field.h"
 #include "config/path.h"
+#include "config/rules.h"
 
 /* ---- numbers ---- */
 
@@ -287,81 +288,6 @@ static bool check_hash(struct span text, struct config_reason *ret_reason)
                                  "this is not the hash of a password; `weir password` makes one");
 }
 
-/* ---- fields of answers ---- */
-
-/* Fields that weir itself writes where they apply. A second one would be wrong, and with fields of
- * framing dangerous. */
-static const char *const own_fields[] = {
-    "Accept-Ranges",
-    "Age",
-    "Allow",
-    "Connection",
-    "Content-Encoding",
-    "Content-Length",
-    "Content-Range",
-    "Content-Type",
-    "Date",
-    "ETag",
-    "Keep-Alive",
-    "Last-Modified",
-    "Location",
-    "Proxy-Connection",
-    "Trailer",
-    "Transfer-Encoding",
-    "Upgrade",
-    "X-Content-Type-Options",
-    NULL,
-};
-
-static bool is_token(struct span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = ascii_lower(text.at[i]);
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-              (c && strchr("!#$%&'*+-.^_`|~", c))))
-            return false;
-    }
-    return text.len > 0;
-}
-
-/* `Name: value`: the name is a token (RFC 9110 section 5.6.2), the value has no control bytes
- * (RFC 9110 section 5.5). The line can neither end the head early nor contradict a field of the
- * server's own. */
-static bool check_field(struct span text, struct config_arena *arena, const char **ret_line,
-                        struct config_reason *ret_reason)
-{
-    int len = config_problem_quote_len(text);
-    const char *colon = memchr(text.at, ':', text.len);
-    if (!colon)
-        return config_problem_refuse(ret_reason, "`%.*s` has no colon; write Name: value", len,
-                                     text.at);
-    struct span name = span_of(text.at, (size_t)(colon - text.at));
-    struct span value = span_trim(span_skip(text, name.len + 1));
-    if (!is_token(name))
-        return config_problem_refuse(ret_reason,
-                                     "`%.*s` is not a field name (letters, digits and - , then "
-                                     "directly the colon)",
-                                     config_problem_quote_len(name), name.at);
-    if (value.len == 0)
-        return config_problem_refuse(ret_reason, "`%.*s` has no value after the colon", len,
-                                     text.at);
-    if (scan_field_value_end(value.at, value.len) < value.len)
-        return config_problem_refuse(ret_reason,
-                                     "the value of `%.*s` has a control byte, such as a line "
-                                     "break",
-                                     config_problem_quote_len(name), name.at);
-    for (const char *const *own = own_fields; *own; own++)
-        if (span_equal_nocase(name, span_text(*own)))
-            return config_problem_refuse(
-                ret_reason, "weir itself sends %s where it applies; remove this line", *own);
-    if (span_equal_nocase(name, SPAN("Server")))
-        return config_problem_refuse(ret_reason,
-                                     "use the setting `server-header` for the field Server");
-    *ret_line =
-        config_arena_print(arena, "%.*s: %.*s", (int)name.len, name.at, (int)value.len, value.at);
-    return true;
-}
-
 /* ---- all of them ---- */
 
 static bool check_by_kind(const struct config_setting *setting, struct span text,
@@ -380,7 +306,15 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_NETWORK:
         return config_address_check_network(text, ret_reason);
     case CONFIG_HEADER:
-        return check_field(text, arena, ret_text, ret_reason);
+        return config_field_check(text, arena, ret_text, ret_reason);
+    case CONFIG_RULE:
+    case CONFIG_CACHE:
+    case CONFIG_FIELDS:
+    case CONFIG_ORIGIN:
+    case CONFIG_ACCESS:
+    case CONFIG_REDIRECT:
+    case CONFIG_REWRITE:
+        return config_rules_check(setting->kind, text, arena, ret_text, ret_reason);
     case CONFIG_BELOW:
         return check_below(text, arena, ret_text, ret_reason);
     case CONFIG_FOLDER:
@@ -417,6 +351,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_POLICY:
     case CONFIG_POOL:
     case CONFIG_SANDBOX:
+    case CONFIG_STATUS:
     case CONFIG_TLS_POLICY:
     case CONFIG_TLS_VERSION:
     case CONFIG_SWITCH:

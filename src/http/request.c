@@ -197,6 +197,8 @@ static inline enum http_field field_candidate(struct span name)
     case 5:
         return HTTP_FIELD_RANGE;
     case 6:
+        if (first == 'o')
+            return HTTP_FIELD_ORIGIN;
         return first == 'a' ? HTTP_FIELD_ACCEPT : HTTP_FIELD_EXPECT;
     case 7:
         return HTTP_FIELD_REFERER;

@@ -52,7 +52,8 @@ struct http_slice {
     FIELD(ACCEPT_ENCODING, "accept-encoding") \
     FIELD(REFERER, "referer") \
     FIELD(USER_AGENT, "user-agent") \
-    FIELD(LAST_EVENT_ID, "last-event-id")
+    FIELD(LAST_EVENT_ID, "last-event-id") \
+    FIELD(ORIGIN, "origin")
 
 #define FIELD(name, text) HTTP_FIELD_##name,
 enum http_field { HTTP_FIELDS(FIELD) HTTP_FIELD_COUNT };

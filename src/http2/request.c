@@ -49,6 +49,7 @@ enum use {
     USED(IF_RANGE) \
     USED(IF_UNMODIFIED_SINCE) \
     USED(LAST_EVENT_ID) \
+    USED(ORIGIN) \
     USED(RANGE) \
     USED(REFERER) \
     USED(USER_AGENT)

@@ -130,6 +130,8 @@ void program_configuration_print(FILE *out)
 {
     for (int group = 0; group < CONFIG_GROUPS; group++) {
         bool site = group == CONFIG_GROUP_SITE;
+        if (group == CONFIG_GROUP_PATH)
+            continue; /* only a file has paths */
         fprintf(out, "\n%s%s:\n", config_setting_group_title((enum config_group)group),
                 site ? " (DIR)" : "");
         for (const struct option *option = program_configuration_flags; option->name; option++) {

@@ -10,6 +10,7 @@
 #include "program/configuration.h"
 #include "program/control.h"
 #include "program/start.h"
+#include "session/limits.h"
 #include "trace/http2.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct trace_options {
     struct option_list fields; /* "Name: value" */
     const char *method, *host; /* or NULL */
     const char *version;       /* of HTTP, or NULL */
+    const char *from;          /* the client's address, or NULL */
     bool live, json;
     struct option_list arguments; /* the path, and DIR, FILE or PID */
 };
@@ -35,6 +37,8 @@ static const struct option trace_rows[] = {
     { "method", 0, "METHOD", "request with this method rather than GET", OPTION_TEXT,
       OPTION_INTO(trace_options, method) },
     { "host", 0, "NAME", "request this host name", OPTION_TEXT, OPTION_INTO(trace_options, host) },
+    { "from", 0, "ADDRESS", "request from this address; rules with networks depend on it",
+      OPTION_TEXT, OPTION_INTO(trace_options, from) },
     { "http-version", 0, "1.1|2", "request over this version; 2 with --live needs `h2c = on`",
       OPTION_TEXT, OPTION_INTO(trace_options, version) },
     { "live", 0, NULL, "send the request to the running server too, and compare", OPTION_PRESENT,
@@ -62,6 +66,7 @@ struct tracing {
     struct config_request configuration;
     struct program_master master;
     struct trace trace;
+    struct session_peer peer; /* the client */
     char host[512];
     char bytes[TRACE_REQUEST_MAX];
 };
@@ -212,6 +217,27 @@ static int frame_request(struct tracing *tracing)
     return PROGRAM_OK;
 }
 
+/* The address of the client. Without --from, it is that of this machine which reaches the running
+ * server, or 127.0.0.1. */
+static int choose_client(struct tracing *tracing)
+{
+    struct trace *trace = &tracing->trace;
+    struct session_limits_network network;
+    const char *from = tracing->options->from;
+    const bool is_unix = span_starts(span_text(trace->live.url), SPAN("unix:"));
+    trace->from = from                           ? from
+                  : is_unix                      ? "a client of a Unix socket"
+                  : strchr(trace->live.url, '[') ? "::1"
+                                                 : "127.0.0.1";
+    if (!from && is_unix)
+        return PROGRAM_OK;
+    if (strchr(trace->from, '/') || !session_limits_parse_network(span_text(trace->from), &network))
+        return refuse_request(from, "is no address; write it as 192.0.2.7 or 2001:db8::7");
+    tracing->peer.family = network.family;
+    memcpy(tracing->peer.address, network.address, sizeof(network.address));
+    return PROGRAM_OK;
+}
+
 /* ---- the configuration ---- */
 
 static bool is_number(const char *text)
@@ -339,7 +365,9 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
         return config_read_flag_errors(store) > 0 ? PROGRAM_USAGE : PROGRAM_FAILED;
     }
     trace->config = config_read_result(store);
-    int status = write_request(tracing, trace->config);
+    int status = choose_client(tracing);
+    if (status == PROGRAM_OK)
+        status = write_request(tracing, trace->config);
     if (status == PROGRAM_OK)
         status = frame_request(tracing);
     if (status == PROGRAM_OK)
@@ -347,7 +375,7 @@ static int trace_in(struct tracing *tracing, const struct config_store *store)
     if (status != PROGRAM_OK)
         return status;
     struct trace_answer *answer = trace_answer_new(trace->config, trace->request, trace->http2,
-                                                   trace_is_over_tls(&trace->live));
+                                                   tracing->peer, trace_is_over_tls(&trace->live));
     if (!answer) {
         fputs("weir: out of memory\n", stderr);
         return PROGRAM_FAILED;

@@ -3,6 +3,7 @@
 
 #include "log/error.h"
 #include "os/process.h"
+#include "rules/rules.h"
 #include "session/hosts.h"
 #include "site/mime.h"
 #include "site/site.h"
@@ -29,13 +30,15 @@ static int open_site(struct server_resources *resources, const struct config *co
         .precompressed = from->precompressed,
         .hidden = from->hidden,
         .body_max = (size_t)config->cache_file_max_bytes,
+        .fields_max = from->rules ? rules_fields_most(from->rules) : 0,
         .open_files_max = capacity->open_files,
     };
     struct session_site *site = &resources->sites[index];
     char hsts[64];
     (void)snprintf(hsts, sizeof(hsts), "Strict-Transport-Security: max-age=%llu",
                    (unsigned long long)from->hsts_s);
-    if (!session_fields_join(&site->fields, from->headers,
+    site->rules = from->rules; /* they include the site's own headers */
+    if (!session_fields_join(&site->fields, from->rules ? NULL : from->headers,
                              from->hsts_s != CONFIG_NEVER ? hsts : NULL))
         return -ENOMEM;
     const char *what = from->root;

@@ -9,6 +9,7 @@
 #include "session/frames.h"
 #include "session/head.h"
 #include "session/line.h"
+#include "session/rules.h"
 #include "session/tally.h"
 #include "session/trace.h"
 
@@ -320,7 +321,7 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
 
 void session_answer_listing_head(struct session_exchange *x, struct span type)
 {
-    struct buf head = session_head_begin(x, HTTP_OK);
+    struct buf head = session_head_begin_apart(x, HTTP_OK);
     http_head_add_field(&head, SPAN("Content-Type"), type);
     http_head_add_field(&head, SPAN("Accept-Ranges"), SPAN("bytes"));
     session_head_end(x, &head);
@@ -350,7 +351,7 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
     bool owned = false;
     struct site_entry *own = find_own_page(x, status, &owned);
     session_trace_note(x, own_page, own != NULL);
-    struct buf head = session_head_begin(x, status);
+    struct buf head = session_head_begin_apart(x, status);
     buf_add(&head, extra);
     if (own) {
         const struct site_file *file = &own->file[SITE_PLAIN];
@@ -376,7 +377,7 @@ static void answer_page(struct session_exchange *x, enum http_status status, str
 
 void session_answer_text(struct session_exchange *x, enum http_status status, struct span text)
 {
-    struct buf head = session_head_begin(x, status);
+    struct buf head = session_head_begin_apart(x, status);
     http_head_add_length(&head, text.len);
     http_head_add_field(&head, SPAN("Content-Type"), SPAN("text/plain; charset=utf-8"));
     session_head_end(x, &head);
@@ -395,6 +396,12 @@ void session_answer_status(struct session_exchange *x, enum http_status status)
     else if (status == HTTP_SERVICE_UNAVAILABLE || status == HTTP_TOO_MANY_REQUESTS)
         extra = SPAN("Retry-After: 1\r\n");
     answer_page(x, status, extra);
+}
+
+void session_answer_located(struct session_exchange *x, enum http_status status,
+                            struct span location)
+{
+    answer_page(x, status, location);
 }
 
 /* A redirect to the path of the request, with `slash` behind it. */
@@ -430,8 +437,9 @@ void session_answer_redirect_to(struct session_exchange *x, struct span origin)
 
 void session_answer_options(struct session_exchange *x)
 {
-    struct buf head = session_head_begin(x, HTTP_NO_CONTENT);
+    struct buf head = session_head_begin_apart(x, HTTP_NO_CONTENT);
     buf_add(&head, SPAN(ALLOW));
+    session_rules_add_preflight(x, &head);
     session_head_end(x, &head);
     session_head_stage(x, &head);
     end_staged(x, HTTP_NO_CONTENT, 0);

@@ -16,6 +16,7 @@
 enum { SESSION_LIST_MAX = 1024 };
 
 struct http2_stream;
+struct rules_match;
 
 /* How an answer is put into frames. It is written as HTTP/1.1 into scratch memory, the exchange's
  * `out`, and session/frames.h puts it into the output, counts it and logs it. */
@@ -37,13 +38,15 @@ struct session_exchange {
     struct span request_line;           /* for the log; may be empty */
     struct http_target target;          /* zero until it is resolved */
     const struct session_site *site;    /* NULL until it is known */
-    uint64_t id;                        /* for the log and error pages */
-    uint64_t began_ns;                  /* when its first byte arrived */
-    bool close;                         /* the connection ends with this answer */
-    bool head_only;                     /* the method is HEAD; set when only that could be read */
-    bool body_read;                     /* the body of the request has already been read */
-    bool by_accept;                     /* the answer was selected by Accept */
-    struct session_framing *framing;    /* of HTTP/2; NULL: HTTP/1.1 */
+    struct span origin_line;            /* for a script of an allowed origin; usually empty */
+    const struct rules_match *match; /* the rules of the path; NULL: not needed so far, or none */
+    uint64_t id;                     /* for the log and error pages */
+    uint64_t began_ns;               /* when its first byte arrived */
+    bool close;                      /* the connection ends with this answer */
+    bool head_only;                  /* the method is HEAD; set when only that could be read */
+    bool body_read;                  /* the body of the request has already been read */
+    bool by_accept;                  /* the answer was selected by Accept */
+    struct session_framing *framing; /* of HTTP/2; NULL: HTTP/1.1 */
 };
 
 /* The connection ends with this answer, and what the client still sends is discarded. For HTTP/2
@@ -72,6 +75,10 @@ void session_answer_status(struct session_exchange *x, enum http_status status);
 
 /* Answers with a status and one line of plain text. */
 void session_answer_text(struct session_exchange *x, enum http_status status, struct span text);
+
+/* Answers with the status of a redirect, and this field line, `Location: ...` with its CRLF. */
+void session_answer_located(struct session_exchange *x, enum http_status status,
+                            struct span location);
 
 /* Answers 301 to the same path with a slash at its end. */
 void session_answer_redirect(struct session_exchange *x);

@@ -1,61 +1,16 @@
-/* SPDX-License-Identifier: MIT
- *
- * Which lines give a lifetime. Cache-Control has names of its own for single caches, which end
- * with the same words (RFC 9213 section 2).
- */
+/* SPDX-License-Identifier: MIT */
 #include "session/fields.h"
 
 #include "base/buf.h"
-#include "http/list.h"
 #include "http2/response.h"
+#include "rules/lifetime.h"
 
 #include <stdlib.h>
-
-/* Takes the part of *rest before `separator`, trimmed, and the separator. */
-static struct span take_part(struct span *rest, char separator)
-{
-    const char *end = memchr(rest->at, separator, rest->len);
-    struct span part = span_first(*rest, end ? (size_t)(end - rest->at) : rest->len);
-    *rest = span_skip(*rest, part.len + (end != NULL));
-    return span_trim(part);
-}
-
-/* Whether a directive lets a cache store an answer, or use it for some time (RFC 9111 section
- * 5.2.2, RFC 5861, RFC 8246). A lifetime of 0 seconds is none. */
-static bool directive_grants(struct span directive)
-{
-    static const char *const granting[] = { "max-age",   "s-maxage", "stale-while-revalidate",
-                                            "immutable", "public",   "stale-if-error" };
-    const struct span name = take_part(&directive, '=');
-    if (span_equal(span_trim(directive), SPAN("0")))
-        return false;
-    for (size_t i = 0; i < sizeof(granting) / sizeof(granting[0]); i++)
-        if (span_equal_nocase(name, span_text(granting[i])))
-            return true;
-    return false;
-}
-
-static bool line_grants(struct span line)
-{
-    static const struct span suffix = SPAN("Cache-Control");
-    const struct span name = take_part(&line, ':');
-    struct span directive;
-    if (span_equal_nocase(name, SPAN("Expires")))
-        return true;
-    if (!span_equal_nocase(name, SPAN("Surrogate-Control")) &&
-        (name.len < suffix.len ||
-         !span_equal_nocase(span_skip(name, name.len - suffix.len), suffix)))
-        return false;
-    while (http_list_next(&line, &directive))
-        if (directive_grants(directive))
-            return true;
-    return false;
-}
 
 static void add_lines(struct buf *text, const char *const *headers, bool granting)
 {
     for (const char *const *header = headers; header && *header; header++) {
-        if (line_grants(span_text(*header)) != granting)
+        if (rules_lifetime_given(span_text(*header)) != granting)
             continue;
         buf_add(text, span_text(*header));
         buf_add(text, SPAN("\r\n"));

@@ -4,6 +4,7 @@
 #include "http/accept.h"
 #include "http/head.h"
 #include "http2/response.h"
+#include "session/rules.h"
 
 bool session_head_only(const struct session_exchange *x)
 {
@@ -20,6 +21,8 @@ static void add_lines(const struct session_exchange *x, struct buf *head, enum h
         buf_add(head, SPAN("Connection: keep-alive\r\n"));
     if (__builtin_expect(x->by_accept, 0))
         buf_add(head, SPAN("Vary: Accept\r\n"));
+    if (__builtin_expect(x->origin_line.len > 0, 0))
+        buf_add(head, x->origin_line);
     if (__builtin_expect(x->session->tls_wanted, 0) && x->site)
         buf_add(head, x->site->fields.over_tls);
     if (x->site)
@@ -40,6 +43,13 @@ struct buf session_head_begin(const struct session_exchange *x, enum http_status
     return head;
 }
 
+struct buf session_head_begin_apart(const struct session_exchange *x, enum http_status status)
+{
+    struct buf head = session_head_begin(x, status);
+    session_rules_add_fields(x, status >= HTTP_BAD_REQUEST, &head);
+    return head;
+}
+
 void session_head_end(const struct session_exchange *x, struct buf *head)
 {
     http_head_end(head, x->thread->shared->server_field);
@@ -52,6 +62,8 @@ void session_head_stage(struct session_exchange *x, const struct buf *head)
     x->session->closing = x->session->closing || (x->close && !x->framing);
 }
 
+enum { PREPARED_MAX = SITE_HEAD_ROOM + SESSION_FIELDS_MAX };
+
 bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry)
 {
     bool whole = true;
@@ -59,7 +71,7 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
         if (!(entry->variants & (1u << v)))
             continue;
         struct site_file *file = &entry->file[v];
-        char bytes[SITE_HEAD_ROOM];
+        char bytes[PREPARED_MAX];
         struct buf head = buf_over(bytes, sizeof(bytes));
         http_head_add_length(&head, file->size);
         file->marks[SESSION_MARK_TYPE] = (uint16_t)head.len;
@@ -74,13 +86,15 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
                                  (struct http_validators){ file->etag, file->last_modified_s });
         if (entry->negotiable)
             http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding"));
+        if (x->match)
+            rules_add_fields(x->site->rules, x->match, false, &head);
         session_head_end(x, &head);
         if (head.overflow || !site_set_head(entry, (enum site_variant)v, buf_span(&head))) {
             file->head = span_of(NULL, 0);
             whole = false;
             continue;
         }
-        char block_bytes[SITE_HEAD_ROOM];
+        char block_bytes[PREPARED_MAX];
         struct buf block = buf_over(block_bytes, sizeof(block_bytes));
         http2_response_add_lines(&block, file->head);
         if (!block.overflow)

@@ -18,7 +18,8 @@ enum {
     SESSION_MARK_VALIDATORS /* after all that describes the bytes: a 304 */
 };
 
-/* Prepares the 200 head of every variant of a newly loaded entry. The status line, Date and what
+/* Prepares the 200 head of every variant of a newly loaded entry, with the fields of the rules in
+ * x->match. The status line, Date and what
  * depends on the connection are added for each answer. False when a variant has no head, because
  * memory is missing or the head does not fit. Such an entry must not enter the cache: it would
  * keep failing from there. */
@@ -31,8 +32,10 @@ struct span session_head_from(const struct site_file *file, unsigned mark);
 bool session_head_only(const struct session_exchange *x);
 
 /* Writes status line, Date, Connection and the site's own fields at the free end of the output
- * buffer. Nothing is staged until session_head_stage. */
+ * buffer. Nothing is staged until session_head_stage. The first is for the answer with an entry,
+ * whose prepared head has the fields of rules. The second adds these fields itself. */
 struct buf session_head_begin(const struct session_exchange *x, enum http_status status);
+struct buf session_head_begin_apart(const struct session_exchange *x, enum http_status status);
 
 /* Ends a head: the fields of every answer, and the empty line. */
 void session_head_end(const struct session_exchange *x, struct buf *head);

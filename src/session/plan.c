@@ -6,6 +6,7 @@
 #include "session/head.h"
 #include "session/hosts.h"
 #include "session/limits.h"
+#include "session/rules.h"
 #include "session/scheme.h"
 #include "session/tally.h"
 #include "session/trace.h"
@@ -46,6 +47,8 @@ static bool navigates(struct session_exchange *x)
 static bool answer_found(struct session_exchange *x, struct site_entry *entry, bool fresh)
 {
     bool whole = !fresh || session_head_prepare(x, entry);
+    if (fresh && x->match)
+        session_rules_mark(x, entry);
     bool cached = !fresh;
     if (fresh && whole)
         cached = site_publish(x->thread->reader, entry);
@@ -60,13 +63,11 @@ static bool answer_found(struct session_exchange *x, struct site_entry *entry, b
 
 static void answer_absent(struct session_exchange *x)
 {
-    const struct site *site = x->site->site;
     struct site_entry *entry;
     bool fresh;
-    bool wanted = site_options(site)->fallback && navigates(x);
+    bool wanted = site_options(x->site->site)->fallback && navigates(x);
     session_trace_note(x, navigates, wanted);
-    if (wanted && site_find_fallback(site, x->thread->reader, x->thread->now_ns, &entry, &fresh) ==
-                      SITE_FILE) {
+    if (wanted && session_rules_find_fallback(x, &entry, &fresh) == SITE_FILE) {
         session_trace_note(x, fallback, true);
         (void)answer_found(x, entry, fresh);
     } else {
@@ -160,12 +161,14 @@ static void answer_listing(struct session_exchange *x)
         answer_with_listing(x, &request);
 }
 
-static void plan_path(struct session_exchange *x)
+/* Answers with what the site has for the path. */
+static void plan_file(struct session_exchange *x)
 {
     struct site_entry *entry;
     bool fresh;
-    enum site_result result = site_find(x->site->site, x->thread->reader, x->target.path,
-                                        x->thread->now_ns, &entry, &fresh);
+    enum site_result result = x->match ? session_rules_find(x, &entry, &fresh)
+                                       : site_find(x->site->site, x->thread->reader, x->target.path,
+                                                   x->thread->now_ns, &entry, &fresh);
     session_trace_note(x, looked, true);
     session_trace_note(x, result, result);
     switch (result) {
@@ -187,6 +190,36 @@ static void plan_path(struct session_exchange *x)
         answer_without_file(x, result);
         return;
     }
+}
+
+/* An entry is in the cache under a path only if no rule acts on that path, and its head has the
+ * fields of the rules. So the answer from the cache does not need them, unless they guard it. */
+static void plan_by_rules(struct session_exchange *x)
+{
+    struct rules_match match;
+    struct site_entry *kept =
+        site_find_kept(x->site->site, x->thread->reader, x->target.path, x->thread->now_ns);
+    if (kept && !kept->guarded) {
+        x->origin_line = session_rules_origin_line(x, kept->rule);
+        (void)answer_found(x, kept, false);
+        return;
+    }
+    rules_find(x->site->rules, x->target.path, &match);
+    session_trace_note(x, ruled, true);
+    session_trace_note(x, match, match);
+    x->match = &match;
+    x->origin_line = session_rules_origin_line(x, match.cors);
+    if (!session_rules_answer(x))
+        plan_file(x);
+    x->match = NULL;
+}
+
+static void plan_path(struct session_exchange *x)
+{
+    if (__builtin_expect(x->site->rules != NULL, 0))
+        plan_by_rules(x);
+    else
+        plan_file(x);
 }
 
 /* ---- the request ---- */

@@ -17,10 +17,14 @@
 
 #include <stdatomic.h>
 
+struct rules;
+
 /* One virtual host. */
 struct session_site {
     struct site *site;
-    struct session_fields fields; /* together at most SESSION_FIELDS_MAX bytes */
+    /* The site's own fields. With `rules` it has `over_tls` alone. */
+    struct session_fields fields;
+    const struct rules *rules; /* for its paths (session/rules.h); NULL: there are none */
     /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
      * list covers every host. */
     const char *const *hosts;
@@ -28,7 +32,7 @@ struct session_site {
     uint16_t https_port; /* plain requests are redirected to it; 0: they are served */
 };
 
-/* The most bytes of a site's own fields. */
+/* The most bytes of a site's own fields, or of those of its rules. */
 enum { SESSION_FIELDS_MAX = 4096 };
 
 struct tls_server;

@@ -12,6 +12,7 @@
 #include "http/range.h"
 #include "http/request.h"
 #include "http/target.h"
+#include "rules/rules.h"
 #include "session/thread.h"
 #include "site/trace.h"
 
@@ -28,6 +29,9 @@ struct session_trace {
     struct span rule; /* the host name that matched; "*" for the site without names */
 
     bool to_https;            /* the answer is a redirect to https */
+    bool ruled;               /* the site has rules, and `match` has those of the path */
+    struct rules_match match; /* its captures are not kept */
+    bool denied;              /* a rule does not admit the client */
     bool looked;              /* the path was looked up */
     enum site_result result;  /* the result of the lookup */
     struct site_trace steps;  /* what the lookup did on the disk */

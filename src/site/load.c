@@ -39,6 +39,7 @@ enum {
 struct loaded {
     struct site_entry entry; /* first */
     struct site_identity identity[SITE_VARIANTS];
+    size_t head_room;  /* bytes before a body in memory */
     uint64_t until_ns; /* of a listing: when it is rendered again; 0 for a file */
     bool settled;      /* the last change of each file was at least a tick before the load */
     bool whole;
@@ -74,7 +75,7 @@ static void drop_variant(struct loaded *loaded, int v)
     struct site_file *file = &loaded->entry.file[v];
 
     if (file->body != NULL)
-        free((void *)(uintptr_t)(file->body - SITE_HEAD_ROOM));
+        free((void *)(uintptr_t)(file->body - loaded->head_room));
     else
         free((void *)(uintptr_t)file->head.at);
     os_file_close(file->fd);
@@ -116,20 +117,20 @@ static int read_version(int fd, struct site_identity *identity, char *bytes)
 
 /* Reads a file into memory, unless it is larger than `body_max`; then the body stays NULL.
  * *ret_whole is false when the file changed during every attempt. Returns 0 or -errno. */
-static int load_body(int fd, struct site_identity *identity, size_t body_max,
+static int load_body(int fd, struct site_identity *identity, size_t body_max, size_t head_room,
                      struct site_file *file, bool *ret_whole)
 {
     for (int attempt = 1;; attempt++) {
         file->size = identity->size;
         if (file->size > body_max)
             return 0;
-        char *memory = malloc(SITE_HEAD_ROOM + file->size);
+        char *memory = malloc(head_room + file->size);
         if (memory == NULL)
             return -ENOMEM;
-        int error = read_version(fd, identity, memory + SITE_HEAD_ROOM);
+        int error = read_version(fd, identity, memory + head_room);
         bool last = attempt == READ_ATTEMPTS;
         if (error == 0 || (error == -EAGAIN && last)) {
-            file->body = memory + SITE_HEAD_ROOM;
+            file->body = memory + head_room;
             *ret_whole = error == 0;
             return 0;
         }
@@ -195,7 +196,8 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
     bool whole = true;
 
     *identity = lookup->identity[v];
-    int error = load_body(*fd, identity, loaded->entry.site->options->body_max, file, &whole);
+    int error = load_body(*fd, identity, loaded->entry.site->options->body_max, loaded->head_room,
+                          file, &whole);
     if (error == 0 && file->body == NULL && site_hash_end(*fd, file->size, &file->end_hash) < 0)
         file->end_hash = 0; /* it has become shorter, which sending will detect */
     if (error == 0 && !whole && v != SITE_PLAIN)
@@ -236,7 +238,7 @@ static void measure_entry(struct loaded *loaded)
     for (int v = 0; v < SITE_VARIANTS; v++) {
         const struct site_file *file = &loaded->entry.file[v];
         if (file->body != NULL)
-            cached->size_bytes += SITE_HEAD_ROOM + file->size;
+            cached->size_bytes += loaded->head_room + file->size;
         if (file->fd >= 0)
             cached->descriptors++;
     }
@@ -251,6 +253,7 @@ static struct loaded *new_entry(const struct site *site, struct span key, uint64
     memcpy(loaded->key, key.at, key.len);
     loaded->settled = true;
     loaded->whole = true;
+    loaded->head_room = SITE_HEAD_ROOM + 2 * site->options->fields_max;
 
     struct site_entry *entry = &loaded->entry;
     entry->site = site;
@@ -314,8 +317,8 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
     struct site_file *file = &entry->file[SITE_PLAIN];
     char *text;
     size_t len, entries;
-    int error = site_listing_render(site, request, &lookup->fd[SITE_PLAIN], SITE_HEAD_ROOM, &text,
-                                    &len, &entries);
+    int error = site_listing_render(site, request, &lookup->fd[SITE_PLAIN], loaded->head_room,
+                                    &text, &len, &entries);
     if (error < 0) {
         release_entry(&entry->cache);
         return error == -ENOMEM || error == -EMFILE || error == -ENFILE ? SITE_BUSY : SITE_BROKEN;
@@ -326,8 +329,8 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
     loaded->identity[SITE_PLAIN] = lookup->identity[SITE_PLAIN];
     loaded->settled = times_are_settled(&lookup->identity[SITE_PLAIN], lookup->began_ns);
     loaded->until_ns = now_ns + listing_life_ns(entries);
-    file->body = text + SITE_HEAD_ROOM;
-    file->size = len - SITE_HEAD_ROOM;
+    file->body = text + loaded->head_room;
+    file->size = len - loaded->head_room;
     file->last_modified_s = -1;
     file->etag = make_etag(loaded->etag[SITE_PLAIN], file, SITE_PLAIN, true);
     measure_entry(loaded);
@@ -380,7 +383,7 @@ bool site_set_head(struct site_entry *entry, enum site_variant variant, struct s
     char *at;
 
     if (file->body != NULL) {
-        if (head.len > SITE_HEAD_ROOM)
+        if (head.len > loaded_of(entry)->head_room)
             return false;
         at = (char *)(uintptr_t)file->body - head.len;
     } else {
@@ -398,7 +401,7 @@ bool site_set_head(struct site_entry *entry, enum site_variant variant, struct s
 void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block)
 {
     struct site_file *file = &entry->file[variant];
-    if (file->body == NULL || file->head.len + block.len > SITE_HEAD_ROOM)
+    if (file->body == NULL || file->head.len + block.len > loaded_of(entry)->head_room)
         return;
     char *at = (char *)(uintptr_t)file->head.at - block.len;
     memcpy(at, block.at, block.len);

@@ -206,14 +206,29 @@ enum site_result site_find(const struct site *site, struct site_cache_reader *re
     return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
 }
 
-enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
-                                    uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new)
+struct site_entry *site_find_kept(const struct site *site, struct site_cache_reader *reader,
+                                  struct span path, uint64_t now_ns)
 {
-    struct query query = {
-        .kind = QUERY_FALLBACK,
-        .path = site->fallback,
-        .key = SPAN("fallback"),
-    };
+    struct site_entry *entry = find_entry(site, reader, path, hash_bytes(path, site->seed));
+    if (entry == NULL ||
+        !entry_is_fresh(atomic_load_explicit(&entry->checked_ns, memory_order_relaxed), now_ns))
+        return NULL;
+    return entry->cache.descriptors == 0 || open_files_are_current(entry) ? entry : NULL;
+}
+
+enum site_result site_find_as(const struct site *site, struct site_cache_reader *reader,
+                              struct span key, struct span path, uint64_t now_ns,
+                              struct site_entry **ret_entry, bool *ret_new)
+{
+    struct query query = { .kind = QUERY_PATH, .path = path, .key = key };
+    return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);
+}
+
+enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
+                                    struct span key, uint64_t now_ns, struct site_entry **ret_entry,
+                                    bool *ret_new)
+{
+    struct query query = { .kind = QUERY_FALLBACK, .path = site->fallback, .key = key };
     if (site->fallback.len == 0)
         return SITE_ABSENT;
     return find_or_load(site, reader, &query, now_ns, ret_entry, ret_new);

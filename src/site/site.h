@@ -30,6 +30,7 @@ struct site_options {
     bool precompressed;       /* .br, .zst and .gz siblings are used */
     bool hidden;              /* names that begin with a dot are served, too */
     size_t body_max;          /* larger files are kept open, not in memory */
+    size_t fields_max;        /* a head may have this many bytes more than SITE_HEAD_ROOM */
     uint32_t open_files_max; /* files that all entries of the process may keep open, in the cache or
                                 only in answers; beyond it, loading a large file is SITE_BUSY. 0:
                                 no limit */
@@ -70,6 +71,8 @@ struct site_entry {
     const struct site *site;
     struct span type; /* media type, Content-Type's value; borrowed from the mime table */
     uint8_t variants; /* bit 1 << enum site_variant: which of `file` there are */
+    bool guarded;     /* the caller's: it checks each request before it sends the entry */
+    const void *rule; /* the caller's: what else of a request the head depends on; or NULL */
     bool negotiable;  /* more than one variant, so the answer depends on Accept-Encoding */
     _Atomic uint64_t checked_ns; /* when it was last compared with the disk */
     struct site_file file[SITE_VARIANTS];
@@ -106,9 +109,22 @@ enum site_result site_find(const struct site *site, struct site_cache_reader *re
                            struct span path, uint64_t now_ns, struct site_entry **ret_entry,
                            bool *ret_new);
 
-/* The same for the fallback file, and for the error page of a status. */
+/* What site_find would find, if a fresh entry is in the cache. NULL: only site_find knows. */
+struct site_entry *site_find_kept(const struct site *site, struct site_cache_reader *reader,
+                                  struct span path, uint64_t now_ns);
+
+/* As site_find, for answers to other paths with the file at `path`. `key` is the name of the entry
+ * in the cache. The caller gives a different key for each head. It does not begin with '/'. */
+enum site_result site_find_as(const struct site *site, struct site_cache_reader *reader,
+                              struct span key, struct span path, uint64_t now_ns,
+                              struct site_entry **ret_entry, bool *ret_new);
+
+/* As site_find_as, for the fallback file. */
 enum site_result site_find_fallback(const struct site *site, struct site_cache_reader *reader,
-                                    uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new);
+                                    struct span key, uint64_t now_ns, struct site_entry **ret_entry,
+                                    bool *ret_new);
+
+/* As site_find, for the error page of a status. */
 enum site_result site_find_error_page(const struct site *site, struct site_cache_reader *reader,
                                       unsigned status, uint64_t now_ns,
                                       struct site_entry **ret_entry, bool *ret_new);
@@ -122,13 +138,14 @@ enum site_result site_find_listing(const struct site *site, struct site_cache_re
                                    uint64_t now_ns, struct site_entry **ret_entry, bool *ret_new);
 
 /* Copies ready-made bytes into an unpublished entry. If the body is in memory, they stand directly
- * before it (head.at + head.len == body), and their limit is SITE_HEAD_ROOM bytes. Returns false
- * for a longer head, or without memory. The entry is then valid without a head. */
+ * before it (head.at + head.len == body), and their limit is SITE_HEAD_ROOM bytes, and twice the
+ * options' fields_max. Returns false for a longer head, or without memory. The entry is then valid
+ * without a head. */
 enum { SITE_HEAD_ROOM = 1024 };
 bool site_set_head(struct site_entry *entry, enum site_variant variant, struct span head);
 
 /* Copies the head in a second form, after site_set_head. Only a variant whose body is in memory has
- * it, and only if both forms fit in SITE_HEAD_ROOM. Otherwise nothing changes. */
+ * it, and only if both forms fit into the limit of the head. Otherwise nothing changes. */
 void site_set_block(struct site_entry *entry, enum site_variant variant, struct span block);
 
 /* Offers an entry to the cache. The cache refuses an entry that is too large; a file that changed

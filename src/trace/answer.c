@@ -97,13 +97,13 @@ static void answer_http1(struct trace_answer *t, struct session *s, struct span 
 }
 
 static void answer_traced(struct trace_answer *t, struct span bytes, struct trace_http2 *http2,
-                          bool over_tls)
+                          struct session_peer peer, bool over_tls)
 {
     struct session s;
     uint64_t now_ns = os_clock_now_ns();
     session_thread_tick(&t->worker, now_ns, os_clock_wall_s());
     session_trace_begin(&t->worker, &t->trace);
-    session_open(&s, &t->worker, (struct session_origin){ 0 }, now_ns);
+    session_open(&s, &t->worker, (struct session_origin){ .peer = peer }, now_ns);
     if (http2)
         answer_frames(t, &s, http2, now_ns);
     else
@@ -113,7 +113,8 @@ static void answer_traced(struct trace_answer *t, struct span bytes, struct trac
 }
 
 struct trace_answer *trace_answer_new(const struct config *config, struct span bytes,
-                                      struct trace_http2 *http2, bool over_tls)
+                                      struct trace_http2 *http2, struct session_peer peer,
+                                      bool over_tls)
 {
     struct trace_answer *t = calloc(1, sizeof(*t));
     if (!t)
@@ -125,7 +126,7 @@ struct trace_answer *trace_answer_new(const struct config *config, struct span b
     if (rc < 0)
         keep_first_error(t, strerror(-rc));
     else
-        answer_traced(t, bytes, http2, over_tls);
+        answer_traced(t, bytes, http2, peer, over_tls);
     return t;
 }
 

@@ -25,10 +25,11 @@ struct trace_answer {
     char why[LOG_ERROR_LINE_MAX];
 };
 
-/* Answers the request in `bytes`, at most SESSION_READ_MAX of them, as one that came over TLS or
- * not. With `http2`, answers that request instead. A root process becomes the configuration's user
- * first, permanently. Borrows `config` until trace_answer_free, and `http2` for this call. NULL:
- * out of memory. */
+/* Answers the request in `bytes`, at most SESSION_READ_MAX of them, as one that came from `peer`,
+ * over TLS or not. With `http2`, answers that request instead. A root process becomes the
+ * configuration's user first, permanently. Borrows `config` until trace_answer_free, and `http2`
+ * for this call. NULL: out of memory. */
 struct trace_answer *trace_answer_new(const struct config *config, struct span bytes,
-                                      struct trace_http2 *http2, bool over_tls);
+                                      struct trace_http2 *http2, struct session_peer peer,
+                                      bool over_tls);
 void trace_answer_free(struct trace_answer *trace);

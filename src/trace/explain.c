@@ -3,8 +3,10 @@
  * Sentences about the decisions that the session wrote down. Nothing is decided here.
  * trace/file.c has the sentences about the file that is sent.
  */
+#include "base/buf.h"
 #include "base/calendar.h"
 #include "base/duration.h"
+#include "rules/rules.h"
 #include "server/sandbox.h"
 #include "trace/http2.h"
 #include "trace/trace.h"
@@ -70,7 +72,7 @@ static void explain_target(struct trace *t)
               same ? ", as received"
                    : ", after percent-decoding and without empty and dot segments");
     if (target->has_query)
-        trace_add(t, "query", "`%.*s`; only listings use it", (int)target->query.len,
+        trace_add(t, "query", "`%.*s`; only listings and redirects use it", (int)target->query.len,
                   target->query.at);
 }
 
@@ -90,6 +92,98 @@ static void explain_site(struct trace *t)
         trace_add(t, "site", "%s, in %s: `%.*s` matches its `host = %s%.*s`", t->site->name,
                   t->site->root, len, host.at, rule.at[0] == '.' ? "*" : "", (int)rule.len,
                   rule.at);
+}
+
+/* ---- rules for paths ---- */
+
+static void describe_fields(struct buf *text, const struct rules_rule *rule, bool set)
+{
+    bool any = false;
+    for (size_t i = 0; i < rule->field_count; i++) {
+        if ((rule->fields[i].line.len > 0) != set)
+            continue;
+        buf_add(text, any ? SPAN(", ") : set ? SPAN("; sets ") : SPAN("; removes "));
+        buf_add(text, rule->fields[i].name);
+        any = true;
+    }
+}
+
+static void describe_action(struct buf *text, const struct rules_rule *rule)
+{
+    static const struct span words[] = {
+        [RULES_REDIRECT] = SPAN("; redirects with "),
+        [RULES_REWRITE] = SPAN("; answers with the file at `"),
+        [RULES_STATUS] = SPAN("; answers with "),
+    };
+    if (rule->action == RULES_SERVE)
+        return;
+    buf_add(text, words[rule->action]);
+    if (rule->action != RULES_REWRITE)
+        buf_add_u64(text, rule->status);
+    if (rule->action == RULES_REDIRECT)
+        buf_add(text, SPAN(" to `"));
+    buf_add(text, rule->target.text);
+    if (rule->action != RULES_STATUS)
+        buf_add_char(text, '`');
+}
+
+static void describe_networks(struct buf *text, const struct rules_rule *rule, bool admits)
+{
+    bool any = false;
+    for (size_t i = 0; i < rule->network_count; i++) {
+        if (rule->networks[i].admits != admits)
+            continue;
+        buf_add(text, any ? SPAN(", ") : admits ? SPAN("; allows ") : SPAN("; denies "));
+        buf_add(text, rule->networks[i].text);
+        any = true;
+    }
+}
+
+static void explain_rules(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    const struct rules *rules = trace->ruled ? trace->site->rules : NULL;
+    char bytes[TRACE_LINE_MAX / 2];
+    bool any = false;
+    for (unsigned i = 0; rules && i < rules->count; i++) {
+        const struct rules_rule *rule = &rules->rule[i];
+        struct buf text = buf_over(bytes, sizeof(bytes));
+        if (!rule->origin || !rules_match_has(&trace->match, i))
+            continue;
+        describe_fields(&text, rule, true);
+        describe_fields(&text, rule, false);
+        describe_networks(&text, rule, true);
+        describe_networks(&text, rule, false);
+        describe_action(&text, rule);
+        const bool later = rule->action != RULES_SERVE && rule != trace->match.actor;
+        trace_add(t, "rule", "%s: [path %.*s]%.*s%s", rule->origin, (int)rule->pattern.text.len,
+                  rule->pattern.text.at, (int)text.len, text.at,
+                  later ? ", but a later rule decides" : "");
+        any = true;
+    }
+    if (rules && !any)
+        trace_add(t, "rule", "no [path] of the site covers the path");
+}
+
+/* The rule that answers without a file, or NULL. */
+static const struct rules_rule *answering_rule(const struct session_trace *trace)
+{
+    const struct rules_rule *actor = trace->ruled ? trace->match.actor : NULL;
+    return actor && actor->action != RULES_REWRITE ? actor : NULL;
+}
+
+static void explain_denial(struct trace *t, const struct rules_rule *gate)
+{
+    trace_set_cause(t, "%s, [path %.*s], does not allow %s", gate->origin,
+                    (int)gate->pattern.text.len, gate->pattern.text.at, t->from);
+}
+
+static void explain_actor(struct trace *t, const struct rules_rule *actor)
+{
+    trace_set_cause(t, "%s, [path %.*s], %s", actor->origin, (int)actor->pattern.text.len,
+                    actor->pattern.text.at,
+                    actor->action == RULES_REDIRECT ? "redirects the path"
+                                                    : "gives this status to the path");
 }
 
 /* ---- the disk ---- */
@@ -278,6 +372,10 @@ static void explain_refusal(struct trace *t)
                         trace->target.host.at);
     } else if (trace->to_https) {
         trace_set_cause(t, "the site has `https-redirect = on`, and this request has no TLS");
+    } else if (trace->denied) {
+        explain_denial(t, trace->match.gate);
+    } else if (answering_rule(trace)) {
+        explain_actor(t, answering_rule(trace));
     } else if (trace->request.method == HTTP_METHOD_KNOWN) {
         trace_set_cause(t, "%s is not allowed: a site allows GET, HEAD and OPTIONS", t->method);
     } else if (trace->request.method == HTTP_METHOD_UNKNOWN) {
@@ -310,6 +408,7 @@ void trace_explain(struct trace *t)
     if (trace->resolved) {
         explain_target(t);
         explain_site(t);
+        explain_rules(t);
     }
     if (trace->looked)
         explain_result(t);

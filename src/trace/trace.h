@@ -33,6 +33,7 @@ struct trace {
     struct span request;       /* its bytes, in the form of HTTP/1.1 */
     struct trace_http2 *http2; /* the same over HTTP/2; NULL: over HTTP/1.1 */
     const char *method, *target, *host;
+    const char *from; /* the client's address */
     const struct config *config;
     const struct trace_answer *answer;
     const struct config_site *site; /* NULL: none */

@@ -192,6 +192,31 @@ static int run_lines(const struct fixture *fixture, FILE *in, bool late)
     return result;
 }
 
+/* Copies the configuration beside the list into the temporary directory. Later this process may
+ * have lost the right to read it. */
+static int copy_rules(const struct fixture *fixture, const char *description_path)
+{
+    char bytes[16 * 1024];
+    const char *slash = strrchr(description_path, '/');
+    CHECK(slash);
+    char *from = NULL;
+    CHECK(asprintf(&from, "%.*s/rules.conf", (int)(slash - description_path), description_path) >=
+          0);
+    FILE *in = fopen(from, "re");
+    if (!in)
+        perror(from);
+    free(from);
+    if (!in)
+        return -1;
+    const size_t len = fread(bytes, 1, sizeof(bytes), in);
+    (void)fclose(in);
+    CHECK(len < sizeof(bytes));
+    char *to = join(fixture->top, "rules.conf");
+    int result = write_file(to, bytes, len);
+    free(to);
+    return result;
+}
+
 int fixture_make(struct fixture *ret_fixture, const char *description_path)
 {
     FILE *in = fopen(description_path, "re");
@@ -206,6 +231,8 @@ int fixture_make(struct fixture *ret_fixture, const char *description_path)
     CHECK(chmod(fixture.top, 0755) == 0);
     fixture.root = join(fixture.top, "site");
     int result = run_lines(&fixture, in, false);
+    if (result == 0)
+        result = copy_rules(&fixture, description_path);
     if (result == 0)
         result = nftw(fixture.top, age, 16, FTW_PHYS);
     if (result == 0)

@@ -4,6 +4,9 @@
  */
 #include "serve.h"
 
+#include "config/config.h"
+#include "config/read.h"
+#include "rules/rules.h"
 #include "session/hosts.h"
 #include "site/mime.h"
 #include "support/secure.h"
@@ -19,7 +22,7 @@ static const struct {
     const char *folder; /* below the fixture's top */
     const char *fallback;
     const char *fields[4];
-    bool listing, own_pages, hidden;
+    bool listing, own_pages, hidden, ruled;
 } sites[SERVE_SITES] = {
     { .hosts = { NULL }, .folder = "site" },
     { .hosts = { "list.test" }, .folder = "site", .listing = true },
@@ -31,6 +34,7 @@ static const struct {
     { .hosts = { "open.test" }, .folder = "site", .hidden = true },
     { .hosts = { "*.wild.test" }, .folder = "site/d" },
     { .hosts = { "one.wild.test" }, .folder = "site/sub" },
+    { .hosts = { "rules.test" }, .folder = "site", .fallback = "index.html", .ruled = true },
 };
 
 static char *below(const char *folder, const char *name)
@@ -38,6 +42,18 @@ static char *below(const char *folder, const char *name)
     char *path = NULL;
     CHECK(asprintf(&path, "%s/%s", folder, name) >= 0);
     return path;
+}
+
+/* The site of rules.conf, with the rules that the program makes of it; NULL after a message. */
+static const struct config_site *read_ruled_site(struct serve *serve, const struct fixture *fixture)
+{
+    serve->rules_path = below(fixture->top, "rules.conf");
+    const struct config_request request = { .file = serve->rules_path };
+    serve->rules = config_read(&request);
+    if (config_read_errors(serve->rules) == 0)
+        return &config_read_result(serve->rules)->sites[0];
+    config_read_print_problems(serve->rules, stderr);
+    return NULL;
 }
 
 static int open_site(struct serve *serve, const struct fixture *fixture, unsigned i,
@@ -55,6 +71,13 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
         .hidden = sites[i].hidden,
         .body_max = body_max,
     };
+    const struct config_site *ruled = sites[i].ruled ? read_ruled_site(serve, fixture) : NULL;
+    if (sites[i].ruled && !ruled)
+        return -1;
+    if (ruled) {
+        serve->sites[i].rules = ruled->rules;
+        serve->options[i].fields_max = rules_fields_most(ruled->rules);
+    }
     const char *what = NULL;
     int result = site_open(&serve->sites[i].site, &serve->options[i], serve->mime, &what);
     if (result != 0) {
@@ -70,7 +93,7 @@ static struct tls_server *open_tls(const struct fixture *fixture)
     /* Those of all sites but the first, which answers all other names. */
     static const char *const names[] = {
         "a",           "list.test",     "spa.test",        "pages.test", "open.test",
-        "*.wild.test", "*.y.wild.test", "*.one.wild.test", NULL
+        "*.wild.test", "*.y.wild.test", "*.one.wild.test", "rules.test", NULL
     };
     char *folder = below(fixture->top, "tls");
     struct tls_server *server = secure_server(folder, names, NULL);
@@ -132,6 +155,8 @@ void serve_stop(struct serve *serve)
         session_fields_free(&serve->sites[i].fields);
         free(serve->paths[i]);
     }
+    config_read_free(serve->rules);
+    free(serve->rules_path);
     site_mime_free(serve->mime);
     free(serve->errors);
     free(serve->log_path);

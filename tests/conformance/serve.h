@@ -8,12 +8,16 @@
 #include "fixture.h"
 #include "session/thread.h"
 
-enum { SERVE_SITES = 7 };
+enum { SERVE_SITES = 8 };
+
+struct config_store;
 
 struct serve {
     char *paths[SERVE_SITES]; /* roots, which serve_stop frees */
     char *errors;
     char *log_path;
+    struct config_store *rules; /* rules.conf, for the rules of rules.test */
+    char *rules_path;
     struct site_options options[SERVE_SITES];
     struct session_site sites[SERVE_SITES];
     struct site_mime *mime;

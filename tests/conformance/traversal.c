@@ -91,7 +91,8 @@ static const char *const pieces[] = {
 };
 
 static const char *const starts[] = { "/", "/", "/", "/", "//", "http://a/", "http://a", "\\", "" };
-static const char *const hosts[] = { "a", "list.test", "open.test", "x.wild.test", "spa.test" };
+static const char *const hosts[] = { "a",           "list.test", "open.test",
+                                     "x.wild.test", "spa.test",  "rules.test" };
 
 /* Texts that occur only outside the root. */
 static const char *const secrets[] = { "outside the root", "root:x:", "root:*:" };

@@ -41,13 +41,13 @@ class Setting:
 
     @property
     def has_flag(self) -> bool:
-        return self.name not in ("root", "host")
+        return self.section != "PATH" and self.name not in ("root", "host")
 
 
 @cache
 def settings() -> tuple[Setting, ...]:
     text = (TOP / "src/config/settings.def").read_text()
-    pattern = r'^(SERVER|SITE)_SETTING\(\w+, "([^"]+)", \w+, \w+, "([^"]+)",'
+    pattern = r'^(SERVER|SITE|PATH)_SETTING\(\w+, "([^"]+)", \w+, \w+, "([^"]+)",'
     found = tuple(Setting(*match.groups()) for match in re.finditer(pattern, text, re.MULTILINE))
     entries = re.findall(r'^\w+_SETTING\(\w+, "', text, re.MULTILINE)
     assert len(found) == len(entries) > 20
@@ -260,10 +260,9 @@ def manual_default(setting: Setting) -> str:
 def test_the_manual_of_the_configuration_lists_every_setting_with_its_default() -> None:
     text = (TOP / "docs/man/weir.conf.5").read_text()
     items = re.split(r"^\.It Ic ", text, flags=re.MULTILINE)[1:]
-    described = {item.split()[0]: words(item) for item in items}
-    assert list(described) == [setting.name for setting in settings()]
-    for setting in settings():
-        assert manual_default(setting) in described[setting.name]
+    assert [item.split()[0] for item in items] == [setting.name for setting in settings()]
+    for item, setting in zip(items, settings(), strict=True):
+        assert manual_default(setting) in words(item)
 
 
 def test_the_manual_of_the_program_has_every_flag_that_is_no_setting() -> None:

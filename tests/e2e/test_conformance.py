@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import h11
 import pytest
 
+from tests.e2e.cases import CASES as CASES_FOLDER
 from tests.e2e.cases import Case, expand, read_cases
 from tests.e2e.certificates import Pair, make, trusting
 from tests.e2e.folder import make_folder
@@ -39,7 +40,8 @@ SHORT = 4096
 CLOSING = re.compile(rb"\r\nconnection:[^\r]*\bclose\b.*?\r\n\r\n", re.IGNORECASE | re.DOTALL)
 # The hosts of the cases that belong to a site. Over TLS the certificate must cover them.
 HOSTS = (
-    "a list.test spa.test pages.test open.test *.wild.test *.y.wild.test *.one.wild.test".split()
+    "a list.test spa.test pages.test open.test rules.test *.wild.test *.y.wild.test "
+    "*.one.wild.test".split()
 )
 FIRST = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n"
 PROBE = b"GET /hello.txt HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"
@@ -87,7 +89,9 @@ root = {root}/d
 [site one]
 host = one.wild.test
 root = {root}/sub
+
 """
+CONFIGURATION += (CASES_FOLDER.parent / "rules.conf").read_text()
 
 
 Servers = dict[str, Server]

@@ -55,6 +55,28 @@ hidden = on
 [site wild]
 host = *.wild.test
 root = {top}/site/sub
+
+[site rules]
+host = rules.test
+root = {top}/site
+header = X-Own: 1
+
+[path /*.txt]
+header = X-Text: yes
+header = -X-Own
+
+[path /old/*]
+redirect = 301 /new/*
+
+[path /old/kept.txt]
+rewrite = /hello.txt
+
+[path /gone]
+status = 410
+
+[path /sub/**]
+allow = 10.0.0.0/8, ::1
+deny = 10.0.9.0/24
 """
 
 OLD = "If-Modified-Since: Sat, 01 Jan 2000 00:00:00 GMT"
@@ -145,6 +167,19 @@ CASES = [
     Case("/", 501, "FROB is an unknown method", method="FROB"),
     Case("/", 501, "a coding other than `chunked`", fields=("Transfer-Encoding: gzip, chunked",)),
     Case("*", 204, method="OPTIONS"),
+    Case("/hello.txt", 200, "[path /*.txt]; sets X-Text; removes X-Own", "rules.test"),
+    Case("/", 200, "no [path] of the site covers the path", "rules.test"),
+    Case("/sub/", 403, "{conf}:54, [path /sub/**], does not allow 127.0.0.1", "rules.test"),
+    Case(
+        "/old/a",
+        301,
+        "{conf}:45: [path /old/*]; redirects with 301 to `/new/*`",
+        "rules.test",
+    ),
+    Case("/old/a", 301, "{conf}:45, [path /old/*], redirects the path", "rules.test"),
+    Case("/old/kept.txt", 200, "`/new/*`, but a later rule decides", "rules.test"),
+    Case("/old/kept.txt", 200, "answers with the file at `/hello.txt`", "rules.test"),
+    Case("/gone", 410, "[path /gone], gives this status to the path", "rules.test"),
 ]
 
 
@@ -213,6 +248,7 @@ class World:
         return result
 
     def filled(self, text: str) -> str:
+        text = text.replace("{conf}", str(self.config))
         text = text.replace("{top}", str(self.top)).replace("{9000*x}", "localhost")
         return text.replace("{etag}", self.etag) if "{etag}" in text else text
 
@@ -291,6 +327,23 @@ def test_a_file_without_read_permission_is_named(world: World) -> None:
         assert result["cause"].startswith(f"permission denied on {closed} for user {user}")
     finally:
         closed.chmod(0o755)
+
+
+def test_rules_with_networks_are_explained_for_any_client(world: World) -> None:
+    words = ["/sub/", "-c", str(world.config), "--host", "rules.test"]
+    assert world.result(*words, "--from", "10.0.8.1")["status"] == 200
+    assert world.result(*words, "--from", "::1")["status"] == 200
+    result = world.result(*words, "--from", "10.0.9.1")
+    assert result["status"] == 403
+    assert result["cause"].endswith("[path /sub/**], does not allow 10.0.9.1")
+    rules = [step["text"] for step in result["steps"] if step["about"] == "rule"]
+    assert rules == [
+        f"{world.config}:54: [path /sub/**]; allows 10.0.0.0/8, ::1; denies 10.0.9.0/24"
+    ]
+    for wrong in ("10.0.0.0/8", "example.org", ""):
+        done = world.trace(*words, "--from", wrong)
+        assert (done.returncode, done.stdout) == (2, ""), wrong
+        assert "is no address; write it as 192.0.2.7 or 2001:db8::7" in done.stderr
 
 
 def test_a_host_without_a_site_is_reported(world: World) -> None:
@@ -483,5 +536,6 @@ def test_a_mistake_is_reported_in_one_line(
 def test_the_manual_lists_every_option() -> None:
     text = (TOP / "docs/man/weir-trace.1").read_text()
     listed = re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([\w-]+)", text, re.MULTILINE)
-    own = ["config", "control", "request-header", "method", "host", "http-version", "live", "json"]
+    own = ["config", "control", "request-header", "method", "host", "from", "http-version"]
+    own += ["live", "json"]
     assert listed == own

@@ -185,11 +185,22 @@ static inline enum http2_request_result inflater_request(const struct inflater *
     static const char *const wrong[] = { ":status",    "connection", "proxy-connection",
                                          "keep-alive", "upgrade",    "transfer-encoding",
                                          NULL };
-    static const char *const written[] = {
-        "accept",        "accept-encoding",     "authorization", "expect",        "if-match",
-        "if-none-match", "if-modified-since",   "if-range",      "priority",      "range",
-        "referer",       "if-unmodified-since", "user-agent",    "last-event-id", NULL
-    };
+    static const char *const written[] = { "accept",
+                                           "accept-encoding",
+                                           "authorization",
+                                           "expect",
+                                           "if-match",
+                                           "if-none-match",
+                                           "if-modified-since",
+                                           "if-range",
+                                           "priority",
+                                           "range",
+                                           "referer",
+                                           "if-unmodified-since",
+                                           "user-agent",
+                                           "last-event-id",
+                                           "origin",
+                                           NULL };
     size_t bytes = 0;
     bool regular = false, host = false, length = false;
     for (unsigned i = 0; i < inflater->count; i++) {

@@ -13,16 +13,20 @@ SERVER_SETTING(listen, "listen", LISTEN, 0, "127.0.0.1:8080", NETWORK,
                "accept on")
 SITE_SETTING(headers, "header", HEADER, 0, "(none)", SITE,
              "field: \\"Name: value\\"")
+PATH_SETTING(rewrite, "rewrite", REWRITE, 0, "(none)", PATH,
+             "path")
 """
 KINDS = 'KIND(LISTEN, LIST, "ADDRESS", NULL, true)\n'
 PAGE = "# Title\n" + "".join(
-    f"{settings.MARK.format(section)}old\n{settings.END}\nmore\n" for section in ("server", "site")
+    f"{settings.MARK.format(section)}old\n{settings.END}\nmore\n"
+    for section in ("server", "site", "path")
 )
 
 
 def test_each_setting_is_a_row_with_its_default() -> None:
     page = settings.with_tables(PAGE, DEF, KINDS)
     assert "| `listen` | `127.0.0.1:8080` | address to accept on; several |\n" in page
+    assert "| `rewrite` | none | path |\n" in page
     assert '| `header` | none | field: "Name: value" |\n' in page
     assert "old" not in page
     assert settings.with_tables(page, DEF, KINDS) == page

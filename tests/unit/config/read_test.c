@@ -322,8 +322,8 @@ static void suggests_the_name_for_a_misspelt_one(void **state)
                     "weir.conf:5: error: `cache-size` does not belong in a site; it goes under "
                     "[server]\n"
                     "weir.conf:6: error: unknown setting `frobnicate`; a site has none like it\n"
-                    "weir.conf:7: error: unknown section [other]; there are [server] and [site "
-                    "NAME]\n");
+                    "weir.conf:7: error: unknown section [other]; there are [server], [site NAME] "
+                    "and [path PATTERN]\n");
     assert_problems("listen = 80\n" SITE, "weir.conf:1: error: `listen` stands before any section; "
                                           "begin with [server] or [site NAME]\n");
 }

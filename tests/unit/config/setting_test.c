@@ -13,14 +13,19 @@
 
 #include <cmocka.h>
 
-static void every_name_is_unique_and_in_lower_case(void **state)
+static void every_name_is_unique_in_its_section_and_in_lower_case(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CONFIG_SETTINGS; i++) {
         const char *name = config_setting_table[i].name;
         assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-"), strlen(name));
-        assert_ptr_equal(config_setting_find_anywhere(span_text(name)), &config_setting_table[i]);
+        assert_ptr_equal(config_setting_find(config_setting_table[i].section, span_text(name)),
+                         &config_setting_table[i]);
     }
+    assert_ptr_equal(config_setting_find_anywhere(SPAN("header")),
+                     &config_setting_table[SETTING_headers]);
+    assert_ptr_equal(config_setting_find_anywhere(SPAN("rewrite")),
+                     &config_setting_table[SETTING_rewrite]);
     assert_null(config_setting_find(CONFIG_SERVER, SPAN("root")));
     assert_null(config_setting_find_anywhere(SPAN("")));
     assert_null(config_setting_find_anywhere(SPAN("Listen")));
@@ -78,7 +83,7 @@ static void the_choices_of_model_are_those_of_models_def(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_unique_and_in_lower_case),
+        cmocka_unit_test(every_name_is_unique_in_its_section_and_in_lower_case),
         cmocka_unit_test(every_setting_accepts_its_default),
         cmocka_unit_test(every_sentence_is_short_and_has_no_full_stop),
         cmocka_unit_test(the_variable_is_the_name_in_capitals),

@@ -17,14 +17,17 @@ struct row {
     const char *line;
 };
 
-/* RFC 9110 section 15, written down a second time. */
+/* RFC 9110 section 15 and RFC 7725, written down a second time. */
 static const struct row rows[] = {
     { HTTP_CONTINUE, "HTTP/1.1 100 Continue\r\n" },
     { HTTP_OK, "HTTP/1.1 200 OK\r\n" },
     { HTTP_NO_CONTENT, "HTTP/1.1 204 No Content\r\n" },
     { HTTP_PARTIAL_CONTENT, "HTTP/1.1 206 Partial Content\r\n" },
     { HTTP_MOVED_PERMANENTLY, "HTTP/1.1 301 Moved Permanently\r\n" },
+    { HTTP_FOUND, "HTTP/1.1 302 Found\r\n" },
+    { HTTP_SEE_OTHER, "HTTP/1.1 303 See Other\r\n" },
     { HTTP_NOT_MODIFIED, "HTTP/1.1 304 Not Modified\r\n" },
+    { HTTP_TEMPORARY_REDIRECT, "HTTP/1.1 307 Temporary Redirect\r\n" },
     { HTTP_PERMANENT_REDIRECT, "HTTP/1.1 308 Permanent Redirect\r\n" },
     { HTTP_BAD_REQUEST, "HTTP/1.1 400 Bad Request\r\n" },
     { HTTP_UNAUTHORIZED, "HTTP/1.1 401 Unauthorized\r\n" },
@@ -32,6 +35,7 @@ static const struct row rows[] = {
     { HTTP_NOT_FOUND, "HTTP/1.1 404 Not Found\r\n" },
     { HTTP_METHOD_NOT_ALLOWED, "HTTP/1.1 405 Method Not Allowed\r\n" },
     { HTTP_REQUEST_TIMEOUT, "HTTP/1.1 408 Request Timeout\r\n" },
+    { HTTP_GONE, "HTTP/1.1 410 Gone\r\n" },
     { HTTP_PRECONDITION_FAILED, "HTTP/1.1 412 Precondition Failed\r\n" },
     { HTTP_CONTENT_TOO_LARGE, "HTTP/1.1 413 Content Too Large\r\n" },
     { HTTP_URI_TOO_LONG, "HTTP/1.1 414 URI Too Long\r\n" },
@@ -40,6 +44,7 @@ static const struct row rows[] = {
     { HTTP_MISDIRECTED_REQUEST, "HTTP/1.1 421 Misdirected Request\r\n" },
     { HTTP_TOO_MANY_REQUESTS, "HTTP/1.1 429 Too Many Requests\r\n" },
     { HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "HTTP/1.1 431 Request Header Fields Too Large\r\n" },
+    { HTTP_UNAVAILABLE_FOR_LEGAL_REASONS, "HTTP/1.1 451 Unavailable For Legal Reasons\r\n" },
     { HTTP_INTERNAL_SERVER_ERROR, "HTTP/1.1 500 Internal Server Error\r\n" },
     { HTTP_NOT_IMPLEMENTED, "HTTP/1.1 501 Not Implemented\r\n" },
     { HTTP_SERVICE_UNAVAILABLE, "HTTP/1.1 503 Service Unavailable\r\n" },

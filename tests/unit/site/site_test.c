@@ -319,6 +319,31 @@ static void a_head_stands_directly_before_the_body(void **state)
     site_cache_release(&entry->cache);
 }
 
+static void a_site_with_fields_has_space_for_them_in_both_forms_of_a_head(void **state)
+{
+    struct fixture *f = *state;
+    struct site_entry *entry;
+    bool is_new;
+    char head[SITE_HEAD_ROOM + 2 * 100 + 1];
+    memset(head, 'h', sizeof(head));
+    tree_write(&f->tree, "root/a.txt", "body");
+    f->options.fields_max = 100;
+    assert_int_equal(site_find(f->site, f->reader, SPAN("/a.txt"), f->now_ns, &entry, &is_new),
+                     SITE_FILE);
+    const struct site_file *file = &entry->file[SITE_PLAIN];
+    assert_false(site_set_head(entry, SITE_PLAIN, span_of(head, sizeof(head))));
+    assert_true(site_set_head(entry, SITE_PLAIN, span_of(head, sizeof(head) - 1)));
+    assert_true(site_set_head(entry, SITE_PLAIN, span_of(head, SITE_HEAD_ROOM)));
+    site_set_block(entry, SITE_PLAIN, span_of(head, 201));
+    assert_int_equal(file->block.len, 0);
+    site_set_block(entry, SITE_PLAIN, span_of(head, 200));
+    assert_int_equal(file->block.len, 200);
+    assert_ptr_equal(file->block.at + 200, file->head.at);
+    assert_body_is(entry, "body");
+    assert_true(entry->cache.size_bytes >= SITE_HEAD_ROOM + 200 + 4);
+    site_cache_release(&entry->cache);
+}
+
 static void an_open_file_has_a_head_of_any_length(void **state)
 {
     struct fixture *f = *state;
@@ -424,8 +449,9 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
             site_publish(f->reader, entry);
             site_cache_release(&entry->cache);
         }
-        assert_int_equal(site_find_fallback(f->site, f->reader, f->now_ns, &entry, &is_new),
-                         SITE_FILE);
+        assert_int_equal(
+            site_find_fallback(f->site, f->reader, SPAN("fallback"), f->now_ns, &entry, &is_new),
+            SITE_FILE);
         assert_int_equal(is_new, i == 0);
         assert_body_is(entry, "application");
         if (is_new) {
@@ -443,6 +469,57 @@ static void error_pages_and_the_fallback_have_keys_that_no_path_has(void **state
     assert_int_equal(result_of(f, SPAN("error/404.html")), SITE_ABSENT);
 }
 
+static void a_kept_entry_is_found_until_it_must_be_compared_with_the_disk(void **state)
+{
+    struct fixture *f = *state;
+    tree_write(&f->tree, "root/a.txt", "one");
+    assert_null(site_find_kept(f->site, f->reader, SPAN("/a.txt"), f->now_ns));
+    const struct site_entry *entry = find_file(f, "/a.txt");
+    assert_ptr_equal(site_find_kept(f->site, f->reader, SPAN("/a.txt"), f->now_ns), entry);
+    assert_null(site_find_kept(f->site, f->reader, SPAN("/b.txt"), f->now_ns));
+    pass_time(f);
+    assert_null(site_find_kept(f->site, f->reader, SPAN("/a.txt"), f->now_ns));
+}
+
+static void a_kept_entry_of_a_changed_open_file_is_not_found(void **state)
+{
+    struct fixture *f = *state;
+    char text[2 * BODY_MAX];
+    memset(text, 't', sizeof(text));
+    tree_write_bytes(&f->tree, "root/large.bin", span_of(text, sizeof(text)));
+    const struct site_entry *entry = find_file(f, "/large.bin");
+    assert_ptr_equal(site_find_kept(f->site, f->reader, SPAN("/large.bin"), f->now_ns), entry);
+    tree_write_bytes(&f->tree, "root/large.bin", span_of(text, sizeof(text) - 1));
+    assert_null(site_find_kept(f->site, f->reader, SPAN("/large.bin"), f->now_ns));
+}
+
+static void one_file_has_an_entry_for_each_key(void **state)
+{
+    struct fixture *f = *state;
+    struct site_entry *entry[3];
+    static const struct span keys[] = { SPAN("key a"), SPAN("key b"), SPAN("key a") };
+    bool is_new;
+    tree_write(&f->tree, "root/a.txt", "body");
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(site_find_as(f->site, f->reader, keys[i], SPAN("/a.txt"), f->now_ns,
+                                      &entry[i], &is_new),
+                         SITE_FILE);
+        assert_int_equal(is_new, i < 2);
+        assert_body_is(entry[i], "body");
+        if (is_new) {
+            site_publish(f->reader, entry[i]);
+            site_cache_release(&entry[i]->cache);
+        }
+    }
+    assert_ptr_equal(entry[0], entry[2]);
+    assert_ptr_not_equal(entry[0], entry[1]);
+    struct site_entry *none;
+    assert_int_equal(site_find_as(f->site, f->reader, SPAN("key c"), SPAN("/../a.txt"), f->now_ns,
+                                  &none, &is_new),
+                     SITE_ABSENT);
+    assert_int_equal(result_of(f, SPAN("key a")), SITE_ABSENT);
+}
+
 static void without_a_fallback_or_error_pages_they_are_absent(void **state)
 {
     struct fixture *f = *state;
@@ -453,8 +530,9 @@ static void without_a_fallback_or_error_pages_they_are_absent(void **state)
     reopen(f);
     assert_int_equal(site_find_error_page(f->site, f->reader, 404, f->now_ns, &entry, &is_new),
                      SITE_ABSENT);
-    assert_int_equal(site_find_fallback(f->site, f->reader, f->now_ns, &entry, &is_new),
-                     SITE_ABSENT);
+    assert_int_equal(
+        site_find_fallback(f->site, f->reader, SPAN("fallback"), f->now_ns, &entry, &is_new),
+        SITE_ABSENT);
 }
 
 static void opening_names_the_path_that_failed(void **state)
@@ -502,11 +580,15 @@ int main(void)
         TEST(a_path_with_a_nul_or_too_long_is_absent),
         TEST(an_unreadable_file_is_forbidden),
         TEST(a_head_stands_directly_before_the_body),
+        TEST(a_site_with_fields_has_space_for_them_in_both_forms_of_a_head),
         TEST(an_open_file_has_a_head_of_any_length),
         TEST(works_without_a_cache),
         TEST(a_file_too_large_for_the_cache_is_served),
         TEST(two_sites_share_a_cache_and_nothing_else),
         TEST(error_pages_and_the_fallback_have_keys_that_no_path_has),
+        TEST(a_kept_entry_is_found_until_it_must_be_compared_with_the_disk),
+        TEST(a_kept_entry_of_a_changed_open_file_is_not_found),
+        TEST(one_file_has_an_entry_for_each_key),
         TEST(without_a_fallback_or_error_pages_they_are_absent),
         TEST(opening_names_the_path_that_failed),
     };

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cache-Control has names of its own for single caches, which end with the same words (RFC 9213
+ * section 2).
+ */
+#include "rules/lifetime.h"
+
+#include "http/list.h"
+
+/* Takes the part of *rest before `separator`, trimmed, and the separator. */
+static struct span take_part(struct span *rest, char separator)
+{
+    const char *end = memchr(rest->at, separator, rest->len);
+    struct span part = span_first(*rest, end ? (size_t)(end - rest->at) : rest->len);
+    *rest = span_skip(*rest, part.len + (end != NULL));
+    return span_trim(part);
+}
+
+/* Whether a directive lets a cache store an answer, or use it for some time (RFC 9111 section
+ * 5.2.2, RFC 5861, RFC 8246). A lifetime of 0 seconds is none. */
+static bool directive_grants(struct span directive)
+{
+    static const char *const granting[] = { "max-age",   "s-maxage", "stale-while-revalidate",
+                                            "immutable", "public",   "stale-if-error" };
+    const struct span name = take_part(&directive, '=');
+    if (span_equal(span_trim(directive), SPAN("0")))
+        return false;
+    for (size_t i = 0; i < sizeof(granting) / sizeof(granting[0]); i++)
+        if (span_equal_nocase(name, span_text(granting[i])))
+            return true;
+    return false;
+}
+
+bool rules_lifetime_given(struct span line)
+{
+    static const struct span suffix = SPAN("Cache-Control");
+    const struct span name = take_part(&line, ':');
+    struct span directive;
+    if (span_equal_nocase(name, SPAN("Expires")))
+        return true;
+    if (!span_equal_nocase(name, SPAN("Surrogate-Control")) &&
+        (name.len < suffix.len ||
+         !span_equal_nocase(span_skip(name, name.len - suffix.len), suffix)))
+        return false;
+    while (http_list_next(&line, &directive))
+        if (directive_grants(directive))
+            return true;
+    return false;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Patterns of paths. A pattern is a path with stars:
+ *
+ *   *    any bytes except a slash, or none
+ *   **   a whole segment of the pattern: any number of whole segments, or none
+ *
+ * So `/docs/` followed by `**` covers `/docs`, `/docs/` and everything below. A path is decoded and
+ * normalised before it is matched (http/target.h), so one path has one spelling. Case matters.
+ *
+ * A pattern knows paths only: no query, host, method or file.
+ */
+#pragma once
+
+#include "base/check.h"
+#include "base/span.h"
+
+enum { RULES_PATTERN_MAX = 1024, RULES_STARS_MAX = 8 };
+
+struct rules_pattern {
+    struct span text;   /* borrowed from the caller */
+    size_t literal_len; /* bytes before the first star */
+    unsigned stars;     /* `**` is one of them */
+};
+
+/* The parts of a path that the stars of a pattern cover, in order. They borrow the path. The part
+ * of a `**` has no slash at its front. */
+struct rules_captures {
+    struct span part[RULES_STARS_MAX];
+};
+
+/* Reads a pattern. On failure returns false, and *ret_reason is the rest of a sentence that begins
+ * with the pattern. */
+MUST_USE bool rules_pattern_parse(struct span text, struct rules_pattern *ret_pattern,
+                                  const char **ret_reason);
+
+/* Whether the pattern covers the whole path. Each star covers as little as possible. Then
+ * *ret_captures has a part for each star. `/` followed by `**` covers the empty path, too. The time
+ * is at most in proportion to the length of the path times that of the pattern. */
+bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,
+                           struct rules_captures *ret_captures);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rules of a site for its paths. A rule has a pattern. It may have fields for the answers of
+ * the paths that it covers, networks of clients, and an action. All rules that cover a path apply,
+ * in order:
+ *
+ * - A later rule replaces, or removes, the fields that earlier rules set under the same name.
+ * - The last rule with an action decides the answer.
+ * - The last rule with networks decides which clients are admitted.
+ * - The last rule about origins decides which scripts may read the answer (Fetch standard).
+ *
+ * Fields and actions are a function of the requested path alone. So what a rule adds to the answer
+ * with a file is made once, and kept with the cached file. Rules are made once, and then only read,
+ * by any thread. They own no memory.
+ */
+#pragma once
+
+#include "rules/network.h"
+#include "rules/target.h"
+
+#include <stdint.h>
+
+enum { RULES_MAX = 256, RULES_WORDS = RULES_MAX / 64 };
+
+enum rules_action { RULES_SERVE, RULES_REDIRECT, RULES_REWRITE, RULES_STATUS };
+
+struct rules_field {
+    struct span name;
+    struct span line; /* `Name: value` and CRLF; empty: the field is removed */
+    bool on_errors;   /* errors (status 400 and above) have it, too */
+};
+
+/* One of several origins whose scripts may read the answers. */
+struct rules_origin {
+    struct span origin; /* as a browser sends it: https://app.example.org */
+    struct span line;   /* `Access-Control-Allow-Origin: ...` and CRLF */
+};
+
+struct rules_rule {
+    struct rules_pattern pattern;
+    const struct rules_field *fields;
+    size_t field_count;
+    const struct rules_network *networks; /* of clients that are admitted, or not */
+    size_t network_count;
+    bool has_cors;                      /* it decides which origins are allowed */
+    const struct rules_origin *origins; /* if there are several; one is in `fields` */
+    size_t origin_count;
+    struct span preflight; /* lines for the answer to OPTIONS */
+    enum rules_action action;
+    unsigned status; /* of RULES_REDIRECT and RULES_STATUS */
+    struct rules_target
+        target;         /* of RULES_REDIRECT and RULES_REWRITE; no more stars than `pattern` */
+    const char *origin; /* for people: weir.conf:12; NULL: not a rule of a path */
+};
+
+struct rules {
+    const struct rules_rule *rule;
+    unsigned count; /* at most RULES_MAX */
+};
+
+/* The rules that cover one path. */
+struct rules_match {
+    uint64_t bits[RULES_WORDS];     /* by the place of the rule */
+    const struct rules_rule *actor; /* the rule whose action decides, or NULL */
+    const struct rules_rule *gate;  /* the last rule with networks, or NULL */
+    const struct rules_rule *cors;  /* the last rule about origins, or NULL */
+    struct rules_captures captures; /* of `actor` */
+};
+
+/* Whether the answer depends on more than the path, so that each request has to be checked. */
+static inline bool rules_match_is_guarded(const struct rules_match *match)
+{
+    return match->gate != NULL;
+}
+
+/* Finds the rules that cover `path`: decoded, normalised, or empty for a request without a path.
+ * `captures` borrows the path. */
+void rules_find(const struct rules *rules, struct span path, struct rules_match *ret_match);
+
+static inline bool rules_match_has(const struct rules_match *match, unsigned place)
+{
+    return (match->bits[place / 64] >> place % 64 & 1) != 0;
+}
+
+/* Appends the lines that the rules add to an answer. */
+void rules_add_fields(const struct rules *rules, const struct rules_match *match, bool is_error,
+                      struct buf *out);
+
+/* The line for a request from `origin` (the value of its Origin field), or an empty span: no line,
+ * or the line is one of rules_add_fields. `cors` may be NULL. */
+struct span rules_origin_line(const struct rules_rule *cors, struct span origin);
+
+/* The most bytes that an answer has of rules, for any path. */
+size_t rules_fields_most(const struct rules *rules);
+
+/* Appends which rules match, as hexadecimal digits. Two answers with equal digits have equal
+ * fields. */
+void rules_add_digest(const struct rules *rules, const struct rules_match *match, struct buf *out);
+enum { RULES_DIGEST_MAX = RULES_WORDS * 16 };

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where a rule leads: the target of a redirect or of a rewrite. A target is a text with stars, and
+ * each star stands for what the star at the same place of the rule's pattern covers.
+ *
+ *   a redirect leads to a path or to an http(s) URL, as it stands in a Location field
+ *   a rewrite leads to a decoded path of the same site
+ *
+ * A path of a request cannot choose another host: stars stand only behind the host, what they cover
+ * is percent-encoded, and slashes that meet become one.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "rules/pattern.h"
+
+enum { RULES_TARGET_MAX = 1024 };
+
+struct rules_target {
+    struct span text;  /* borrowed from the caller */
+    size_t origin_len; /* bytes of scheme and host; 0: a path of the same host */
+    size_t path_end;   /* where the path ends in `text`: at the query, the fragment or the end */
+    bool has_query;
+    unsigned stars;
+};
+
+/* Read a target. On failure they return false, and *ret_reason is the rest of a sentence that
+ * begins with the target. */
+MUST_USE bool rules_target_parse_redirect(struct span text, struct rules_target *ret_target,
+                                          const char **ret_reason);
+MUST_USE bool rules_target_parse_rewrite(struct span text, struct rules_target *ret_target,
+                                         const char **ret_reason);
+
+/* Appends the target of a redirect as the value of a Location field (RFC 9110 section 10.2.2). The
+ * query of the request is kept if the target has none. `captures` has a part for each star. */
+void rules_target_add_location(const struct rules_target *target,
+                               const struct rules_captures *captures, bool has_query,
+                               struct span query, struct buf *out);
+
+/* Appends the path that a rewrite leads to. It begins with one slash, and is not normalised: a part
+ * may make a segment `.` or `..` together with the text around it. */
+void rules_target_add_path(const struct rules_target *target, const struct rules_captures *captures,
+                           struct buf *out);

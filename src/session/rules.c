@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/rules.h"
+
+#include "session/trace.h"
+
+enum { LOCATION_MAX = SESSION_ANSWER_ROOM / 4, REWRITTEN_MAX = HTTP_TARGET_MAX + RULES_TARGET_MAX };
+
+/* The path that rules cover; empty for a request without one. */
+static struct span covered_path(const struct session_exchange *x)
+{
+    const bool has_path = x->target.fault == HTTP_FAULT_NONE && x->target.path.len > 0 &&
+                          x->target.path.at[0] == '/';
+    return has_path ? x->target.path : SPAN("");
+}
+
+void session_rules_add_fields(const struct session_exchange *x, bool is_error, struct buf *head)
+{
+    struct rules_match found;
+    if (!x->site || !x->site->rules)
+        return;
+    if (!x->match)
+        rules_find(x->site->rules, covered_path(x), &found);
+    const struct rules_match *match = x->match ? x->match : &found;
+    rules_add_fields(x->site->rules, match, is_error, head);
+    if (x->request && x->origin_line.len == 0)
+        buf_add(head, session_rules_origin_line(x, match->cors));
+}
+
+void session_rules_mark(const struct session_exchange *x, struct site_entry *entry)
+{
+    const struct rules_rule *cors = x->match->cors;
+    entry->guarded = rules_match_is_guarded(x->match);
+    entry->rule = cors && cors->origin_count > 0 ? cors : NULL;
+}
+
+void session_rules_add_preflight(const struct session_exchange *x, struct buf *head)
+{
+    struct rules_match match;
+    if (!x->site || !x->site->rules)
+        return;
+    rules_find(x->site->rules, covered_path(x), &match);
+    if (match.cors)
+        buf_add(head, match.cors->preflight);
+}
+
+/* False: a file answers. */
+static bool answer_action(struct session_exchange *x)
+{
+    char line[LOCATION_MAX];
+    struct buf location = buf_over(line, sizeof(line));
+    const struct rules_rule *actor = x->match->actor;
+    if (!actor || actor->action == RULES_REWRITE)
+        return false;
+    if (actor->action == RULES_STATUS) {
+        session_answer_status(x, (enum http_status)actor->status);
+        return true;
+    }
+    buf_add(&location, SPAN("Location: "));
+    rules_target_add_location(&actor->target, &x->match->captures, x->target.has_query,
+                              x->target.query, &location);
+    buf_add(&location, SPAN("\r\n"));
+    if (location.overflow)
+        session_answer_status(x, HTTP_URI_TOO_LONG);
+    else
+        session_answer_located(x, (enum http_status)actor->status, buf_span(&location));
+    return true;
+}
+
+/* Whether the rules admit the client. */
+static bool is_admitted(const struct session_exchange *x)
+{
+    const struct rules_rule *gate = x->match->gate;
+    const struct session_peer *peer = &x->session->peer;
+    return !gate ||
+           rules_network_admits(gate->networks, gate->network_count, peer->family, peer->address);
+}
+
+bool session_rules_answer(struct session_exchange *x)
+{
+    if (is_admitted(x))
+        return answer_action(x);
+    session_trace_note(x, denied, true);
+    session_answer_status(x, HTTP_FORBIDDEN);
+    return true;
+}
+
+/* Looks up the path in `text`, behind the first `prefix_len` bytes of a key. */
+static enum site_result find_rewritten(const struct session_exchange *x, struct buf *text,
+                                       size_t prefix_len, struct site_entry **ret_entry,
+                                       bool *ret_new)
+{
+    if (text->overflow)
+        return SITE_ABSENT;
+    const struct span key = buf_span(text);
+    return site_find_as(x->site->site, x->thread->reader, key, span_skip(key, prefix_len),
+                        x->thread->now_ns, ret_entry, ret_new);
+}
+
+enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
+                                    bool *ret_new)
+{
+    char bytes[sizeof("rewrite ") + RULES_DIGEST_MAX + REWRITTEN_MAX];
+    struct buf key = buf_over(bytes, sizeof(bytes));
+    if (!session_rules_rewrite(x))
+        return site_find(x->site->site, x->thread->reader, x->target.path, x->thread->now_ns,
+                         ret_entry, ret_new);
+    buf_add(&key, SPAN("rewrite "));
+    rules_add_digest(x->site->rules, x->match, &key);
+    const size_t prefix_len = key.len;
+    rules_target_add_path(&x->match->actor->target, &x->match->captures, &key);
+    enum site_result result = find_rewritten(x, &key, prefix_len, ret_entry, ret_new);
+    if (result == SITE_REDIRECT) { /* a folder: its index answers */
+        buf_add_char(&key, '/');
+        result = find_rewritten(x, &key, prefix_len, ret_entry, ret_new);
+    }
+    return result == SITE_LISTING || result == SITE_REDIRECT ? SITE_FORBIDDEN : result;
+}
+
+enum site_result session_rules_find_fallback(const struct session_exchange *x,
+                                             struct site_entry **ret_entry, bool *ret_new)
+{
+    char bytes[sizeof("fallback ") + RULES_DIGEST_MAX];
+    struct buf key = buf_over(bytes, sizeof(bytes));
+    buf_add(&key, SPAN("fallback "));
+    if (x->match)
+        rules_add_digest(x->site->rules, x->match, &key);
+    return site_find_fallback(x->site->site, x->thread->reader, buf_span(&key), x->thread->now_ns,
+                              ret_entry, ret_new);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rules of a site (rules/rules.h), applied to one request. They cover the path that the client
+ * requested, and never the file that answers: an index, a fallback or a rewrite.
+ *
+ * Fields of rules are in the ready-made head of a cached entry. So an entry that other paths use,
+ * too, is in the cache once for each set of rules, under a key with the digest of that set.
+ *
+ * Private to session/.
+ */
+#pragma once
+
+#include "rules/rules.h"
+#include "session/answer.h"
+
+/* Appends the fields that the rules of the site add to an answer of this kind, also those that
+ * depend on the request. For answers without an entry: a page, a redirect, a text. */
+void session_rules_add_fields(const struct session_exchange *x, bool is_error, struct buf *head);
+
+/* Notes in a new entry which rules depend on the request. */
+void session_rules_mark(const struct session_exchange *x, struct site_entry *entry);
+
+/* The line of an answer for the Origin of the request, or an empty span. `cors` is the rule that
+ * decides, or NULL. */
+static inline struct span session_rules_origin_line(const struct session_exchange *x,
+                                                    const struct rules_rule *cors)
+{
+    if (!cors || !http_request_has(x->request, HTTP_FIELD_ORIGIN))
+        return SPAN("");
+    return rules_origin_line(cors, http_request_field(x->request, x->head, HTTP_FIELD_ORIGIN));
+}
+
+/* Appends the lines for a browser that asks whether a script may send a request (a preflight of the
+ * CORS protocol). */
+void session_rules_add_preflight(const struct session_exchange *x, struct buf *head);
+
+/* Answers the request with 403, a redirect or a status, if the rules in x->match say so. False: a
+ * file answers. */
+bool session_rules_answer(struct session_exchange *x);
+
+/* site_find for the path of the request, or for the path that a rule puts in its place. */
+enum site_result session_rules_find(const struct session_exchange *x, struct site_entry **ret_entry,
+                                    bool *ret_new);
+
+/* site_find_fallback, with the entry for the rules of the path. */
+enum site_result session_rules_find_fallback(const struct session_exchange *x,
+                                             struct site_entry **ret_entry, bool *ret_new);
+
+/* Whether a rule puts another path in the place of the requested one. */
+static inline bool session_rules_rewrite(const struct session_exchange *x)
+{
+    return x->match && x->match->actor && x->match->actor->action == RULES_REWRITE;
+}
