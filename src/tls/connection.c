@@ -237,9 +237,24 @@ enum tls_result tls_connection_write(struct tls_connection *c, struct span plain
 {
     size_t written;
     if (!c->ssl)
-        return tls_records_write(c, plain);
+        return tls_records_write(c, &plain, 1);
     int rc = SSL_write_ex(c->ssl, plain.at, plain.len, &written);
     return rc == 1 ? TLS_DONE : failed_call(c, rc);
+}
+
+enum tls_result tls_connection_write_pieces(struct tls_connection *c, const struct span *pieces,
+                                            unsigned count, char *scratch)
+{
+    size_t len = 0;
+    if (!c->ssl)
+        return tls_records_write(c, pieces, count);
+    if (count == 1)
+        return tls_connection_write(c, pieces[0]);
+    for (unsigned i = 0; i < count; i++) {
+        memcpy(scratch + len, pieces[i].at, pieces[i].len);
+        len += pieces[i].len;
+    }
+    return tls_connection_write(c, span_of(scratch, len));
 }
 
 void tls_connection_end(struct tls_connection *c)

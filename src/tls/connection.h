@@ -67,6 +67,12 @@ struct tls_agreement tls_connection_agreed(const struct tls_connection *c);
 /* Encrypts `plain` into as few records as it fills. */
 enum tls_result tls_connection_write(struct tls_connection *c, struct span plain);
 
+/* Encrypts pieces into one record. Together they have 1 to TLS_RECORD_BYTES bytes. OpenSSL needs
+ * them in one piece: if it still has the connection, they are copied to `scratch`, which has
+ * space for a record. One piece may be in `scratch`, if it is the only one. */
+enum tls_result tls_connection_write_pieces(struct tls_connection *c, const struct span *pieces,
+                                            unsigned count, char *scratch);
+
 /* Appends close_notify. */
 void tls_connection_end(struct tls_connection *c);
 

@@ -4,7 +4,7 @@
  * weir asks for no certificate of the client, and tickets come from servers.
  *
  * A record is decrypted from the place where it was received into the place where it is read. It
- * is encrypted from the place where the answer is into the chunk that is sent.
+ * is encrypted from the places where the answer is into the chunk that is sent.
  */
 #include "tls/records.h"
 
@@ -22,6 +22,7 @@ enum {
     HEAD = TLS_RECORD_HEAD_BYTES,
     TAG = 16,
     LEN_MAX = TLS_RECORD_BYTES + 256, /* RFC 8446 section 5.2 */
+    BLOCK = 16,                       /* of the ciphers */
     COPY_MAX = 2048,                  /* up to here, a copy costs less than a second call */
     KEY_UPDATE = 24,
     IDLE_MAX = 32, /* records without data, between two with data */
@@ -142,43 +143,75 @@ void tls_records_free(struct tls_records *r)
 
 /* ---- writing ---- */
 
-/* Encrypts `plain` and the type behind it, from to + HEAD on, and puts the tag behind them. */
-static bool seal(struct tls_keys *keys, enum record_type type, struct span plain, unsigned char *to)
+static bool encrypt(EVP_CIPHER_CTX *cipher, unsigned char *to, const void *from, size_t len)
 {
-    const size_t len = plain.len + 1 + TAG;
-    unsigned char *body = to + HEAD, *tail = body + plain.len;
-    const unsigned char kind = (unsigned char)type;
-    int done = 0, more = 0, last = 0;
-    memcpy(to, (unsigned char[]){ DATA, 3, 3, (unsigned char)(len >> 8), (unsigned char)len },
-           HEAD);
-    if (!set_nonce(keys) || EVP_EncryptUpdate(keys->cipher, NULL, &done, to, HEAD) != 1)
-        return false;
-    if (plain.len <= COPY_MAX) {
-        if (plain.len > 0)
-            memcpy(body, plain.at, plain.len);
-        *tail = kind;
-        if (EVP_EncryptUpdate(keys->cipher, body, &done, body, (int)plain.len + 1) != 1)
-            return false;
-    } else if (EVP_EncryptUpdate(keys->cipher, body, &done, (const unsigned char *)plain.at,
-                                 (int)plain.len) != 1 ||
-               EVP_EncryptUpdate(keys->cipher, body + done, &more, &kind, 1) != 1) {
-        return false;
+    int done = 0;
+    return len == 0 || EVP_EncryptUpdate(cipher, to, &done, from, (int)len) == 1;
+}
+
+/* Encrypts the pieces and the type behind them. A short piece is copied to its place, and is
+ * encrypted there with its neighbours. A long one is encrypted from where it is, in whole blocks:
+ * its first bytes complete the block of the bytes before it. */
+static bool encrypt_pieces(EVP_CIPHER_CTX *cipher, const struct span *pieces, unsigned count,
+                           enum record_type type, unsigned char *body)
+{
+    unsigned char *from = body, *to = body; /* copied, and not yet encrypted: [from, to) */
+    for (unsigned i = 0; i < count; i++) {
+        struct span rest = pieces[i];
+        if (rest.len > COPY_MAX) {
+            const size_t gap = (size_t)(body - to) % BLOCK;
+            memcpy(to, rest.at, gap);
+            to += gap;
+            rest = span_skip(rest, gap);
+            const size_t whole = rest.len - rest.len % BLOCK;
+            if (!encrypt(cipher, from, from, (size_t)(to - from)) ||
+                !encrypt(cipher, to, rest.at, whole))
+                return false;
+            from = to += whole;
+            rest = span_skip(rest, whole);
+        }
+        if (rest.len > 0)
+            memcpy(to, rest.at, rest.len);
+        to += rest.len;
     }
-    return EVP_EncryptFinal_ex(keys->cipher, body + done + more, &last) == 1 &&
-           EVP_CIPHER_CTX_ctrl(keys->cipher, EVP_CTRL_AEAD_GET_TAG, TAG, tail + 1) == 1;
+    *to++ = (unsigned char)type;
+    return encrypt(cipher, from, from, (size_t)(to - from));
+}
+
+static size_t length_of(const struct span *pieces, unsigned count)
+{
+    size_t len = 0;
+    for (unsigned i = 0; i < count; i++)
+        len += pieces[i].len;
+    return len;
+}
+
+/* Seals a record of `len` bytes in `pieces`, at `to`. */
+static bool seal(struct tls_keys *keys, enum record_type type, const struct span *pieces,
+                 unsigned count, size_t len, unsigned char *to)
+{
+    const size_t sealed = len + 1 + TAG;
+    unsigned char *end = to + HEAD + len + 1;
+    int last = 0;
+    memcpy(to, (unsigned char[]){ DATA, 3, 3, (unsigned char)(sealed >> 8), (unsigned char)sealed },
+           HEAD);
+    return set_nonce(keys) && EVP_EncryptUpdate(keys->cipher, NULL, &last, to, HEAD) == 1 &&
+           encrypt_pieces(keys->cipher, pieces, count, type, to + HEAD) &&
+           EVP_EncryptFinal_ex(keys->cipher, end, &last) == 1 &&
+           EVP_CIPHER_CTX_ctrl(keys->cipher, EVP_CTRL_AEAD_GET_TAG, TAG, end) == 1;
 }
 
 /* Adds a record to the wire. */
 static enum tls_result add_record(struct tls_connection *c, enum record_type type,
-                                  struct span plain)
+                                  const struct span *pieces, unsigned count)
 {
-    size_t size = HEAD + plain.len + 1 + TAG;
+    const size_t len = length_of(pieces, count), size = HEAD + len + 1 + TAG;
     char *to = tls_wire_reserve(&c->wire, c->chunks, size);
     if (!to) {
         c->memory_failed = true;
         return TLS_FAILED;
     }
-    bool sealed = seal(&c->records->out, type, plain, (unsigned char *)to);
+    bool sealed = seal(&c->records->out, type, pieces, count, len, (unsigned char *)to);
     tls_wire_commit(&c->wire, c->chunks, sealed ? size : 0);
     if (sealed)
         return TLS_DONE;
@@ -189,7 +222,8 @@ static enum tls_result add_record(struct tls_connection *c, enum record_type typ
 static enum tls_result send_key_update(struct tls_connection *c)
 {
     struct tls_records *r = c->records;
-    enum tls_result result = add_record(c, HANDSHAKE, SPAN("\x18\0\0\1\0"));
+    const struct span message = SPAN("\x18\0\0\1\0");
+    enum tls_result result = add_record(c, HANDSHAKE, &message, 1);
     if (result == TLS_DONE && !update_keys(r->suite, &r->out, 1)) {
         ERR_clear_error();
         result = TLS_FAILED;
@@ -197,17 +231,19 @@ static enum tls_result send_key_update(struct tls_connection *c)
     return result;
 }
 
-enum tls_result tls_records_write(struct tls_connection *c, struct span plain)
+enum tls_result tls_records_write(struct tls_connection *c, const struct span *pieces,
+                                  unsigned count)
 {
     if (__builtin_expect(c->records->out.count >= RECORDS_MAX, 0) && send_key_update(c) != TLS_DONE)
         return TLS_FAILED;
-    return add_record(c, DATA, plain);
+    return add_record(c, DATA, pieces, count);
 }
 
 static void send_alert(struct tls_connection *c, unsigned level, unsigned description)
 {
     const char alert[] = { (char)level, (char)description };
-    (void)add_record(c, ALERT, span_of(alert, sizeof(alert)));
+    const struct span message = span_of(alert, sizeof(alert));
+    (void)add_record(c, ALERT, &message, 1);
 }
 
 void tls_records_end(struct tls_connection *c)

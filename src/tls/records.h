@@ -50,5 +50,6 @@ void tls_records_free(struct tls_records *r);
 
 /* The functions of tls/connection.h, for a connection with `records`. */
 enum tls_result tls_records_read(struct tls_connection *c, char *to, size_t size, size_t *ret_len);
-enum tls_result tls_records_write(struct tls_connection *c, struct span plain);
+enum tls_result tls_records_write(struct tls_connection *c, const struct span *pieces,
+                                  unsigned count);
 void tls_records_end(struct tls_connection *c);

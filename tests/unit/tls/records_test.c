@@ -222,6 +222,53 @@ static void carries_data_under_each_suite(void **state)
     }
 }
 
+/* Passes the bytes from the server to the client in pieces of `sizes`, the last one up to `len`. */
+static void assert_gathers(struct pair *p, const char *bytes, size_t len, const size_t *sizes)
+{
+    static char scratch[TLS_RECORD_BYTES];
+    struct span pieces[12];
+    unsigned count = 0;
+    for (size_t at = 0; at < len; at += pieces[count++].len)
+        pieces[count] = span_first(span_of(bytes + at, len - at), sizes[count]);
+    assert_int_equal(tls_connection_write_pieces(&p->server, pieces, count, scratch), TLS_DONE);
+    struct tls_wire *wire = &p->server.wire;
+    assert_ptr_equal(wire->first, wire->last);
+    assert_int_equal(wire->first->len, 5 + len + 1 + 16); /* one record */
+    assert_int_equal(pass(p, &p->server, &p->client), TLS_MORE);
+    assert_int_equal(p->len, len);
+    assert_memory_equal(p->plain, bytes, len);
+}
+
+static void pieces_become_one_record(void **state)
+{
+    static const char *const suites[] = { "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
+                                          "TLS_CHACHA20_POLY1305_SHA256" };
+    enum { REST = TLS_RECORD_BYTES };
+    static const size_t splits[][12] = {
+        { 1, REST },
+        { 9, REST },
+        { 16, REST },
+        { REST },
+        { 2048, 2049, REST },
+        { 9, 3000, 7, REST },
+        { 150, 5000, 159, 5000, 159, REST },
+        { 4000, 1, 1, 1, 4000, 15, 17, 4001, REST },
+        { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, REST },
+    };
+    static const size_t sizes[] = { 1, 10, 100, 5000, 16000, TLS_RECORD_BYTES };
+    static char bytes[TLS_RECORD_BYTES];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 5 + i / 249);
+    for (size_t i = 0; i < 2 * sizeof(suites) / sizeof(suites[0]); i++) {
+        struct pair *p = i % 2 == 0 ? open_settled(*state, suites[i / 2])
+                                    : open_pair(*state, suites[i / 2], TLS1_3_VERSION);
+        for (size_t j = 0; j < sizeof(splits) / sizeof(splits[0]); j++)
+            for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
+                assert_gathers(p, bytes, sizes[k], splits[j]);
+        close_pair(p);
+    }
+}
+
 static void every_split_gives_the_same_bytes(void **state)
 {
     struct pair *p = open_settled(*state, NULL);
@@ -464,6 +511,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(carries_data_under_each_suite),
+        cmocka_unit_test(pieces_become_one_record),
         cmocka_unit_test(every_split_gives_the_same_bytes),
         cmocka_unit_test(a_reader_may_have_little_space),
         cmocka_unit_test(follows_key_updates),
