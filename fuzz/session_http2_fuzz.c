@@ -142,7 +142,7 @@ static void send_portion(struct conversation *c)
 {
     struct session_out out = session_output(&c->session);
     size_t total = 0;
-    CHECK(out.file_fd < 0 && out.count > 0); /* frames are copied */
+    CHECK(out.file_fd < 0 && out.count > 0); /* files are read into frames */
     for (unsigned i = 0; i < out.count; i++)
         total += out.piece[i].len;
     CHECK(total > 0);
@@ -167,6 +167,7 @@ static void feed_portion(struct conversation *c, struct span *input)
     char *copy = malloc(len);
     CHECK(copy);
     memcpy(copy, input->at, len);
+    session_hold(&c->session); /* as a model does when a turn ends with output that waits */
     session_thread_tick(&world.worker, c->now_ns, 1795248000);
     c->want = session_feed(&c->session, span_of(copy, len), c->now_ns);
     free(copy);

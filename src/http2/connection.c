@@ -117,13 +117,18 @@ struct http2_stream *http2_connection_next(struct http2_connection *c)
     return http2_schedule_next(c->streams);
 }
 
+uint32_t http2_connection_window(const struct http2_connection *c,
+                                 const struct http2_stream *stream)
+{
+    const int32_t least = c->window < stream->window ? c->window : stream->window;
+    return least > 0 ? (uint32_t)least : 0;
+}
+
 uint32_t http2_connection_allows(const struct http2_connection *c,
                                  const struct http2_stream *stream)
 {
-    int32_t least = c->window < stream->window ? c->window : stream->window;
-    if (least <= 0)
-        return 0;
-    return least < HTTP2_PAYLOAD_MAX ? (uint32_t)least : HTTP2_PAYLOAD_MAX;
+    const uint32_t window = http2_connection_window(c, stream);
+    return window < HTTP2_PAYLOAD_MAX ? window : HTTP2_PAYLOAD_MAX;
 }
 
 void http2_connection_spend(struct http2_connection *c, struct http2_stream *stream, uint32_t bytes)

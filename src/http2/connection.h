@@ -144,8 +144,12 @@ void http2_connection_want(struct http2_connection *c, struct http2_stream *stre
 /* The stream whose turn it is to send DATA; NULL: none wants to, or all windows are closed. */
 struct http2_stream *http2_connection_next(struct http2_connection *c);
 
-/* How many bytes of DATA the stream may send now, at most HTTP2_PAYLOAD_MAX: the smaller one of
- * both windows. It may send them without being next, as a small body behind its head is. */
+/* How many bytes of DATA the stream may send now: the smaller one of both windows. */
+uint32_t http2_connection_window(const struct http2_connection *c,
+                                 const struct http2_stream *stream);
+
+/* The same for one frame, at most HTTP2_PAYLOAD_MAX. A stream may send it without being next, as a
+ * small body behind its head is. */
 uint32_t http2_connection_allows(const struct http2_connection *c,
                                  const struct http2_stream *stream);
 

@@ -125,7 +125,7 @@ static void answer_file_bytes(struct session_exchange *x, enum http_status statu
 static void answer_whole(struct session_exchange *x, struct site_entry *entry,
                          const struct site_file *file)
 {
-    if (__builtin_expect(x->framing != NULL, 0) && session_frames_add_ready(x, file))
+    if (__builtin_expect(x->framing != NULL, 0) && session_frames_add_ready(x, entry, file))
         return;
     struct buf head = session_head_begin(x, HTTP_OK);
     if (!x->framing && file->body && file->size <= SESSION_COPY_MAX && !session_head_only(x) &&
@@ -311,10 +311,13 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
 
     if (!owned)
         return;
-    if (x->out->answer.open && x->out->answer.entry == entry)
+    if (x->out->answer.open && x->out->answer.entry == entry) {
         x->out->answer.held = true;
-    else
-        site_cache_release(&entry->cache);
+        return;
+    }
+    if (x->framing)
+        session_buffer_hold(x->session->output); /* it may have lent the file */
+    site_cache_release(&entry->cache);
 }
 
 /* ---- listings and pages ---- */

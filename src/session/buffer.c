@@ -17,6 +17,8 @@ struct session_buffer *session_buffer_take(struct session_thread *thread)
         buffer = malloc(sizeof(*buffer));
         if (!buffer)
             return NULL;
+        buffer->loan_at = buffer->loan_count = 0;
+        buffer->lent = 0;
     }
     buffer->at = buffer->len = 0;
     buffer->answer.open = false;
@@ -51,8 +53,106 @@ static size_t smaller_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* ---- loans ---- */
+
+void session_buffer_lend(struct session_buffer *out, struct span memory, struct site_entry *entry)
+{
+    CHECK(out->loan_count < SESSION_LOANS_MAX && memory.len > 0);
+    out->loan[out->loan_count++] =
+        (struct session_loan){ .at = out->len, .memory = memory, .entry = entry };
+    out->lent += memory.len;
+}
+
+void session_buffer_hold(struct session_buffer *out)
+{
+    for (unsigned i = out->loan_at; i < out->loan_count; i++) {
+        struct session_loan *loan = &out->loan[i];
+        if (loan->held || !loan->entry)
+            continue;
+        site_cache_hold(&loan->entry->cache);
+        loan->held = true;
+    }
+}
+
+/* Loans are sent in their order, so the last one keeps the entry for those before it. */
+void session_buffer_keep(struct session_buffer *out, struct session_answer *answer)
+{
+    for (unsigned i = out->loan_count; answer->held && i > out->loan_at; i--) {
+        struct session_loan *loan = &out->loan[i - 1];
+        if (loan->entry != answer->entry)
+            continue;
+        answer->held = loan->held;
+        loan->held = true;
+        return;
+    }
+}
+
+/* The first loan is sent, or will not be. */
+static void end_loan(struct session_buffer *out)
+{
+    const struct session_loan *loan = &out->loan[out->loan_at++];
+    if (loan->held)
+        site_cache_release(&loan->entry->cache);
+    if (out->loan_at == out->loan_count)
+        out->loan_at = out->loan_count = 0;
+}
+
+void session_buffer_drop_loans(struct session_buffer *out)
+{
+    while (out->loan_count > 0)
+        end_loan(out);
+}
+
+/* The staged bytes before a loan, or behind the last one. */
+static size_t staged_before(const struct session_buffer *out, size_t at, unsigned loan)
+{
+    return (loan < out->loan_count ? out->loan[loan].at : out->len) - at;
+}
+
+unsigned session_buffer_pieces(const struct session_buffer *out, struct span *ret_pieces,
+                               unsigned most, size_t bytes)
+{
+    size_t at = out->at;
+    unsigned count = 0, loan = out->loan_at;
+    while (count < most && bytes > 0) {
+        struct span part = span_of(out->bytes + at, staged_before(out, at, loan));
+        at += part.len;
+        if (part.len == 0 && loan == out->loan_count)
+            break;
+        if (part.len == 0)
+            part = out->loan[loan++].memory;
+        part = span_first(part, bytes);
+        bytes -= part.len;
+        ret_pieces[count++] = part;
+    }
+    return count;
+}
+
+static bool take_lent(struct session_buffer *out, size_t bytes)
+{
+    while (bytes > 0) {
+        const size_t staged = smaller_size(bytes, staged_before(out, out->at, out->loan_at));
+        out->at += staged;
+        bytes -= staged;
+        if (bytes == 0)
+            break;
+        CHECK(out->loan_at < out->loan_count);
+        struct session_loan *loan = &out->loan[out->loan_at];
+        const size_t lent = smaller_size(bytes, loan->memory.len);
+        loan->memory = span_skip(loan->memory, lent);
+        bytes -= lent;
+        if (loan->memory.len == 0)
+            end_loan(out);
+    }
+    return session_buffer_has_bytes(out);
+}
+
+/* ---- what is sent ---- */
+
 bool session_buffer_take_sent(struct session_buffer *out, size_t bytes)
 {
+    if (__builtin_expect(out->loan_count > 0, 0))
+        return take_lent(out, bytes);
     size_t staged = smaller_size(bytes, out->len - out->at);
     out->at += staged;
     bytes -= staged;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The output of a session. Answers that fit are staged in `bytes`, one behind the other. At most
- * one answer does not fit. It ends the batch, and its body follows the staged bytes, as memory or
- * as a range of a file.
+ * The output of a session. Answers that fit are staged in `bytes`, one behind the other.
+ *
+ * HTTP/1.1: at most one answer does not fit. It ends the batch, and its body follows the staged
+ * bytes, as memory or as a range of a file.
+ *
+ * HTTP/2: frames are staged. The payload of a large DATA frame is not copied: a loan names memory
+ * that leaves between two staged bytes.
  *
  * Private to session/. A session_thread keeps unused buffers, newest first, so that a busy
  * thread reuses the same buffer, which is in the CPU's cache.
@@ -30,7 +34,16 @@ enum {
 
     /* The last bytes of a file are read into memory, and only after a check that the file is
      * unchanged. So a body that mixes two versions is never completed. */
-    SESSION_TAIL_BYTES = 1024
+    SESSION_TAIL_BYTES = 1024,
+
+    /* The most bytes of HTTP/2, and the most plaintext of TLS, that become output at a time. With
+     * four TLS records around them and the heads of TCP and IP they are below 64 KiB. That is the
+     * most that the kernel sends as one packet, so no batch has a small packet behind it. */
+    SESSION_BATCH_BYTES = 64 * 1024 - 256,
+
+    /* Shorter payloads of HTTP/2 are copied: another piece to encrypt or to send costs more. */
+    SESSION_LEND_LEAST = 4 * 1024,
+    SESSION_LOANS_MAX = SESSION_BATCH_BYTES / SESSION_LEND_LEAST + 1
 };
 
 /* Answers of one site to requests that began at the same moment. They share one latency. */
@@ -60,9 +73,20 @@ struct session_answer {
     struct http_multipart parts; /* framing of a multipart body; ended for other bodies */
 };
 
+/* Memory that leaves without being copied, behind bytes[.. at). */
+struct session_loan {
+    size_t at;
+    struct span memory;       /* unsent; not empty */
+    struct site_entry *entry; /* its owner. NULL: the thread; it is sealed in the same call */
+    bool held;                /* the loan has a reference to `entry` */
+};
+
 struct session_buffer {
     struct session_buffer *next; /* the next spare buffer of the thread */
     size_t at, len;              /* staged and unsent: bytes[at .. len) */
+
+    unsigned loan_at, loan_count; /* unsent: loan[loan_at .. loan_count). A spare buffer has none */
+    size_t lent;                  /* bytes of loans, sent ones too, since the buffer was empty */
 
     struct session_answer answer; /* the one that ends the batch */
 
@@ -71,18 +95,55 @@ struct session_buffer {
     struct session_group group[SESSION_GROUPS_MAX];
     uint64_t delayed_ns; /* when a send was first partial; 0: never */
 
+    struct session_loan loan[SESSION_LOANS_MAX];
     char bytes[SESSION_BUFFER_BYTES];
 };
 
 /* Returns a spare buffer of the thread or a new one, empty. NULL: out of memory. */
 struct session_buffer *session_buffer_take(struct session_thread *thread);
 
-/* Returns a buffer to the thread. No answer may be open in it. */
+/* Returns a buffer to the thread. It has neither an open answer nor a loan. */
 void session_buffer_give(struct session_thread *thread, struct session_buffer *buffer);
 
 /* Removes `bytes` from the front of the output. Returns whether some of it is left to send as it
  * is. */
 bool session_buffer_take_sent(struct session_buffer *out, size_t bytes);
+
+/* Staged bytes and loans in their order, as at most `most` pieces of at most `bytes` bytes
+ * together. Returns the number of pieces. */
+unsigned session_buffer_pieces(const struct session_buffer *out, struct span *ret_pieces,
+                               unsigned most, size_t bytes);
+
+/* Whether a payload of this length is lent. */
+static inline bool session_buffer_lends(const struct session_buffer *out, size_t len)
+{
+    return len >= SESSION_LEND_LEAST && out->loan_count < SESSION_LOANS_MAX;
+}
+
+/* Lends `memory` of `entry` behind what is staged. There is space for a loan. The entry stays valid
+ * until the thread's next tick, or until the loan is sent if session_buffer_hold is called. */
+void session_buffer_lend(struct session_buffer *out, struct span memory, struct site_entry *entry);
+
+/* Takes references to the entries of all loans. */
+void session_buffer_hold(struct session_buffer *out);
+
+/* An answer ends. If memory of its entry is lent, its reference goes to the last such loan. */
+void session_buffer_keep(struct session_buffer *out, struct session_answer *answer);
+
+/* Drops all loans. */
+void session_buffer_drop_loans(struct session_buffer *out);
+
+/* Whether staged bytes or loans are unsent. */
+static inline bool session_buffer_has_bytes(const struct session_buffer *out)
+{
+    return out->at < out->len || out->loan_at < out->loan_count;
+}
+
+/* The staged and the lent bytes, sent ones too, since the buffer was empty. */
+static inline size_t session_buffer_end(const struct session_buffer *out)
+{
+    return out->len + out->lent;
+}
 
 /* Stages the last bytes of a file. False when it is no longer the file whose length was
  * announced. */

@@ -62,7 +62,9 @@ static void drop_block(struct session *s, struct span block)
 /* The answer goes behind the frames in the output, so what is copied must fit there. */
 static size_t copy_max_of(const struct session *s, const struct http2_stream *stream)
 {
-    const size_t room = SESSION_BUFFER_BYTES - s->output->len - SESSION_ANSWER_ROOM;
+    const size_t bytes = SESSION_BUFFER_BYTES - s->output->len;
+    const size_t batch = s->http2->output_max - session_buffer_end(s->output);
+    const size_t room = (bytes < batch ? bytes : batch) - SESSION_ANSWER_ROOM;
     const size_t allowed = http2_connection_allows(&s->http2->connection, stream);
     const size_t most = room < SESSION_COPY_MAX ? room : SESSION_COPY_MAX;
     return most < allowed ? most : allowed;
@@ -340,9 +342,11 @@ static bool take_event(struct session *s, enum http2_event event,
     return !s->closing;
 }
 
-static bool has_frame_room(const struct session_buffer *out)
+static bool has_frame_room(const struct session *s)
 {
+    const struct session_buffer *out = s->output;
     return out->len + SESSION_FRAMES_ROOM <= SESSION_BUFFER_BYTES &&
+           session_buffer_end(out) + SESSION_FRAMES_ROOM <= s->http2->output_max &&
            out->group_count < SESSION_GROUPS_MAX;
 }
 
@@ -352,7 +356,7 @@ void session_events_take(struct session *s, struct span *in, struct session_arri
     struct session_buffer *out = s->output;
     h->full = false;
     for (;;) {
-        if (!has_frame_room(out)) {
+        if (!has_frame_room(s)) {
             h->full = true;
             return;
         }
@@ -372,7 +376,7 @@ void session_events_expire(struct session *s, uint64_t now_ns)
     struct session_http2 *h = s->http2;
     const bool slow = now_ns >= h->body_due_ns;
     h->body_limit_ns = UINT64_MAX;
-    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX && has_frame_room(s->output); i++) {
+    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX && has_frame_room(s); i++) {
         struct session_http2_place *place = &h->streams->place[i];
         if (!place->body)
             continue;

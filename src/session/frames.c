@@ -3,6 +3,9 @@
  * The head of a DATA frame and its payload have 16 KiB together, so that a frame fills a TLS
  * record. The output is sealed from its front in pieces of that size. A frame that begins within
  * such a piece ends with it, so the frames behind it are aligned with the records again.
+ *
+ * The payload of a large frame is a loan. Its memory belongs to an entry of the cache. Or it has
+ * bytes of a file that the thread has read, and that TLS seals in the same call.
  */
 #include "session/frames.h"
 
@@ -90,14 +93,19 @@ static void add_block(struct session_exchange *x, const struct buf *block, bool 
     x->session->http2->began_block = true;
 }
 
-/* Appends a whole body. */
-static void add_body(struct session_exchange *x, struct span body)
+/* Appends a whole body. `entry` lends it; NULL: it is copied. */
+static void add_body(struct session_exchange *x, struct span body, struct site_entry *entry)
 {
     struct session_buffer *out = x->session->output;
     char *at = out->bytes + out->len;
     write_frame(at, HTTP2_FRAME_DATA, HTTP2_FRAME_END_STREAM, x->framing->stream->id, body.len);
-    memcpy(at + HEAD, body.at, body.len);
-    out->len += HEAD + body.len;
+    out->len += HEAD;
+    if (entry) {
+        session_buffer_lend(out, body, entry);
+    } else {
+        memcpy(at + HEAD, body.at, body.len);
+        out->len += body.len;
+    }
     http2_connection_spend(&x->session->http2->connection, x->framing->stream, (uint32_t)body.len);
 }
 
@@ -109,13 +117,16 @@ static bool has_ready_block(const struct session_exchange *x, const struct site_
                http2_connection_allows(&x->session->http2->connection, x->framing->stream);
 }
 
-bool session_frames_add_ready(struct session_exchange *x, const struct site_file *file)
+bool session_frames_add_ready(struct session_exchange *x, struct site_entry *entry,
+                              const struct site_file *file)
 {
     struct session *s = x->session;
     struct session_buffer *out = s->output;
     const struct session_fields *fields = &x->site->fields;
     if (!has_ready_block(x, file))
         return false;
+    const size_t len = (size_t)file->size;
+    const bool lends = session_buffer_lends(out, len);
     struct buf frames = free_end(out);
     frames.size -= frames.size < RESET_ROOM ? frames.size : RESET_ROOM;
     begin_block(s->http2, &frames);
@@ -124,13 +135,13 @@ bool session_frames_add_ready(struct session_exchange *x, const struct site_file
         buf_add(&frames, fields->block_over_tls);
     buf_add(&frames, fields->block);
     buf_add(&frames, file->block);
-    const size_t len = (size_t)file->size;
-    if (frames.overflow || buf_room(&frames) < HEAD + len)
+    if (frames.overflow || buf_room(&frames) < HEAD + (lends ? 0 : len) ||
+        session_buffer_end(out) + frames.len + HEAD + len + RESET_ROOM > s->http2->output_max)
         return false;
     add_block(x, &frames, len == 0);
     session_tally_begun(x);
     if (len > 0)
-        add_body(x, span_of(file->body, len));
+        add_body(x, span_of(file->body, len), lends ? entry : NULL);
     x->framing->done = true;
     end_whole(x, HTTP_OK, len);
     return true;
@@ -170,7 +181,7 @@ void session_frames_add_answer(struct session_exchange *x)
     add_head(x, head, body.len == 0 && !open);
     if (!open && body.len <= http2_connection_allows(&h->connection, x->framing->stream)) {
         if (body.len > 0)
-            add_body(x, body);
+            add_body(x, body, NULL);
         end_whole(x, x->framing->status, x->framing->body_bytes);
         return;
     }
@@ -184,18 +195,29 @@ void session_frames_add_answer(struct session_exchange *x)
     http2_connection_want(&h->connection, x->framing->stream);
 }
 
-/* The bytes that the next DATA frame may have; 0: none. */
-static size_t frame_space(const struct session_buffer *out, size_t allowed)
+static size_t smaller_of(size_t a, size_t b)
 {
-    const size_t used = out->len + RESET_ROOM;
-    const size_t room = used < SESSION_BUFFER_BYTES ? SESSION_BUFFER_BYTES - used : 0;
-    size_t most = TLS_RECORD_BYTES - out->len % TLS_RECORD_BYTES;
+    return a < b ? a : b;
+}
+
+/* The bytes that `used` leaves of `size`, without those that a DATA frame needs beside its payload.
+ * A few bytes are none: a small frame costs as much as a large one. */
+static size_t payload_room(size_t used, size_t size)
+{
+    used += HEAD + RESET_ROOM;
+    return used + DATA_LEAST <= size ? size - used : 0;
+}
+
+/* The bytes that the next DATA frame may have, if they are lent; 0: none. */
+static size_t frame_space(const struct session *s, size_t allowed)
+{
+    const size_t end = session_buffer_end(s->output);
+    size_t most = TLS_RECORD_BYTES - end % TLS_RECORD_BYTES;
     if (most < HEAD + DATA_LEAST)
         most += TLS_RECORD_BYTES;
-    most = most < room ? most : room;
-    most = most > HEAD ? most - HEAD : 0;
-    most = most < HTTP2_PAYLOAD_MAX ? most : HTTP2_PAYLOAD_MAX;
-    return most < allowed ? most : allowed;
+    most = smaller_of(most - HEAD, HTTP2_PAYLOAD_MAX);
+    most = smaller_of(most, payload_room(end, s->http2->output_max));
+    return smaller_of(most, allowed);
 }
 
 static void note_stream_progress(const struct session *s, struct session_stream *stream, size_t len)
@@ -209,47 +231,86 @@ static void note_stream_progress(const struct session *s, struct session_stream 
     stream->due_ns = s->thread->now_ns + shared->send_timeout_ns;
 }
 
-/* Appends one DATA frame of the stream. */
-static void add_data(struct session *s, struct http2_stream *stream, size_t space)
+/* Finds the payload of the stream's next frame where it is, at most `space` bytes, and its owner,
+ * NULL for bytes of a file. An empty span: the payload must be copied. */
+static struct span find_payload(struct session *s, struct http2_stream *stream, size_t space,
+                                struct session_ahead *ahead, struct site_entry **ret_owner)
 {
-    struct session_http2 *h = s->http2;
-    struct session_buffer *out = s->output;
-    struct session_http2_place *place = session_http2_place(h, stream);
-    char *at = out->bytes + out->len;
-    bool end = false;
-    const long len = session_stream_read(place->answer, at + HEAD, space, &end);
-    if (len < 0) { /* the file has changed */
-        session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
-        return;
-    }
-    write_frame(at, HTTP2_FRAME_DATA, end ? HTTP2_FRAME_END_STREAM : 0, stream->id, (size_t)len);
-    out->len += HEAD + (size_t)len;
-    http2_connection_spend(&h->connection, stream, (uint32_t)len);
-    note_stream_progress(s, place->answer, (size_t)len);
-    if (!end)
-        return;
+    const struct session_http2 *h = s->http2;
+    struct session_stream *answer = session_http2_place(h, stream)->answer;
+    if (!session_buffer_lends(s->output, space))
+        return span_of(NULL, 0);
+    *ret_owner = answer->answer.entry;
+    const struct span memory = session_stream_lend(answer, space);
+    if (memory.len > 0 || !h->sealing)
+        return memory;
+    /* Answers that take turns would each read for frames that others send. */
+    const bool alone = h->answers == 1 || !stream->incremental;
+    const size_t room = payload_room(session_buffer_end(s->output), h->output_max);
+    const size_t window = http2_connection_window(&h->connection, stream);
+    *ret_owner = NULL;
+    return session_stream_lend_file(answer, s->thread, ahead, space,
+                                    alone ? smaller_of(room, window) : space);
+}
+
+/* The answer's last byte is in a frame. */
+static void end_stream(struct session *s, struct http2_stream *stream)
+{
+    struct session_http2_place *place = session_http2_place(s->http2, stream);
     struct session_stream *answer = place->answer;
     const uint64_t began_ns = answer->began_ns;
     const unsigned site = answer->answer.site;
     place->answer = NULL;
-    h->answers--;
+    s->http2->answers--;
+    session_buffer_keep(s->output, &answer->answer);
     session_stream_free(s->thread, answer);
     end_answer(s, stream, began_ns, site);
+}
+
+/* Appends one DATA frame of the stream. False: the output has no space for it. */
+static bool add_data(struct session *s, struct http2_stream *stream, size_t space,
+                     struct session_ahead *ahead)
+{
+    struct session_buffer *out = s->output;
+    struct session_stream *answer = session_http2_place(s->http2, stream)->answer;
+    char *at = out->bytes + out->len;
+    const size_t room = payload_room(out->len, SESSION_BUFFER_BYTES);
+    if (room == 0)
+        return false;
+    struct site_entry *owner = NULL;
+    const struct span lent = find_payload(s, stream, space, ahead, &owner);
+    long len = (long)lent.len;
+    if (lent.len == 0)
+        len = session_stream_read(answer, at + HEAD, smaller_of(space, room));
+    if (len < 0) { /* the file has changed */
+        session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
+        return true;
+    }
+    const bool end = session_stream_is_done(answer);
+    write_frame(at, HTTP2_FRAME_DATA, end ? HTTP2_FRAME_END_STREAM : 0, stream->id, (size_t)len);
+    out->len += HEAD;
+    if (lent.len > 0)
+        session_buffer_lend(out, lent, owner);
+    else
+        out->len += (size_t)len;
+    http2_connection_spend(&s->http2->connection, stream, (uint32_t)len);
+    note_stream_progress(s, answer, (size_t)len);
+    if (end)
+        end_stream(s, stream);
+    return true;
 }
 
 void session_frames_add_bodies(struct session *s)
 {
     struct session_http2 *h = s->http2;
-    struct session_buffer *out = s->output;
+    struct session_ahead ahead = { 0 };
     if (h->answers == 0)
         return;
-    while (out->group_count < SESSION_GROUPS_MAX) {
+    while (s->output->group_count < SESSION_GROUPS_MAX) {
         struct http2_stream *stream = http2_connection_next(&h->connection);
-        size_t space = stream ? frame_space(out, http2_connection_allows(&h->connection, stream))
-                              : 0;
-        if (space == 0)
+        size_t space = stream ? frame_space(s, http2_connection_allows(&h->connection, stream)) : 0;
+        if (space == 0 || !add_data(s, stream, space, &ahead))
             return;
-        add_data(s, stream, space);
     }
 }
 

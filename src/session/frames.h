@@ -5,7 +5,7 @@
  * answer with a whole file from the cache has a block that was made when the file was loaded.
  *
  * Bodies follow as far as the client's windows and the output have space. The rest of a body
- * stays in a stream (session/stream.h) until its turn.
+ * stays in a stream (session/stream.h) until its turn. Large payloads are lent, not copied.
  *
  * Private to session/.
  */
@@ -19,9 +19,10 @@ enum {
     SESSION_FRAMES_ROOM = SESSION_ANSWER_ROOM + 2 * 1024
 };
 
-/* Puts a 200 with a whole file into the output. False, and nothing has changed: the file has no
- * ready-made block, or the output or the client's windows have no space. */
-bool session_frames_add_ready(struct session_exchange *x, const struct site_file *file);
+/* Puts a 200 with a whole file of `entry` into the output. False, and nothing has changed: the file
+ * has no ready-made block, or the output or the client's windows have no space. */
+bool session_frames_add_ready(struct session_exchange *x, struct site_entry *entry,
+                              const struct site_file *file);
 
 /* Puts the answer in x->out, or as much of it as possible, into the output, which has
  * SESSION_FRAMES_ROOM free bytes. */

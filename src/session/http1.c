@@ -53,16 +53,24 @@ void session_http1_drop_output(struct session *s)
     s->output = NULL;
 }
 
+/* Unsent bytes are lost. */
+static void cut_output(struct session *s)
+{
+    if (s->output)
+        session_buffer_drop_loans(s->output);
+    session_http1_drop_output(s);
+}
+
 void session_http1_drop(struct session *s)
 {
     drop_input(s);
     drop_body(s);
-    session_http1_drop_output(s);
+    cut_output(s);
 }
 
 unsigned session_http1_cut(struct session *s)
 {
-    session_http1_drop_output(s);
+    cut_output(s);
     s->closing = true;
     return SESSION_CLOSE;
 }
@@ -159,7 +167,8 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
             take_request(s, request, rest.at, arrival->first_ns);
             arrival->first_ns = arrival->rest_ns;
             used += request->head_len;
-            *request = (struct http_request){ 0 };
+            if (used < bytes.len) /* otherwise the state is not used again */
+                *request = (struct http_request){ 0 };
             break;
         case HTTP_PARSE_MORE:
             return used;

@@ -58,7 +58,7 @@ unsigned session_http1_linger(struct session *s, size_t bytes);
 /* How long the connection may stay idle. */
 uint64_t session_http1_idle_ns(const struct session_shared *shared);
 
-/* Releases the output. Unsent bytes are lost. */
+/* Releases the output, in which nothing is lent. Unsent bytes are lost. */
 void session_http1_drop_output(struct session *s);
 
 /* An answer cannot be completed: the connection must be closed. */
@@ -70,7 +70,7 @@ void session_http1_drop(struct session *s);
 /* Whether the output has bytes that no transport has taken. */
 static inline bool session_http1_has_output(const struct session *s)
 {
-    return s->output && (s->output->at < s->output->len || s->output->answer.open);
+    return s->output && (session_buffer_has_bytes(s->output) || s->output->answer.open);
 }
 
 /* A client has taken some of the output: its deadline moves. */

@@ -101,6 +101,7 @@ bool session_http2_begin(struct session *s, uint64_t now_ns)
     http2_connection_begin(&h->connection, streams_most(s), &buf);
     out->len += buf.len;
     h->head_due_ns = now_ns + s->thread->shared->header_timeout_ns;
+    h->output_max = SESSION_BATCH_BYTES;
     s->http2 = h;
     count(s, STATS_http2_connections_begun);
     return true;
@@ -125,6 +126,8 @@ void session_http2_forget(struct session *s, unsigned number)
     if (place->answer) {
         h->answers--;
         count(s, STATS_answers_cut);
+        if (s->output)
+            session_buffer_keep(s->output, &place->answer->answer);
         session_stream_free(s->thread, place->answer);
     }
     session_body_free(session_http2_take_body(h, place));
@@ -218,17 +221,19 @@ static bool has_goodbye_room(const struct session_buffer *out)
 /* Bytes that are sent or sealed leave their space. */
 static void rewind_output(struct session_buffer *out)
 {
-    if (out->at == out->len)
-        out->at = out->len = 0;
+    if (!session_buffer_has_bytes(out))
+        out->at = out->len = out->lent = 0;
 }
 
-/* Adds what waits, behind the answers. */
+/* Adds what waits, behind the answers. While records wait to be sent, no bodies are added: an
+ * answer that is more urgent may come. */
 static void add_output(struct session *s, uint64_t now_ns)
 {
     struct http2_connection *c = &s->http2->connection;
     if (s->closing)
         return;
-    session_frames_add_bodies(s);
+    if (!s->tls || s->http2->sealing || !session_tls_has_output(s))
+        session_frames_add_bodies(s);
     if (has_goodbye_room(s->output) && should_end(s, now_ns))
         say_goodbye(s, now_ns);
     if (http2_connection_drained(c))
@@ -335,26 +340,33 @@ unsigned session_http2_resume(struct session *s, uint64_t now_ns)
     return session_http2_continue(s, now_ns);
 }
 
-bool session_http2_fill(struct session *s, uint64_t now_ns)
+bool session_http2_fill(struct session *s, size_t most, uint64_t now_ns)
 {
+    struct session_http2 *h = s->http2;
     rewind_output(s->output);
     if (!s->closing && has_memory(s)) {
-        if (s->input && s->http2->full)
+        if (!session_buffer_has_bytes(s->output))
+            s->thread->file_used = 0;
+        h->output_max = most;
+        h->sealing = s->tls != NULL;
+        if (s->input && h->full)
             use_kept_input(s, now_ns);
         add_output(s, now_ns);
+        h->output_max = SESSION_BATCH_BYTES;
+        h->sealing = false;
     }
-    return s->output->at < s->output->len;
+    return session_buffer_has_bytes(s->output);
 }
 
 unsigned session_http2_sent(struct session *s, size_t bytes, uint64_t now_ns)
 {
     struct session_buffer *out = s->output;
     session_note_progress(s, bytes, now_ns);
-    if (out && out->at == out->len) {
+    if (out && !session_buffer_has_bytes(out)) {
         session_tally_sent(&s->thread->stats, out, now_ns);
         out->group_count = 0;
         out->delayed_ns = 0;
-        (void)session_http2_fill(s, now_ns);
+        (void)session_http2_fill(s, SESSION_BATCH_BYTES, now_ns);
     }
     return session_http2_continue(s, now_ns);
 }
@@ -406,7 +418,8 @@ static unsigned wait_for_request(struct session *s, uint64_t now_ns)
 unsigned session_http2_continue(struct session *s, uint64_t now_ns)
 {
     struct session_http2 *h = s->http2;
-    const bool pending = session_http1_has_output(s) || (s->tls && session_tls_has_output(s));
+    const bool pending = (s->output && session_buffer_has_bytes(s->output)) ||
+                         (s->tls && session_tls_has_output(s));
     const bool open = http2_connection_open(&h->connection) > 0;
     if (!pending)
         session_http1_drop_output(s);

@@ -2,8 +2,8 @@
  *
  * HTTP/2 of one connection, between a transport and the answers, as session/http1.h is for
  * HTTP/1.1. Frames go in, requests come out of http2/, and the session's output buffer fills with
- * frames. The output has copies only: no answer is open in it. A transport that has sent the
- * output, or sealed it, has it filled again.
+ * frames. Large payloads are loans, and no answer is open in the output. A transport that has sent
+ * the output, or sealed it, has it filled again.
  *
  * A connection begins with HTTP/2 when ALPN has chosen it, or on a plain listener where
  * session_shared's `h2c` is set and the client's first bytes are the preface.
@@ -45,6 +45,7 @@ struct session_http2 {
     uint64_t body_due_ns;   /* then all are, for their rate; else UINT64_MAX */
     uint64_t body_bytes;    /* received of bodies since body_due_ns last moved */
     size_t waiting_bytes;   /* of heads that wait for the end of their body */
+    size_t output_max;      /* nothing is added behind so many bytes of output */
     unsigned bodies;        /* requests that wait for the end of their body */
     unsigned answers;       /* answers with a body that waits */
     uint8_t peer_len;       /* of `peer`; 0: it is not known yet */
@@ -54,6 +55,7 @@ struct session_http2 {
     bool began_block;                 /* the first header block was sent */
     bool shortened; /* the final GOAWAY was sent, without waiting for the client */
     bool full;      /* kept input waits for space in the output */
+    bool sealing;   /* what is added to the output is sealed in the same call */
 };
 
 /* Begins with HTTP/2. False: out of memory. */
@@ -71,9 +73,10 @@ unsigned session_http2_feed(struct session *s, struct span in, uint64_t now_ns);
 /* Consumes the input that HTTP/1.1 has kept. */
 unsigned session_http2_resume(struct session *s, uint64_t now_ns);
 
-/* Adds what waits to the output: answers to kept input, and bodies. Returns whether the output has
- * bytes. A transport that seals calls it when it has sealed the output. */
-bool session_http2_fill(struct session *s, uint64_t now_ns);
+/* Adds what waits to the output, as long as that has less than `most` bytes: answers to kept input,
+ * and bodies. Returns whether the output has bytes. A transport that seals calls it when it has
+ * sealed the output. With TLS the caller seals `most` bytes before it returns. */
+bool session_http2_fill(struct session *s, size_t most, uint64_t now_ns);
 
 /* The output has been sent, `bytes` of it in the last send: counts the answers that it completed,
  * and fills it again. */

@@ -110,9 +110,16 @@ struct session_out session_output(const struct session *s)
     if (__builtin_expect(s->tls != NULL, 0))
         return session_tls_output(s);
     const struct session_buffer *out = s->output;
-    struct session_out next = { .file_fd = -1 };
+    struct session_out next; /* without zeros for pieces that are not used */
     CHECK(out);
+    next.count = 0;
+    next.file_fd = -1;
+    next.file_offset = next.file_len = 0;
     next.last = s->closing && !s->lingering && ends_in_memory(out);
+    if (__builtin_expect(out->loan_count > 0, 0)) {
+        next.count = session_buffer_pieces(out, next.piece, SESSION_PIECES, SIZE_MAX);
+        return next;
+    }
     if (out->at < out->len)
         next.piece[next.count++] = span_of(out->bytes + out->at, out->len - out->at);
     if (!out->answer.open)
@@ -141,7 +148,11 @@ bool session_delayed(const struct session *s)
 void session_hold(struct session *s)
 {
     struct session_buffer *out = s->output;
-    if (!out || !out->answer.open || out->answer.held || !out->answer.entry)
+    if (!out)
+        return;
+    if (__builtin_expect(out->loan_count > 0, 0))
+        session_buffer_hold(out);
+    if (!out->answer.open || out->answer.held || !out->answer.entry)
         return;
     site_cache_hold(&out->answer.entry->cache);
     out->answer.held = true;
@@ -196,7 +207,9 @@ unsigned session_expire(struct session *s, uint64_t now_ns)
         return session_has_output(s) ? SESSION_WRITE : SESSION_READ;
     if (__builtin_expect(s->tls != NULL, 0))
         return session_tls_expire(s, now_ns);
-    if (s->http2)
-        return session_http2_expire(s, now_ns);
-    return session_http1_expire(s, now_ns);
+    if (!s->http2)
+        return session_http1_expire(s, now_ns);
+    const unsigned want = session_http2_expire(s, now_ns);
+    session_hold(s); /* an answer may have been added while a model sends */
+    return want;
 }

@@ -83,7 +83,7 @@ struct session {
 };
 
 /* The most pieces of memory in one output. */
-enum { SESSION_PIECES = 5 };
+enum { SESSION_PIECES = 16 };
 
 /* What to send next, in this order. The pieces stay where they are until session_sent, session_cut
  * or session_close, also across session_feed. session_hold keeps them valid after this turn. */

@@ -40,16 +40,15 @@ static size_t copy_bytes(struct span *from, char *to, size_t size)
     return part.len;
 }
 
-/* The last bytes of a range are copied only when the file has not changed, so a body that mixes two
- * versions is never completed. */
-static long copy_file_bytes(struct session_answer *answer, char *to, size_t size)
+/* Reads the next bytes of a file. Returns how many, or -1. The last bytes of a range are read only
+ * when the file has not changed, so a body that mixes two versions is never completed. */
+static long read_file_bytes(const struct session_answer *answer, char *to, size_t size)
 {
     const uint64_t left = answer->file_end - answer->file_at;
     const size_t part = left < size ? (size_t)left : size;
     if (site_file_read(answer->file, to, part, answer->file_at) < 0 ||
         (part == left && !site_file_unchanged(answer->file)))
         return -1;
-    answer->file_at += part;
     return (long)part;
 }
 
@@ -69,7 +68,61 @@ static bool begin_part(struct session_stream *stream)
     return true;
 }
 
-long session_stream_read(struct session_stream *stream, char *to, size_t size, bool *ret_end)
+bool session_stream_is_done(const struct session_stream *stream)
+{
+    return !has_bytes(stream) && stream->answer.parts.left == 0;
+}
+
+/* ---- without a copy ---- */
+
+struct span session_stream_lend(struct session_stream *stream, size_t size)
+{
+    struct session_answer *answer = &stream->answer;
+    if (stream->text.len > 0 || answer->memory.len < SESSION_LEND_LEAST)
+        return span_of(NULL, 0);
+    const struct span part = span_first(answer->memory, size);
+    answer->memory = span_skip(answer->memory, part.len);
+    answer->body_sent += part.len;
+    return part;
+}
+
+static bool read_ahead(struct session_stream *stream, struct session_thread *thread,
+                       struct session_ahead *ahead, size_t size)
+{
+    if (!thread->file_bytes)
+        thread->file_bytes = malloc(SESSION_FILE_BYTES);
+    const size_t room = SESSION_FILE_BYTES - thread->file_used;
+    size = size < room ? size : room;
+    if (!thread->file_bytes || size < SESSION_LEND_LEAST)
+        return false;
+    char *to = thread->file_bytes + thread->file_used;
+    const long len = read_file_bytes(&stream->answer, to, size);
+    if (len < 0)
+        return false;
+    thread->file_used += (size_t)len;
+    *ahead = (struct session_ahead){ stream, span_of(to, (size_t)len) };
+    return true;
+}
+
+struct span session_stream_lend_file(struct session_stream *stream, struct session_thread *thread,
+                                     struct session_ahead *ahead, size_t size, size_t most)
+{
+    struct session_answer *answer = &stream->answer;
+    if (stream->text.len > 0 || answer->memory.len > 0 || answer->file_at == answer->file_end)
+        return span_of(NULL, 0);
+    const bool valid = ahead->stream == stream && ahead->bytes.len > 0;
+    if (!valid && !read_ahead(stream, thread, ahead, most))
+        return span_of(NULL, 0);
+    const struct span part = span_first(ahead->bytes, size);
+    ahead->bytes = span_skip(ahead->bytes, part.len);
+    answer->file_at += part.len;
+    answer->body_sent += part.len;
+    return part;
+}
+
+/* ---- with a copy ---- */
+
+long session_stream_read(struct session_stream *stream, char *to, size_t size)
 {
     struct session_answer *answer = &stream->answer;
     size_t len = 0;
@@ -79,14 +132,14 @@ long session_stream_read(struct session_stream *stream, char *to, size_t size, b
         } else if (answer->memory.len > 0) {
             len += copy_bytes(&answer->memory, to + len, size - len);
         } else {
-            long part = copy_file_bytes(answer, to + len, size - len);
+            const long part = read_file_bytes(answer, to + len, size - len);
             if (part < 0)
                 return -1;
+            answer->file_at += (uint64_t)part;
             len += (size_t)part;
         }
     }
     answer->body_sent += len;
-    *ret_end = !has_bytes(stream) && answer->parts.left == 0;
     return (long)len;
 }
 

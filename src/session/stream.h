@@ -28,9 +28,28 @@ struct session_stream {
  * out of memory, and the answer is logged as cut. */
 struct session_stream *session_stream_new(struct session_exchange *x, struct span copied);
 
-/* Copies the next bytes of the body, at most `size`, and returns how many. Sets *ret_end when the
- * body has no more. -1: the file has changed, so the answer cannot be completed. */
-long session_stream_read(struct session_stream *stream, char *to, size_t size, bool *ret_end);
+/* Whether no DATA frame is to follow. */
+bool session_stream_is_done(const struct session_stream *stream);
+
+/* Takes the next bytes of the body, at most `size`, from where they are: in memory of the answer's
+ * entry. An empty span: they must be copied, since they are few, or of another kind. */
+struct span session_stream_lend(struct session_stream *stream, size_t size);
+
+/* Bytes that were read from the file of a stream for several frames, and are in none yet. */
+struct session_ahead {
+    const struct session_stream *stream; /* NULL: none */
+    struct span bytes;                   /* of the file, from the answer's `file_at` on */
+};
+
+/* The same for a file. When `ahead` has no bytes of the stream, up to `most` bytes are read into
+ * the unused part of the thread's `file_bytes`. An empty span: they must be copied, and
+ * session_stream_read finds out whether the file has changed. */
+struct span session_stream_lend_file(struct session_stream *stream, struct session_thread *thread,
+                                     struct session_ahead *ahead, size_t size, size_t most);
+
+/* Copies the next bytes of the body, at most `size`, and returns how many. -1: the file has
+ * changed, so the answer cannot be completed. */
+long session_stream_read(struct session_stream *stream, char *to, size_t size);
 
 /* Logs the answer, and frees the stream. */
 void session_stream_free(struct session_thread *thread, struct session_stream *stream);

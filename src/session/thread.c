@@ -120,6 +120,8 @@ void session_thread_stop(struct session_thread *thread)
     thread->http2_streams = NULL;
     free(thread->http2_scratch);
     thread->http2_scratch = NULL;
+    free(thread->file_bytes);
+    thread->file_bytes = NULL;
     site_cache_offline(thread->reader);
     session_tally_publish(thread->shared);
     stats_writer_close(&thread->stats);

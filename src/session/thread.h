@@ -72,6 +72,9 @@ struct session_shared {
 /* One feed decrypts at most its own bytes, and the record that they complete. */
 enum { SESSION_TLS_PLAIN_BYTES = SESSION_READ_MAX + TLS_RECORD_BYTES };
 
+/* The most bytes of a file that one call of read takes for HTTP/2 over TLS. */
+enum { SESSION_FILE_BYTES = 64 * 1024 };
+
 /* The fewest bytes that count as progress. */
 enum { SESSION_SEND_STEP = 4096 };
 
@@ -97,6 +100,8 @@ struct session_thread {
     char *tls_plain; /* SESSION_TLS_PLAIN_BYTES for decrypted input; NULL until it is needed */
     struct session_http2_streams *http2_streams; /* unused; NULL: none (session/http2.h) */
     char *http2_scratch;         /* for header blocks of HTTP/2; NULL until it is needed */
+    char *file_bytes;            /* SESSION_FILE_BYTES of a file that are sealed in the same call */
+    size_t file_used;            /* of them: lent, or read in vain */
     struct session_trace *trace; /* NULL: requests are not traced (session/trace.h) */
     uint64_t id;                 /* of the last request */
     uint64_t id_key;             /* secret; ids of other threads are derived with it */

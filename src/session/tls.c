@@ -5,9 +5,10 @@
  * Encrypted bytes are kept here only while output waits to be sent.
  *
  * Output. The head and a small body become one record. A large body becomes full records, sealed
- * where the cache has it; a file is read into a record's plaintext first. At most SEAL_BYTES are
- * sealed at a time. The next bytes are sealed when these are sent, so nothing is sealed twice, and
- * a slow client costs no more memory than that. Answers are counted when their last record is sent.
+ * where the cache has it; a file is read into memory of the thread first. At most
+ * SESSION_BATCH_BYTES are sealed at a time. The next bytes are sealed when these are sent, so
+ * nothing is sealed twice, and a slow client costs no more memory than that. Answers are counted
+ * when their last record is sent.
  */
 #include "session/tls.h"
 
@@ -22,7 +23,8 @@
 
 #include <stdlib.h>
 
-enum { SEAL_BYTES = 4 * TLS_RECORD_BYTES };
+/* The most pieces of plaintext in a record. With more, the record is shorter. */
+enum { RECORD_PIECES = 12 };
 
 /* ---- beginning and end ---- */
 
@@ -82,34 +84,43 @@ static bool add_file_bytes(struct session_buffer *out, char *to, size_t size, si
     return true;
 }
 
-/* The plaintext of the next record: in place where it is in one piece, or copied to `scratch`. An
- * empty span: the file has changed. */
-static struct span next_plain(struct session_buffer *out, char *scratch)
+/* Appends a piece, unless it is empty. */
+static unsigned add_piece(struct span *pieces, unsigned count, struct span piece)
 {
-    struct span staged = span_of(out->bytes + out->at, out->len - out->at);
-    struct span memory = out->answer.open ? out->answer.memory : SPAN("");
-    bool file_follows = out->answer.open && out->answer.file_at < out->answer.file_end;
-    if (staged.len >= TLS_RECORD_BYTES || (memory.len == 0 && !file_follows))
-        return span_first(staged, TLS_RECORD_BYTES);
-    if (staged.len == 0 && (memory.len >= TLS_RECORD_BYTES || !file_follows))
-        return span_first(memory, TLS_RECORD_BYTES);
-    memcpy(scratch, staged.at, staged.len);
-    struct span part = span_first(memory, TLS_RECORD_BYTES - staged.len);
-    memcpy(scratch + staged.len, part.at, part.len);
-    size_t len = staged.len + part.len;
-    if (file_follows && part.len == memory.len &&
-        !add_file_bytes(out, scratch, TLS_RECORD_BYTES, &len))
-        return SPAN("");
-    return span_of(scratch, len);
+    pieces[count] = piece;
+    return count + (piece.len > 0);
 }
 
-static bool has_plain_left(struct session *s)
+/* The plaintext of the next record, at most `most` bytes: in place, or copied to `scratch` where a
+ * file follows. Returns the number of pieces; 0: the file has changed. */
+static unsigned next_plain(struct session_buffer *out, char *scratch, size_t most,
+                           struct span *pieces)
+{
+    const struct session_answer *answer = &out->answer;
+    if (!answer->open)
+        return session_buffer_pieces(out, pieces, RECORD_PIECES, most);
+    const struct span staged = span_first(span_of(out->bytes + out->at, out->len - out->at), most);
+    const struct span memory = span_first(answer->memory, most - staged.len);
+    size_t len = staged.len + memory.len;
+    if (len == most || answer->file_at == answer->file_end)
+        return add_piece(pieces, add_piece(pieces, 0, staged), memory);
+    if (staged.len > 0)
+        memcpy(scratch, staged.at, staged.len);
+    if (memory.len > 0)
+        memcpy(scratch + staged.len, memory.at, memory.len);
+    if (!add_file_bytes(out, scratch, most, &len))
+        return 0;
+    return add_piece(pieces, 0, span_of(scratch, len));
+}
+
+/* Whether output is left to be sealed. That of HTTP/2 is filled up to `most` bytes. */
+static bool has_plain_left(struct session *s, size_t most)
 {
     struct session_buffer *out = s->output;
-    if (out->at < out->len)
+    if (session_buffer_has_bytes(out))
         return true;
     if (s->http2)
-        return session_http2_fill(s, s->thread->now_ns);
+        return session_http2_fill(s, most, s->thread->now_ns);
     return out->answer.open &&
            (out->answer.memory.len > 0 || out->answer.file_at < out->answer.file_end ||
             session_answer_stage_part(out));
@@ -135,28 +146,49 @@ static unsigned want_of_output(const struct session *s)
     return s->http2 ? session_http2_want(s) : SESSION_WRITE;
 }
 
+/* Seals the next record of the output, of at most `most` bytes. Returns how many; 0: it failed. */
+static size_t seal_record(struct session *s, size_t most)
+{
+    struct span pieces[RECORD_PIECES];
+    char *scratch = s->thread->tls_plain;
+    if (most > TLS_RECORD_BYTES)
+        most = TLS_RECORD_BYTES;
+    const unsigned count = next_plain(s->output, scratch, most, pieces);
+    size_t len = 0;
+    for (unsigned i = 0; i < count; i++)
+        len += pieces[i].len;
+    if (len == 0 ||
+        tls_connection_write_pieces(&s->tls->connection, pieces, count, scratch) != TLS_DONE)
+        return 0;
+    (void)session_buffer_take_sent(s->output, len);
+    return len;
+}
+
 /* Seals as much of the output as may wait at a time. */
 static unsigned seal_output(struct session *s)
 {
     struct session_tls *t = s->tls;
-    struct session_buffer *out = s->output;
     size_t sealed = 0;
     bool left = true;
     if (!has_plain_buffer(s->thread))
         return cut_output(s);
-    while (sealed < SEAL_BYTES && (left = has_plain_left(s))) {
-        struct span plain = next_plain(out, s->thread->tls_plain);
-        if (plain.len == 0 || tls_connection_write(&t->connection, plain) != TLS_DONE)
+    if (s->http2 && s->http2->answers > 0)
+        (void)session_http2_fill(s, SESSION_BATCH_BYTES, s->thread->now_ns);
+    while (sealed < SESSION_BATCH_BYTES &&
+           (left = has_plain_left(s, SESSION_BATCH_BYTES - sealed))) {
+        const size_t len = seal_record(s, SESSION_BATCH_BYTES - sealed);
+        if (len == 0)
             return cut_output(s);
-        (void)session_buffer_take_sent(out, plain.len);
-        sealed += plain.len;
+        sealed += len;
     }
     if (!s->closing)
         tls_connection_settle(&t->connection);
     t->answered = true;
     if (s->http2) /* more is added when this is sent, so that urgent answers come first */
-        left = out->at < out->len;
-    else if (left && (left = has_plain_left(s)))
+        left = session_buffer_has_bytes(s->output);
+    else
+        left = left && has_plain_left(s, 0);
+    if (left)
         session_hold(s);
     if (!left && s->closing && !t->ended) {
         t->ended = true;
@@ -278,6 +310,8 @@ static unsigned follow_codec(struct session *s, unsigned want, uint64_t now_ns)
         want = read_kept(s, now_ns);
     if (seals_output(s, want))
         want = seal_output(s);
+    else if (s->output) /* it waits for the records before it */
+        session_hold(s);
     const bool ends = (want & (SESSION_CLOSE | SESSION_HALF_CLOSE)) != 0;
     if (ends && s->http2 && !t->ended && !t->failed && !session_tls_has_output(s))
         return end_tls(s, now_ns);
@@ -366,7 +400,7 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
         return session_http1_continue(s, now_ns);
     if (!t->established || (!s->output && !s->closing))
         return follow_codec(s, SESSION_READ, now_ns);
-    if (s->output && has_plain_left(s)) {
+    if (s->output && has_plain_left(s, SESSION_BATCH_BYTES)) {
         session_note_progress(s, bytes, now_ns);
         return seal_output(s);
     }
