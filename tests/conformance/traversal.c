@@ -120,7 +120,7 @@ static size_t make_request(char *out, size_t size, uint64_t *random)
 
 static bool is_good(struct span answer)
 {
-    static const char *const statuses[] = { "200", "301", "400", "403", "404" };
+    static const char *const statuses[] = { "200", "301", "302", "400", "403", "404" };
     bool known = false;
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
         known |= answer.len > 12 && memcmp(answer.at + 9, statuses[i], 3) == 0;
