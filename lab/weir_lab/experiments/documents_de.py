@@ -176,7 +176,8 @@ def _d_curves(store: Store) -> Iterator[tuple[tuple[str, str], list[Record]]]:
 
 def _d_line(studied: Studied, what: str) -> Check:
     """Whether the forecast does what the document's straight line was to do."""
-    claim = f"{what}: throughput beyond 20 connections can be predicted"
+    seen = max((point.users for point in studied.found.training.points), default=0)
+    claim = f"{what}: throughput beyond {seen:,} users can be predicted"
     judged = reported.mark(studied)
     holds = {Grade.GREEN: True, Grade.YELLOW: None, Grade.RED: False}[judged.grade]
     if not studied.has_forecast:
