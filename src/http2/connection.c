@@ -161,6 +161,12 @@ static void close_with_reset(struct http2_connection *c, struct buf *out,
     http2_control_close(c, stream);
 }
 
+void http2_connection_finish(struct http2_connection *c, struct http2_stream *stream)
+{
+    stream->wants = false;
+    http2_schedule_remove(c->streams, stream);
+}
+
 void http2_connection_end(struct http2_connection *c, struct buf *out, struct http2_stream *stream)
 {
     http2_control_refund_frames(c, HTTP2_CONTROL_ANSWER);

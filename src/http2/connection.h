@@ -158,6 +158,10 @@ uint32_t http2_connection_allows(const struct http2_connection *c,
 void http2_connection_spend(struct http2_connection *c, struct http2_stream *stream,
                             uint32_t bytes);
 
+/* A frame with END_STREAM is in the output, and the client still sends its request. The stream
+ * sends no more, and stays open until http2_connection_end or http2_connection_reset. */
+void http2_connection_finish(struct http2_connection *c, struct http2_stream *stream);
+
 /* A frame with END_STREAM is in the output: the answer is complete, and the stream is closed. Its
  * place is free. When the client has not ended its side, the server asks it to stop: RST_STREAM
  * with NO_ERROR (RFC 9113 section 8.1), which needs 13 bytes of `out`. */

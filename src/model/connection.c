@@ -63,13 +63,8 @@ static void keep_timer(struct model_reactor *r, struct model_connection *c)
 
 static void follow_want(struct model_reactor *r, struct model_connection *c, unsigned want)
 {
-    if (want & SESSION_WRITE)
-        want = model_transfer_send(&c->session, fd_of(r, c), LOOP_TURN_BYTES, r->loop.now_ns);
-    if (want == SESSION_HALF_CLOSE) {
-        (void)shutdown(fd_of(r, c),
-                       SHUT_WR); /* fails only when the peer is gone, and then recv does */
-        want = SESSION_READ;
-    }
+    want =
+        model_transfer_follow(&c->session, fd_of(r, c), want, LOOP_TURN_BYTES, r->loop.now_ns);
     if (want == SESSION_CLOSE || !watch_for(r, c, model_connection_events(&c->session, want))) {
         model_connection_close(r, c);
         return;
@@ -124,6 +119,13 @@ void model_connection_expire(struct model_reactor *r, struct model_wheel_node *n
         keep_timer(r, c);
     else
         follow_want(r, c, model_transfer_expire(&c->session, fd_of(r, c), r->loop.now_ns));
+}
+
+void model_connection_drain(struct model_reactor *r, struct model_connection *c)
+{
+    const unsigned want = session_drain(&c->session, r->loop.now_ns);
+    if (want != 0)
+        follow_want(r, c, want);
 }
 
 /* ---- accepting ---- */

@@ -62,6 +62,9 @@ void model_connection_resume(struct model_reactor *r, struct model_connection *c
 /* A node of the wheel has fired. */
 void model_connection_expire(struct model_reactor *r, struct model_wheel_node *node);
 
+/* The server drains: the session announces it to the client, where its protocol can. */
+void model_connection_drain(struct model_reactor *r, struct model_connection *c);
+
 void model_connection_close(struct model_reactor *r, struct model_connection *c);
 
 /* Hands a connection over to another reactor, which counts it from now on. False when the

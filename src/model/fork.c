@@ -69,6 +69,9 @@ static struct {
     bool had_idle_alarm;
 } child;
 
+/* Of model/pump.h. The children have copies of the descriptor. */
+static int drain_fd = -1;
+
 static void set_alarm(uint64_t wait_ns)
 {
     uint64_t us = wait_ns / 1000 + 1;
@@ -151,7 +154,7 @@ static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct ses
                                      pid_t parent, _Atomic uint64_t *idle_since_ns)
 {
     child.server = r->loop.server;
-    model_pump_init(&child.pump, fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
+    model_pump_init(&child.pump, fd, drain_fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
     child.pump.idle_since_ns = idle_since_ns;
     close_inherited(r);
     session_thread_inherit(&r->loop.thread);
@@ -263,9 +266,11 @@ static void act_on_signal(struct model_reactor *r, int signal)
         signal_children(r->place, SIGUSR1);
 }
 
+/* A child that is about to wait when the signal arrives finds the descriptor readable. */
 static void drain_children(struct model_reactor *r)
 {
     signal_children(r->place, SIGTERM);
+    model_pump_report_drain(drain_fd);
 }
 
 static void end_children(struct model_reactor *r)
@@ -329,6 +334,9 @@ int model_fork_serve(struct server *server)
     c->idle_since_ns = shared;
     struct model_reactor *reactor = NULL;
     int rc = madvise(c, sizeof(*c), MADV_DONTFORK) < 0 ? -errno : install_handlers();
+    drain_fd = model_pump_open_drain();
+    if (rc == 0 && drain_fd < 0)
+        rc = drain_fd;
     if (rc == 0)
         rc = model_reactors_new(server, 1, &fork_placement, c, &reactor);
     if (rc == 0) {
@@ -336,6 +344,7 @@ int model_fork_serve(struct server *server)
         rc = model_reactor_serve(&reactor->loop);
     }
     model_reactors_free(reactor);
+    os_file_close(drain_fd);
     munmap(shared, IDLE_BYTES);
     munmap(c, sizeof(*c));
     return rc;

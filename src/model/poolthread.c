@@ -53,16 +53,10 @@ static void close_served(struct model_poolthread *t, struct model_connection *c,
     model_loop_ended(&t->pool->reactor->loop);
 }
 
-/* Sends, and half-closes, where the session wants it. */
 static unsigned send_in_pool(const struct model_poolthread *t, struct session *s, int fd,
                              unsigned want)
 {
-    if (want & SESSION_WRITE)
-        want = model_transfer_send(s, fd, LOOP_TURN_BYTES, t->thread.now_ns);
-    if (want != SESSION_HALF_CLOSE)
-        return want;
-    (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
-    return SESSION_READ;
+    return model_transfer_follow(s, fd, want, LOOP_TURN_BYTES, t->thread.now_ns);
 }
 
 /* Receives and sends until it would have to wait for what it returns, or the connection has had its
@@ -133,7 +127,8 @@ static void serve_until_it_closes(struct model_poolthread *t, int fd)
 {
     struct model_reactor *r = t->pool->reactor;
     struct model_connection *c = &r->table[fd];
-    model_pump_init(&t->pump, fd, t->pool->server->drain_idle_ns, t->thread.now_ns);
+    model_pump_init(&t->pump, fd, t->pool->drain_fd, t->pool->server->drain_idle_ns,
+                    t->thread.now_ns);
     set_pumping(t, true); /* before reading `ending`: the thread that sets it then ends the pump */
     struct session_origin origin = session_origin_of(&c->session);
     if (!atomic_load(&t->pool->ending)) {

@@ -33,6 +33,7 @@ struct model_threadpool {
     struct server *server;
     struct model_reactor *reactor;
     struct model_queue queue;
+    int drain_fd;        /* model/pump.h, for `sticky` */
     bool closes_idle;    /* the reactor's: a drain has waited long enough */
     _Atomic bool ending; /* every connection is closed, idle or not */
     unsigned ready_count;

@@ -14,17 +14,34 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #define SLACK_NS UINT64_C(125000000) /* a wait may end this much late */
 
 enum { SEND_WAITS = 4 }; /* a blocked send reads the clock this often within its deadline */
 
-void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns, uint64_t now_ns)
+int model_pump_open_drain(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+/* No pump reads the descriptor, so it stays readable for those that wait later. */
+void model_pump_report_drain(int drain_fd)
+{
+    const uint64_t one = 1;
+    (void)!write(drain_fd, &one, sizeof(one)); /* fails only when the count is at its limit */
+}
+
+void model_pump_init(struct model_pump *pump, int fd, int drain_fd, uint64_t drain_idle_ns,
+                     uint64_t now_ns)
 {
     *pump = (struct model_pump){
         .fd = fd,
+        .drain_fd = drain_fd,
         .drain_idle_ns = drain_idle_ns,
         .receive_timeout_ns = UINT64_MAX,
     };
@@ -103,9 +120,21 @@ static bool limit_wait(struct model_pump *p)
     return set_timeout(p, SO_RCVTIMEO, wait_ns);
 }
 
+/* A drain has begun. Returns what the session wants then; 0: nothing has changed. */
+static unsigned begin_drain(struct model_pump *p)
+{
+    if (__builtin_expect(!is_draining(p), 1) || p->drained)
+        return 0;
+    p->drained = true;
+    return session_drain(&p->session, p->now_ns);
+}
+
 /* A wait has ended without input. */
 static unsigned act_on_time(struct model_pump *p)
 {
+    const unsigned want = begin_drain(p);
+    if (want != 0)
+        return want;
     if (p->leave_ns != 0 && p->now_ns >= p->leave_ns && session_idle(&p->session))
         return SESSION_CLOSE;
     if (p->now_ns >= session_deadline_ns(&p->session))
@@ -131,13 +160,35 @@ static void publish_idle(struct model_pump *p)
         atomic_store(&p->idle, idle);
 }
 
+/* Whether a drain must end the wait: a receive that blocks would not notice it. */
+static bool awaits_drain(const struct model_pump *p)
+{
+    return __builtin_expect(session_announces_end(&p->session), 0) && !p->drained;
+}
+
+/* Waits for events of the socket, and for a drain. Returns the events. */
+static int poll_socket(struct model_pump *p, short events)
+{
+    struct pollfd waits[] = { { .fd = p->fd, .events = events },
+                              { .fd = p->drain_fd, .events = POLLIN } };
+    const int timeout_ms = os_clock_wait_from_ms(wait_until_ns(p), p->now_ns);
+    session_thread_rest(p->session.thread);
+    const int count = poll(waits, awaits_drain(p) ? 2 : 1, timeout_ms);
+    session_thread_resume(p->session.thread);
+    read_pump_clock(p);
+    return count > 0 ? waits[0].revents : 0;
+}
+
 static ssize_t receive_waiting(struct model_pump *p, char *input, size_t room)
 {
     publish_idle(p);
-    if (!make_blocking(p) || !limit_wait(p))
+    const bool polls = awaits_drain(p);
+    if (!make_blocking(p) || (!polls && !limit_wait(p)))
         return -errno;
     atomic_store_explicit(p->idle_since_ns, session_idle_since_ns(&p->session),
                           memory_order_relaxed);
+    if (polls)
+        return poll_socket(p, POLLIN) != 0 ? receive_at_once(p, input, room) : -EAGAIN;
     session_thread_rest(p->session.thread);
     ssize_t len = recv(p->fd, input, room, 0);
     if (len < 0)
@@ -198,22 +249,18 @@ static ssize_t send_waiting(struct model_pump *p, const struct session_out *out)
 static unsigned wait_for_either(struct model_pump *p, char *input, unsigned want)
 {
     size_t room = session_room(&p->session);
-    struct pollfd end = { .fd = p->fd, .events = room > 0 ? POLLIN | POLLOUT : POLLOUT };
-    int timeout_ms = os_clock_wait_from_ms(wait_until_ns(p), p->now_ns);
     publish_idle(p);
     session_hold(&p->session);
-    session_thread_rest(p->session.thread);
-    int count = poll(&end, 1, timeout_ms);
-    session_thread_resume(p->session.thread);
-    read_pump_clock(p);
-    bool readable = count > 0 && room > 0 && (end.revents & ~POLLOUT) != 0;
-    p->stuck = count <= 0 || end.revents == POLLIN;
+    const int found = poll_socket(p, room > 0 ? POLLIN | POLLOUT : POLLOUT);
+    bool readable = room > 0 && (found & ~POLLOUT) != 0;
+    p->stuck = (found & ~POLLIN) == 0;
     ssize_t len = readable ? receive_at_once(p, input, room) : -EAGAIN;
     if (len != -EAGAIN && len != -EINTR)
         return feed_received(p, input, len);
     if (p->now_ns >= session_deadline_ns(&p->session))
         return model_transfer_expire(&p->session, p->fd, p->now_ns);
-    return want;
+    const unsigned drained = begin_drain(p);
+    return drained != 0 ? drained : want;
 }
 
 static unsigned send_pending(struct model_pump *p, char *input, unsigned want)

@@ -5,7 +5,8 @@
  * because the request has often arrived already: a connection for one request needs no other call.
  *
  * Deadlines are the socket's own timeouts. The pump changes a timeout only when the present one
- * would let a deadline pass, or was too short.
+ * would let a deadline pass, or was too short. A session that announces the end of its connection
+ * (session_announces_end) waits with one poll more: a drain must end that wait.
  */
 #pragma once
 
@@ -16,6 +17,7 @@
 /* The caller's storage. */
 struct model_pump {
     int fd;
+    int drain_fd; /* readable once a drain has begun */
     uint64_t drain_idle_ns; /* how long a drain keeps a connection between requests open */
     struct session session;
     uint64_t now_ns;
@@ -23,6 +25,7 @@ struct model_pump {
     uint64_t leave_ns;           /* when a drain closes the connection; 0: not known yet */
     bool blocking;               /* the descriptor blocks */
     bool stuck;                  /* the last send was short, so the next one waits */
+    bool drained;                /* the session knows that the server drains */
 
     /* The connection waits between requests, or did so when it waited last. Any thread reads it. */
     _Atomic bool idle;
@@ -33,8 +36,17 @@ struct model_pump {
     _Atomic uint64_t *idle_since_ns, own_idle_since_ns;
 };
 
-/* Prepares a pump for `fd`, an accepted descriptor. From now on other threads may end it. */
-void model_pump_init(struct model_pump *pump, int fd, uint64_t drain_idle_ns, uint64_t now_ns);
+/* Opens a descriptor that all pumps of a model share. 0 or more, or -errno. */
+int model_pump_open_drain(void);
+
+/* Reports through this descriptor that a drain has begun. Sessions that announce the end of their
+ * connection then do so at once. Call it after session_shared's `draining` is set. */
+void model_pump_report_drain(int drain_fd);
+
+/* Prepares a pump for `fd`, an accepted descriptor. From now on other threads may end it. Borrows
+ * `drain_fd`, of model_pump_open_drain, until model_pump_serve returns. */
+void model_pump_init(struct model_pump *pump, int fd, int drain_fd, uint64_t drain_idle_ns,
+                     uint64_t now_ns);
 
 /* Serves the connection to its end, and does not close the descriptor. `thread` is resumed, not at
  * rest, before and after the call. `input` holds SESSION_READ_MAX bytes. */

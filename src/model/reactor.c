@@ -113,7 +113,9 @@ static void adopt_moved(struct model_loop *loop, int fd)
     model_connection_adopt(r, fd);
     r->balance.received = true;
     bool idle_are_closed = loop->draining && loop->drain_idle_until_ns == 0;
-    if (idle_are_closed && c->owner == r)
+    if (loop->draining && c->owner == r)
+        model_connection_drain(r, c);
+    if (idle_are_closed && c->owner == r && session_idle(&c->session))
         model_connection_close(r, c);
 }
 
@@ -139,6 +141,19 @@ static void close_listeners(struct model_reactor *r)
     }
 }
 
+/* Every connection of a reactor has its timer in the wheel. */
+static void drain_each_connection(struct model_reactor *r)
+{
+    struct model_wheel *wheel = &r->loop.wheel;
+    struct model_wheel_node *next, *node = model_wheel_next(wheel, NULL);
+    for (; node; node = next) {
+        next = model_wheel_next(wheel, node);
+        struct model_connection *c = model_connection_of(node);
+        if (c->owner == r)
+            model_connection_drain(r, c);
+    }
+}
+
 static void drain_reactor(struct model_loop *loop, bool first_turn)
 {
     struct model_reactor *r = reactor_of(loop);
@@ -146,7 +161,8 @@ static void drain_reactor(struct model_loop *loop, bool first_turn)
         return;
     close_listeners(r);
     if (r->placement && r->placement->drain)
-        r->placement->drain(r);
+        r->placement->drain(r); /* parked connections first: they stay with the placement */
+    drain_each_connection(r);
 }
 
 /* In a drain of the server the master passes what it has accepted, and then ends the channel. When
@@ -156,7 +172,6 @@ static bool awaits_passed(const struct model_loop *loop)
     return model_loop_is_passed(loop) && loop->drain_idle_until_ns != 0;
 }
 
-/* Every connection of a reactor has its timer in the wheel. */
 static void close_each_connection(struct model_reactor *r, bool idle_only)
 {
     struct model_wheel *wheel = &r->loop.wheel;

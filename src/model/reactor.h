@@ -45,7 +45,8 @@ struct model_placement {
     /* Takes an accepted connection, which counts in `live` until model_loop_ended. False: nothing
      * can serve it, and the reactor answers 503. */
     bool (*place)(struct model_reactor *r, int fd, struct session_origin origin);
-    /* A drain begins: from now on answers say that the connection closes. */
+    /* A drain begins: from now on answers say that the connection closes. The placement has the
+     * sessions that it serves announce it (session_drain). */
     void (*drain)(struct model_reactor *r);
     /* epoll has reported MODEL_EVENT_PLACED for this descriptor. */
     void (*ready)(struct model_reactor *r, int fd);

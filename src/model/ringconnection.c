@@ -274,6 +274,16 @@ void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_no
         follow_on_ring(r, c, model_transfer_expire(&c->session, c->fd, r->loop.now_ns));
 }
 
+void model_ringconnection_drain(struct model_ringloop *r, struct model_ringconnection *c)
+{
+    const unsigned want = c->leaving ? 0 : session_drain(&c->session, r->loop.now_ns);
+    if (want == 0)
+        return;
+    if (is_sending(c))
+        session_hold(&c->session);
+    follow_on_ring(r, c, want);
+}
+
 /* ---- beginning ---- */
 
 static struct model_ringconnection *take_free(struct model_ringloop *r)

@@ -41,6 +41,9 @@ void model_ringconnection_writable(struct model_ringloop *r, struct model_ringco
 /* A node of the wheel has fired. */
 void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_node *node);
 
+/* The server drains: the session announces it to the client, where its protocol can. */
+void model_ringconnection_drain(struct model_ringloop *r, struct model_ringconnection *c);
+
 /* Closes it if it is between requests, unless a request arrives before receiving is cancelled. */
 void model_ringconnection_close_idle(struct model_ringloop *r, struct model_ringconnection *c);
 

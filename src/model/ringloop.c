@@ -95,9 +95,8 @@ static void keep_listening(struct model_ringloop *r)
 /* Connections that the kernel has already accepted are served. Those that arrive faster than they
  * can be placed are reset. The port is free once the other processes have closed their copies of
  * the listeners. */
-static void close_ring_listeners(struct model_loop *loop, bool first_turn)
+static void close_ring_listeners(struct model_loop *loop)
 {
-    (void)first_turn; /* a listener is closed in the turn after its cancel */
     struct model_ringloop *r = ringloop_of(loop);
     uint64_t until_ns = loop->now_ns + loop->server->drain_idle_ns;
     int *fd = model_loop_listeners(loop);
@@ -105,13 +104,29 @@ static void close_ring_listeners(struct model_loop *loop, bool first_turn)
         if (fd[i] < 0)
             continue;
         if (r->listeners[i].accepting || r->listeners[i].watching) {
-            stop_listener(r, i);
+            stop_listener(r, i); /* it is closed in the turn after its cancel */
             continue;
         }
         model_loop_accept_rest(loop, fd[i], until_ns);
         os_file_close(fd[i]);
         fd[i] = -1;
     }
+}
+
+static void each_on_ring(struct model_loop *loop,
+                         void (*act)(struct model_ringloop *r, struct model_ringconnection *c))
+{
+    struct model_ringloop *r = ringloop_of(loop);
+    for (unsigned i = 0; i < r->table_used; i++)
+        if (r->table[i].fd >= 0)
+            act(r, &r->table[i]);
+}
+
+static void drain_on_ring(struct model_loop *loop, bool first_turn)
+{
+    close_ring_listeners(loop);
+    if (first_turn)
+        each_on_ring(loop, model_ringconnection_drain);
 }
 
 static bool has_listener(const struct model_loop *loop)
@@ -122,23 +137,14 @@ static bool has_listener(const struct model_loop *loop)
     return false;
 }
 
-static void close_each(struct model_loop *loop,
-                       void (*close)(struct model_ringloop *r, struct model_ringconnection *c))
-{
-    struct model_ringloop *r = ringloop_of(loop);
-    for (unsigned i = 0; i < r->table_used; i++)
-        if (r->table[i].fd >= 0)
-            close(r, &r->table[i]);
-}
-
 static void close_idle_on_ring(struct model_loop *loop)
 {
-    close_each(loop, model_ringconnection_close_idle);
+    each_on_ring(loop, model_ringconnection_close_idle);
 }
 
 static void close_on_ring(struct model_loop *loop)
 {
-    close_each(loop, model_ringconnection_close);
+    each_on_ring(loop, model_ringconnection_close);
 }
 
 /* ---- making space ---- */
@@ -183,7 +189,7 @@ static void begin_on_ring(struct model_loop *loop, int fd, struct session_origin
 static const struct model_loop_kind ringloop_kind = {
     .bytes = sizeof(struct model_ringloop),
     .begin = begin_on_ring,
-    .drain = close_ring_listeners,
+    .drain = drain_on_ring,
     .still_accepts = has_listener,
     .close_idle = close_idle_on_ring,
     .close_all = close_on_ring,

@@ -56,6 +56,7 @@ struct threads {
     struct server *server;
     struct model_reactor *reactor;
     char *memory; /* of all slots */
+    int drain_fd; /* model/pump.h */
     unsigned slots_max;
     unsigned slots_made;  /* slots that have ever been used */
     pthread_mutex_t lock; /* guards `free`, and `fd` in the slots */
@@ -168,7 +169,7 @@ static bool start_client(struct model_reactor *r, int fd, struct session_origin 
     struct slot *slot = take_slot(t);
     int rc = slot ? 0 : -ENOMEM;
     if (slot) {
-        model_pump_init(&slot->pump, fd, t->server->drain_idle_ns, r->loop.now_ns);
+        model_pump_init(&slot->pump, fd, t->drain_fd, t->server->drain_idle_ns, r->loop.now_ns);
         slot->displaced = false;
         slot->origin = origin;
         set_fd(slot, fd);
@@ -189,6 +190,12 @@ static void end_each(struct threads *t, void (*end)(struct model_pump *pump))
         if (slot_at(t, i)->fd >= 0)
             end(&slot_at(t, i)->pump);
     CHECK(pthread_mutex_unlock(&t->lock) == 0);
+}
+
+static void drain_clients(struct model_reactor *r)
+{
+    const struct threads *t = r->place;
+    model_pump_report_drain(t->drain_fd);
 }
 
 static void end_idle_clients(struct model_reactor *r)
@@ -249,6 +256,7 @@ static const struct model_placement thread_placement = {
     .idle = &thread_idle,
     .turn_ns = TURN_NS,
     .place = start_client,
+    .drain = drain_clients,
     .close_idle = end_idle_clients,
     .close_all = end_all_clients,
 };
@@ -273,7 +281,9 @@ int model_thread_serve(struct server *server)
     if (t.memory == MAP_FAILED)
         return -errno;
     CHECK(pthread_mutex_init(&t.lock, NULL) == 0);
-    int rc = model_reactors_new(server, 1, &thread_placement, &t, &t.reactor);
+    t.drain_fd = model_pump_open_drain();
+    int rc = t.drain_fd < 0 ? t.drain_fd
+                            : model_reactors_new(server, 1, &thread_placement, &t, &t.reactor);
     if (rc == 0) {
         session_thread_share_log(&t.reactor->loop.thread);
         rc = model_reactor_serve(&t.reactor->loop);
@@ -281,6 +291,7 @@ int model_thread_serve(struct server *server)
         end_slots(&t);
     }
     model_reactors_free(t.reactor);
+    os_file_close(t.drain_fd);
     CHECK(pthread_mutex_destroy(&t.lock) == 0);
     munmap(t.memory, bytes);
     return rc;

@@ -40,6 +40,8 @@
 #include "model/connection.h"
 #include "model/model.h"
 #include "model/poolthread.h"
+#include "model/transfer.h"
+#include "os/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -98,6 +100,23 @@ static void queue_ready(struct model_reactor *r)
     }
 }
 
+/* Has the session of a parked connection announce the drain, and parks the connection again. The
+ * queue has no place for all connections at once, so the reactor's thread sends. False: the
+ * connection is closed. */
+static bool drain_parked(struct model_reactor *r, struct model_connection *c)
+{
+    const int fd = (int)(c - r->table);
+    unsigned want = session_drain(&c->session, r->loop.now_ns);
+    if (want == 0)
+        return true;
+    want = model_transfer_follow(&c->session, fd, want, LOOP_TURN_BYTES, r->loop.now_ns);
+    const uint32_t events = model_connection_events(&c->session, want) | EPOLLONESHOT;
+    if (want != SESSION_CLOSE && model_connection_watch(r, c, MODEL_EVENT_PLACED, events))
+        return true;
+    model_connection_close(r, c);
+    return false;
+}
+
 /* True: a thread has not released the connection yet, and will serve it again. */
 static bool call_back(struct model_connection *c)
 {
@@ -126,6 +145,8 @@ static void act_on_timer(struct model_reactor *r, struct model_wheel_node *timer
     if (!owner)
         return;
     bool parked = is_parked(r, c);
+    if (parked && r->loop.draining && !drain_parked(r, c)) /* parked while the drain began */
+        return;
     if (owner == r && !parked) {
         model_connection_expire(r, timer);
         return;
@@ -138,6 +159,19 @@ static void act_on_timer(struct model_reactor *r, struct model_wheel_node *timer
         model_connection_expire(r, timer);
     else
         model_wheel_add(&r->loop.wheel, timer, deadline_ns < check_ns ? deadline_ns : check_ns);
+}
+
+static void drain_pool(struct model_reactor *r)
+{
+    const struct model_threadpool *pool = r->place;
+    struct model_wheel_node *next, *node = model_wheel_next(&r->loop.wheel, NULL);
+    for (; node; node = next) {
+        next = model_wheel_next(&r->loop.wheel, node);
+        struct model_connection *c = model_connection_of(node);
+        if (is_parked(r, c))
+            (void)drain_parked(r, c);
+    }
+    model_pump_report_drain(pool->drain_fd);
 }
 
 static void end_pumps(struct model_threadpool *pool, void (*end)(struct model_pump *pump))
@@ -209,6 +243,7 @@ static const struct model_idle_kind pool_idle = {
 static const struct model_placement pool_placement = {
     .idle = &pool_idle,
     .place = queue_accepted,
+    .drain = drain_pool,
     .ready = act_on_parked,
     .turned = queue_ready,
     .due = act_on_timer,
@@ -230,6 +265,9 @@ static int new_pool(struct server *server, struct model_threadpool **ret_pool)
     pool->server = server;
     pool->count = server->threads;
     *ret_pool = pool;
+    pool->drain_fd = model_pump_open_drain();
+    if (pool->drain_fd < 0)
+        return pool->drain_fd;
     int rc = model_queue_init(&pool->queue, server->pool_queue);
     for (unsigned i = 0; i < pool->count && rc == 0; i++)
         rc = model_poolthread_init(&pool->threads[i], pool, i + 1);
@@ -264,6 +302,7 @@ static void free_pool(struct model_threadpool *pool)
         model_poolthread_done(&pool->threads[i]);
     if (pool->queue.ring)
         model_queue_done(&pool->queue);
+    os_file_close(pool->drain_fd);
     free(pool);
 }
 

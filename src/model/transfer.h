@@ -38,6 +38,19 @@ ssize_t model_transfer_some(int fd, const struct session_out *out, int flags, bo
  * later turn. The descriptor does not block. */
 unsigned model_transfer_send(struct session *s, int fd, size_t most, uint64_t now_ns);
 
+/* Sends, at most `most` bytes, and half-closes, where `want` says so. Returns what the session
+ * wants then. The descriptor does not block. */
+static inline unsigned model_transfer_follow(struct session *s, int fd, unsigned want, size_t most,
+                                             uint64_t now_ns)
+{
+    if (want & SESSION_WRITE)
+        want = model_transfer_send(s, fd, most, now_ns);
+    if (want != SESSION_HALF_CLOSE)
+        return want;
+    (void)shutdown(fd, SHUT_WR); /* fails only when the peer is gone, and then recv does */
+    return SESSION_READ;
+}
+
 /* Calls session_expire. When a send has timed out, the close of `fd` resets the connection:
  * otherwise the kernel would keep the unsent output while the client leaves its window closed. */
 unsigned model_transfer_expire(struct session *s, int fd, uint64_t now_ns);

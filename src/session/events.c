@@ -249,13 +249,29 @@ static void answer_waiting(struct session *s, struct http2_stream *stream, enum 
     session_body_free(body);
 }
 
+/* The answer is under way or complete, and the client still sends. A client that has read the
+ * status stops. One that does not stop could keep the connection busy as long as the answer lasts.
+ */
+static void discard_body(struct session *s, struct http2_stream *stream, size_t len, bool end)
+{
+    struct session_http2_place *place = session_http2_place(s->http2, stream);
+    place->discarded += (uint32_t)len;
+    const bool much = place->discarded > HTTP_BODY_MAX;
+    if (place->lingers > 0 && (end || much))
+        session_frames_end(s, stream);
+    else if (much && !end)
+        session_frames_reset(s, stream, HTTP2_FAULT_BODY_LENGTH);
+}
+
 /* The client has sent `len` bytes of a request's body, or the end of it. */
 static void take_body(struct session *s, struct http2_stream *stream, size_t len, bool end)
 {
     struct session_http2 *h = s->http2;
     struct session_body *body = session_http2_place(h, stream)->body;
-    if (!body)
-        return; /* the answer is under way */
+    if (!body) {
+        discard_body(s, stream, len, end);
+        return;
+    }
     struct http_body *framing = &body->framing;
     framing->total += len;
     h->body_bytes += len;

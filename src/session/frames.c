@@ -25,6 +25,9 @@ enum {
     RESET_ROOM = 16 /* a reset may follow a frame */
 };
 
+/* A stream lingers for one to two of these times. */
+#define LINGER_NS UINT64_C(1000000000)
+
 static struct buf free_end(struct session_buffer *out)
 {
     return buf_over(out->bytes + out->len, SESSION_BUFFER_BYTES - out->len);
@@ -36,6 +39,11 @@ static void write_frame(char *at, unsigned type, unsigned flags, uint32_t stream
                                                 .stream = stream,
                                                 .type = (uint8_t)type,
                                                 .flags = (uint8_t)flags });
+}
+
+static bool has_reset_room(const struct session_buffer *out)
+{
+    return out->len + RESET_ROOM <= SESSION_BUFFER_BYTES;
 }
 
 /* ---- the end of an answer ---- */
@@ -51,17 +59,50 @@ void session_frames_reset(struct session *s, struct http2_stream *stream, unsign
     session_http2_forget(s, place);
 }
 
-/* END_STREAM is in the output. */
-static void end_answer(struct session *s, struct http2_stream *stream, uint64_t began_ns,
-                       unsigned site)
+void session_frames_end(struct session *s, struct http2_stream *stream)
 {
     struct session_http2 *h = s->http2;
     const unsigned place = http2_stream_place(&h->streams->table, stream);
     struct buf buf = free_end(s->output);
-    session_tally_ends(s->output, began_ns, site);
     http2_connection_end(&h->connection, &buf, stream);
     s->output->len += buf.len;
     session_http2_forget(s, place);
+}
+
+/* The answer is complete, and the client still sends its request. A reset directly behind the
+ * answer would make some clients drop it: curl 7.88 reads all that has arrived, and finds the
+ * stream closed. So the rest of the request is discarded for a while, as HTTP/1.1 does. */
+static void linger(struct session *s, struct http2_stream *stream)
+{
+    struct session_http2 *h = s->http2;
+    http2_connection_finish(&h->connection, stream);
+    session_http2_place(h, stream)->lingers = 1;
+    if (h->lingering++ == 0)
+        h->linger_ns = s->thread->now_ns + LINGER_NS;
+}
+
+void session_frames_expire_lingering(struct session *s, uint64_t now_ns)
+{
+    struct session_http2 *h = s->http2;
+    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX && h->lingering > 0; i++) {
+        struct session_http2_place *place = &h->streams->place[i];
+        const bool late = place->lingers > 1;
+        place->lingers += place->lingers == 1;
+        if (late && has_reset_room(s->output))
+            session_frames_end(s, &h->streams->table.stream[i]);
+    }
+    h->linger_ns = now_ns + LINGER_NS;
+}
+
+/* END_STREAM is in the output. */
+static void end_answer(struct session *s, struct http2_stream *stream, uint64_t began_ns,
+                       unsigned site)
+{
+    session_tally_ends(s->output, began_ns, site);
+    if (__builtin_expect(stream->ended, 1))
+        session_frames_end(s, stream);
+    else
+        linger(s, stream);
 }
 
 /* The whole answer is in the output. */
@@ -324,7 +365,7 @@ void session_frames_expire(struct session *s, uint64_t now_ns)
         if (!answer)
             continue;
         const bool closed = stream->window <= 0;
-        const bool room = s->output->len + RESET_ROOM <= SESSION_BUFFER_BYTES;
+        const bool room = has_reset_room(s->output);
         if (answer->due_ns <= now_ns && closed && answer->stalled && room) {
             session_frames_reset(s, stream, HTTP2_FAULT_STALLED);
             continue;

@@ -35,5 +35,12 @@ void session_frames_add_bodies(struct session *s);
  * for send-timeout has one more send-timeout, because it may have waited for its turn. */
 void session_frames_expire(struct session *s, uint64_t now_ns);
 
+/* Ends the streams that have lingered long enough after their answer. */
+void session_frames_expire_lingering(struct session *s, uint64_t now_ns);
+
+/* The answer is complete: closes the stream. Appends RST_STREAM with NO_ERROR if the client still
+ * sends its request (RFC 9113 section 8.1). */
+void session_frames_end(struct session *s, struct http2_stream *stream);
+
 /* Appends RST_STREAM, and drops what the session has of the stream. */
 void session_frames_reset(struct session *s, struct http2_stream *stream, unsigned fault);

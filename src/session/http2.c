@@ -19,15 +19,13 @@
 #include "session/events.h"
 #include "session/exchange.h"
 #include "session/frames.h"
+#include "session/goodbye.h"
 #include "session/http1.h"
 #include "session/stream.h"
 #include "session/tally.h"
 #include "session/tls.h"
 
 #include <stdlib.h>
-
-/* How long a client may take to acknowledge that the connection ends. */
-#define GOODBYE_NS UINT64_C(1000000000)
 
 static void count(const struct session *s, enum stats_counter counter)
 {
@@ -131,6 +129,7 @@ void session_http2_forget(struct session *s, unsigned number)
         session_stream_free(s->thread, place->answer);
     }
     session_body_free(session_http2_take_body(h, place));
+    h->lingering -= place->lingers > 0;
     *place = (struct session_http2_place){ 0 };
     count(s, STATS_http2_streams_closed);
 }
@@ -184,40 +183,6 @@ void session_http2_fail(struct session *s, unsigned fault)
     session_http2_end_failed(s);
 }
 
-/* Begins the graceful end of the connection, or shortens it. */
-static void say_goodbye(struct session *s, uint64_t now_ns)
-{
-    struct session_http2 *h = s->http2;
-    struct buf buf = output_end(s->output);
-    if (!h->connection.draining)
-        count(s, STATS_http2_goaways_sent);
-    h->shortened = h->connection.draining;
-    h->head_due_ns = now_ns + GOODBYE_NS;
-    http2_connection_drain(&h->connection, &buf);
-    s->output->len += buf.len;
-}
-
-/* Whether the connection should carry no further request. */
-static bool should_end(const struct session *s, uint64_t now_ns)
-{
-    const struct session_shared *shared = s->thread->shared;
-    if (s->http2->connection.draining)
-        return false;
-    if (s->refusing || atomic_load_explicit(&shared->draining, memory_order_relaxed))
-        return true;
-    if (__builtin_expect(now_ns < s->retires_ns && (shared->connection_requests == 0 ||
-                                                    s->answers < shared->connection_requests),
-                         1))
-        return false;
-    count(s, STATS_connections_retired);
-    return true;
-}
-
-static bool has_goodbye_room(const struct session_buffer *out)
-{
-    return out->len + 2 * HTTP2_REPLY_ROOM <= SESSION_BUFFER_BYTES;
-}
-
 /* Bytes that are sent or sealed leave their space. */
 static void rewind_output(struct session_buffer *out)
 {
@@ -234,8 +199,8 @@ static void add_output(struct session *s, uint64_t now_ns)
         return;
     if (!s->tls || s->http2->sealing || !session_tls_has_output(s))
         session_frames_add_bodies(s);
-    if (has_goodbye_room(s->output) && should_end(s, now_ns))
-        say_goodbye(s, now_ns);
+    if (session_goodbye_has_room(s) && session_goodbye_is_due(s, now_ns))
+        session_goodbye_add(s, now_ns);
     if (http2_connection_drained(c))
         s->closing = s->lingering = true;
 }
@@ -243,8 +208,8 @@ static void add_output(struct session *s, uint64_t now_ns)
 /* The client has not acknowledged that the connection ends. */
 static unsigned shorten_goodbye(struct session *s, uint64_t now_ns)
 {
-    if (has_memory(s) && has_goodbye_room(s->output)) {
-        say_goodbye(s, now_ns);
+    if (has_memory(s) && session_goodbye_has_room(s)) {
+        session_goodbye_add(s, now_ns);
         s->http2->head_due_ns = UINT64_MAX;
         add_output(s, now_ns);
     }
@@ -440,6 +405,8 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
         s->deadline_ns = sooner_of(s->deadline_ns, h->scan_ns);
     if (h->bodies > 0 && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, follow_bodies(s, now_ns));
+    if (h->lingering > 0 && !s->closing)
+        s->deadline_ns = sooner_of(s->deadline_ns, h->linger_ns);
     if (!h->full && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, h->head_due_ns);
     return pending ? session_http2_want(s) : SESSION_READ;
@@ -450,10 +417,10 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
 /* The connection ends, with GOAWAY where the output has space for it. */
 static unsigned end_gracefully(struct session *s, uint64_t now_ns)
 {
-    if (!has_memory(s) || !has_goodbye_room(s->output))
+    if (!has_memory(s) || !session_goodbye_has_room(s))
         return close_without_memory(s);
     while (!s->http2->shortened)
-        say_goodbye(s, now_ns);
+        session_goodbye_add(s, now_ns);
     drop_streams(s);
     s->closing = s->lingering = true;
     return session_http2_continue(s, now_ns);
@@ -465,6 +432,15 @@ static unsigned expire_answers(struct session *s, uint64_t now_ns)
     if (session_has_output(s) || !has_memory(s))
         return close_without_memory(s);
     session_http2_fail(s, HTTP2_FAULT_STALLED);
+    return session_http2_continue(s, now_ns);
+}
+
+unsigned session_http2_drain(struct session *s, uint64_t now_ns)
+{
+    if (s->http2->connection.draining || !has_memory(s))
+        return 0;
+    rewind_output(s->output);
+    add_output(s, now_ns);
     return session_http2_continue(s, now_ns);
 }
 
@@ -486,6 +462,8 @@ unsigned session_http2_expire(struct session *s, uint64_t now_ns)
     const uint64_t body_ns = sooner_of(h->body_due_ns, h->body_limit_ns);
     if (h->bodies > 0 && now_ns >= body_ns && has_memory(s))
         session_events_expire(s, now_ns);
+    if (h->lingering > 0 && now_ns >= h->linger_ns && has_memory(s))
+        session_frames_expire_lingering(s, now_ns);
     if (now_ns < h->head_due_ns)
         return session_http2_continue(s, now_ns);
     h->head_due_ns = UINT64_MAX;

@@ -25,7 +25,9 @@ struct session_stream;
 struct session_http2_place {
     struct session_stream *answer; /* a body that is not in frames yet, or NULL */
     struct session_body *body;     /* with the request that waits for its end, or NULL */
+    uint32_t discarded;            /* bytes of a body that arrive during or after its answer */
     bool open;
+    uint8_t lingers; /* linger times that have begun since the answer was complete; 0: it is not */
 };
 
 /* The streams of one connection, or unused in a thread. */
@@ -38,6 +40,7 @@ struct session_http2 {
     struct http2_connection connection;
     struct http2_table table;
     struct session_http2_streams *streams; /* NULL while no stream is open */
+    uint64_t linger_ns;     /* while streams linger: when the first of them may be reset */
     uint64_t scan_ns;       /* while answers wait: when the first of them may be stalled */
     uint64_t send_due_ns;   /* while answers are under way */
     uint64_t head_due_ns;   /* while an unfinished frame waits, or the end; else UINT64_MAX */
@@ -48,6 +51,7 @@ struct session_http2 {
     size_t output_max;      /* nothing is added behind so many bytes of output */
     unsigned bodies;        /* requests that wait for the end of their body */
     unsigned answers;       /* answers with a body that waits */
+    unsigned lingering;     /* streams with a complete answer whose request continues */
     uint8_t peer_len;       /* of `peer`; 0: it is not known yet */
     char peer[SESSION_LINE_PEER_MAX]; /* the client's address, for the log */
     bool answering;                   /* send_due_ns is set */
@@ -84,6 +88,9 @@ unsigned session_http2_sent(struct session *s, size_t bytes, uint64_t now_ns);
 
 /* What to do next. */
 unsigned session_http2_continue(struct session *s, uint64_t now_ns);
+
+/* As session_drain. */
+unsigned session_http2_drain(struct session *s, uint64_t now_ns);
 
 /* As session_expire, when the deadline has passed. */
 unsigned session_http2_expire(struct session *s, uint64_t now_ns);

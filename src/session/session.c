@@ -201,6 +201,13 @@ unsigned session_sent(struct session *s, size_t bytes, uint64_t now_ns)
 
 /* ---- time ---- */
 
+unsigned session_drain(struct session *s, uint64_t now_ns)
+{
+    if (!s->http2 || s->closing)
+        return 0;
+    return s->tls ? session_tls_drain(s, now_ns) : session_http2_drain(s, now_ns);
+}
+
 unsigned session_expire(struct session *s, uint64_t now_ns)
 {
     if (now_ns < s->deadline_ns)

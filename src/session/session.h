@@ -173,6 +173,18 @@ static inline uint64_t session_deadline_ns(const struct session *s)
  * otherwise. */
 unsigned session_expire(struct session *s, uint64_t now_ns);
 
+/* Whether the client learns before the end that the connection ends: in HTTP/2, not in HTTP/1.1. */
+static inline bool session_announces_end(const struct session *s)
+{
+    return s->http2 != NULL;
+}
+
+/* The server drains. Announces the end of the connection now, also while its answers wait for the
+ * client: GOAWAY (RFC 9113 section 6.8). Returns what the session wants then. 0: nothing has
+ * changed, because the end is announced already, or the protocol cannot announce it. A connection
+ * that the client uses later announces the end by itself. */
+unsigned session_drain(struct session *s, uint64_t now_ns);
+
 /* True between requests with nothing to send: the connection can be closed without losing
  * anything. */
 bool session_idle(const struct session *s);

@@ -407,6 +407,13 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
     return follow_codec(s, session_http1_sent(s, now_ns), now_ns);
 }
 
+unsigned session_tls_drain(struct session *s, uint64_t now_ns)
+{
+    (void)enter_tls(s);
+    const unsigned want = session_http2_drain(s, now_ns);
+    return want == 0 ? 0 : follow_codec(s, want, now_ns);
+}
+
 unsigned session_tls_expire(struct session *s, uint64_t now_ns)
 {
     bool idle = s->phase == SESSION_IDLE;

@@ -31,6 +31,7 @@ unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns);
 struct session_out session_tls_output(const struct session *s);
 unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns);
 
+unsigned session_tls_drain(struct session *s, uint64_t now_ns);
 unsigned session_tls_expire(struct session *s, uint64_t now_ns);
 
 /* Whether encrypted bytes of a connection with TLS wait to be sent. */

@@ -6,12 +6,17 @@ frame_rules.py has the rules that one exchange proves. Here are those that need 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.certificates import Pair, make
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.frame_rules import RULES, Continues, Ends, Finishes, Resets, Rule, Serves
 from tests.e2e.http2 import (
@@ -36,7 +41,7 @@ from tests.e2e.http2 import (
 )
 from tests.e2e.running import Server
 from tests.e2e.statistics import settled, wait_for
-from tests.e2e.wire import Connection, connect
+from tests.e2e.wire import TIMEOUT_S, Connection, connect
 from tests.waiting import wait_until
 
 HELLO = b"hello\n"
@@ -230,9 +235,11 @@ def test_a_body_above_the_limit_is_refused_before_its_end(running: Server) -> No
     with connect2(running.address) as client:
         client.send(headers(1, upload, end=False) + data(1, bytes(1000)))
         assert client.answer(1).status == 413
-        client.settle()
-        assert client.streams[1].reset == Code.NO_ERROR
         client.send(data(1, bytes(1000)))  # was under way
+        assert client.get().body == HELLO
+        while client.streams[1].reset is None:  # the client does not end its request
+            assert client.receive()
+        assert client.streams[1].reset == Code.NO_ERROR
         assert client.get().body == HELLO
 
 
@@ -281,14 +288,9 @@ def test_a_stop_completes_the_streams_and_refuses_later_ones(running: Server) ->
         stream = client.ask("/big.bin")
         assert received(client, stream) == WINDOW
         running.signal(signal.SIGTERM)
-
-        def announced() -> bool:
-            client.settle()  # the server notices the stop when it hears of the client
-            return client.goaway is not None
-
-        wait_until(announced, "GOAWAY")
-        assert client.goaway
-        assert client.goaway[1] == Code.NO_ERROR
+        while client.goaway is None:  # the client sends nothing that could make the server notice
+            assert client.receive()
+        assert client.goaway == (2**31 - 1, Code.NO_ERROR)
         client.settle()
         late = client.ask("/hello.txt")
         client.send(window_update(0, 10**6) + window_update(stream, 10**6))
@@ -297,6 +299,99 @@ def test_a_stop_completes_the_streams_and_refuses_later_ones(running: Server) ->
         assert client.goaway == (stream, Code.NO_ERROR)
         assert client.streams[late].status is None
     assert running.wait() == 0
+
+
+def goaways(client: Client) -> list[int]:
+    """The last streams of the GOAWAY frames that have arrived."""
+    frames = [got for got in client.order if got.kind == Kind.GOAWAY]
+    assert {got.payload[4:8] for got in frames} <= {bytes(4)}, "an error"
+    return [int.from_bytes(got.payload[:4], "big") for got in frames]
+
+
+def ends_gracefully(client: Client, end: Callable[[], None]) -> None:
+    """The server ends an idle connection. The client learns it without sending anything, and its
+    last request crosses the announcement. The final GOAWAY says whether that was processed."""
+    assert client.get().body == HELLO
+    end()
+    while client.goaway is None:
+        assert client.receive()
+    crossed = client.ask()
+    assert client.end() == Code.NO_ERROR
+    first, last = goaways(client)
+    assert first == 2**31 - 1
+    assert last in (1, crossed)  # 1: the client was slow to acknowledge the announcement
+    assert (client.streams[crossed].status == 200) == (last == crossed)
+
+
+@contextlib.contextmanager
+def connected(running: Server, pair: Pair | None) -> Iterator[Client]:
+    """A client over TLS, where the server has this certificate, or in clear text."""
+    if not pair:
+        with connect2(running.address) as client:
+            yield client
+        return
+    context = ssl.create_default_context(cafile=str(pair.certificate))
+    context.set_alpn_protocols(["h2"])
+    plain = socket.create_connection(running.address, TIMEOUT_S)
+    with context.wrap_socket(plain, server_hostname="localhost") as wrapped:
+        yield Client(Connection(wrapped))
+
+
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_a_stop_is_announced_to_an_idle_client(
+    server: ServerFactory, tmp_path: Path, *, encrypted: bool
+) -> None:
+    """RFC 9113 section 6.8"""
+    pair = make(tmp_path, "site", "localhost", "IP:127.0.0.1") if encrypted else None
+    words = pair.flags() if pair else H2C
+    listen = f"{'https://' if pair else ''}127.0.0.1:0"
+    running = server(*words, "--drain-idle", "20s", listen=(listen,))
+    with connected(running, pair) as client:
+        ends_gracefully(client, lambda: running.signal(signal.SIGTERM))
+    assert running.wait() == 0
+
+
+def test_a_reload_is_announced_to_an_idle_client(server: ServerFactory) -> None:
+    """RFC 9113 section 6.8"""
+    running = server(*H2C, "--drain-idle", "20s")
+    with connect2(running.address) as client:
+        ends_gracefully(client, lambda: running.signal(signal.SIGHUP))
+    with connect2(running.address) as later:
+        assert later.get().body == HELLO
+
+
+def test_many_idle_clients_learn_of_a_stop(server: ServerFactory) -> None:
+    """RFC 9113 section 6.8"""
+    running = server(*H2C, "--drain-idle", "20s")
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect2(running.address)) for _ in range(30)]
+        for client in clients:
+            assert client.get().body == HELLO
+        running.signal(signal.SIGTERM)
+        for client in clients:
+            assert client.end() == Code.NO_ERROR
+            assert goaways(client) == [2**31 - 1, 1]
+    assert running.wait() == 0
+
+
+def test_a_stop_does_not_wait_for_an_idle_client_that_is_silent(server: ServerFactory) -> None:
+    """RFC 9113 section 6.8"""
+    running = server(*H2C, "--drain-idle", "100ms", "--drain-timeout", "50s")
+    with connect2(running.address, acknowledge=False) as client:
+        assert client.get().body == HELLO
+        running.signal(signal.SIGTERM)
+        assert client.end() == Code.NO_ERROR
+        assert goaways(client) == [2**31 - 1, 1]
+    assert running.wait() == 0
+
+
+def test_the_age_of_an_idle_connection_ends_it_with_goaway(server: ServerFactory) -> None:
+    """RFC 9113 section 6.8"""
+    running = server(*H2C, "--connection-time", "300ms")
+    with connect2(running.address) as client:
+        assert client.get().body == HELLO
+        assert client.end() == Code.NO_ERROR
+        assert goaways(client)[-1] == 1
 
 
 def test_an_idle_connection_ends_with_goaway(server: ServerFactory) -> None:

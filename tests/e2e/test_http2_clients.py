@@ -22,6 +22,7 @@ from tests.e2e.certificates import Pair, trusting
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Server
 from tests.e2e.statistics import settled
+from tests.waiting import LIMIT_S
 
 BIG = os.urandom(3_000_000)
 IMAGES = 200
@@ -92,6 +93,32 @@ def test_curl_gets_files(running: Server, pair: Pair, tmp_path: Path) -> None:
         *("--data-binary", f"@{tmp_path / 'out'}", f"{plain}/hello.txt"),
     )
     assert sent == "405"
+
+
+@needs("curl")
+@pytest.mark.parametrize("announced", [True, False])
+def test_curl_shows_the_answer_to_a_body_that_is_too_long(
+    running: Server, pair: Pair, tmp_path: Path, *, announced: bool
+) -> None:
+    """curl 7.88 reports an error in place of the answer when a reset of the stream arrives with
+    it."""
+    body = tmp_path / "body"
+    body.write_bytes(bytes(3_000_000))
+    plain, secure = urls(running)
+    form = ("-o", os.devnull, "-w", "%{http_version} %{response_code}")
+    sent = ("--data-binary", f"@{body}") if announced else ("-X", "POST", "-T", "-")
+    for way in (("--http2-prior-knowledge", plain), ("--cacert", str(pair.certificate), secure)):
+        for _ in range(3):
+            with body.open("rb") as read:
+                done = subprocess.run(
+                    ("curl", "-sS", *form, *sent, *way),
+                    stdin=read,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=LIMIT_S,
+                )
+            assert (done.stdout, done.stderr) == ("2 413", "")
 
 
 @needs("nghttp")

@@ -1,251 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A session that speaks HTTP/2, driven as a model drives it, with a clock and a client of the
- * test's own. The conformance cases run over HTTP/2, too. This tests what they cannot: windows,
- * deadlines, resets in every state, the graceful end, and files that change while they are sent.
+ * Answers over HTTP/2. The conformance cases run over HTTP/2, too. This tests what they cannot:
+ * windows, deadlines, resets in every state, and files that change while they are sent.
  */
-#include "session/http2.h"
-
-#include "http2/client.h"
-#include "http2/frame.h"
-#include "world.h"
-
-#include <malloc.h>
-
-enum { LARGEST = 0x7fffffff };
-
-/* Requests a file until the cache keeps it. A file that changed less than a tick of its clock
- * before it was read is read again later. */
-static void settle(const char *path)
-{
-    char request[128];
-    (void)snprintf(request, sizeof(request), "HEAD %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
-    bool fresh = true;
-    while (fresh) {
-        struct session s;
-        struct site_entry *entry;
-        tick(SECOND);
-        session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
-        assert_int_equal(session_feed(&s, span_text(request), world.now_ns), SESSION_WRITE);
-        session_close(&s);
-        tick(SECOND);
-        assert_int_equal(site_find(world.site, world.thread.reader, span_text(path), world.now_ns,
-                                   &entry, &fresh),
-                         SITE_FILE);
-        if (fresh)
-            site_cache_release(&entry->cache);
-    }
-}
-
-static int make_http2_world(void **state)
-{
-    (void)state;
-    if (make_world() < 0)
-        return -1;
-    world.shared.h2c = true;
-    world.shared.server_field = SPAN("Server: weir\r\n");
-    if (start_world() < 0)
-        return -1;
-    settle("/middle.bin");
-    settle("/big.bin");
-    return 0;
-}
-
-static int end_http2_world(void **state)
-{
-    (void)state;
-    return end_world();
-}
-
-/* References to the entry of a path, the cache's own included. */
-static unsigned references_of(const char *path)
-{
-    struct site_entry *entry;
-    bool fresh;
-    assert_int_equal(
-        site_find(world.site, world.thread.reader, span_text(path), world.now_ns, &entry, &fresh),
-        SITE_FILE);
-    assert_false(fresh);
-    return atomic_load(&entry->cache.references);
-}
-
-/* ---- a client ---- */
-
-static char sending[1 << 20], received[8 << 20];
-
-static struct {
-    struct session s;
-    unsigned want;
-    struct buf out; /* what it sends next */
-    struct buf in;  /* what it has received */
-    size_t at;      /* the next frame of it */
-    uint32_t next_stream;
-} client;
-
-/* Sends what is in client.out, `step` bytes at a time. */
-static void send_in_steps(size_t step)
-{
-    for (size_t at = 0; at < client.out.len; at += step) {
-        size_t len = client.out.len - at < step ? client.out.len - at : step;
-        assert_true(session_room(&client.s) >= len);
-        client.want = session_feed(&client.s, span_of(client.out.at + at, len), world.now_ns);
-    }
-    client.out.len = 0;
-}
-
-static void send_frames(void)
-{
-    send_in_steps(client.out.len);
-}
-
-/* Receives what the session sends, at most `most` bytes. */
-static void receive(size_t most)
-{
-    while (client.want & SESSION_WRITE && most > 0) {
-        struct session_out out = session_output(&client.s);
-        assert_int_equal(out.file_len, 0);
-        assert_true(out.count > 0);
-        const struct span part = span_first(out.piece[0], most);
-        buf_add(&client.in, part);
-        assert_false(client.in.overflow);
-        most -= part.len;
-        client.want = session_sent(&client.s, part.len, world.now_ns);
-    }
-}
-
-static void add_frame(unsigned type, unsigned flags, uint32_t stream, struct span payload)
-{
-    http2_frame_add(&client.out, (struct http2_frame){ .length = (uint32_t)payload.len,
-                                                       .stream = stream,
-                                                       .type = (uint8_t)type,
-                                                       .flags = (uint8_t)flags });
-    buf_add(&client.out, payload);
-}
-
-static uint32_t add_request(const char *head, bool end)
-{
-    char bytes[2048];
-    struct buf block = buf_over(bytes, sizeof(bytes));
-    (void)http2_client_add_request(&block, span_text(head), SPAN("http"), HTTP2_CLIENT_PLAIN);
-    const uint32_t stream = client.next_stream;
-    client.next_stream += 2;
-    add_frame(HTTP2_FRAME_HEADERS, HTTP2_FRAME_END_HEADERS | (end ? HTTP2_FRAME_END_STREAM : 0),
-              stream, buf_span(&block));
-    return stream;
-}
-
-#define HEAD_OF(method, path) method " " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-static uint32_t add_get(const char *path)
-{
-    char head[256];
-    (void)snprintf(head, sizeof(head), HEAD_OF("GET", "%s"), path);
-    return add_request(head, true);
-}
-
-/* A client whose windows have `window` bytes for each stream, and as many as possible for all. */
-static void begin(uint32_t window)
-{
-    session_open(&client.s, &world.thread, (struct session_origin){ .peer.family = 4 },
-                 world.now_ns);
-    client.out = buf_over(sending, sizeof(sending));
-    client.in = buf_over(received, sizeof(received));
-    client.at = 0;
-    client.next_stream = 1;
-    buf_add(&client.out, HTTP2_FRAME_PREFACE);
-    http2_frame_add(&client.out, (struct http2_frame){ .length = HTTP2_FRAME_SETTING_BYTES,
-                                                       .type = HTTP2_FRAME_SETTINGS });
-    http2_frame_add_setting(&client.out, HTTP2_FRAME_INITIAL_WINDOW_SIZE, window);
-    http2_frame_add_window(&client.out, 0, LARGEST - HTTP2_WINDOW);
-}
-
-static void end(void)
-{
-    session_close(&client.s);
-}
-
-/* The next frame that the client has received. False: there is none. */
-static bool next_frame(struct http2_frame *ret_frame, struct span *ret_payload)
-{
-    if (client.in.len - client.at < HTTP2_FRAME_HEAD)
-        return false;
-    *ret_frame = http2_frame_read(client.in.at + client.at);
-    assert_true(client.in.len - client.at >= HTTP2_FRAME_HEAD + ret_frame->length);
-    *ret_payload = span_of(client.in.at + client.at + HTTP2_FRAME_HEAD, ret_frame->length);
-    client.at += HTTP2_FRAME_HEAD + ret_frame->length;
-    return true;
-}
-
-/* What the client has received since the last call, of one stream or of all (0). */
-struct seen {
-    unsigned status;  /* of the last HEADERS frame */
-    unsigned answers; /* complete */
-    size_t body;      /* bytes */
-    bool ended;
-    unsigned resets, goaways, pings;
-    uint32_t error, last_stream; /* of the last RST_STREAM or GOAWAY frame */
-    char ping[8];
-};
-
-static unsigned status_of(struct span block)
-{
-    static char storage[HTTP2_CLIENT_STORAGE];
-    struct http2_table table;
-    struct http2_client_response response;
-    http2_table_init(&table, http2_client_keeps);
-    http2_client_begin(&response, &table, block, false);
-    assert_int_equal(http2_client_decode(&response, storage), HTTP2_CLIENT_DECODED);
-    return response.status;
-}
-
-static struct seen look(uint32_t stream)
-{
-    struct seen seen = { 0 };
-    struct http2_frame frame;
-    struct span payload;
-    while (next_frame(&frame, &payload)) {
-        if (stream != 0 && frame.stream != 0 && frame.stream != stream)
-            continue;
-        const bool ends = frame.flags & HTTP2_FRAME_END_STREAM;
-        switch (frame.type) {
-        case HTTP2_FRAME_HEADERS:
-            seen.status = status_of(payload);
-            seen.answers += ends;
-            seen.ended = ends;
-            break;
-        case HTTP2_FRAME_DATA:
-            seen.body += payload.len;
-            seen.answers += ends;
-            seen.ended = ends;
-            break;
-        case HTTP2_FRAME_RST_STREAM:
-            seen.resets++;
-            seen.error = http2_frame_read_u32(payload.at);
-            break;
-        case HTTP2_FRAME_GOAWAY:
-            seen.goaways++;
-            seen.last_stream = http2_frame_read_u32(payload.at);
-            seen.error = http2_frame_read_u32(payload.at + 4);
-            break;
-        case HTTP2_FRAME_PING:
-            seen.pings++;
-            memcpy(seen.ping, payload.at, sizeof(seen.ping));
-            break;
-        default:
-            break;
-        }
-    }
-    return seen;
-}
-
-/* One request and its whole answer. */
-static struct seen exchange(const char *path)
-{
-    const uint32_t stream = add_get(path);
-    send_frames();
-    receive(SIZE_MAX);
-    return look(stream);
-}
+#include "framed.h"
 
 /* ---- answers ---- */
 
@@ -582,24 +340,6 @@ static void a_request_waits_for_the_end_of_its_body(void **state)
     end();
 }
 
-static void a_body_above_the_limit_gets_413(void **state)
-{
-    (void)state;
-    static char body[16 * 1024];
-    begin(LARGEST);
-    const uint32_t stream = add_request(HEAD_OF("POST", "/small.html"), false);
-    for (size_t sent = 0; sent <= HTTP_BODY_MAX; sent += sizeof(body)) {
-        add_frame(HTTP2_FRAME_DATA, 0, stream, span_of(body, sizeof(body)));
-        send_frames();
-        receive(SIZE_MAX);
-    }
-    struct seen seen = look(stream);
-    assert_int_equal(seen.status, 413);
-    assert_true(seen.resets == 1 && seen.error == HTTP2_NO_ERROR);
-    assert_int_equal(exchange("/small.html").status, 200);
-    end();
-}
-
 static void a_body_of_another_length_than_announced_resets_its_stream(void **state)
 {
     (void)state;
@@ -662,23 +402,6 @@ static void a_body_slower_than_its_rate_gets_408(void **state)
 
 /* ---- the end of a connection ---- */
 
-static void an_idle_connection_ends_with_goaway(void **state)
-{
-    (void)state;
-    begin(LARGEST);
-    (void)exchange("/small.html");
-    assert_int_equal(session_deadline_ns(&client.s), world.now_ns + 60 * SECOND);
-    tick(60 * SECOND);
-    client.want = session_expire(&client.s, world.now_ns);
-    receive(SIZE_MAX);
-    struct seen seen = look(0);
-    assert_true(seen.goaways > 0);
-    assert_int_equal(seen.error, HTTP2_NO_ERROR);
-    assert_int_equal(seen.last_stream, 1);
-    assert_int_equal(client.want, SESSION_HALF_CLOSE);
-    end();
-}
-
 static void an_unfinished_frame_ends_the_connection_in_time(void **state)
 {
     (void)state;
@@ -708,69 +431,6 @@ static void a_preface_that_never_ends_is_cut_off(void **state)
     receive(SIZE_MAX);
     assert_false(client.want & SESSION_READ);
     end();
-}
-
-/* The client acknowledges the PING behind the first GOAWAY. */
-static void a_drain_lets_the_client_finish(void **state)
-{
-    (void)state;
-    begin(1000);
-    const uint32_t first = add_get("/middle.bin");
-    send_frames();
-    receive(SIZE_MAX);
-    atomic_store(&world.shared.draining, true);
-    const uint32_t second = add_get("/small.html");
-    send_frames();
-    receive(SIZE_MAX);
-    struct seen seen = look(second);
-    assert_true(seen.answers == 1 && seen.goaways == 1 && seen.pings == 1);
-    assert_int_equal(seen.last_stream, LARGEST);
-
-    const uint32_t third = add_get("/small.html"); /* it has crossed the GOAWAY */
-    add_frame(HTTP2_FRAME_PING, HTTP2_FRAME_ACK, 0, span_of(seen.ping, sizeof(seen.ping)));
-    send_frames();
-    receive(SIZE_MAX);
-    seen = look(third);
-    assert_int_equal(seen.answers, 1);
-    assert_int_equal(seen.goaways, 1);
-    assert_int_equal(seen.last_stream, third);
-    assert_true(client.want & SESSION_READ);
-
-    http2_frame_add_window(&client.out, first, MIDDLE_SIZE);
-    send_frames();
-    receive(SIZE_MAX);
-    assert_true(look(first).ended);
-    assert_int_equal(client.want, SESSION_HALF_CLOSE);
-    end();
-    atomic_store(&world.shared.draining, false);
-}
-
-static void a_drain_does_not_wait_for_a_client_that_is_silent(void **state)
-{
-    (void)state;
-    atomic_store(&world.shared.draining, true);
-    begin(LARGEST);
-    assert_int_equal(exchange("/small.html").goaways, 1);
-    assert_int_equal(client.want, SESSION_READ);
-    assert_true(session_deadline_ns(&client.s) <= world.now_ns + SECOND);
-    tick(SECOND);
-    client.want = session_expire(&client.s, world.now_ns);
-    receive(SIZE_MAX);
-    assert_int_equal(look(0).goaways, 1);
-    assert_int_equal(client.want, SESSION_HALF_CLOSE);
-    end();
-    atomic_store(&world.shared.draining, false);
-}
-
-static void the_last_request_of_a_connection_begins_its_end(void **state)
-{
-    (void)state;
-    world.shared.connection_requests = 3;
-    begin(LARGEST);
-    for (unsigned i = 1; i <= 3; i++)
-        assert_int_equal(exchange("/small.html").goaways, i == 3);
-    end();
-    world.shared.connection_requests = 0;
 }
 
 static void a_connection_that_cannot_be_served_gets_503(void **state)
@@ -890,16 +550,11 @@ int main(void)
         cmocka_unit_test(a_close_during_answers_releases_everything),
         cmocka_unit_test(a_file_that_changes_while_it_is_sent_resets_its_stream),
         cmocka_unit_test(a_request_waits_for_the_end_of_its_body),
-        cmocka_unit_test(a_body_above_the_limit_gets_413),
         cmocka_unit_test(a_body_of_another_length_than_announced_resets_its_stream),
         cmocka_unit_test(a_request_whose_body_does_not_end_gets_408),
         cmocka_unit_test(a_body_slower_than_its_rate_gets_408),
-        cmocka_unit_test(an_idle_connection_ends_with_goaway),
         cmocka_unit_test(an_unfinished_frame_ends_the_connection_in_time),
         cmocka_unit_test(a_preface_that_never_ends_is_cut_off),
-        cmocka_unit_test(a_drain_lets_the_client_finish),
-        cmocka_unit_test(a_drain_does_not_wait_for_a_client_that_is_silent),
-        cmocka_unit_test(the_last_request_of_a_connection_begins_its_end),
         cmocka_unit_test(a_connection_that_cannot_be_served_gets_503),
         cmocka_unit_test(a_client_that_sends_no_more_gets_its_answers),
         cmocka_unit_test(a_fault_of_the_client_ends_the_connection_with_goaway),
