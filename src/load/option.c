@@ -353,7 +353,8 @@ const struct option load_option_table[] = {
     { "http2", 0, NULL, "HTTP/2: with https by ALPN, with http by prior knowledge",
       LOAD_FLAG(plan.http2) },
     { "pipeline", 0, "N",
-      "requests under way on each connection, with --http2 as streams (default 1)",
+      "requests under way on each connection (default 1); with --http2 its streams: with --rate "
+      "and --pace at most N, with --think and --no-keepalive N at once",
       LOAD_NUMBER(plan.pipeline), 1, LOAD_PIPELINE_MAX },
     { "method", 'X', "METHOD", "method of all requests (default GET, or POST with a body)",
       LOAD_READ(read_method) },

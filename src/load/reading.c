@@ -11,6 +11,26 @@ enum { USERS_DEFAULT = 10, OPEN_USERS_DEFAULT = 100 };
 
 #define NOT_GIVEN UINT64_MAX
 
+/* Streams go with all loops. Pipelined requests of HTTP/1.1 share one queue: an answer that waits
+ * behind another one has no response time of its own that a loop could use. */
+static bool check_pipeline(const struct load_plan *plan, struct option_refusal *refusal)
+{
+    bool plain = plan->loop == LOAD_CLOSED && plan->keep_alive && plan->think.high_ns == 0;
+    if (plan->pipeline <= 1 || plain)
+        return true;
+    if (!plan->http2)
+        return option_refuse(refusal, "--pipeline of HTTP/1.1 keeps connections open and busy, so "
+                                      "it excludes --think, --rate, --pace and --no-keepalive; "
+                                      "streams (--http2) go with them");
+    if (!plan->keep_alive && plan->loop != LOAD_CLOSED)
+        return option_refuse(refusal,
+                             "--no-keepalive with --pipeline makes a connection for each %u "
+                             "requests that start together, and with --%s each request starts at "
+                             "a time of its own; leave out one of the three",
+                             plan->pipeline, plan->loop == LOAD_OPEN ? "rate" : "pace");
+    return true;
+}
+
 static bool check_agreement(const struct load_reading *reading, struct option_refusal *refusal)
 {
     const struct load_plan *plan = &reading->plan;
@@ -31,10 +51,7 @@ static bool check_agreement(const struct load_reading *reading, struct option_re
                              plan->loop == LOAD_OPEN ? "rate" : "pace");
     if (plan->poisson && plan->loop != LOAD_OPEN)
         return option_refuse(refusal, "--poisson goes with --rate");
-    if (plan->pipeline > 1 && (thinks || plan->loop != LOAD_CLOSED || !plan->keep_alive))
-        return option_refuse(refusal, "--pipeline keeps connections open and busy, so it excludes "
-                                      "--think, --rate, --pace and --no-keepalive");
-    return true;
+    return check_pipeline(plan, refusal);
 }
 
 /* Makes the side of TLS that all connections share, if a target uses it. */

@@ -21,7 +21,7 @@ static void print_csv_head(FILE *out)
           "residual_share,longest_gap_ns,lag_p99_ns,generator_cpu_ns_per_answer,"
           "generator_busiest_share,server_cpu_ns_per_answer,server_cores_used,valid,"
           "handshakes_full,handshakes_resumed,handshakes_failed,handshake_mean_ns,"
-          "handshake_p50_ns,handshake_p99_ns\n",
+          "handshake_p50_ns,handshake_p99_ns,protocol,streams\n",
           out);
 }
 
@@ -64,7 +64,12 @@ static void print_handshakes(const struct load_outcome *outcome, FILE *out)
     print_measure(handshake->count > 0, load_durations_mean_ns(handshake), out);
     print_quantile(handshake, 0.5, out);
     print_quantile(handshake, 0.99, out);
-    fputc('\n', out);
+}
+
+/* The streams of a connection, or its pipelined requests. */
+static void print_protocol(const struct load_plan *plan, FILE *out)
+{
+    fprintf(out, ",%s,%u\n", load_result_protocols[plan->http2], plan->pipeline);
 }
 
 static void print_csv_row(const struct load_report *report, size_t step, FILE *out)
@@ -89,6 +94,7 @@ static void print_csv_row(const struct load_report *report, size_t step, FILE *o
     print_measure(d->server, d->server_cores, out);
     fprintf(out, ",%s", report->verdicts[step].invalid ? "false" : "true");
     print_handshakes(outcome, out);
+    print_protocol(report->run->plan, out);
 }
 
 void load_forms_csv(const struct load_report *report, FILE *out)

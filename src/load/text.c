@@ -40,8 +40,11 @@ static void print_loop(const struct load_plan *plan, FILE *out)
         fprintf(out, "Open loop, %s arrivals", plan->poisson ? "Poisson" : "evenly spaced");
         break;
     }
-    fputs(plan->keep_alive ? "; keep-alive" : "; a connection for each request", out);
-    if (plan->pipeline > 1)
+    if (plan->pipeline > 1 && !plan->keep_alive)
+        fprintf(out, "; a connection for each %u streams", plan->pipeline);
+    else
+        fputs(plan->keep_alive ? "; keep-alive" : "; a connection for each request", out);
+    if (plan->pipeline > 1 && plan->keep_alive)
         fprintf(out, plan->http2 ? "; %u streams each" : "; pipelines of %u", plan->pipeline);
     fputc('\n', out);
     if (plan->http2)

@@ -271,7 +271,7 @@ static void start_users(struct load_thread *thread)
                          : LOAD_AWAY; /* all at once: the lateness is no fault of the generator */
         user->due_ns = thread->now_ns + wait_ns;
         thread->thought_ns += (int64_t)wait_ns;
-        load_heap_put(&thread->heap, user->due_ns, i);
+        load_user_set_timer(thread, user);
     }
 }
 
@@ -391,17 +391,15 @@ static void serve_due_users(struct load_thread *thread)
         thread->now_ns = os_clock_now_ns(); /* the user before has taken time to send */
         load_user_wake(thread, load_thread_user(thread, due.user));
     }
-    while (thread->has_arrivals && thread->free_count > 0 &&
-           load_schedule_arrivals_due_ns(&thread->arrivals) <= thread->now_ns) {
-        uint32_t number = thread->free_ring[thread->free_first];
-        thread->free_first = thread->free_first + 1 == thread->user_count ? 0
-                                                                          : thread->free_first + 1;
-        thread->free_count--;
+    struct load_user *user;
+    while (thread->has_arrivals &&
+           load_schedule_arrivals_due_ns(&thread->arrivals) <= thread->now_ns &&
+           (user = load_user_take_free(thread))) {
         uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
         load_schedule_arrivals_take(&thread->arrivals);
         thread->now_ns = os_clock_now_ns();
         load_durations_add(&thread->tally.portion->outcome.lag, thread->now_ns - due_ns);
-        load_user_begin(thread, load_thread_user(thread, number), due_ns);
+        load_user_begin(thread, user, due_ns);
     }
 }
 

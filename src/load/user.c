@@ -19,13 +19,28 @@ enum { AWAY_DOUBLINGS_MAX = 6 };
 
 /* ---- requests ---- */
 
-/* Adds requests to those under way. Returns how many. */
-static unsigned add_requests(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
+static unsigned limit_of(const struct load_thread *thread, const struct load_user *user)
+{
+    return thread->plan->http2 ? load_multiplex_limit(thread, user) : thread->plan->pipeline;
+}
+
+/* Whether one request more may be under way, and this is not the end. After a failure the next
+ * request is alone until it has an answer. */
+static bool has_place(const struct load_thread *thread, const struct load_user *user)
+{
+    return user->number < thread->active && thread->phase != LOAD_PHASE_DRAIN &&
+           (user->failures == 0 || user->asked_count == 0) &&
+           user->asked_count < limit_of(thread, user);
+}
+
+/* Adds at most `most` requests to those under way. Returns how many. */
+static unsigned add_requests(struct load_thread *thread, struct load_user *user, uint64_t due_ns,
+                             unsigned most)
 {
     unsigned added = 0, pipeline = thread->plan->pipeline;
-    unsigned limit = thread->plan->http2 ? load_multiplex_limit(thread, user) : pipeline;
+    unsigned limit = limit_of(thread, user);
     bool counted;
-    while (user->asked_count < limit && load_thread_admits(thread, &counted)) {
+    while (added < most && user->asked_count < limit && load_thread_admits(thread, &counted)) {
         unsigned at = user->first + user->asked_count++;
         user->asked[at < pipeline ? at : at - pipeline] = (struct load_asked){
             .due_ns = due_ns,
@@ -45,12 +60,66 @@ static void be_idle(struct load_thread *thread, struct load_user *user)
     user->due_ns = thread->now_ns;
 }
 
+void load_user_set_timer(struct load_thread *thread, struct load_user *user)
+{
+    if (!user->timed)
+        load_heap_put(&thread->heap, user->due_ns, user->number);
+    user->timed = true;
+}
+
+/* Offers one place to the next request of an open loop. A user with several places is offered
+ * again behind all others, so that the requests are spread evenly. */
+static void offer_place(struct load_thread *thread, struct load_user *user)
+{
+    if (user->offered || !has_place(thread, user))
+        return;
+    uint32_t at = thread->free_first + thread->free_count++;
+    thread->free_ring[at < thread->user_count ? at : at - thread->user_count] = user->number;
+    user->offered = true;
+}
+
+/* Paced, with streams: starts the requests that are due by now, and waits for the next one. Without
+ * a place for it, the end of an answer calls this again. */
+static void follow_pace(struct load_thread *thread, struct load_user *user)
+{
+    while (!user->timed && has_place(thread, user)) {
+        user->due_ns += thread->plan->pace_ns;
+        if (user->due_ns > thread->now_ns)
+            load_user_set_timer(thread, user);
+        else if (add_requests(thread, user, user->due_ns, 1) == 0)
+            return;
+    }
+}
+
+/* Users in the ring may have failed since, or have no place left. */
+struct load_user *load_user_take_free(struct load_thread *thread)
+{
+    while (thread->free_count > 0) {
+        struct load_user *user = load_thread_user(thread, thread->free_ring[thread->free_first]);
+        thread->free_first = (thread->free_first + 1) % thread->user_count;
+        thread->free_count--;
+        user->offered = false;
+        if (user->mood == LOAD_FREE && user->number >= thread->active)
+            be_idle(thread, user);
+        if ((user->mood == LOAD_FREE || user->mood == LOAD_ASKING) && has_place(thread, user))
+            return user;
+    }
+    return NULL;
+}
+
 void load_user_begin(struct load_thread *thread, struct load_user *user, uint64_t due_ns)
 {
+    const struct load_plan *plan = thread->plan;
+    unsigned added =
+        add_requests(thread, user, due_ns, plan->loop == LOAD_CLOSED ? plan->pipeline : 1);
     user->mood = LOAD_ASKING;
-    if (add_requests(thread, user, due_ns) == 0)
+    if (user->asked_count == 0)
         be_idle(thread, user);
-    else
+    else if (plan->loop == LOAD_OPEN)
+        offer_place(thread, user);
+    else if (plan->loop == LOAD_PACED && plan->pipeline > 1)
+        follow_pace(thread, user);
+    if (added > 0)
         load_connection_transmit(thread, user);
 }
 
@@ -66,7 +135,7 @@ static void wait_until(struct load_thread *thread, struct load_user *user, uint6
         thread->away_ns += (int64_t)wait_ns;
     user->mood = (uint8_t)mood;
     user->due_ns = due_ns;
-    load_heap_put(&thread->heap, due_ns, user->number);
+    load_user_set_timer(thread, user);
 }
 
 static void rest_after_failure(struct load_thread *thread, struct load_user *user)
@@ -91,8 +160,8 @@ static void rest_closed(struct load_thread *thread, struct load_user *user)
 /* A cycle that is late starts at once. Later cycles are not left out to make up for it. */
 static void rest_paced(struct load_thread *thread, struct load_user *user)
 {
-    uint64_t due_ns = user->due_ns + thread->plan->pace_ns;
-    if (due_ns > thread->now_ns) {
+    uint64_t due_ns = user->timed ? user->due_ns : user->due_ns + thread->plan->pace_ns;
+    if (user->timed || due_ns > thread->now_ns) {
         wait_until(thread, user, due_ns, LOAD_THINKING);
     } else {
         user->due_ns = due_ns;
@@ -100,17 +169,28 @@ static void rest_paced(struct load_thread *thread, struct load_user *user)
     }
 }
 
+/* Open loop: takes the requests that are waiting, as many as there are places, and offers a place
+ * that is left. Returns whether it has taken some. */
+static bool take_waiting(struct load_thread *thread, struct load_user *user)
+{
+    bool taken = false;
+    while (thread->has_arrivals && has_place(thread, user)) {
+        uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
+        if (due_ns > thread->now_ns || add_requests(thread, user, due_ns, 1) == 0)
+            break;
+        load_schedule_arrivals_take(&thread->arrivals);
+        taken = true;
+    }
+    offer_place(thread, user);
+    return taken;
+}
+
 static void rest_open(struct load_thread *thread, struct load_user *user)
 {
-    uint64_t due_ns = load_schedule_arrivals_due_ns(&thread->arrivals);
-    if (thread->has_arrivals && due_ns <= thread->now_ns) { /* a request is waiting */
-        load_schedule_arrivals_take(&thread->arrivals);
-        load_user_begin(thread, user, due_ns);
-        return;
-    }
-    user->mood = LOAD_FREE;
-    uint32_t at = thread->free_first + thread->free_count++;
-    thread->free_ring[at < thread->user_count ? at : at - thread->user_count] = user->number;
+    bool taken = take_waiting(thread, user);
+    user->mood = taken ? LOAD_ASKING : LOAD_FREE;
+    if (taken)
+        load_connection_transmit(thread, user);
 }
 
 void load_user_rest(struct load_thread *thread, struct load_user *user)
@@ -136,10 +216,28 @@ void load_user_rest(struct load_thread *thread, struct load_user *user)
     }
 }
 
+/* Paced, with streams: the next request is due while others are under way. */
+static void continue_pace(struct load_thread *thread, struct load_user *user)
+{
+    if (has_place(thread, user)) {
+        load_durations_add(&thread->tally.portion->outcome.lag, thread->now_ns - user->due_ns);
+        load_user_begin(thread, user, user->due_ns);
+    } else {
+        user->due_ns -= thread->plan->pace_ns; /* it is still to start */
+    }
+}
+
 void load_user_wake(struct load_thread *thread, struct load_user *user)
 {
     bool was_away = user->mood == LOAD_AWAY;
-    if (thread->phase == LOAD_PHASE_DRAIN || user->number >= thread->active) {
+    user->timed = false;
+    if (thread->now_ns < user->due_ns) {
+        load_user_set_timer(thread, user);
+    } else if (user->mood == LOAD_ASKING) {
+        continue_pace(thread, user);
+    } else if (user->mood == LOAD_IDLE) {
+        user->due_ns = thread->now_ns; /* it has become idle since the timer was set */
+    } else if (thread->phase == LOAD_PHASE_DRAIN || user->number >= thread->active) {
         be_idle(thread, user);
     } else if (was_away && thread->plan->loop == LOAD_OPEN) {
         rest_open(thread, user);
@@ -154,6 +252,26 @@ void load_user_wake(struct load_thread *thread, struct load_user *user)
 
 /* ---- events ---- */
 
+/* With streams: starts the requests that take the places of those that have ended. In a closed loop
+ * with think time, or with a connection for each cycle, a cycle ends before the next one starts. */
+static void refill(struct load_thread *thread, struct load_user *user)
+{
+    const struct load_plan *plan = thread->plan;
+    switch (plan->loop) {
+    case LOAD_CLOSED:
+        if (plan->keep_alive && plan->think.high_ns == 0 && has_place(thread, user))
+            (void)add_requests(thread, user, thread->now_ns, plan->pipeline);
+        break;
+    case LOAD_PACED:
+        if (plan->pipeline > 1)
+            follow_pace(thread, user);
+        break;
+    case LOAD_OPEN:
+        (void)take_waiting(thread, user);
+        break;
+    }
+}
+
 /* Starts what follows the answers that were read. */
 static void continue_cycle(struct load_thread *thread, struct load_user *user)
 {
@@ -164,14 +282,13 @@ static void continue_cycle(struct load_thread *thread, struct load_user *user)
         return;
     }
     if (thread->plan->http2) {
-        if (user->failures == 0 && user->number < thread->active)
-            (void)add_requests(thread, user, thread->now_ns);
+        refill(thread, user);
         load_connection_transmit(thread, user);
         return;
     }
     bool closed = user->connection == LOAD_CONNECTION_NONE; /* by the server */
     bool more = !closed && thread->plan->pipeline > 1 && user->number < thread->active &&
-                add_requests(thread, user, thread->now_ns) > 0;
+                add_requests(thread, user, thread->now_ns, thread->plan->pipeline) > 0;
     bool elsewhere = user->sent_count == 0 &&
                      user->asked_count > 0; /* the next target has another origin */
     if (closed || more || elsewhere)

@@ -32,13 +32,15 @@ enum load_mood {
     LOAD_IDLE,     /* has nothing to do: the step has fewer users, or all requests are sent */
     LOAD_THINKING, /* in the heap */
     LOAD_AWAY,     /* in the heap, after a failure: it cannot send */
-    LOAD_FREE,     /* open loop: in the ring, ready for the next request */
+    LOAD_FREE,     /* open loop: has no request under way, and is in the ring */
     LOAD_ASKING    /* has requests under way */
 };
 
 struct load_user {
     struct load_random random;
-    uint64_t due_ns;        /* in the heap: until when; idle: since when; paced: of its request */
+    /* In the heap: when it continues. Idle: since when. Paced: of its request, or with streams of
+     * its last request, while it waits for a place. */
+    uint64_t due_ns;
     uint64_t connect_ns;    /* when it started to connect */
     uint64_t first_byte_ns; /* of the present answer */
     uint64_t body_hash;
@@ -58,6 +60,8 @@ struct load_user {
     uint8_t connection; /* enum load_connection_state */
     uint8_t mood;       /* enum load_mood */
     uint8_t failures;   /* in a row */
+    bool timed;         /* in the heap, perhaps for an earlier time than due_ns */
+    bool offered;       /* in the ring of free users */
     bool answered;      /* this connection has had an answer */
     bool began;         /* bytes of the present answer have arrived */
     bool in_body;
@@ -73,8 +77,16 @@ static inline bool load_user_has_tls(const struct load_user *user)
     return user->tls && user->tls->connection.ssl;
 }
 
-/* Starts a cycle that is due at `due_ns`: sends as many requests as the plan keeps under way. */
+/* Starts a cycle that is due at `due_ns`. In a closed loop it has as many requests as the plan
+ * keeps under way. Otherwise it is one request, beside those that are under way. */
 void load_user_begin(struct load_thread *thread, struct load_user *user, uint64_t due_ns);
+
+/* Open loop: takes the next user out of the ring that can send one request more. NULL: there is
+ * none. */
+struct load_user *load_user_take_free(struct load_thread *thread);
+
+/* Has the user continue at user->due_ns. */
+void load_user_set_timer(struct load_thread *thread, struct load_user *user);
 
 /* Ends a cycle, with no request under way: the user thinks, waits for its turn, or is idle. */
 void load_user_rest(struct load_thread *thread, struct load_user *user);

@@ -83,6 +83,9 @@ def test_answers_equal_the_log_and_the_counters_of_weir(
         ["--users", "3", "--pipeline", "16", "--threads", "2"],
         ["--users", "20", "--rate", "2000", "--poisson"],
         ["--users", "2", "--method", "HEAD", "--pipeline", "4"],
+        ["--users", "4", "--rate", "2000", "--pipeline", "8"],
+        ["--users", "4", "--pace", "5ms", "--pipeline", "8", "--threads", "2"],
+        ["--users", "2", "--no-keepalive", "--pipeline", "10"],
     ]
     urls = [f"{running.url}/hello.txt", "/none", "--http2", *(trust if encrypted else [])]
     body_bytes = 0
@@ -91,7 +94,8 @@ def test_answers_equal_the_log_and_the_counters_of_weir(
         assert (step["answers"], errors(step)) == (200, {})
         assert set(step["status"]) == {"200", "404"}
         if "--no-keepalive" in way:
-            assert step["connects"] == 200
+            streams = int(way[-1]) if "--pipeline" in way else 1
+            assert step["connects"] == 200 // streams
         body_bytes += step["body_bytes"]
     numbers = settled(running)
     assert numbers["counters"]["requests"] == 200 * len(ways)
@@ -580,7 +584,7 @@ def test_every_form_of_the_report_names_http2(nginx: Start) -> None:
     assert "GOAWAY" in text
     assert max(map(len, text.splitlines())) <= 80
     (row,) = csv.DictReader(io.StringIO(weir_load(url, *words, "--csv").stdout))
-    assert row["answers"] == "50"
+    assert (row["answers"], row["protocol"], row["streams"]) == ("50", "HTTP/2", "3")
     result = result_of(url, *words)
     assert (result["plan"]["protocol"], result["plan"]["pipeline"]) == ("HTTP/2", 3)
     document = (TOP / "docs/load-json.md").read_text()

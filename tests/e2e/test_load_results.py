@@ -182,6 +182,7 @@ def test_every_format_has_the_same_numbers(served: Server, tmp_path: Path) -> No
         assert int(row["p99_ns"]) == step["response"]["p99_ns"]
         assert float(row["throughput_per_second"]) == pytest.approx(step["throughput_per_second"])
         assert row["valid"] == str(step["valid"]).lower()
+        assert (row["protocol"], row["streams"]) == ("HTTP/1.1", "1")
     assert re.search(r"^ +users +requests/s", text, re.MULTILINE)
     assert max(map(len, text.splitlines())) <= 80
     one = load(served.url, "-n", 1000).stdout
