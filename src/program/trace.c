@@ -39,8 +39,9 @@ static const struct option trace_rows[] = {
     { "host", 0, "NAME", "request this host name", OPTION_TEXT, OPTION_INTO(trace_options, host) },
     { "from", 0, "ADDRESS", "request from this address; rules with networks depend on it",
       OPTION_TEXT, OPTION_INTO(trace_options, from) },
-    { "http-version", 0, "1.1|2", "request over this version; 2 with --live needs `h2c = on`",
-      OPTION_TEXT, OPTION_INTO(trace_options, version) },
+    { "http-version", 0, "1.1|2",
+      "request over this version; 2 with --live needs TLS or `h2c = on`", OPTION_TEXT,
+      OPTION_INTO(trace_options, version) },
     { "live", 0, NULL, "send the request to the running server too, and compare", OPTION_PRESENT,
       OPTION_INTO(trace_options, live) },
     { "json", 0, NULL, "print one JSON object", OPTION_PRESENT, OPTION_INTO(trace_options, json) },
@@ -208,7 +209,8 @@ static int frame_request(struct tracing *tracing)
     struct trace *trace = &tracing->trace;
     if (!is_http2(tracing->options))
         return PROGRAM_OK;
-    trace->http2 = trace_http2_new(trace->request);
+    const struct span scheme = trace_is_over_tls(&trace->live) ? SPAN("https") : SPAN("http");
+    trace->http2 = trace_http2_new(trace->request, scheme);
     if (!trace->http2) {
         fputs("weir: out of memory\n", stderr);
         return PROGRAM_FAILED;
@@ -315,12 +317,11 @@ static int ask_server(struct tracing *tracing)
 {
     struct trace *trace = &tracing->trace;
     struct trace_live *live = &trace->live;
-    if (tracing->options->live && trace->http2 &&
-        (!trace->config->h2c || trace_is_over_tls(live))) {
-        fputs(
-            "weir: a live trace over HTTP/2 uses an address without TLS, and `h2c` is off in this "
-            "configuration\n",
-            stderr);
+    if (tracing->options->live && trace->http2 && !trace->config->h2c && !trace_is_over_tls(live)) {
+        fprintf(stderr,
+                "weir: %s has no TLS, and `h2c` is off in this configuration, so the server does "
+                "not speak HTTP/2 there\n",
+                live->url);
         return PROGRAM_FAILED;
     }
     int rc = tracing->options->live ? trace_ask(live, trace->request, trace->http2, trace->host)

@@ -5,6 +5,7 @@
 #include "session/answer.h"
 #include "session/hosts.h"
 #include "session/http1.h"
+#include "session/http2.h"
 
 void session_trace_begin(struct session_thread *thread, struct session_trace *trace)
 {
@@ -14,10 +15,13 @@ void session_trace_begin(struct session_thread *thread, struct session_trace *tr
         site_trace_begin(shared->sites[i].site, trace ? &trace->steps : NULL);
 }
 
-unsigned session_trace_feed_decrypted(struct session *s, struct span in, uint64_t now_ns)
+unsigned session_trace_feed_decrypted(struct session *s, struct span in, bool http2,
+                                      uint64_t now_ns)
 {
     s->tls_wanted = true;
-    return session_http1_feed(s, in, now_ns);
+    if (http2 && !s->http2 && !session_http2_begin(s, now_ns))
+        return SESSION_CLOSE;
+    return http2 ? session_http2_feed(s, in, now_ns) : session_http1_feed(s, in, now_ns);
 }
 
 void session_trace_done(struct session_trace *trace)

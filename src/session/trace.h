@@ -60,9 +60,11 @@ struct session_trace {
  * ends it. */
 void session_trace_begin(struct session_thread *thread, struct session_trace *trace);
 
-/* As session_feed, for a traced request that has arrived over TLS and is decrypted already. The
- * session is new, and its origin is not for TLS. Its output is plain. */
-unsigned session_trace_feed_decrypted(struct session *s, struct span in, uint64_t now_ns);
+/* As session_feed, for a traced request that has arrived over TLS and is decrypted already.
+ * `http2`: the handshake has agreed on HTTP/2. The session is new, and its origin is not for TLS.
+ * Its output is plain. */
+unsigned session_trace_feed_decrypted(struct session *s, struct span in, bool http2,
+                                      uint64_t now_ns);
 
 /* Releases the entry that the trace holds. */
 void session_trace_done(struct session_trace *trace);

@@ -62,7 +62,7 @@ static size_t collect(const struct session *s, struct buf *frames)
 
 /* Feeds and sends until the head of the answer was sent. */
 static void answer_frames(struct trace_answer *t, struct session *s, struct trace_http2 *http2,
-                          uint64_t now_ns)
+                          bool over_tls, uint64_t now_ns)
 {
     static char bytes[FRAMES_MAX];
     struct span in = trace_http2_frames(http2);
@@ -72,7 +72,9 @@ static void answer_frames(struct trace_answer *t, struct session *s, struct trac
     while (result == TRACE_HTTP2_MORE && (in.len > 0 || session_has_output(s))) {
         struct span part = span_first(in, session_room(s));
         in = span_skip(in, part.len);
-        if (part.len > 0)
+        if (part.len > 0 && over_tls)
+            (void)session_trace_feed_decrypted(s, part, true, now_ns);
+        else if (part.len > 0)
             (void)session_feed(s, part, now_ns);
         if (session_has_output(s))
             (void)session_sent(s, collect(s, &frames), now_ns);
@@ -88,7 +90,7 @@ static void answer_frames(struct trace_answer *t, struct session *s, struct trac
 static void answer_http1(struct trace_answer *t, struct session *s, struct span bytes,
                          bool over_tls, uint64_t now_ns)
 {
-    unsigned want = over_tls ? session_trace_feed_decrypted(s, bytes, now_ns)
+    unsigned want = over_tls ? session_trace_feed_decrypted(s, bytes, false, now_ns)
                              : session_feed(s, bytes, now_ns);
     if (want & SESSION_WRITE)
         keep_head(t, s);
@@ -105,7 +107,7 @@ static void answer_traced(struct trace_answer *t, struct span bytes, struct trac
     session_trace_begin(&t->worker, &t->trace);
     session_open(&s, &t->worker, (struct session_origin){ .peer = peer }, now_ns);
     if (http2)
-        answer_frames(t, &s, http2, now_ns);
+        answer_frames(t, &s, http2, over_tls, now_ns);
     else
         answer_http1(t, &s, bytes, over_tls, now_ns);
     session_close(&s);

@@ -69,47 +69,55 @@ static ssize_t receive_bytes(int fd, char *to, size_t size, uint64_t due_ns)
     }
 }
 
-/* Whether the head is complete now. */
-static bool keep_bytes(struct trace_live *live, size_t *len, size_t got)
+/* The answer, as far as it has arrived. */
+struct reading {
+    struct trace_live *live;
+    struct trace_http2 *http2; /* NULL: HTTP/1.1 */
+    char *bytes;
+    size_t len, size;
+};
+
+static struct reading begin_reading(struct trace_live *live, struct trace_http2 *http2)
 {
-    *len += got;
-    const char *last = memmem(live->head, *len, "\r\n\r\n", 4);
-    live->head_len = last ? (size_t)(last + 4 - live->head) : 0;
-    return last != NULL;
+    static char frames[64 * 1024];
+    if (http2)
+        return (struct reading){ live, http2, frames, 0, sizeof(frames) };
+    return (struct reading){ live, NULL, live->head, 0, sizeof(live->head) };
+}
+
+/* `got` bytes more have arrived. 1: the head is complete. 0: it is not. Otherwise -errno. */
+static int take_bytes(struct reading *r, size_t got)
+{
+    struct trace_live *live = r->live;
+    struct buf head = buf_over(live->head, sizeof(live->head)), why = head;
+    r->len += got;
+    if (!r->http2) {
+        const char *last = memmem(r->bytes, r->len, "\r\n\r\n", 4);
+        live->head_len = last ? (size_t)(last + 4 - r->bytes) : 0;
+        return last != NULL;
+    }
+    switch (trace_http2_read(r->http2, span_of(r->bytes, r->len), &head, &why)) {
+    case TRACE_HTTP2_HEAD:
+        live->head_len = head.len;
+        return 1;
+    case TRACE_HTTP2_REFUSED:
+        live->head_len = why.len;
+        return -EPROTO;
+    case TRACE_HTTP2_MORE:
+        break;
+    }
+    return 0;
 }
 
 /* Receives up to the end of the head. 0 or -errno. */
-static int receive_head(int fd, struct trace_live *live, uint64_t due_ns)
+static int receive_answer(int fd, struct reading *r, uint64_t due_ns)
 {
-    size_t len = 0;
-    while (len < sizeof(live->head)) {
-        ssize_t got = receive_bytes(fd, live->head + len, sizeof(live->head) - len, due_ns);
-        if (got < 0)
-            return (int)got;
-        if (keep_bytes(live, &len, (size_t)got))
-            return 0;
+    int rc = 0;
+    while (rc == 0 && r->len < r->size) {
+        ssize_t got = receive_bytes(fd, r->bytes + r->len, r->size - r->len, due_ns);
+        rc = got < 0 ? (int)got : take_bytes(r, (size_t)got);
     }
-    return -EMSGSIZE;
-}
-
-/* Receives frames up to the head of the answer. 0 or -errno. */
-static int receive_frames(int fd, struct trace_live *live, struct trace_http2 *http2,
-                          uint64_t due_ns)
-{
-    static char bytes[64 * 1024];
-    struct buf frames = buf_over(bytes, sizeof(bytes)),
-               head = buf_over(live->head, sizeof(live->head)), why = head;
-    while (buf_room(&frames) > 0) {
-        ssize_t got = receive_bytes(fd, bytes + frames.len, buf_room(&frames), due_ns);
-        if (got < 0)
-            return (int)got;
-        frames.len += (size_t)got;
-        enum trace_http2_result result = trace_http2_read(http2, buf_span(&frames), &head, &why);
-        live->head_len = result == TRACE_HTTP2_HEAD ? head.len : why.len;
-        if (result != TRACE_HTTP2_MORE)
-            return result == TRACE_HTTP2_HEAD ? 0 : -EPROTO;
-    }
-    return -EMSGSIZE;
+    return rc < 0 ? rc : rc == 0 ? -EMSGSIZE : 0;
 }
 
 /* ---- over TLS ---- */
@@ -144,36 +152,51 @@ static int shake_hands(struct secured *s, uint64_t due_ns)
     enum tls_result result;
     int rc = 0;
     while (rc == 0 && (result = tls_connection_handshake(&s->connection)) != TLS_DONE)
-        rc = result == TLS_MORE ? exchange_records(s, due_ns) : -EPROTO;
+        rc = result == TLS_MORE ? exchange_records(s, due_ns) : -ECONNABORTED;
     return rc;
 }
 
-static int receive_secured_head(struct secured *s, struct trace_live *live, uint64_t due_ns)
+static int receive_secured(struct secured *s, struct reading *r, uint64_t due_ns)
 {
-    size_t len = 0, got;
     int rc = 0;
-    while (rc == 0 && len < sizeof(live->head)) {
+    while (rc == 0 && r->len < r->size) {
+        size_t got;
         enum tls_result result =
-            tls_connection_read(&s->connection, live->head + len, sizeof(live->head) - len, &got);
-        if (keep_bytes(live, &len, got))
-            return 0;
-        rc = result == TLS_MORE ? exchange_records(s, due_ns) : result == TLS_DONE ? 0 : -EPROTO;
+            tls_connection_read(&s->connection, r->bytes + r->len, r->size - r->len, &got);
+        rc = take_bytes(r, got);
+        if (rc == 0 && result == TLS_MORE)
+            rc = exchange_records(s, due_ns);
+        else if (rc == 0 && result != TLS_DONE)
+            rc = -ECONNRESET;
     }
-    return rc < 0 ? rc : -EMSGSIZE;
+    return rc < 0 ? rc : rc == 0 ? -EMSGSIZE : 0;
 }
 
-static int ask_secured(struct secured *s, struct trace_live *live, struct span request,
-                       uint64_t due_ns)
+/* The server has chosen the protocol. -EPROTO, with the reason in words: it is not HTTP/2. */
+static int check_protocol(const struct secured *s, const struct reading *r)
 {
+    struct buf why = buf_over(r->live->head, sizeof(r->live->head));
+    if (!r->http2 || tls_connection_is_http2(&s->connection))
+        return 0;
+    buf_add(&why, SPAN("the server offers no HTTP/2 there; its setting `http2` is off"));
+    r->live->head_len = why.len;
+    return -EPROTO;
+}
+
+static int ask_secured(struct secured *s, struct reading *r, struct span request, uint64_t due_ns)
+{
+    struct trace_live *live = r->live;
     int rc = shake_hands(s, due_ns);
+    if (rc == 0)
+        rc = check_protocol(s, r);
     if (rc < 0)
         return rc;
     live->agreed = tls_connection_agreed(&s->connection);
     (void)snprintf(live->group, sizeof(live->group), "%s", live->agreed.group);
     live->agreed.group = live->group;
     if (tls_connection_write(&s->connection, request) != TLS_DONE)
-        return -EPROTO;
-    return receive_secured_head(s, live, due_ns);
+        return -ECONNRESET;
+    return receive_secured(s, r, due_ns);
 }
 
 /* The host of the request, without its port. A name that TLS cannot send becomes
@@ -189,17 +212,18 @@ static void name_of(const char *host, char out[256])
         (void)snprintf(out, 256, "%.*s", (int)len, host);
 }
 
-static int ask_over_tls(int fd, struct trace_live *live, struct span request, const char *host,
+static int ask_over_tls(int fd, struct reading *r, struct span request, const char *host,
                         uint64_t due_ns)
 {
     char why[TLS_CLIENT_WHY_MAX], name[256];
     struct secured s = { .fd = fd };
-    struct tls_client *client = tls_client_new(&(struct tls_client_plan){ .insecure = true }, why);
+    const struct tls_client_plan plan = { .insecure = true, .http2 = r->http2 != NULL };
+    struct tls_client *client = tls_client_new(&plan, why);
     name_of(host, name);
     SSL *ssl = client ? tls_client_connect(client, name, NULL) : NULL;
     int rc = -ENOMEM;
     if (ssl && tls_connection_open(&s.connection, ssl, &s.chunks)) {
-        rc = ask_secured(&s, live, request, due_ns);
+        rc = ask_secured(&s, r, request, due_ns);
         tls_connection_close(&s.connection);
     }
     tls_chunks_free(&s.chunks);
@@ -211,13 +235,15 @@ int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *
               const char *host)
 {
     uint64_t due_ns = os_clock_now_ns() + PATIENCE_MS * DURATION_MS;
+    struct reading r = begin_reading(live, http2);
+    const struct span bytes = http2 ? trace_http2_frames(http2) : request;
     int fd = connect_to_server(live->url);
     int rc = fd < 0 ? fd : 0;
     if (rc == 0 && trace_is_over_tls(live)) {
-        rc = ask_over_tls(fd, live, request, host, due_ns);
+        rc = ask_over_tls(fd, &r, bytes, host, due_ns);
     } else if (rc == 0) {
-        (void)send_request(fd, http2 ? trace_http2_frames(http2) : request);
-        rc = http2 ? receive_frames(fd, live, http2, due_ns) : receive_head(fd, live, due_ns);
+        (void)send_request(fd, bytes);
+        rc = receive_answer(fd, &r, due_ns);
     }
     if (fd >= 0)
         close(fd);

@@ -61,14 +61,14 @@ static struct span decode_request(struct trace_http2 *t, struct span block)
     return http2_request_decode(&request) == HTTP2_REQUEST_DECODED ? request.text : SPAN("");
 }
 
-struct trace_http2 *trace_http2_new(struct span request)
+struct trace_http2 *trace_http2_new(struct span request, struct span scheme)
 {
     struct trace_http2 *t = calloc(1, sizeof(*t));
     if (!t)
         return NULL;
     struct buf block = buf_over(t->block, sizeof(t->block));
     struct buf out = buf_over(t->frames, sizeof(t->frames));
-    (void)http2_client_add_request(&block, request, SPAN("http"), HTTP2_CLIENT_PLAIN);
+    (void)http2_client_add_request(&block, request, scheme, HTTP2_CLIENT_PLAIN);
     buf_add(&out, HTTP2_FRAME_PREFACE);
     http2_frame_add(&out, (struct http2_frame){ .type = HTTP2_FRAME_SETTINGS });
     add_block(&out, buf_span(&block));

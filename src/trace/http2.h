@@ -10,9 +10,9 @@
 
 struct trace_http2;
 
-/* Makes the frames of a request from its head in the form of HTTP/1.1, whose target is a path.
- * NULL: out of memory. Free it with trace_http2_free. */
-struct trace_http2 *trace_http2_new(struct span request);
+/* Makes the frames of a request from its head in the form of HTTP/1.1, whose target is a path, and
+ * the scheme "http" or "https". NULL: out of memory. Free it with trace_http2_free. */
+struct trace_http2 *trace_http2_new(struct span request, struct span scheme);
 void trace_http2_free(struct trace_http2 *t);
 
 /* The bytes to send. Lent until trace_http2_free. */

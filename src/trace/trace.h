@@ -81,6 +81,6 @@ static inline bool trace_is_over_tls(const struct trace_live *live)
 
 /* Sends the request, or with `http2` that one, to the server at `live->url`, and keeps the head of
  * its answer. Over TLS it names `host`, and accepts any certificate. 0 or -errno. -EPROTO over
- * HTTP/2: the server refuses it, and the head is the reason in words. */
+ * HTTP/2: the server refuses it, or does not speak HTTP/2, and the head is the reason in words. */
 MUST_USE int trace_ask(struct trace_live *live, struct span request, struct trace_http2 *http2,
                        const char *host);

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.certificates import make
 from tests.e2e.running import TOP, WEIR, Server, start
 from tests.e2e.wire import connect
 from tests.waiting import LIMIT_S
@@ -483,6 +484,31 @@ def test_a_live_trace_over_http_2_names_the_protocol(world: World) -> None:
         assert "resets the stream of this request with the error PROTOCOL_ERROR" in broken.stderr
     finally:
         second.stop()
+
+
+def test_a_live_trace_over_http_2_and_tls(world: World, tmp_path: Path) -> None:
+    pair = make(tmp_path, "site", "localhost")
+    field = ("--header", "X-Of-The-Site: yes", "--hsts", "1d")
+    listen = ("--listen", "https://127.0.0.1:0")
+    second = world.start(str(world.top / "errors"), *listen, *pair.flags(), *field)
+    off = world.start(str(world.top / "errors"), *listen, *pair.flags(), "--http2", "off")
+    try:
+        words = ["--live", "/404.html", str(second.popen.pid), "--http-version", "2"]
+        result = world.result(*words)
+        assert (result["request"]["protocol"], result["status"]) == ("HTTP/2.0", 200)
+        live = result["live"]
+        assert (live["same"], live["status"], live["tls"]["protocol"]) == (True, 200, "TLSv1.3")
+        assert any(line.startswith("strict-transport-security:") for line in live["head"])
+        assert "gives the same answer over HTTP/2:" in world.trace(*words).stdout
+        broken = world.trace(*words, "-H", "A : b")
+        assert broken.returncode == 1
+        assert "resets the stream of this request with the error PROTOCOL_ERROR" in broken.stderr
+        without = world.trace("--live", "/404.html", str(off.popen.pid), "--http-version", "2")
+        assert without.returncode == 1
+        assert "the server offers no HTTP/2 there; its setting `http2` is off" in without.stderr
+    finally:
+        second.stop()
+        off.stop()
 
 
 def test_a_live_trace_selects_one_of_several_servers(world: World) -> None:
