@@ -66,3 +66,25 @@ bool view_http2_streams_refused(const struct view_window *w, struct view_verdict
                      "again");
     return true;
 }
+
+/* A large file that a client takes slower than its window allows is normal. */
+bool view_http2_stalls(const struct view_window *w, struct view_verdict *out)
+{
+    enum { ENOUGH = 100, PART = 5 }; /* a fifth of requests */
+    uint64_t stalls = w->counter[STATS_http2_stalls];
+    uint64_t requests = w->counter[STATS_requests_http_2];
+    if (stalls < ENOUGH || stalls < requests / PART)
+        return false;
+    out->gravity = VIEW_NOTE;
+    view_verdict_say(out->text,
+                     "answers over HTTP/2 waited %" PRIu64 " times in %.0f s for the client to "
+                     "open its flow-control windows, in %" PRIu64 " requests",
+                     stalls, w->seconds, requests);
+    view_verdict_say(out->why,
+                     "clients take answers more slowly than the server sends them, or their "
+                     "windows are small: one of 64 KiB allows 64 KiB in each round trip");
+    view_verdict_say(out->cure,
+                     "none on the server, because clients choose their windows. If clients hold "
+                     "them closed on purpose, shorten `send-timeout` or set `send-rate`");
+    return true;
+}

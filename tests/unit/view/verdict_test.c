@@ -397,6 +397,20 @@ static void reports_streams_that_were_refused(void **state)
     assert_says(verdict("http2-streams-refused")->cure, "http2-streams");
 }
 
+static void reports_answers_that_wait_for_windows(void **state)
+{
+    (void)state;
+    begin("percore", 1, 2);
+    now.counter[STATS_requests_http_2] += 400;
+    now.counter[STATS_http2_stalls] += 99;
+    assert_null(verdict("http2-stalls"));
+    now.counter[STATS_http2_stalls]++;
+    assert_int_equal(verdict("http2-stalls")->gravity, VIEW_NOTE);
+    assert_says(verdict("http2-stalls")->text, "waited 100 times");
+    now.counter[STATS_requests_http_2] += 105;
+    assert_null(verdict("http2-stalls"));
+}
+
 static void reports_a_long_wait_for_a_thread(void **state)
 {
     (void)state;
@@ -600,6 +614,7 @@ int main(void)
         cmocka_unit_test(reports_addresses_that_reached_their_limits),
         cmocka_unit_test(reports_floods_over_http_2_with_the_commonest_cause),
         cmocka_unit_test(reports_streams_that_were_refused),
+        cmocka_unit_test(reports_answers_that_wait_for_windows),
         cmocka_unit_test(reports_a_long_wait_for_a_thread),
         cmocka_unit_test(reports_many_broken_connections),
         cmocka_unit_test(reports_slow_requests),
