@@ -55,6 +55,7 @@ class Attack:
     settle_s: float = SETTLE_S  # from its start until response times count
     floods: bool = False  # with `weir load`; attackers.py reports when its connections are begun
     control: bool = False
+    http2: bool = False  # the attack and the honest clients speak HTTP/2
 
     @property
     def settings(self) -> str:
@@ -192,6 +193,57 @@ ATTACKS = (
         settle_s=1.2,  # each order is rendered once in 20 s: not in these 2 s alone
         floods=True,
     ),
+    Attack(
+        name="rapid reset",
+        what=f"{FLOOD_PER_S:,} streams in a second that the client resets at once, 100 at a time",
+        command=_slow("rapid-reset", 50, 50, FLOOD_PER_S // attackers.STREAMS),
+        http2=True,
+    ),
+    Attack(
+        name="made you reset",
+        what=f"{FLOOD_PER_S:,} streams in a second that the server must reset, 100 at a time",
+        command=_slow("made-you-reset", 50, 50, FLOOD_PER_S // attackers.STREAMS),
+        http2=True,
+    ),
+    Attack(
+        name="CONTINUATION flood",
+        what="200 header blocks in a second, each of 100 CONTINUATION frames and without an end",
+        command=_slow("continuation", 50, 50, 200),
+        http2=True,
+    ),
+    Attack(
+        name="HPACK bomb",
+        what="200 header blocks of 16 KB in a second, each of 2 MB when decoded",
+        command=_slow("hpack-bomb", 50, 50, 200),
+        http2=True,
+    ),
+    Attack(
+        name="PING flood",
+        what="200,000 PING frames in a second, 1,000 at a time",
+        command=_slow("ping", 50, 50, 200),
+        http2=True,
+    ),
+    Attack(
+        name="SETTINGS flood",
+        what="200,000 SETTINGS frames in a second, 1,000 at a time",
+        command=_slow("settings", 50, 50, 200),
+        http2=True,
+    ),
+    Attack(
+        name="empty DATA",
+        what="200,000 empty DATA frames in a second, 1,000 at a time",
+        command=_slow("empty-data", 50, 50, 200),
+        http2=True,
+    ),
+    Attack(
+        name="tiny windows",
+        what="200 connections request 10 MB on 100 streams each, with windows of 0, "
+        "and open one of them by a byte in a second",
+        command=_slow("tiny-windows", 200, 0, 200),
+        settle_s=FILL_S,
+        options=("--send-timeout", "2s"),
+        http2=True,
+    ),
 )
 
 
@@ -211,5 +263,7 @@ def make_site(root: Path) -> None:
 def attack_table() -> list[Row]:
     """What each attack is."""
     rows = [["attack", "from one address", "settings of the server"]]
-    rows += [[each.name, each.what, each.settings] for each in ATTACKS]
+    for each in ATTACKS:
+        name = f"{each.name} (HTTP/2)" if each.http2 else each.name
+        rows.append([name, each.what, each.settings])
     return rows

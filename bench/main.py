@@ -149,6 +149,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     )
     add("--quick", action="store_true", help=quick)
     add("--only", nargs="+", metavar="SCENARIO", choices=names, help="measure just these")
+    only = "with --attacks: measure just these, or all with HTTP/2 (`http2`)"
+    add("--only-attacks", nargs="+", metavar="ATTACK", default=[], help=only)
     add("--servers", nargs="+", metavar="NAME", default=[], help="measure just these")
     add("--rounds", type=int, help="rounds for each scenario (default 6)")
     rounds_of = f"length of a round (default {PEERS.seconds}; with --load {LOAD.seconds})"
@@ -369,7 +371,8 @@ def run_attacks(args: argparse.Namespace) -> int:
     facts = machine.facts(args.build, "", "")
     failures: list[str] = []
     models = tuple(args.servers) or victims.MODELS
-    found = victims.measure(models, rounds, seconds, cores, failures)
+    attacks = victims.chosen(args.only_attacks)
+    found = victims.measure(models, rounds, seconds, cores, failures, attacks)
     lines = victims.describe(facts, cores, rounds, seconds)
     lines += [f"FAILED: {failure}" for failure in failures]
     as_table = report.as_markdown if args.markdown else report.as_text

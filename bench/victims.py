@@ -49,6 +49,7 @@ MOVED = (
     *("connections_displaced", "connections_limited", "connections_refused"),
     *("requests_limited", "listings_refused", "accept_overflows", "worker_deaths"),
     *("timeouts_idle", "timeouts_head", "timeouts_body", "timeouts_send"),
+    *("http2_floods", "http2_violations", "http2_resets_sent"),
 )
 
 
@@ -67,6 +68,7 @@ class Round:
     """One measurement of one model, under an attack or without."""
 
     attack: str  # empty: without one
+    http2: bool  # the protocol of the honest clients
     number: int
     kept: Honest
     fresh: Honest
@@ -82,7 +84,7 @@ def _serving(
 ) -> Iterator[Server]:
     """A server on its core. It lists folders, and writes its access log to a file."""
     words = [str(root), "--listen", "127.0.0.1:0", "--model", model, "--listing", "on"]
-    words += ["--access-log", str(folder / "access.log"), *options]
+    words += ["--access-log", str(folder / "access.log"), "--h2c", "on", *options]
     server = start(words, folder / "messages", wrapper=("taskset", "-c", str(cpu)))
     try:
         yield server
@@ -190,18 +192,28 @@ def _counters(numbers: Numbers) -> dict[str, int]:
     return counters
 
 
-def _observe(
-    model: str, attack: Attack | None, turn: int, seconds: int, cores: Cores, work: Path
-) -> Round:
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One measurement: of a model, with an attack or without."""
+
+    model: str
+    turn: int
+    attack: Attack | None
+    http2: bool
+
+
+def _observe(step: Step, seconds: int, cores: Cores, work: Path) -> Round:
     """One server, both honest clients, and soon afterwards an attack or none."""
+    model, attack = step.model, step.attack
     options = attack.words(WORKERS.get(model, 1)) if attack else ()
+    protocol = ("--http2",) if step.http2 else ()
     warmup_s = EARLIER_S + (attack.settle_s if attack else SETTLE_S)
     cpu = cores.generator
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(_serving(model, options, work, work / "site", cores.server))
         target, pid = Target(port=server.address[1], work=work), server.popen.pid
         clients = [
-            stack.enter_context(_honest(target, words, warmup_s, seconds, cpu))
+            stack.enter_context(_honest(target, (*words, *protocol), warmup_s, seconds, cpu))
             for words in (KEPT, FRESH)
         ]
         started_s = time.monotonic()
@@ -217,7 +229,8 @@ def _observe(
     made = {name: after[name] - before[name] for name in after}
     return Round(
         attack=attack.name if attack else "",
-        number=turn,
+        http2=step.http2,
+        number=step.turn,
         kept=kept,
         fresh=fresh,
         requests_per_s=made["requests"] / elapsed_s,
@@ -227,36 +240,63 @@ def _observe(
     )
 
 
-def _each_round(turn: int) -> list[Attack | None]:
-    """The steps of a round: every attack, and measurements without one evenly between them."""
-    order: list[Attack | None] = list(ATTACKS if turn % 2 == 0 else reversed(ATTACKS))
-    for index in range(WITHOUTS):
-        order.insert(index * len(ATTACKS) // (WITHOUTS - 1) + index, None)
-    return order
+def _each_round(model: str, turn: int, attacks: tuple[Attack, ...]) -> list[Step]:
+    """The steps of a round: with each protocol its attacks, and measurements without one evenly
+    between them."""
+    steps: list[Step] = []
+    for http2 in (False, True):
+        chosen = [each for each in attacks if each.http2 == http2]
+        order: list[Attack | None] = [*(chosen if turn % 2 == 0 else reversed(chosen))]
+        for index in range(WITHOUTS if chosen else 0):
+            order.insert(index * len(chosen) // (WITHOUTS - 1) + index, None)
+        steps += [Step(model=model, turn=turn, attack=each, http2=http2) for each in order]
+    return steps
+
+
+def chosen(names: list[str]) -> tuple[Attack, ...]:
+    """The attacks with these names; `http2`: all those with HTTP/2. Without names all."""
+    known = {each.name for each in ATTACKS} | {"http2"}
+    if unknown := set(names) - known:
+        raise BenchError(f"there is no attack {sorted(unknown)}; there are {sorted(known)}")
+    return tuple(
+        each
+        for each in ATTACKS
+        if not names or each.name in names or (each.http2 and "http2" in names)
+    )
+
+
+def _without(http2: bool) -> str:
+    return "no attack, HTTP/2" if http2 else "no attack"
 
 
 def measure(
-    models: tuple[str, ...], rounds: int, seconds: int, cores: Cores, failures: list[str]
+    models: tuple[str, ...],
+    rounds: int,
+    seconds: int,
+    cores: Cores,
+    failures: list[str],
+    attacks: tuple[Attack, ...] = ATTACKS,
 ) -> dict[str, list[Round]]:
     """All rounds of all models. A step that fails is reported and left out."""
     found: dict[str, list[Round]] = {model: [] for model in models}
     steps = [
-        (model, turn, attack)
+        step
         for turn in range(rounds)
         for model in models
-        for attack in _each_round(turn)
+        for step in _each_round(model, turn, attacks)
     ]
     progress = Progress(expected_s=len(steps) * (seconds + STEP_S))
     with tempfile.TemporaryDirectory(prefix="weir-attacks-") as name:
         work = Path(name)
         work.chmod(0o755)  # root serves it as another user
         make_site(work / "site")
-        for model, turn, attack in steps:
-            label = f"{turn + 1}/{rounds} {model}, {attack.name if attack else 'no attack'}"
+        for step in steps:
+            name = step.attack.name if step.attack else _without(step.http2)
+            label = f"{step.turn + 1}/{rounds} {step.model}, {name}"
             try:
-                step = _observe(model, attack, turn, seconds, cores, work)
-                found[model].append(step)
-                said = f"p99 {number(step.kept.p99_us)} and {number(step.fresh.p99_us)} us"
+                one = _observe(step, seconds, cores, work)
+                found[step.model].append(one)
+                said = f"p99 {number(one.kept.p99_us)} and {number(one.fresh.p99_us)} us"
             except (AssertionError, BenchError, OSError) as error:
                 failures.append(f"{label}: {error}")
                 said = f"FAILED: {error}"
@@ -286,7 +326,11 @@ def _ratio(found: list[Round], attack: str, p99_us: Callable[[Round], float]) ->
     """The median over the rounds of p99 with the attack, divided by p99 without in that round."""
     ratios = []
     for each in (r for r in found if r.attack == attack):
-        without = [p99_us(r) for r in found if not r.attack and r.number == each.number]
+        without = [
+            p99_us(r)
+            for r in found
+            if not r.attack and (r.number, r.http2) == (each.number, each.http2)
+        ]
         if without:
             ratios.append(p99_us(each) / median(without))
     return median(ratios) if ratios else None
@@ -311,7 +355,8 @@ def _verdict(attack: Attack, ratios: list[float | None], failed: int) -> str:
 
 def _rate(found: list[Round], chosen: list[Round], rate: Callable[[Round], float]) -> str:
     """How much of the attack arrived: the rate of all clients without that of honest ones."""
-    without = median(rate(r) for r in found if not r.attack)
+    http2 = chosen[0].http2
+    without = median(rate(r) for r in found if not r.attack and r.http2 == http2)
     return f"{max(0.0, median(map(rate, chosen)) - without):,.0f}"
 
 
@@ -337,13 +382,16 @@ def model_table(model: str, found: list[Round]) -> list[Row]:
     head = [model, "kept p99 us", "ratio", "new p99 us", "ratio", "", "answered / failed"]
     head += ["lag p99 us", "attack req/s", "attack conn/s", "core", "counters"]
     rows = [head]
-    for attack in (None, *ATTACKS):
+    lines = [(None, False), *((each, each.http2) for each in ATTACKS if not each.http2)]
+    lines += [(None, True), *((each, each.http2) for each in ATTACKS if each.http2)]
+    for attack, http2 in lines:
         name = attack.name if attack else ""
-        chosen = [r for r in found if r.attack == name]
-        if not chosen or not any(not r.attack for r in found):
+        same = [r for r in found if r.http2 == http2]
+        chosen = [r for r in same if r.attack == name]
+        if not chosen or not any(not r.attack for r in same):
             continue
         ratios = [_ratio(found, name, figure) for figure in (_kept_us, _fresh_us)]
-        row = [name or "no attack"]
+        row = [name or _without(http2)]
         for figure, ratio in zip((_kept_us, _fresh_us), ratios, strict=True):
             shown = DASH if ratio is None or not attack else f"{ratio:.2f}"
             row += [number(median(map(figure, chosen))), shown]

