@@ -382,8 +382,10 @@ def model_table(model: str, found: list[Round]) -> list[Row]:
     head = [model, "kept p99 us", "ratio", "new p99 us", "ratio", "", "answered / failed"]
     head += ["lag p99 us", "attack req/s", "attack conn/s", "core", "counters"]
     rows = [head]
-    lines = [(None, False), *((each, each.http2) for each in ATTACKS if not each.http2)]
-    lines += [(None, True), *((each, each.http2) for each in ATTACKS if each.http2)]
+    lines: list[tuple[Attack | None, bool]] = []
+    for protocol in (False, True):
+        lines.append((None, protocol))
+        lines += [(each, protocol) for each in ATTACKS if each.http2 == protocol]
     for attack, http2 in lines:
         name = attack.name if attack else ""
         same = [r for r in found if r.http2 == http2]

@@ -63,8 +63,7 @@ static void keep_timer(struct model_reactor *r, struct model_connection *c)
 
 static void follow_want(struct model_reactor *r, struct model_connection *c, unsigned want)
 {
-    want =
-        model_transfer_follow(&c->session, fd_of(r, c), want, LOOP_TURN_BYTES, r->loop.now_ns);
+    want = model_transfer_follow(&c->session, fd_of(r, c), want, LOOP_TURN_BYTES, r->loop.now_ns);
     if (want == SESSION_CLOSE || !watch_for(r, c, model_connection_events(&c->session, want))) {
         model_connection_close(r, c);
         return;

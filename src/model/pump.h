@@ -17,7 +17,7 @@
 /* The caller's storage. */
 struct model_pump {
     int fd;
-    int drain_fd; /* readable once a drain has begun */
+    int drain_fd;           /* readable once a drain has begun */
     uint64_t drain_idle_ns; /* how long a drain keeps a connection between requests open */
     struct session session;
     uint64_t now_ns;

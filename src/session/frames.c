@@ -86,10 +86,10 @@ void session_frames_expire_lingering(struct session *s, uint64_t now_ns)
     struct session_http2 *h = s->http2;
     for (unsigned i = 1; i <= HTTP2_STREAMS_MAX && h->lingering > 0; i++) {
         struct session_http2_place *place = &h->streams->place[i];
-        const bool late = place->lingers > 1;
-        place->lingers += place->lingers == 1;
-        if (late && has_reset_room(s->output))
+        if (place->lingers > 1 && has_reset_room(s->output))
             session_frames_end(s, &h->streams->table.stream[i]);
+        else if (place->lingers > 0)
+            place->lingers = 2;
     }
     h->linger_ns = now_ns + LINGER_NS;
 }

@@ -19,6 +19,7 @@ struct serial {
     struct session_thread thread; /* what the sessions of the serving thread share */
     struct model_pump pump;
     struct session_origin origin;
+    int drain_fd; /* model/pump.h */
     pthread_t id;
     bool joinable;        /* a thread was started, and not joined yet */
     pthread_mutex_t lock; /* guards `open` */
@@ -57,7 +58,7 @@ static bool start_client(struct model_reactor *r, int fd, struct session_origin 
 {
     struct serial *s = r->place;
     join_client(s);
-    model_pump_init(&s->pump, fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
+    model_pump_init(&s->pump, fd, s->drain_fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
     s->origin = origin;
     set_open(s, true);
     s->joinable = pthread_create(&s->id, NULL, serve_client, s) == 0;
@@ -74,6 +75,12 @@ static void end_client(struct serial *s, void (*end)(struct model_pump *pump))
     CHECK(pthread_mutex_unlock(&s->lock) == 0);
 }
 
+static void drain_client(struct model_reactor *r)
+{
+    const struct serial *s = r->place;
+    model_pump_report_drain(s->drain_fd);
+}
+
 static void close_idle_client(struct model_reactor *r)
 {
     end_client(r->place, model_pump_end_idle);
@@ -87,14 +94,17 @@ static void close_client(struct model_reactor *r)
 static const struct model_placement serial_placement = {
     .turn_ns = DURATION_SECOND / 4, /* the reactor writes the access log of both threads */
     .place = start_client,
+    .drain = drain_client,
     .close_idle = close_idle_client,
     .close_all = close_client,
 };
 
 int model_serial_serve(struct server *server)
 {
-    struct serial s = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct serial s = { .lock = PTHREAD_MUTEX_INITIALIZER, .drain_fd = model_pump_open_drain() };
     server->connections_max = 1;
+    if (s.drain_fd < 0)
+        return s.drain_fd;
     int rc = model_reactors_new(server, 1, &serial_placement, &s, &s.reactor);
     if (rc == 0) {
         session_thread_share_log(&s.reactor->loop.thread);
@@ -105,5 +115,6 @@ int model_serial_serve(struct server *server)
         session_thread_stop(&s.thread);
     }
     model_reactors_free(s.reactor);
+    os_file_close(s.drain_fd);
     return rc;
 }

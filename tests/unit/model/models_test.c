@@ -41,6 +41,7 @@
 #define END    "e" /* the output ends, and the connection with it */
 #define TLS    't'
 #define PLAIN  'p'
+#define DRAIN  'd' /* sent when a drain begins */
 
 #define DEADLINE_NS UINT64_C(500000000)
 #define HOUR_NS     UINT64_C(3600000000000)
@@ -67,6 +68,8 @@ static struct stage {
     _Atomic unsigned expired;     /* sessions whose deadline has passed */
     _Atomic bool asked;           /* the client has asked since the first of them */
     _Atomic unsigned expired_before_answer;
+
+    _Atomic bool announces; /* sessions announce a drain; the first SIGTERM begins it */
 } * stage;
 
 /* ---- the session ---- */
@@ -84,7 +87,20 @@ void session_open(struct session *s, struct session_thread *thread, struct sessi
         .tls_wanted = origin.tls,
         .deadline_ns = stage->deadline_ns ? stage->deadline_ns : now_ns + HOUR_NS,
         .idle_since_ns = now_ns,
+        .http2 = atomic_load(&stage->announces) ? (struct session_http2 *)(void *)output : NULL,
     };
+}
+
+/* `lingering`: the drain is announced. */
+unsigned session_drain(struct session *s, uint64_t now_ns)
+{
+    (void)now_ns;
+    if (!s->http2 || s->lingering)
+        return 0;
+    s->lingering = true;
+    s->answers = 1;
+    s->output = sending;
+    return SESSION_READ | SESSION_WRITE;
 }
 
 void session_close(struct session *s)
@@ -139,11 +155,11 @@ unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
 
 struct session_out session_output(const struct session *s)
 {
-    static const char answers[2] = { PLAIN, TLS };
+    static const char answers[3] = { PLAIN, TLS, DRAIN };
     struct session_out out = { .file_fd = -1 };
     assert_ptr_equal(s->output, sending);
     if (is_about_origin(s)) {
-        out.piece[out.count++] = span_of(&answers[s->tls_wanted], 1);
+        out.piece[out.count++] = span_of(&answers[s->lingering ? 2 : s->tls_wanted], 1);
         return out;
     }
     uint64_t at = s->retires_ns, left = left_of(s);
@@ -232,7 +248,9 @@ bool server_signal(struct server *server, int signal)
 {
     if (signal != SIGTERM)
         return false;
-    atomic_store(&server->phase, SERVER_STOPPING);
+    bool drains = atomic_load(&stage->announces) && atomic_load(&server->phase) == SERVER_RUNNING;
+    atomic_store(&server->shared->draining, drains);
+    atomic_store(&server->phase, drains ? SERVER_DRAINING : SERVER_STOPPING);
     return true;
 }
 
@@ -273,6 +291,8 @@ static _Noreturn void be_worker(const struct worker *w)
         .connections_max = CONNECTIONS_MAX,
         .pool_queue = CONNECTIONS_MAX,
         .pool_sticky = w->sticky,
+        .drain_idle_ns = HOUR_NS,
+        .drain_timeout_ns = HOUR_NS,
         .logs_fd = -1,
         .signal_fd = os_signal_open(signals, 2),
     };
@@ -436,6 +456,32 @@ static void a_session_learns_whether_its_listener_is_for_tls(void **state)
     with_each_model(ask_for_origin);
 }
 
+/* The clients send nothing: the model itself tells each session. */
+static void drain_idle_sessions(struct worker *w)
+{
+    int fd[LISTENERS * CLIENTS];
+    char answer;
+    for (unsigned i = 0; i < LISTENERS * CLIENTS; i++) {
+        fd[i] = connect_to(w, i % LISTENERS);
+        send_text(fd[i], ORIGIN);
+        assert_int_equal(receive_some(fd[i], &answer, 1), 1);
+    }
+    assert_int_equal(kill(w->pid, SIGTERM), 0);
+    for (unsigned i = 0; i < LISTENERS * CLIENTS; i++) {
+        assert_int_equal(receive_some(fd[i], &answer, 1), 1);
+        assert_int_equal(answer, DRAIN);
+        os_file_close(fd[i]);
+    }
+}
+
+static void every_session_learns_of_a_drain_when_it_begins(void **state)
+{
+    (void)state;
+    atomic_store(&stage->announces, true);
+    with_each_model(drain_idle_sessions);
+    atomic_store(&stage->announces, false);
+}
+
 /* The sessions of one loop expire at the same time, and a client asks meanwhile. */
 static void ask_while_others_expire(struct worker *w)
 {
@@ -500,6 +546,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_receives_input_while_its_output_waits),
         cmocka_unit_test(a_session_learns_whether_its_listener_is_for_tls),
+        cmocka_unit_test(every_session_learns_of_a_drain_when_it_begins),
         cmocka_unit_test(a_client_is_answered_while_many_deadlines_pass),
     };
     return cmocka_run_group_tests(tests, make_stage, leave_stage);
