@@ -10,15 +10,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.framed import (
-    GOAWAY,
-    HEADERS,
-    MAX_STREAMS,
-    Framed,
-    frame,
-    framed,
-    ok,
-)
+from tests.e2e.framed import Framed, framed, ok
+from tests.e2e.http2 import Kind, Setting, ping
 from tests.e2e.loading import accounts_for, errors, step_of, weir_load
 from tests.e2e.misbehaving import GoneError
 from tests.waiting import wait_until
@@ -58,7 +51,7 @@ def test_the_wait_for_a_free_stream_counts_from_when_the_request_was_due(
         while True:
             connection.send(ok(connection.request()))
 
-    with framed(behave, {MAX_STREAMS: 1}) as server:
+    with framed(behave, {Setting.MAX_CONCURRENT_STREAMS: 1}) as server:
         step = step_of(server.url, *ONE_USER, *loop, "--requests", "20")
     accounts_for(step, 20)
     assert errors(step) == {}
@@ -94,8 +87,8 @@ def test_a_connection_for_each_batch_carries_all_its_requests() -> None:
     def behave(connection: Framed) -> None:
         in_the_batch = [connection.request() for _ in range(STREAMS)]
         connection.send(b"".join(ok(stream) for stream in in_the_batch))
-        connection.until(GOAWAY)
-        ends.append(len([got for got in connection.frames if got.type == HEADERS]))
+        connection.until(Kind.GOAWAY)
+        ends.append(len([got for got in connection.frames if got.kind == Kind.HEADERS]))
 
     with framed(behave) as server:
         step = step_of(server.url, *ONE_USER, "--no-keepalive", "--requests", "12")
@@ -114,9 +107,9 @@ def test_think_time_follows_the_last_answer_of_a_batch() -> None:
             streams = [connection.request() for _ in range(STREAMS)]
             for stream in streams[:-1]:
                 connection.send(ok(stream))
-            connection.send(frame(6, 0, 0, b"settled?"))
-            connection.until(6)
-            early.append(any(got.type == HEADERS for got in connection.frames))
+            connection.send(ping(b"settled?"))
+            connection.until(Kind.PING)
+            early.append(any(got.kind == Kind.HEADERS for got in connection.frames))
             connection.send(ok(streams[-1]))
 
     with framed(behave) as server:
