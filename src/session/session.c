@@ -205,7 +205,9 @@ unsigned session_drain(struct session *s, uint64_t now_ns)
 {
     if (!s->http2 || s->closing)
         return 0;
-    return s->tls ? session_tls_drain(s, now_ns) : session_http2_drain(s, now_ns);
+    const unsigned want = s->tls ? session_tls_drain(s, now_ns) : session_http2_drain(s, now_ns);
+    session_hold(s);
+    return want;
 }
 
 unsigned session_expire(struct session *s, uint64_t now_ns)
