@@ -19,6 +19,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct log_tail;
+
 enum log_format { LOG_COMBINED, LOG_JSON };
 
 /* A file is written at once. A pipe, terminal or socket is written only when it has space. */
@@ -30,8 +32,9 @@ struct log_access_sink {
     enum log_format format;
     _Atomic int fd; /* -1 when the log is off or could not be opened */
     _Atomic(enum log_sink_kind) kind;
-    _Atomic bool torn;        /* the file's last line is unfinished; the next write ends it */
-    _Atomic uint64_t dropped; /* lines lost since the start */
+    _Atomic(struct log_tail *) tail; /* of the file; shared with other processes (log/tail.h) */
+    _Atomic uint64_t wait_again_ns;  /* log_tail_claim's */
+    _Atomic uint64_t dropped;        /* lines lost since the start */
 };
 
 /* Opens the sink. The setting is a path for log_file_open, "-" for standard output, or "off" for no

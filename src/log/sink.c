@@ -2,10 +2,12 @@
  *
  * The access log's descriptor. Several processes append to one file, so a buffer goes out in one
  * write, which the kernel does not mix with others. Nothing is truncated, because lines of
- * others may follow. A pipe or terminal gets at most PIPE_BUF bytes of whole lines at a time,
- * and only when poll(2) reports space. It does not rotate, and does not retry in a loop.
+ * other programs may follow. A pipe or terminal gets at most PIPE_BUF bytes of whole lines at a
+ * time, and only when poll(2) reports space. It does not rotate, and does not retry in a loop.
  */
 #include "log/sink.h"
+
+#include "log/tail.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -46,6 +48,12 @@ static enum log_sink_kind kind_of(int fd)
     return S_ISFIFO(st.st_mode) || isatty(fd) ? LOG_SINK_PIPE : LOG_SINK_FILE;
 }
 
+static void set_destination(struct log_access_sink *sink, int fd)
+{
+    atomic_store(&sink->kind, kind_of(fd));
+    atomic_store(&sink->tail, log_tail_of(fd));
+}
+
 int log_access_open(struct log_access_sink *sink, const char *setting, enum log_format format,
                     struct log_file_opening *opening)
 {
@@ -53,10 +61,14 @@ int log_access_open(struct log_access_sink *sink, const char *setting, enum log_
     atomic_init(&sink->fd, -1);
     if (strcmp(setting, "off") == 0)
         return 0;
+    const int rc = log_tail_prepare();
+    if (rc < 0)
+        return rc;
     const int fd = sink->is_file ? log_file_open(setting, opening) : open_standard_output();
     if (fd < 0)
         return fd;
-    atomic_store(&sink->kind, kind_of(fd));
+    log_tail_examine(fd);
+    set_destination(sink, fd);
     atomic_store(&sink->fd, fd);
     return 0;
 }
@@ -72,8 +84,7 @@ int log_access_replace(struct log_access_sink *sink, int fd)
     } while (result < 0 && (errno == EINTR || errno == EBUSY));
     if (result < 0)
         return -errno;
-    atomic_store(&sink->kind, kind_of(fd));
-    atomic_store(&sink->torn, false);
+    set_destination(sink, fd);
     return 0;
 }
 
@@ -123,15 +134,31 @@ static size_t append(int fd, const struct iovec *pieces, int count)
     return written > 0 ? (size_t)written : 0;
 }
 
+/* A file that has just been made can have the word of a removed one (log/tail.h). It has no line
+ * yet. */
+static bool has_bytes(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) < 0 || st.st_size > 0;
+}
+
+/* The lines of which the first `written` bytes hold all but the newline, which follows. */
+static uint64_t count_written(const struct log_access *log, size_t written)
+{
+    const bool lacks_newline = written > 0 && written < log->len && log->bytes[written] == '\n';
+    return count_lines(log->bytes, written) + lacks_newline;
+}
+
 /* On a full disk a write can end inside a line. A newline ends that rest as soon as one can be
- * written: at once, or before the next write by any thread of this process. The line counts as
- * dropped. */
+ * written: at once, or before the next write by any process. The line counts as dropped, unless it
+ * lacks the newline only. */
 static void write_file(struct log_access *log, int fd)
 {
     struct log_access_sink *sink = log->sink;
     char newline = '\n';
-    bool torn = atomic_load_explicit(&sink->torn, memory_order_relaxed) &&
-                atomic_exchange_explicit(&sink->torn, false, memory_order_relaxed);
+    struct log_tail *tail = atomic_load_explicit(&sink->tail, memory_order_relaxed);
+    struct log_tail_turn turn = log_tail_claim(tail, &sink->wait_again_ns);
+    bool torn = turn.torn && has_bytes(fd);
     const size_t lead = torn ? 1 : 0;
     const struct iovec end = { &newline, 1 };
     const struct iovec pieces[] = { { &newline, lead }, { log->bytes, log->len } };
@@ -140,9 +167,8 @@ static void write_file(struct log_access *log, int fd)
         written -= lead;
         torn = written > 0 && log->bytes[written - 1] != '\n' && append(fd, &end, 1) == 0;
     }
-    if (torn)
-        atomic_store_explicit(&sink->torn, true, memory_order_relaxed);
-    log->lines_pending -= count_lines(log->bytes, written);
+    log_tail_release(turn, torn);
+    log->lines_pending -= count_written(log, written);
     drop_all(log);
 }
 

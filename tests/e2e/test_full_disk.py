@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Several workers log to a disk that is full from time to time: each line is whole or counted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.e2e.conftest import ServerFactory
+from tests.e2e.running import Server
+from tests.e2e.statistics import read
+from tests.e2e.test_container import after, needs_mounts
+from tests.e2e.test_logs import COMBINED
+from tests.e2e.wire import connect
+from tests.waiting import wait_until
+
+CYCLES = 4
+AT_ONCE = 10  # clients, so that each worker gets some
+
+
+@contextlib.contextmanager
+def full(disk: Path) -> Iterator[None]:
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        for size in (4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def dropped(running: Server) -> int:
+    return int(read(running.master.pid)["counters"]["log_lines_dropped"])
+
+
+def ask(running: Server) -> int:
+    """Makes one request over each of some connections. Returns their number."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(running.address)) for _ in range(AT_ONCE)]
+        for client in clients:
+            assert client.get("/hello.txt").status == 200
+    return len(clients)
+
+
+def content(log: int) -> bytes:
+    return os.pread(log, os.fstat(log).st_size, 0)
+
+
+def whole_lines(log: int) -> int:
+    return sum(bool(COMBINED.fullmatch(line)) for line in content(log).splitlines())
+
+
+@needs_mounts
+def test_a_torn_line_takes_no_line_of_another_worker_with_it(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    running = server(
+        *("--access-log", str(folder / "access.log"), "--workers", "3"),
+        wrapper=after(f"mount -t tmpfs -o size=4m none {folder}"),
+    )
+    disk = Path(f"/proc/{running.master.pid}/root{folder}")
+    log = os.open(disk / "access.log", os.O_RDONLY)  # it keeps the file after the server's end
+    requests = 0
+
+    def state() -> tuple[int, int, int]:
+        counted = int(read(running.master.pid)["counters"]["requests"])
+        return counted, requests, whole_lines(log) + dropped(running)
+
+    try:
+        for _ in range(CYCLES):
+            before = dropped(running)
+            with full(disk):
+                # The last page of the log takes some lines, and then a part of one.
+                while dropped(running) == before:
+                    requests += ask(running)
+            requests += ask(running)
+            wait_until(
+                lambda: len(set(state())) == 1,
+                lambda: (
+                    f"requests, requests of the clients, lines with the dropped ones: {state()}"
+                ),
+            )
+        lost = dropped(running)
+        running.stop()
+        assert whole_lines(log) + lost == requests
+        assert content(log).endswith(b"\n")
+    finally:
+        os.close(log)
