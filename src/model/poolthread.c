@@ -139,13 +139,14 @@ static void serve_until_it_closes(struct model_poolthread *t, int fd)
     close_served(t, c, fd);
 }
 
-static void count_queue_wait(const struct model_poolthread *t, int fd)
+void model_poolthread_count_wait(const struct model_threadpool *pool,
+                                 const struct session_thread *thread, int fd)
 {
-    const struct stats_writer *stats = &t->thread.stats;
+    const struct stats_writer *stats = &thread->stats;
     stats_writer_add(stats, STATS_queue_left, 1);
     if (stats_writer_visible(stats))
         stats_writer_record(stats, &stats->block->queue_wait,
-                            t->thread.now_ns - t->pool->reactor->table[fd].queued_ns, 1);
+                            thread->now_ns - pool->reactor->table[fd].queued_ns, 1);
 }
 
 /* A thread that sleeps must not keep other threads from reclaiming entries. */
@@ -161,7 +162,7 @@ static int next_descriptor(struct model_poolthread *t)
     }
     session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
     if (fd >= 0)
-        count_queue_wait(t, fd);
+        model_poolthread_count_wait(t->pool, &t->thread, fd);
     return fd;
 }
 

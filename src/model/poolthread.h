@@ -54,6 +54,10 @@ void model_poolthread_done(struct model_poolthread *t);
 /* The thread's function, for pthread_create. It returns when the queue is closed and empty. */
 void *model_poolthread_serve(void *thread);
 
+/* Counts that this thread, of the pool or the reactor's, took a connection from the queue. */
+void model_poolthread_count_wait(const struct model_threadpool *pool,
+                                 const struct session_thread *thread, int fd);
+
 /* ---- in the reactor's thread ---- */
 
 /* Ends the connection that the thread waits with (sticky), if it has one. */

@@ -65,27 +65,35 @@ unsigned model_queue_push(struct model_queue *queue, const int *fds, unsigned co
     return closed ? 0 : taken;
 }
 
-/* The caller has a token: for a filled slot, or for the close. */
-static int take_oldest(struct model_queue *queue)
+/* The caller has a token: for a filled slot, or for the close. NULL: each descriptor is due. */
+static int take_oldest(struct model_queue *queue, bool (*is_due)(const void *context, int fd),
+                       const void *context)
 {
     int fd = MODEL_QUEUE_CLOSED;
     pthread_mutex_lock(&queue->lock);
-    if (queue->count > 0) {
+    if (queue->count == 0) {
+        CHECK(queue->closed);
+    } else if (is_due && !is_due(context, queue->ring[queue->first])) {
+        fd = MODEL_QUEUE_EMPTY;
+    } else {
         fd = queue->ring[queue->first];
         queue->first = queue->first + 1 < queue->slots ? queue->first + 1 : 0;
         queue->count--;
-    } else {
-        CHECK(queue->closed);
     }
     pthread_mutex_unlock(&queue->lock);
-    post_tokens(fd == MODEL_QUEUE_CLOSED ? &queue->filled : &queue->free,
-                1); /* wakes the next consumer */
+    post_tokens(fd < 0 ? &queue->filled : &queue->free, 1); /* the first wakes the next consumer */
     return fd;
 }
 
 int model_queue_try_pop(struct model_queue *queue)
 {
-    return take_token(&queue->filled) ? take_oldest(queue) : MODEL_QUEUE_EMPTY;
+    return model_queue_try_pop_due(queue, NULL, NULL);
+}
+
+int model_queue_try_pop_due(struct model_queue *queue, bool (*is_due)(const void *context, int fd),
+                            const void *context)
+{
+    return take_token(&queue->filled) ? take_oldest(queue, is_due, context) : MODEL_QUEUE_EMPTY;
 }
 
 int model_queue_pop(struct model_queue *queue, uint64_t until_ns)
@@ -99,7 +107,7 @@ int model_queue_pop(struct model_queue *queue, uint64_t until_ns)
         rc = until_ns == UINT64_MAX ? sem_wait(&queue->filled)
                                     : sem_clockwait(&queue->filled, CLOCK_MONOTONIC, &until);
     while (rc < 0 && errno == EINTR);
-    return rc == 0 ? take_oldest(queue) : MODEL_QUEUE_EMPTY;
+    return rc == 0 ? take_oldest(queue, NULL, NULL) : MODEL_QUEUE_EMPTY;
 }
 
 void model_queue_close(struct model_queue *queue)

@@ -39,8 +39,13 @@ MUST_USE unsigned model_queue_push(struct model_queue *queue, const int *fds, un
  * thread. */
 int model_queue_try_pop(struct model_queue *queue);
 
-/* The same, but waits for a descriptor until `until_ns` (CLOCK_MONOTONIC; UINT64_MAX: without a
- * limit). Any thread. */
+/* The same, but leaves the oldest descriptor in the queue while `is_due` is false for it. `is_due`
+ * is called with the queue locked. */
+int model_queue_try_pop_due(struct model_queue *queue, bool (*is_due)(const void *context, int fd),
+                            const void *context);
+
+/* As model_queue_try_pop, but waits for a descriptor until `until_ns` (CLOCK_MONOTONIC; UINT64_MAX:
+ * without a limit). Any thread. */
 int model_queue_pop(struct model_queue *queue, uint64_t until_ns);
 
 /* Closes the queue: it accepts no more descriptors. Those in it can still be taken. When it is

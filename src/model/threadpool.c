@@ -24,7 +24,8 @@
  * input parks the connection again.
  *
  * Only the reactor uses the timer, also while POOL owns the connection. It fires once a second, and
- * the reactor then acts on the connection if it is parked.
+ * the reactor then acts on the connection if it is parked. With the policy `sticky` the reactor
+ * then takes the oldest connection from the queue if it has waited for header-timeout.
  *
  * With the policy `sticky` POOL owns a connection until it is closed. The thread waits in blocking
  * calls (model/pump.h), which the reactor ends by shutting the descriptor down. A lock prevents the
@@ -63,6 +64,16 @@ static void report_full_queue(const struct model_threadpool *pool)
                       pool->count, pool->server->pool_queue);
 }
 
+static void report_late_connection(const struct model_threadpool *pool)
+{
+    static struct log_error_limit limit;
+    log_error_limited(&limit, 10, LOG_WARNING,
+                      "all %u threads have a client, and a connection waited %.1f s for one "
+                      "(header-timeout): answering 503",
+                      pool->count,
+                      (double)pool->server->shared->header_timeout_ns / (double)DURATION_SECOND);
+}
+
 static bool queue_accepted(struct model_reactor *r, int fd, struct session_origin origin)
 {
     struct model_threadpool *pool = r->place;
@@ -70,8 +81,7 @@ static bool queue_accepted(struct model_reactor *r, int fd, struct session_origi
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
     atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
-    if (!pool->server->pool_sticky)
-        model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);
+    model_wheel_add(&r->loop.wheel, &c->timer, r->loop.now_ns + CHECK_NS);
     c->queued_ns = r->loop.now_ns;
     if (model_queue_push(&pool->queue, &fd, 1) == 1) {
         stats_writer_add(&r->loop.thread.stats, STATS_queue_entered, 1);
@@ -137,10 +147,36 @@ static void act_on_parked(struct model_reactor *r, int fd)
     pool->ready[pool->ready_count++] = fd;
 }
 
+static bool is_late(const void *reactor, int fd)
+{
+    const struct model_reactor *r = reactor;
+    return session_deadline_ns(&r->table[fd].session) <= r->loop.now_ns;
+}
+
+/* Sticky: the connection that has waited longest is answered 503 when the deadline of its head has
+ * passed. One is enough at a time, because each connection in the queue has a timer. */
+static void refuse_late_connection(struct model_reactor *r)
+{
+    struct model_threadpool *pool = r->place;
+    int fd = model_queue_try_pop_due(&pool->queue, is_late, r);
+    if (fd < 0)
+        return;
+    struct model_connection *c = &r->table[fd];
+    struct session_origin origin = session_origin_of(&c->session);
+    model_poolthread_count_wait(pool, &r->loop.thread, fd);
+    report_late_connection(pool);
+    c->session.peer.limited = false; /* the next session counts the address from now on */
+    session_close(&c->session);
+    atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
+    model_connection_refuse(r, fd, origin);
+}
+
 static void act_on_timer(struct model_reactor *r, struct model_wheel_node *timer)
 {
     const struct model_threadpool *pool = r->place;
     struct model_connection *c = model_connection_of(timer);
+    if (pool->server->pool_sticky)
+        refuse_late_connection(r);
     const void *owner = atomic_load_explicit(&c->owner, memory_order_acquire);
     if (!owner)
         return;

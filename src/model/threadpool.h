@@ -9,7 +9,8 @@
  *   park     the thread returns the connection to the reactor, which queues it again when it can
  *            continue. A few threads serve any number of clients.
  *   sticky   the thread waits with the connection until the client closes it. While every thread
- *            has a client, new connections wait in the queue, without a limit of time.
+ *            has a client, new connections wait in the queue. A connection that has waited for
+ *            header-timeout is answered 503.
  *
  * When the queue is full, the reactor answers 503. No connection waits outside the queue.
  */

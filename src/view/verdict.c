@@ -121,7 +121,8 @@ static bool connections_refused(const struct view_window *w, struct view_verdict
             "set `model = percore`, which needs no %s for each connection",
             view_works_in_processes(w->serving) ? "process" : "thread");
     } else {
-        view_verdict_say(out->why, "the queue for a thread was full");
+        view_verdict_say(out->why, "the queue for a thread was full, or with `pool-policy = "
+                                   "sticky` a wait in it reached `header-timeout`");
         view_verdict_say(out->cure,
                          "raise `threads`, or raise `pool-queue` if such peaks are short");
     }

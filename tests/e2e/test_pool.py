@@ -7,11 +7,14 @@ import contextlib
 import os
 import select
 import signal
+import socket
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.certificates import make
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.crowd import Crowd
 from tests.e2e.running import Server
@@ -19,6 +22,7 @@ from tests.e2e.statistics import Numbers, read, wait_for
 from tests.e2e.test_stopping import wait_until_stopping
 from tests.e2e.tracing import stopped_threads
 from tests.e2e.wire import Answer, Connection, connect
+from tests.waiting import LIMIT_S
 
 HELLO = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -99,6 +103,51 @@ def test_a_full_queue_answers_503_and_recovers(server: ServerFactory) -> None:
             connection.close()
         with connect(running.address) as after:
             assert after.get("/hello.txt").body == b"hello\n"
+
+
+def test_a_wait_in_the_queue_of_the_sticky_policy_has_a_limit(server: ServerFactory) -> None:
+    running = server(
+        *("--threads", "1", "--pool-policy", "sticky"),
+        *("--header-timeout", "3s", "--idle-timeout", "10m"),
+    )
+    with contextlib.ExitStack() as stack:
+        holder = stack.enter_context(connect(running.address))
+        assert holder.get("/hello.txt").body == b"hello\n"
+        silent = stack.enter_context(connect(running.address))
+        waiting = [stack.enter_context(connect(running.address)) for _ in range(40)]
+        for connection in waiting:
+            connection.send(HELLO)
+        for connection in waiting:
+            assert_is_refusal(connection.read())
+            assert connection.read_to_end() == b""
+        assert "waited 3.0 s" in running.messages()
+        assert silent.read_to_end() == b""
+        numbers = wait_for(running, queued(0))
+        assert numbers["counters"]["connections_refused"] == len(waiting) + 1
+        assert holder.get("/hello.txt").body == b"hello\n"
+    with connect(running.address) as after:
+        assert after.get("/hello.txt").body == b"hello\n"
+
+
+def test_a_client_of_tls_that_waits_too_long_for_a_sticky_thread_gets_503(
+    server: ServerFactory, tmp_path: Path
+) -> None:
+    pair = make(tmp_path, "queue", "localhost")
+    running = server(
+        *("--threads", "1", "--pool-policy", "sticky", *pair.flags()),
+        *("--header-timeout", "3s", "--idle-timeout", "10m"),
+        listen=("https://127.0.0.1:0",),
+    )
+    trust = ssl.create_default_context(cafile=str(pair.certificate))
+
+    def seal() -> Connection:
+        plain = socket.create_connection(running.address, LIMIT_S)
+        return Connection(trust.wrap_socket(plain, server_hostname="localhost"))
+
+    with contextlib.closing(seal()) as holder:
+        assert holder.get("/hello.txt").status == 200
+        with contextlib.closing(seal()) as late:
+            assert_is_refusal(late.get("/hello.txt"))
 
 
 def test_a_parked_client_that_finds_the_queue_full_gets_503(server: ServerFactory) -> None:

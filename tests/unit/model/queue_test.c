@@ -56,6 +56,34 @@ static void takes_as_many_as_it_has_slots_for(void **state)
     model_queue_done(&queue);
 }
 
+static bool is_below(const void *limit, int fd)
+{
+    return fd < *(const int *)limit;
+}
+
+static void leaves_the_oldest_descriptor_until_it_is_due(void **state)
+{
+    (void)state;
+    const int fds[] = { 10, 5 };
+    int limit = 10;
+    struct model_queue queue;
+    assert_int_equal(model_queue_init(&queue, 2), 0);
+    assert_int_equal(model_queue_try_pop_due(&queue, is_below, &limit), MODEL_QUEUE_EMPTY);
+    assert_int_equal(model_queue_push(&queue, fds, 2), 2);
+    for (unsigned i = 0; i < 5; i++) /* the younger one is not passed */
+        assert_int_equal(model_queue_try_pop_due(&queue, is_below, &limit), MODEL_QUEUE_EMPTY);
+    assert_int_equal(push(&queue, 20), 0);
+    limit = 11;
+    assert_int_equal(model_queue_try_pop_due(&queue, is_below, &limit), 10);
+    assert_int_equal(push(&queue, 20), 1);
+    assert_int_equal(model_queue_try_pop_due(&queue, is_below, &limit), 5);
+    assert_int_equal(model_queue_try_pop_due(&queue, is_below, &limit), MODEL_QUEUE_EMPTY);
+    assert_int_equal(model_queue_try_pop(&queue), 20);
+    model_queue_close(&queue);
+    assert_int_equal(model_queue_try_pop_due(&queue, is_below, &limit), MODEL_QUEUE_CLOSED);
+    model_queue_done(&queue);
+}
+
 static void waits_until_the_given_time(void **state)
 {
     (void)state;
@@ -93,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_first_in_first_out),
         cmocka_unit_test(takes_as_many_as_it_has_slots_for),
+        cmocka_unit_test(leaves_the_oldest_descriptor_until_it_is_due),
         cmocka_unit_test(waits_until_the_given_time),
         cmocka_unit_test(a_closed_queue_returns_what_is_in_it),
     };
