@@ -8,36 +8,45 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { GROUP = 0 }; /* the only group of buffers */
-
-#define INDEX_BYTES  (RING_BUFFERS * sizeof(struct io_uring_buf))
-#define MAPPED_BYTES (INDEX_BYTES + (size_t)RING_BUFFERS * RING_BUFFER_BYTES)
+#define INDEX_BYTES (RING_BUFFERS * sizeof(struct io_uring_buf))
 
 /* ---- making and ending ---- */
 
-static void provide(struct model_ring *ring, unsigned id, int offset)
+int model_ring_most(enum model_ring_way way)
 {
-    io_uring_buf_ring_add(ring->buffers, ring->bytes + (size_t)id * RING_BUFFER_BYTES,
-                          RING_BUFFER_BYTES, (unsigned short)id,
-                          io_uring_buf_ring_mask(RING_BUFFERS), offset);
+    return way == RING_ONCE ? RING_BUFFER_BYTES : RING_SMALL_BYTES;
 }
 
-static int provide_all(struct model_ring *ring)
+static size_t buffers_size(enum model_ring_way way)
 {
+    return INDEX_BYTES + (size_t)RING_BUFFERS * (size_t)model_ring_most(way);
+}
+
+static void provide(struct model_ring *ring, enum model_ring_way way, unsigned id, int offset)
+{
+    const struct model_ring_buffers *buffers = &ring->buffers[way];
+    unsigned most = (unsigned)model_ring_most(way);
+    io_uring_buf_ring_add(buffers->index, buffers->bytes + (size_t)id * most, most,
+                          (unsigned short)id, io_uring_buf_ring_mask(RING_BUFFERS), offset);
+}
+
+static int provide_all(struct model_ring *ring, enum model_ring_way way)
+{
+    struct model_ring_buffers *buffers = &ring->buffers[way];
     void *mapped =
-        mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, buffers_size(way), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
         return -errno;
-    ring->buffers = mapped;
-    ring->bytes = (char *)mapped + INDEX_BYTES;
-    io_uring_buf_ring_init(ring->buffers);
+    buffers->index = mapped;
+    buffers->bytes = (char *)mapped + INDEX_BYTES;
+    io_uring_buf_ring_init(buffers->index);
     for (unsigned id = 0; id < RING_BUFFERS; id++)
-        provide(ring, id, (int)id);
-    io_uring_buf_ring_advance(ring->buffers, RING_BUFFERS);
+        provide(ring, way, id, (int)id);
+    io_uring_buf_ring_advance(buffers->index, RING_BUFFERS);
     struct io_uring_buf_reg reg = {
         .ring_addr = (uintptr_t)mapped,
         .ring_entries = RING_BUFFERS,
-        .bgid = GROUP,
+        .bgid = (unsigned short)way,
     };
     return io_uring_register_buf_ring(&ring->uring, &reg, 0);
 }
@@ -98,7 +107,9 @@ int model_ring_open(struct model_ring *ring, const char **ret_call)
         return rc;
     }
     *ret_call = "io_uring_register";
-    rc = provide_all(ring);
+    rc = provide_all(ring, RING_ONCE);
+    if (rc == 0)
+        rc = provide_all(ring, RING_REPEATEDLY);
     if (rc == 0)
         rc = check_operations(ring);
     if (rc == 0)
@@ -115,8 +126,9 @@ void model_ring_close(struct model_ring *ring)
 {
     if (ring->uring.ring_fd > 0)
         io_uring_queue_exit(&ring->uring);
-    if (ring->buffers)
-        munmap(ring->buffers, MAPPED_BYTES);
+    for (enum model_ring_way way = 0; way < RING_WAYS; way++)
+        if (ring->buffers[way].index)
+            munmap(ring->buffers[way].index, buffers_size(way));
     free(ring->messages);
     free(ring->parts);
     *ring = (struct model_ring){ .uring.ring_fd = -1 };
@@ -154,15 +166,15 @@ void model_ring_cancel(struct model_ring *ring, uint64_t about, uint64_t cancel_
     entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
-void model_ring_receive(struct model_ring *ring, int fd, bool again, uint64_t about)
+void model_ring_receive(struct model_ring *ring, int fd, enum model_ring_way way, uint64_t about)
 {
     struct io_uring_sqe *entry = model_ring_entry(ring, about);
-    if (again)
+    if (way == RING_REPEATEDLY)
         io_uring_prep_recv_multishot(entry, fd, NULL, 0, 0);
     else
         io_uring_prep_recv(entry, fd, NULL, 0, 0);
     entry->flags |= IOSQE_BUFFER_SELECT;
-    entry->buf_group = GROUP;
+    entry->buf_group = (unsigned short)way;
 }
 
 void model_ring_send(struct model_ring *ring, int fd, const struct session_out *out, uint64_t about)
@@ -195,17 +207,19 @@ int model_ring_wait(struct model_ring *ring, uint64_t now_ns, uint64_t due_ns)
     return rc >= 0 || rc == -ETIME || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY ? 0 : rc;
 }
 
-struct span model_ring_taken(const struct model_ring *ring, const struct io_uring_cqe *done)
+struct span model_ring_taken(const struct model_ring *ring, enum model_ring_way way,
+                             const struct io_uring_cqe *done)
 {
     unsigned id = done->flags >> IORING_CQE_BUFFER_SHIFT;
     size_t len = done->res > 0 ? (size_t)done->res : 0;
-    return span_of(ring->bytes + (size_t)id * RING_BUFFER_BYTES, len);
+    return span_of(ring->buffers[way].bytes + (size_t)id * (size_t)model_ring_most(way), len);
 }
 
-void model_ring_give(struct model_ring *ring, const struct io_uring_cqe *done)
+void model_ring_give(struct model_ring *ring, enum model_ring_way way,
+                     const struct io_uring_cqe *done)
 {
     if (!(done->flags & IORING_CQE_F_BUFFER))
         return;
-    provide(ring, done->flags >> IORING_CQE_BUFFER_SHIFT, 0);
-    io_uring_buf_ring_advance(ring->buffers, 1);
+    provide(ring, way, done->flags >> IORING_CQE_BUFFER_SHIFT, 0);
+    io_uring_buf_ring_advance(ring->buffers[way].index, 1);
 }

@@ -18,14 +18,25 @@
 enum {
     RING_ENTRIES = 512,       /* operations in one batch, at most */
     RING_COMPLETIONS = 4096,  /* beyond these the kernel needs more memory and time for each */
-    RING_BUFFERS = 256,       /* to receive into; a power of two */
-    RING_BUFFER_BYTES = 4096, /* each */
+    RING_BUFFERS = 256,       /* of each kind, to receive into; a power of two */
+    RING_BUFFER_BYTES = 4096, /* each of those for a single receive */
+
+    /* Each of those for a repeated receive. It fills 32 of them before it reports, if that much has
+     * arrived. */
+    RING_SMALL_BYTES = 1024,
+};
+
+/* How to receive. Each way has its own buffers. */
+enum model_ring_way { RING_ONCE, RING_REPEATEDLY, RING_WAYS };
+
+struct model_ring_buffers {
+    struct io_uring_buf_ring *index; /* NULL: not made */
+    char *bytes;                     /* of all buffers */
 };
 
 struct model_ring {
     struct io_uring uring;
-    struct io_uring_buf_ring *buffers;
-    char *bytes;                           /* of all buffers */
+    struct model_ring_buffers buffers[RING_WAYS];
     struct msghdr *messages;               /* one for each entry of the submission queue */
     struct iovec (*parts)[SESSION_PIECES]; /* likewise */
 };
@@ -48,8 +59,11 @@ struct io_uring_sqe *model_ring_entry(struct model_ring *ring, uint64_t about);
 /* Submits a cancel of the operation with this `about`. */
 void model_ring_cancel(struct model_ring *ring, uint64_t about, uint64_t cancel_about);
 
-/* Receives into a buffer of the ring: once, or, with `again`, whenever input arrives. */
-void model_ring_receive(struct model_ring *ring, int fd, bool again, uint64_t about);
+/* Receives into a buffer of the ring, once or whenever input arrives. */
+void model_ring_receive(struct model_ring *ring, int fd, enum model_ring_way way, uint64_t about);
+
+/* The most bytes that a completion of such a receive reports. */
+int model_ring_most(enum model_ring_way way);
 
 /* Sends the pieces of memory that `out` names, at least one. */
 void model_ring_send(struct model_ring *ring, int fd, const struct session_out *out,
@@ -60,5 +74,7 @@ MUST_USE int model_ring_wait(struct model_ring *ring, uint64_t now_ns, uint64_t 
 
 /* The bytes of a completed receive. Lends them until model_ring_give, which returns the buffer
  * to the kernel. */
-struct span model_ring_taken(const struct model_ring *ring, const struct io_uring_cqe *done);
-void model_ring_give(struct model_ring *ring, const struct io_uring_cqe *done);
+struct span model_ring_taken(const struct model_ring *ring, enum model_ring_way way,
+                             const struct io_uring_cqe *done);
+void model_ring_give(struct model_ring *ring, enum model_ring_way way,
+                     const struct io_uring_cqe *done);

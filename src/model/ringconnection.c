@@ -138,8 +138,8 @@ static void submit_receive(struct model_ringloop *r, struct model_ringconnection
 {
     if (c->receiving)
         return;
-    model_ring_receive(&r->ring, c->fd, c->patient && !c->early,
-                       about_connection(r, c, ABOUT_RECEIVE));
+    c->way = c->patient && !c->early ? RING_REPEATEDLY : RING_ONCE;
+    model_ring_receive(&r->ring, c->fd, c->way, about_connection(r, c, ABOUT_RECEIVE));
     c->receiving = true;
 }
 
@@ -179,8 +179,18 @@ static void keep_pending(struct model_ringloop *r, struct model_ringconnection *
         model_ringconnection_close(r, c);
 }
 
+/* A client that fills a small buffer gets larger ones. */
+static void adapt_to_input(struct model_ringloop *r, struct model_ringconnection *c, size_t len)
+{
+    bool was_patient = c->patient;
+    c->patient = len < RING_SMALL_BYTES;
+    if (__builtin_expect(was_patient && !c->patient, 0) && c->receiving && !c->leaving)
+        cancel_operation(r, c, ABOUT_RECEIVE);
+}
+
 static void act_on_input(struct model_ringloop *r, struct model_ringconnection *c, struct span in)
 {
+    adapt_to_input(r, c, in.len);
     if (c->leaving)
         model_ringconnection_close(r, c);
     else if (c->pending || session_room(&c->session) == 0)
@@ -208,16 +218,16 @@ static bool may_receive_again(struct model_ringconnection *c, int result)
 void model_ringconnection_received(struct model_ringloop *r, struct model_ringconnection *c,
                                    const struct io_uring_cqe *done)
 {
+    const enum model_ring_way way = c->way;
     if (!(done->flags & IORING_CQE_F_MORE))
         c->receiving = false;
-    c->patient = done->res < RING_BUFFER_BYTES;
     if (done->res >= 0)
-        act_on_input(r, c, model_ring_taken(&r->ring, done));
+        act_on_input(r, c, model_ring_taken(&r->ring, way, done));
     else if (c->leaving || !may_receive_again(c, done->res))
         fail_on_ring(r, c, -done->res);
     else if (session_room(&c->session) > 0)
         submit_receive(r, c);
-    model_ring_give(&r->ring, done);
+    model_ring_give(&r->ring, way, done);
 }
 
 /* ---- following what the session wants ---- */
@@ -309,6 +319,7 @@ void model_ringconnection_begin(struct model_ringloop *r, int fd, struct session
     c->fd = fd;
     c->pending = NULL;
     c->ended = c->early = c->patient = c->dispensable = c->leaving = false;
+    c->way = RING_ONCE;
     session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
     follow_on_ring(r, c, SESSION_READ);
 }

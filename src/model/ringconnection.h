@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "model/ring.h"
 #include "model/ringpending.h"
 #include "model/wheel.h"
 #include "session/session.h"
@@ -22,10 +23,11 @@ struct model_ringconnection {
     unsigned next;                              /* in the list of free elements */
     bool receiving, sending, awaiting_writable; /* operations that have not completed */
     bool ended;                                 /* the input's end follows `pending` */
-    bool early;       /* input has arrived while it was sending: receives once at a time */
-    bool patient;     /* its last input was short, so it waits for answers: receives repeatedly */
-    bool dispensable; /* close it if it is between requests when receiving ends */
-    bool leaving;     /* close it when no operation is left */
+    bool early;   /* input has arrived while it was sending: receives once at a time */
+    bool patient; /* its last input was short, so it waits for answers: receives repeatedly */
+    enum model_ring_way way; /* of the receive that has not completed, or of the last one */
+    bool dispensable;        /* close it if it is between requests when receiving ends */
+    bool leaving;            /* close it when no operation is left */
 };
 
 /* Starts a session on an accepted descriptor, already counted in `live`. */

@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-/* More than the kernel takes from one socket before it acts on a cancel, which is twice 32 buffers
- * of the ring. */
-enum { RINGPENDING_MAX = 512 * 1024 };
+/* As much as the kernel can take from one socket before it acts on a cancel: all small buffers of a
+ * ring. From Linux 6.8 on it takes 32 of them, which are 32 KiB. */
+enum { RINGPENDING_MAX = 256 * 1024 };
 
 struct model_ringpending;
 

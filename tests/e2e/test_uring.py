@@ -36,6 +36,10 @@ def model_of(running: Server) -> str:
     return found[1]
 
 
+def kernel() -> tuple[int, ...]:
+    return tuple(map(int, os.uname().release.split(".")[:2]))
+
+
 @pytest.fixture
 def rings(server: ServerFactory) -> ServerFactory:
     """Starts servers. Skips the test where no ring may be made."""
@@ -252,6 +256,53 @@ def test_only_the_first_early_input_of_a_connection_is_kept(
             for _ in range(20):
                 assert other.get("/hello.txt").status == 200
         assert resident_kib(running) - before < count * 16
+
+
+@pytest.mark.skipif(kernel() < (6, 8), reason="the kernel takes more before it can be stopped")
+def test_the_first_early_input_of_a_connection_is_bounded(rings: ServerFactory, site: Path) -> None:
+    """The clients have waited for each answer, so the kernel receives from them repeatedly. Then
+    the server is stopped while they send much behind a request whose answer they do not read."""
+    count = 40
+    large = b"GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"
+    with (site / "big.bin").open("wb") as big:
+        big.truncate(15_000_000)
+    running = rings("--threads", "1", "--workers", "1")
+    (worker,) = running.workers()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
+        for client in clients:
+            for _ in range(3):
+                assert client.get("/hello.txt").status == 200
+            client.send(large)
+            assert client.socket.recv(12) == b"HTTP/1.1 200"
+        before = resident_kib(running)
+        os.kill(worker.pid, signal.SIGSTOP)
+        try:
+            for client in clients:
+                client.socket.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    while client.socket.send(large * 1000):
+                        pass
+        finally:
+            os.kill(worker.pid, signal.SIGCONT)
+        with connect(running.address) as other:
+            for _ in range(20):
+                assert other.get("/hello.txt").status == 200
+        assert resident_kib(running) - before < count * 64
+
+
+@pytest.mark.parametrize("size", [700, 1023, 1024, 1025, 3000, 5000])
+def test_heads_of_any_size_are_answered_on_an_open_connection(
+    rings: ServerFactory, size: int
+) -> None:
+    """The size of the buffers follows that of the input."""
+    head = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n"
+    long = head.replace(b"X: ", b"X: " + b"x" * (size - len(head)))
+    running = rings("--threads", "1", "--workers", "1")
+    with connect(running.address) as client:
+        for turn in range(40):
+            client.send(long if turn % 8 < 4 else head)
+            assert client.read().body == b"hello\n"
 
 
 def test_uploads_on_an_open_connection_are_answered(rings: ServerFactory) -> None:
