@@ -135,6 +135,7 @@ static void begin_session(struct model_reactor *r, int fd, struct session_origin
     struct model_connection *c = &r->table[fd];
     CHECK(atomic_load_explicit(&c->owner, memory_order_acquire) == NULL);
     atomic_store_explicit(&c->owner, r, memory_order_relaxed);
+    r->loop.thread.turn.reported = false; /* its input may have arrived in this turn */
     session_open(&c->session, &r->loop.thread, origin, r->loop.now_ns);
     if (refuse)
         session_refuse(&c->session);
@@ -177,6 +178,7 @@ void model_connection_adopt(struct model_reactor *r, int fd)
 {
     struct model_connection *c = &r->table[fd];
     atomic_store_explicit(&c->owner, r, memory_order_relaxed);
+    r->loop.thread.turn.reported = false;
     session_move(&c->session, &r->loop.thread);
     follow_want(r, c, SESSION_READ); /* epoll reports what has arrived meanwhile */
 }

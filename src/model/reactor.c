@@ -361,6 +361,7 @@ static int wait_for_epoll(struct model_reactor *r, struct epoll_event *events)
         model_balance_resume(&r->balance);
     model_loop_resume(&r->loop);
     model_loop_tick(&r->loop);
+    r->loop.thread.turn.reported = true;
     return rc == -EINTR ? 0 : rc;
 }
 

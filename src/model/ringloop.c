@@ -287,12 +287,14 @@ static void act_on_completions(struct model_ringloop *r)
     struct io_uring *uring = &r->ring.uring;
     struct io_uring_cqe *done;
     unsigned head;
-    unsigned count = 0;
+    unsigned count = 0, ready = io_uring_cq_ready(uring);
+    r->loop.thread.turn.reported = true; /* later completions belong to the next turn */
     io_uring_for_each_cqe(uring, head, done)
     {
-        act_on_completion(r, done);
-        if (++count == COMPLETIONS_MAX)
+        if (count == COMPLETIONS_MAX || count == ready)
             break;
+        act_on_completion(r, done);
+        count++;
     }
     io_uring_cq_advance(uring, count);
 }

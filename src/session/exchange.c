@@ -19,6 +19,7 @@ static inline struct session_exchange begin_exchange(struct session *s, uint64_t
 
 struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns)
 {
+    s->thread->turn.usable = false;
     return begin_exchange(s, began_ns);
 }
 

@@ -102,6 +102,7 @@ static void end_body(struct session *s)
 {
     struct session_body *body = s->body;
     s->body = NULL;
+    s->thread->turn.usable = false;
     if (body->waiting)
         session_exchange_answer(s, &body->waiting->request, body->waiting->head,
                                 body->waiting->began_ns, true);
@@ -145,11 +146,13 @@ static void take_request(struct session *s, const struct http_request *request, 
 }
 
 /* Consumes what it can from the front of `bytes`, and returns how many. `request` is the
- * parser's state, and keeps it when a head is unfinished. `arrival` follows the requests. */
+ * parser's state, and keeps it when a head is unfinished. `arrival` follows the requests. `fed`:
+ * the bytes end with those that session_feed has just got. */
 static size_t use_input(struct session *s, struct span bytes, struct http_request *request,
-                        struct session_arrival *arrival)
+                        struct session_arrival *arrival, bool fed)
 {
     size_t used = 0;
+    const bool reported = fed && s->thread->turn.reported && !s->tls;
     while (used < bytes.len && !s->closing) {
         struct span rest = span_skip(bytes, used);
         const bool may_answer = !s->body || s->body->waiting;
@@ -164,6 +167,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         enum http_status status;
         switch (http_request_parse(request, rest, &status)) {
         case HTTP_PARSED:
+            s->thread->turn.usable = reported && used + request->line.at == 0;
             take_request(s, request, rest.at, arrival->first_ns);
             arrival->first_ns = arrival->rest_ns;
             used += request->head_len;
@@ -286,12 +290,12 @@ unsigned session_http1_refuse_plain(struct session *s, uint64_t now_ns)
     return session_http1_continue(s, now_ns);
 }
 
-/* Continues with the bytes that were kept. */
-static void use_kept_input(struct session *s)
+/* Continues with the bytes that were kept. `fed`: and with those that have been added to them. */
+static void use_kept_input(struct session *s, bool fed)
 {
     struct session_input *input = s->input;
     size_t used = use_input(s, span_of(input->bytes + input->at, input->len), &input->request,
-                            &input->arrival);
+                            &input->arrival, fed);
     input->at += used;
     input->len -= used;
     s->lingering = s->lingering || (s->closing && input->len > 0);
@@ -318,13 +322,13 @@ unsigned session_http1_feed(struct session *s, struct span in, uint64_t now_ns)
         if (!session_input_add(&s->input, in))
             return close_without_memory(s);
         s->input->arrival.rest_ns = now_ns;
-        use_kept_input(s);
+        use_kept_input(s, true);
         return __builtin_expect(s->http2 != NULL, 0) ? session_http2_resume(s, now_ns)
                                                      : session_http1_continue(s, now_ns);
     }
     struct http_request request = { 0 };
     struct session_arrival arrival = { now_ns, now_ns };
-    size_t used = use_input(s, in, &request, &arrival);
+    size_t used = use_input(s, in, &request, &arrival, true);
     if (__builtin_expect(used < in.len, 0)) {
         if (s->http2)
             return session_http2_feed(s, in, now_ns);
@@ -344,7 +348,7 @@ unsigned session_http1_sent(struct session *s, uint64_t now_ns)
         session_http1_drop_output(s);
     }
     if (__builtin_expect(s->input != NULL, 0) && !s->closing)
-        use_kept_input(s);
+        use_kept_input(s, false);
     return session_http1_continue(s, now_ns);
 }
 

@@ -161,14 +161,26 @@ static void answer_listing(struct session_exchange *x)
         answer_with_listing(x, &request);
 }
 
+static inline enum site_result find_path(struct session_exchange *x, struct site_entry **ret_entry,
+                                         bool *ret_fresh)
+{
+    struct session_turn *turn = &x->thread->turn;
+    if (session_turn_has(turn, x->site, x->target.path))
+        return SITE_ABSENT;
+    enum site_result result = site_find(x->site->site, x->thread->reader, x->target.path,
+                                        x->thread->now_ns, ret_entry, ret_fresh);
+    if (__builtin_expect(result == SITE_ABSENT, 0))
+        session_turn_note(turn, x->site, x->target.path);
+    return result;
+}
+
 /* Answers with what the site has for the path. */
 static void plan_file(struct session_exchange *x)
 {
     struct site_entry *entry;
     bool fresh;
     enum site_result result = x->match ? session_rules_find(x, &entry, &fresh)
-                                       : site_find(x->site->site, x->thread->reader, x->target.path,
-                                                   x->thread->now_ns, &entry, &fresh);
+                                       : find_path(x, &entry, &fresh);
     session_trace_note(x, looked, true);
     session_trace_note(x, result, result);
     switch (result) {

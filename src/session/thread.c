@@ -130,6 +130,7 @@ void session_thread_stop(struct session_thread *thread)
 void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t wall_s)
 {
     thread->now_ns = now_ns;
+    session_turn_end(&thread->turn);
     if (wall_s != thread->wall_s) {
         thread->wall_s = wall_s;
         format_second(thread);

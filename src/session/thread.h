@@ -11,6 +11,7 @@
 #include "log/access.h"
 #include "session/fields.h"
 #include "session/session.h"
+#include "session/turn.h"
 #include "site/site.h"
 #include "stats/writer.h"
 #include "tls/wire.h"
@@ -89,6 +90,7 @@ struct session_thread {
     struct stats_writer stats;
     uint64_t now_ns;
     int64_t wall_s;
+    struct session_turn turn;
     char ok_prefix[128]; /* the status line of a 200, and Date */
     size_t ok_prefix_len;
     char block_prefix[HTTP2_RESPONSE_STATUS_MAX + HTTP2_RESPONSE_DATE_BYTES]; /* in HPACK */
@@ -132,8 +134,8 @@ void session_thread_start_beside(struct session_thread *thread, struct session_t
                                  unsigned index);
 void session_thread_share_log(struct session_thread *owner);
 
-/* Call it once for each wake-up, before any session call. Sets the time, releases what the last
- * turn found in the cache, and writes the log when it is due. */
+/* Call it once for each wake-up, before any session call. Sets the time, ends the turn, releases
+ * what it found in the cache, and writes the log when it is due. */
 void session_thread_tick(struct session_thread *thread, uint64_t now_ns, int64_t wall_s);
 
 /* The latest time of the next tick, so that the log is written. UINT64_MAX: no limit. */
