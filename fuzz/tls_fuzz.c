@@ -1,111 +1,40 @@
 /* SPDX-License-Identifier: MIT
  *
  * A session behind TLS. The first byte chooses one of two clients. The first client sends the input
- * as it is. The second completes the handshake. Then it follows the input as a script of records,
- * key updates, broken bytes and ends. With any input, the session keeps its contract and ends.
+ * as it is. The second completes the handshake. Then it follows the input as a script of records
+ * with any content type and length, key updates, broken bytes and ends. With any input, the session
+ * keeps its contract and ends.
  */
-#include "base/check.h"
-#include "session/hosts.h"
-#include "session/thread.h"
-#include "site/mime.h"
+#include "sealer.h"
+#include "small_site.h"
 #include "support/secure.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define NOW_NS UINT64_C(1000000000000)
+enum { OUTPUT_MAX = 1024 * 1024, SUITE = 0x1301, SECRET_BYTES = 32 };
 
-enum { OUTPUT_MAX = 1024 * 1024, FILE_BYTES = 40000 };
-
-static struct {
-    char top[32];
-    struct site_mime *mime;
-    struct site_options options;
-    struct session_site site;
-    struct log_access_sink log;
-    struct session_shared shared;
-    struct session_thread thread;
-} world = { .top = "/tmp/weir-tls-XXXXXX" };
-
-static const char *const no_names[] = { NULL };
 static const char *const own_names[] = { "a", NULL };
 
 /* ---- a server ---- */
 
-static char *below(const char *name)
+static void end_tls(void)
 {
-    char *path = NULL;
-    CHECK(asprintf(&path, "%s/%s", world.top, name) >= 0);
-    return path;
-}
-
-/* The file is open from now on, so nothing of it has to stay on the disk. */
-static void open_site(void)
-{
-    world.options = (struct site_options){
-        .name = "fuzz", .root = world.top, .index = no_names, .body_max = 10000
-    };
-    char *path = below("f");
-    FILE *out = fopen(path, "we");
-    CHECK(out && ftruncate(fileno(out), FILE_BYTES) == 0 && fclose(out) == 0);
-    const char *what;
-    CHECK(site_open(&world.site.site, &world.options, world.mime, &what) == 0);
-    free(path);
-}
-
-static struct tls_server *open_tls(void)
-{
-    char *folder = below("tls");
-    struct tls_server *server = secure_server(folder, own_names, NULL);
-    free(folder);
-    return server;
-}
-
-static void end_world(void)
-{
-    session_thread_stop(&world.thread);
     tls_server_free(world.shared.tls);
-    site_cache_free(world.shared.cache);
-    session_hosts_free(world.shared.hosts);
-    site_close(world.site.site);
-    site_mime_free(world.mime);
-    log_access_close(&world.log);
-    char *path = below("f");
-    (void)unlink(path);
-    free(path);
-    (void)rmdir(world.top);
+    world.shared.tls = NULL;
 }
 
 static void begin_world(void)
 {
-    CHECK(mkdtemp(world.top));
-    world.mime = site_mime_new("/dev/null");
-    CHECK(world.mime);
-    open_site();
-    CHECK(log_access_open(&world.log, "/dev/null", LOG_JSON, NULL) == 0);
-    struct site_cache_limits limits = { SITE_CACHE_SIEVE, 60000, 16, 4 };
-    world.shared = (struct session_shared){
-        .sites = &world.site,
-        .site_count = 1,
-        .hosts = session_hosts_new(&world.site, 1),
-        .cache = site_cache_new(limits, 1),
-        .log = &world.log,
-        .tls = open_tls(),
-        .header_timeout_ns = 1000000000,
-        .body_timeout_ns = 1000000000,
-        .idle_timeout_ns = 1000000000,
-        .send_timeout_ns = 1000000000,
-    };
-    CHECK(world.shared.hosts && world.shared.cache && world.shared.tls);
-    CHECK(session_thread_start(&world.thread, &world.shared, 0) == 0);
-    CHECK(atexit(end_world) == 0);
+    if (world.shared.tls)
+        return;
+    small_site_begin();
+    char *folder = below("tls");
+    world.shared.tls = secure_server(folder, own_names, NULL);
+    free(folder);
+    CHECK(world.shared.tls && atexit(end_tls) == 0);
 }
 
 /* ---- a connection ---- */
@@ -144,7 +73,7 @@ static void send_portion(struct conversation *c)
         left -= part.len;
     }
     c->want = session_sent(&c->session, taken, NOW_NS);
-    session_thread_tick(&world.thread, NOW_NS, 1795248000);
+    session_thread_tick(&world.worker, NOW_NS, 1795248000);
 }
 
 /* Feeds all of it, or until the session ends. */
@@ -161,18 +90,38 @@ static void feed_all(struct conversation *c, struct span input)
         char *copy = malloc(len);
         CHECK(copy);
         memcpy(copy, input.at, len);
-        session_thread_tick(&world.thread, NOW_NS, 1795248000);
+        session_thread_tick(&world.worker, NOW_NS, 1795248000);
         c->want = session_feed(&c->session, span_of(copy, len), NOW_NS);
         free(copy);
         input = span_skip(input, len);
     }
 }
 
-static void deliver(struct conversation *c, FILE *out, char **bytes, const size_t *len)
+/* ---- a client ---- */
+
+/* The first traffic secret of the client whose handshake is under way. */
+static unsigned char secret[SECRET_BYTES];
+
+static void keep_secret(const SSL *ssl, const char *line)
 {
-    CHECK(fclose(out) == 0);
-    feed_all(c, span_of(*bytes, *len));
-    free(*bytes);
+    static const char label[] = "CLIENT_TRAFFIC_SECRET_0 ";
+    (void)ssl;
+    if (strncmp(line, label, sizeof(label) - 1) != 0)
+        return;
+    const char *hex = strrchr(line, ' ') + 1;
+    CHECK(strlen(hex) == sizeof(secret) * 2);
+    for (size_t i = 0; i < sizeof(secret); i++) {
+        const char digits[] = { hex[2 * i], hex[2 * i + 1], '\0' };
+        secret[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+}
+
+static void open_client(struct secure_client *client)
+{
+    CHECK(secure_open(client));
+    SSL *ssl = client->connection.ssl;
+    SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl), keep_secret);
+    CHECK(SSL_set_ciphersuites(ssl, "TLS_AES_128_GCM_SHA256") == 1);
 }
 
 static bool shake_hands(struct conversation *c, struct secure_client *client)
@@ -184,61 +133,103 @@ static bool shake_hands(struct conversation *c, struct secure_client *client)
         FILE *out = open_memstream(&bytes, &len);
         CHECK(out);
         result = secure_shake_hands(client, span_of(c->output, c->len), out);
-        deliver(c, out, &bytes, &len);
+        CHECK(fclose(out) == 0);
+        feed_all(c, span_of(bytes, len));
+        free(bytes);
     } while (result == TLS_MORE);
     return result == TLS_DONE && c->want == SESSION_READ;
 }
 
-/* One command: a byte that names it, a byte with a length, and that many bytes. */
-static struct span obey(struct conversation *c, struct secure_client *client, struct span script)
+/* `content` has at most 512 bytes. */
+static void send_record(struct conversation *c, struct sealer *sealer, struct span content,
+                        unsigned type, size_t padding)
 {
-    unsigned command = (unsigned char)script.at[0] % 5;
+    char inner[TLS_RECORD_BYTES], record[TLS_CHUNK_BYTES];
+    if (content.len > 0)
+        memcpy(inner, content.at, content.len);
+    inner[content.len] = (char)type;
+    memset(inner + content.len + 1, 0, padding);
+    const struct span all = span_of(inner, content.len + 1 + padding);
+    feed_all(c, span_of(record, sealer_seal(sealer, all, record)));
+}
+
+/* In records of `portion` bytes. */
+static void send_data(struct conversation *c, struct sealer *sealer, struct span data,
+                      size_t portion)
+{
+    while (data.len > 0) {
+        struct span part = span_first(data, portion);
+        send_record(c, sealer, part, 23, 0);
+        data = span_skip(data, part.len);
+    }
+}
+
+static void send_key_update(struct conversation *c, struct sealer *sealer, bool requested)
+{
+    send_record(c, sealer, requested ? SPAN("\x18\0\0\1\1") : SPAN("\x18\0\0\1\0"), 22, 0);
+    sealer_update(sealer);
+}
+
+/* One command: a byte that names it, a byte with a length, and that many bytes. A name from 240 on
+ * stands for a record with any content type, which the next byte names, and padding. */
+static struct span obey(struct conversation *c, struct sealer *sealer, struct span script)
+{
+    const unsigned name = (unsigned char)script.at[0];
     struct span rest = span_skip(script, 1);
-    size_t len = rest.len > 0 ? (unsigned char)rest.at[0] : 0;
+    const size_t len = rest.len > 0 ? (unsigned char)rest.at[0] : 0;
     rest = rest.len > 0 ? span_skip(rest, 1) : rest;
-    struct span bytes = span_first(rest, len);
-    char *sealed = NULL;
-    size_t sealed_len = 0;
-    FILE *out = open_memstream(&sealed, &sealed_len);
-    CHECK(out);
-    if (command == 0)
-        (void)secure_seal(client, bytes, TLS_RECORD_BYTES, out);
-    else if (command == 1)
-        (void)secure_seal(client, SPAN("GET /f HTTP/1.1\r\nHost: a\r\n\r\n"), 1 + len, out);
-    else if (command == 2 && SSL_key_update(client->connection.ssl, (int)len % 2) == 1 &&
-             SSL_do_handshake(client->connection.ssl) == 1)
-        secure_flush(client, out);
-    else if (command == 3)
-        (void)fwrite(bytes.at, 1, bytes.len, out);
-    else if (command == 4)
-        secure_end(client, out);
-    ERR_clear_error();
-    deliver(c, out, &sealed, &sealed_len);
-    return command == 0 || command == 3 ? span_skip(rest, bytes.len) : rest;
+    if (name >= 240 && rest.len > 0) {
+        const unsigned type = (unsigned char)rest.at[0];
+        const struct span bytes = span_first(span_skip(rest, 1), len);
+        send_record(c, sealer, bytes, type, (size_t)(name - 240) << 9);
+        return span_skip(rest, 1 + bytes.len);
+    }
+    const struct span bytes = span_first(rest, len);
+    switch (name % 5) {
+    case 0:
+        send_data(c, sealer, bytes, TLS_RECORD_BYTES);
+        return span_skip(rest, bytes.len);
+    case 1:
+        send_data(c, sealer, SPAN("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n"), 1 + len);
+        return rest;
+    case 2:
+        send_key_update(c, sealer, len % 2 == 1);
+        return rest;
+    case 3:
+        feed_all(c, bytes);
+        return span_skip(rest, bytes.len);
+    default:
+        send_record(c, sealer, SPAN("\1\0"), 21, 0);
+        return rest;
+    }
 }
 
 static void follow_script(struct conversation *c, struct span script)
 {
     struct secure_client client;
-    CHECK(secure_open(&client));
-    if (shake_hands(c, &client))
+    open_client(&client);
+    if (shake_hands(c, &client)) {
+        struct sealer sealer;
+        sealer_begin(&sealer, SUITE, span_of((const char *)secret, sizeof(secret)));
         while (script.len > 0 && c->want != SESSION_CLOSE)
-            script = obey(c, &client, script);
+            script = obey(c, &sealer, script);
+        sealer_end(&sealer);
+    }
+    ERR_clear_error();
     secure_close(&client);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct conversation c;
-    if (!world.mime)
-        begin_world();
+    begin_world();
     if (size == 0 || size > 16 * 1024)
         return 0;
     struct span input = span_of((const char *)data + 1, size - 1);
     c.len = 0;
     c.want = SESSION_READ;
     c.random = size;
-    session_open(&c.session, &world.thread, (struct session_origin){ .tls = true }, NOW_NS);
+    session_open(&c.session, &world.worker, (struct session_origin){ .tls = true }, NOW_NS);
     if (data[0] % 2 == 0)
         feed_all(&c, input);
     else
@@ -246,6 +237,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (c.want == SESSION_READ)
         (void)session_expire(&c.session, session_deadline_ns(&c.session));
     session_close(&c.session);
-    session_thread_tick(&world.thread, NOW_NS, 1795248000);
+    session_thread_tick(&world.worker, NOW_NS, 1795248000);
     return 0;
 }
