@@ -3,12 +3,17 @@
 
 A client marks its requests with the name of its temper, so that the lines of the access log can be
 compared with the counts of each temper.
+
+On a busy machine a client may get no CPU for seconds. A timeout of the server then cuts its answer,
+rightly. So a cut is a fault of the server only while the client's requests are younger than each
+timeout (subject.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -19,6 +24,7 @@ from tests.soak.site import Site
 PIPELINED = 8
 PAUSE_S = 0.2
 SLOW_PIECE_BYTES = 8 * 1024
+YOUNG_S = 15  # less than each timeout of the server
 GARBAGE = (
     b"GET\r\n\r\n",
     b"GET / HTTP/9.9\r\nHost: a\r\n\r\n",
@@ -48,7 +54,8 @@ class Count:
     refused: int = 0  # no connection, or one that ended before its first answer
     answers: Counter[int] = field(default_factory=Counter)  # by status
     unknown: int = 0  # requests whose answer did not arrive whole: the server may have answered
-    cut: int = 0  # answers that began and did not end, although the client kept reading
+    cut: int = 0  # answers to young requests that began and did not end
+    late: int = 0  # the same, to requests that are not young
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -67,20 +74,28 @@ class Connection:
         self.count = count
         self.outstanding = 0
         self.closes = False
+        self.sent_s = time.monotonic()
 
     def send(self, *paths: str, close: bool = False) -> None:
         option = "\r\nConnection: close" if close else ""
         lines = [f"GET {path} HTTP/1.1\r\nHost: a{option}\r\n\r\n" for path in paths]
         self.writer.write("".join(lines).encode())
         self.outstanding += len(paths)
+        self.sent_s = time.monotonic()
+
+    def count_cut(self) -> None:
+        if time.monotonic() - self.sent_s < YOUNG_S:
+            self.count.cut += 1
+        else:
+            self.count.late += 1
 
     async def head(self) -> tuple[int, int]:
         """Status and length of the body of the next answer."""
         try:
             head = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, OSError) as error:
-            begun = isinstance(error, asyncio.IncompleteReadError) and error.partial
-            self.count.cut += bool(begun)
+            if isinstance(error, asyncio.IncompleteReadError) and error.partial:
+                self.count_cut()
             raise GoneError(between=self.outstanding == 0) from None
         status, fields = parse_head(head[:-4])
         self.closes = ("Connection", "close") in fields
@@ -94,7 +109,7 @@ class Connection:
             except OSError:
                 piece = b""
             if not piece:
-                self.count.cut += 1
+                self.count_cut()
                 raise GoneError(between=False)
             pieces.append(piece)
             length -= len(piece)
@@ -200,7 +215,7 @@ async def pipelining(crowd: Crowd, connection: Connection, mark: str) -> None:
             if connection.closes:
                 break
         await crowd.pause()
-    # What was sent behind the last answer of a connection is not answered.
+    # Requests behind the last answer of a connection get no answer.
     connection.outstanding = 0
 
 
@@ -224,7 +239,8 @@ async def malformed(crowd: Crowd, connection: Connection, mark: str) -> None:
         status, length = await connection.head()
         await connection.body(length)
     except GoneError:
-        connection.count.cut = 0  # bytes that are still unread reset a connection
+        # Bytes that are still unread reset a connection.
+        connection.count.cut = connection.count.late = 0
         raise
     connection.count.answers[status] += 1
     if status < 400 or not connection.closes:

@@ -75,6 +75,8 @@ class Lines:
 
     def add(self, data: bytes) -> None:
         for line in data.splitlines():
+            if not line:
+                continue  # a writer that died, or had to wait long, may leave an empty line
             if not LINE.fullmatch(line):
                 self.broken.append(line[:200])
                 continue

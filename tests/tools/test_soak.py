@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""The clients of a soak judge a cut answer by the age of its request."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from tests.soak.clients import YOUNG_S, Connection, Count, GoneError
+from tests.soak.subject import CONFIGURATION
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+
+
+class Nowhere:
+    """A writer that discards."""
+
+    def write(self, data: bytes) -> None:
+        del data
+
+
+async def cut_after(received: bytes, age_s: float) -> Count:
+    """What a client counts when its connection ends after these bytes."""
+    reader = asyncio.StreamReader()
+    count = Count()
+    connection = Connection(reader, Nowhere(), count)  # type: ignore[arg-type]
+    connection.send("/")
+    connection.sent_s -= age_s
+    reader.feed_data(received)
+    reader.feed_eof()
+    with pytest.raises(GoneError):
+        await connection.body((await connection.head())[1])
+    return count
+
+
+@pytest.mark.parametrize("received", [HEAD[:9], HEAD + b"12345"])
+@pytest.mark.parametrize(("age_s", "cut", "late"), [(0, 1, 0), (YOUNG_S, 0, 1)])
+def test_only_a_young_request_makes_a_cut_a_fault(
+    received: bytes, age_s: float, cut: int, late: int
+) -> None:
+    count = asyncio.run(cut_after(received, age_s))
+    assert (count.cut, count.late) == (cut, late)
+
+
+def test_every_timeout_of_the_server_is_longer_than_a_request_is_young() -> None:
+    found = re.findall(r"-timeout = (\d+)s$", CONFIGURATION, re.MULTILINE)
+    assert len(found) == 4
+    assert min(map(int, found)) > YOUNG_S
