@@ -26,8 +26,8 @@ struct site_cache {
     struct site_cache_reader *readers;
     unsigned reader_count;
 
-    /* With sieve, no reader takes it to find an entry. site_cache_totals takes it for reading. */
-    _Alignas(CACHE_LINE) pthread_rwlock_t lock;
+    /* With sieve, no reader takes it to find an entry. */
+    _Alignas(CACHE_LINE) pthread_mutex_t lock;
     struct site_eviction eviction;
     struct site_cache_totals totals;
     struct site_ghost *ghost;
@@ -52,18 +52,18 @@ static uint64_t random_seed(const void *anything)
     return (uint64_t)(uintptr_t)anything * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* With glibc's default a stream of readers can starve a writer. */
-static int init_lock(pthread_rwlock_t *lock)
+/* The lock is held for less time than a thread needs to sleep and wake, so a thread that finds it
+ * taken first spins. */
+static int init_lock(pthread_mutex_t *lock)
 {
-    pthread_rwlockattr_t attributes;
-    int error = pthread_rwlockattr_init(&attributes);
+    pthread_mutexattr_t attributes;
+    int error = pthread_mutexattr_init(&attributes);
     if (error != 0)
         return error;
-    error =
-        pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    error = pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
     if (error == 0)
-        error = pthread_rwlock_init(lock, &attributes);
-    (void)pthread_rwlockattr_destroy(&attributes); /* cannot fail on Linux */
+        error = pthread_mutex_init(lock, &attributes);
+    (void)pthread_mutexattr_destroy(&attributes); /* cannot fail on Linux */
     return error;
 }
 
@@ -111,20 +111,20 @@ uint64_t site_cache_hash(const struct site_cache *cache, struct span key)
     return hash_bytes(key, cache->seed);
 }
 
-static void lock_for_writing(struct site_cache *cache)
+static void lock_cache(struct site_cache *cache)
 {
-    CHECK(pthread_rwlock_wrlock(&cache->lock) == 0);
+    CHECK(pthread_mutex_lock(&cache->lock) == 0);
 }
 
 static void unlock_cache(struct site_cache *cache)
 {
-    CHECK(pthread_rwlock_unlock(&cache->lock) == 0);
+    CHECK(pthread_mutex_unlock(&cache->lock) == 0);
 }
 
 struct site_cache_reader *site_cache_reader(struct site_cache *cache, unsigned index)
 {
     CHECK(index < cache->reader_count);
-    lock_for_writing(cache);
+    lock_cache(cache);
     site_reclaim_admit(&cache->reclaim, index + 1, cache);
     unlock_cache(cache);
     site_cache_online(&cache->readers[index]);
@@ -157,26 +157,25 @@ static void report_to_ghost(struct site_cache *cache, struct site_cache_entry *e
 static __attribute__((noinline)) void report_hit_to_ghost(struct site_cache *cache,
                                                           struct site_cache_entry *entry)
 {
-    lock_for_writing(cache);
+    lock_cache(cache);
     if (atomic_load_explicit(&entry->ghost_pending, memory_order_relaxed))
         report_to_ghost(cache, entry);
     unlock_cache(cache);
 }
 
-/* Between the two locks the entry can be removed, but not freed, because the reader has not
- * quiesced. */
+/* The entry is found without the lock, so it can be removed before the lock is held. It cannot be
+ * freed, because the reader has not quiesced. */
 static struct site_cache_entry *find_lru(struct site_cache *cache, uint64_t hash, struct span key)
 {
-    CHECK(pthread_rwlock_rdlock(&cache->lock) == 0);
     struct site_cache_entry *entry = walk_chain(cache, hash, key);
-    const bool newest = entry == cache->eviction.queue[SITE_EVICTION_ALL].newest;
-    unlock_cache(cache);
-    if (entry == NULL || newest)
-        return entry;
-    lock_for_writing(cache);
-    if (entry->resident)
-        site_eviction_touch(&cache->eviction, entry);
-    report_to_ghost(cache, entry);
+    if (entry == NULL)
+        return NULL;
+    lock_cache(cache);
+    if (entry != cache->eviction.queue[SITE_EVICTION_ALL].newest) {
+        if (entry->resident)
+            site_eviction_touch(&cache->eviction, entry);
+        report_to_ghost(cache, entry);
+    }
     unlock_cache(cache);
     return entry;
 }
@@ -310,7 +309,7 @@ bool site_cache_insert(struct site_cache_reader *reader, struct site_cache_entry
 {
     struct site_cache *cache = reader->cache;
     CHECK(atomic_load_explicit(&entry->references, memory_order_relaxed) > 0);
-    lock_for_writing(cache);
+    lock_cache(cache);
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
     const bool admitted = admit_entry(cache, entry);
     if (!admitted)
@@ -324,7 +323,7 @@ bool site_cache_insert(struct site_cache_reader *reader, struct site_cache_entry
 void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry *entry)
 {
     struct site_cache *cache = reader->cache;
-    lock_for_writing(cache);
+    lock_cache(cache);
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
     if (entry->resident)
         evict_entry(cache, entry);
@@ -337,7 +336,7 @@ void site_cache_remove(struct site_cache_reader *reader, struct site_cache_entry
 /* Another thread that holds the lock collects instead, or the next turn does. */
 static void try_to_collect(struct site_cache *cache)
 {
-    if (pthread_rwlock_trywrlock(&cache->lock) != 0)
+    if (pthread_mutex_trylock(&cache->lock) != 0)
         return;
     struct site_cache_entry *collected = site_reclaim_collect(&cache->reclaim);
     unlock_cache(cache);
@@ -386,7 +385,7 @@ void site_cache_free(struct site_cache *cache)
     while ((entry = cache->eviction.queue[SITE_EVICTION_ALL].newest) != NULL)
         evict_entry(cache, entry);
     site_reclaim_free(site_reclaim_collect_all(&cache->reclaim));
-    CHECK(pthread_rwlock_destroy(&cache->lock) == 0);
+    CHECK(pthread_mutex_destroy(&cache->lock) == 0);
     site_ghost_free(cache->ghost);
     free(cache->buckets);
     free(cache->readers);
@@ -395,7 +394,7 @@ void site_cache_free(struct site_cache *cache)
 
 struct site_cache_totals site_cache_totals(struct site_cache *cache)
 {
-    CHECK(pthread_rwlock_rdlock(&cache->lock) == 0);
+    lock_cache(cache);
     struct site_cache_totals totals = cache->totals;
     totals.retired_bytes = cache->reclaim.bytes;
     unlock_cache(cache);

@@ -8,9 +8,8 @@
  *          hit takes the lock when the ghost list (ghost.h) has to count it. That is so for
  *          sampled keys only, on the first hit after an insertion, and after one of the
  *          simulated caches considered the key for eviction.
- *   lru    strict least-recently-used order: a hash table with chains, a doubly linked list,
- *          a reader-writer lock. A hit takes the lock for reading and, unless it is on the
- *          newest entry, for writing.
+ *   lru    strict least-recently-used order: a hash table with chains, a doubly linked list, a
+ *          mutex. A hit takes the mutex to move its entry.
  *
  * A reader finds entries without holding them. An entry stays valid until the reader's next
  * site_cache_quiesce (quiescent-state-based reclamation): a removed entry is freed only when
