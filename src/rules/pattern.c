@@ -69,6 +69,10 @@ bool rules_pattern_parse(struct span text, struct rules_pattern *ret_pattern,
     /* The slash before a `**` belongs to it. */
     if (span_starts(span_skip(text, pattern.literal_len), SPAN("**")))
         pattern.literal_len--;
+    const char ones[sizeof(pattern.mask)] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+    const struct span literal = span_first(text, pattern.literal_len);
+    pattern.head = rules_pattern_head(literal);
+    pattern.mask = rules_pattern_head(span_first(span_of(ones, sizeof(ones)), literal.len));
     *ret_pattern = pattern;
     return true;
 }
@@ -100,7 +104,6 @@ static struct retry enter_star(struct walk *w, size_t len)
 static bool walk_on(struct walk *w)
 {
     const struct span rest = span_skip(w->pattern, w->pattern_at);
-
     const bool at_end = w->path_at == w->path.len;
 
     if (span_starts(rest, deep)) {
@@ -108,6 +111,8 @@ static bool walk_on(struct walk *w)
             return false;
         w->whole = enter_star(w, deep.len);
         w->single.is_set = false;
+        if (rest.len == deep.len) /* the end of the pattern: all that is left */
+            w->path_at = w->end[w->whole.star] = w->path.len;
         return true;
     }
     if (rest.len > 0 && rest.at[0] == '*') {

@@ -15,12 +15,15 @@
 #include "base/check.h"
 #include "base/span.h"
 
+#include <stdint.h>
+
 enum { RULES_PATTERN_MAX = 1024, RULES_STARS_MAX = 8 };
 
 struct rules_pattern {
-    struct span text;   /* borrowed from the caller */
-    size_t literal_len; /* bytes before the first star */
-    unsigned stars;     /* `**` is one of them */
+    struct span text;    /* borrowed from the caller */
+    size_t literal_len;  /* bytes before the first star */
+    uint64_t head, mask; /* the first 8 of these bytes, as rules_pattern_head gives them */
+    unsigned stars;      /* `**` is one of them */
 };
 
 /* The parts of a path that the stars of a pattern cover, in order. They borrow the path. The part
@@ -33,6 +36,16 @@ struct rules_captures {
  * with the pattern. */
 MUST_USE bool rules_pattern_parse(struct span text, struct rules_pattern *ret_pattern,
                                   const char **ret_reason);
+
+/* The first 8 bytes of a path. A pattern with `(head ^ pattern->head) & pattern->mask` does not
+ * cover the path. This test costs less than the search. */
+static inline uint64_t rules_pattern_head(struct span path)
+{
+    uint64_t head = 0;
+    if (path.len > 0)
+        memcpy(&head, path.at, path.len < sizeof(head) ? path.len : sizeof(head));
+    return head;
+}
 
 /* Whether the pattern covers the whole path. Each star covers as little as possible. Then
  * *ret_captures has a part for each star. `/` followed by `**` covers the empty path, too. The time

@@ -7,14 +7,19 @@ static const struct span vary = SPAN("Vary: Origin\r\n");
 void rules_find(const struct rules *rules, struct span path, struct rules_match *ret_match)
 {
     struct rules_captures captures;
+    const uint64_t head = rules_pattern_head(path);
 
     memset(ret_match->bits, 0, sizeof(ret_match->bits));
+    ret_match->last = RULES_MAX;
     ret_match->actor = ret_match->gate = ret_match->cors = NULL;
     for (unsigned i = 0; i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];
-        if (!rules_pattern_matches(&rule->pattern, path, &captures))
+        if (((head ^ rule->pattern.head) & rule->pattern.mask) != 0 ||
+            !rules_pattern_matches(&rule->pattern, path, &captures))
             continue;
         ret_match->bits[i / 64] |= UINT64_C(1) << i % 64;
+        if (rule->field_count > 0)
+            ret_match->last = i;
         if (rule->network_count > 0)
             ret_match->gate = rule;
         if (rule->has_cors)
@@ -33,6 +38,14 @@ static bool field_is_replaced(const struct rules_field *field, const struct rule
     return (!is_error || later->on_errors) && span_equal_nocase(field->name, later->name);
 }
 
+/* The first matching rule from `place` on. The last one with fields is not before `place`. */
+static inline unsigned next_match(const struct rules_match *match, unsigned place)
+{
+    while (match->bits[place / 64] >> place % 64 == 0)
+        place = (place / 64 + 1) * 64;
+    return place + (unsigned)__builtin_ctzll(match->bits[place / 64] >> place % 64);
+}
+
 /* Whether a line is missing in the answer because of what stands behind it. Lines of one rule with
  * the same name stand side by side. */
 static bool is_overruled(const struct rules *rules, const struct rules_match *match, unsigned place,
@@ -44,24 +57,34 @@ static bool is_overruled(const struct rules *rules, const struct rules_match *ma
     for (size_t k = index + 1; k < rule->field_count; k++)
         if (rule->fields[k].line.len == 0 && field_is_replaced(field, &rule->fields[k], is_error))
             return true;
-    for (unsigned i = place + 1; i < rules->count; i++)
-        for (size_t k = 0; rules_match_has(match, i) && k < rules->rule[i].field_count; k++)
+    for (unsigned i = place; i < match->last;) {
+        i = next_match(match, i + 1);
+        for (size_t k = 0; k < rules->rule[i].field_count; k++)
             if (field_is_replaced(field, &rules->rule[i].fields[k], is_error))
                 return true;
+    }
     return false;
+}
+
+/* Appends the lines of one rule. */
+static void add_lines_of(const struct rules *rules, const struct rules_match *match, unsigned place,
+                         bool is_error, struct buf *out)
+{
+    const struct rules_rule *rule = &rules->rule[place];
+    for (size_t k = 0; k < rule->field_count; k++) {
+        const struct rules_field *field = &rule->fields[k];
+        if (field->line.len > 0 && (!is_error || field->on_errors) &&
+            !is_overruled(rules, match, place, k, is_error))
+            buf_add(out, field->line);
+    }
 }
 
 void rules_add_fields(const struct rules *rules, const struct rules_match *match, bool is_error,
                       struct buf *out)
 {
-    for (unsigned i = 0; i < rules->count; i++) {
-        const struct rules_rule *rule = &rules->rule[i];
-        for (size_t k = 0; rules_match_has(match, i) && k < rule->field_count; k++) {
-            const struct rules_field *field = &rule->fields[k];
-            if (field->line.len > 0 && (!is_error || field->on_errors) &&
-                !is_overruled(rules, match, i, k, is_error))
-                buf_add(out, field->line);
-        }
+    for (unsigned i = 0; match->last < RULES_MAX && i <= match->last; i++) {
+        i = next_match(match, i);
+        add_lines_of(rules, match, i, is_error, out);
     }
     if (match->cors && match->cors->origin_count > 0)
         buf_add(out, vary);

@@ -61,6 +61,7 @@ struct rules {
 /* The rules that cover one path. */
 struct rules_match {
     uint64_t bits[RULES_WORDS];     /* by the place of the rule */
+    unsigned last;                  /* the last of them with fields; RULES_MAX: none */
     const struct rules_rule *actor; /* the rule whose action decides, or NULL */
     const struct rules_rule *gate;  /* the last rule with networks, or NULL */
     const struct rules_rule *cors;  /* the last rule about origins, or NULL */

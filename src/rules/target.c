@@ -141,50 +141,88 @@ bool rules_target_parse_rewrite(struct span text, struct rules_target *ret_targe
 
 /* ---- writing ---- */
 
-/* The bytes that stand for themselves, besides letters and digits (RFC 3986 sections 3.3 and 3.4).
- * In a query, `&` and the like would separate its parts. */
-static const char path_bytes[] = "-._~/!$&'()*+,;=:@";
-static const char query_bytes[] = "-._~";
+/* Bytes that stand for themselves in a path and in a query (RFC 3986 sections 3.3 and 3.4). In a
+ * query, `&` and the like would separate its parts. */
+enum { IN_PATH = 1, IN_QUERY = 2, ANYWHERE = 4 };
+
+static const unsigned char plain_in[256] = {
+    ['0' ... '9'] = IN_PATH | IN_QUERY,
+    ['A' ... 'Z'] = IN_PATH | IN_QUERY,
+    ['a' ... 'z'] = IN_PATH | IN_QUERY,
+    ['-'] = IN_PATH | IN_QUERY,
+    ['.'] = IN_PATH | IN_QUERY,
+    ['_'] = IN_PATH | IN_QUERY,
+    ['~'] = IN_PATH | IN_QUERY,
+    ['/'] = IN_PATH,
+    ['!'] = IN_PATH,
+    ['$'] = IN_PATH,
+    ['&'] = IN_PATH,
+    ['\''] = IN_PATH,
+    ['('] = IN_PATH,
+    [')'] = IN_PATH,
+    ['*'] = IN_PATH,
+    ['+'] = IN_PATH,
+    [','] = IN_PATH,
+    [';'] = IN_PATH,
+    ['='] = IN_PATH,
+    [':'] = IN_PATH,
+    ['@'] = IN_PATH,
+};
 
 struct writer {
     struct buf *out;
-    size_t least;      /* where the path begins in `out` */
-    bool path;         /* slashes that meet become one */
-    const char *plain; /* of the request's bytes; NULL: all */
+    size_t least; /* where the path begins in `out` */
+    bool path;    /* slashes that meet become one */
+    int where;    /* which bytes of the request are plain */
     const struct rules_captures *captures;
     unsigned star; /* the next one */
 };
 
-static void add_byte(const struct writer *w, char c, bool plain)
+/* Appends bytes of the target's own text, or bytes of the request. Bytes that may not stand for
+ * themselves become escapes. */
+static void add_bytes(const struct writer *w, struct span text, bool all_plain, bool own)
 {
+    enum { ESCAPE_BYTES = 3 };
+    static const char digits[] = "0123456789ABCDEF";
     struct buf *out = w->out;
-    const unsigned char byte = (unsigned char)c;
-    const char escape[] = { '%', "0123456789ABCDEF"[byte >> 4], "0123456789ABCDEF"[byte & 15] };
+    char *at = out->at;
+    size_t len = out->len;
+    const size_t most = out->size;
 
-    if (w->path && c == '/' && out->len > w->least && out->at[out->len - 1] == '/')
-        return;
-    if (plain)
-        buf_add_char(out, c);
-    else
-        buf_add(out, span_of(escape, sizeof(escape)));
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.at[i];
+        if (w->path && c == '/' && len > w->least && at[len - 1] == '/')
+            continue;
+        if (most - len < ESCAPE_BYTES) {
+            out->overflow = true;
+            break;
+        }
+        if (all_plain || (own ? c < 0x7f : (plain_in[c] & w->where) != 0)) {
+            at[len++] = (char)c;
+            continue;
+        }
+        at[len++] = '%';
+        at[len++] = digits[c >> 4];
+        at[len++] = digits[c & 15];
+    }
+    out->len = len;
 }
 
 /* Appends text of the target, with the parts of the request for its stars. The text is encoded
  * already, except for bytes that no URL has. */
 static void add_text(struct writer *w, struct span text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        const char c = text.at[i];
-        if (c != '*') {
-            add_byte(w, c, w->plain == NULL || ((unsigned char)c < 0x7f));
-            continue;
-        }
-        i += i + 1 < text.len && text.at[i + 1] == '*';
-        const struct span part = w->captures->part[w->star++];
-        for (size_t k = 0; k < part.len; k++)
-            add_byte(w, part.at[k],
-                     w->plain == NULL || is_alphanumeric(part.at[k]) ||
-                         is_one_of(part.at[k], w->plain));
+    const bool all_plain = w->where == ANYWHERE;
+
+    while (text.len > 0) {
+        const char *star = memchr(text.at, '*', text.len);
+        const struct span own = span_first(text, star ? (size_t)(star - text.at) : text.len);
+        add_bytes(w, own, all_plain, true);
+        text = span_skip(text, own.len);
+        if (text.len == 0)
+            break;
+        text = span_skip(text, span_starts(text, SPAN("**")) ? 2 : 1);
+        add_bytes(w, w->captures->part[w->star++], all_plain, false);
     }
 }
 
@@ -193,7 +231,7 @@ void rules_target_add_location(const struct rules_target *target,
                                struct span query, struct buf *out)
 {
     const struct span text = target->text;
-    struct writer w = { .out = out, .captures = captures, .plain = path_bytes, .path = true };
+    struct writer w = { .out = out, .captures = captures, .where = IN_PATH, .path = true };
 
     buf_add(out, span_first(text, target->origin_len));
     w.least = out->len;
@@ -203,13 +241,15 @@ void rules_target_add_location(const struct rules_target *target,
         buf_add(out, query);
     }
     w.path = false;
-    w.plain = query_bytes;
+    w.where = IN_QUERY;
     add_text(&w, span_skip(text, target->path_end));
 }
 
 void rules_target_add_path(const struct rules_target *target, const struct rules_captures *captures,
                            struct buf *out)
 {
-    struct writer w = { .out = out, .least = out->len, .path = true, .captures = captures };
+    struct writer w = { .out = out, .captures = captures, .where = ANYWHERE, .path = true };
+
+    w.least = out->len;
     add_text(&w, target->text);
 }

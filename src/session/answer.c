@@ -404,7 +404,12 @@ void session_answer_status(struct session_exchange *x, enum http_status status)
 void session_answer_located(struct session_exchange *x, enum http_status status,
                             struct span location)
 {
-    answer_page(x, status, location);
+    struct buf head = session_head_begin_apart(x, status);
+    buf_add(&head, location);
+    http_head_add_length(&head, 0);
+    session_head_end(x, &head);
+    session_head_stage(x, &head);
+    end_staged(x, status, 0);
 }
 
 /* A redirect to the path of the request, with `slash` behind it. */

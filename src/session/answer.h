@@ -76,7 +76,8 @@ void session_answer_status(struct session_exchange *x, enum http_status status);
 /* Answers with a status and one line of plain text. */
 void session_answer_text(struct session_exchange *x, enum http_status status, struct span text);
 
-/* Answers with the status of a redirect, and this field line, `Location: ...` with its CRLF. */
+/* Answers with the status of a redirect, and this field line, `Location: ...` with its CRLF. There
+ * is no page: clients follow. */
 void session_answer_located(struct session_exchange *x, enum http_status status,
                             struct span location);
 
