@@ -17,11 +17,13 @@ import re
 import select
 import signal
 import socket
+import ssl
 import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.certificates import Pair
 from tests.e2e.http2 import Client, EndedError, StreamResetError
 from tests.e2e.running import RUNTIME, WEIR, Process
 from tests.e2e.wire import Answer, Connection, WireError, parse_head
@@ -107,6 +109,14 @@ def read_urls(fd: int) -> list[str]:
     raise BrokenRuleError(f"the server is neither ready nor ended after {LIMIT_S:.0f} s")
 
 
+def is_cut(error: OSError) -> bool:
+    """Whether the server has ended the connection, perhaps with an alert of TLS."""
+    if isinstance(error, ssl.SSLError):
+        ended = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        return ended or "ALERT" in (error.reason or "")
+    return isinstance(error, ConnectionResetError | BrokenPipeError)
+
+
 class Scenario:
     """One server, one fault."""
 
@@ -119,6 +129,26 @@ class Scenario:
         self.fault: Fault | None = None
         self.life = Life()
         self.last = ""  # the last answer that was not the right one
+
+    # ---- connections ----
+
+    def listener(self) -> list[str]:
+        """The flags that say where the server listens."""
+        return ["--listen", "127.0.0.1:0", "--h2c", "on"]
+
+    def connect(self, protocol: str = "http/1.1") -> Connection | None:
+        """A connection. None when the server has ended it before the first request."""
+        del protocol
+        return Connection.to(self.address, LIMIT_S)
+
+    def note_cut(self, error: OSError, what: object) -> None:
+        """Counts a connection that the server has ended. Any other error ends the life."""
+        if isinstance(error, TimeoutError):
+            raise BrokenRuleError(f"{what}: silence after {LIMIT_S:.0f} s") from None
+        if not is_cut(error):
+            raise BrokenRuleError(f"{what}: {error!r}") from None
+        self.life.cuts += 1
+        self.last = f"{what}: cut"
 
     # ---- requests ----
 
@@ -168,13 +198,10 @@ class Scenario:
                 if not (got := socket.recv(256 * 1024)):
                     raise ConnectionResetError
                 received.append(got)
-        except (ConnectionResetError, BrokenPipeError):
-            self.life.cuts += 1
-            self.last = f"{request}: cut"
+        except OSError as error:
+            self.note_cut(error, request)
             self.judge_part(request, b"".join(received))
             return None
-        except TimeoutError:
-            raise BrokenRuleError(f"{request}: no answer after {LIMIT_S:.0f} s") from None
         return answer
 
     def visit(self, bystander: Connection) -> bool:
@@ -183,16 +210,18 @@ class Scenario:
         The requests share a connection. After a close the next one is made over another.
         """
         right = True
-        connection = Connection.to(self.address, LIMIT_S)
+        connection = self.connect()
         try:
             for request in REQUESTS:
-                answer = self.ask(connection, request)
+                answer = self.ask(connection, request) if connection else None
                 right = bool(answer and self.judge(request, answer)) and right
                 if not answer or answer.closes:
-                    connection.close()
-                    connection = Connection.to(self.address, LIMIT_S)
+                    if connection:
+                        connection.close()
+                    connection = self.connect()
         finally:
-            connection.close()
+            if connection:
+                connection.close()
         right = self.visit_http2() and right
         answer = self.ask(bystander, REQUESTS[0])
         right = bool(answer and self.judge(REQUESTS[0], answer)) and right
@@ -201,13 +230,16 @@ class Scenario:
     def visit_http2(self) -> bool:
         """Makes all requests at the same time over one connection of HTTP/2. Whether all answers
         are right."""
-        connection = Connection.to(self.address, LIMIT_S)
+        connection = self.connect("h2")
+        if not connection:
+            return False
         try:
             client = Client(connection)
             streams = {request: client.ask(*http2_words(request)) for request in REQUESTS}
             right = [self.judge_stream(client, *each) for each in streams.items()]
-        except TimeoutError:
-            raise BrokenRuleError(f"HTTP/2: silence after {LIMIT_S:.0f} s") from None
+        except OSError as error:
+            self.note_cut(error, "HTTP/2")
+            return False
         finally:
             connection.close()
         self.life.cuts += client.cut
@@ -252,14 +284,16 @@ class Scenario:
 
         def undisturbed() -> bool:
             failed_before = plan.failed
-            bystander = Connection.to(self.address, LIMIT_S)
+            bystander = self.connect()
+            right = False
             try:
-                answer = self.ask(bystander, REQUESTS[0])
+                answer = self.ask(bystander, REQUESTS[0]) if bystander else None
                 right = bool(answer and self.judge(REQUESTS[0], answer))
-                if answer and not answer.closes:
+                if bystander and answer and not answer.closes:
                     right = self.visit(bystander) and right
             finally:
-                bystander.close()
+                if bystander:
+                    bystander.close()
             if not right and not plan.failed:
                 raise BrokenRuleError(f"wrong before any call failed: {self.last}")
             return right and failed_before == plan.failed
@@ -269,10 +303,8 @@ class Scenario:
     # ---- from start to end ----
 
     def start(self, plan: Plan, stderr: Path) -> tuple[subprocess.Popen[bytes], int]:
-        words = [str(WEIR), "serve", str(self.site), "--listen", "127.0.0.1:0", "--listing"]
+        words = [str(WEIR), "serve", str(self.site), *self.listener(), "--listing"]
         words += [
-            "--h2c",
-            "on",
             "--model",
             self.model,
             "--access-log",
@@ -336,7 +368,7 @@ class Scenario:
                 self.life.ready = plan.counts()
                 self.life.served = bool(urls)
                 if urls:
-                    host, port = urls[0].removeprefix("http://").rstrip("/").split(":")
+                    host, port = urls[0].partition("://")[2].rstrip("/").split(":")
                     self.address = (host, int(port))
                     found = PAGE.search(stderr.read_text())
                     self.page = (host, int(found[1]) if found else 0)
@@ -368,6 +400,50 @@ class Scenario:
                 raise BrokenRuleError(f"exit status {life.status} where it could not start{said}")
             if self.fault and cause_of(self.fault) not in life.messages:
                 raise BrokenRuleError(f"it does not say `{cause_of(self.fault)}`{said}")
+
+
+class SealedScenario(Scenario):
+    """The same over TLS. When all clients have gone, no process has a connection left."""
+
+    def __init__(
+        self, model: str, site: Path, scratch: Path, expected: Answers | None, pair: Pair
+    ) -> None:
+        super().__init__(model, site, scratch, expected)
+        self.pair = pair
+        self.context = ssl.create_default_context(cafile=str(pair.certificate))
+
+    def listener(self) -> list[str]:
+        return ["--listen", "https://127.0.0.1:0", *self.pair.flags()]
+
+    def connect(self, protocol: str = "http/1.1") -> Connection | None:
+        self.context.set_alpn_protocols([protocol])
+        plain = Connection.to(self.address, LIMIT_S)
+        try:
+            return Connection(self.context.wrap_socket(plain.socket, server_hostname="localhost"))
+        except OSError as error:
+            plain.close()
+            if self.fault and self.fault.kind == "memory" and isinstance(error, ssl.SSLError):
+                # A server that could not set its keys sends the alert without them.
+                error = ConnectionResetError(str(error))
+            self.note_cut(error, f"the handshake for {protocol}")
+            return None
+
+    def attend(self, plan: Plan) -> None:
+        super().attend(plan)
+        wait_until(
+            lambda: not self.connections(), lambda: f"no connection is left: {self.connections()}"
+        )
+
+    def connections(self) -> list[str]:
+        """The rows of accepted connections that a process holds."""
+        port = f":{self.address[1]:04X}"
+        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        listening, nobody = "0A", "0"
+        return [
+            " ".join(row[:10])
+            for row in rows
+            if row[1].endswith(port) and row[3] != listening and row[9] != nobody
+        ]
 
 
 def whole_answer(data: bytes) -> Answer | None:

@@ -19,9 +19,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.certificates import Pair, make
 from tests.e2e.running import WEIR, models
 from tests.faults.plan import KINDS, Fault
-from tests.faults.scenario import LIBRARY, BrokenRuleError, Life, Scenario, make_site
+from tests.faults.scenario import (
+    LIBRARY,
+    BrokenRuleError,
+    Life,
+    Scenario,
+    SealedScenario,
+    make_site,
+)
 from tests.waiting import wait_until
 
 CHOICE = os.environ.get("FAULTS", "")
@@ -29,6 +37,18 @@ AT_ONCE = 2
 # How many calls of a kind fail while the server starts, while it serves, and while it stops.
 SAMPLE = (3, 12, 2)
 EVERYTHING = (150, 150, 50)
+# How many calls fail while the server serves over TLS. The models share the ways to fail.
+OVER_TLS = {
+    "accept": 1,
+    "epoll_ctl": 1,
+    "memory": 5,
+    "open": 1,
+    "pread": 1,
+    "recv": 2,
+    "send": 2,
+    "sendmsg": 1,
+    "stat": 1,
+}
 
 # System calls of a server that no test makes fail.
 NEVER_FAIL = set(
@@ -69,14 +89,24 @@ class Recorded:
     model: str
     site: Path
     life: Life
+    pair: Pair | None = None  # the server speaks TLS
 
     def run(self, fault: Fault) -> tuple[Fault, Life | None, str]:
         with tempfile.TemporaryDirectory(prefix="weir-fault-") as scratch:
-            scenario = Scenario(self.model, self.site, Path(scratch), self.life.answers)
+            scenario = scenario_of(self.model, self.site, Path(scratch), self.life, self.pair)
             try:
                 return fault, scenario.run(fault), ""
             except BrokenRuleError as broken:
                 return fault, None, str(broken)
+
+
+def scenario_of(
+    model: str, site: Path, scratch: Path, recorded: Life | None, pair: Pair | None
+) -> Scenario:
+    answers = recorded.answers if recorded else None
+    if pair:
+        return SealedScenario(model, site, scratch, answers, pair)
+    return Scenario(model, site, scratch, answers)
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +115,10 @@ def site() -> Iterator[Path]:
         yield make_site(Path(name) / "site")
 
 
-@pytest.fixture(scope="module")
-def recorded(model: str, site: Path) -> Recorded:
+def record(model: str, site: Path, pair: Pair | None = None) -> Recorded:
     def live() -> Life | None:
         with tempfile.TemporaryDirectory(prefix="weir-faults-") as scratch:
-            life = Scenario(model, site, Path(scratch), None).run()
+            life = scenario_of(model, site, Path(scratch), None, pair).run()
         assert life.served
         assert life.cuts == life.errors == 0
         # A file that has just changed has no entity tag yet. Later its tag stays the same.
@@ -97,7 +126,17 @@ def recorded(model: str, site: Path) -> Recorded:
 
     life = wait_until(live, "an answer with an entity tag")
     assert life
-    return Recorded(model, site, life)
+    return Recorded(model, site, life, pair)
+
+
+@pytest.fixture(scope="module")
+def recorded(model: str, site: Path) -> Recorded:
+    return record(model, site)
+
+
+@pytest.fixture(scope="module")
+def recorded_over_tls(model: str, site: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return record(model, site, make(tmp_path_factory.mktemp("pair"), "a", "localhost"))
 
 
 def spread(first: int, last: int, most: int) -> list[int]:
@@ -126,9 +165,33 @@ def faults_of(kind: str, life: Life) -> list[Fault]:
     ]
 
 
+def faults_over_tls(recorded: Recorded) -> list[Fault]:
+    """Faults while the server serves. The next model has the next ways to fail."""
+    if ":" in CHOICE:
+        return [Fault.read(CHOICE)]
+    turn = models().index(recorded.model)
+    faults = []
+    for kind, most in OVER_TLS.items():
+        calls = spread(recorded.life.ready[kind] + 1, recorded.life.stop[kind], most)
+        ways = KINDS[kind]
+        faults += [
+            Fault(kind, call, ways[(turn * most + at) % len(ways)]) for at, call in enumerate(calls)
+        ]
+    return faults
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_server_keeps_serving_when_a_call_fails(recorded: Recorded, kind: str) -> None:
-    faults = faults_of(kind, recorded.life)
+    check(recorded, faults_of(kind, recorded.life))
+
+
+def test_a_server_of_tls_keeps_serving_when_a_call_fails(recorded_over_tls: Recorded) -> None:
+    """One handshake may fail, or one connection end. All others get right answers."""
+    check(recorded_over_tls, faults_over_tls(recorded_over_tls))
+
+
+def check(recorded: Recorded, faults: list[Fault]) -> None:
+    """Lives through each fault."""
     usual = sum(recorded.life.end.values())
     broken, failed = [], 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
