@@ -173,10 +173,9 @@ static bool is_scheme(struct span text)
 
 static bool take_scheme(struct http2_request *request, struct span value)
 {
-    if (value.len == 5 &&
-        (memcmp(value.at, "https", 5) == 0 || span_equal_nocase(value, SPAN("https"))))
+    if (span_equal(value, SPAN("https")) || span_equal_nocase(value, SPAN("https")))
         request->scheme = HTTP2_SCHEME_HTTPS;
-    else if (span_equal_nocase(value, SPAN("http")))
+    else if (span_equal(value, SPAN("http")) || span_equal_nocase(value, SPAN("http")))
         request->scheme = HTTP2_SCHEME_HTTP;
     else
         request->scheme = HTTP2_SCHEME_OTHER;

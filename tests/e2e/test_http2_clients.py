@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients that others wrote: curl, nghttp, h2load, httpx, Node and Chromium.
+"""Clients that others wrote: curl, nghttp, h2load, httpx, Node, Go and Chromium.
 
 Go's client is not here: its package is larger than all others together.
 """
@@ -160,6 +160,28 @@ def test_node_gets_files(running: Server, pair: Pair) -> None:
         assert got[:50] == [["/hello.txt", 200, 6]] * 50
         assert got[50] == ["/big.bin", 200, len(BIG)]
         assert got[51][1] == 404
+
+
+@pytest.fixture(scope="module")
+def go_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Go's client, compiled. It needs nothing but Go's own library."""
+    go = shutil.which("go") or "/usr/local/go/bin/go"
+    if not Path(go).exists():
+        pytest.skip("go is not installed")
+    built = tmp_path_factory.mktemp("go") / "client"
+    source = Path(__file__).parent / "http2_client.go"
+    run("env", "GO111MODULE=off", "GOTOOLCHAIN=local", go, "build", "-o", built, source)
+    return built
+
+
+def test_go_gets_files(running: Server, pair: Pair, go_client: Path) -> None:
+    lines = run(go_client, urls(running)[1], pair.certificate).splitlines()
+    assert lines[:50] == ["/hello.txt HTTP/2.0 200 6"] * 50
+    assert lines[50] == f"/big.bin HTTP/2.0 200 {len(BIG)}"
+    assert lines[51].startswith("/nothing HTTP/2.0 404 ")
+    # The answer arrives before the body is sent.
+    assert {line.rpartition(" ")[0] for line in lines[52:]} == {"/ HTTP/2.0 413"}
+    assert len(lines) == 55
 
 
 def image(number: int) -> str:
