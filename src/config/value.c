@@ -305,6 +305,8 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
         return config_address_check_host(text, arena, ret_text, ret_reason);
     case CONFIG_NETWORK:
         return config_address_check_network(text, ret_reason);
+    case CONFIG_PEER:
+        return span_equal(text, SPAN("unix")) || config_address_check_network(text, ret_reason);
     case CONFIG_HEADER:
         return config_field_check(text, arena, ret_text, ret_reason);
     case CONFIG_RULE:
@@ -346,6 +348,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_AGE:
         return check_age(setting, text, ret_reason);
     case CONFIG_MODEL:
+    case CONFIG_FORWARDED:
     case CONFIG_FORMAT:
     case CONFIG_LEVEL:
     case CONFIG_POLICY:

@@ -370,6 +370,32 @@ static void check_page(struct config_store *store)
     }
 }
 
+/* Every client may then write the address that the logs and limits use. */
+static void check_trust(struct config_store *store, enum config_setting_place place)
+{
+    for (const struct config_item *item = config_store_first(&store->server, place); item;
+         item = item->next)
+        if (span_ends(span_text(item->text), SPAN("/0")))
+            config_problem_warning(&store->problems, item->origin,
+                                   "%s`%s` is every address, so any client can claim to be any "
+                                   "other; write the addresses of the proxies",
+                                   config_store_label(store, place, item->origin), item->text);
+}
+
+/* A field that no address may write has no effect. */
+static void check_forwarding(struct config_store *store)
+{
+    const struct config_item *field = config_store_first(&store->server, SETTING_forwarded_field);
+    check_trust(store, SETTING_proxy_protocol);
+    check_trust(store, SETTING_forwarded_from);
+    if (field && field->origin.layer != CONFIG_BY_DEFAULT &&
+        !config_store_first(&store->server, SETTING_forwarded_from))
+        config_problem_warning(&store->problems, field->origin,
+                               "%sthis has no effect without `forwarded-from`, which names the "
+                               "proxies",
+                               config_store_label(store, SETTING_forwarded_field, field->origin));
+}
+
 void config_verify(struct config_store *store, const struct config_request *request)
 {
     for (const struct config_section_values *site = store->sites; site; site = site->next)
@@ -387,6 +413,7 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_user(store);
     check_congestion(store);
     check_page(store);
+    check_forwarding(store);
     config_listen_verify(store);
     config_tls_verify(store);
     check_hosts(store);

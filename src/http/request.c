@@ -206,6 +206,8 @@ static inline enum http_field field_candidate(struct span name)
         return (name.at[3] | 0x20) == 'r' ? HTTP_FIELD_IF_RANGE : HTTP_FIELD_IF_MATCH;
     case 10:
         return first == 'c' ? HTTP_FIELD_CONNECTION : HTTP_FIELD_USER_AGENT;
+    case 11:
+        return HTTP_FIELD_TRACEPARENT;
     case 13:
         if (first == 'l')
             return HTTP_FIELD_LAST_EVENT_ID;
@@ -359,29 +361,36 @@ enum http_parse http_request_parse(struct http_request *request, struct span byt
     return result;
 }
 
-bool http_request_next_value(const struct http_request *request, const char *head,
-                             enum http_field field, size_t *cursor, struct span *ret_value)
+bool http_request_next_line(const struct http_request *request, const char *head, size_t *cursor,
+                            struct span *ret_name, struct span *ret_value)
 {
     size_t fields_end = request->head_len - 2u; /* the position of the empty line */
     size_t pos = *cursor > 0 ? *cursor : request->line.at + request->line.len + 2u;
 
+    if (pos >= fields_end)
+        return false;
+    struct span rest = span_of(head + pos, fields_end - pos);
+    size_t colon = 0;
+    while (rest.at[colon] != ':') /* a parsed line has one */
+        colon++;
+    struct span value = span_skip(rest, colon + 1);
+    value = span_first(value, scan_field_value_end(value.at, value.len));
+    *cursor = pos + colon + 1 + value.len + 2;
+    *ret_name = span_first(rest, colon);
+    *ret_value = span_trim(value);
+    return true;
+}
+
+bool http_request_next_value(const struct http_request *request, const char *head,
+                             enum http_field field, size_t *cursor, struct span *ret_value)
+{
+    struct span name;
+
     if (!http_request_has(request, field))
-        pos = fields_end;
-    while (pos < fields_end) {
-        struct span rest = span_of(head + pos, fields_end - pos);
-        size_t colon = 0;
-        while (rest.at[colon] != ':') /* a parsed line has one */
-            colon++;
-        struct span value = span_skip(rest, colon + 1);
-        value = span_first(value, scan_field_value_end(value.at, value.len));
-        pos += colon + 1 + value.len + 2;
-        if (field_named(span_first(rest, colon)) == field) {
-            *cursor = pos;
-            *ret_value = span_trim(value);
+        return false;
+    while (http_request_next_line(request, head, cursor, &name, ret_value))
+        if (field_named(name) == field)
             return true;
-        }
-    }
-    *cursor = pos;
     return false;
 }
 

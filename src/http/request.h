@@ -53,7 +53,8 @@ struct http_slice {
     FIELD(REFERER, "referer") \
     FIELD(USER_AGENT, "user-agent") \
     FIELD(LAST_EVENT_ID, "last-event-id") \
-    FIELD(ORIGIN, "origin")
+    FIELD(ORIGIN, "origin") \
+    FIELD(TRACEPARENT, "traceparent")
 
 #define FIELD(name, text) HTTP_FIELD_##name,
 enum http_field { HTTP_FIELDS(FIELD) HTTP_FIELD_COUNT };
@@ -111,6 +112,11 @@ static inline bool http_request_repeats(const struct http_request *request, enum
 {
     return (request->repeated & (1u << field)) != 0;
 }
+
+/* Every field line of a parsed head, in order, with the value trimmed. Set *cursor to 0 before the
+ * first call. False at the end. */
+bool http_request_next_line(const struct http_request *request, const char *head, size_t *cursor,
+                            struct span *ret_name, struct span *ret_value);
 
 /* Every value of a field that may have several lines. Set *cursor to 0 before the first call.
  * Each call gives the next line's value, trimmed; false at the end. Only for parsed heads. It

@@ -43,6 +43,7 @@ enum use {
     USED(ACCEPT_ENCODING) \
     USED(AUTHORIZATION) \
     USED(EXPECT) \
+    USED(FORWARDED) \
     USED(IF_MATCH) \
     USED(IF_MODIFIED_SINCE) \
     USED(IF_NONE_MATCH) \
@@ -52,7 +53,9 @@ enum use {
     USED(ORIGIN) \
     USED(RANGE) \
     USED(REFERER) \
-    USED(USER_AGENT)
+    USED(TRACEPARENT) \
+    USED(USER_AGENT) \
+    USED(X_FORWARDED_FOR)
 
 static const uint8_t uses[HTTP2_NAME_COUNT] = {
 #define USED(name) [HTTP2_NAME_##name] = USE_WRITE,
@@ -110,9 +113,9 @@ static inline void copy_text(char *to, const char *from, size_t len)
     }
 }
 
-/* In `seen`: no pseudo-header field may follow. */
-#define PSEUDO_END (UINT64_C(1) << 63)
-_Static_assert(HTTP2_NAME_COUNT <= 63, "a set of names and one mark fit in 64 bits");
+/* In `seen`: no pseudo-header field may follow. Other names are not noted there. */
+#define PSEUDO_END HTTP2_NAME_BIT(OTHER)
+_Static_assert(HTTP2_NAME_COUNT <= 64, "a set of names fits in 64 bits");
 
 static inline bool has_seen(const struct http2_request *request, uint64_t bits)
 {

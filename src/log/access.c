@@ -29,8 +29,8 @@ struct piece {
 enum { PEER, REQUEST, HOST, REFERER, AGENT, PIECES };
 
 /* The most bytes around the texts: the stamp, the JSON names, three numbers. And the JSON names of
- * TLS. */
-enum { AROUND_MAX = 164, AROUND_TLS_MAX = 24 };
+ * the texts that few lines have. */
+enum { AROUND_MAX = 164, AROUND_TLS_MAX = 24, AROUND_VIA_MAX = 9, AROUND_TRACEPARENT_MAX = 17 };
 
 static const struct span ellipsis = { "...", 3 };
 
@@ -145,6 +145,10 @@ static char *put_combined(char *out, const struct piece pieces[PIECES], struct s
         out = put_text(out, SPAN(" "));
         out = put_text(out, line->cipher);
     }
+    if (__builtin_expect(line->traceparent.len > 0, 0)) {
+        out = put_text(out, SPAN(" "));
+        out = put_text(out, line->traceparent);
+    }
     return put_text(out, SPAN("\n"));
 }
 
@@ -153,6 +157,10 @@ static char *put_json(char *out, const struct piece pieces[PIECES], struct span 
 {
     out = put_text(out, stamp);
     out = put_piece(out, &pieces[PEER]);
+    if (__builtin_expect(line->via.len > 0, 0)) {
+        out = put_text(out, SPAN("\",\"via\":\""));
+        out = put_text(out, line->via);
+    }
     out = put_text(out, SPAN("\",\"request\":\""));
     out = put_piece(out, &pieces[REQUEST]);
     out = put_text(out, SPAN("\",\"host\":\""));
@@ -171,6 +179,10 @@ static char *put_json(char *out, const struct piece pieces[PIECES], struct span 
         out = put_text(out, SPAN("\",\"cipher\":\""));
         out = put_text(out, line->cipher);
     }
+    if (__builtin_expect(line->traceparent.len > 0, 0)) {
+        out = put_text(out, SPAN("\",\"traceparent\":\""));
+        out = put_text(out, line->traceparent);
+    }
     out = put_text(out, SPAN("\",\"id\":\""));
     out = put_id(out, line->id);
     return put_text(out, SPAN("\"}\n"));
@@ -179,6 +191,18 @@ static char *put_json(char *out, const struct piece pieces[PIECES], struct span 
 static struct span or_dash(struct span text)
 {
     return text.len > 0 ? text : SPAN("-");
+}
+
+static size_t around_of(const struct log_access_line *line)
+{
+    size_t around = AROUND_MAX;
+    if (line->protocol.len > 0)
+        around += line->protocol.len + line->cipher.len + AROUND_TLS_MAX;
+    if (__builtin_expect(line->via.len > 0, 0))
+        around += line->via.len + AROUND_VIA_MAX;
+    if (__builtin_expect(line->traceparent.len > 0, 0))
+        around += line->traceparent.len + AROUND_TRACEPARENT_MAX;
+    return around;
 }
 
 /* Measures the line's texts, and cuts them when they are too long together. Returns the most
@@ -204,9 +228,7 @@ static size_t measure_line(struct piece pieces[PIECES], const struct log_access_
         measure_piece(&pieces[i]);
         told += pieces[i].told;
     }
-    size_t around = AROUND_MAX;
-    if (line->protocol.len > 0)
-        around += line->protocol.len + line->cipher.len + AROUND_TLS_MAX;
+    const size_t around = around_of(line);
     const size_t line_max = log_sink_line_max(sink);
     if (told <= line_max - around)
         return told + around;

@@ -60,10 +60,14 @@ void log_access_close(struct log_access_sink *sink);
  *
  * ID is the request's id, 16 hexadecimal digits, as an error page shows it. A request over TLS has
  * the protocol and the cipher too: two words after ID, and "tls" and "cipher" before "id". Programs
- * that read `combined` ignore such fields at the end. Times are UTC. In `combined` an empty text is
- * `-`, and 0 body bytes are `-`, as Apache's %b defines. In JSON they are "" and 0. */
+ * that read `combined` ignore such fields at the end. A well-formed Traceparent field is the last
+ * word there, and "traceparent" before "id" in JSON. If a proxy has forwarded the request, "peer"
+ * is the client that it names, and "via" behind it is the proxy's own address (JSON only). Times
+ * are UTC. In `combined` an empty text is `-`, and 0 body bytes are `-`, as Apache's %b defines. In
+ * JSON they are "" and 0. */
 struct log_access_line {
     struct span peer;         /* address as text, "-" when unknown */
+    struct span via;          /* the address of the proxy, without unsafe bytes; empty: none */
     struct span request_line; /* METHOD target HTTP/x.y as received; empty when none was read */
     struct span host;         /* the requested host; JSON only */
     struct span referer;
@@ -72,6 +76,7 @@ struct log_access_line {
     uint64_t body_bytes; /* of the response body, really sent */
     uint64_t id;
     struct span protocol, cipher; /* of TLS, without unsafe bytes; empty: there is no TLS */
+    struct span traceparent;      /* without unsafe bytes; empty: there is none */
 };
 
 enum { LOG_ACCESS_BUFFER = 64 * 1024 };

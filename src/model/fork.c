@@ -37,7 +37,13 @@ enum {
     KILL_AFTER = 10 /* SIGQUIT is sent this often before SIGKILL */
 };
 
-#define IDLE_BYTES (MODEL_PER_CONNECTION_MAX * sizeof(_Atomic uint64_t))
+/* What a child reports to its parent, which reads it while the child lives, or after a crash. */
+struct report {
+    _Atomic uint64_t idle_since_ns; /* see struct model_pump */
+    _Atomic uint32_t counted;       /* see struct session_thread */
+};
+
+#define REPORT_BYTES (MODEL_PER_CONNECTION_MAX * sizeof(struct report))
 
 struct child {
     struct child *next; /* in its bucket, or in the list of free elements */
@@ -53,10 +59,9 @@ struct children {
     struct child *free;
     struct child *bucket[BUCKETS];
     unsigned alive;
-    unsigned ends; /* how often the children got SIGQUIT or SIGKILL */
-    unsigned made; /* elements of `all` that have ever been used */
-    /* For each element, shared with its child, which writes it: see struct model_pump. */
-    _Atomic uint64_t *idle_since_ns;
+    unsigned ends;         /* how often the children got SIGQUIT or SIGKILL */
+    unsigned made;         /* elements of `all` that have ever been used */
+    struct report *report; /* of each element; shared with its child, which writes it */
     struct child all[MODEL_PER_CONNECTION_MAX];
 };
 
@@ -151,13 +156,14 @@ static void close_inherited(struct model_reactor *r)
 }
 
 static _Noreturn void serve_in_child(struct model_reactor *r, int fd, struct session_origin origin,
-                                     pid_t parent, _Atomic uint64_t *idle_since_ns)
+                                     pid_t parent, struct report *report)
 {
     child.server = r->loop.server;
     model_pump_init(&child.pump, fd, drain_fd, r->loop.server->drain_idle_ns, r->loop.now_ns);
-    child.pump.idle_since_ns = idle_since_ns;
+    child.pump.idle_since_ns = &report->idle_since_ns;
     close_inherited(r);
     session_thread_inherit(&r->loop.thread);
+    r->loop.thread.counted = &report->counted;
     sigset_t set;
     handled_set(&set);
     if (os_process_end_with_parent(SIGTERM, parent) == 0 &&
@@ -196,7 +202,8 @@ static bool forget_child(struct children *c, pid_t pid, struct session_peer *ret
     struct child *each = *link;
     if (!each)
         return false;
-    *ret_peer = each->peer;
+    const uint32_t counted = atomic_load(&c->report[each - c->all].counted);
+    *ret_peer = counted != 0 ? session_peer_unpack(counted) : each->peer;
     *link = each->next;
     *each = (struct child){ .next = c->free };
     c->free = each;
@@ -219,12 +226,13 @@ static bool fork_child(struct model_reactor *r, int fd, struct session_origin or
     struct children *c = r->place;
     pid_t parent = getpid();
     struct child *next = c->free ? c->free : &c->all[c->made]; /* fewer than the most are alive */
-    _Atomic uint64_t *idle_since_ns = &c->idle_since_ns[next - c->all];
-    atomic_store(idle_since_ns, r->loop.now_ns);
+    struct report *report = &c->report[next - c->all];
+    atomic_store(&report->idle_since_ns, r->loop.now_ns);
+    atomic_store(&report->counted, 0);
     session_thread_divide(&r->loop.thread);
     pid_t pid = fork();
     if (pid == 0)
-        serve_in_child(r, fd, origin, parent, idle_since_ns);
+        serve_in_child(r, fd, origin, parent, report);
     if (pid < 0) {
         log_error_limited(&limit, 10, LOG_ERROR, "cannot start a process: %s; answering 503",
                           strerror(errno));
@@ -295,7 +303,8 @@ static uint64_t child_idle_since_ns(struct model_loop *loop, void *who)
     const struct child *each = who;
     return each->pid == 0 || each->displaced
                ? MODEL_IDLE_NEVER
-               : atomic_load_explicit(&c->idle_since_ns[each - c->all], memory_order_relaxed);
+               : atomic_load_explicit(&c->report[each - c->all].idle_since_ns,
+                                      memory_order_relaxed);
 }
 
 static void displace_child(struct model_loop *loop, void *who)
@@ -327,11 +336,11 @@ int model_fork_serve(struct server *server)
     struct children *c =
         mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     void *shared =
-        mmap(NULL, IDLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, REPORT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (c == MAP_FAILED || shared == MAP_FAILED)
         return -errno; /* the process ends */
     c->server = server;
-    c->idle_since_ns = shared;
+    c->report = shared;
     struct model_reactor *reactor = NULL;
     int rc = madvise(c, sizeof(*c), MADV_DONTFORK) < 0 ? -errno : install_handlers();
     drain_fd = model_pump_open_drain();
@@ -345,7 +354,7 @@ int model_fork_serve(struct server *server)
     }
     model_reactors_free(reactor);
     os_file_close(drain_fd);
-    munmap(shared, IDLE_BYTES);
+    munmap(shared, REPORT_BYTES);
     munmap(c, sizeof(*c));
     return rc;
 }

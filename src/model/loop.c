@@ -9,6 +9,7 @@
 #include "os/file.h"
 #include "os/signal.h"
 #include "session/limits.h"
+#include "session/proxy.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -306,8 +307,7 @@ void model_loop_cannot_accept(struct model_loop *loop, int error)
 /* Resets a connection whose address has too many connections, or makes them too fast. */
 static bool refuse_address(struct model_loop *loop, int fd, struct session_peer *peer)
 {
-    const struct session_limits *limits = loop->server->shared->limits;
-    if (__builtin_expect(!limits, 1) || session_limits_admit(limits, peer, loop->now_ns))
+    if (session_proxy_admit(loop->server->shared, peer, loop->now_ns))
         return false;
     stats_writer_add(&loop->thread.stats, STATS_connections_limited, 1);
     stats_writer_add(&loop->thread.stats, STATS_connections_closed, 1);
@@ -328,7 +328,8 @@ static void place_on(struct model_loop *loop, struct model_loop *owner, int fd,
                      struct session_origin origin)
 {
     stats_writer_add(&loop->thread.stats, STATS_connections_accepted, 1);
-    if (refuse_address(loop, fd, &origin.peer))
+    origin.proxied = session_proxy_expects(loop->server->shared, &origin.peer);
+    if (!origin.proxied && refuse_address(loop, fd, &origin.peer))
         return;
     if (owner != loop && model_loop_hand_over(owner, (struct model_handed){ fd, false, origin }))
         return;
@@ -342,7 +343,7 @@ void model_loop_place(struct model_loop *loop, int listener_fd, int fd)
     if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) < 0)
         address.storage.ss_family = AF_UNSPEC; /* the peer is gone */
     place_on(loop, choose_owner(loop), fd,
-             (struct session_origin){ peer_of(&address), is_for_tls(loop, listener_fd) });
+             (struct session_origin){ peer_of(&address), is_for_tls(loop, listener_fd), false });
 }
 
 static int accept_one(struct model_loop *loop, int listener_fd, struct ipc_fdpass_origin *origin)
@@ -383,7 +384,7 @@ bool model_loop_accept(struct model_loop *loop, int listener_fd)
             model_loop_cannot_accept(loop, -fd);
             return false;
         }
-        place_on(loop, owner, fd, (struct session_origin){ peer_of(&from.peer), from.tls });
+        place_on(loop, owner, fd, (struct session_origin){ peer_of(&from.peer), from.tls, false });
     }
     return true;
 }

@@ -6,11 +6,11 @@
 #include "trace/trace.h"
 
 #include "base/buf.h"
+#include "peer/address.h"
 #include "program/command.h"
 #include "program/configuration.h"
 #include "program/control.h"
 #include "program/start.h"
-#include "session/limits.h"
 #include "trace/http2.h"
 
 #include <errno.h>
@@ -224,7 +224,7 @@ static int frame_request(struct tracing *tracing)
 static int choose_client(struct tracing *tracing)
 {
     struct trace *trace = &tracing->trace;
-    struct session_limits_network network;
+    struct peer_address address;
     const char *from = tracing->options->from;
     const bool is_unix = span_starts(span_text(trace->live.url), SPAN("unix:"));
     trace->from = from                           ? from
@@ -233,10 +233,10 @@ static int choose_client(struct tracing *tracing)
                                                  : "127.0.0.1";
     if (!from && is_unix)
         return PROGRAM_OK;
-    if (strchr(trace->from, '/') || !session_limits_parse_network(span_text(trace->from), &network))
+    if (!peer_address_parse(span_text(trace->from), &address))
         return refuse_request(from, "is no address; write it as 192.0.2.7 or 2001:db8::7");
-    tracing->peer.family = network.family;
-    memcpy(tracing->peer.address, network.address, sizeof(network.address));
+    tracing->peer.family = address.family;
+    memcpy(tracing->peer.address, address.bytes, sizeof(address.bytes));
     return PROGRAM_OK;
 }
 

@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/limits.h"
 
+#include "server/networks.h"
+
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
 static uint64_t interval_ns(uint64_t per_second)
 {
     return per_second > 0 ? DURATION_SECOND / per_second : 0;
-}
-
-static int copy_exempt(struct server_limits *limits, const char *const *texts)
-{
-    size_t count = 0;
-    while (texts[count])
-        count++;
-    limits->exempt = calloc(count > 0 ? count : 1, sizeof(*limits->exempt));
-    if (!limits->exempt)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        CHECK(session_limits_parse_network(span_text(texts[i]), &limits->exempt[i]));
-    limits->limits.exempt = limits->exempt;
-    limits->limits.exempt_count = count;
-    return 0;
 }
 
 int server_limits_open(struct server_limits *limits, const struct config *config, unsigned workers)
@@ -39,7 +25,7 @@ int server_limits_open(struct server_limits *limits, const struct config *config
     struct session_limits *set = &limits->limits;
     if (set->connections == 0 && set->connection_interval_ns == 0 && set->request_interval_ns == 0)
         return 0;
-    int rc = copy_exempt(limits, config->address_exempt);
+    int rc = server_networks_open(&set->exempt, config->address_exempt);
     if (rc < 0)
         return rc;
     if (getrandom(&set->key, sizeof(set->key), 0) != sizeof(set->key))
@@ -57,7 +43,7 @@ void server_limits_close(struct server_limits *limits)
 {
     if (limits->limits.memory)
         (void)munmap(limits->limits.memory, limits->bytes); /* fails for bad arguments only */
-    free(limits->exempt);
+    server_networks_close(&limits->limits.exempt);
     *limits = (struct server_limits){ 0 };
 }
 

@@ -11,7 +11,6 @@
 
 struct server_limits {
     struct session_limits limits; /* `memory` is NULL: no limit is set */
-    struct session_limits_network *exempt;
     size_t bytes;
 };
 

@@ -4,6 +4,7 @@
 #include "log/error.h"
 #include "os/process.h"
 #include "rules/rules.h"
+#include "server/networks.h"
 #include "session/hosts.h"
 #include "site/mime.h"
 #include "site/site.h"
@@ -81,6 +82,8 @@ static int open_sites(struct server_resources *resources, const struct config *c
 void server_resources_close(struct server_resources *resources)
 {
     session_tally_done(&resources->totals);
+    server_networks_close(&resources->proxies);
+    server_networks_close(&resources->forwarding.trusted);
     site_cache_free(resources->shared.cache);
     session_hosts_free(resources->shared.hosts);
     for (size_t i = 0; i < resources->shared.site_count; i++)
@@ -103,6 +106,20 @@ static uint32_t send_step_bytes(const struct config *config)
     if (bytes > STEP_MAX)
         return STEP_MAX;
     return bytes > SESSION_SEND_STEP ? (uint32_t)bytes : SESSION_SEND_STEP;
+}
+
+static int open_proxies(struct server_resources *resources, const struct config *config)
+{
+    struct session_forwarding *forwarding = &resources->forwarding;
+    int rc = server_networks_open(&resources->proxies, config->proxy_protocol);
+    if (rc == 0)
+        rc = server_networks_open(&forwarding->trusted, config->forwarded_from);
+    forwarding->standard = strcmp(config->forwarded_field, "forwarded") == 0;
+    if (config->proxy_protocol[0])
+        resources->shared.proxies = &resources->proxies;
+    if (config->forwarded_from[0])
+        resources->shared.forwarding = forwarding;
+    return rc;
 }
 
 int server_resources_open(struct server_resources *resources, const struct config *config,
@@ -134,6 +151,8 @@ int server_resources_open(struct server_resources *resources, const struct confi
     shared->h2c = config->h2c;
     shared->http2_streams = (uint32_t)config->http2_streams;
     int rc = shared->cache ? open_sites(resources, config, capacity) : -ENOMEM;
+    if (rc == 0)
+        rc = open_proxies(resources, config);
     if (rc == 0)
         session_tally_init(&resources->totals, shared);
     if (rc == -ENOMEM)

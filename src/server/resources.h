@@ -7,8 +7,10 @@
 
 #include "config/config.h"
 #include "log/access.h"
+#include "peer/address.h"
 #include "server/capacity.h"
 #include "server/tls.h"
+#include "session/forwarded.h"
 #include "session/tally.h"
 #include "session/thread.h"
 
@@ -21,7 +23,9 @@ struct server_resources {
     struct site_mime *mime;
     struct session_site *sites;
     struct site_options *options;
-    unsigned site_count; /* elements of the two arrays */
+    unsigned site_count;          /* elements of the two arrays */
+    struct peer_networks proxies; /* of the setting proxy-protocol */
+    struct session_forwarding forwarding;
 };
 
 /* Opens the sites of `config`, for `readers` threads of a process with this capacity. `config`, the

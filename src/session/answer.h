@@ -22,10 +22,11 @@ struct rules_match;
  * `out`, and session/frames.h puts it into the output, counts it and logs it. */
 struct session_framing {
     struct http2_stream *stream;
-    size_t copy_max;     /* a body up to this size is put behind its head */
-    unsigned status;     /* of an answer that is whole in `out` */
-    uint64_t body_bytes; /* its body */
-    bool done;           /* the answer is in the output already */
+    size_t copy_max;            /* a body up to this size is put behind its head */
+    unsigned status;            /* of an answer that is whole in `out` */
+    uint64_t body_bytes;        /* its body */
+    bool done;                  /* the answer is in the output already */
+    struct session_peer client; /* the storage of the exchange's `client` */
 };
 
 /* One request and its answer. */
@@ -39,15 +40,22 @@ struct session_exchange {
     struct http_target target;          /* zero until it is resolved */
     const struct session_site *site;    /* NULL until it is known */
     struct span origin_line;            /* for a script of an allowed origin; usually empty */
-    const struct rules_match *match; /* the rules of the path; NULL: not needed so far, or none */
-    uint64_t id;                     /* for the log and error pages */
-    uint64_t began_ns;               /* when its first byte arrived */
-    bool close;                      /* the connection ends with this answer */
-    bool head_only;                  /* the method is HEAD; set when only that could be read */
-    bool body_read;                  /* the body of the request has already been read */
-    bool by_accept;                  /* the answer was selected by Accept */
-    struct session_framing *framing; /* of HTTP/2; NULL: HTTP/1.1 */
+    const struct rules_match *match;   /* the rules of the path; NULL: not needed so far, or none */
+    const struct session_peer *client; /* NULL: the session's peer (session/forwarded.h) */
+    uint64_t id;                       /* for the log and error pages */
+    uint64_t began_ns;                 /* when its first byte arrived */
+    bool close;                        /* the connection ends with this answer */
+    bool head_only;                    /* the method is HEAD; set when only that could be read */
+    bool body_read;                    /* the body of the request has already been read */
+    bool by_accept;                    /* the answer was selected by Accept */
+    struct session_framing *framing;   /* of HTTP/2; NULL: HTTP/1.1 */
 };
+
+/* The client of the request, for the log, the limits and the rules. */
+static inline const struct session_peer *session_answer_client(const struct session_exchange *x)
+{
+    return x->client ? x->client : &x->session->peer;
+}
 
 /* The connection ends with this answer, and what the client still sends is discarded. For HTTP/2
  * this concerns the stream alone. */

@@ -3,6 +3,7 @@
 
 #include "session/answer.h"
 #include "session/body.h"
+#include "session/forwarded.h"
 #include "session/plan.h"
 #include "session/tally.h"
 
@@ -29,6 +30,16 @@ static void refuse_exchange(struct session_exchange *x)
     session_answer_status(x, HTTP_SERVICE_UNAVAILABLE);
 }
 
+/* The rare cases of a session. True: the exchange is answered. */
+static bool is_refused(struct session_exchange *x, struct session_peer *client)
+{
+    if (x->session->forwards)
+        session_forwarded_find(x, client);
+    if (x->session->refusing)
+        refuse_exchange(x);
+    return x->session->refusing;
+}
+
 void session_exchange_refuse(struct session *s, uint64_t began_ns)
 {
     struct session_exchange x = begin_exchange(s, began_ns);
@@ -43,10 +54,9 @@ void session_exchange_answer(struct session *s, const struct http_request *reque
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
     x.body_read = body_read;
-    if (__builtin_expect(s->refusing, 0)) {
-        refuse_exchange(&x);
+    struct session_peer client;
+    if (__builtin_expect(s->refusing || s->forwards, 0) && is_refused(&x, &client))
         return;
-    }
     struct http_body body;
     session_plan(&x, &body);
     if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
@@ -62,10 +72,10 @@ void session_exchange_answer_framed(struct session_exchange *x, const struct htt
     struct http_body body;
     x->request = request;
     x->head = head;
-    if (__builtin_expect(x->session->refusing, 0))
-        refuse_exchange(x);
-    else
-        session_plan(x, &body);
+    const struct session *s = x->session;
+    if (__builtin_expect(s->refusing || s->forwards, 0) && is_refused(x, &x->framing->client))
+        return;
+    session_plan(x, &body);
 }
 
 static void count_unreadable(const struct session *s, enum http_status status)
@@ -100,11 +110,10 @@ void session_exchange_fail(struct session *s, enum http_status status, struct sp
     session_answer_status(&x, status);
 }
 
-void session_exchange_fail_plain(struct session *s, uint64_t began_ns)
+void session_exchange_fail_with(struct session *s, struct span text, uint64_t began_ns)
 {
     struct session_exchange x = begin_failed(s, HTTP_BAD_REQUEST, began_ns);
-    session_answer_text(&x, HTTP_BAD_REQUEST,
-                        SPAN("This address speaks TLS. Write https:// before it.\n"));
+    session_answer_text(&x, HTTP_BAD_REQUEST, text);
 }
 
 void session_exchange_fail_waiting(struct session *s, enum http_status status)

@@ -31,8 +31,8 @@ void session_exchange_refuse(struct session *s, uint64_t began_ns);
 void session_exchange_fail(struct session *s, enum http_status status, struct span request_line,
                            bool head_only, uint64_t began_ns);
 
-/* Answers plain HTTP that came through a TLS listener with 400, and ends the connection. */
-void session_exchange_fail_plain(struct session *s, uint64_t began_ns);
+/* Answers bytes that are no request with 400 and a line of plain text. Ends the connection. */
+void session_exchange_fail_with(struct session *s, struct span text, uint64_t began_ns);
 
 /* Answers a request that waits for its body (s->body->waiting), which never ends well. */
 void session_exchange_fail_waiting(struct session *s, enum http_status status);

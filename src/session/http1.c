@@ -20,6 +20,7 @@
 #include "session/http2.h"
 #include "session/input.h"
 #include "session/plan.h"
+#include "session/proxy.h"
 #include "session/tally.h"
 #include "session/thread.h"
 #include "session/trace.h"
@@ -145,6 +146,14 @@ static void take_request(struct session *s, const struct http_request *request, 
     }
 }
 
+/* Why the head at the front of `bytes` is refused. */
+static enum http_fault fault_of_head(const struct session *s, const struct http_request *request,
+                                     struct span bytes)
+{
+    const enum http_fault fault = (enum http_fault)request->fault;
+    return s->answers == 0 ? session_proxy_fault(bytes, fault) : fault;
+}
+
 /* Consumes what it can from the front of `bytes`, and returns how many. `request` is the
  * parser's state, and keeps it when a head is unfinished. `arrival` follows the requests. `fed`:
  * the bytes end with those that session_feed has just got. */
@@ -181,7 +190,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
                 s->closing = !session_http2_begin(s, arrival->rest_ns);
                 return 0;
             }
-            session_tally_fault(s->thread, (enum http_fault)request->fault);
+            session_tally_fault(s->thread, fault_of_head(s, request, rest));
             session_exchange_fail(s, status, span_of(rest.at + request->line.at, request->line.len),
                                   request->method == HTTP_HEAD, arrival->first_ns);
             break;
@@ -280,13 +289,14 @@ void session_http1_begin(struct session *s, uint64_t now_ns)
     s->idle_since_ns = now_ns;
 }
 
-unsigned session_http1_refuse_plain(struct session *s, uint64_t now_ns)
+unsigned session_http1_refuse(struct session *s, enum http_fault fault, struct span text,
+                              uint64_t now_ns)
 {
     if (!has_output_room(s))
         return close_without_memory(s);
     session_tally_set_active(s, true);
-    session_tally_fault(s->thread, HTTP_FAULT_PLAIN_HTTP);
-    session_exchange_fail_plain(s, now_ns);
+    session_tally_fault(s->thread, fault);
+    session_exchange_fail_with(s, text, now_ns);
     return session_http1_continue(s, now_ns);
 }
 

@@ -36,8 +36,10 @@ static inline size_t session_http1_room(const struct session *s)
 /* As session_feed. It consumes all of `in`, and keeps what it cannot use yet. */
 unsigned session_http1_feed(struct session *s, struct span in, uint64_t now_ns);
 
-/* Plain HTTP has come through a TLS listener: answers 400, and ends the connection. */
-unsigned session_http1_refuse_plain(struct session *s, uint64_t now_ns);
+/* The connection begins with bytes that are no request: counts the fault, answers 400 with `text`,
+ * and ends the connection. */
+unsigned session_http1_refuse(struct session *s, enum http_fault fault, struct span text,
+                              uint64_t now_ns);
 
 /* All of the output, if there is any, has been sent: counts the answers, and continues with the
  * input that was kept. */

@@ -8,60 +8,15 @@
 
 #include "base/duration.h"
 #include "base/hash.h"
-#include "base/num.h"
 #include "session/session.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
 enum { IPV4_BYTES = 4, IPV6_NETWORK_BYTES = 8 };
 
-/* ---- networks ---- */
-
-bool session_limits_parse_network(struct span text, struct session_limits_network *ret_network)
-{
-    char address[INET6_ADDRSTRLEN];
-    const char *slash = memchr(text.at, '/', text.len);
-    size_t len = slash ? (size_t)(slash - text.at) : text.len;
-    if (len >= sizeof(address) || memchr(text.at, 0, len))
-        return false;
-    memcpy(address, text.at, len);
-    address[len] = '\0';
-    struct session_limits_network network = { 0 };
-    if (inet_pton(AF_INET, address, network.address) == 1)
-        network.family = 4;
-    else if (inet_pton(AF_INET6, address, network.address) == 1)
-        network.family = 6;
-    else
-        return false;
-    uint64_t bits, most = network.family == 4 ? 32 : 128;
-    if (!slash)
-        bits = most;
-    else if (!num_parse_u64(span_skip(text, len + 1), &bits) || bits > most)
-        return false;
-    network.bits = (uint8_t)bits;
-    *ret_network = network;
-    return true;
-}
-
-static bool is_in_network(const struct session_limits_network *network,
-                          const struct session_peer *peer)
-{
-    unsigned bytes = network->bits / 8, rest = network->bits % 8;
-    if (network->family != peer->family || memcmp(network->address, peer->address, bytes) != 0)
-        return false;
-    unsigned mask = 0xff00u >> rest & 0xff;
-    return rest == 0 || ((network->address[bytes] ^ peer->address[bytes]) & mask) == 0;
-}
-
 static bool is_exempt(const struct session_limits *limits, const struct session_peer *peer)
 {
-    if (peer->family == 0)
-        return true;
-    for (size_t i = 0; i < limits->exempt_count; i++)
-        if (is_in_network(&limits->exempt[i], peer))
-            return true;
-    return false;
+    return peer->family == 0 || peer_networks_have(&limits->exempt, peer->family, peer->address);
 }
 
 /* ---- rates ---- */
@@ -140,16 +95,23 @@ static uint64_t open_connections(const struct session_limits *limits,
     return least;
 }
 
-bool session_limits_admit(const struct session_limits *limits, struct session_peer *peer,
-                          uint64_t now_ns)
+bool session_limits_locate(const struct session_limits *limits, struct session_peer *peer)
 {
-    peer->limited = !is_exempt(limits, peer);
-    if (!peer->limited)
-        return true;
+    if (is_exempt(limits, peer))
+        return false;
     size_t len = peer->family == 4 ? IPV4_BYTES : IPV6_NETWORK_BYTES;
     uint64_t hash = hash_bytes(span_of((const char *)peer->address, len), limits->key);
     for (unsigned row = 0; row < SESSION_LIMITS_ROWS; row++)
         peer->place[row] = (uint16_t)(hash >> (16 * row) & (SESSION_LIMITS_PLACES - 1));
+    return true;
+}
+
+bool session_limits_admit(const struct session_limits *limits, struct session_peer *peer,
+                          uint64_t now_ns)
+{
+    peer->limited = session_limits_locate(limits, peer);
+    if (!peer->limited)
+        return true;
     bool admitted =
         (limits->connections == 0 || open_connections(limits, peer) < limits->connections) &&
         take(&limits->memory->connections, peer, limits->connection_interval_ns, now_ns);

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "base/check.h"
-#include "base/span.h"
+#include "peer/address.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -50,13 +50,6 @@ struct session_limits_memory {
     struct session_limits_open open[]; /* one for each worker */
 };
 
-/* Addresses that begin with the same bits. */
-struct session_limits_network {
-    uint8_t family; /* as in struct session_peer */
-    uint8_t bits;
-    uint8_t address[16];
-};
-
 /* Filled by the server before any thread starts. Then nothing changes but the memory. */
 struct session_limits {
     struct session_limits_memory *memory;
@@ -65,20 +58,17 @@ struct session_limits {
     unsigned connections;            /* at a time; 0: no limit */
     uint64_t connection_interval_ns; /* between new connections, on average; 0: no limit */
     uint64_t request_interval_ns;    /* the same for requests */
-    const struct session_limits_network *exempt;
-    size_t exempt_count;
+    struct peer_networks exempt;
 };
-
-/* Whether the text is ADDRESS or ADDRESS/BITS. An IPv4 address is like 192.0.2.0, an IPv6 address
- * like 2001:db8::. */
-MUST_USE bool session_limits_parse_network(struct span text,
-                                           struct session_limits_network *ret_network);
 
 /* The bytes of session_limits_memory for this many workers. */
 size_t session_limits_bytes(unsigned workers);
 
 /* A worker begins: no connection is open in it. */
 void session_limits_clear(const struct session_limits *limits);
+
+/* Finds the places of an address, and sets peer->place. False: it is exempt, or a Unix socket. */
+MUST_USE bool session_limits_locate(const struct session_limits *limits, struct session_peer *peer);
 
 /* Whether the address may have one connection more. True: the connection is counted, and
  * peer->limited and peer->place are set. An exempt address and a Unix socket are not limited. */

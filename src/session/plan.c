@@ -295,7 +295,7 @@ static bool is_last_answer(const struct session_exchange *x)
 /* Whether the client's address has used up its requests of this moment. */
 static bool is_too_many(const struct session_exchange *x)
 {
-    const struct session_peer *peer = &x->session->peer;
+    const struct session_peer *peer = session_answer_client(x);
     if (__builtin_expect(!peer->limited, 1) ||
         session_limits_take_request(x->thread->shared->limits, peer, x->thread->now_ns))
         return false;

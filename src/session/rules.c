@@ -70,7 +70,7 @@ static bool answer_action(struct session_exchange *x)
 static bool is_admitted(const struct session_exchange *x)
 {
     const struct rules_rule *gate = x->match->gate;
-    const struct session_peer *peer = &x->session->peer;
+    const struct session_peer *peer = session_answer_client(x);
     return !gate ||
            rules_network_admits(gate->networks, gate->network_count, peer->family, peer->address);
 }

@@ -8,9 +8,10 @@
 #include "session/answer.h"
 #include "session/buffer.h"
 #include "session/exchange.h"
+#include "session/forwarded.h"
 #include "session/http1.h"
 #include "session/http2.h"
-#include "session/limits.h"
+#include "session/proxy.h"
 #include "session/tally.h"
 #include "session/thread.h"
 #include "session/tls.h"
@@ -27,6 +28,8 @@ void session_open(struct session *s, struct session_thread *thread, struct sessi
         .thread = thread,
         .peer = origin.peer,
         .tls_wanted = origin.tls,
+        .proxied = origin.proxied,
+        .forwards = session_forwarded_trusts(thread->shared, &origin.peer),
         .phase = SESSION_IDLE,
         .deadline_ns = now_ns + thread->shared->header_timeout_ns,
         .idle_since_ns = now_ns,
@@ -43,8 +46,7 @@ void session_close(struct session *s)
     session_http1_drop(s);
     session_tally_set_active(s, false);
     if (s->peer.limited)
-        session_limits_release(s->thread->shared->limits, &s->peer);
-    s->peer.limited = false;
+        session_proxy_release(s);
 }
 
 void session_failed(const struct session *s, int error)
@@ -89,8 +91,8 @@ unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
     CHECK(in.len <= session_room(s));
     if (s->phase != SESSION_LINGERING)
         stats_writer_add(&s->thread->stats, STATS_received_bytes, in.len);
-    if (__builtin_expect(s->tls_wanted, 0))
-        return session_tls_feed(s, in, now_ns);
+    if (__builtin_expect(s->tls_wanted || s->proxied, 0))
+        return s->proxied ? session_proxy_feed(s, in, now_ns) : session_tls_feed(s, in, now_ns);
     if (__builtin_expect(s->http2 != NULL, 0))
         return session_http2_feed(s, in, now_ns);
     return session_http1_feed(s, in, now_ns);

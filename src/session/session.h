@@ -51,10 +51,27 @@ struct session_peer {
     uint16_t place[2]; /* the address' numbers there */
 };
 
+/* The address as one number, for memory that processes share (session_thread's `counted`); 0: it
+ * is not counted. */
+static inline uint32_t session_peer_pack(const struct session_peer *peer)
+{
+    return peer->limited ? 1u << 31 | (uint32_t)peer->place[1] << 15 | peer->place[0] : 0;
+}
+
+static inline struct session_peer session_peer_unpack(uint32_t packed)
+{
+    const uint16_t mask = (1 << 15) - 1;
+    return (struct session_peer){
+        .limited = packed != 0,
+        .place = { (uint16_t)(packed & mask), (uint16_t)(packed >> 15 & mask) },
+    };
+}
+
 /* Where a connection comes from. */
 struct session_origin {
     struct session_peer peer;
-    bool tls; /* it came through a listener for TLS */
+    bool tls;     /* it came through a listener for TLS */
+    bool proxied; /* it begins with a PROXY header (session/proxy.h) */
 };
 
 /* One connection. The caller owns the storage, and session_open fills it. An idle session holds
@@ -78,6 +95,8 @@ struct session {
     bool lingering;          /* it ends with SESSION_HALF_CLOSE: the client may still send */
     bool refusing : 1;       /* the next request gets a 503, and is the last */
     bool tls_wanted : 1;     /* struct session_origin's `tls` */
+    bool proxied : 1;        /* the PROXY header is not complete */
+    bool forwards : 1;       /* its requests may have other clients (session/forwarded.h) */
     bool active;             /* a request is under way, for the statistics */
     struct session_peer peer;
 };
@@ -106,7 +125,7 @@ void session_open(struct session *s, struct session_thread *thread, struct sessi
 /* Where the connection comes from, as session_open got it. */
 static inline struct session_origin session_origin_of(const struct session *s)
 {
-    return (struct session_origin){ s->peer, s->tls_wanted };
+    return (struct session_origin){ s->peer, s->tls_wanted, s->proxied };
 }
 
 /* Ends a connection, however it ended. Logs an answer that was cut short, and releases every

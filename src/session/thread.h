@@ -36,6 +36,8 @@ struct session_site {
 /* The most bytes of a site's own fields, or of those of its rules. */
 enum { SESSION_FIELDS_MAX = 4096 };
 
+struct peer_networks;
+struct session_forwarding;
 struct tls_server;
 
 /* The most listings that a process renders at the same time. */
@@ -61,8 +63,11 @@ struct session_shared {
     uint32_t connection_requests;        /* the last one is answered with a close; 0: no limit */
     uint64_t connection_time_ns;         /* then no further request is served; 0: no limit */
     const struct session_limits *limits; /* of each address; NULL: none */
-    struct tls_server *tls;              /* NULL: no listener speaks TLS; with the same sites */
-    bool h2c;                            /* plain connections may begin with HTTP/2's preface */
+    const struct peer_networks
+        *proxies; /* their connections begin with a PROXY header; NULL: none */
+    const struct session_forwarding *forwarding; /* NULL: no request has another client */
+    struct tls_server *tls;    /* NULL: no listener speaks TLS; with the same sites */
+    bool h2c;                  /* plain connections may begin with HTTP/2's preface */
     uint32_t http2_streams;    /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
     unsigned listings_max;     /* 0: no limit */
     _Atomic unsigned listings; /* rendered or sent now, and not in the cache */
@@ -105,6 +110,8 @@ struct session_thread {
     char *file_bytes;            /* SESSION_FILE_BYTES of a file that are sealed in the same call */
     size_t file_used;            /* of them: lent, or read in vain */
     struct session_trace *trace; /* NULL: requests are not traced (session/trace.h) */
+    _Atomic uint32_t *counted;   /* in a process with one connection, the packed address that
+                                    session/proxy.h has counted, for its parent; NULL otherwise */
     uint64_t id;                 /* of the last request */
     uint64_t id_key;             /* secret; ids of other threads are derived with it */
     uint64_t log_due_ns;         /* when the log's buffer is written; 0: it is empty */

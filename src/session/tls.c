@@ -17,6 +17,7 @@
 #include "session/exchange.h"
 #include "session/http1.h"
 #include "session/http2.h"
+#include "session/proxy.h"
 #include "session/tally.h"
 #include "session/thread.h"
 #include "tls/server.h"
@@ -357,7 +358,9 @@ unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
         return feed_plain(s, in, now_ns);
     if (!s->tls && tls_connection_is_plain(in.at[0])) {
         s->tls_wanted = false;
-        return session_http1_refuse_plain(s, now_ns);
+        return session_http1_refuse(s, session_proxy_fault(in, HTTP_FAULT_PLAIN_HTTP),
+                                    SPAN("This address speaks TLS. Write https:// before it.\n"),
+                                    now_ns);
     }
     if (!has_plain_buffer(s->thread) || (!s->tls && !begin_tls(s, now_ns)))
         return SESSION_CLOSE;

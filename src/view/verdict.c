@@ -197,7 +197,8 @@ static bool address_limits(const struct view_window *w, struct view_verdict *out
     view_verdict_say(
         out->why, "a client floods this server, or many clients share an address behind a proxy");
     view_verdict_say(out->cure,
-                     "name the proxy in `address-exempt`. If honest clients are limited, raise "
+                     "name the proxy in `proxy-protocol` or `forwarded-from`, if it reports its "
+                     "clients, or in `address-exempt`. If honest clients are limited, raise "
                      "%s",
                      requests > 0 ? "`address-request-rate`"
                                   : "`address-connections` or `address-connection-rate`");

@@ -177,6 +177,27 @@ static inline bool inflater_pseudo(struct inflater_field field)
            (method || !memchr("0123456789+-.", value.at[0], 13));
 }
 
+/* Names whose fields are written into the request, NULL at the end. */
+static const char *const inflater_written[] = { "accept",
+                                                "accept-encoding",
+                                                "authorization",
+                                                "expect",
+                                                "if-match",
+                                                "if-none-match",
+                                                "if-modified-since",
+                                                "if-range",
+                                                "priority",
+                                                "range",
+                                                "referer",
+                                                "if-unmodified-since",
+                                                "user-agent",
+                                                "last-event-id",
+                                                "origin",
+                                                "forwarded",
+                                                "traceparent",
+                                                "x-forwarded-for",
+                                                NULL };
+
 /* What a request with the fields of the last block must become. Appends its text. */
 static inline enum http2_request_result inflater_request(const struct inflater *inflater,
                                                          struct buf *text)
@@ -185,22 +206,6 @@ static inline enum http2_request_result inflater_request(const struct inflater *
     static const char *const wrong[] = { ":status",    "connection", "proxy-connection",
                                          "keep-alive", "upgrade",    "transfer-encoding",
                                          NULL };
-    static const char *const written[] = { "accept",
-                                           "accept-encoding",
-                                           "authorization",
-                                           "expect",
-                                           "if-match",
-                                           "if-none-match",
-                                           "if-modified-since",
-                                           "if-range",
-                                           "priority",
-                                           "range",
-                                           "referer",
-                                           "if-unmodified-since",
-                                           "user-agent",
-                                           "last-event-id",
-                                           "origin",
-                                           NULL };
     size_t bytes = 0;
     bool regular = false, host = false, length = false;
     for (unsigned i = 0; i < inflater->count; i++) {
@@ -223,7 +228,7 @@ static inline enum http2_request_result inflater_request(const struct inflater *
         regular = true;
         const struct inflater_field *authority =
             inflater_find(inflater, inflater->count, ":authority");
-        bool write = inflater_listed(field, written);
+        bool write = inflater_listed(field, inflater_written);
         if (inflater_is(field, "host")) {
             if (host || (authority && !span_equal_nocase(authority->value, field.value)))
                 return HTTP2_REQUEST_MALFORMED;

@@ -93,6 +93,24 @@ static void writes_the_protocol_and_the_cipher_of_tls(void **state)
                 "\"id\":\"3f2a0123456789bc\"}\n");
 }
 
+static void writes_the_proxy_and_the_trace(void **state)
+{
+    (void)state;
+    struct log_access_line line = ordinary;
+    line.via = SPAN("10.0.0.1");
+    line.traceparent = SPAN("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    assert_line(LOG_COMBINED, &line,
+                "127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] \"GET / HTTP/1.1\" 200 308 "
+                "\"https://example.org/\" \"curl/8.0\" 3f2a0123456789bc "
+                "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n");
+    assert_line(LOG_JSON, &line,
+                "{\"time\":\"2000-10-10T20:55:36Z\",\"peer\":\"127.0.0.1\",\"via\":\"10.0.0.1\","
+                "\"request\":\"GET / HTTP/1.1\",\"host\":\"example.org\",\"status\":200,"
+                "\"bytes\":308,\"referer\":\"https://example.org/\",\"agent\":\"curl/8.0\","
+                "\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\","
+                "\"id\":\"3f2a0123456789bc\"}\n");
+}
+
 static void writes_empty_texts(void **state)
 {
     (void)state;
@@ -241,23 +259,29 @@ static void keeps_the_longest_line_within_the_limit(void **state)
     static char many[40000];
     memset(many, 'x', sizeof(many));
     const struct span text = { many, sizeof(many) };
-    const struct log_access_line line = { text,
-                                          text,
-                                          text,
-                                          text,
-                                          text,
-                                          UINT_MAX,
-                                          UINT64_MAX,
-                                          UINT64_MAX,
-                                          { "TLSv1.3", 7 },
-                                          { "ECDHE-ECDSA-CHACHA20-POLY1305", 29 } };
-    for (int format = LOG_COMBINED; format <= LOG_JSON; format++) {
+    struct log_access_line line = {
+        .peer = text,
+        .request_line = text,
+        .host = text,
+        .referer = text,
+        .user_agent = text,
+        .status = UINT_MAX,
+        .body_bytes = UINT64_MAX,
+        .id = UINT64_MAX,
+        .protocol = { "TLSv1.3", 7 },
+        .cipher = { "ECDHE-ECDSA-CHACHA20-POLY1305", 29 },
+    };
+    for (int turn = 0; turn < 4; turn++) {
         struct log_access_sink sink;
         struct log_access log;
-        start_in_memory(&log, &sink, (enum log_format)format);
+        start_in_memory(&log, &sink, turn % 2 == 0 ? LOG_COMBINED : LOG_JSON);
         log_access_add(&log, &line, WALL_S);
-        assert_true(log.len > LOG_LINE_MAX - 100 && log.len <= LOG_LINE_MAX);
+        assert_true(log.len > LOG_LINE_MAX - 180 && log.len <= LOG_LINE_MAX);
         stop_in_memory(&log);
+        if (turn < 1)
+            continue;
+        line.via = SPAN("2001:db8:ffff:ffff:ffff:ffff:255.255.255.255");
+        line.traceparent = SPAN("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     }
 }
 
@@ -284,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_a_request_in_both_formats),
         cmocka_unit_test(writes_the_protocol_and_the_cipher_of_tls),
+        cmocka_unit_test(writes_the_proxy_and_the_trace),
         cmocka_unit_test(writes_empty_texts),
         cmocka_unit_test(writes_numbers_of_any_size),
         cmocka_unit_test(escapes_hostile_bytes),

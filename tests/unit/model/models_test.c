@@ -16,6 +16,7 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "os/socket.h"
+#include "session/proxy.h"
 #include "session/thread.h"
 
 #include <poll.h>
@@ -106,6 +107,22 @@ unsigned session_drain(struct session *s, uint64_t now_ns)
 void session_close(struct session *s)
 {
     s->output = NULL;
+}
+
+bool session_proxy_expects(const struct session_shared *shared, const struct session_peer *peer)
+{
+    (void)shared;
+    (void)peer;
+    return false;
+}
+
+bool session_proxy_admit(const struct session_shared *shared, struct session_peer *peer,
+                         uint64_t now_ns)
+{
+    (void)shared;
+    (void)peer;
+    (void)now_ns;
+    return true;
 }
 
 bool session_tls_has_output(const struct session *s)
