@@ -46,8 +46,10 @@ from tally import ONE_FAILED, ONE_PASSED, ONE_SKIPPED, Tally, count_program, cou
 PYTHON = TOP / ".venv/bin/python"
 LAB_PYTHON = TOP / ".venv-lab/bin/python"
 SUMMARY_FILE = TOP / ".cache/summary"
-# Most end to end tests wait. With three processes for each core the cores have work meanwhile.
-SIDE_BY_SIDE = min(3 * (os.cpu_count() or 1), 24)
+# Most end to end tests wait. With four processes for each core the cores have work meanwhile.
+SIDE_BY_SIDE = min(4 * (os.cpu_count() or 1), 24)
+# Each process of pytest compiles every test file, unless an earlier run has kept the result.
+COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(TOP / ".cache/pycache")}
 # The status of tools/layout where clang-format has another version.
 ANOTHER_VERSION = 77
 
@@ -99,7 +101,7 @@ def pytest(
     """
 
     def step() -> Tally:
-        environment = {"CASE_MODELS": cases} if cases else {}
+        environment = COMPILED | ({"CASE_MODELS": cases} if cases else {})
         if server:
             environment["WEIR"] = os.environ.get("WEIR", str(build(server) / "weir"))
             environment |= SANITIZER_ENVIRONMENT
@@ -257,7 +259,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
     """The steps of each stage, with the titles that reports use."""
     # TSan of gcc 12 cannot find its shadow memory where the kernel randomises addresses widely.
     still = "setarch --addr-no-randomize" if shutil.which("setarch") else ""
-    half = max(2, SIDE_BY_SIDE // 2)
+    fewer = max(2, SIDE_BY_SIDE * 3 // 8)  # two such steps run side by side, and use more CPU time
     return {
         "build": [("a build with gcc", made("gcc"))],
         "unit": [("unit tests", meson_tests("gcc", "unit"))],
@@ -308,7 +310,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
         + [
             (
                 "end to end under ASan and UBSan",
-                pytest("tests/e2e", server="asan", choose=PLAIN, cases=WAYS, processes=half),
+                pytest("tests/e2e", server="asan", choose=PLAIN, cases=WAYS, processes=fewer),
             ),
         ],
         "tsan": [("a build with TSan", made("tsan"))]
@@ -319,7 +321,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
         + [
             (
                 "models with threads under TSan",
-                pytest("tests/e2e", server="tsan", choose=THREADED, processes=half),
+                pytest("tests/e2e", server="tsan", choose=THREADED, processes=fewer),
             )
         ],
         "fuzz": [("fuzz", fuzz(seconds))],
