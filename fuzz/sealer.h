@@ -49,6 +49,7 @@ static inline void sealer_set_keys(struct sealer *s)
 /* `secret` is the first traffic secret of the direction. */
 static inline void sealer_begin(struct sealer *s, unsigned suite, struct span secret)
 {
+    CHECK(tls_schedule_properties()); /* it fetches the digests */
     *s = (struct sealer){ .cipher = EVP_CIPHER_CTX_new(), .suite = suite };
     CHECK(s->cipher && secret.len == sealer_secret(s).len);
     memcpy(s->secret, secret.at, secret.len);
