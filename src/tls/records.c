@@ -459,6 +459,8 @@ enum tls_result tls_records_read(struct tls_connection *c, char *to, size_t size
         if (__builtin_expect(result == TLS_FAILED || result == TLS_ENDED, 0)) {
             r->failed = r->failed || result == TLS_FAILED;
             c->in = SPAN("");
+            free(r->held); /* of a record that was no data */
+            r->held = NULL;
         }
         if (result != TLS_DONE)
             return result;

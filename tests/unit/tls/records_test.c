@@ -317,6 +317,28 @@ static void a_reader_may_have_little_space(void **state)
     close_pair(p);
 }
 
+static void an_alert_that_does_not_fit_leaves_nothing_to_read(void **state)
+{
+    static const struct {
+        struct span inner;
+        enum tls_result result;
+    } cases[] = {
+        { SPAN("\1\0\x15"), TLS_ENDED },
+        { SPAN("\2\x28\x15"), TLS_FAILED },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unsigned char record[64];
+        char found[1];
+        size_t len;
+        struct pair *p = open_settled(*state, "TLS_AES_128_GCM_SHA256");
+        p->server.in = seal_inner(p, cases[i].inner, record);
+        assert_int_equal(tls_connection_read(&p->server, found, 1, &len), cases[i].result);
+        assert_int_equal(len, 0);
+        assert_false(tls_connection_has_plain(&p->server));
+        close_pair(p);
+    }
+}
+
 static void update_client(struct pair *p, int kind)
 {
     assert_int_equal(SSL_key_update(p->client.ssl, kind), 1);
@@ -513,6 +535,7 @@ int main(void)
         cmocka_unit_test(carries_data_under_each_suite),
         cmocka_unit_test(pieces_become_one_record),
         cmocka_unit_test(every_split_gives_the_same_bytes),
+        cmocka_unit_test(an_alert_that_does_not_fit_leaves_nothing_to_read),
         cmocka_unit_test(a_reader_may_have_little_space),
         cmocka_unit_test(follows_key_updates),
         cmocka_unit_test(refuses_a_flood_of_key_updates),
