@@ -161,13 +161,29 @@ static void keep_captures(const struct walk *w, struct rules_captures *ret_captu
     }
 }
 
+/* The most common patterns have one star, at their end. `rest` is behind the literal bytes. */
+static bool last_star_covers(struct span star, struct span rest, struct span *ret_part)
+{
+    if (star.len == 1) {
+        *ret_part = rest;
+        return rest.len == 0 || !memchr(rest.at, '/', rest.len);
+    }
+    *ret_part = rest.len > 0 ? span_skip(rest, 1) : rest;
+    return rest.len == 0 || rest.at[0] == '/';
+}
+
 bool rules_pattern_matches(const struct rules_pattern *pattern, struct span path,
                            struct rules_captures *ret_captures)
 {
+    const struct span star = span_skip(pattern->text, pattern->literal_len);
+
     if (!span_starts(path, span_first(pattern->text, pattern->literal_len)))
         return false;
     if (pattern->stars == 0)
         return path.len == pattern->text.len;
+    if (pattern->stars == 1 && (star.len == 1 || span_equal(star, deep)))
+        return last_star_covers(star, span_skip(path, pattern->literal_len),
+                                &ret_captures->part[0]);
     struct walk w = {
         .pattern = pattern->text,
         .path = path,
