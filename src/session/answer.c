@@ -93,7 +93,7 @@ static bool stage_bytes(struct buf *head, const struct site_file *file, uint64_t
 
 static size_t copy_max_of(const struct session_exchange *x)
 {
-    return __builtin_expect(x->framing != NULL, 0) ? x->framing->copy_max : SESSION_COPY_MAX;
+    return __builtin_expect(x->framing != NULL, 0) ? session_frames_copy_max(x) : SESSION_COPY_MAX;
 }
 
 static void answer_file_bytes(struct session_exchange *x, enum http_status status, struct buf *head,

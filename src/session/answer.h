@@ -22,7 +22,6 @@ struct rules_match;
  * `out`, and session/frames.h puts it into the output, counts it and logs it. */
 struct session_framing {
     struct http2_stream *stream;
-    size_t copy_max;            /* a body up to this size is put behind its head */
     unsigned status;            /* of an answer that is whole in `out` */
     uint64_t body_bytes;        /* its body */
     bool done;                  /* the answer is in the output already */

@@ -59,17 +59,6 @@ static void drop_block(struct session *s, struct span block)
 
 /* ---- requests ---- */
 
-/* The answer goes behind the frames in the output, so what is copied must fit there. */
-static size_t copy_max_of(const struct session *s, const struct http2_stream *stream)
-{
-    const size_t bytes = SESSION_BUFFER_BYTES - s->output->len;
-    const size_t batch = s->http2->output_max - session_buffer_end(s->output);
-    const size_t room = (bytes < batch ? bytes : batch) - SESSION_ANSWER_ROOM;
-    const size_t allowed = http2_connection_allows(&s->http2->connection, stream);
-    const size_t most = room < SESSION_COPY_MAX ? room : SESSION_COPY_MAX;
-    return most < allowed ? most : allowed;
-}
-
 /* A stream's request, and how it is answered: by a plan, or with the status of a failure. */
 struct framed_request {
     const struct http_request *request;
@@ -88,7 +77,7 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
         session_frames_reset(s, stream, HTTP2_FAULT_INTERNAL);
         return;
     }
-    struct session_framing framing = { .stream = stream, .copy_max = copy_max_of(s, stream) };
+    struct session_framing framing = { .stream = stream };
     struct session_exchange x = session_exchange_begin(s, from->began_ns);
     x.out = scratch;
     x.framing = &framing;

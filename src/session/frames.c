@@ -33,6 +33,11 @@ static struct buf free_end(struct session_buffer *out)
     return buf_over(out->bytes + out->len, SESSION_BUFFER_BYTES - out->len);
 }
 
+static size_t smaller_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static void write_frame(char *at, unsigned type, unsigned flags, uint32_t stream, size_t payload)
 {
     http2_frame_write(at, (struct http2_frame){ .length = (uint32_t)payload,
@@ -176,8 +181,9 @@ bool session_frames_add_ready(struct session_exchange *x, struct site_entry *ent
         buf_add(&frames, fields->block_over_tls);
     buf_add(&frames, fields->block);
     buf_add(&frames, file->block);
-    if (frames.overflow || buf_room(&frames) < HEAD + (lends ? 0 : len) ||
-        session_buffer_end(out) + frames.len + HEAD + len + RESET_ROOM > s->http2->output_max)
+    if (frames.overflow || buf_room(&frames) < HEAD + (lends ? 0 : len))
+        return false;
+    if (lends && session_buffer_end(out) + frames.len + HEAD + len > s->http2->output_max)
         return false;
     add_block(x, &frames, len == 0);
     session_tally_begun(x);
@@ -186,6 +192,17 @@ bool session_frames_add_ready(struct session_exchange *x, struct site_entry *ent
     x->framing->done = true;
     end_whole(x, HTTP_OK, len);
     return true;
+}
+
+size_t session_frames_copy_max(const struct session_exchange *x)
+{
+    const struct session_http2 *h = x->session->http2;
+    const struct session_buffer *out = x->session->output;
+    const size_t bytes = SESSION_BUFFER_BYTES - out->len;
+    const size_t batch = h->output_max - session_buffer_end(out);
+    const size_t room = smaller_of(bytes, batch) - SESSION_ANSWER_ROOM;
+    return smaller_of(smaller_of(room, SESSION_COPY_MAX),
+                      http2_connection_allows(&h->connection, x->framing->stream));
 }
 
 /* The text of the answer, behind its head. */
@@ -234,11 +251,6 @@ void session_frames_add_answer(struct session_exchange *x)
     if (h->answers++ == 0 || place->answer->due_ns < h->scan_ns)
         h->scan_ns = place->answer->due_ns;
     http2_connection_want(&h->connection, x->framing->stream);
-}
-
-static size_t smaller_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* The bytes that `used` leaves of `size`, without those that a DATA frame needs beside its payload.

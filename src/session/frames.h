@@ -24,6 +24,10 @@ enum {
 bool session_frames_add_ready(struct session_exchange *x, struct site_entry *entry,
                               const struct site_file *file);
 
+/* The most bytes of a body that are put behind its head. The answer goes behind the frames in the
+ * output, and must fit there and into the client's windows. */
+size_t session_frames_copy_max(const struct session_exchange *x);
+
 /* Puts the answer in x->out, or as much of it as possible, into the output, which has
  * SESSION_FRAMES_ROOM free bytes. */
 void session_frames_add_answer(struct session_exchange *x);

@@ -77,6 +77,12 @@ unsigned session_http2_feed(struct session *s, struct span in, uint64_t now_ns);
 /* Consumes the input that HTTP/1.1 has kept. */
 unsigned session_http2_resume(struct session *s, uint64_t now_ns);
 
+/* Whether bodies or kept input wait for space in the output. */
+static inline bool session_http2_waits(const struct session *s)
+{
+    return s->http2->answers > 0 || s->http2->full;
+}
+
 /* Adds what waits to the output, as long as that has less than `most` bytes: answers to kept input,
  * and bodies. Returns whether the output has bytes. A transport that seals calls it when it has
  * sealed the output. With TLS the caller seals `most` bytes before it returns. */

@@ -98,9 +98,11 @@ static unsigned next_plain(struct session_buffer *out, char *scratch, size_t mos
                            struct span *pieces)
 {
     const struct session_answer *answer = &out->answer;
-    if (!answer->open)
+    if (out->loan_count > 0)
         return session_buffer_pieces(out, pieces, RECORD_PIECES, most);
     const struct span staged = span_first(span_of(out->bytes + out->at, out->len - out->at), most);
+    if (!answer->open)
+        return add_piece(pieces, 0, staged);
     const struct span memory = span_first(answer->memory, most - staged.len);
     size_t len = staged.len + memory.len;
     if (len == most || answer->file_at == answer->file_end)
@@ -121,7 +123,7 @@ static bool has_plain_left(struct session *s, size_t most)
     if (session_buffer_has_bytes(out))
         return true;
     if (s->http2)
-        return session_http2_fill(s, most, s->thread->now_ns);
+        return session_http2_waits(s) && session_http2_fill(s, most, s->thread->now_ns);
     return out->answer.open &&
            (out->answer.memory.len > 0 || out->answer.file_at < out->answer.file_end ||
             session_answer_stage_part(out));
@@ -381,8 +383,10 @@ unsigned session_tls_feed(struct session *s, struct span in, uint64_t now_ns)
 struct session_out session_tls_output(const struct session *s)
 {
     const struct session_tls *t = s->tls;
-    struct session_out out = { .file_fd = -1 };
+    struct session_out out; /* without zeros for pieces that are not used */
     out.count = tls_wire_pieces(&t->connection.wire, out.piece, SESSION_PIECES);
+    out.file_fd = -1;
+    out.file_offset = out.file_len = 0;
     out.last = (t->ended && !s->lingering) || t->failed;
     return out;
 }
