@@ -63,22 +63,14 @@ def count_program(record: dict[str, str]) -> Tally:
 
 
 MESSAGE_LENGTH = 160
-END_LENGTH = 240  # the output of a program that failed names the cause in its last lines
-
-
-def in_short(message: str) -> str:
-    """The first line, and the end of a longer message, as one line."""
-    first, _, rest = message.strip().partition("\n")
-    end = " ".join(rest.split())[-END_LENGTH:]
-    return first[:MESSAGE_LENGTH] + (f" ... {end}" if end else "")
 
 
 def failure_lines(suite: ElementTree.Element) -> Iterator[str]:
     """A line for each test of a pytest suite that failed: its file, its name, and why."""
     for case in suite.iter("testcase"):
         for result in (*case.iter("failure"), *case.iter("error")):
-            why = in_short(result.get("message") or "")
-            yield f"{case.get('classname')}::{case.get('name')}: {why}"
+            why = (result.get("message") or "").strip().partition("\n")[0]
+            yield f"{case.get('classname')}::{case.get('name')}: {why[:MESSAGE_LENGTH]}"
 
 
 def count_report(path: Path) -> Tally:

@@ -71,9 +71,10 @@ static bool check_limit(const struct config_setting *setting, struct span text,
     uint64_t value;
     if (num_parse_u64(text, &value) && value <= setting->most)
         return true;
-    return config_problem_refuse(
-        ret_reason, "`%.*s` is not a number from 1 to %llu, or 0 for no limit",
-        config_problem_quote_len(text), text.at, (unsigned long long)setting->most);
+    return config_problem_refuse(ret_reason, "`%.*s` is not a number from 1 to %llu, or 0 for %s",
+                                 config_problem_quote_len(text), text.at,
+                                 (unsigned long long)setting->most,
+                                 setting->kind == CONFIG_PERCENT ? "none" : "no limit");
 }
 
 static bool check_size(const struct config_setting *setting, struct span text,
@@ -337,6 +338,7 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_ENTRIES:
         return check_count(setting, text, ret_reason);
     case CONFIG_LIMIT:
+    case CONFIG_PERCENT:
         return check_limit(setting, text, ret_reason);
     case CONFIG_BODY:
         return span_equal(text, SPAN("auto")) || check_size(setting, text, ret_reason);
@@ -384,7 +386,7 @@ static bool read_number(enum config_kind kind, struct span text, uint64_t *ret_v
 {
     if (kind == CONFIG_COUNT)
         return parse_count(text, ret_value);
-    if (kind == CONFIG_ENTRIES || kind == CONFIG_LIMIT)
+    if (kind == CONFIG_ENTRIES || kind == CONFIG_LIMIT || kind == CONFIG_PERCENT)
         return num_parse_u64(text, ret_value);
     if (kind == CONFIG_BODY && span_equal(text, SPAN("auto"))) {
         *ret_value = CONFIG_AUTO;

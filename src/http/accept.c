@@ -149,12 +149,9 @@ static enum http_coding coding_of(struct span name)
     return HTTP_CODING_COUNT;
 }
 
-enum http_coding http_accept_coding(bool present, struct span accept_encoding, unsigned available)
+struct http_accept_weights http_accept_weigh(struct span accept_encoding)
 {
-    if (!present)
-        return HTTP_CODING_IDENTITY;
-
-    int weight[HTTP_CODING_COUNT] = { WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE };
+    struct http_accept_weights weights = { { WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE, WEIGHT_NONE } };
     int others = WEIGHT_NONE; /* the weight of `*`, for codings that are not listed */
     struct span element;
     while (http_list_next(&accept_encoding, &element)) {
@@ -162,25 +159,42 @@ enum http_coding http_accept_coding(bool present, struct span accept_encoding, u
         if (!read_choice(element, &choice) || choice.narrowed)
             continue;
         enum http_coding coding = coding_of(choice.name);
-        int *told = &others;
+        int *weight = &others;
         if (coding != HTTP_CODING_COUNT)
-            told = &weight[coding];
+            weight = &weights.of[coding];
         else if (!span_equal(choice.name, SPAN("*")))
             continue;
-        if (choice.weight > *told)
-            *told = choice.weight;
+        if (choice.weight > *weight)
+            *weight = choice.weight;
     }
+    for (int coding = 0; coding < HTTP_CODING_COUNT; coding++)
+        if (weights.of[coding] == WEIGHT_NONE)
+            weights.of[coding] = others;
+    return weights;
+}
 
-    enum http_coding best = HTTP_CODING_IDENTITY;
+unsigned http_accept_best(const struct http_accept_weights *weights, unsigned available)
+{
+    unsigned best = 1u << HTTP_CODING_IDENTITY;
     int best_weight = 0;
     for (int coding = 0; coding < HTTP_CODING_COUNT; coding++) {
-        int its_weight = weight[coding] == WEIGHT_NONE ? others : weight[coding];
-        if ((available & (1u << coding)) != 0 && its_weight > best_weight) {
-            best = (enum http_coding)coding;
-            best_weight = its_weight;
-        }
+        const unsigned bit = 1u << coding;
+        const int weight = (available & bit) != 0 ? weights->of[coding] : WEIGHT_NONE;
+        if (weight > best_weight)
+            best = bit;
+        else if (weight == best_weight && weight > 0)
+            best |= bit;
+        best_weight = weight > best_weight ? weight : best_weight;
     }
     return best;
+}
+
+enum http_coding http_accept_coding(bool present, struct span accept_encoding, unsigned available)
+{
+    if (!present)
+        return HTTP_CODING_IDENTITY;
+    const struct http_accept_weights weights = http_accept_weigh(accept_encoding);
+    return (enum http_coding)__builtin_ctz(http_accept_best(&weights, available));
 }
 
 /* How specifically a media range matches `type`: 3 for the type itself, 2 for its type with any

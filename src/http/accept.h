@@ -7,7 +7,7 @@
 
 #include "base/span.h"
 
-/* The content codings that this server can send. Among equal weights the first wins. */
+/* The content codings that this server can send. */
 enum http_coding {
     HTTP_CODING_BR,
     HTTP_CODING_ZSTD,
@@ -21,12 +21,22 @@ enum http_coding {
 struct span http_accept_coding_name(enum http_coding coding);
 struct span http_accept_coding_suffix(enum http_coding coding);
 
-/* Chooses one of the codings in `available` (bits 1 << coding) for an Accept-Encoding field (RFC
- * 9110 section 12.5.3). The highest weight wins, and among equal weights the first of enum
- * http_coding. An absent (`present` false) or empty field means identity. Identity is the last
- * resort even when the client excludes it, because a plain file is more useful than a 406.
- * Malformed elements are ignored. If a coding is listed twice, its higher weight counts. Join
- * the lines of a field with commas before the call. */
+/* The weights, 0 to 1000, that an Accept-Encoding field gives the codings (RFC 9110 section
+ * 12.5.3). A coding that the field does not name, and no `*` covers, has a negative weight.
+ * Malformed elements are ignored. If a coding is listed twice, its higher weight counts. Join the
+ * lines of a field with commas before the call. */
+struct http_accept_weights {
+    int of[HTTP_CODING_COUNT];
+};
+struct http_accept_weights http_accept_weigh(struct span accept_encoding);
+
+/* The codings in `available` (bits 1 << coding) that share the highest weight. It is identity alone
+ * when no weight is above 0, because a plain file is more useful than a 406. */
+unsigned http_accept_best(const struct http_accept_weights *weights, unsigned available);
+
+/* Chooses one of the codings in `available` (bits 1 << coding): the first of enum http_coding among
+ * those with the highest weight. An absent (`present` false) or empty field means identity. It is
+ * the last resort even when the client excludes it. */
 enum http_coding http_accept_coding(bool present, struct span accept_encoding, unsigned available);
 
 /* The weight, 0 to 1000, that an Accept field gives a media type `type/subtype` (RFC 9110

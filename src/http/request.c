@@ -211,6 +211,8 @@ static inline enum http_field field_candidate(struct span name)
     case 13:
         if (first == 'l')
             return HTTP_FIELD_LAST_EVENT_ID;
+        if (first == 'c')
+            return HTTP_FIELD_CACHE_CONTROL;
         return first == 'a' ? HTTP_FIELD_AUTHORIZATION : HTTP_FIELD_IF_NONE_MATCH;
     case 14:
         return HTTP_FIELD_CONTENT_LENGTH;

@@ -50,6 +50,7 @@ struct http_slice {
     FIELD(ACCEPT, "accept") \
     FIELD(AUTHORIZATION, "authorization") \
     FIELD(ACCEPT_ENCODING, "accept-encoding") \
+    FIELD(CACHE_CONTROL, "cache-control") \
     FIELD(REFERER, "referer") \
     FIELD(USER_AGENT, "user-agent") \
     FIELD(LAST_EVENT_ID, "last-event-id") \

@@ -10,6 +10,9 @@
 /* CLOCK_MONOTONIC: for deadlines and durations. Never 0. */
 uint64_t os_clock_now_ns(void);
 
+/* CLOCK_THREAD_CPUTIME_ID: the CPU time of the calling thread. A system call. */
+uint64_t os_clock_thread_ns(void);
+
 /* The timeout for poll until `due_ns` (of os_clock_now_ns), in milliseconds, rounded up. 0: it has
  * passed. -1: `due_ns` is UINT64_MAX, no timeout. At most a day. */
 int os_clock_wait_ms(uint64_t due_ns);

@@ -135,6 +135,12 @@ size_t os_process_raise_files(void)
     return files < OS_PROCESS_FILES_MAX ? (size_t)files : OS_PROCESS_FILES_MAX;
 }
 
+void os_process_lower_priority(void)
+{
+    enum { LOWEST = 19 };
+    (void)setpriority(PRIO_PROCESS, 0, LOWEST); /* of this thread alone; always allowed */
+}
+
 void os_process_name(const char *name)
 {
     (void)prctl(PR_SET_NAME, name); /* on failure the old name stays */

@@ -32,6 +32,9 @@ size_t os_process_raise_files(void);
 /* Sets the name that `ps` and /proc/PID/comm show, at most 15 bytes. */
 void os_process_name(const char *name);
 
+/* Gives the calling thread the lowest priority of ordinary threads (nice 19), for good. */
+void os_process_lower_priority(void);
+
 /* Requests `signal` for the death of the parent. -ESRCH: `parent` is gone already. */
 MUST_USE int os_process_end_with_parent(int signal, pid_t parent);
 

@@ -9,6 +9,7 @@
 #include "program/rights.h"
 #include "program/serve.h"
 #include "server/capacity.h"
+#include "server/compression.h"
 
 #include <sys/stat.h>
 
@@ -64,6 +65,20 @@ static void print_capacity(const struct config *config)
            threads, plural(threads), text);
 }
 
+/* With model fork, what the settings promise cannot be kept. */
+static void print_compression(const struct config *config, bool explain)
+{
+    char why[MODEL_WHY_MAX], text[SERVER_COMPRESSION_TEXT_MAX];
+    const struct model *model = model_choose(span_text(config->model), why);
+    bool promised = false;
+    for (unsigned i = 0; i < config->site_count; i++)
+        promised = promised || server_compression_of(config, &config->sites[i], model) ==
+                                   SERVER_COMPRESSION_MODEL;
+    server_compression_describe(config, model, text);
+    if (explain || promised)
+        printf("compression: %s\n", text);
+}
+
 /* Says what is in force, or how many errors there are. Returns the exit status. */
 static int report(const struct check_options *options, const struct config_store *store,
                   const char *name)
@@ -75,6 +90,8 @@ static int report(const struct check_options *options, const struct config_store
         putchar('\n');
         print_capacity(config_read_result(store));
     }
+    if (errors == 0)
+        print_compression(config_read_result(store), options->explain);
     if (errors == 0)
         program_certificates_check(store, &errors, &warnings);
     if (errors == 0)
@@ -136,7 +153,8 @@ const struct program_command program_check = {
             "cure, for a start by the same user: a file that this user cannot read is an\n"
             "error. It opens no socket and writes no file. Settings may follow as for `weir\n"
             "serve`, and are tested too. For each certificate it says whether the key belongs\n"
-            "to it, which hosts it lacks, and when it ends.\n"
+            "to it, which hosts it lacks, and when it ends. It says where files are not\n"
+            "compressed although `compress` is on.\n"
             "\n"
             "Exit status: 0 when the configuration can be used, 1 when it cannot, 2 when the\n"
             "command line is wrong. Warnings do not count.\n"

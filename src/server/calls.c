@@ -24,6 +24,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ enum check {
     CHECK_SELF,         /* tgkill: a thread of this process */
     CHECK_TERMINAL,     /* ioctl: whether it is a terminal */
     CHECK_DEATH_SIGNAL, /* prctl: PR_SET_PDEATHSIG */
+    CHECK_OWN_NICE,     /* setpriority: of the calling thread */
     CHECK_HIDDEN        /* ENOSYS, and not counted: the C library tries it first */
 };
 
@@ -60,10 +62,8 @@ unsigned server_calls_of_model(const struct model *model, bool ring)
     groups |= ring ? CALLS_RING : CALLS_READINESS;
     if (model->serves != STATS_SERVES_LOOP)
         groups |= CALLS_BLOCKING;
-    if (model->serves == STATS_SERVES_PROCESS)
-        groups |= CALLS_PROCESSES;
-    if (model->threads != MODEL_DECIDES || model->serves == STATS_SERVES_THREAD)
-        groups |= CALLS_THREADS;
+    /* Every worker that keeps a cache may start a thread for compression. */
+    groups |= model->serves == STATS_SERVES_PROCESS ? CALLS_PROCESSES : CALLS_THREADS;
     return groups;
 }
 
@@ -165,6 +165,9 @@ static int add_call(scmp_filter_ctx filter, const struct call *call, pid_t maste
     case CHECK_DEATH_SIGNAL:
         return seccomp_rule_add(filter, yes, call->number, 1,
                                 SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG, 0));
+    case CHECK_OWN_NICE:
+        return seccomp_rule_add(filter, yes, call->number, 2, SCMP_A0(SCMP_CMP_EQ, PRIO_PROCESS, 0),
+                                SCMP_A1(SCMP_CMP_EQ, 0, 0));
     case CHECK_HIDDEN:
         if (!COUNTED)
             return 0;

@@ -4,6 +4,7 @@
 #include "log/error.h"
 #include "os/process.h"
 #include "rules/rules.h"
+#include "server/compression.h"
 #include "server/networks.h"
 #include "session/hosts.h"
 #include "site/mime.h"
@@ -81,6 +82,7 @@ static int open_sites(struct server_resources *resources, const struct config *c
 
 void server_resources_close(struct server_resources *resources)
 {
+    server_compression_end(resources);
     session_tally_done(&resources->totals);
     server_networks_close(&resources->proxies);
     server_networks_close(&resources->forwarding.trusted);

@@ -14,6 +14,8 @@
 #include "session/tally.h"
 #include "session/thread.h"
 
+#include <pthread.h>
+
 struct site_mime;
 struct site_options;
 
@@ -26,6 +28,8 @@ struct server_resources {
     unsigned site_count;          /* elements of the two arrays */
     struct peer_networks proxies; /* of the setting proxy-protocol */
     struct session_forwarding forwarding;
+    pthread_t compressing; /* the thread of shared.compressor, once it has started */
+    bool compresses;       /* it has */
 };
 
 /* Opens the sites of `config`, for `readers` threads of a process with this capacity. `config`, the

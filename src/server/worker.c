@@ -7,6 +7,7 @@
 #include "os/signal.h"
 #include "server/calls.h"
 #include "server/capacity.h"
+#include "server/compression.h"
 #include "server/resources.h"
 #include "server/sandbox.h"
 
@@ -161,6 +162,8 @@ int server_worker_run(const struct server_worker_plan *plan)
         log_error_divert(send_failure, &told);
     int rc = server_resources_open(&resources, plan->config, &capacity,
                                    cache_readers(plan, &capacity), plan->access_log, plan->stats);
+    if (rc == 0)
+        rc = server_compression_begin(&resources, plan->config, plan->model, true);
     if (rc == 0)
         server_resources_use_tls(&resources, plan->config, plan->tls, plan->https_port);
     if (rc == 0 && plan->tls->server)

@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "http/accept.h"
 #include "http/head.h"
 #include "session/errorpage.h"
 #include "session/frames.h"
@@ -12,6 +11,7 @@
 #include "session/rules.h"
 #include "session/tally.h"
 #include "session/trace.h"
+#include "session/variant.h"
 
 unsigned session_answer_site(const struct session_exchange *x)
 {
@@ -248,21 +248,6 @@ static void answer_ranges(struct session_exchange *x, struct site_entry *entry,
     }
 }
 
-static const struct site_file *choose_variant(const struct session_exchange *x,
-                                              const struct site_entry *entry)
-{
-    session_trace_note(x, coding, HTTP_CODING_IDENTITY);
-    if (!entry->negotiable)
-        return &entry->file[SITE_PLAIN];
-    char storage[SESSION_LIST_MAX];
-    struct span field = http_request_list(x->request, x->head, HTTP_FIELD_ACCEPT_ENCODING, storage,
-                                          sizeof(storage));
-    bool present = http_request_has(x->request, HTTP_FIELD_ACCEPT_ENCODING);
-    enum http_coding coding = http_accept_coding(present, field, entry->variants);
-    session_trace_note(x, coding, coding);
-    return &entry->file[coding];
-}
-
 /* With one of these fields the answer depends on more than the path. */
 enum {
     CONDITIONS = 1u << HTTP_FIELD_IF_MATCH | 1u << HTTP_FIELD_IF_NONE_MATCH |
@@ -301,7 +286,7 @@ static void answer_conditional(struct session_exchange *x, struct site_entry *en
 
 void session_answer_entry(struct session_exchange *x, struct site_entry *entry, bool owned)
 {
-    const struct site_file *file = choose_variant(x, entry);
+    const struct site_file *file = session_variant_choose(x, entry);
     if (__builtin_expect(file->head.len == 0, 0))
         answer_page(x, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 1\r\n"));
     else if (__builtin_expect(!session_answer_is_conditional(x), 1))

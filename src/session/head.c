@@ -5,6 +5,7 @@
 #include "http/head.h"
 #include "http2/response.h"
 #include "session/rules.h"
+#include "session/trace.h"
 
 bool session_head_only(const struct session_exchange *x)
 {
@@ -62,6 +63,37 @@ void session_head_stage(struct session_exchange *x, const struct buf *head)
     x->session->closing = x->session->closing || (x->close && !x->framing);
 }
 
+/* Whether rules forbid a variant of the file (RFC 9111 section 5.2.2.6). */
+static bool forbid_transforming(struct span lines)
+{
+    static const char name[] = "Cache-Control:", directive[] = "no-transform";
+    for (size_t at = 0; at + sizeof(name) <= lines.len; at++) {
+        const bool begins = at == 0 || lines.at[at - 1] == '\n';
+        const struct span line = span_skip(lines, at);
+        if (!begins ||
+            !span_equal_nocase(span_first(line, sizeof(name) - 1), SPAN("Cache-Control:")))
+            continue;
+        const char *end = memchr(line.at, '\n', line.len);
+        const size_t len = end ? (size_t)(end - line.at) : line.len;
+        for (size_t i = 0; i + sizeof(directive) - 1 <= len; i++)
+            if (span_equal_nocase(span_of(line.at + i, sizeof(directive) - 1),
+                                  SPAN("no-transform")))
+                return true;
+    }
+    return false;
+}
+
+static void add_rule_fields(const struct session_exchange *x, struct site_entry *entry,
+                            struct buf *head)
+{
+    const size_t begin = head->len;
+    rules_add_fields(x->site->rules, x->match, false, head);
+    if (!forbid_transforming(span_of(head->at + begin, head->len - begin)))
+        return;
+    session_trace_note(x, no_transform, true);
+    atomic_store_explicit(&entry->missing, 0, memory_order_relaxed);
+}
+
 enum { PREPARED_MAX = SITE_HEAD_ROOM + SESSION_FIELDS_MAX };
 
 bool session_head_prepare(const struct session_exchange *x, struct site_entry *entry)
@@ -80,14 +112,15 @@ bool session_head_prepare(const struct session_exchange *x, struct site_entry *e
         if (v != SITE_PLAIN)
             http_head_add_field(&head, SPAN("Content-Encoding"),
                                 http_accept_coding_name((enum http_coding)v));
-        http_head_add_field(&head, SPAN("Accept-Ranges"), SPAN("bytes"));
+        if ((entry->made & (1u << v)) == 0) /* ranges are those of the plain file */
+            http_head_add_field(&head, SPAN("Accept-Ranges"), SPAN("bytes"));
         file->marks[SESSION_MARK_VALIDATORS] = (uint16_t)head.len;
         http_head_add_validators(&head,
                                  (struct http_validators){ file->etag, file->last_modified_s });
         if (entry->negotiable)
             http_head_add_field(&head, SPAN("Vary"), SPAN("Accept-Encoding"));
         if (x->match)
-            rules_add_fields(x->site->rules, x->match, false, &head);
+            add_rule_fields(x, entry, &head);
         session_head_end(x, &head);
         if (head.overflow || !site_set_head(entry, (enum site_variant)v, buf_span(&head))) {
             file->head = span_of(NULL, 0);

@@ -49,6 +49,7 @@ struct session_shared {
     size_t site_count;
     struct session_hosts *hosts; /* index of `sites` (session/hosts.h) */
     struct site_cache *cache;
+    struct site_compressor *compressor; /* NULL: nothing is compressed */
     struct log_access_sink *log;
     const struct stats_segment *stats;   /* NULL: nothing is counted */
     struct session_totals *totals;       /* of the process (session/tally.h); NULL without stats */

@@ -44,6 +44,9 @@ struct session_trace {
     bool headless;            /* the entry has no prepared head */
     enum site_cache_verdict cache;
     enum http_coding coding; /* of the variant that was chosen */
+    bool no_transform;       /* a rule forbids variants that the server makes */
+    unsigned wanted;         /* the variant that the compressor would be asked to make: a bit
+                                1 << enum site_variant, or 0 */
 
     bool conditional; /* conditions were evaluated */
     enum http_precondition precondition;

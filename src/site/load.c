@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Entries: small files are read into memory, one whole version of each; large files stay open.
+ * An entry of a file that was compressed since is made of the entry before it, without reading.
  * The validators of each version (entity tag, modification time) and its identity on the disk are
  * set here, once.
  *
@@ -8,53 +9,32 @@
  */
 #include "site/load.h"
 
-#include "base/buf.h"
 #include "base/duration.h"
-#include "base/hash.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "site/compress.h"
+#include "site/content.h"
 #include "site/mime.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define SECOND_NS ((int64_t)DURATION_SECOND)
-
-/* The times of a file come from a clock with a tick of at most 10 ms, so two changes within a tick
- * look like one. A filesystem that stores whole seconds (FAT: even ones) is recognised by the
- * missing fraction. */
-#define TICK_NS        (20 * (int64_t)DURATION_MS)
-#define COARSE_TICK_NS (2 * SECOND_NS + TICK_NS)
-
-enum {
-    READ_ATTEMPTS = 4,
-    ETAG_SIZE = 2 + 16 + 1 + 16 + 4, /* quotes, time, '-', size, "-zst" */
-};
-
-/* Fixed, so that tags are the same after a restart and in every worker. Each variant adds its
- * number, so that equal bytes in two codings have two tags. */
-#define ETAG_SEED UINT64_C(0x77656972)
-
 struct loaded {
     struct site_entry entry; /* first */
     struct site_identity identity[SITE_VARIANTS];
+    struct site_made made;
     size_t head_room;  /* bytes before a body in memory */
     uint64_t until_ns; /* of a listing: when it is rendered again; 0 for a file */
     bool settled;      /* the last change of each file was at least a tick before the load */
     bool whole;
-    char etag[SITE_VARIANTS][ETAG_SIZE];
+    char etag[SITE_VARIANTS][SITE_CONTENT_ETAG];
     char key[];
 };
 
 static const struct loaded *loaded_of(const struct site_entry *entry)
 {
     return (const struct loaded *)entry;
-}
-
-static unsigned hex_digits(uint64_t value)
-{
-    return value == 0 ? 1 : (unsigned)(64 - __builtin_clzll(value) + 3) / 4;
 }
 
 /* Files that the entries of this process keep open. An entry leaves the cache while a slow client
@@ -74,6 +54,8 @@ static void drop_variant(struct loaded *loaded, int v)
 {
     struct site_file *file = &loaded->entry.file[v];
 
+    if ((loaded->entry.made & (1u << v)) != 0)
+        site_made_count(0, (size_t)file->size);
     if (file->body != NULL)
         free((void *)(uintptr_t)(file->body - loaded->head_room));
     else
@@ -81,6 +63,7 @@ static void drop_variant(struct loaded *loaded, int v)
     os_file_close(file->fd);
     *file = (struct site_file){ .fd = -1 };
     loaded->entry.variants &= (uint8_t) ~(1u << v);
+    loaded->entry.made &= (uint8_t) ~(1u << v);
 }
 
 static void release_entry(struct site_cache_entry *cached)
@@ -89,102 +72,10 @@ static void release_entry(struct site_cache_entry *cached)
 
     for (int v = 0; v < SITE_VARIANTS; v++)
         drop_variant(loaded, v);
+    site_made_done(&loaded->made);
     if (cached->descriptors > 0)
         atomic_fetch_sub_explicit(&open_files, cached->descriptors, memory_order_relaxed);
     free(loaded);
-}
-
-/* Reads the version that `identity` describes. If the file has changed meanwhile, *identity becomes
- * that of the new version. Returns -EAGAIN then if as many bytes were read, and -ENODATA if the
- * file is shorter. */
-static int read_version(int fd, struct site_identity *identity, char *bytes)
-{
-    struct stat status;
-
-    int read_error = os_file_read_at(fd, bytes, identity->size, 0);
-    if (read_error < 0 && read_error != -ENODATA)
-        return read_error;
-    int error = os_file_stat(fd, &status);
-    if (error < 0)
-        return error;
-    const struct site_identity after = site_lookup_identity_of(&status);
-    bool same = site_lookup_identity_equal(identity, &after);
-    *identity = after;
-    if (read_error == 0 && same)
-        return 0;
-    return read_error < 0 ? read_error : -EAGAIN;
-}
-
-/* Reads a file into memory, unless it is larger than `body_max`; then the body stays NULL.
- * *ret_whole is false when the file changed during every attempt. Returns 0 or -errno. */
-static int load_body(int fd, struct site_identity *identity, size_t body_max, size_t head_room,
-                     struct site_file *file, bool *ret_whole)
-{
-    for (int attempt = 1;; attempt++) {
-        file->size = identity->size;
-        if (file->size > body_max)
-            return 0;
-        char *memory = malloc(head_room + file->size);
-        if (memory == NULL)
-            return -ENOMEM;
-        int error = read_version(fd, identity, memory + head_room);
-        bool last = attempt == READ_ATTEMPTS;
-        if (error == 0 || (error == -EAGAIN && last)) {
-            file->body = memory + head_room;
-            *ret_whole = error == 0;
-            return 0;
-        }
-        free(memory);
-        if (last || (error != -EAGAIN && error != -ENODATA))
-            return error;
-    }
-}
-
-/* Whether a change after `began_ns` certainly changes the times of the file. */
-static bool times_are_settled(const struct site_identity *identity, int64_t began_ns)
-{
-    const int64_t tick_ns = identity->changed_ns % SECOND_NS == 0 ? COARSE_TICK_NS : TICK_NS;
-    const int64_t age_ns = began_ns - identity->changed_ns;
-    return age_ns >= tick_ns || age_ns <= -tick_ns;
-}
-
-static struct span make_etag(char out[ETAG_SIZE], const struct site_file *file, int v,
-                             bool trustworthy)
-{
-    static const struct span names[SITE_VARIANTS] = {
-        [SITE_BR] = SPAN("-br"),
-        [SITE_ZSTD] = SPAN("-zst"),
-        [SITE_GZIP] = SPAN("-gz"),
-        [SITE_PLAIN] = SPAN(""),
-    };
-    struct buf tag = buf_over(out, ETAG_SIZE);
-
-    if (!trustworthy)
-        return SPAN("");
-    buf_add_char(&tag, '"');
-    if (file->body != NULL) {
-        const struct span body = span_of(file->body, file->size);
-        buf_add_hex(&tag, hash_bytes(body, ETAG_SEED + (unsigned)v), 16);
-    } else {
-        buf_add_hex(&tag, (uint64_t)file->modified_ns, hex_digits((uint64_t)file->modified_ns));
-        buf_add_char(&tag, '-');
-        buf_add_hex(&tag, file->size, hex_digits(file->size));
-        buf_add(&tag, names[v]);
-    }
-    buf_add_char(&tag, '"');
-    CHECK(!tag.overflow);
-    return buf_span(&tag);
-}
-
-int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash)
-{
-    char end[SITE_END_BYTES];
-    const size_t len = size < sizeof(end) ? (size_t)size : sizeof(end);
-    int error = os_file_read_at(fd, end, len, size - len);
-    if (error < 0)
-        return error;
-    *ret_hash = hash_bytes(span_of(end, len), 0);
-    return 0;
 }
 
 /* Loads one variant into the entry, and takes *fd if the file stays open. Returns 0, or -errno with
@@ -196,9 +87,10 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
     bool whole = true;
 
     *identity = lookup->identity[v];
-    int error = load_body(*fd, identity, loaded->entry.site->options->body_max, loaded->head_room,
-                          file, &whole);
-    if (error == 0 && file->body == NULL && site_hash_end(*fd, file->size, &file->end_hash) < 0)
+    int error = site_content_read(*fd, identity, loaded->entry.site->options->body_max,
+                                  loaded->head_room, file, &whole);
+    if (error == 0 && file->body == NULL &&
+        site_content_hash_end(*fd, file->size, &file->end_hash) < 0)
         file->end_hash = 0; /* it has become shorter, which sending will detect */
     if (error == 0 && !whole && v != SITE_PLAIN)
         error = -EAGAIN; /* the plain file is better than a mixture of two siblings */
@@ -212,15 +104,15 @@ static int load_variant(struct loaded *loaded, int v, const struct site_lookup *
         *fd = -1;
     }
 
-    const int64_t modified_s = identity->modified_ns / SECOND_NS;
+    const int64_t modified_s = identity->modified_ns / (int64_t)DURATION_SECOND;
     const bool dated = modified_s > 1;
-    const bool settled = times_are_settled(identity, lookup->began_ns);
+    const bool settled = site_content_is_settled(identity, lookup->began_ns);
     file->modified_ns = identity->modified_ns;
-    file->etag =
-        make_etag(loaded->etag[v], file, v, whole && (file->body != NULL || (dated && settled)));
+    file->etag = site_content_etag(loaded->etag[v], file, v,
+                                   whole && (file->body != NULL || (dated && settled)));
     file->last_modified_s = -1;
     if (whole && dated) {
-        const int64_t began_s = lookup->began_ns / SECOND_NS;
+        const int64_t began_s = lookup->began_ns / (int64_t)DURATION_SECOND;
         file->last_modified_s = modified_s < began_s ? modified_s : began_s;
     }
     loaded->settled = loaded->settled && settled;
@@ -266,6 +158,13 @@ static struct loaded *new_entry(const struct site *site, struct span key, uint64
     return loaded;
 }
 
+/* Whether the server makes variants of this file: there is no stored one. */
+static bool may_be_compressed(const struct site_entry *entry)
+{
+    return entry->site->options->compress != 0 && entry->variants == 1u << SITE_PLAIN &&
+           site_compress_suits(entry->type, entry->file[SITE_PLAIN].size);
+}
+
 enum site_result site_load(const struct site *site, struct site_lookup *lookup, struct span key,
                            uint64_t hash, uint64_t now_ns, struct site_entry **ret_entry)
 {
@@ -288,7 +187,9 @@ enum site_result site_load(const struct site *site, struct site_lookup *lookup, 
         if (!site_lookup_sibling_fits(&loaded->identity[v], &loaded->identity[SITE_PLAIN]))
             drop_variant(loaded, v);
     }
-    entry->negotiable = entry->variants != 1u << SITE_PLAIN;
+    entry->negotiable = entry->variants != 1u << SITE_PLAIN || may_be_compressed(entry);
+    if (may_be_compressed(entry) && loaded->whole && loaded->settled)
+        site_made_offer(entry, &loaded->made);
     measure_entry(loaded);
     if (!count_open_files(entry)) {
         release_entry(&entry->cache);
@@ -327,16 +228,119 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
     entry->variants = 1u << SITE_PLAIN;
     atomic_store_explicit(&entry->checked_ns, now_ns, memory_order_relaxed);
     loaded->identity[SITE_PLAIN] = lookup->identity[SITE_PLAIN];
-    loaded->settled = times_are_settled(&lookup->identity[SITE_PLAIN], lookup->began_ns);
+    loaded->settled = site_content_is_settled(&lookup->identity[SITE_PLAIN], lookup->began_ns);
     loaded->until_ns = now_ns + listing_life_ns(entries);
     file->body = text + loaded->head_room;
     file->size = len - loaded->head_room;
     file->last_modified_s = -1;
-    file->etag = make_etag(loaded->etag[SITE_PLAIN], file, SITE_PLAIN, true);
+    file->etag = site_content_etag(loaded->etag[SITE_PLAIN], file, SITE_PLAIN, true);
     measure_entry(loaded);
     *ret_entry = entry;
     return SITE_FILE;
 }
+
+/* ---- with forms that were made since ---- */
+
+static bool copy_plain(struct loaded *loaded, const struct loaded *from, int *fd)
+{
+    const struct site_file *old = &from->entry.file[SITE_PLAIN];
+    struct site_file *file = &loaded->entry.file[SITE_PLAIN];
+
+    if (old->body != NULL &&
+        !site_content_copy(file, loaded->head_room, span_of(old->body, (size_t)old->size)))
+        return false;
+    if (old->body == NULL) {
+        file->fd = *fd;
+        *fd = -1;
+        file->size = old->size;
+        file->end_hash = old->end_hash;
+    }
+    memcpy(loaded->etag[SITE_PLAIN], from->etag[SITE_PLAIN], SITE_CONTENT_ETAG);
+    file->etag = span_of(loaded->etag[SITE_PLAIN], old->etag.len);
+    file->modified_ns = old->modified_ns;
+    file->last_modified_s = old->last_modified_s;
+    loaded->identity[SITE_PLAIN] = from->identity[SITE_PLAIN];
+    loaded->entry.variants = 1u << SITE_PLAIN;
+    return true;
+}
+
+static bool add_form(struct loaded *loaded, int v, struct span form)
+{
+    const struct site_file *plain = &loaded->entry.file[SITE_PLAIN];
+    struct site_file *file = &loaded->entry.file[v];
+
+    if (!site_content_copy(file, loaded->head_room, form))
+        return false;
+    file->modified_ns = plain->modified_ns;
+    file->last_modified_s = plain->last_modified_s;
+    file->etag = site_content_etag(loaded->etag[v], file, v, true);
+    loaded->entry.variants |= (uint8_t)(1u << v);
+    loaded->entry.made |= (uint8_t)(1u << v);
+    site_made_count(form.len, 0);
+    return true;
+}
+
+/* Copies what the old entry has, and adds its `ready` forms. */
+static bool fill_from(struct loaded *loaded, const struct loaded *old, unsigned ready, int *fd)
+{
+    struct site_entry *entry = &loaded->entry;
+
+    entry->type = old->entry.type;
+    entry->negotiable = true;
+    if (!copy_plain(loaded, old, fd))
+        return false;
+    for (int v = 0; v < SITE_PLAIN; v++) {
+        const struct site_file *made = &old->entry.file[v];
+        const bool is_ready = (ready & 1u << v) != 0;
+        if (!is_ready && (old->entry.made & 1u << v) == 0)
+            continue;
+        if (!add_form(loaded, v, is_ready ? old->made.form[v] : span_of(made->body, made->size)))
+            return false;
+    }
+    measure_entry(loaded);
+    return count_open_files(entry);
+}
+
+struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup,
+                                       uint64_t now_ns)
+{
+    struct loaded *old = (struct loaded *)entry;
+    const unsigned ready = site_made_take(&old->made);
+
+    site_made_offer_again(entry, &old->made);
+    if (ready == 0)
+        return NULL;
+    struct loaded *loaded = new_entry(entry->site, entry->cache.key, entry->cache.hash);
+    if (loaded == NULL || !fill_from(loaded, old, ready, &lookup->fd[SITE_PLAIN])) {
+        if (loaded != NULL)
+            release_entry(&loaded->entry.cache);
+        site_made_return(&old->made, ready);
+        return NULL;
+    }
+    atomic_store_explicit(&loaded->entry.checked_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&loaded->made.rejected,
+                          atomic_load_explicit(&old->made.rejected, memory_order_relaxed),
+                          memory_order_relaxed);
+    site_made_offer(&loaded->entry, &loaded->made);
+    site_made_offer_later(&old->made, ready);
+    return &loaded->entry;
+}
+
+struct site_made *site_load_made(struct site_entry *entry)
+{
+    return &((struct loaded *)entry)->made;
+}
+
+bool site_load_is_current(const struct site_entry *entry)
+{
+    struct stat status;
+    if (os_file_stat(entry->file[SITE_PLAIN].fd, &status) < 0)
+        return false;
+    const struct site_identity now = site_lookup_identity_of(&status);
+    return site_lookup_identity_equal(&now, &loaded_of(entry)->identity[SITE_PLAIN]);
+}
+
+/* ---- comparing ---- */
 
 static uint8_t variants_of(const struct site_lookup *lookup)
 {
@@ -363,7 +367,7 @@ bool site_load_matches(const struct site_entry *entry, const struct site_lookup 
 
     if (!loaded->settled || !is_of_time(loaded, lookup, now_ns))
         return false;
-    if (variants_of(lookup) != entry->variants)
+    if (variants_of(lookup) != (entry->variants & ~entry->made))
         return false;
     for (int v = 0; v < SITE_VARIANTS; v++)
         if (lookup->fd[v] >= 0 &&

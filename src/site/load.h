@@ -7,6 +7,7 @@
 
 #include "site/listing.h"
 #include "site/lookup.h"
+#include "site/made.h"
 
 /* Loads a lookup into an entry for `key`, with one reference, the caller's. Takes from the lookup
  * the descriptors that the entry keeps. Returns SITE_FILE, SITE_BUSY or SITE_BROKEN. */
@@ -24,9 +25,18 @@ enum site_result site_load_listing(const struct site *site, struct site_lookup *
 bool site_load_matches(const struct site_entry *entry, const struct site_lookup *lookup,
                        uint64_t now_ns);
 
+/* For an entry that matches `lookup`: the same entry with the forms that the compressor has made
+ * since, in memory of its own, with one reference, the caller's. Takes from the lookup the plain
+ * file's descriptor if the entry keeps it. NULL: there are none, or no memory or descriptor is
+ * free now. */
+struct site_entry *site_load_with_made(struct site_entry *entry, struct site_lookup *lookup,
+                                       uint64_t now_ns);
+
+/* For the compressor, which holds the entry: its part of it, and whether an open plain file still
+ * is the version that was loaded. */
+struct site_made *site_load_made(struct site_entry *entry);
+bool site_load_is_current(const struct site_entry *entry);
+
 /* Whether the entry holds one version of its file. False when the file changed during every attempt
  * to read it; such an entry is for this request only. */
 bool site_load_is_whole(const struct site_entry *entry);
-
-/* The hash of the last SITE_END_BYTES before `size` of an open file. 0 or -errno. */
-MUST_USE int site_hash_end(int fd, uint64_t size, uint64_t *ret_hash);

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "os/file.h"
+#include "site/content.h"
 #include "site/load.h"
 
 #include <errno.h>
@@ -130,9 +131,10 @@ static __attribute__((noinline)) enum site_result load_from_disk(
         return result;
     }
     if (old != NULL && result == SITE_FILE && site_load_matches(old, &lookup, now_ns)) {
+        struct site_entry *with_made = site_load_with_made(old, &lookup, now_ns);
         site_lookup_close(&lookup);
-        *ret_entry = old;
-        *ret_new = false;
+        *ret_entry = with_made != NULL ? with_made : old;
+        *ret_new = with_made != NULL;
         return SITE_FILE;
     }
     if (old != NULL)
@@ -277,7 +279,11 @@ enum site_result site_find_listing(const struct site *site, struct site_cache_re
 bool site_publish(struct site_cache_reader *reader, struct site_entry *entry)
 {
     /* The cache counts a refusal, and the caller has its own reference. */
-    return site_load_is_whole(entry) && site_cache_insert(reader, &entry->cache);
+    if (site_load_is_whole(entry) && site_cache_insert(reader, &entry->cache))
+        return true;
+    atomic_store_explicit(&entry->missing, 0,
+                          memory_order_relaxed); /* no request finds a variant */
+    return false;
 }
 
 int site_file_read(const struct site_file *file, char *bytes, size_t len, uint64_t offset)
@@ -297,7 +303,7 @@ bool site_file_unchanged(const struct site_file *file)
 
     if (file->body != NULL || variant_is_current(file, &size))
         return true;
-    return size > file->size && site_hash_end(file->fd, file->size, &end_hash) == 0 &&
+    return size > file->size && site_content_hash_end(file->fd, file->size, &end_hash) == 0 &&
            end_hash == file->end_hash;
 }
 

@@ -16,7 +16,7 @@
 struct site_listing_request;
 struct site_mime;
 
-/* The stored forms of a file. The plain file is always last. */
+/* The forms of a file: stored ones, or made by the server. The plain file is always last. */
 enum site_variant { SITE_BR, SITE_ZSTD, SITE_GZIP, SITE_PLAIN, SITE_VARIANTS };
 
 struct site_options {
@@ -29,6 +29,9 @@ struct site_options {
     bool listing;             /* directories without an index file are listed */
     bool precompressed;       /* .br, .zst and .gz siblings are used */
     bool hidden;              /* names that begin with a dot are served, too */
+    uint8_t compress;         /* bits 1 << enum site_variant: what the server may make itself of a
+                                 file without siblings (site/compressor.h). Constant while the
+                                 site is in use */
     size_t body_max;          /* larger files are kept open, not in memory */
     size_t fields_max;        /* a head may have this many bytes more than SITE_HEAD_ROOM */
     uint32_t open_files_max; /* files that all entries of the process may keep open, in the cache or
@@ -46,7 +49,7 @@ enum site_result {
     SITE_BROKEN     /* the disk failed */
 };
 
-/* One stored form of a file. */
+/* One form of a file. */
 struct site_file {
     int fd;           /* open for reading while the entry lives; -1 when `body` holds all of it */
     const char *body; /* the bytes, or NULL when they are in `fd` */
@@ -65,15 +68,18 @@ struct site_file {
 };
 
 /* The answer for a path. Reference-counted (cache.h): valid until the reader's next quiesce, or for
- * as long as it is held. After site_publish only `checked_ns` changes. */
+ * as long as it is held. After site_publish only the atomics change. */
 struct site_entry {
     struct site_cache_entry cache; /* first */
     const struct site *site;
-    struct span type; /* media type, Content-Type's value; borrowed from the mime table */
-    uint8_t variants; /* bit 1 << enum site_variant: which of `file` there are */
-    bool guarded;     /* the caller's: it checks each request before it sends the entry */
-    const void *rule; /* the caller's: what else of a request the head depends on; or NULL */
-    bool negotiable;  /* more than one variant, so the answer depends on Accept-Encoding */
+    struct span type;        /* media type, Content-Type's value; borrowed from the mime table */
+    uint8_t variants;        /* bit 1 << enum site_variant: which of `file` there are */
+    uint8_t made;            /* which of `variants` the server made itself */
+    _Atomic uint8_t missing; /* which the server could make, and no request has wanted yet */
+    bool guarded;            /* the caller's: it checks each request before it sends the entry */
+    const void *rule;        /* the caller's: what else of a request the head depends on; or NULL */
+    bool negotiable;         /* it has or may get more than one variant, so the answer depends on
+                         Accept-Encoding */
     _Atomic uint64_t checked_ns; /* when it was last compared with the disk */
     struct site_file file[SITE_VARIANTS];
 };
@@ -99,7 +105,7 @@ const struct site_options *site_options(const struct site *site);
  * A hit on a fresh entry makes no system call if the file is in memory, and one fstat for each
  * variant that is kept open. See cache.h for when it takes a lock. An entry that is not fresh is
  * compared with the disk first. It is replaced when the file, its siblings or the choice of the
- * index file has changed.
+ * index file has changed, and when the compressor has made a variant of it (compressor.h).
  *
  * On SITE_FILE, *ret_entry is in the cache (*ret_new false), or it is newly loaded and not yet
  * published (*ret_new true). In the second case the caller holds its only reference. The caller

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/answer.h"
 
+#include "model/model.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "server/compression.h"
 #include "trace/http2.h"
 
 #include <errno.h>
@@ -25,6 +27,10 @@ static int open_traced(struct trace_answer *t, const struct config *config)
     int rc = log_access_open(&t->log, "off", LOG_COMBINED, NULL);
     if (rc == 0)
         rc = server_resources_open(&t->holdings, config, &capacity, 1, &t->log, NULL);
+    char why[MODEL_WHY_MAX];
+    if (rc == 0)
+        rc = server_compression_begin(&t->holdings, config,
+                                      model_choose(span_text(config->model), why), false);
     t->holdings.shared.h2c = true; /* the preface alone decides here */
     if (rc == 0)
         server_resources_use_tls(&t->holdings, config, NULL, server_tls_port(config));

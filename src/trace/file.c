@@ -5,6 +5,10 @@
  */
 #include "trace/trace.h"
 
+#include "model/model.h"
+#include "server/compression.h"
+#include "site/compress.h"
+
 static const struct site_file *file_of(const struct trace *t)
 {
     return &t->answer->trace.entry->file[t->answer->trace.coding];
@@ -20,12 +24,10 @@ static void explain_encoding(struct trace *t)
     const struct session_trace *trace = &t->answer->trace;
     struct span accepted = trace_field(t, HTTP_FIELD_ACCEPT_ENCODING);
     struct span name = http_accept_coding_name(trace->coding);
-    if (!t->site->precompressed) {
-        trace_add(t, "encoding", "none: precompressed = off");
-        return;
-    }
     if (!trace->entry->negotiable) {
-        trace_add(t, "encoding", "none: the file has no stored form that can be sent");
+        trace_add(t, "encoding", "none: %s",
+                  t->site->precompressed ? "the file has no stored form that can be sent"
+                                         : "precompressed = off");
         return;
     }
     if (!has_field(t, HTTP_FIELD_ACCEPT_ENCODING))
@@ -37,6 +39,39 @@ static void explain_encoding(struct trace *t)
         trace_add(t, "encoding",
                   "%.*s: of the stored forms, Accept-Encoding `%.*s` prefers this one",
                   (int)name.len, name.at, (int)accepted.len, accepted.at);
+}
+
+/* What the running server does beyond this answer, which is that of a server just started. */
+static void explain_compression(struct trace *t)
+{
+    const struct session_trace *trace = &t->answer->trace;
+    const struct site_entry *entry = trace->entry;
+    const unsigned long long size = entry->file[SITE_PLAIN].size;
+    char why[MODEL_WHY_MAX], codings[SERVER_COMPRESSION_CODINGS_MAX];
+    const enum server_compression of =
+        server_compression_of(t->config, t->site, model_choose(span_text(t->config->model), why));
+    if (of != SERVER_COMPRESSION_ON) {
+        trace_add(t, "compress", "no, because %s", server_compression_reason(of));
+    } else if (entry->variants != 1u << SITE_PLAIN) {
+        trace_add(t, "compress", "no, because the file has a stored form");
+    } else if (!site_compress_suits_type(entry->type)) {
+        trace_add(t, "compress", "no, because files of this type hardly become smaller");
+    } else if (!site_compress_suits(entry->type, size)) {
+        trace_add(t, "compress", "no, because the file has %llu bytes; the limits are %d and %d",
+                  size, SITE_COMPRESS_LEAST, SITE_COMPRESS_MOST);
+    } else if (trace->no_transform) {
+        trace_add(t, "compress", "no, because the Cache-Control of a rule says no-transform");
+    } else if (trace->wanted == 0) {
+        server_compression_codings(codings, false);
+        trace_add(t, "compress", "with %s, but this request takes the plain file", codings);
+    } else {
+        const struct span name =
+            http_accept_coding_name((enum http_coding)__builtin_ctz(trace->wanted));
+        trace_add(t, "compress",
+                  "with %.*s, once in each worker: the first such request gets the plain file, "
+                  "later ones get the compressed file from the cache",
+                  (int)name.len, name.at);
+    }
 }
 
 static void explain_validators(struct trace *t)
@@ -166,6 +201,7 @@ void trace_explain_file(struct trace *t)
     } else {
         trace_add(t, "type", "%.*s, from the extension of the file's name", (int)type.len, type.at);
         explain_encoding(t);
+        explain_compression(t);
         explain_validators(t);
     }
     if (trace->conditional)

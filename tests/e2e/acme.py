@@ -85,10 +85,8 @@ def issuer(folder: Path, port: Callable[[], int], http_port: int) -> Iterator[Is
     pebble += ["-dnsserver", f"127.0.0.1:{names_port}"]
     with ExitStack() as stack:
         stack.enter_context(_running(folder / "names.log", *names, "-tlsalpn01", ""))
-        # Pebble refuses one nonce in twenty unless told not to, and certbot tries only twice.
-        choices = {"VA_NOSLEEP": "1", "AUTHZREUSE": "0", "WFE_NONCEREJECT": "0"}
-        environment = {f"PEBBLE_{name}": value for name, value in choices.items()}
-        stack.enter_context(_running(folder / "log", *pebble, **environment))
+        running = _running(folder / "log", *pebble, PEBBLE_VA_NOSLEEP="1", PEBBLE_AUTHZREUSE="0")
+        stack.enter_context(running)
         for each in (control_port, names_port, acme_port, management_port):
             wait_until(partial(_answers, each), lambda: (folder / "log").read_text())
         trust = ssl.create_default_context(cafile=str(own.certificate))

@@ -23,30 +23,13 @@ HEAD = b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n"
 FULL = 20
 
 
-def state_of(stat: Path) -> str:
-    """The letter that the kernel shows for a thread: S sleeps, T is stopped."""
-    return stat.read_text().rpartition(")")[2].split()[0]
-
-
-def all_sleep(running: Server) -> bool:
-    """No thread of the server has anything to do."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread has just ended
-        tasks = (Path(f"/proc/{each.pid}/task") for each in running.master.descendants())
-        return all(state_of(stat) == "S" for task in tasks for stat in task.glob("*/stat"))
-    return False
-
-
 @contextlib.contextmanager
 def idle_clients(running: Server, count: int) -> Iterator[list[Connection]]:
-    """Clients that have received an answer and send nothing more, the longest idle first.
-
-    A thread may be delayed between an answer and the note that its client is idle. The order is
-    certain because the server sleeps before the next client sends its request."""
+    """Clients that have received an answer and send nothing more, the longest idle first."""
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(running.address)) for _ in range(count)]
         for client in clients:
             assert client.get("/hello.txt").status == 200
-            wait_until(lambda: all_sleep(running), "the server sleeps")
         yield clients
 
 
@@ -78,7 +61,8 @@ def test_clients_that_connect_and_send_nothing_do_not_lock_others_out(
 
 
 def is_stopped(process: Process) -> bool:
-    return state_of(Path(f"/proc/{process.pid}/stat")) == "T"
+    status = Path(f"/proc/{process.pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0] == "T"
 
 
 def established(running: Server) -> int:

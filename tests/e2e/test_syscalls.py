@@ -64,15 +64,17 @@ def table() -> list[Entry]:
 def groups_of(model: str) -> set[str]:
     """As server_calls_of_model in src/server/calls.c."""
     listed = MODEL.findall((TOP / "src/model/models.def").read_text())
-    accepts, serves, threads = next(rest for name, *rest in listed if name == model)
+    accepts, serves, _ = next(rest for name, *rest in listed if name == model)
     groups = {"CALLS_ALL", "CALLS_SERVING"}
     groups.add("CALLS_PASSED" if accepts == "MASTER" else "CALLS_ACCEPT")
     groups.add("CALLS_RING" if model == "uring" else "CALLS_READINESS")
-    if serves == "PROCESS":
-        groups.add("CALLS_PROCESSES")
-    if threads != "MODEL_DECIDES" or serves == "THREAD":
-        groups.add("CALLS_THREADS")
+    groups.add("CALLS_PROCESSES" if serves == "PROCESS" else "CALLS_THREADS")
     return groups
+
+
+def has_threads_setting(model: str) -> bool:
+    listed = MODEL.findall((TOP / "src/model/models.def").read_text())
+    return any(name == model and threads != "MODEL_DECIDES" for name, _, _, threads in listed)
 
 
 def read_trace(trace: Path) -> Recording:
@@ -128,6 +130,7 @@ def fill(site: Path) -> None:
     (site / "middle").write_bytes(os.urandom(100_000))
     (site / "a.css").write_text("y" * 5000)
     (site / "a.css.gz").write_bytes(gzip.compress(b"y" * 5000))
+    (site / "text.txt").write_text("a line of text\n" * 100)
     (site / "folder").mkdir()
     (site / "folder" / "file").write_text("1")
     (site / "link").symlink_to("hello.txt")
@@ -163,6 +166,12 @@ def make_requests(address: tuple[str, int], site: Path) -> None:
         while client.recv(1 << 16):
             pass
         client.close()
+
+
+def request_variant(address: tuple[str, int]) -> None:
+    """A worker makes the variant in a thread, and another request finds it."""
+    asked = request("/text.txt", "Accept-Encoding: gzip")
+    wait_until(lambda: b"Content-Encoding: gzip" in send(address, asked), "a variant")
 
 
 def make_tls_requests(address: tuple[str, int], pair: certificates.Pair) -> None:
@@ -210,7 +219,7 @@ def record(model: str, folder: Path) -> Recording:
     arguments += ["--cache-size", "64K", "--sandbox", "on", "--stats-listen", "127.0.0.1:0"]
     pair = certificates.make(folder, "cert", "localhost")
     arguments += ["--listen", "https://127.0.0.1:0", *pair.flags()]
-    if "CALLS_THREADS" in groups_of(model) and model != "thread":
+    if has_threads_setting(model):
         arguments += ["--threads", "2"]
     server = start(arguments, folder / "stderr")
     if "sanitizer" in in_force(server):
@@ -229,6 +238,8 @@ def record(model: str, folder: Path) -> Recording:
             "the page has another process",
         )
         make_requests(server.address, site)
+        if model != "fork":
+            request_variant(server.address)
         make_tls_requests(("127.0.0.1", urlsplit(server.urls[1]).port or 0), pair)
         port = re.search(r"statistics: http://127.0.0.1:(\d+)/", server.messages())
         assert port

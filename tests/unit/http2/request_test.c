@@ -542,8 +542,8 @@ static void a_request_that_is_refused_keeps_the_table_right(void **state)
 {
     (void)state;
     char block[200];
-    size_t len = hpack_bytes("87 58 01 61 82 84 7a 01 75", block, sizeof(block));
-    /* :scheme, cache-control, then pseudo-header fields: malformed at the second field. */
+    size_t len = hpack_bytes("87 59 01 61 82 84 7a 01 75", block, sizeof(block));
+    /* :scheme, content-disposition, then pseudo-header fields: malformed at the second field. */
     assert_int_equal(decode_block(span_of(block, len), false), HTTP2_REQUEST_MALFORMED);
     len = hpack_bytes("82 87 84 be bf", block, sizeof(block));
     assert_int_equal(decode_block(span_of(block, len), false), HTTP2_REQUEST_DECODED);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The compressor: a thread of low priority in each worker, which makes compressed variants of files
+ * in the cache. A request that would take one hands its entry over and is answered with the plain
+ * file. No serving thread ever waits for the compressor: the queue is bounded, its lock is only
+ * tried, and the result stays at the entry (made.h) until a later request takes it.
+ *
+ * The thread starts with the first request for a variant (server/compression.h). It holds a
+ * reference to the entry that it works on. It never finds or inserts, so it is no reader of the
+ * cache (cache.h). It reads the content from the entry, or from the entry's open file. A file that
+ * is replaced, truncated or extended meanwhile gives no variant.
+ *
+ * Priority: nice 19 and not SCHED_IDLE. On a busy machine a SCHED_IDLE thread may not run for many
+ * seconds, while it is in the C library or in the kernel with a lock that serving threads need.
+ *
+ * It does not decide what is compressed (compress.h), and knows no HTTP.
+ */
+#pragma once
+
+#include "site/site.h"
+
+struct site_compressor;
+
+/* Jobs that wait. With a full queue a request for a variant is refused, and made again later. */
+enum { SITE_COMPRESSOR_QUEUE = 256 };
+
+struct site_compressor_plan {
+    unsigned cpu_percent; /* of one CPU, on average; at least 1 */
+    size_t share_bytes;   /* the most memory of all made variants of this process */
+    size_t entry_bytes;   /* the most of an entry with its variants: what the cache takes */
+    /* Starts a thread that calls site_compressor_work. A thread with the first request calls it,
+     * and again if it returned false. */
+    bool (*start)(void *context);
+    void *context;
+};
+
+/* NULL without memory. */
+struct site_compressor *site_compressor_new(struct site_compressor_plan plan);
+
+/* Waits for a job and does it. False: the stop has come. For one thread, which has lowered its
+ * priority. */
+bool site_compressor_work(struct site_compressor *compressor);
+
+/* Has site_compressor_work return false after the piece under way (site/coder.h), and
+ * drops everything that waits. No request follows. */
+void site_compressor_stop(struct site_compressor *compressor);
+
+/* Frees it after the stop. The thread has ended, or never started. Accepts NULL. */
+void site_compressor_free(struct site_compressor *compressor);
+
+/* Requests `codings` (bits 1 << enum site_variant, of entry->missing) for an entry that is valid:
+ * found since the last quiesce, or held. Any thread; returns at once. Each coding of an entry is
+ * queued once. What is refused is offered again by the next comparison with the disk. */
+enum site_compressor_reply {
+    SITE_COMPRESSOR_TAKEN,
+    SITE_COMPRESSOR_BUSY,        /* another thread has the queue: the next request tries again */
+    SITE_COMPRESSOR_QUEUE_FULL,  /* or the thread cannot start */
+    SITE_COMPRESSOR_SHARE_IN_USE /* because of share_bytes or entry_bytes */
+};
+enum site_compressor_reply site_compressor_request(struct site_compressor *compressor,
+                                                   struct site_entry *entry, unsigned codings);
+
+/* What the thread has done since site_compressor_new. */
+struct site_compressor_totals {
+    uint64_t variants;      /* made */
+    uint64_t before_bytes;  /* of the files of these variants */
+    uint64_t after_bytes;   /* of these variants */
+    uint64_t cpu_ns;        /* spent, for any result */
+    uint64_t pauses;        /* begun because the budget of CPU time was used up */
+    uint64_t useless;       /* results that are not enough smaller than their file */
+    uint64_t broken;        /* files that changed meanwhile or left the cache, or no memory */
+    uint64_t share_refused; /* results without space (SITE_COMPRESSOR_SHARE_IN_USE) */
+};
+struct site_compressor_totals site_compressor_totals(const struct site_compressor *compressor);

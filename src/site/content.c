@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "site/content.h"
+
+#include "base/buf.h"
+#include "base/duration.h"
+#include "base/hash.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define SECOND_NS ((int64_t)DURATION_SECOND)
+
+/* The times of a file come from a clock with a tick of at most 10 ms, so two changes within a tick
+ * look like one. A filesystem that stores whole seconds (FAT: even ones) is recognised by the
+ * missing fraction. */
+#define TICK_NS        (20 * (int64_t)DURATION_MS)
+#define COARSE_TICK_NS (2 * SECOND_NS + TICK_NS)
+
+enum { READ_ATTEMPTS = 4 };
+
+/* Fixed, so that tags are the same after a restart and in every worker. Each variant adds its
+ * number, so that equal bytes in two codings have two tags. */
+#define ETAG_SEED UINT64_C(0x77656972)
+
+static unsigned hex_digits(uint64_t value)
+{
+    return value == 0 ? 1 : (unsigned)(64 - __builtin_clzll(value) + 3) / 4;
+}
+
+/* Reads the version that `identity` describes. If the file has changed meanwhile, *identity becomes
+ * that of the new version. Returns -EAGAIN then if as many bytes were read, and -ENODATA if the
+ * file is shorter. */
+static int read_version(int fd, struct site_identity *identity, char *bytes)
+{
+    struct stat status;
+
+    int read_error = os_file_read_at(fd, bytes, identity->size, 0);
+    if (read_error < 0 && read_error != -ENODATA)
+        return read_error;
+    int error = os_file_stat(fd, &status);
+    if (error < 0)
+        return error;
+    const struct site_identity after = site_lookup_identity_of(&status);
+    bool same = site_lookup_identity_equal(identity, &after);
+    *identity = after;
+    if (read_error == 0 && same)
+        return 0;
+    return read_error < 0 ? read_error : -EAGAIN;
+}
+
+int site_content_read(int fd, struct site_identity *identity, size_t body_max, size_t head_room,
+                      struct site_file *file, bool *ret_whole)
+{
+    for (int attempt = 1;; attempt++) {
+        file->size = identity->size;
+        if (file->size > body_max)
+            return 0;
+        char *memory = malloc(head_room + file->size);
+        if (memory == NULL)
+            return -ENOMEM;
+        int error = read_version(fd, identity, memory + head_room);
+        bool last = attempt == READ_ATTEMPTS;
+        if (error == 0 || (error == -EAGAIN && last)) {
+            file->body = memory + head_room;
+            *ret_whole = error == 0;
+            return 0;
+        }
+        free(memory);
+        if (last || (error != -EAGAIN && error != -ENODATA))
+            return error;
+    }
+}
+
+bool site_content_is_settled(const struct site_identity *identity, int64_t began_ns)
+{
+    const int64_t tick_ns = identity->changed_ns % SECOND_NS == 0 ? COARSE_TICK_NS : TICK_NS;
+    const int64_t age_ns = began_ns - identity->changed_ns;
+    return age_ns >= tick_ns || age_ns <= -tick_ns;
+}
+
+struct span site_content_etag(char out[SITE_CONTENT_ETAG], const struct site_file *file, int v,
+                              bool trustworthy)
+{
+    static const struct span names[SITE_VARIANTS] = {
+        [SITE_BR] = SPAN("-br"),
+        [SITE_ZSTD] = SPAN("-zst"),
+        [SITE_GZIP] = SPAN("-gz"),
+        [SITE_PLAIN] = SPAN(""),
+    };
+    struct buf tag = buf_over(out, SITE_CONTENT_ETAG);
+
+    if (!trustworthy)
+        return SPAN("");
+    buf_add_char(&tag, '"');
+    if (file->body != NULL) {
+        const struct span body = span_of(file->body, file->size);
+        buf_add_hex(&tag, hash_bytes(body, ETAG_SEED + (unsigned)v), 16);
+    } else {
+        buf_add_hex(&tag, (uint64_t)file->modified_ns, hex_digits((uint64_t)file->modified_ns));
+        buf_add_char(&tag, '-');
+        buf_add_hex(&tag, file->size, hex_digits(file->size));
+        buf_add(&tag, names[v]);
+    }
+    buf_add_char(&tag, '"');
+    CHECK(!tag.overflow);
+    return buf_span(&tag);
+}
+
+int site_content_hash_end(int fd, uint64_t size, uint64_t *ret_hash)
+{
+    char end[SITE_END_BYTES];
+    const size_t len = size < sizeof(end) ? (size_t)size : sizeof(end);
+    int error = os_file_read_at(fd, end, len, size - len);
+    if (error < 0)
+        return error;
+    *ret_hash = hash_bytes(span_of(end, len), 0);
+    return 0;
+}
+
+bool site_content_copy(struct site_file *file, size_t head_room, struct span bytes)
+{
+    char *memory = malloc(head_room + bytes.len);
+    if (memory == NULL)
+        return false;
+    memcpy(memory + head_room, bytes.at, bytes.len);
+    file->body = memory + head_room;
+    file->size = bytes.len;
+    return true;
+}
