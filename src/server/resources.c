@@ -18,6 +18,29 @@
 
 /* ---- sites ---- */
 
+static const struct span policy = { "Content-Security-Policy", 23 };
+
+static bool rule_has_policy(const struct rules_rule *rule)
+{
+    for (size_t i = 0; i < rule->field_count; i++)
+        if (span_equal_nocase(rule->fields[i].name, policy))
+            return true;
+    return false;
+}
+
+/* Whether the site sends a policy, on any path, which may forbid scripts within pages. */
+static bool has_policy(const struct config_site *site)
+{
+    for (const char *const *header = site->headers; *header; header++)
+        if (span_equal_nocase(span_first(span_text(*header), policy.len), policy) &&
+            (*header)[policy.len] == ':')
+            return true;
+    for (unsigned i = 0; site->rules && i < site->rules->count; i++)
+        if (rule_has_policy(&site->rules->rule[i]))
+            return true;
+    return false;
+}
+
 static int open_site(struct server_resources *resources, const struct config *config,
                      const struct server_capacity *capacity, unsigned index)
 {
@@ -29,6 +52,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         .fallback = from->fallback,
         .error_pages = from->error_pages,
         .listing = from->listing,
+        .scripts = !has_policy(from),
         .precompressed = from->precompressed,
         .hidden = from->hidden,
         .body_max = (size_t)config->cache_file_max_bytes,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Listings as a page and as JSON. The page is complete in itself: no script, no image, no other
- * request. Every link in it is relative, so that it works behind a proxy that adds a prefix.
+ * Listings as a page and as JSON. The page is complete in itself: no image, no other request. Every
+ * link in it is relative, so that it works behind a proxy that adds a prefix. Its script only adds
+ * a filter and keys, and is left out where a policy of the site could forbid it.
  *
  * Whether a directory may be listed is decided by the caller.
  */
@@ -10,7 +11,9 @@
 #include "base/buf.h"
 #include "base/size.h"
 #include "site/folder.h"
-#include "site/text.h"
+#include "site/lookup.h"
+#include "site/mime.h"
+#include "site/readme.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,12 +45,45 @@ static const char page_style[] =
     "td+td,th+th{text-align:right;white-space:nowrap}\n"
     "td+td{color:var(--soft)}\n"
     ".d a{font-weight:600}\n"
-    "tbody tr:hover{background:var(--row)}\n"
+    "tbody tr:hover,tbody tr:focus-within{background:var(--row)}\n"
+    "tr[hidden]{display:none!important}\n"
+    "input{width:100%;box-sizing:border-box;margin:0 0 1rem;padding:.5rem .6rem;font:inherit;"
+    "color:inherit;background:var(--row);border:1px solid var(--line);border-radius:.3rem}\n"
+    "h2{margin:2rem 0 .5rem;font-size:1.1rem}\n"
+    "pre{margin:0;padding:1rem;border:1px solid var(--line);white-space:pre-wrap;"
+    "overflow-wrap:anywhere;font:.9rem/1.5 ui-monospace,monospace}\n"
     "@media(max-width:36rem){body{padding:1rem .5rem}tr{display:flex;flex-wrap:wrap;"
     "border-bottom:1px solid var(--line)}td,th{border:0;flex:1 0 auto}td:first-child{flex:1 0 100%;"
     "box-sizing:border-box;padding-bottom:0}td+td{padding-top:0;font-size:.85rem}"
     "td:nth-child(2){text-align:left}}\n"
     "</style>\n";
+
+/* Adds a field that hides the rows without its text. The keys: / goes to the field, the arrows go
+ * from row to row, Enter in the field opens the first row, Escape shows all rows again. */
+static const char page_script[] =
+    "<script>\n"
+    "(()=>{\n"
+    "const rows=[...document.querySelectorAll('tbody tr')],"
+    "field=document.createElement('input');\n"
+    "field.type='search';field.placeholder='Filter ( / )';"
+    "field.setAttribute('aria-label','Filter the names');\n"
+    "document.querySelector('table').before(field);\n"
+    "const links=()=>rows.filter(row=>!row.hidden).map(row=>row.querySelector('a'));\n"
+    "const filter=()=>{const want=field.value.toLowerCase();for(const row of rows)"
+    "row.hidden=!row.cells[0].textContent.toLowerCase().includes(want)};\n"
+    "field.addEventListener('input',filter);filter();\n"
+    "document.addEventListener('keydown',event=>{\n"
+    "if(event.ctrlKey||event.altKey||event.metaKey)return;\n"
+    "const step={ArrowDown:1,ArrowUp:-1}[event.key],here=document.activeElement,all=links();\n"
+    "if(step){const to=all.indexOf(here)+step;"
+    "(to<0?field:all[Math.min(to,all.length-1)])?.focus()}\n"
+    "else if(event.key==='/'&&here!==field)field.focus();\n"
+    "else if(event.key==='Enter'&&here===field)all[0]?.click();\n"
+    "else if(event.key==='Escape'){field.value='';filter()}\n"
+    "else return;\n"
+    "event.preventDefault()})\n"
+    "})()\n"
+    "</script>\n";
 
 /* Takes the part of *rest before the next `separator`, and the separator. */
 static struct span take_until(struct span *rest, char separator)
@@ -191,8 +227,8 @@ static void add_html_row(struct site_text *text, const struct site_folder *folde
     site_text_add(text, SPAN("</time></td></tr>\n"));
 }
 
-static void add_html(struct site_text *text, struct span path, const struct site_folder *folder,
-                     struct sorting sorting)
+static void add_html(struct site_text *text, const struct site *site, struct span path,
+                     const struct site_folder *folder, struct sorting sorting)
 {
     site_text_add(text, SPAN("<!doctype html>\n"
                              "<html lang=\"en\">\n"
@@ -220,10 +256,15 @@ static void add_html(struct site_text *text, struct span path, const struct site
         add_html_row(text, folder, &folder->rows[i]);
     site_text_add(text, SPAN("</tbody>\n</table>\n"));
     add_left_out(text, folder);
-    site_text_add(text, SPAN("</main>\n</body>\n</html>\n"));
+    site_readme_add(text, site, path, folder);
+    site_text_add(text, SPAN("</main>\n"));
+    if (site_options(site)->scripts)
+        site_text_add(text, span_of(page_script, sizeof(page_script) - 1));
+    site_text_add(text, SPAN("</body>\n</html>\n"));
 }
 
-static void add_json(struct site_text *text, const struct site_folder *folder)
+static void add_json(struct site_text *text, const struct site *site,
+                     const struct site_folder *folder)
 {
     site_text_add(text, SPAN("["));
     for (size_t i = 0; i < folder->count; i++) {
@@ -238,7 +279,13 @@ static void add_json(struct site_text *text, const struct site_folder *folder)
         }
         site_text_add(text, SPAN(",\"modified\":\""));
         site_text_add_time(text, row->modified_s, false);
-        site_text_add(text, SPAN("\"}"));
+        if (row->directory) {
+            site_text_add(text, SPAN("\",\"media_type\":null}"));
+        } else {
+            site_text_add(text, SPAN("\",\"media_type\":\""));
+            site_text_add_json(text, site_mime_type(site->mime, site_folder_name(folder, row)));
+            site_text_add(text, SPAN("\"}"));
+        }
     }
     if (folder->left_out > 0) {
         site_text_add(text, folder->count > 0 ? SPAN(",\n") : SPAN("\n"));
@@ -281,9 +328,9 @@ int site_listing_render(const struct site *site, const struct site_listing_reque
     site_folder_sort(&folder, sorting.order, sorting.descending);
     site_text_reserve(&text, room);
     if (request->form == SITE_LISTING_JSON)
-        add_json(&text, &folder);
+        add_json(&text, site, &folder);
     else
-        add_html(&text, request->path, &folder, sorting);
+        add_html(&text, site, request->path, &folder, sorting);
     *ret_entries = folder.count;
     site_folder_free(&folder);
     if (text.failed) {

@@ -38,10 +38,11 @@ struct span site_listing_type(enum site_listing_form form);
  *
  * Names that cannot be served are left out: hidden names (unless the site shows them), devices and
  * the like, links that are dead or lead out of the root. The JSON form is an array of
- *   {"name":"a","type":"file","size":308,"modified":"2026-11-21T08:00:00Z"}
- * with type "directory" and size null for directories. When names are left out, the last element
- * is {"type":"omitted","count":7}, and with more than SITE_LISTING_NAMES_MAX names its count is the
- * least. Both forms are UTF-8. Returns 0 or -errno. */
+ *   {"name":"a.txt","type":"file","size":308,"modified":"2026-11-21T08:00:00Z",
+ *    "media_type":"text/plain; charset=utf-8"}
+ * with type "directory" and the size and media_type null for directories. When names are left out,
+ * the last element is {"type":"omitted","count":7}, and with more than SITE_LISTING_NAMES_MAX names
+ * its count is the least. Both forms are UTF-8. Returns 0 or -errno. */
 MUST_USE int site_listing_render(const struct site *site,
                                  const struct site_listing_request *request, int *fd, size_t room,
                                  char **ret_text, size_t *ret_len, size_t *ret_entries);

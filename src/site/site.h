@@ -27,6 +27,7 @@ struct site_options {
                                   applications); or NULL */
     const char *error_pages;  /* directory with 404.html and the like, or NULL */
     bool listing;             /* directories without an index file are listed */
+    bool scripts;             /* pages that the site makes may have a script within */
     bool precompressed;       /* .br, .zst and .gz siblings are used */
     bool hidden;              /* names that begin with a dot are served, too */
     uint8_t compress;         /* bits 1 << enum site_variant: what the server may make itself of a

@@ -58,6 +58,13 @@ void site_text_add_u64(struct site_text *text, uint64_t value)
         text->len += num_format_u64(room, value);
 }
 
+/* Characters that reorder the text behind them: U+202A to U+202E, and U+2066 to U+2069. With them
+ * a name can end in .exe and look as if it ended in .jpg. */
+static bool reorders(uint32_t code)
+{
+    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
 static struct span html_escape(char c)
 {
     switch (c) {
@@ -112,6 +119,8 @@ static void add_escaped(struct site_text *text, struct span s, bool json)
                 instead = SPAN(REPLACEMENT);
             else if (len == 1)
                 instead = json ? json_escape(rest.at[0], storage) : html_escape(rest.at[0]);
+            else if (!json && reorders(code))
+                instead = SPAN(REPLACEMENT);
             if (instead.len == 0)
                 plain += len;
         }
@@ -119,7 +128,7 @@ static void add_escaped(struct site_text *text, struct span s, bool json)
         site_text_add(text, instead);
         s = span_skip(s, plain);
         if (instead.len > 0)
-            s = span_skip(s, 1);
+            s = span_skip(s, len > 0 ? len : 1);
     }
 }
 

@@ -21,8 +21,8 @@ void site_text_reserve(struct site_text *text, size_t count);
 void site_text_add(struct site_text *text, struct span s);
 void site_text_add_u64(struct site_text *text, uint64_t value);
 
-/* Escapes for HTML text or a quoted attribute. Controls and bytes that are not UTF-8 become
- * U+FFFD. */
+/* Escapes for HTML text or a quoted attribute. Controls, characters that reorder the text behind
+ * them, and bytes that are not UTF-8 become U+FFFD. */
 void site_text_add_html(struct site_text *text, struct span s);
 
 /* Escapes for the inside of a JSON string (RFC 8259 section 7). Bytes that are not UTF-8 become

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urldefrag, urljoin
 
 import pytest
@@ -100,6 +101,88 @@ def test_a_listing_is_readable_sorted_and_has_working_links(
     _, dead = visit_all(page, running.url + "/")
     page.close()
     assert dead == []
+    assert [trouble for trouble in watch.troubles if "favicon" not in trouble] == []
+
+
+def many_names(folder: Path) -> list[str]:
+    names = ["alpha.txt", "beta.png", "gamma.txt", "\u05d0\u202egnp.exe", "x" * 200]
+    (folder / "zdir").mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text("x")
+    (folder / "README.md").write_text("# Title\n\n<script>alert(1)</script> " + "w" * 300 + "\n")
+    return names
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_listing_fits_the_window_and_shows_the_readme(
+    server: ServerFactory, browser: Browser, tmp_path: Path, dark: bool, width: int
+) -> None:
+    many_names(tmp_path / "listed")
+    running = server("--listing", "on", folder=tmp_path / "listed")
+    scheme: Literal["dark", "light"] = "dark" if dark else "light"
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    watch = Watch(page)
+    page.goto(running.url + "/")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert "<script>alert(1)</script>" in page.inner_text("pre")
+    assert page.get_by_role("heading", name="README.md").is_visible()
+    page.close()
+    assert [trouble for trouble in watch.troubles if "favicon" not in trouble] == []
+
+
+def test_a_listing_can_be_filtered_and_used_with_keys(
+    server: ServerFactory, browser: Browser, tmp_path: Path
+) -> None:
+    many_names(tmp_path / "listed")
+    running = server("--listing", "on", folder=tmp_path / "listed")
+    page = browser.new_page()
+    page.goto(running.url + "/")
+
+    def shown() -> list[str]:
+        names: list[str] = page.eval_on_selector_all(
+            "tbody tr:not([hidden]) a", "all => all.map(each => each.textContent)"
+        )
+        return names
+
+    everything = shown()
+    page.keyboard.press("/")
+    page.keyboard.type("TXT")
+    assert shown() == ["alpha.txt", "gamma.txt"]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent") == "gamma.txt"
+    page.keyboard.press("Escape")
+    assert shown() == everything
+    page.keyboard.press("/")
+    page.keyboard.type("beta")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.url.endswith("/beta.png")
+    page.close()
+
+
+@pytest.mark.parametrize("of_path", [False, True])
+def test_a_policy_of_the_site_leaves_the_script_of_listings_out(
+    server: ServerFactory, browser: Browser, tmp_path: Path, of_path: bool
+) -> None:
+    many_names(tmp_path / "listed")
+    policy = "content-security-policy: default-src 'none'; style-src 'unsafe-inline'"
+    if of_path:
+        conf = tmp_path / "weir.conf"
+        site = (
+            f"[site a]\nroot = {tmp_path / 'listed'}\nlisting = on\n[path /**]\nheader = {policy}\n"
+        )
+        conf.write_text(f"[server]\nlisten = 127.0.0.1:0\n{site}")
+        running = server("-c", str(conf), folder=None, listen=())
+    else:
+        running = server("--listing", "on", "--header", policy, folder=tmp_path / "listed")
+    page = browser.new_page()
+    watch = Watch(page)
+    page.goto(running.url + "/")
+    assert "<script>\n" not in page.content()
+    assert page.get_by_role("link", name="alpha.txt").is_visible()
+    page.close()
     assert [trouble for trouble in watch.troubles if "favicon" not in trouble] == []
 
 

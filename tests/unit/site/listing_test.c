@@ -230,11 +230,13 @@ static void shows_the_type_of_each_entry(void **state)
     char *json = render(f, "/", "", SITE_LISTING_JSON);
     assert_string_equal(json, "[\n"
                               "{\"name\":\"folder\",\"type\":\"directory\",\"size\":null,"
-                              "\"modified\":\"2001-09-09T01:46:40Z\"},\n"
+                              "\"modified\":\"2001-09-09T01:46:40Z\",\"media_type\":null},\n"
                               "{\"name\":\"file.txt\",\"type\":\"file\",\"size\":5,"
-                              "\"modified\":\"2000-02-29T00:00:00Z\"},\n"
+                              "\"modified\":\"2000-02-29T00:00:00Z\","
+                              "\"media_type\":\"text/plain; charset=utf-8\"},\n"
                               "{\"name\":\"link.txt\",\"type\":\"file\",\"size\":5,"
-                              "\"modified\":\"2000-02-29T00:00:00Z\"}\n"
+                              "\"modified\":\"2000-02-29T00:00:00Z\","
+                              "\"media_type\":\"text/plain; charset=utf-8\"}\n"
                               "]\n");
     free(json);
     char *html = render(f, "/", "", SITE_LISTING_HTML);
@@ -244,6 +246,71 @@ static void shows_the_type_of_each_entry(void **state)
                      "<td title=\"5 bytes\">5 B</td><td><time datetime=\"2000-02-29T00:00:00Z\">");
     assert_has(html, "1 folder, 2 files");
     assert_null(strstr(html, "<script"));
+    free(html);
+}
+
+static void shows_the_readme_as_text(void **state)
+{
+    struct fixture *f = *state;
+    tree_write(&f->tree, "root/readme", "not this one");
+    tree_write(&f->tree, "root/ReadMe.txt", "nor this one");
+    tree_write(&f->tree, "root/README.md",
+               "# <b>Title</b>\r\n\n\tcode\n\x1b[31m\xe2\x80\xaegnp.exe\xff\n");
+    char *html = render(f, "/", "", SITE_LISTING_HTML);
+    assert_has(html, "<h2><bdi>README.md</bdi></h2>\n<pre dir=\"auto\">\n"
+                     "# &lt;b&gt;Title&lt;/b&gt;\n\n\tcode\n"
+                     "\xef\xbf\xbd[31m\xef\xbf\xbdgnp.exe\xef\xbf\xbd\n</pre>\n</section>\n");
+    assert_null(strstr(html, "this one"));
+    free(html);
+    tree_remove_file(&f->tree, "root/README.md");
+    html = render(f, "/", "", SITE_LISTING_HTML);
+    assert_has(html, "nor this one");
+    free(html);
+}
+
+static void shows_the_beginning_of_a_long_readme(void **state)
+{
+    struct fixture *f = *state;
+    enum { LINE = 64, LINES = 64 * 1024 / LINE + 10 };
+    char *lines = malloc(LINE * LINES + 1);
+    assert_non_null(lines);
+    memset(lines, 'x', LINE * LINES);
+    lines[LINE * LINES] = '\0';
+    for (size_t i = 1; i <= LINES; i++)
+        lines[i * LINE - 2] = '\n';
+    tree_folder(&f->tree, "root/docs");
+    tree_write(&f->tree, "root/docs/README", lines);
+    free(lines);
+    char *html = render(f, "/docs/", "", SITE_LISTING_HTML);
+    assert_has(html,
+               "x\n</pre>\n<p>The file is longer. <a href=\"README\">Show all of it</a>.</p>");
+    assert_true(strlen(html) > 64 * 1024 && strlen(html) < 64 * 1024 + 8 * 1024);
+    free(html);
+}
+
+static void no_readme_leads_out_of_the_root(void **state)
+{
+    struct fixture *f = *state;
+    tree_link(&f->tree, "root/README.md", "../secret");
+    tree_folder(&f->tree, "root/README.txt");
+    char *html = render(f, "/", "", SITE_LISTING_HTML);
+    assert_null(strstr(html, "<pre"));
+    assert_null(strstr(html, "a secret"));
+    free(html);
+}
+
+static void has_a_script_only_where_it_is_allowed(void **state)
+{
+    struct fixture *f = *state;
+    char *html = render(f, "/", "", SITE_LISTING_HTML);
+    assert_null(strstr(html, "<script"));
+    free(html);
+    f->options.scripts = true;
+    reopen(f);
+    tree_write(&f->tree, "root/new", "");
+    html = render(f, "/", "sort=size", SITE_LISTING_HTML);
+    assert_has(html, "</main>\n<script>\n");
+    assert_null(strstr(strstr(html, "</script>") + 1, "<script"));
     free(html);
 }
 
@@ -313,6 +380,11 @@ static void no_name_breaks_the_page_or_the_json(void **state)
         { "latin\xfc.", "latin%FC.", "latin\xef\xbf\xbd.", "latin\xef\xbf\xbd." },
         { "cut\xe2\x82", "cut%E2%82", "cut\xef\xbf\xbd\xef\xbf\xbd",
           "cut\xef\xbf\xbd\xef\xbf\xbd" },
+        { "a\xe2\x80\xaegnp.exe", "a%E2%80%AEgnp.exe", "a\xef\xbf\xbdgnp.exe",
+          "a\xe2\x80\xaegnp.exe" },
+        { "\xe2\x81\xa7.txt", "%E2%81%A7.txt", "\xef\xbf\xbd.txt", "\xe2\x81\xa7.txt" },
+        { "\xe2\x80\x8f\xd7\x90", "%E2%80%8F%D7%90", "\xe2\x80\x8f\xd7\x90",
+          "\xe2\x80\x8f\xd7\x90" },
         { "\xc0\xaf", "%C0%AF", "\xef\xbf\xbd\xef\xbf\xbd", "\xef\xbf\xbd\xef\xbf\xbd" },
         { "\xed\xa0\x80", "%ED%A0%80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd",
           "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
@@ -599,6 +671,10 @@ int main(void)
         TEST(every_pair_of_random_names_is_in_natural_order),
         TEST(leaves_out_names_that_cannot_be_served),
         TEST(shows_the_type_of_each_entry),
+        TEST(shows_the_readme_as_text),
+        TEST(shows_the_beginning_of_a_long_readme),
+        TEST(no_readme_leads_out_of_the_root),
+        TEST(has_a_script_only_where_it_is_allowed),
         TEST(shows_times_of_every_century),
         TEST(shows_sizes_that_people_can_read),
         TEST(no_name_breaks_the_page_or_the_json),
