@@ -161,22 +161,32 @@ static void close_with_reset(struct http2_connection *c, struct buf *out,
     http2_control_close(c, stream);
 }
 
+/* A complete answer is progress. */
+static void refund_answer(struct http2_connection *c)
+{
+    http2_control_refund_frames(c, HTTP2_CONTROL_ANSWER);
+    if (c->resets < HTTP2_RESETS_MAX)
+        c->resets++;
+}
+
 void http2_connection_finish(struct http2_connection *c, struct http2_stream *stream)
 {
+    refund_answer(c);
+    stream->answered = true;
     stream->wants = false;
     http2_schedule_remove(c->streams, stream);
 }
 
 void http2_connection_end(struct http2_connection *c, struct buf *out, struct http2_stream *stream)
 {
-    http2_control_refund_frames(c, HTTP2_CONTROL_ANSWER);
-    if (!stream->ended) {
+    if (!stream->answered && stream->ended)
+        refund_answer(c);
+    else if (!stream->answered)
+        http2_control_refund_frames(c, HTTP2_CONTROL_ANSWER);
+    if (stream->ended)
+        http2_control_close(c, stream);
+    else
         close_with_reset(c, out, stream, HTTP2_NO_ERROR);
-        return;
-    }
-    if (c->resets < HTTP2_RESETS_MAX)
-        c->resets++;
-    http2_control_close(c, stream);
 }
 
 void http2_connection_reset(struct http2_connection *c, struct buf *out,

@@ -24,10 +24,11 @@ struct http2_stream {
     uint8_t urgency : 3;
     bool incremental : 1;
     bool open : 1;
-    bool updated : 1; /* a PRIORITY_UPDATE frame has set its priority */
-    bool ended : 1;   /* the client has ended its side: half-closed (remote) */
-    bool wants : 1;   /* the server has DATA to send */
-    bool queued : 1;  /* in the schedule: it wants to send, and its window is open */
+    bool updated : 1;  /* a PRIORITY_UPDATE frame has set its priority */
+    bool ended : 1;    /* the client has ended its side: half-closed (remote) */
+    bool answered : 1; /* the answer is complete: half-closed (local) */
+    bool wants : 1;    /* the server has DATA to send */
+    bool queued : 1;   /* in the schedule: it wants to send, and its window is open */
 };
 
 /* The priority of a stream that is not open yet (RFC 9218 section 7.1). */

@@ -301,6 +301,27 @@ static void a_request_that_continues_after_its_answer_is_bounded(void **state)
     end();
 }
 
+/* Go's client resets the stream when it has an answer and no longer sends. */
+static void a_client_that_resets_what_is_answered_stays(void **state)
+{
+    (void)state;
+    begin(LARGEST);
+    for (unsigned i = 0; i < 2 * HTTP2_RESETS_MAX; i++) {
+        const uint32_t stream =
+            add_request("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n", false);
+        send_frames();
+        receive(SIZE_MAX);
+        assert_int_equal(look(stream).status, 413);
+        add_frame(HTTP2_FRAME_RST_STREAM, 0, stream, span_of("\0\0\0\10", 4));
+        send_frames();
+        receive(SIZE_MAX);
+        assert_int_equal(look(0).goaways, 0);
+    }
+    assert_int_equal(exchange("/small.html").status, 200);
+    assert_true(session_idle(&client.s));
+    end();
+}
+
 static void a_lingering_stream_ends_with_its_connection(void **state)
 {
     (void)state;
@@ -340,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_reset_follows_an_early_answer_later),
         cmocka_unit_test(a_request_that_ends_after_its_answer_gets_no_reset),
         cmocka_unit_test(a_request_that_continues_after_its_answer_is_bounded),
+        cmocka_unit_test(a_client_that_resets_what_is_answered_stays),
         cmocka_unit_test(a_lingering_stream_ends_with_its_connection),
     };
     return cmocka_run_group_tests(tests, make_http2_world, end_http2_world);
