@@ -159,8 +159,8 @@ void http2_connection_spend(struct http2_connection *c, struct http2_stream *str
                             uint32_t bytes);
 
 /* A frame with END_STREAM is in the output, and the client still sends its request. The stream
- * sends no more, and stays open until http2_connection_end or http2_connection_reset. The client may
- * reset it too, which costs no more than the answer refunds. */
+ * sends no more, and stays open until http2_connection_end or http2_connection_reset. A reset by
+ * the client costs no more than the answer refunds. */
 void http2_connection_finish(struct http2_connection *c, struct http2_stream *stream);
 
 /* A frame with END_STREAM is in the output: the answer is complete, and the stream is closed. Its
