@@ -107,6 +107,7 @@ class Subject:
         self.listen = f"127.0.0.1:{self.server.address[1]}"
         self.configure()
         self.pid = self.server.popen.pid
+        self.usual_processes = len(self.processes())
         self.upgrades = 0
 
     # ---- what can happen ----

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from tests.soak.clients import YOUNG_S, Connection, Count, GoneError
+from tests.soak.soak import Judgement, memory_growth
 from tests.soak.subject import CONFIGURATION
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
@@ -48,3 +49,17 @@ def test_every_timeout_of_the_server_is_longer_than_a_request_is_young() -> None
     found = re.findall(r"-timeout = (\d+)s$", CONFIGURATION, re.MULTILINE)
     assert len(found) == 4
     assert min(map(int, found)) > YOUNG_S
+
+
+@pytest.mark.parametrize(
+    ("samples", "flat"),
+    [
+        ([10_000, 20_000, 20_100, 20_050], True),
+        ([10_000, 16_000, 18_000, 20_000], False),
+        ([10_000, 16_000, 18_000, 20_000, 20_100, 20_200], True),  # two rounds more: it was warm
+        ([10_000, 16_000, 20_000, 24_000, 28_000, 32_000], False),  # it leaks
+    ],
+)
+def test_memory_may_grow_until_the_server_is_warm(samples: list[int], flat: bool) -> None:
+    judgement = Judgement("epoll", memory_kib=samples)
+    assert (memory_growth(judgement, 4) == "") is flat
