@@ -15,29 +15,6 @@
 
 enum { LARGEST = 0x7fffffff };
 
-/* Requests a file until the cache keeps it. A file that changed less than a tick of its clock
- * before it was read is read again later. */
-static inline void settle(const char *path)
-{
-    char request[128];
-    (void)snprintf(request, sizeof(request), "HEAD %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
-    bool fresh = true;
-    while (fresh) {
-        struct session s;
-        struct site_entry *entry;
-        tick(SECOND);
-        session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
-        assert_int_equal(session_feed(&s, span_text(request), world.now_ns), SESSION_WRITE);
-        session_close(&s);
-        tick(SECOND);
-        assert_int_equal(site_find(world.site, world.thread.reader, span_text(path), world.now_ns,
-                                   &entry, &fresh),
-                         SITE_FILE);
-        if (fresh)
-            site_cache_release(&entry->cache);
-    }
-}
-
 static inline int make_http2_world(void **state)
 {
     (void)state;
@@ -56,18 +33,6 @@ static inline int end_http2_world(void **state)
 {
     (void)state;
     return end_world();
-}
-
-/* References to the entry of a path, the cache's own included. */
-static inline unsigned references_of(const char *path)
-{
-    struct site_entry *entry;
-    bool fresh;
-    assert_int_equal(
-        site_find(world.site, world.thread.reader, span_text(path), world.now_ns, &entry, &fresh),
-        SITE_FILE);
-    assert_false(fresh);
-    return atomic_load(&entry->cache.references);
 }
 
 /* ---- a client ---- */

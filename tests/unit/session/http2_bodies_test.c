@@ -31,44 +31,6 @@ static void write_pattern(const char *name, size_t size, char fill)
     assert_int_equal(rename(new_path, path), 0);
 }
 
-static struct site_entry *find(const char *path, bool *ret_fresh)
-{
-    struct site_entry *entry;
-    assert_int_equal(site_find(world.site, world.thread.reader, span_text(path), world.now_ns,
-                               &entry, ret_fresh),
-                     SITE_FILE);
-    return entry;
-}
-
-/* Requests a file until the cache keeps it. A file that changed less than a tick of its clock
- * before it was read is read again later. */
-static void settle(const char *path)
-{
-    char request[128];
-    bool fresh = true;
-    (void)snprintf(request, sizeof(request), "HEAD %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
-    while (fresh) {
-        struct session s;
-        tick(SECOND);
-        session_open(&s, &world.thread, (struct session_origin){ .peer.family = 4 }, world.now_ns);
-        assert_int_equal(session_feed(&s, span_text(request), world.now_ns), SESSION_WRITE);
-        session_close(&s);
-        tick(SECOND);
-        struct site_entry *entry = find(path, &fresh);
-        if (fresh)
-            site_cache_release(&entry->cache);
-    }
-}
-
-/* References to the entry of a path, the cache's own included. */
-static unsigned references_of(const char *path)
-{
-    bool fresh;
-    struct site_entry *entry = find(path, &fresh);
-    assert_false(fresh);
-    return atomic_load(&entry->cache.references);
-}
-
 static int make_bodies(void **state)
 {
     if (make_secured_world(state) < 0)
