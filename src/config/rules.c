@@ -338,6 +338,8 @@ static void make_rule(const struct making *m, const char *root)
     check_one_action(m);
     make_fields(m);
     make_networks(m);
+    if (config_store_first(m->values, SETTING_path_listing))
+        rule->listing = m->path->path_listing ? RULES_ON : RULES_OFF;
     read_action(m);
     if (rule->action == RULES_REDIRECT) {
         check_stars(m, redirect, "redirect");
@@ -348,7 +350,7 @@ static void make_rule(const struct making *m, const char *root)
     }
     /* An error may be why a section has no setting left. */
     if (m->store->problems.error_count == 0 && rule->action == RULES_SERVE &&
-        rule->field_count == 0 && rule->network_count == 0)
+        rule->field_count == 0 && rule->network_count == 0 && rule->listing == RULES_UNSET)
         config_problem_warning(&m->store->problems, m->values->origin,
                                "[path %s] changes nothing: it has no field, network or action",
                                m->path->pattern);
@@ -370,6 +372,7 @@ static void make_own_rule(struct config_store *store, const struct config_site *
     CHECK(rules_pattern_parse(SPAN("/**"), &rule->pattern, &reason));
     rule->fields = fields;
     rule->field_count = count;
+    rule->listing = site->listing ? RULES_ON : RULES_OFF;
 }
 
 static void make_rules(struct config_store *store, const struct config_section_values *values,

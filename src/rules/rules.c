@@ -11,6 +11,7 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
 
     memset(ret_match->bits, 0, sizeof(ret_match->bits));
     ret_match->last = RULES_MAX;
+    ret_match->listing = RULES_UNSET;
     ret_match->actor = ret_match->gate = ret_match->cors = NULL;
     for (unsigned i = 0; i < rules->count; i++) {
         const struct rules_rule *rule = &rules->rule[i];
@@ -20,6 +21,8 @@ void rules_find(const struct rules *rules, struct span path, struct rules_match 
         ret_match->bits[i / 64] |= UINT64_C(1) << i % 64;
         if (rule->field_count > 0)
             ret_match->last = i;
+        if (rule->listing != RULES_UNSET)
+            ret_match->listing = rule->listing;
         if (rule->network_count > 0)
             ret_match->gate = rule;
         if (rule->has_cors)

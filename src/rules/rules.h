@@ -24,6 +24,9 @@ enum { RULES_MAX = 256, RULES_WORDS = RULES_MAX / 64 };
 
 enum rules_action { RULES_SERVE, RULES_REDIRECT, RULES_REWRITE, RULES_STATUS };
 
+/* A switch of a rule. */
+enum rules_choice { RULES_UNSET, RULES_OFF, RULES_ON };
+
 struct rules_field {
     struct span name;
     struct span line; /* `Name: value` and CRLF; empty: the field is removed */
@@ -45,7 +48,8 @@ struct rules_rule {
     bool has_cors;                      /* it decides which origins are allowed */
     const struct rules_origin *origins; /* if there are several; one is in `fields` */
     size_t origin_count;
-    struct span preflight; /* lines for the answer to OPTIONS */
+    struct span preflight;     /* lines for the answer to OPTIONS */
+    enum rules_choice listing; /* of folders without an index file */
     enum rules_action action;
     unsigned status; /* of RULES_REDIRECT and RULES_STATUS */
     struct rules_target
@@ -66,6 +70,7 @@ struct rules_match {
     const struct rules_rule *gate;  /* the last rule with networks, or NULL */
     const struct rules_rule *cors;  /* the last rule about origins, or NULL */
     struct rules_captures captures; /* of `actor` */
+    enum rules_choice listing;      /* of the last rule that sets it */
 };
 
 /* Whether the answer depends on more than the path, so that each request has to be checked. */

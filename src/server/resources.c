@@ -41,6 +41,15 @@ static bool has_policy(const struct config_site *site)
     return false;
 }
 
+/* Whether any folder of the site may be listed. Rules then decide which. */
+static bool lists_a_folder(const struct config_site *site)
+{
+    bool lists = site->listing;
+    for (unsigned i = 0; i < site->path_count; i++)
+        lists = lists || site->paths[i].path_listing;
+    return lists;
+}
+
 static int open_site(struct server_resources *resources, const struct config *config,
                      const struct server_capacity *capacity, unsigned index)
 {
@@ -51,7 +60,7 @@ static int open_site(struct server_resources *resources, const struct config *co
         .index = from->index,
         .fallback = from->fallback,
         .error_pages = from->error_pages,
-        .listing = from->listing,
+        .listing = lists_a_folder(from),
         .scripts = !has_policy(from),
         .precompressed = from->precompressed,
         .hidden = from->hidden,

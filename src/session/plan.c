@@ -153,6 +153,10 @@ static void answer_listing(struct session_exchange *x)
         .query = x->target.query,
         .form = json ? SITE_LISTING_JSON : SITE_LISTING_HTML,
     };
+    if (x->match && x->match->listing == RULES_OFF) {
+        session_answer_status(x, HTTP_FORBIDDEN);
+        return;
+    }
     x->by_accept = true;
     session_trace_note(x, listing_json, json);
     if (session_head_only(x) && !session_answer_is_conditional(x))

@@ -154,6 +154,9 @@ static void explain_rules(struct trace *t)
         describe_fields(&text, rule, false);
         describe_networks(&text, rule, true);
         describe_networks(&text, rule, false);
+        if (rule->listing != RULES_UNSET)
+            buf_add(&text,
+                    rule->listing == RULES_ON ? SPAN("; listing = on") : SPAN("; listing = off"));
         describe_action(&text, rule);
         const bool later = rule->action != RULES_SERVE && rule != trace->match.actor;
         trace_add(t, "rule", "%s: [path %.*s]%.*s%s", rule->origin, (int)rule->pattern.text.len,
@@ -337,7 +340,9 @@ static void explain_result(struct trace *t)
                         t->site->root, (int)trace->target.path.len, trace->target.path.at);
         break;
     case SITE_LISTING:
-        if (trace->listing != SITE_FILE)
+        if (trace->ruled && trace->match.listing == RULES_OFF)
+            trace_set_cause(t, "the folder has no index file, and listing = off for this path");
+        else if (trace->listing != SITE_FILE)
             trace_set_cause(t, "the folder cannot be listed now");
         else
             trace_add(t, "listing", "as %s, chosen by Accept",

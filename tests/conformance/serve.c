@@ -77,6 +77,7 @@ static int open_site(struct serve *serve, const struct fixture *fixture, unsigne
     if (ruled) {
         serve->sites[i].rules = ruled->rules;
         serve->options[i].fields_max = rules_fields_most(ruled->rules);
+        serve->options[i].listing = true; /* in some of its folders */
     }
     const char *what = NULL;
     int result = site_open(&serve->sites[i].site, &serve->options[i], serve->mime, &what);

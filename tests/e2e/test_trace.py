@@ -78,6 +78,17 @@ status = 410
 [path /sub/**]
 allow = 10.0.0.0/8, ::1
 deny = 10.0.9.0/24
+
+[path /empty/**]
+listing = on
+
+[site ruled-list]
+host = ruled-list.test
+root = {top}/site/empty
+listing = on
+
+[path /]
+listing = off
 """
 
 OLD = "If-Modified-Since: Sat, 01 Jan 2000 00:00:00 GMT"
@@ -180,6 +191,8 @@ CASES = [
     Case("/old/a", 301, "{conf}:45, [path /old/*], redirects the path", "rules.test"),
     Case("/old/kept.txt", 200, "`/new/*`, but a later rule decides", "rules.test"),
     Case("/old/kept.txt", 200, "answers with the file at `/hello.txt`", "rules.test"),
+    Case("/empty/", 200, "[path /empty/**]; listing = on", "rules.test"),
+    Case("/", 403, "listing = off for this path", "ruled-list.test"),
     Case("/gone", 410, "[path /gone], gives this status to the path", "rules.test"),
 ]
 

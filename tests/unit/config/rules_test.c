@@ -123,6 +123,8 @@ static void makes_rules_of_the_site_and_its_paths_in_order(void **state)
     assert_field(&rules->rule[0].fields[0], "X-Own", "X-Own: 1\r\n", true);
     assert_field(&rules->rule[0].fields[1], "Cache-Control", "Cache-Control: max-age=60\r\n",
                  false);
+    assert_int_equal(rules->rule[0].listing, RULES_OFF);
+    assert_int_equal(rules->rule[1].listing, RULES_UNSET);
     assert_string_equal(rules->rule[1].origin, "weir.conf:5");
     assert_int_equal(rules->rule[1].field_count, 3);
     assert_field(&rules->rule[1].fields[0], "X-Own", "X-Own: 2\r\n", true);
@@ -170,6 +172,19 @@ static void reports_patterns_that_cover_nothing(void **state)
         "has\n"
         "weir.conf:10: error: [path /x] is there twice in [site a] (first on line 8)\n"
         "weir.conf:16: error: unknown section [pth /z]; did you mean [path PATTERN]?\n");
+}
+
+static void a_section_can_turn_listings_on_and_off(void **state)
+{
+    (void)state;
+    struct config_store *store = read_text(SITE "listing = on\n[path /a]\nlisting = off\n"
+                                                "[path /b]\nlisting = on\n");
+    assert_int_equal(config_read_errors(store) + config_read_warnings(store), 0);
+    const struct rules_rule *rule = config_read_result(store)->sites[0].rules->rule;
+    assert_int_equal(rule[0].listing, RULES_ON);
+    assert_int_equal(rule[1].listing, RULES_OFF);
+    assert_int_equal(rule[2].listing, RULES_ON);
+    config_read_free(store);
 }
 
 static void warns_of_a_section_without_settings(void **state)
@@ -473,6 +488,7 @@ int main(void)
         cmocka_unit_test(makes_rules_of_the_site_and_its_paths_in_order),
         cmocka_unit_test(a_path_belongs_to_the_site_before_it),
         cmocka_unit_test(reports_patterns_that_cover_nothing),
+        cmocka_unit_test(a_section_can_turn_listings_on_and_off),
         cmocka_unit_test(warns_of_a_section_without_settings),
         cmocka_unit_test(reports_settings_that_a_path_does_not_have),
         cmocka_unit_test(reports_fields_that_weir_controls),
