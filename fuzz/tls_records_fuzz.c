@@ -112,17 +112,16 @@ static bool expect_record(struct model *m, struct span inner)
     }
     const char type = content.at[--content.len];
     const bool has_data = type == DATA && content.len > 0;
+    const bool known = type == DATA || type == ALERT || type == HANDSHAKE;
     m->idle = has_data ? 0 : m->idle + 1;
-    if ((m->message_len > 0 && type != HANDSHAKE) || m->idle > IDLE_MAX)
+    if ((m->message_len > 0 && type != HANDSHAKE) || m->idle > IDLE_MAX || !known)
         expect_failure(m, UNEXPECTED);
     else if (type == DATA)
         add_text(&m->plain, content);
     else if (type == ALERT)
         expect_alert(m, content);
-    else if (type == HANDSHAKE)
-        return expect_handshake(m, content);
     else
-        expect_failure(m, UNEXPECTED);
+        return expect_handshake(m, content);
     return false;
 }
 
