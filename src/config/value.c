@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/num.h"
 #include "config/address.h"
+#include "config/auth.h"
 #include "config/config.h"
 #include "config/field.h"
 #include "config/path.h"
@@ -272,21 +273,11 @@ static bool check_page(struct span text, struct span folder, struct config_arena
     return config_address_check(text, folder, arena, ret_text, ret_reason);
 }
 
-/* The form of all supported methods: $method$...$... */
-static bool check_hash(struct span text, struct config_reason *ret_reason)
+static bool check_network(const struct config_setting *setting, struct span text,
+                          struct config_reason *ret_reason)
 {
-    enum { HASH_MAX = 383 }; /* CRYPT_OUTPUT_SIZE, without its NUL */
-    bool good = text.len <= HASH_MAX && text.at[0] == '$';
-    size_t dollars = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = ascii_lower(text.at[i]);
-        dollars += c == '$';
-        good = good &&
-               ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("./$=,+-", c)));
-    }
-    return (good && dollars >= 3 && text.at[text.len - 1] != '$') ||
-           config_problem_refuse(ret_reason,
-                                 "this is not the hash of a password; `weir password` makes one");
+    return (setting->kind == CONFIG_PEER && span_equal(text, SPAN("unix"))) ||
+           config_address_check_network(text, ret_reason);
 }
 
 /* ---- all of them ---- */
@@ -301,13 +292,13 @@ static bool check_by_kind(const struct config_setting *setting, struct span text
     case CONFIG_LISTEN:
         return config_address_check(text, folder, arena, ret_text, ret_reason);
     case CONFIG_HASH:
-        return check_hash(text, ret_reason);
+    case CONFIG_REALM:
+        return config_auth_check(setting->kind, text, ret_reason);
     case CONFIG_HOST:
         return config_address_check_host(text, arena, ret_text, ret_reason);
     case CONFIG_NETWORK:
-        return config_address_check_network(text, ret_reason);
     case CONFIG_PEER:
-        return span_equal(text, SPAN("unix")) || config_address_check_network(text, ret_reason);
+        return check_network(setting, text, ret_reason);
     case CONFIG_HEADER:
         return config_field_check(text, arena, ret_text, ret_reason);
     case CONFIG_RULE:

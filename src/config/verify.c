@@ -2,6 +2,7 @@
 #include "config/verify.h"
 
 #include "config/address.h"
+#include "config/auth.h"
 #include "config/listen.h"
 #include "config/read.h"
 #include "config/store.h"
@@ -176,6 +177,8 @@ static void check_headers(struct config_store *store, const struct config_sectio
 {
     const struct config_item *hsts = config_store_first(site, SETTING_hsts_s);
     size_t bytes = hsts && strcmp(hsts->text, "off") != 0 ? CONFIG_HSTS_MAX : 0;
+    if (config_store_first(site, SETTING_auth))
+        bytes += sizeof("Cache-Control: private\r\n") - 1;
     for (const struct config_item *item = config_store_first(site, SETTING_headers); item;
          item = item->next) {
         bytes += strlen(item->text) + sizeof("\r\n") - 1;
@@ -416,5 +419,6 @@ void config_verify(struct config_store *store, const struct config_request *requ
     check_forwarding(store);
     config_listen_verify(store);
     config_tls_verify(store);
+    config_auth_verify(store);
     check_hosts(store);
 }

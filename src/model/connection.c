@@ -101,11 +101,15 @@ void model_connection_event(struct model_reactor *r, struct model_connection *c,
         receive_input(r, c);
     else if (c->watched & EPOLLOUT)
         follow_want(r, c, SESSION_WRITE);
+    else if (c->watched == MODEL_LOST_EVENTS && events & MODEL_LOST_EVENTS)
+        fail_connection(r, c, ECONNRESET);
 }
 
 void model_connection_resume(struct model_reactor *r, struct model_connection *c)
 {
-    if (c->watched & EPOLLOUT)
+    if (session_is_pending(&c->session))
+        follow_want(r, c, session_resume(&c->session, r->loop.now_ns));
+    else if (c->watched & EPOLLOUT)
         follow_want(r, c, SESSION_WRITE);
     else
         receive_input(r, c);

@@ -14,7 +14,7 @@
 
 /* An element of the reactors' table; zeroed is "no connection". */
 struct model_connection {
-    struct session session;
+    struct session session; /* first: a pointer to it points to the connection */
     struct model_wheel_node timer;
     _Atomic(const void *) owner; /* a reactor, or an address of poolthread.h's. NULL: no connection,
                                     or one on its way to another loop. Only the owner sets and
@@ -24,13 +24,18 @@ struct model_connection {
     uint32_t stays_until;        /* balance.c's own: a window's number */
 };
 
-enum { MODEL_INPUT_EVENTS = EPOLLIN | EPOLLRDHUP };
+enum {
+    MODEL_INPUT_EVENTS = EPOLLIN | EPOLLRDHUP,
+    MODEL_LOST_EVENTS = EPOLLERR | EPOLLHUP /* are always reported */
+};
 
 /* The events to wait for when the session wants `want`. */
 static inline uint32_t model_connection_events(const struct session *s, unsigned want)
 {
     if (__builtin_expect(want == SESSION_READ, 1))
         return MODEL_INPUT_EVENTS;
+    if (want == SESSION_WAIT)
+        return MODEL_LOST_EVENTS;
     bool reads = want & SESSION_READ && session_room(s) > 0;
     return EPOLLOUT | (reads ? MODEL_INPUT_EVENTS : 0);
 }
@@ -55,8 +60,8 @@ bool model_connection_watch(struct model_reactor *r, struct model_connection *c,
 /* Acts on events that epoll has reported. */
 void model_connection_event(struct model_reactor *r, struct model_connection *c, uint32_t events);
 
-/* Continues with a connection that a thread of the pool has served, after epoll has reported its
- * events. */
+/* Continues with a connection whose answer is ready, or that a thread of the pool has served, after
+ * epoll has reported its events. */
 void model_connection_resume(struct model_reactor *r, struct model_connection *c);
 
 /* A node of the wheel has fired. */

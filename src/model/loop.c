@@ -69,7 +69,10 @@ int model_loop_open(struct model_loop *loop)
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->wake_fd < 0)
         return -errno;
-    return session_thread_start(&loop->thread, loop->server->shared, loop->index);
+    loop->home.wake_fd = loop->wake_fd;
+    int rc = session_thread_start(&loop->thread, loop->server->shared, loop->index);
+    loop->thread.home = &loop->home;
+    return rc;
 }
 
 void model_loop_close(struct model_loop *loop)
@@ -102,10 +105,7 @@ int model_loops_serve(struct model_loop *first, int (*serve)(struct model_loop *
 {
     struct serving serving = { first, serve };
     struct model_threads threads = {
-        .count = first->count,
-        .serve = serve_one_loop,
-        .stop = stop_all_loops,
-        .context = &serving,
+        .count = first->count, .serve = serve_one_loop, .stop = stop_all_loops, .context = &serving
     };
     return model_threads_serve(&threads);
 }
@@ -247,6 +247,8 @@ void model_loop_woken(struct model_loop *loop)
             loop->kind->adopt(loop, handed[i].fd);
         else
             loop->kind->begin(loop, handed[i].fd, handed[i].origin);
+    for (struct session *s; (s = session_thread_next_ready(&loop->thread));)
+        loop->kind->resume(loop, s);
     give_space(loop);
 }
 
@@ -259,8 +261,7 @@ bool model_loop_is_passed(const struct model_loop *loop)
 
 int *model_loop_listeners(const struct model_loop *loop)
 {
-    const struct server *server = loop->server;
-    return server->listeners + (size_t)loop->index * server->listener_count;
+    return loop->server->listeners + (size_t)loop->index * loop->server->listener_count;
 }
 
 /* Whether connections that this process accepts from `listener_fd` begin with TLS. */

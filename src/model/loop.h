@@ -15,6 +15,7 @@
 #include "model/wheel.h"
 #include "os/socket.h"
 #include "session/thread.h"
+#include "task/task.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,6 +44,8 @@ struct model_loop_kind {
     void (*begin)(struct model_loop *loop, int fd, struct session_origin origin);
     /* Serves a connection that has a session. NULL: loops of this kind never send one. */
     void (*adopt)(struct model_loop *loop, int fd);
+    /* An answer of a session is ready, as session_thread_next_ready reports it. */
+    void (*resume)(struct model_loop *loop, struct session *s);
     /* Accepting cannot continue until model_loop_may_listen. NULL: nothing to do. */
     void (*pause)(struct model_loop *loop);
     /* The master passes no more connections. NULL: the master passes none to loops of this kind. */
@@ -76,6 +79,7 @@ struct model_loop {
     uint64_t drain_until_ns;      /* then a drain ends all connections */
     uint64_t now_ns;
     struct session_thread thread;
+    struct task_home home; /* of the thread; other threads write it under the pool's lock */
     struct model_wheel wheel;
     struct model_idle idle;
 
@@ -156,7 +160,8 @@ void model_loop_cannot_accept(struct model_loop *loop, int error);
  * reset those connections. Stops at `until_ns` where connections arrive faster. */
 void model_loop_accept_rest(struct model_loop *loop, int listener_fd, uint64_t until_ns);
 
-/* Acts on the wake-up: empties the eventfd, and serves what other loops have handed over. */
+/* Acts on the wake-up: empties the eventfd, serves what other loops have handed over, and continues
+ * with sessions whose answers were pending. */
 void model_loop_woken(struct model_loop *loop);
 
 /* Reads and acts on the signals that have arrived. */

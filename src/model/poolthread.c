@@ -8,6 +8,7 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -98,6 +99,23 @@ static bool release_connection(struct model_poolthread *t, struct model_connecti
     return false;
 }
 
+/* Nothing was ready, so epoll has reported the connection perhaps because it is lost. */
+static bool is_lost(int fd)
+{
+    struct pollfd end = { .fd = fd };
+    return poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* An answer was pending. Returns what the session wants now. */
+static unsigned resume_pending(const struct model_poolthread *t, struct session *s, int fd)
+{
+    unsigned want = session_resume(s, t->thread.now_ns);
+    if (want != SESSION_WAIT || !is_lost(fd))
+        return want;
+    session_failed(s, ECONNRESET);
+    return SESSION_CLOSE;
+}
+
 static void serve_until_it_waits(struct model_poolthread *t, int fd)
 {
     struct model_reactor *r = t->pool->reactor;
@@ -105,6 +123,8 @@ static void serve_until_it_waits(struct model_poolthread *t, int fd)
     unsigned want = c->watched & EPOLLOUT ? SESSION_WRITE : SESSION_READ;
     do {
         session_move(&c->session, &t->thread);
+        if (__builtin_expect(session_is_pending(&c->session), 0))
+            want = resume_pending(t, &c->session, fd);
         want = move_bytes(t, &c->session, fd, want);
         uint32_t events = model_connection_events(&c->session, want) | EPOLLONESHOT;
         if (want == SESSION_CLOSE || atomic_load(&t->pool->ending) ||

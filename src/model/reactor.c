@@ -235,10 +235,21 @@ static void pass_signal_on(struct model_loop *loop, int signal)
         r->placement->signal(r, signal);
 }
 
+static void resume_in_reactor(struct model_loop *loop, struct session *s)
+{
+    struct model_reactor *r = reactor_of(loop);
+    struct model_connection *c = (struct model_connection *)s; /* its first member */
+    if (r->placement && r->placement->resume)
+        r->placement->resume(r, c);
+    else
+        model_connection_resume(r, c);
+}
+
 static const struct model_loop_kind reactor_kind = {
     .bytes = sizeof(struct model_reactor),
     .begin = begin_or_place,
     .adopt = adopt_moved,
+    .resume = resume_in_reactor,
     .pause = stop_listening,
     .end_passing = end_passing,
     .drain = drain_reactor,

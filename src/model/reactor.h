@@ -50,6 +50,8 @@ struct model_placement {
     void (*drain)(struct model_reactor *r);
     /* epoll has reported MODEL_EVENT_PLACED for this descriptor. */
     void (*ready)(struct model_reactor *r, int fd);
+    /* An answer of this connection is ready. NULL: the reactor continues with it. */
+    void (*resume)(struct model_reactor *r, struct model_connection *c);
     /* All events of one epoll_wait have been acted on. */
     void (*turned)(struct model_reactor *r);
     /* A connection's timer has fired. Without this function the reactor expires it. */

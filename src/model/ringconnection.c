@@ -273,6 +273,16 @@ static void follow_on_ring(struct model_ringloop *r, struct model_ringconnection
         keep_ring_timer(r, c);
 }
 
+void model_ringconnection_resume(struct model_ringloop *r, struct model_ringconnection *c)
+{
+    if (c->leaving)
+        return;
+    unsigned want = session_resume(&c->session, r->loop.now_ns);
+    if (__builtin_expect(is_sending(c), 0))
+        session_hold(&c->session);
+    follow_on_ring(r, c, want);
+}
+
 void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_node *node)
 {
     struct model_ringconnection *c =

@@ -16,7 +16,7 @@
 struct model_ringloop;
 
 struct model_ringconnection {
-    struct session session;
+    struct session session; /* first: a pointer to it points to the connection */
     struct model_wheel_node timer;
     struct model_ringpending *pending;          /* NULL: none */
     int fd;                                     /* -1: no connection */
@@ -39,6 +39,9 @@ void model_ringconnection_received(struct model_ringloop *r, struct model_ringco
 void model_ringconnection_sent(struct model_ringloop *r, struct model_ringconnection *c,
                                int result);
 void model_ringconnection_writable(struct model_ringloop *r, struct model_ringconnection *c);
+
+/* An answer of the session is ready. */
+void model_ringconnection_resume(struct model_ringloop *r, struct model_ringconnection *c);
 
 /* A node of the wheel has fired. */
 void model_ringconnection_expire(struct model_ringloop *r, struct model_wheel_node *node);

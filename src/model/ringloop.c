@@ -186,9 +186,16 @@ static void begin_on_ring(struct model_loop *loop, int fd, struct session_origin
     model_ringconnection_begin(ringloop_of(loop), fd, origin);
 }
 
+static void resume_on_ring(struct model_loop *loop, struct session *s)
+{
+    /* The session is the first member of its connection. */
+    model_ringconnection_resume(ringloop_of(loop), (struct model_ringconnection *)s);
+}
+
 static const struct model_loop_kind ringloop_kind = {
     .bytes = sizeof(struct model_ringloop),
     .begin = begin_on_ring,
+    .resume = resume_on_ring,
     .drain = drain_on_ring,
     .still_accepts = has_listener,
     .close_idle = close_idle_on_ring,

@@ -142,7 +142,8 @@ static void act_on_parked(struct model_reactor *r, int fd)
     if (call_back(c) || !is_parked(r, c))
         return;
     atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
-    CHECK(pool->ready_count < REACTOR_EVENTS);
+    if (pool->ready_count == REACTOR_EVENTS) /* answers that became ready come beside the events */
+        queue_ready(r);
     c->queued_ns = r->loop.now_ns;
     pool->ready[pool->ready_count++] = fd;
 }
@@ -169,6 +170,16 @@ static void refuse_late_connection(struct model_reactor *r)
     session_close(&c->session);
     atomic_store_explicit(&c->owner, NULL, memory_order_relaxed);
     model_connection_refuse(r, fd, origin);
+}
+
+/* The reactor itself finishes connections that no thread could take. The connection may be another
+ * one by now: threads close connections, too. Then this costs one unnecessary turn. */
+static void resume_parked(struct model_reactor *r, struct model_connection *c)
+{
+    if (atomic_load_explicit(&c->owner, memory_order_acquire) == r && !is_parked(r, c))
+        model_connection_resume(r, c);
+    else
+        act_on_parked(r, (int)(c - r->table));
 }
 
 static void act_on_timer(struct model_reactor *r, struct model_wheel_node *timer)
@@ -281,6 +292,7 @@ static const struct model_placement pool_placement = {
     .place = queue_accepted,
     .drain = drain_pool,
     .ready = act_on_parked,
+    .resume = resume_parked,
     .turned = queue_ready,
     .due = act_on_timer,
     .close_idle = end_idle_pool_clients,
@@ -317,6 +329,7 @@ static int start_pool_threads(struct model_threadpool *pool, struct model_reacto
     int rc = 0;
     while (pool->running < pool->count && rc == 0) {
         struct model_poolthread *t = &pool->threads[pool->running];
+        t->thread.home = pool->server->pool_sticky ? NULL : &r->loop.home;
         rc = -pthread_create(&t->id, NULL, model_poolthread_serve, t);
         pool->running += rc == 0;
     }

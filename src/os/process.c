@@ -141,6 +141,17 @@ void os_process_lower_priority(void)
     (void)setpriority(PRIO_PROCESS, 0, LOWEST); /* of this thread alone; always allowed */
 }
 
+/* A limit of 0 bytes concerns files only. With 1 byte no program gets the memory, either. */
+int os_process_forbid_core(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) < 0)
+        return -errno;
+    limit.rlim_max = limit.rlim_max < 1 ? 0 : 1;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_CORE, &limit) < 0 ? -errno : 0;
+}
+
 void os_process_name(const char *name)
 {
     (void)prctl(PR_SET_NAME, name); /* on failure the old name stays */

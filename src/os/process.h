@@ -29,6 +29,10 @@ enum { OS_PROCESS_FILES_MAX = 1024 * 1024 };
  * that is less. Returns the limit in force, OS_PROCESS_FILES_MAX at most. */
 size_t os_process_raise_files(void);
 
+/* From now on the kernel writes no memory of this process to a disk when the process crashes, and
+ * gives none to a program that stores it. 0 or -errno. */
+MUST_USE int os_process_forbid_core(void);
+
 /* Sets the name that `ps` and /proc/PID/comm show, at most 15 bytes. */
 void os_process_name(const char *name);
 

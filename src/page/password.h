@@ -10,16 +10,14 @@
  */
 #pragma once
 
+#include "auth/basic.h"
 #include "base/check.h"
 #include "base/span.h"
 
 #include <stdint.h>
 
 enum {
-    PAGE_PASSWORD_MAX = 256,        /* bytes of a password */
-    PAGE_PASSWORD_HASH_MAX = 384,   /* of a hash, with its NUL: CRYPT_OUTPUT_SIZE */
-    PAGE_PASSWORD_CHECKS = 4,       /* unknown passwords compared in a second */
-    PAGE_PASSWORD_FIELD_MAX = 1024, /* decoded bytes of the field that are read */
+    PAGE_PASSWORD_CHECKS = 4 /* unknown passwords compared in a second */
 };
 
 enum page_password_verdict { PAGE_PASSWORD_RIGHT, PAGE_PASSWORD_WRONG, PAGE_PASSWORD_LATER };
@@ -34,8 +32,8 @@ struct page_password {
     uint64_t seed[2];
     struct page_password_known right, wrong;
     uint64_t second;
-    unsigned checks;                    /* in that second */
-    char text[PAGE_PASSWORD_FIELD_MAX]; /* the password that is being judged; zeros otherwise */
+    unsigned checks;         /* in that second */
+    struct auth_basic basic; /* the credentials that are judged; zeros otherwise */
 };
 
 /* Borrows `hash`. Returns 0 or -errno. */
@@ -44,9 +42,3 @@ MUST_USE int page_password_init(struct page_password *password, const char *hash
 /* Judges an Authorization field, which is empty when there is none. */
 enum page_password_verdict page_password_check(struct page_password *password, struct span field,
                                                uint64_t now_ns);
-
-/* Whether the system's crypt(3) can compare with this hash. */
-bool page_password_can_use(const char *hash);
-
-/* Makes the hash of a password, with a random salt. 0 or -errno. */
-MUST_USE int page_password_make(const char *password, char out[PAGE_PASSWORD_HASH_MAX]);

@@ -3,6 +3,7 @@
  * `weir check`: reads a configuration as `weir serve` does and reports its errors. With
  * --explain it prints every value. It has no side effects.
  */
+#include "auth/file.h"
 #include "program/certificates.h"
 #include "program/command.h"
 #include "program/configuration.h"
@@ -12,6 +13,7 @@
 #include "server/compression.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct check_options {
     struct program_configuration configuration;
@@ -38,6 +40,30 @@ static const struct option_group check_groups[] = {
 static const char *plural(unsigned count)
 {
     return count == 1 ? "" : "s";
+}
+
+/* Reads the lists of users. A file that this user cannot read is left out: config_read has warned
+ * of it. Returns the number of errors. */
+static unsigned check_users(const struct config_store *store)
+{
+    const struct config *config = config_read_result(store);
+    unsigned errors = 0;
+    for (unsigned i = 0; i < config->site_count; i++) {
+        char why[AUTH_WHY_MAX], origin[CONFIG_ORIGIN_MAX];
+        const struct config_site *site = &config->sites[i];
+        if (!site->auth || access(site->auth, R_OK) < 0)
+            continue;
+        struct auth_file *users = auth_file_read(site->auth, why);
+        config_read_site_origin(store, i, SETTING_auth, 0, origin);
+        if (users)
+            printf("site %s: %s has %zu user%s\n", site->name, site->auth, auth_file_count(users),
+                   plural((unsigned)auth_file_count(users)));
+        else
+            fprintf(stderr, "%s: error: %s\n", origin, why);
+        errors += users == NULL;
+        auth_file_free(users);
+    }
+    return errors;
 }
 
 static void print_summary(const struct config_store *store, const char *name, unsigned warnings)
@@ -92,8 +118,10 @@ static int report(const struct check_options *options, const struct config_store
     }
     if (errors == 0)
         print_compression(config_read_result(store), options->explain);
-    if (errors == 0)
+    if (errors == 0) {
         program_certificates_check(store, &errors, &warnings);
+        errors += check_users(store);
+    }
     if (errors == 0)
         warnings += program_rights_check(store);
     if (errors == 0) {

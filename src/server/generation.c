@@ -75,10 +75,13 @@ static void choose_model(struct server_generation *g)
     server_capacity_workers(g->config, g->model, &g->workers, &g->threads);
 }
 
-static int read_certificates(struct server_generation *g, struct tls_tickets *tickets)
+/* Certificates, keys, and lists of users. */
+static int read_files(struct server_generation *g, struct tls_tickets *tickets)
 {
-    char why[TLS_WHY_MAX] = "";
+    char why[TLS_WHY_MAX + AUTH_WHY_MAX] = "";
     int rc = server_tls_open(&g->tls, g->config, tickets, why);
+    if (rc == 0)
+        rc = server_auth_open(&g->auth, g->config, why);
     if (rc < 0)
         server_generation_fail(g, why);
     return rc;
@@ -90,7 +93,7 @@ static int prepare_generation(struct server_generation *g, struct server_address
     const struct config *config = g->config;
     int rc = server_logs_open(&g->logs, g->store, g->why, sizeof(g->why));
     g->failed = rc < 0;
-    rc = rc < 0 ? rc : read_certificates(g, tickets);
+    rc = rc < 0 ? rc : read_files(g, tickets);
     if (rc < 0)
         return rc;
     (void)os_process_raise_files(); /* workers compute their capacity from this limit */
@@ -192,6 +195,7 @@ static _Noreturn void run_worker(struct server_generation *g, struct server_addr
             .stats = server_stats_enter(host->stats, g->config, arena),
             .limits = &g->limits,
             .tls = &g->tls,
+            .auth = &g->auth,
             .https_port = server_listeners_tls_port(&g->listeners),
             .ready_fd = g->ready_pipe[1],
             .go_fd = g->go_pipe[0],
@@ -420,6 +424,7 @@ void server_generation_leave(struct server_generation *g)
     server_logs_close(&g->logs);
     server_dispatch_free(g->dispatch);
     g->dispatch = NULL;
+    server_auth_close(&g->auth);
     server_tls_close(&g->tls); /* the private keys leave the memory of this process */
 }
 

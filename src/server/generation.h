@@ -18,6 +18,7 @@
 #include "config/config.h"
 #include "log/error.h"
 #include "model/model.h"
+#include "server/auth.h"
 #include "server/dispatch.h"
 #include "server/limits.h"
 #include "server/listeners.h"
@@ -42,6 +43,7 @@ struct server_generation {
     char model_why[MODEL_WHY_MAX];
     struct server_roots roots; /* the folders that the workers open */
     struct server_tls tls;
+    struct server_auth auth;
     struct server_sandbox sandbox; /* of the workers, as they have reported it */
     unsigned workers, threads;
     struct server_slot *slots; /* one for each worker */

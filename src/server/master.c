@@ -135,8 +135,7 @@ static void claim_exclusives(struct master *m, struct server_generation *g)
 static void refuse_generation(struct master *m, const struct server_generation *g, const char *why)
 {
     if (m->following != FOLLOW_NONE) {
-        if (server_follow_refuse(m->following, m->serving, g, why))
-            server_stats_certificates(&m->stats, true);
+        server_follow_refuse(m->following, m->serving, g, why, &m->stats);
         m->following = FOLLOW_NONE;
     } else if (m->report) {
         fprintf(m->report, "weir: %s\n", why);
@@ -207,8 +206,8 @@ static void start_generation(struct master *m, struct config_store *store)
         server_generation_start(g, &m->addresses, &m->host, limit_ns);
 }
 
-/* If a folder or a certificate of a site was replaced, starts a generation with the same
- * configuration, which reads both again. */
+/* If a folder, a certificate or a list of users was replaced, starts a generation with the same
+ * configuration, which reads all of them again. */
 static void follow_disk(struct master *m)
 {
     if (!m->serving || m->starting || m->stopping ||

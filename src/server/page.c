@@ -87,7 +87,7 @@ int server_page_prepare(struct server_page *page, const struct server_stats *sta
 {
     const struct config *config = g->config;
     char text[LOG_ERROR_LINE_MAX] = "";
-    if (config->stats_password && !page_password_can_use(config->stats_password)) {
+    if (config->stats_password && !auth_hash_can_use(config->stats_password)) {
         snprintf(why, size,
                  "stats-password: this system does not support this kind of hash; "
                  "`weir password` makes a supported one");

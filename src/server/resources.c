@@ -9,6 +9,7 @@
 #include "session/hosts.h"
 #include "site/mime.h"
 #include "site/site.h"
+#include "task/task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,6 +51,25 @@ static bool lists_a_folder(const struct config_site *site)
     return lists;
 }
 
+/* Joins the lines of a site. Answers of a site that needs a password are for no shared cache (RFC
+ * 9111 section 5.2.2). False: out of memory. */
+static bool join_fields(struct session_fields *ret_fields, const struct config_site *from,
+                        const char *over_tls)
+{
+    size_t count = 0;
+    while (!from->rules && from->headers[count])
+        count++;
+    const char **lines = calloc(count + 2, sizeof(*lines));
+    if (!lines)
+        return false;
+    memcpy(lines, from->headers, count * sizeof(*lines));
+    if (from->auth)
+        lines[count] = "Cache-Control: private";
+    const bool joined = session_fields_join(ret_fields, lines, over_tls);
+    free((void *)lines);
+    return joined;
+}
+
 static int open_site(struct server_resources *resources, const struct config *config,
                      const struct server_capacity *capacity, unsigned index)
 {
@@ -73,8 +93,7 @@ static int open_site(struct server_resources *resources, const struct config *co
     (void)snprintf(hsts, sizeof(hsts), "Strict-Transport-Security: max-age=%llu",
                    (unsigned long long)from->hsts_s);
     site->rules = from->rules; /* they include the site's own headers */
-    if (!session_fields_join(&site->fields, from->rules ? NULL : from->headers,
-                             from->hsts_s != CONFIG_NEVER ? hsts : NULL))
+    if (!join_fields(&site->fields, from, from->hsts_s != CONFIG_NEVER ? hsts : NULL))
         return -ENOMEM;
     const char *what = from->root;
     int rc = site_open(&site->site, &resources->options[index], resources->mime, &what);
@@ -125,6 +144,10 @@ void server_resources_close(struct server_resources *resources)
         site_close(resources->sites[i].site);
     for (unsigned i = 0; resources->sites && i < resources->site_count; i++)
         session_fields_free(&resources->sites[i].fields);
+    task_pool_free(resources->shared.tasks);
+    auth_memory_free(resources->guard.memory);
+    free(resources->access);
+    free(resources->challenges);
     free(resources->options);
     free(resources->sites);
     site_mime_free(resources->mime);
@@ -202,6 +225,44 @@ void server_resources_use_tls(struct server_resources *resources, const struct c
     resources->shared.tls = tls ? tls->server : NULL;
     for (unsigned i = 0; i < resources->site_count; i++)
         resources->sites[i].https_port = config->sites[i].https_redirect ? port : 0;
+}
+
+/* ---- passwords ---- */
+
+static void set_access(struct server_resources *resources, const struct config *config,
+                       const struct server_auth *auth, unsigned site)
+{
+    if (!auth->lists[site])
+        return;
+    resources->access[site] = (struct session_access){
+        .users = auth->lists[site],
+        .number = site,
+        .challenge =
+            session_access_challenge(resources->challenges[site], config->sites[site].auth_realm),
+    };
+    resources->sites[site].access = &resources->access[site];
+}
+
+int server_resources_use_auth(struct server_resources *resources, const struct config *config,
+                              const struct server_auth *auth)
+{
+    if (auth->count == 0)
+        return 0;
+    CHECK(auth->count == resources->site_count);
+    struct session_shared *shared = &resources->shared;
+    resources->access = calloc(auth->count, sizeof(*resources->access));
+    resources->challenges = calloc(auth->count, sizeof(*resources->challenges));
+    resources->guard.memory = auth_memory_new();
+    shared->tasks = task_pool_new(SESSION_CHECKERS, SESSION_CHECKS_MAX);
+    if (!resources->access || !resources->challenges || !resources->guard.memory ||
+        !shared->tasks) {
+        log_error(LOG_ERROR, "not enough memory to check passwords");
+        return -ENOMEM;
+    }
+    shared->guard = &resources->guard;
+    for (unsigned i = 0; i < resources->site_count; i++)
+        set_access(resources, config, auth, i);
+    return 0;
 }
 
 /* ---- the user ---- */

@@ -8,8 +8,10 @@
 #include "config/config.h"
 #include "log/access.h"
 #include "peer/address.h"
+#include "server/auth.h"
 #include "server/capacity.h"
 #include "server/tls.h"
+#include "session/access.h"
 #include "session/forwarded.h"
 #include "session/tally.h"
 #include "session/thread.h"
@@ -30,6 +32,9 @@ struct server_resources {
     struct session_forwarding forwarding;
     pthread_t compressing; /* the thread of shared.compressor, once it has started */
     bool compresses;       /* it has */
+    struct session_guard guard;
+    struct session_access *access; /* of the sites; NULL: no site needs a password */
+    char (*challenges)[SESSION_CHALLENGE_MAX];
 };
 
 /* Opens the sites of `config`, for `readers` threads of a process with this capacity. `config`, the
@@ -45,6 +50,11 @@ void server_resources_close(struct server_resources *resources);
  * requests to `port` if `config` says so. */
 void server_resources_use_tls(struct server_resources *resources, const struct config *config,
                               const struct server_tls *tls, uint16_t port);
+
+/* Has the sites that need a password use their lists in `auth`, which is borrowed until the close.
+ * 0 or -errno, reported in the error log. */
+MUST_USE int server_resources_use_auth(struct server_resources *resources,
+                                       const struct config *config, const struct server_auth *auth);
 
 /* Logs a warning for each site whose folder this process cannot read. Call it after the change of
  * user. The folders may have been opened before the change. So a site below a closed folder, such

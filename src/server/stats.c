@@ -125,6 +125,7 @@ void server_stats_serving(struct server_stats *stats, const struct server_genera
     stats_segment_set_state(&stats->segment, STATS_SERVING);
     server_stats_rotated(stats, 0); /* its logs were just opened */
     server_stats_certificates(stats, false);
+    server_stats_users(stats, false);
     stats_segment_certificates(&stats->segment, g->tls.certificates, g->tls.certificate_count);
     stats_writer_set(&stats->writer, STATS_certificates_end_s,
                      g->tls.certificate_count > 0 ? (uint64_t)g->tls.certificates[0].ends_s : 0);
@@ -167,6 +168,13 @@ void server_stats_certificates(struct server_stats *stats, bool refused)
     count_event(stats, STATS_certificates_refused, refused);
     if (stats->segment.base)
         stats_writer_set(&stats->writer, STATS_certificates_stale, refused);
+}
+
+void server_stats_users(struct server_stats *stats, bool refused)
+{
+    count_event(stats, STATS_users_refused, refused);
+    if (stats->segment.base)
+        stats_writer_set(&stats->writer, STATS_users_stale, refused);
 }
 
 /* The kernel counts overflows for all sockets of the network namespace, and for each socket the

@@ -57,6 +57,9 @@ void server_stats_reloaded(const struct server_stats *stats, const char *error);
 /* Certificates have changed on the disk, and could be used or not. */
 void server_stats_certificates(struct server_stats *stats, bool refused);
 
+/* A list of users has changed on the disk, and could be used or not. */
+void server_stats_users(struct server_stats *stats, bool refused);
+
 /* The logs were opened again; `failed` is the number of failures. */
 void server_stats_rotated(const struct server_stats *stats, unsigned failed);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/tls.h"
 
-#include "base/duration.h"
 #include "base/num.h"
 #include "config/address.h"
 #include "os/clock.h"
@@ -11,11 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* An operator replaces a certificate and then its key, in two steps. Files are used that have been
- * the same for SETTLE_MS. */
-enum { EVERY_MS = 5000, SETTLE_MS = 1000 };
 
 /* The first address that begins with https://. NULL: none. */
 static const char *first_address(const char *const *addresses)
@@ -203,72 +197,24 @@ static int make_server(struct server_tls *tls, const struct config *config, bool
 
 /* ---- the files ---- */
 
-static struct server_tls_identity identify(const char *path)
+static int note_files(struct server_tls *tls, const char *const *paths)
 {
-    struct stat status;
-    if (stat(path, &status) < 0)
-        return (struct server_tls_identity){ 0 };
-    return (struct server_tls_identity){ status.st_dev, status.st_ino, status.st_size,
-                                         status.st_mtim };
+    int rc = 0;
+    for (; *paths && rc == 0; paths++)
+        rc = server_watch_add(&tls->watch, *paths);
+    return rc;
 }
 
-static bool is_same(const struct server_tls_identity *a, const struct server_tls_identity *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
-static void note_files(struct server_tls *tls, const char *const *paths)
-{
-    for (; *paths; paths++) {
-        struct server_tls_file *file = &tls->files[tls->file_count++];
-        file->path = *paths;
-        file->used = file->seen = identify(*paths);
-    }
-}
-
-/* Notes what the paths stand for before the files are read: a change in between shows later. */
+/* Notes what the paths stand for before the files are read. */
 static int note_all(struct server_tls *tls, const struct config *config)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < config->site_count; i++)
-        count += count_texts(config->sites[i].tls_certificates) +
-                 count_texts(config->sites[i].tls_keys);
-    tls->files = calloc(count + 1, sizeof(*tls->files));
-    if (!tls->files)
-        return -ENOMEM;
-    for (size_t i = 0; i < config->site_count; i++) {
-        note_files(tls, config->sites[i].tls_certificates);
-        note_files(tls, config->sites[i].tls_keys);
+    int rc = 0;
+    for (size_t i = 0; i < config->site_count && rc == 0; i++) {
+        rc = note_files(tls, config->sites[i].tls_certificates);
+        if (rc == 0)
+            rc = note_files(tls, config->sites[i].tls_keys);
     }
-    tls->due_ns = os_clock_now_ns() + EVERY_MS * DURATION_MS;
-    return 0;
-}
-
-const char *server_tls_changed(struct server_tls *tls, uint64_t now_ns)
-{
-    const char *changed = NULL;
-    bool settled = true;
-    if (tls->file_count == 0 || now_ns < tls->due_ns)
-        return NULL;
-    for (size_t i = 0; i < tls->file_count; i++) {
-        struct server_tls_file *file = &tls->files[i];
-        struct server_tls_identity now = identify(file->path);
-        settled = settled && (is_same(&now, &file->seen));
-        file->seen = now;
-        if (now.inode > 0 && !is_same(&now, &file->used))
-            changed = file->path;
-    }
-    bool waits = changed && !settled;
-    tls->due_ns = now_ns + (waits ? SETTLE_MS : EVERY_MS) * DURATION_MS;
-    return waits ? NULL : changed;
-}
-
-void server_tls_postpone(struct server_tls *tls, const struct server_tls *refused)
-{
-    CHECK(tls->file_count == refused->file_count);
-    for (size_t i = 0; i < tls->file_count; i++)
-        tls->files[i].used = refused->files[i].used;
+    return rc;
 }
 
 /* ---- all ---- */
@@ -311,7 +257,7 @@ void server_tls_close(struct server_tls *tls)
     tls_server_free(tls->server);
     tls_server_free(tls->page);
     free(tls->local);
-    free(tls->files);
+    server_watch_close(&tls->watch);
     free(tls->certificates);
     *tls = (struct server_tls){ 0 };
 }

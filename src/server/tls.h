@@ -11,39 +11,23 @@
 
 #include "base/check.h"
 #include "config/config.h"
+#include "server/watch.h"
 #include "stats/segment.h"
 #include "tls/selfsigned.h"
 #include "tls/server.h"
 #include "tls/tickets.h"
 
 #include <stdint.h>
-#include <sys/types.h>
-#include <time.h>
-
-/* What a path stood for. */
-struct server_tls_identity {
-    dev_t device;
-    ino_t inode; /* 0: there was no file */
-    off_t size;
-    struct timespec changed;
-};
-
-struct server_tls_file {
-    const char *path; /* borrowed from the configuration */
-    struct server_tls_identity used, seen;
-};
 
 /* Zeroed: no address has TLS. */
 struct server_tls {
     struct tls_server *server; /* of the sites; NULL: no address of `listen` has TLS */
     struct tls_server *page;   /* of the statistics page, which takes it (server/page.h); or NULL */
     bool complete;             /* all certificates were read */
-    struct server_tls_file *files;
-    size_t file_count;
+    struct server_watch watch; /* certificates and keys */
     struct tls_tickets *tickets; /* borrowed; NULL: no address of `listen` has TLS */
     size_t certificate_count;
     struct stats_certificate *certificates; /* for the statistics; the first end comes first */
-    uint64_t due_ns;                        /* of the next look at the files */
     struct tls_selfsigned *local; /* the certificate for this machine alone; NULL: not in use */
 };
 
@@ -64,11 +48,3 @@ uint16_t server_tls_port(const struct config *config);
 /* Certificate number `index` of the site, and its key. Without tls-key, the file of the certificate
  * has both. */
 struct tls_pair server_tls_pair(const struct config_site *site, size_t index);
-
-/* At due_ns: the path of a file that is another than the one in use, and no longer changes. NULL:
- * none, or it is too early. A file that is absent changes nothing. */
-const char *server_tls_changed(struct server_tls *tls, uint64_t now_ns);
-
-/* The present files cannot be used, and `refused` has tried them. They are tried again after their
- * next change. */
-void server_tls_postpone(struct server_tls *tls, const struct server_tls *refused);

@@ -99,6 +99,15 @@ static bool may_serve(const struct server_worker_plan *plan, const struct server
 
 /* ---- the process ---- */
 
+/* Passwords are compared in threads that start with the first of them. A process for one connection
+ * compares them itself. */
+static unsigned calls_of(const struct server_worker_plan *plan, bool ring)
+{
+    const unsigned groups = server_calls_of_model(plan->model, ring);
+    const bool compares = plan->auth->count > 0 && plan->model->serves != STATS_SERVES_PROCESS;
+    return groups | (compares ? CALLS_THREADS : 0);
+}
+
 static int run_model(struct server_resources *resources, const struct server_worker_plan *plan,
                      const struct server_capacity *capacity, size_t files)
 {
@@ -133,7 +142,7 @@ static int run_model(struct server_resources *resources, const struct server_wor
     struct server_sandbox_worker worker = {
         .config = plan->config,
         .sites = &resources->shared,
-        .calls = server_calls_of_model(plan->model, server.rings != NULL),
+        .calls = calls_of(plan, server.rings != NULL),
         .master = plan->master,
         .totals = &resources->totals.stats,
     };
@@ -166,6 +175,10 @@ int server_worker_run(const struct server_worker_plan *plan)
         rc = server_compression_begin(&resources, plan->config, plan->model, true);
     if (rc == 0)
         server_resources_use_tls(&resources, plan->config, plan->tls, plan->https_port);
+    if (rc == 0)
+        rc = server_resources_use_auth(&resources, plan->config, plan->auth);
+    if (rc == 0 && plan->auth->count > 0)
+        rc = os_process_forbid_core();
     if (rc == 0 && plan->tls->server)
         rc = tls_tickets_protect(plan->tls->tickets);
     if (rc == 0)

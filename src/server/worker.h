@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "log/access.h"
 #include "model/model.h"
+#include "server/auth.h"
 #include "server/limits.h"
 #include "server/tls.h"
 
@@ -27,6 +28,7 @@ struct server_worker_plan {
     const struct stats_segment *stats;  /* NULL: nothing is counted */
     struct server_limits *limits;
     const struct server_tls *tls;
+    const struct server_auth *auth;
     uint16_t https_port; /* for redirects; 0: none */
     int ready_fd;        /* gets SERVER_WORKER_READY or _FAILED */
     int go_fd; /* a ready worker waits here for a byte; the end of the pipe means: do not serve;

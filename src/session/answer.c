@@ -208,14 +208,12 @@ static void answer_not_modified(struct session_exchange *x, const struct site_fi
     end_staged(x, HTTP_NOT_MODIFIED, 0);
 }
 
-static void answer_page(struct session_exchange *x, enum http_status status, struct span extra);
-
 static void answer_no_range(struct session_exchange *x, const struct site_file *file)
 {
     char field[64];
     struct buf extra = buf_over(field, sizeof(field));
     http_head_add_content_range(&extra, (struct http_range){ 0 }, file->size);
-    answer_page(x, HTTP_RANGE_NOT_SATISFIABLE, buf_span(&extra));
+    session_answer_page(x, HTTP_RANGE_NOT_SATISFIABLE, buf_span(&extra));
 }
 
 static void answer_ranges(struct session_exchange *x, struct site_entry *entry,
@@ -279,7 +277,7 @@ static void answer_conditional(struct session_exchange *x, struct site_entry *en
         answer_not_modified(x, file);
         return;
     case HTTP_ANSWER_FAILED:
-        answer_page(x, HTTP_PRECONDITION_FAILED, span_of(NULL, 0));
+        session_answer_page(x, HTTP_PRECONDITION_FAILED, span_of(NULL, 0));
         return;
     }
 }
@@ -288,7 +286,7 @@ void session_answer_entry(struct session_exchange *x, struct site_entry *entry, 
 {
     const struct site_file *file = session_variant_choose(x, entry);
     if (__builtin_expect(file->head.len == 0, 0))
-        answer_page(x, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 1\r\n"));
+        session_answer_page(x, HTTP_SERVICE_UNAVAILABLE, SPAN("Retry-After: 1\r\n"));
     else if (__builtin_expect(!session_answer_is_conditional(x), 1))
         answer_whole(x, entry, file);
     else
@@ -317,13 +315,20 @@ void session_answer_listing_head(struct session_exchange *x, struct span type)
     end_staged(x, HTTP_OK, 0);
 }
 
+/* Whether the client may see this page of the site. Without a password that is the page of 401. */
+static bool may_see_page(const struct session_exchange *x, enum http_status status)
+{
+    return x->site && (!x->site->access || x->admitted || status == HTTP_UNAUTHORIZED);
+}
+
 /* The site's own page for this status, or NULL. */
 static struct site_entry *find_own_page(struct session_exchange *x, enum http_status status,
                                         bool *ret_owned)
 {
     struct site_entry *entry;
-    if (!x->site || site_find_error_page(x->site->site, x->thread->reader, status,
-                                         x->thread->now_ns, &entry, ret_owned) != SITE_FILE)
+    if (!may_see_page(x, status) ||
+        site_find_error_page(x->site->site, x->thread->reader, status, x->thread->now_ns, &entry,
+                             ret_owned) != SITE_FILE)
         return NULL;
     if (*ret_owned && session_head_prepare(x, entry))
         site_publish(x->thread->reader, entry);
@@ -334,7 +339,7 @@ static struct site_entry *find_own_page(struct session_exchange *x, enum http_st
     return NULL;
 }
 
-static void answer_page(struct session_exchange *x, enum http_status status, struct span extra)
+void session_answer_page(struct session_exchange *x, enum http_status status, struct span extra)
 {
     bool owned = false;
     struct site_entry *own = find_own_page(x, status, &owned);
@@ -383,7 +388,7 @@ void session_answer_status(struct session_exchange *x, enum http_status status)
         extra = SPAN(ALLOW);
     else if (status == HTTP_SERVICE_UNAVAILABLE || status == HTTP_TOO_MANY_REQUESTS)
         extra = SPAN("Retry-After: 1\r\n");
-    answer_page(x, status, extra);
+    session_answer_page(x, status, extra);
 }
 
 void session_answer_located(struct session_exchange *x, enum http_status status,
@@ -415,7 +420,7 @@ static void answer_location(struct session_exchange *x, enum http_status status,
     if (location.overflow)
         session_answer_status(x, HTTP_URI_TOO_LONG);
     else
-        answer_page(x, status, buf_span(&location));
+        session_answer_page(x, status, buf_span(&location));
 }
 
 void session_answer_redirect(struct session_exchange *x)

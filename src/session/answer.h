@@ -17,6 +17,7 @@ enum { SESSION_LIST_MAX = 1024 };
 
 struct http2_stream;
 struct rules_match;
+struct session_pending;
 
 /* How an answer is put into frames. It is written as HTTP/1.1 into scratch memory, the exchange's
  * `out`, and session/frames.h puts it into the output, counts it and logs it. */
@@ -48,6 +49,9 @@ struct session_exchange {
     bool body_read;                    /* the body of the request has already been read */
     bool by_accept;                    /* the answer was selected by Accept */
     struct session_framing *framing;   /* of HTTP/2; NULL: HTTP/1.1 */
+    bool admitted;                     /* the password is right */
+    const struct session_pending *resumed; /* the request has waited; NULL: it is new */
+    struct session_pending *pending;       /* set by the plan: there is no answer yet */
 };
 
 /* The client of the request, for the log, the limits and the rules. */
@@ -79,6 +83,9 @@ bool session_answer_is_conditional(const struct session_exchange *x);
 
 /* Answers with a status and a page: the site's own page if it has one, or the built-in one. */
 void session_answer_status(struct session_exchange *x, enum http_status status);
+
+/* The same with `extra`, lines of the head. */
+void session_answer_page(struct session_exchange *x, enum http_status status, struct span extra);
 
 /* Answers with a status and one line of plain text. */
 void session_answer_text(struct session_exchange *x, enum http_status status, struct span text);

@@ -7,6 +7,7 @@
 #include "session/exchange.h"
 #include "session/frames.h"
 #include "session/http2.h"
+#include "session/pending.h"
 #include "session/tally.h"
 
 #include <stdlib.h>
@@ -65,9 +66,22 @@ struct framed_request {
     const char *head;
     struct span line;
     uint64_t began_ns;
-    enum http_status status; /* 0: it is answered by a plan */
+    const struct session_pending *resumed; /* the request has waited for its answer; or NULL */
+    enum http_status status;               /* 0: it is answered by a plan */
+    bool body_read;
     bool head_only;
 };
+
+/* The answer of the stream is pending. */
+static void keep_pending(struct session *s, const struct http2_stream *stream,
+                         struct session_pending *pending)
+{
+    struct session_http2 *h = s->http2;
+    const uint64_t limit_ns = session_pending_limit_ns(pending);
+    session_http2_place(h, stream)->pending = pending;
+    if (s->pending_count == 1 || limit_ns < h->pending_ns)
+        h->pending_ns = limit_ns;
+}
 
 static void answer_framed(struct session *s, struct http2_stream *stream,
                           const struct framed_request *from)
@@ -83,11 +97,15 @@ static void answer_framed(struct session *s, struct http2_stream *stream,
     x.framing = &framing;
     x.request_line = from->line;
     x.head_only = from->head_only;
+    x.body_read = from->body_read;
+    x.resumed = from->resumed;
     if (from->status != 0)
         session_exchange_fail_framed(&x, from->status);
     else
         session_exchange_answer_framed(&x, from->request, from->head);
-    if (!framing.done)
+    if (__builtin_expect(x.pending != NULL, 0))
+        keep_pending(s, stream, x.pending);
+    else if (!framing.done)
         session_frames_add_answer(&x);
     session_buffer_give(s->thread, scratch);
 }
@@ -373,6 +391,43 @@ void session_events_take(struct session *s, struct span *in, struct session_arri
         if (!take_event(s, event, &arrival, began->first_ns))
             return;
         began->first_ns = began->rest_ns;
+    }
+}
+
+static void resume_stream(struct session *s, unsigned number)
+{
+    struct session_http2 *h = s->http2;
+    struct session_pending *waited = h->streams->place[number].pending;
+    const struct http_request *request = &waited->request;
+    const struct framed_request from = {
+        .request = request,
+        .head = waited->head,
+        .line = span_of(waited->head + request->line.at, request->line.len),
+        .began_ns = waited->began_ns,
+        .resumed = waited,
+        .body_read = waited->body_read,
+        .head_only = request->method == HTTP_HEAD,
+    };
+    h->streams->place[number].pending = NULL;
+    answer_framed(s, &h->streams->table.stream[number], &from);
+    session_pending_drop(s, &waited);
+}
+
+void session_events_resume(struct session *s, uint64_t now_ns)
+{
+    struct session_http2 *h = s->http2;
+    h->pending_ns = UINT64_MAX;
+    for (unsigned i = 1; i <= HTTP2_STREAMS_MAX; i++) {
+        struct session_pending *pending = h->streams->place[i].pending;
+        if (!pending)
+            continue;
+        const uint64_t limit_ns = session_pending_limit_ns(pending);
+        if (now_ns >= limit_ns)
+            session_pending_give_up(s, pending);
+        else if (limit_ns < h->pending_ns)
+            h->pending_ns = limit_ns;
+        if (session_pending_is_over(s, pending) && has_frame_room(s))
+            resume_stream(s, i);
     }
 }
 

@@ -17,5 +17,9 @@
  * space. `began` says when the bytes began to arrive. The session has its memory. */
 void session_events_take(struct session *s, struct span *in, struct session_arrival *began);
 
+/* Answers the requests whose answers are no longer pending, or overdue, while the output has
+ * space. */
+void session_events_resume(struct session *s, uint64_t now_ns);
+
 /* Bodies of requests are overdue: the requests that wait for them get 408. */
 void session_events_expire(struct session *s, uint64_t now_ns);

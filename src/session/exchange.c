@@ -4,6 +4,7 @@
 #include "session/answer.h"
 #include "session/body.h"
 #include "session/forwarded.h"
+#include "session/pending.h"
 #include "session/plan.h"
 #include "session/tally.h"
 
@@ -46,24 +47,43 @@ void session_exchange_refuse(struct session *s, uint64_t began_ns)
     refuse_exchange(&x);
 }
 
-void session_exchange_answer(struct session *s, const struct http_request *request,
-                             const char *head, uint64_t began_ns, bool body_read)
+/* `resumed`: the request has waited for its answer; NULL: it is new. */
+static inline void answer_request(struct session *s, const struct http_request *request,
+                                  const char *head, uint64_t began_ns, bool body_read,
+                                  const struct session_pending *resumed)
 {
     struct session_exchange x = begin_exchange(s, began_ns);
     x.request = request;
     x.head = head;
     x.request_line = span_of(head + request->line.at, request->line.len);
     x.body_read = body_read;
+    x.resumed = resumed;
     struct session_peer client;
     if (__builtin_expect(s->refusing || s->forwards, 0) && is_refused(&x, &client))
         return;
     struct http_body body;
     session_plan(&x, &body);
+    s->pending = x.pending;
     if (__builtin_expect(body.kind == HTTP_BODY_NONE || s->closing, 1))
         return;
     s->body = session_body_new(body, NULL, NULL, 0);
     if (!s->body)
         s->closing = s->lingering = true;
+}
+
+void session_exchange_answer(struct session *s, const struct http_request *request,
+                             const char *head, uint64_t began_ns, bool body_read)
+{
+    answer_request(s, request, head, began_ns, body_read, NULL);
+}
+
+void session_exchange_resume(struct session *s)
+{
+    struct session_pending *waited = s->pending;
+    s->pending = NULL;
+    s->thread->turn.usable = false;
+    answer_request(s, &waited->request, waited->head, waited->began_ns, waited->body_read, waited);
+    session_pending_drop(s, &waited);
 }
 
 void session_exchange_answer_framed(struct session_exchange *x, const struct http_request *request,

@@ -14,15 +14,20 @@
 /* An exchange whose request began to arrive at `began_ns`. */
 struct session_exchange session_exchange_begin(struct session *s, uint64_t began_ns);
 
-/* Answers a request of HTTP/2, or what is none, into x->out. */
+/* Answers a request of HTTP/2, or what is none, into x->out. With x->pending the answer is pending,
+ * and the caller takes that. */
 void session_exchange_answer_framed(struct session_exchange *x, const struct http_request *request,
                                     const char *head);
 void session_exchange_fail_framed(struct session_exchange *x, enum http_status status);
 
 /* Answers a request that was parsed from `head`, and whose first byte arrived at `began_ns`. Sets
- * s->body where a body follows. `body_read`: the request has waited for the end of its body. */
+ * s->body where a body follows, and s->pending where the answer is pending. `body_read`: the
+ * request has waited for the end of its body. */
 void session_exchange_answer(struct session *s, const struct http_request *request,
                              const char *head, uint64_t began_ns, bool body_read);
+
+/* Answers the request in s->pending, which has waited. It may have to wait again. */
+void session_exchange_resume(struct session *s);
 
 /* Answers a request with 503, and ends the connection. */
 void session_exchange_refuse(struct session *s, uint64_t began_ns);

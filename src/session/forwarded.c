@@ -42,9 +42,9 @@ void session_forwarded_find(struct session_exchange *x, struct session_peer *cli
     if (forwarded.result == PEER_FORWARDED_CLIENT) {
         client->family = forwarded.client.family;
         memcpy(client->address, forwarded.client.bytes, sizeof(client->address));
-        stats_writer_add(&x->thread->stats, STATS_requests_forwarded, 1);
+        stats_writer_add(&x->thread->stats, STATS_requests_forwarded, !x->resumed);
     } else if (forwarded.result == PEER_FORWARDED_MALFORMED) {
-        stats_writer_add(&x->thread->stats, STATS_forwarded_malformed, 1);
+        stats_writer_add(&x->thread->stats, STATS_forwarded_malformed, !x->resumed);
     }
     client->limited = shared->limits && session_limits_locate(shared->limits, client);
     x->client = client;

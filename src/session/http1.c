@@ -8,17 +8,22 @@
  *
  *   IDLE --first byte--> HEAD --whole head--> (answer) --> SENDING --> IDLE
  *                          |-- deadline: 408                  |--> BODY --> IDLE
- *                          \-- chunked --> BODY --> (answer)  \--> LINGERING --> closed
+ *                          |-- chunked --> BODY --> (answer)  \--> LINGERING --> closed
+ *                          \-- password --> PENDING --> (answer)
+ *
+ * While an answer is pending, no further request is parsed, and nothing is received.
  */
 #include "session/http1.h"
 
 #include "base/duration.h"
+#include "http2/frame.h"
 #include "session/body.h"
 #include "session/buffer.h"
 #include "session/events.h"
 #include "session/exchange.h"
 #include "session/http2.h"
 #include "session/input.h"
+#include "session/pending.h"
 #include "session/plan.h"
 #include "session/proxy.h"
 #include "session/tally.h"
@@ -66,6 +71,7 @@ void session_http1_drop(struct session *s)
 {
     drop_input(s);
     drop_body(s);
+    session_pending_drop(s, &s->pending);
     cut_output(s);
 }
 
@@ -154,6 +160,13 @@ static enum http_fault fault_of_head(const struct session *s, const struct http_
     return s->answers == 0 ? session_proxy_fault(bytes, fault) : fault;
 }
 
+/* Whether a connection begins with HTTP/2, by the preface. */
+static bool begins_with_preface(const struct session *s, struct span in)
+{
+    return s->thread->shared->h2c && !s->tls_wanted && s->answers == 0 &&
+           span_starts(in, span_first(HTTP2_FRAME_PREFACE, sizeof("PRI * HTTP/2.0\r\n") - 1));
+}
+
 /* Consumes what it can from the front of `bytes`, and returns how many. `request` is the
  * parser's state, and keeps it when a head is unfinished. `arrival` follows the requests. `fed`:
  * the bytes end with those that session_feed has just got. */
@@ -162,7 +175,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
 {
     size_t used = 0;
     const bool reported = fed && s->thread->turn.reported && !s->tls;
-    while (used < bytes.len && !s->closing) {
+    while (used < bytes.len && !s->closing && !s->pending) {
         struct span rest = span_skip(bytes, used);
         const bool may_answer = !s->body || s->body->waiting;
         if (may_answer && !has_output_room(s)) {
@@ -186,7 +199,7 @@ static size_t use_input(struct session *s, struct span bytes, struct http_reques
         case HTTP_PARSE_MORE:
             return used;
         case HTTP_PARSE_FAILED:
-            if (used == 0 && session_http2_is_preface(s, rest)) {
+            if (used == 0 && begins_with_preface(s, rest)) {
                 s->closing = !session_http2_begin(s, arrival->rest_ns);
                 return 0;
             }
@@ -265,6 +278,8 @@ unsigned session_http1_continue(struct session *s, uint64_t now_ns)
     session_http1_drop_output(s);
     if (s->closing)
         return session_http1_end(s, now_ns);
+    if (__builtin_expect(s->pending != NULL, 0))
+        return enter_phase(s, SESSION_PENDING, session_pending_limit_ns(s->pending), SESSION_WAIT);
     if (s->ended)
         return SESSION_CLOSE;
     if (s->body)
@@ -350,6 +365,17 @@ unsigned session_http1_feed(struct session *s, struct span in, uint64_t now_ns)
     return session_http1_continue(s, now_ns);
 }
 
+/* Answers the request that waits, if its answer is no longer pending. */
+static void use_pending(struct session *s)
+{
+    if (!s->pending || !session_pending_is_over(s, s->pending))
+        return;
+    if (has_output_room(s))
+        session_exchange_resume(s);
+    else
+        s->closing = s->closing || !s->output; /* out of memory */
+}
+
 unsigned session_http1_sent(struct session *s, uint64_t now_ns)
 {
     if (s->output) {
@@ -357,7 +383,19 @@ unsigned session_http1_sent(struct session *s, uint64_t now_ns)
         s->output->group_count = 0;
         session_http1_drop_output(s);
     }
+    if (__builtin_expect(s->pending != NULL, 0))
+        use_pending(s);
     if (__builtin_expect(s->input != NULL, 0) && !s->closing)
+        use_kept_input(s, false);
+    return session_http1_continue(s, now_ns);
+}
+
+unsigned session_http1_resume(struct session *s, uint64_t now_ns)
+{
+    if (session_http1_has_output(s))
+        return SESSION_WRITE; /* the answer follows when this is sent */
+    use_pending(s);
+    if (s->input && !s->closing && !s->pending)
         use_kept_input(s, false);
     return session_http1_continue(s, now_ns);
 }
@@ -372,6 +410,10 @@ unsigned session_http1_expire(struct session *s, uint64_t now_ns)
         [SESSION_BODY] = STATS_timeouts_body,
         [SESSION_SENDING] = STATS_timeouts_send,
     };
+    if (s->phase == SESSION_PENDING) {
+        session_pending_give_up(s, s->pending);
+        return session_http1_resume(s, now_ns);
+    }
     if (s->phase == SESSION_IDLE && now_ns >= s->retires_ns)
         stats_writer_add(&s->thread->stats, STATS_connections_retired, 1);
     else if (s->phase != SESSION_LINGERING && s->phase != SESSION_HANDSHAKE)

@@ -21,6 +21,7 @@ enum session_phase {
     SESSION_HEAD,
     SESSION_BODY,
     SESSION_SENDING,
+    SESSION_PENDING, /* the answer is computed by another thread */
     SESSION_LINGERING
 };
 
@@ -44,6 +45,9 @@ unsigned session_http1_refuse(struct session *s, enum http_fault fault, struct s
 /* All of the output, if there is any, has been sent: counts the answers, and continues with the
  * input that was kept. */
 unsigned session_http1_sent(struct session *s, uint64_t now_ns);
+
+/* As session_resume. */
+unsigned session_http1_resume(struct session *s, uint64_t now_ns);
 
 /* What to do next: send the output, wait for input, or end. */
 unsigned session_http1_continue(struct session *s, uint64_t now_ns);

@@ -13,7 +13,6 @@
 #include "session/http2.h"
 
 #include "base/duration.h"
-#include "http2/frame.h"
 #include "http2/request.h"
 #include "session/body.h"
 #include "session/events.h"
@@ -21,6 +20,7 @@
 #include "session/frames.h"
 #include "session/goodbye.h"
 #include "session/http1.h"
+#include "session/pending.h"
 #include "session/stream.h"
 #include "session/tally.h"
 #include "session/tls.h"
@@ -71,12 +71,6 @@ static bool has_memory(struct session *s)
 }
 
 /* ---- beginning and end ---- */
-
-bool session_http2_is_preface(const struct session *s, struct span in)
-{
-    return s->thread->shared->h2c && !s->tls_wanted && s->answers == 0 &&
-           span_starts(in, span_first(HTTP2_FRAME_PREFACE, sizeof("PRI * HTTP/2.0\r\n") - 1));
-}
 
 static unsigned streams_most(const struct session *s)
 {
@@ -130,6 +124,7 @@ void session_http2_forget(struct session *s, unsigned number)
     }
     session_body_free(session_http2_take_body(h, place));
     h->lingering -= place->lingers > 0;
+    session_pending_drop(s, &place->pending);
     *place = (struct session_http2_place){ 0 };
     count(s, STATS_http2_streams_closed);
 }
@@ -197,6 +192,8 @@ static void add_output(struct session *s, uint64_t now_ns)
     struct http2_connection *c = &s->http2->connection;
     if (s->closing)
         return;
+    if (session_is_pending(s))
+        session_events_resume(s, now_ns);
     if (!s->tls || s->http2->sealing || !session_tls_has_output(s))
         session_frames_add_bodies(s);
     if (session_goodbye_has_room(s) && session_goodbye_is_due(s, now_ns))
@@ -300,7 +297,9 @@ unsigned session_http2_resume(struct session *s, uint64_t now_ns)
 {
     if (!has_memory(s))
         return close_without_memory(s);
-    use_kept_input(s, now_ns);
+    rewind_output(s->output);
+    if (s->input && !s->closing)
+        use_kept_input(s, now_ns);
     add_output(s, now_ns);
     return session_http2_continue(s, now_ns);
 }
@@ -407,6 +406,8 @@ unsigned session_http2_continue(struct session *s, uint64_t now_ns)
         s->deadline_ns = sooner_of(s->deadline_ns, follow_bodies(s, now_ns));
     if (h->lingering > 0 && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, h->linger_ns);
+    if (session_is_pending(s) && !s->closing)
+        s->deadline_ns = sooner_of(s->deadline_ns, h->pending_ns);
     if (!h->full && !s->closing)
         s->deadline_ns = sooner_of(s->deadline_ns, h->head_due_ns);
     return pending ? session_http2_want(s) : SESSION_READ;
@@ -465,7 +466,8 @@ unsigned session_http2_expire(struct session *s, uint64_t now_ns)
     if (h->lingering > 0 && now_ns >= h->linger_ns && has_memory(s))
         session_frames_expire_lingering(s, now_ns);
     if (now_ns < h->head_due_ns)
-        return session_http2_continue(s, now_ns);
+        return session_is_pending(s) ? session_http2_resume(s, now_ns)
+                                     : session_http2_continue(s, now_ns);
     h->head_due_ns = UINT64_MAX;
     if (!h->connection.draining)
         count(s, STATS_timeouts_head);

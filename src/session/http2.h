@@ -19,13 +19,15 @@
 #include "session/session.h"
 
 struct session_body;
+struct session_pending;
 struct session_stream;
 
 /* What the session knows about one open stream. */
 struct session_http2_place {
-    struct session_stream *answer; /* a body that is not in frames yet, or NULL */
-    struct session_body *body;     /* with the request that waits for its end, or NULL */
-    uint32_t discarded;            /* bytes of a body that arrive during or after its answer */
+    struct session_stream *answer;   /* a body that is not in frames yet, or NULL */
+    struct session_body *body;       /* with the request that waits for its end, or NULL */
+    struct session_pending *pending; /* the request whose answer is pending, or NULL */
+    uint32_t discarded;              /* bytes of a body that arrive during or after its answer */
     bool open;
     uint8_t lingers; /* linger times that have begun since the answer was complete; 0: it is not */
 };
@@ -46,6 +48,7 @@ struct session_http2 {
     uint64_t head_due_ns;   /* while an unfinished frame waits, or the end; else UINT64_MAX */
     uint64_t body_limit_ns; /* while requests wait for their bodies: when the first is overdue */
     uint64_t body_due_ns;   /* then all are, for their rate; else UINT64_MAX */
+    uint64_t pending_ns;    /* while answers are pending: when the first of them is overdue */
     uint64_t body_bytes;    /* received of bodies since body_due_ns last moved */
     size_t waiting_bytes;   /* of heads that wait for the end of their body */
     size_t output_max;      /* nothing is added behind so many bytes of output */
@@ -65,16 +68,13 @@ struct session_http2 {
 /* Begins with HTTP/2. False: out of memory. */
 bool session_http2_begin(struct session *s, uint64_t now_ns);
 
-/* Whether a connection begins with HTTP/2, by the preface. */
-bool session_http2_is_preface(const struct session *s, struct span in);
-
 /* The most bytes that session_http2_feed accepts now. */
 size_t session_http2_room(const struct session *s);
 
 /* As session_feed. */
 unsigned session_http2_feed(struct session *s, struct span in, uint64_t now_ns);
 
-/* Consumes the input that HTTP/1.1 has kept. */
+/* As session_resume. Consumes the input that was kept, also by HTTP/1.1 before HTTP/2 began. */
 unsigned session_http2_resume(struct session *s, uint64_t now_ns);
 
 /* Whether bodies or kept input wait for space in the output. */

@@ -307,6 +307,59 @@ static bool is_too_many(const struct session_exchange *x)
     return true;
 }
 
+/* The status of a request that no site answers, or 0. `target`: the result of its resolution. */
+static int refusal_of(const struct session_exchange *x, int target, bool unknown_expectation)
+{
+    if (!x->resumed && is_too_many(x))
+        return HTTP_TOO_MANY_REQUESTS;
+    if (unknown_expectation)
+        return HTTP_EXPECTATION_FAILED;
+    if (!x->site)
+        return HTTP_MISDIRECTED_REQUEST;
+    return target == HTTP_NOT_FOUND ? HTTP_NOT_FOUND : 0;
+}
+
+/* A browser asks without a password whether a script may send one (Fetch standard, CORS-preflight
+ * fetch). The answer depends on the rules alone. */
+static bool is_preflight(const struct session_exchange *x)
+{
+    return x->request->method == HTTP_OPTIONS && x->site->rules &&
+           http_request_has(x->request, HTTP_FIELD_ORIGIN);
+}
+
+/* Whether the client may have an answer of the site. A redirect to https comes first, so that no
+ * password is sent without TLS. An issuer of certificates has no password. */
+static enum session_access_verdict access_of(struct session_exchange *x)
+{
+    if (session_scheme_decides(x) || session_scheme_is_challenge(x) || is_preflight(x))
+        return SESSION_ACCESS_OPEN;
+    const enum session_access_verdict verdict = session_access_decide(x);
+    x->admitted = verdict == SESSION_ACCESS_RIGHT || verdict == SESSION_ACCESS_REMEMBERED;
+    return verdict;
+}
+
+/* Decides whether the connection ends with the answer, and sets *ret_body if it does not.
+ * `expects`: the client waits before it sends the body. */
+static void plan_end(struct session_exchange *x, const struct http_body *body, bool expects,
+                     struct http_body *ret_body)
+{
+    const bool has_body = body->kind != HTTP_BODY_NONE;
+    x->close = !http_request_persists(x->request, x->head);
+    if (!x->close && !x->framing && is_last_answer(x))
+        session_answer_is_last(x); /* the client may already have sent its next request */
+    if (!x->close && !(has_body && expects))
+        *ret_body = *body;
+    else if (has_body)
+        session_answer_is_last(x);
+}
+
+static void plan_answer(struct session_exchange *x)
+{
+    if (__builtin_expect(x->site->https_port == 0 && !x->session->tls_wanted, 1) ||
+        !session_scheme_answers(x))
+        plan_method(x);
+}
+
 void session_plan(struct session_exchange *x, struct http_body *ret_body)
 {
     *ret_body = (struct http_body){ .kind = HTTP_BODY_NONE };
@@ -326,30 +379,23 @@ void session_plan(struct session_exchange *x, struct http_body *ret_body)
         answer_and_close(x, HTTP_BAD_REQUEST);
         return;
     }
-    x->close = !http_request_persists(x->request, x->head);
-    if (!x->close && !x->framing && is_last_answer(x))
-        session_answer_is_last(x); /* the client may already have sent its next request */
     bool unknown_expectation;
     const bool expects = expects_continue(x, &unknown_expectation);
-    const bool has_body = body.kind != HTTP_BODY_NONE;
-    if (!x->close && !(has_body && (expects || unknown_expectation)))
-        *ret_body = body;
-    else if (has_body)
-        session_answer_is_last(x);
-
     x->site = session_hosts_find(x->thread->shared->hosts, x->target.host);
     session_trace_note(x, unknown_expectation, unknown_expectation);
     if (session_trace_of(x->thread))
         session_trace_target(x);
-    if (is_too_many(x))
-        session_answer_status(x, HTTP_TOO_MANY_REQUESTS);
-    else if (unknown_expectation)
-        session_answer_status(x, HTTP_EXPECTATION_FAILED);
-    else if (!x->site)
-        session_answer_status(x, HTTP_MISDIRECTED_REQUEST);
-    else if (status == HTTP_NOT_FOUND)
-        session_answer_status(x, HTTP_NOT_FOUND);
-    else if (__builtin_expect(x->site->https_port == 0 && !x->session->tls_wanted, 1) ||
-             !session_scheme_answers(x))
-        plan_method(x);
+    const int refusal = refusal_of(x, status, unknown_expectation);
+    enum session_access_verdict access = SESSION_ACCESS_OPEN;
+    if (refusal == 0 && __builtin_expect(x->site->access != NULL, 0))
+        access = access_of(x);
+    if (access == SESSION_ACCESS_PENDING)
+        return;
+    plan_end(x, &body, expects || unknown_expectation, ret_body);
+    if (refusal != 0)
+        session_answer_status(x, (enum http_status)refusal);
+    else if (access == SESSION_ACCESS_OPEN || x->admitted)
+        plan_answer(x);
+    else
+        session_access_refuse(x, access);
 }

@@ -11,7 +11,8 @@
 #include "session/answer.h"
 
 /* Answers one request into x->out. Sets *ret_body to the request body that must be discarded
- * next, or to kind HTTP_BODY_NONE. */
+ * next, or to kind HTTP_BODY_NONE. With x->pending there is no answer yet, and nothing else has
+ * changed. */
 void session_plan(struct session_exchange *x, struct http_body *ret_body);
 
 /* Whether the answer waits for the end of the request's body, which is then *ret_body. That is so

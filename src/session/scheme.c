@@ -54,6 +54,16 @@ static void redirect_to_https(struct session_exchange *x)
         session_answer_redirect_to(x, buf_span(&origin));
 }
 
+bool session_scheme_is_challenge(const struct session_exchange *x)
+{
+    return span_starts(x->target.path, CHALLENGES);
+}
+
+bool session_scheme_decides(const struct session_exchange *x)
+{
+    return is_misdirected(x) || is_redirected(x);
+}
+
 bool session_scheme_answers(struct session_exchange *x)
 {
     bool misdirected = is_misdirected(x), redirected = is_redirected(x);

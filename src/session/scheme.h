@@ -10,6 +10,12 @@
 
 #include "session/answer.h"
 
+/* Whether session_scheme_answers will answer. */
+bool session_scheme_decides(const struct session_exchange *x);
+
+/* Whether the path is below /.well-known/acme-challenge/. */
+bool session_scheme_is_challenge(const struct session_exchange *x);
+
 /* Answers with 308 or 421, or returns false. The target of the request is resolved, and its site
  * is known. */
 bool session_scheme_answers(struct session_exchange *x);

@@ -78,7 +78,7 @@ size_t session_room(const struct session *s)
         size_t room = s->tls && session_tls_keeps_input(s) ? 0 : session_http2_room(s);
         return room < SESSION_READ_MAX ? room : SESSION_READ_MAX;
     }
-    if (session_has_output(s))
+    if (session_has_output(s) || s->pending)
         return 0;
     size_t room = session_http1_room(s);
     return room < SESSION_READ_MAX ? room : SESSION_READ_MAX;
@@ -96,6 +96,13 @@ unsigned session_feed(struct session *s, struct span in, uint64_t now_ns)
     if (__builtin_expect(s->http2 != NULL, 0))
         return session_http2_feed(s, in, now_ns);
     return session_http1_feed(s, in, now_ns);
+}
+
+unsigned session_resume(struct session *s, uint64_t now_ns)
+{
+    if (s->tls)
+        return session_tls_resume(s, now_ns);
+    return s->http2 ? session_http2_resume(s, now_ns) : session_http1_resume(s, now_ns);
 }
 
 /* ---- output ---- */
@@ -215,7 +222,7 @@ unsigned session_drain(struct session *s, uint64_t now_ns)
 unsigned session_expire(struct session *s, uint64_t now_ns)
 {
     if (now_ns < s->deadline_ns)
-        return session_has_output(s) ? SESSION_WRITE : SESSION_READ;
+        return session_has_output(s) ? SESSION_WRITE : s->pending ? SESSION_WAIT : SESSION_READ;
     if (__builtin_expect(s->tls != NULL, 0))
         return session_tls_expire(s, now_ns);
     if (!s->http2)

@@ -20,8 +20,16 @@
  *                         still arrives. A close with unread input would send a reset, and the
  *                         client could lose the last answer (RFC 9112 section 9.6).
  *     SESSION_CLOSE       alone: close the descriptor and call session_close
+ *     SESSION_WAIT        alone: the next answer is pending. Neither receive nor send, and call
+ *                         session_resume when the thread's session_thread_next_ready returns the
+ *                         session. Only a deadline, or the loss of the connection, comes before.
  *
  * After the end of input no result has SESSION_READ.
+ *
+ * An answer is pending while another thread computes what it depends on: the check of a password.
+ * HTTP/1.1 then wants SESSION_WAIT, when earlier answers are sent. With HTTP/2 only that stream
+ * waits, and the session wants the same as without it. Answers are pending only in a thread that
+ * has a `home` (session/thread.h). In other threads the session itself computes, in its call.
  *
  * Requests that arrive together are answered together: session_feed parses as many as the output
  * buffer has space for before it asks to write.
@@ -40,8 +48,15 @@ struct session_buffer;
 struct session_body;
 struct session_tls;
 struct session_http2;
+struct session_pending;
 
-enum { SESSION_READ = 1, SESSION_WRITE = 2, SESSION_HALF_CLOSE = 4, SESSION_CLOSE = 8 };
+enum {
+    SESSION_READ = 1,
+    SESSION_WRITE = 2,
+    SESSION_HALF_CLOSE = 4,
+    SESSION_CLOSE = 8,
+    SESSION_WAIT = 16
+};
 
 /* The client's address, for the log and for the limits of each address. */
 struct session_peer {
@@ -78,17 +93,19 @@ struct session_origin {
  * no buffer. */
 struct session {
     struct session_thread *thread;
-    struct session_input *input;   /* unparsed bytes; NULL when there are none */
-    struct session_buffer *output; /* NULL when there is nothing to send */
-    struct session_body *body;     /* a request body that is being discarded, or NULL */
-    struct session_tls *tls;       /* NULL: plain HTTP, or no byte has arrived */
-    struct session_http2 *http2;   /* NULL: HTTP/1.1, or the protocol is not known yet */
+    struct session_input *input;     /* unparsed bytes; NULL when there are none */
+    struct session_buffer *output;   /* NULL when there is nothing to send */
+    struct session_body *body;       /* a request body that is being discarded, or NULL */
+    struct session_tls *tls;         /* NULL: plain HTTP, or no byte has arrived */
+    struct session_http2 *http2;     /* NULL: HTTP/1.1, or the protocol is not known yet */
+    struct session_pending *pending; /* of HTTP/1.1: the request whose answer is, or NULL */
     uint64_t deadline_ns;
     uint64_t idle_since_ns;  /* while no request is under way */
     uint64_t retires_ns;     /* no request follows the one that is under way then */
     uint32_t answers;        /* so far */
     uint32_t lingered_bytes; /* discarded since the half-close */
     uint32_t progress_bytes; /* sent since the deadline last moved */
+    uint32_t pending_count;  /* answers */
     uint8_t phase;           /* what the deadline is for; private to session/ */
     bool ended;              /* the client sends no more */
     bool closing;            /* the connection ends when the output is sent */
@@ -180,6 +197,16 @@ unsigned session_cut(struct session *s);
 /* Receiving or sending failed with this errno. Counts it when the client or the network caused
  * it. The caller then closes the connection. */
 void session_failed(const struct session *s, int error);
+
+/* Whether an answer is pending. */
+static inline bool session_is_pending(const struct session *s)
+{
+    return s->pending_count > 0;
+}
+
+/* Answers that were pending may be ready. Continues with them, and returns what the session wants.
+ * May be called without a reason, also while output is being sent. */
+unsigned session_resume(struct session *s, uint64_t now_ns);
 
 /* When session_expire is due, in nanoseconds of the monotonic clock. The deadline moves as the
  * session continues: check again when it is reached. */

@@ -5,6 +5,7 @@
 #include "http/head.h"
 #include "session/buffer.h"
 #include "session/tally.h"
+#include "task/task.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,6 +102,7 @@ void session_thread_divide(struct session_thread *thread)
 void session_thread_inherit(struct session_thread *thread)
 {
     log_access_forget(thread->log);
+    thread->home = NULL; /* the child has no other thread */
     branch_ids(thread, thread);
     stats_writer_open(&thread->stats, thread->shared->stats);
     session_tally_inherit(thread);
@@ -152,6 +154,12 @@ uint64_t session_thread_due_ns(struct session_thread *thread)
     if (thread->log_due_ns == 0)
         thread->log_due_ns = thread->now_ns + LOG_WAIT_NS;
     return thread->log_due_ns;
+}
+
+struct session *session_thread_next_ready(const struct session_thread *thread)
+{
+    struct task_pool *tasks = thread->shared->tasks;
+    return tasks && thread->home ? task_next_done(tasks, thread->home) : NULL;
 }
 
 void session_thread_rest(struct session_thread *thread)

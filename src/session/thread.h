@@ -25,7 +25,8 @@ struct session_site {
     struct site *site;
     /* The site's own fields. With `rules` it has `over_tls` alone. */
     struct session_fields fields;
-    const struct rules *rules; /* for its paths (session/rules.h); NULL: there are none */
+    const struct rules *rules;           /* for its paths (session/rules.h); NULL: there are none */
+    const struct session_access *access; /* its passwords (session/access.h); NULL: it needs none */
     /* Names in lower case, without port, NULL at the end. "*.name" covers any name below. An empty
      * list covers every host. */
     const char *const *hosts;
@@ -38,6 +39,10 @@ enum { SESSION_FIELDS_MAX = 4096 };
 
 struct peer_networks;
 struct session_forwarding;
+struct session_access;
+struct session_guard;
+struct task_home;
+struct task_pool;
 struct tls_server;
 
 /* The most listings that a process renders at the same time. */
@@ -67,6 +72,8 @@ struct session_shared {
     const struct peer_networks
         *proxies; /* their connections begin with a PROXY header; NULL: none */
     const struct session_forwarding *forwarding; /* NULL: no request has another client */
+    struct session_guard *guard;                 /* NULL: no site needs a password */
+    struct task_pool *tasks;                     /* NULL: no answer is ever pending */
     struct tls_server *tls;    /* NULL: no listener speaks TLS; with the same sites */
     bool h2c;                  /* plain connections may begin with HTTP/2's preface */
     uint32_t http2_streams;    /* most open streams of a connection; 0: HTTP2_STREAMS_MAX */
@@ -90,6 +97,8 @@ struct session_trace;
 
 struct session_thread {
     struct session_shared *shared;
+    struct task_home *home; /* answers may be pending, and this is woken when they are ready. The
+                               model sets it. NULL: the thread waits for them in its calls */
     struct site_cache_reader *reader;
     struct log_access *log; /* `own_log`, or that of another session_thread */
     struct log_access own_log;
@@ -160,6 +169,12 @@ static inline uint64_t session_thread_next_id(struct session_thread *thread)
 {
     return thread->id += SESSION_ID_STEP;
 }
+
+/* A session of a thread with this home whose answer has become ready since the last call. NULL:
+ * none. The model calls it after the home's wake-up until it returns NULL, and then
+ * session_resume. If other threads serve sessions of this home, the session may be closed already,
+ * or belong to another connection. Its owner may call session_resume all the same. */
+struct session *session_thread_next_ready(const struct session_thread *thread);
 
 /* Call them before and after waiting, where other threads share the cache. A thread at rest does
  * not delay the reclamation of entries. */

@@ -318,7 +318,8 @@ static unsigned follow_codec(struct session *s, unsigned want, uint64_t now_ns)
     const bool ends = (want & (SESSION_CLOSE | SESSION_HALF_CLOSE)) != 0;
     if (ends && s->http2 && !t->ended && !t->failed && !session_tls_has_output(s))
         return end_tls(s, now_ns);
-    return want & SESSION_READ && session_tls_has_output(s) ? want_of_output(s) : want;
+    const bool waits = (want & (SESSION_READ | SESSION_WAIT)) != 0;
+    return waits && session_tls_has_output(s) ? want_of_output(s) : want;
 }
 
 /* Begins with the protocol that the handshake has agreed on. */
@@ -405,6 +406,8 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns)
         return follow_codec(s, session_http2_sent(s, bytes, now_ns), now_ns);
     if (t->failed)
         return session_http1_continue(s, now_ns);
+    if (s->pending && !s->output)
+        return follow_codec(s, session_http1_resume(s, now_ns), now_ns);
     if (!t->established || (!s->output && !s->closing))
         return follow_codec(s, SESSION_READ, now_ns);
     if (s->output && has_plain_left(s, SESSION_BATCH_BYTES)) {
@@ -419,6 +422,16 @@ unsigned session_tls_drain(struct session *s, uint64_t now_ns)
     (void)enter_tls(s);
     const unsigned want = session_http2_drain(s, now_ns);
     return want == 0 ? 0 : follow_codec(s, want, now_ns);
+}
+
+unsigned session_tls_resume(struct session *s, uint64_t now_ns)
+{
+    (void)enter_tls(s);
+    if (s->http2)
+        return follow_codec(s, session_http2_resume(s, now_ns), now_ns);
+    if (session_tls_has_output(s))
+        return want_of_output(s); /* the answer follows when this is sent */
+    return follow_codec(s, session_http1_resume(s, now_ns), now_ns);
 }
 
 unsigned session_tls_expire(struct session *s, uint64_t now_ns)

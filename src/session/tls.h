@@ -33,6 +33,7 @@ unsigned session_tls_sent(struct session *s, size_t bytes, uint64_t now_ns);
 
 unsigned session_tls_drain(struct session *s, uint64_t now_ns);
 unsigned session_tls_expire(struct session *s, uint64_t now_ns);
+unsigned session_tls_resume(struct session *s, uint64_t now_ns);
 
 /* Whether encrypted bytes of a connection with TLS wait to be sent. */
 bool session_tls_has_output(const struct session *s);

@@ -13,6 +13,7 @@
 #include "http/request.h"
 #include "http/target.h"
 #include "rules/rules.h"
+#include "session/access.h"
 #include "session/thread.h"
 #include "site/trace.h"
 
@@ -28,16 +29,17 @@ struct session_trace {
     const struct session_site *site; /* NULL: no site has the host */
     struct span rule; /* the host name that matched; "*" for the site without names */
 
-    bool to_https;            /* the answer is a redirect to https */
-    bool ruled;               /* the site has rules, and `match` has those of the path */
-    struct rules_match match; /* its captures are not kept */
-    bool denied;              /* a rule does not admit the client */
-    bool looked;              /* the path was looked up */
-    enum site_result result;  /* the result of the lookup */
-    struct site_trace steps;  /* what the lookup did on the disk */
-    bool navigates;           /* for a fallback: a person probably navigates */
-    bool listing_json;        /* the listing is JSON */
-    enum site_result listing; /* SITE_FILE: it is rendered */
+    enum session_access_verdict access; /* whether a password was needed, and right */
+    bool to_https;                      /* the answer is a redirect to https */
+    bool ruled;                         /* the site has rules, and `match` has those of the path */
+    struct rules_match match;           /* its captures are not kept */
+    bool denied;                        /* a rule does not admit the client */
+    bool looked;                        /* the path was looked up */
+    enum site_result result;            /* the result of the lookup */
+    struct site_trace steps;            /* what the lookup did on the disk */
+    bool navigates;                     /* for a fallback: a person probably navigates */
+    bool listing_json;                  /* the listing is JSON */
+    enum site_result listing;           /* SITE_FILE: it is rendered */
 
     struct site_entry *entry; /* the entry that was sent; holds a reference; NULL: no file */
     bool fallback;            /* the entry is the site's fallback */

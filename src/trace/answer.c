@@ -21,6 +21,16 @@ static void keep_first_error(void *context, const char *text)
         (void)snprintf(t->why, sizeof(t->why), "%s", text);
 }
 
+/* The lists of users are read before the change of user, as the master does. */
+static int use_auth(struct trace_answer *t, const struct config *config)
+{
+    char why[AUTH_WHY_MAX] = "";
+    int rc = server_auth_open(&t->auth, config, why);
+    if (rc < 0)
+        keep_first_error(t, why);
+    return rc < 0 ? rc : server_resources_use_auth(&t->holdings, config, &t->auth);
+}
+
 static int open_traced(struct trace_answer *t, const struct config *config)
 {
     struct server_capacity capacity = server_capacity_of(config, NULL, 1, os_process_raise_files());
@@ -34,6 +44,8 @@ static int open_traced(struct trace_answer *t, const struct config *config)
     t->holdings.shared.h2c = true; /* the preface alone decides here */
     if (rc == 0)
         server_resources_use_tls(&t->holdings, config, NULL, server_tls_port(config));
+    if (rc == 0)
+        rc = use_auth(t, config);
     if (rc == 0 && geteuid() == 0)
         rc = server_resources_become(config->user);
     if (rc == 0)
@@ -144,6 +156,7 @@ void trace_answer_free(struct trace_answer *trace)
     if (trace->started)
         session_thread_stop(&trace->worker);
     server_resources_close(&trace->holdings);
+    server_auth_close(&trace->auth);
     log_access_close(&trace->log);
     free(trace);
 }

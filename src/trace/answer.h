@@ -16,6 +16,7 @@ struct trace_http2;
 
 struct trace_answer {
     struct server_resources holdings;
+    struct server_auth auth;
     struct log_access_sink log; /* the log is off */
     struct session_thread worker;
     bool started;

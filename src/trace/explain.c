@@ -388,6 +388,34 @@ static void explain_refusal(struct trace *t)
     }
 }
 
+/* Whether the request had access to a site that needs a password, and why. */
+static void explain_access(struct trace *t)
+{
+    const char *file = t->site ? t->site->auth : NULL;
+    switch (t->answer->trace.access) {
+    case SESSION_ACCESS_OPEN:
+    case SESSION_ACCESS_PENDING:
+        return;
+    case SESSION_ACCESS_REMEMBERED:
+    case SESSION_ACCESS_RIGHT:
+        trace_add(t, "password", "right, by `auth = %s`", file);
+        return;
+    case SESSION_ACCESS_MISSING:
+        trace_set_cause(t,
+                        "the site needs a password (`auth = %s`), and the request has none that "
+                        "can be read",
+                        file);
+        return;
+    case SESSION_ACCESS_WRONG:
+        trace_set_cause(t, "the site needs a password (`auth = %s`), and this one is wrong", file);
+        return;
+    case SESSION_ACCESS_LIMITED:
+    case SESSION_ACCESS_BUSY:
+        trace_set_cause(t, "the password could not be compared now");
+        return;
+    }
+}
+
 static void explain_fault(struct trace *t, enum http_fault fault)
 {
     struct span sentence = http_fault_sentence(fault);
@@ -413,11 +441,12 @@ void trace_explain(struct trace *t)
     if (trace->resolved) {
         explain_target(t);
         explain_site(t);
+        explain_access(t);
         explain_rules(t);
     }
     if (trace->looked)
         explain_result(t);
-    else if (trace->fault == HTTP_FAULT_NONE)
+    else if (trace->fault == HTTP_FAULT_NONE && !t->cause[0])
         explain_refusal(t);
     if (trace->fault != HTTP_FAULT_NONE && !t->cause[0])
         explain_fault(t, trace->fault);

@@ -172,6 +172,20 @@ bool view_health_certificates_stale(const struct view_window *w, struct view_ver
     return true;
 }
 
+bool view_health_users_stale(const struct view_window *w, struct view_verdict *out)
+{
+    if (w->view->snapshot->counter[STATS_users_stale] == 0)
+        return false;
+    out->gravity = VIEW_WRONG;
+    view_verdict_say(out->text, "a list of users has changed on the disk, and it cannot be used");
+    view_verdict_say(out->why, "a line of it is wrong, or the file cannot be read. `error-log` has "
+                               "the reason. The list that was read before stays in use: a user "
+                               "who was removed still has access");
+    view_verdict_say(out->cure, "mend the line that `weir check -c FILE` names. The server sees "
+                                "the change itself");
+    return true;
+}
+
 bool view_health_certificates_end(const struct view_window *w, struct view_verdict *out)
 {
     int64_t end_s = (int64_t)w->view->snapshot->counter[STATS_certificates_end_s];

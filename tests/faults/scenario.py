@@ -41,7 +41,13 @@ ERRORS = {500, 503}
 BIG = b"".join(b"%07d\n" % at for at in range(0, 300_000, 8))
 PATHS = ["/small.txt", "/small.txt", "/big.bin", "/list/", "/none"]
 RANGE = ("/big.bin", "Range: bytes=1000-1999")
-REQUESTS: list[tuple[str, ...]] = [*((path,) for path in PATHS), RANGE]
+# The password is `sesame`, and its hash is cheap.
+USERS = "alice:$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW\n"
+PASSWORD = "Authorization: Basic YWxpY2U6c2VzYW1l"
+REQUESTS: list[tuple[str, ...]] = [
+    *((path, PASSWORD) for path in PATHS),
+    (*RANGE, PASSWORD),
+]
 
 NAMES = ("one", "two", "three")
 
@@ -303,6 +309,8 @@ class Scenario:
     # ---- from start to end ----
 
     def start(self, plan: Plan, stderr: Path) -> tuple[subprocess.Popen[bytes], int]:
+        users = self.scratch / "users"
+        users.write_text(USERS)
         words = [str(WEIR), "serve", str(self.site), *self.listener(), "--listing"]
         words += [
             "--model",
@@ -310,7 +318,7 @@ class Scenario:
             "--access-log",
             str(self.scratch / "access"),
         ]
-        words += ["--pid-file", str(self.scratch / "pid")]
+        words += ["--pid-file", str(self.scratch / "pid"), "--auth", str(users)]
         environment = os.environ | {
             "LD_PRELOAD": str(LIBRARY),
             "FAIL_PLAN": str(plan.path),

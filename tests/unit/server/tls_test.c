@@ -117,7 +117,7 @@ static void an_address_decides_which_process_gets_certificates(void **state)
         assert_int_equal(f->tls.server != NULL, cases[i].sites);
         assert_int_equal(f->tls.page != NULL, cases[i].page);
         assert_int_equal(f->tickets.memory != NULL, cases[i].sites);
-        assert_int_equal(f->tls.file_count, wanted ? 2 : 0);
+        assert_int_equal(f->tls.watch.count, wanted ? 2 : 0);
         assert_int_equal(server_tls_port(&f->config), cases[i].sites ? 8443 : 0);
         server_tls_close(&f->tls);
         tls_tickets_close(&f->tickets);
@@ -160,7 +160,7 @@ static void a_broken_key_is_refused_with_the_name_of_its_file(void **state)
     assert_int_equal(server_tls_open(&f->tls, &f->config, &f->tickets, why), -EINVAL);
     assert_non_null(strstr(why, f->keys[0][0]));
     assert_false(f->tls.complete);
-    assert_int_equal(f->tls.file_count, 2);
+    assert_int_equal(f->tls.watch.count, 2);
 }
 
 /* ---- what the statistics learn ---- */
@@ -211,18 +211,18 @@ static void a_change_counts_when_it_has_settled(void **state)
 {
     struct fixture *f = *state;
     open_tls(f);
-    uint64_t due_ns = f->tls.due_ns;
+    uint64_t due_ns = f->tls.watch.due_ns;
     tree_write(&f->tree, "a.key", "another");
-    assert_null(server_tls_changed(&f->tls, due_ns - 1));
-    assert_null(server_tls_changed(&f->tls, due_ns)); /* the first look sees a change */
-    assert_int_equal(f->tls.due_ns, due_ns + SECOND);
-    assert_null(server_tls_changed(&f->tls, due_ns));
+    assert_null(server_watch_changed(&f->tls.watch, due_ns - 1));
+    assert_null(server_watch_changed(&f->tls.watch, due_ns)); /* the first look sees a change */
+    assert_int_equal(f->tls.watch.due_ns, due_ns + SECOND);
+    assert_null(server_watch_changed(&f->tls.watch, due_ns));
     tree_write(&f->tree, "a.crt", "another, too");
-    assert_null(server_tls_changed(&f->tls, due_ns + SECOND)); /* and a further one */
-    const char *changed = server_tls_changed(&f->tls, due_ns + 2 * SECOND);
+    assert_null(server_watch_changed(&f->tls.watch, due_ns + SECOND)); /* and a further one */
+    const char *changed = server_watch_changed(&f->tls.watch, due_ns + 2 * SECOND);
     assert_non_null(changed);
     assert_string_equal(changed, f->keys[0][0]);
-    assert_int_equal(f->tls.due_ns, due_ns + 7 * SECOND);
+    assert_int_equal(f->tls.watch.due_ns, due_ns + 7 * SECOND);
 }
 
 static void an_absent_file_changes_nothing(void **state)
@@ -231,7 +231,7 @@ static void an_absent_file_changes_nothing(void **state)
     open_tls(f);
     tree_remove_file(&f->tree, "a.key");
     for (unsigned i = 0; i < 3; i++)
-        assert_null(server_tls_changed(&f->tls, f->tls.due_ns));
+        assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
 }
 
 static void refused_files_are_tried_again_after_their_next_change(void **state)
@@ -241,16 +241,16 @@ static void refused_files_are_tried_again_after_their_next_change(void **state)
     char why[TLS_WHY_MAX];
     open_tls(f);
     tree_write(&f->tree, "a.key", "broken");
-    assert_null(server_tls_changed(&f->tls, f->tls.due_ns));
-    assert_non_null(server_tls_changed(&f->tls, f->tls.due_ns));
+    assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
+    assert_non_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
     assert_int_equal(server_tls_open(&refused, &f->config, &f->tickets, why), -EINVAL);
-    server_tls_postpone(&f->tls, &refused);
+    server_watch_postpone(&f->tls.watch, &refused.watch);
     server_tls_close(&refused);
     for (unsigned i = 0; i < 3; i++)
-        assert_null(server_tls_changed(&f->tls, f->tls.due_ns));
+        assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
     tree_write(&f->tree, "a.key", "broken otherwise");
-    assert_null(server_tls_changed(&f->tls, f->tls.due_ns));
-    assert_non_null(server_tls_changed(&f->tls, f->tls.due_ns));
+    assert_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
+    assert_non_null(server_watch_changed(&f->tls.watch, f->tls.watch.due_ns));
 }
 
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

@@ -258,6 +258,16 @@ static void reports_certificates_that_cannot_be_used(void **state)
     assert_int_equal(verdict("certificates-stale")->gravity, VIEW_WRONG);
 }
 
+static void reports_a_list_of_users_that_cannot_be_used(void **state)
+{
+    (void)state;
+    begin("epoll", 1, 1);
+    now.counter[STATS_users_refused] = 3; /* a total: the list may be mended */
+    assert_null(verdict("users-stale"));
+    now.counter[STATS_users_stale] = 1;
+    assert_int_equal(verdict("users-stale")->gravity, VIEW_WRONG);
+}
+
 static void reports_a_certificate_that_ends_within_two_weeks(void **state)
 {
     (void)state;
@@ -603,6 +613,7 @@ int main(void)
         cmocka_unit_test(reports_lost_log_lines),
         cmocka_unit_test(reports_logs_that_were_not_opened_again),
         cmocka_unit_test(reports_certificates_that_cannot_be_used),
+        cmocka_unit_test(reports_a_list_of_users_that_cannot_be_used),
         cmocka_unit_test(reports_a_certificate_that_ends_within_two_weeks),
         cmocka_unit_test(reports_missing_numbers),
         cmocka_unit_test(damaged_counts_are_reported),

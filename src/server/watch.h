@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files that the master has read for a configuration, and looks at from time to time: certificates,
+ * keys, and lists of users. It compares what a path stands for. So a link that is switched is seen,
+ * too. It reads no contents.
+ */
+#pragma once
+
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* What a path stood for. */
+struct server_watch_identity {
+    dev_t device;
+    ino_t inode; /* 0: there was no file */
+    off_t size;
+    struct timespec changed;
+};
+
+struct server_watch_file {
+    const char *path; /* borrowed from the configuration */
+    struct server_watch_identity used, seen;
+};
+
+/* Zeroed: no file. */
+struct server_watch {
+    struct server_watch_file *files;
+    size_t count;
+    uint64_t due_ns; /* of the next look at the files */
+};
+
+/* Notes what a path stands for. Call it before the file is read: a change in between shows later.
+ * 0 or -ENOMEM. */
+MUST_USE int server_watch_add(struct server_watch *watch, const char *path);
+void server_watch_close(struct server_watch *watch);
+
+/* At due_ns: the path of a file that is another than the one in use, and no longer changes. NULL:
+ * none, or it is too early. A file that is absent changes nothing. */
+const char *server_watch_changed(struct server_watch *watch, uint64_t now_ns);
+
+/* The present files cannot be used, and `refused`, of the same configuration, has tried them. They
+ * are tried again after their next change. */
+void server_watch_postpone(struct server_watch *watch, const struct server_watch *refused);
