@@ -12,20 +12,21 @@
 
 /* ---- making and ending ---- */
 
-int model_ring_most(enum model_ring_way way)
+/* The most bytes that a completion of such a receive reports. */
+static int receive_most(enum model_ring_way way)
 {
     return way == RING_ONCE ? RING_BUFFER_BYTES : RING_SMALL_BYTES;
 }
 
 static size_t buffers_size(enum model_ring_way way)
 {
-    return INDEX_BYTES + (size_t)RING_BUFFERS * (size_t)model_ring_most(way);
+    return INDEX_BYTES + (size_t)RING_BUFFERS * (size_t)receive_most(way);
 }
 
 static void provide(struct model_ring *ring, enum model_ring_way way, unsigned id, int offset)
 {
     const struct model_ring_buffers *buffers = &ring->buffers[way];
-    unsigned most = (unsigned)model_ring_most(way);
+    unsigned most = (unsigned)receive_most(way);
     io_uring_buf_ring_add(buffers->index, buffers->bytes + (size_t)id * most, most,
                           (unsigned short)id, io_uring_buf_ring_mask(RING_BUFFERS), offset);
 }
@@ -212,7 +213,7 @@ struct span model_ring_taken(const struct model_ring *ring, enum model_ring_way 
 {
     unsigned id = done->flags >> IORING_CQE_BUFFER_SHIFT;
     size_t len = done->res > 0 ? (size_t)done->res : 0;
-    return span_of(ring->buffers[way].bytes + (size_t)id * (size_t)model_ring_most(way), len);
+    return span_of(ring->buffers[way].bytes + (size_t)id * (size_t)receive_most(way), len);
 }
 
 void model_ring_give(struct model_ring *ring, enum model_ring_way way,

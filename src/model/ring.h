@@ -62,9 +62,6 @@ void model_ring_cancel(struct model_ring *ring, uint64_t about, uint64_t cancel_
 /* Receives into a buffer of the ring, once or whenever input arrives. */
 void model_ring_receive(struct model_ring *ring, int fd, enum model_ring_way way, uint64_t about);
 
-/* The most bytes that a completion of such a receive reports. */
-int model_ring_most(enum model_ring_way way);
-
 /* Sends the pieces of memory that `out` names, at least one. */
 void model_ring_send(struct model_ring *ring, int fd, const struct session_out *out,
                      uint64_t about);

@@ -2,7 +2,7 @@
  *
  * The lists of users of one configuration (the setting `auth`), as the master makes them. It reads
  * the files before the workers are forked, while the process may read them, and then watches them.
- * Workers inherit the lists and open no file for them (decision 033).
+ * Workers inherit the lists and open no file for them (decision 037).
  */
 #pragma once
 
