@@ -137,7 +137,8 @@ static struct slot *set_of(const struct auth_memory *memory, const struct auth_m
     return memory->shared->slot[mark->tag[0] % SETS];
 }
 
-static bool is_same_mark(const struct slot *slot, const struct auth_mark *mark)
+/* 1 or 0, without a branch that depends on the mark. */
+static unsigned is_same_mark(const struct slot *slot, const struct auth_mark *mark)
 {
     return ((atomic_load_explicit(&slot->tag[0], memory_order_relaxed) ^ mark->tag[0]) |
             (atomic_load_explicit(&slot->tag[1], memory_order_relaxed) ^ mark->tag[1])) == 0;
@@ -147,11 +148,13 @@ bool auth_memory_knows(const struct auth_memory *memory, const struct auth_mark 
                        uint64_t now_ns)
 {
     const struct slot *set = set_of(memory, mark);
-    bool known = false;
-    for (unsigned way = 0; way < WAYS; way++)
-        known |= is_same_mark(&set[way], mark) &
-                 (atomic_load_explicit(&set[way].until_ns, memory_order_relaxed) > now_ns);
-    return known;
+    unsigned known = 0;
+    for (unsigned way = 0; way < WAYS; way++) {
+        const unsigned valid = atomic_load_explicit(&set[way].until_ns, memory_order_relaxed) >
+                               now_ns;
+        known |= is_same_mark(&set[way], mark) & valid;
+    }
+    return known != 0;
 }
 
 void auth_memory_add(struct auth_memory *memory, const struct auth_mark *mark, uint64_t now_ns)
