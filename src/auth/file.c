@@ -278,6 +278,7 @@ const char *auth_file_find(const struct auth_file *file, struct span user, uint6
                            bool *ret_known)
 {
     size_t first = 0, last = file->count;
+    CHECK(last > 0); /* a list without users is refused */
     while (first < last) {
         const size_t middle = first + (last - first) / 2;
         const int order = compare_names(user, file->users[middle].name);

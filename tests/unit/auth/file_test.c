@@ -12,8 +12,7 @@
 #define BCRYPT_Y "$2y$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW"
 #define SHA256   "$5$rounds=1000$salt$rloU6KpfKKm9G.NUT4Kh3.lZ3eQ67D/GrlYTTZlly7."
 #define SHA512 \
-    "$6$rounds=1000$salt$GK3yib7Lb94CdPqNt0xP5RxgvpEWVn9CfnufX04biOKhvXzbBUvzy01KX.g/" \
-    "08wFRTJ2aRZ.lH3NQTM08sbo9."
+    "$6$s$UU/gbFH5uvoxLeeOM3HAEFlgRLdHxKJ0cnASUc9mVtCbKnYrHOvX7ffhXBAngDFCCos.MBDD2O1fIJYiZZm.G0"
 #define YESCRYPT "$y$j75$abcd$MWJRD5wgACCIlRaOpjxHkmXka9x6zHyzn5IOTN9tWe9"
 
 static struct auth_file *parse(const char *text, unsigned *ret_line, const char **ret_why)
