@@ -181,6 +181,7 @@ static inline bool inflater_pseudo(struct inflater_field field)
 static const char *const inflater_written[] = { "accept",
                                                 "accept-encoding",
                                                 "authorization",
+                                                "cache-control",
                                                 "expect",
                                                 "if-match",
                                                 "if-none-match",
