@@ -285,14 +285,6 @@ bool stats_arena_adopt(const struct stats_segment *segment)
     if (found.damaged || found.newer)
         return false;
     atomic_store(&header->full, false);
-    atomic_store(&header->free_blocks, 0);
-    const _Atomic uint32_t *place = &header->first_block;
-    for (size_t i = 0; i < found.blocks; i++) {
-        struct stats_block *block =
-            (struct stats_block *)(void *)(segment->base + atomic_load(place));
-        place = &block->next;
-        if (is_gone(atomic_load(&block->owner)))
-            stats_blocks_put(segment, block);
-    }
+    stats_blocks_recover(segment, found.blocks);
     return true;
 }

@@ -13,6 +13,9 @@
 
 #include "stats/arena.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static struct stats_block *block_at(const struct stats_segment *segment, uint32_t place)
@@ -86,6 +89,69 @@ struct stats_block *stats_blocks_get(const struct stats_segment *segment)
 }
 
 /* ---- dead processes ---- */
+
+static bool is_gone(pid_t pid)
+{
+    return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/* Empties the free list, and returns the place of its first block. */
+static uint32_t detach_free(const struct stats_segment *segment)
+{
+    struct stats_arena_header *header = stats_blocks_header(segment);
+    uint64_t top = atomic_load(&header->free_blocks);
+    while (!atomic_compare_exchange_weak(&header->free_blocks, &top, ((top >> 32) + 1) << 32))
+        continue;
+    return (uint32_t)top;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const uint32_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+/* A block without owner that is not in the detached list is about to be put by its last owner. So
+ * it is left alone: a block that is put twice would get two writers. */
+static void recover_places(const struct stats_segment *segment, uint32_t *places, bool *put,
+                           size_t count)
+{
+    uint32_t place = detach_free(segment);
+    for (size_t i = 0; i < count && place != 0; i++) {
+        const uint32_t *found = bsearch(&place, places, count, sizeof(place), compare_places);
+        if (!found || put[found - places])
+            break; /* the list is damaged */
+        put[found - places] = true;
+        struct stats_block *block = block_at(segment, place);
+        place = atomic_load(&block->next_free);
+        stats_blocks_put(segment, block);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct stats_block *block = block_at(segment, places[i]);
+        pid_t owner = atomic_load(&block->owner);
+        if (!put[i] && owner > 0 && is_gone(owner))
+            stats_blocks_put(segment, block);
+    }
+}
+
+void stats_blocks_recover(const struct stats_segment *segment, size_t count)
+{
+    uint32_t *places = calloc(count, sizeof(*places));
+    bool *put = calloc(count, sizeof(*put));
+    if (places && put) {
+        const _Atomic uint32_t *link = &stats_blocks_header(segment)->first_block;
+        for (size_t i = 0; i < count; i++) {
+            places[i] = atomic_load(link);
+            link = &block_at(segment, places[i])->next;
+        }
+        qsort(places, count, sizeof(*places), compare_places);
+        recover_places(segment, places, put, count);
+    } else {
+        (void)detach_free(segment);
+    }
+    free(places);
+    free(put);
+}
 
 /* Raises `down` by what the process had open, in one of its blocks. Returns that number. */
 static uint64_t settle_pair(const struct stats_segment *segment, pid_t pid, unsigned pair)

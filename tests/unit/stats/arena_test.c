@@ -310,6 +310,59 @@ static const uint64_t hostile[] = { 0,
                                     UINT64_C(0x8000000000000000) };
 enum { HOSTILE = sizeof(hostile) / sizeof(hostile[0]) };
 
+/* A child that is about to put its block has taken its name off the block. */
+static void put_a_block_by_halves(void)
+{
+    struct stats_block *first = stats_blocks_get(&segment);
+    struct stats_block *second = stats_blocks_get(&segment);
+    struct stats_block *half = stats_blocks_get(&segment);
+    expect(first && second && half);
+    stats_blocks_put(&segment, first);
+    stats_blocks_put(&segment, second);
+    atomic_store(&half->owner, 0);
+    expect(stats_arena_adopt(&segment)); /* as a successor does */
+    stats_blocks_put(&segment, half);    /* the child goes on */
+    struct stats_block *taken[4];
+    for (unsigned i = 0; i < 4; i++) {
+        taken[i] = stats_blocks_get(&segment);
+        for (unsigned j = 0; j < i; j++)
+            expect(taken[i] && taken[i] != taken[j]);
+    }
+    expect(taken[3] != first && taken[3] != second && taken[3] != half); /* it is new */
+}
+
+static void a_block_that_is_put_during_an_adoption_gets_one_writer(void **state)
+{
+    (void)state;
+    (void)run_worker(put_a_block_by_halves, EXITS, NULL);
+}
+
+/* Neither a circle nor a place without a block leads a successor astray. */
+static void damage_the_free_list(void)
+{
+    struct stats_block *blocks[3];
+    for (unsigned i = 0; i < 3; i++)
+        expect((blocks[i] = stats_blocks_get(&segment)) != NULL);
+    for (unsigned i = 0; i < 3; i++)
+        stats_blocks_put(&segment, blocks[i]);
+    uint32_t last = (uint32_t)((char *)blocks[2] - segment.base);
+    for (unsigned way = 0; way < HOSTILE + 1; way++) {
+        atomic_store(&blocks[1]->next_free, way < HOSTILE ? (uint32_t)hostile[way] : last);
+        expect(stats_arena_adopt(&segment));
+        struct stats_block *first = stats_blocks_get(&segment);
+        struct stats_block *second = stats_blocks_get(&segment);
+        expect(first && second && first != second);
+        stats_blocks_put(&segment, blocks[1]);
+        stats_blocks_put(&segment, blocks[2]);
+    }
+}
+
+static void a_damaged_free_list_ends_where_it_is_damaged(void **state)
+{
+    (void)state;
+    (void)run_worker(damage_the_free_list, EXITS, NULL);
+}
+
 /* All that the master does with the arenas. The test is that it returns. */
 static void be_the_master(pid_t dead)
 {
@@ -455,6 +508,8 @@ int main(void)
         WITH_SEGMENT(a_successor_continues_in_the_arena_that_was_left),
         WITH_SEGMENT(masters_continue_in_arenas_of_masters),
         WITH_SEGMENT(a_child_that_outlives_its_worker_keeps_its_connection),
+        WITH_SEGMENT(a_block_that_is_put_during_an_adoption_gets_one_writer),
+        WITH_SEGMENT(a_damaged_free_list_ends_where_it_is_damaged),
         WITH_SEGMENT(a_worker_that_overwrites_its_arena_harms_no_other),
         WITH_SEGMENT(a_damaged_arena_is_left_out_and_not_used_again),
         WITH_SEGMENT(no_single_word_of_an_arena_leads_the_master_astray),
