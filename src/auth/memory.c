@@ -51,48 +51,60 @@ struct auth_memory {
 
 /* ---- making ---- */
 
-static bool fill_random(void *bytes, size_t len)
+/* 0 or -errno. */
+static int fill_random(void *bytes, size_t len)
 {
     ssize_t got;
     do
         got = getrandom(bytes, len, 0);
     while (got < 0 && errno == EINTR);
-    return got == (ssize_t)len;
+    return got == (ssize_t)len ? 0 : -errno;
 }
 
-static EVP_MAC_CTX *make_keyed(void)
+static EVP_MAC_CTX *make_keyed(unsigned char key[KEY_BYTES])
 {
     static char digest[] = "SHA256";
     const OSSL_PARAM params[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_end(),
     };
-    unsigned char key[KEY_BYTES];
     EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
     EVP_MAC_CTX *context = mac ? EVP_MAC_CTX_new(mac) : NULL;
     EVP_MAC_free(mac);
-    if (context && fill_random(key, sizeof(key)) &&
-        EVP_MAC_init(context, key, sizeof(key), params) == 1) {
-        explicit_bzero(key, sizeof(key));
+    if (context && EVP_MAC_init(context, key, KEY_BYTES, params) == 1)
         return context;
-    }
     EVP_MAC_CTX_free(context);
     return NULL;
 }
 
-struct auth_memory *auth_memory_new(void)
+static int fill_memory(struct auth_memory *memory)
+{
+    unsigned char key[KEY_BYTES];
+    void *shared = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return -errno;
+    memory->shared = shared;
+    int rc = fill_random(&memory->seed, sizeof(memory->seed));
+    if (rc == 0)
+        rc = fill_random(key, sizeof(key));
+    if (rc == 0)
+        memory->keyed = make_keyed(key);
+    explicit_bzero(key, sizeof(key));
+    return rc < 0 ? rc : memory->keyed ? 0 : -ENOMEM;
+}
+
+int auth_memory_new(struct auth_memory **ret_memory)
 {
     struct auth_memory *memory = calloc(1, sizeof(*memory));
     if (!memory)
-        return NULL;
-    void *shared = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    memory->shared = shared == MAP_FAILED ? NULL : shared;
-    memory->keyed = make_keyed();
-    if (memory->shared && memory->keyed && fill_random(&memory->seed, sizeof(memory->seed)))
-        return memory;
-    auth_memory_free(memory);
-    return NULL;
+        return -ENOMEM;
+    const int rc = fill_memory(memory);
+    if (rc < 0)
+        auth_memory_free(memory);
+    else
+        *ret_memory = memory;
+    return rc;
 }
 
 void auth_memory_free(struct auth_memory *memory)

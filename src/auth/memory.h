@@ -34,8 +34,8 @@ struct auth_mark {
     uint64_t tag[2];
 };
 
-/* NULL: out of memory, or the system gives no random bytes. */
-struct auth_memory *auth_memory_new(void);
+/* 0, or -errno: out of memory, or the system gives no random bytes. */
+MUST_USE int auth_memory_new(struct auth_memory **ret_memory);
 
 /* Accepts NULL. */
 void auth_memory_free(struct auth_memory *memory);

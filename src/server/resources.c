@@ -252,12 +252,13 @@ int server_resources_use_auth(struct server_resources *resources, const struct c
     struct session_shared *shared = &resources->shared;
     resources->access = calloc(auth->count, sizeof(*resources->access));
     resources->challenges = calloc(auth->count, sizeof(*resources->challenges));
-    resources->guard.memory = auth_memory_new();
     shared->tasks = task_pool_new(SESSION_CHECKERS, SESSION_CHECKS_MAX);
-    if (!resources->access || !resources->challenges || !resources->guard.memory ||
-        !shared->tasks) {
-        log_error(LOG_ERROR, "not enough memory to check passwords");
-        return -ENOMEM;
+    int rc = auth_memory_new(&resources->guard.memory);
+    if (rc == 0 && (!resources->access || !resources->challenges || !shared->tasks))
+        rc = -ENOMEM;
+    if (rc < 0) {
+        log_error(LOG_ERROR, "cannot prepare the check of passwords: %s", strerror(-rc));
+        return rc;
     }
     shared->guard = &resources->guard;
     for (unsigned i = 0; i < resources->site_count; i++)

@@ -160,6 +160,16 @@ static int run_model(struct server_resources *resources, const struct server_wor
     return rc;
 }
 
+/* Passwords are in the memory of this process. */
+static int forbid_core(void)
+{
+    int rc = os_process_forbid_core();
+    if (rc < 0)
+        log_error(LOG_ERROR, "cannot forbid core dumps, which would have passwords: %s",
+                  strerror(-rc));
+    return rc;
+}
+
 int server_worker_run(const struct server_worker_plan *plan)
 {
     struct server_resources resources = { 0 };
@@ -178,7 +188,7 @@ int server_worker_run(const struct server_worker_plan *plan)
     if (rc == 0)
         rc = server_resources_use_auth(&resources, plan->config, plan->auth);
     if (rc == 0 && plan->auth->count > 0)
-        rc = os_process_forbid_core();
+        rc = forbid_core();
     if (rc == 0 && plan->tls->server)
         rc = tls_tickets_protect(plan->tls->tickets);
     if (rc == 0)

@@ -44,6 +44,7 @@ RANGE = ("/big.bin", "Range: bytes=1000-1999")
 # The password is `sesame`, and its hash is cheap.
 USERS = "alice:$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW\n"
 PASSWORD = "Authorization: Basic YWxpY2U6c2VzYW1l"
+BIG_REQUEST = ("/big.bin", PASSWORD)
 REQUESTS: list[tuple[str, ...]] = [
     *((path, PASSWORD) for path in PATHS),
     (*RANGE, PASSWORD),

@@ -23,6 +23,7 @@ from tests.e2e.certificates import Pair, make
 from tests.e2e.running import WEIR, models
 from tests.faults.plan import KINDS, Fault
 from tests.faults.scenario import (
+    BIG_REQUEST,
     LIBRARY,
     BrokenRuleError,
     Life,
@@ -122,7 +123,7 @@ def record(model: str, site: Path, pair: Pair | None = None) -> Recorded:
         assert life.served
         assert life.cuts == life.errors == 0
         # A file that has just changed has no entity tag yet. Later its tag stays the same.
-        return life if b"ETag: " in life.answers[("/big.bin",)] else None
+        return life if b"ETag: " in life.answers[BIG_REQUEST] else None
 
     life = wait_until(live, "an answer with an entity tag")
     assert life

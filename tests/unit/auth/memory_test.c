@@ -21,8 +21,7 @@
 
 static int make_memory(void **state)
 {
-    *state = auth_memory_new();
-    return *state ? 0 : -1;
+    return auth_memory_new((struct auth_memory **)state);
 }
 
 static int end_memory(void **state)
@@ -74,8 +73,8 @@ static void knows_no_other_credentials(void **state)
 
 static void each_memory_has_a_key_of_its_own(void **state)
 {
-    struct auth_memory *m = *state, *other = auth_memory_new();
-    assert_non_null(other);
+    struct auth_memory *m = *state, *other = NULL;
+    assert_int_equal(auth_memory_new(&other), 0);
     const struct auth_mark a = mark_of(m, 0, "alice", "sesame"),
                            b = mark_of(other, 0, "alice", "sesame");
     assert_memory_not_equal(&a, &b, sizeof(a));

@@ -53,8 +53,7 @@ static int make_world(void **state)
     };
     world.mime = site_mime_new(NULL);
     world.users = auth_file_parse(SPAN(ALICE), &line, &why);
-    world.guard.memory = auth_memory_new();
-    if (!world.users || !world.guard.memory ||
+    if (!world.users || auth_memory_new(&world.guard.memory) < 0 ||
         site_open(&world.site, &options, world.mime, &what) < 0)
         return -1;
     world.access = (struct session_access){
