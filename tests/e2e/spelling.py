@@ -7,6 +7,7 @@ It checks everything that the server sends, and packs the fields with its own en
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import deque
 from dataclasses import dataclass, field
@@ -224,6 +225,7 @@ class Library:
         self.outcomes: dict[int, Outcome] = {}
         self.unsent: dict[int, bytes] = {}
         self.whole: dict[int, bool] = {}
+        self.unended: set[int] = set()  # streams on which END_STREAM was not sent
         self.open: set[int] = set()
         self.most_open = 0
         self.ended: int | None = None
@@ -247,6 +249,7 @@ class Library:
         self.open.add(stream)
         self.most_open = max(self.most_open, len(self.open))
         if not end:
+            self.unended.add(stream)
             self.unsent[stream], self.whole[stream] = request.body, request.whole
         return stream
 
@@ -260,6 +263,7 @@ class Library:
                     body = body[len(piece) :]
                     end = not body and self.whole[stream]
                     self.h2.send_data(stream, piece, end_stream=end)
+                    self.unended -= {stream} if end else set()
                     room = self.h2.local_flow_control_window(stream)
             except StreamClosedError:
                 body = b""
@@ -287,6 +291,7 @@ class Library:
                     outcome = self.outcomes[event.stream_id]
                     outcome.ended, outcome.body = True, b"".join(outcome.pieces)
                     self._forget(event.stream_id)
+                    self._abandon(event.stream_id)
                 case StreamReset():
                     self.outcomes[event.stream_id].reset = int(event.error_code or 0)
                     self._forget(event.stream_id)
@@ -296,6 +301,13 @@ class Library:
     def _forget(self, stream: int) -> None:
         self.open.discard(stream)
         self.unsent.pop(stream, None)
+
+    def _abandon(self, stream: int) -> None:
+        """Ends a stream whose answer came before the end of its request, as real clients do."""
+        if stream in self.unended:
+            with contextlib.suppress(StreamClosedError):  # the server has reset it, too
+                self.h2.reset_stream(stream, ErrorCodes.CANCEL)
+            self.unended.remove(stream)
 
     def play(self, requests: list[Request], at_once: int = 100) -> list[Outcome]:
         """Sends all requests, as many at the same time as the server permits."""

@@ -406,7 +406,8 @@ def test_each_fault_is_counted_by_its_kind(name: str) -> None:
 def test_a_refused_connection_is_counted_and_retried_slowly() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    step = step_of(f"http://127.0.0.1:{port}/", "--users", "2", "--duration", "500ms")
+    limits = ("--users", "2", "--warmup", "0", "--duration", "500ms")
+    step = step_of(f"http://127.0.0.1:{port}/", *limits)
     assert set(errors(step)) == {"connect_refused"}
     assert step["answers"] == 0
     assert errors(step)["connect_refused"] < 0.4e-6 * step["measured_ns"] + 10  # 400 per second

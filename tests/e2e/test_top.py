@@ -86,7 +86,7 @@ def test_rates_and_totals_agree_with_the_counters(terminal: Terminal, epoll: Ser
     assert re.search(r"^ Requests .*[▂-█].*▁", terminal.text(), re.MULTILINE)
     terminal.keys("2")
     terminal.wait_for(rf"^ requests +0/s +{answers:,} requests$")
-    terminal.wait_for(rf"^ status 200 +0/s +{answers:,} answers$")
+    terminal.wait_for(rf"^ requests http 1 1 +0/s +{answers:,} requests$")
     terminal.keys("3")
     terminal.wait_for(rf"^ default +0 +- +{answers:,} ")
 
