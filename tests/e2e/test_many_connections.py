@@ -20,8 +20,9 @@ BOUND = 50
 BEYOND = 200
 
 
-def open_descriptors(running: Server) -> list[str]:
-    return sorted(link for worker in running.workers() for link in worker.descriptors().values())
+def open_sockets(running: Server) -> list[str]:
+    """Of all workers. A worker that still starts has its sockets already."""
+    return sorted(link for worker in running.workers() for link in worker.sockets())
 
 
 def tasks_allowed() -> int:
@@ -57,7 +58,7 @@ def hold(server: ServerFactory, count: int) -> None:
         running = server("--connections", str(count), "--idle-timeout", "100s")
         with Crowd(running.address, REQUEST) as crowd:
             crowd.grow(1)
-            base = open_descriptors(running)
+            base = open_sockets(running)
             crowd.grow(count - 1)
             crowd.ask(crowd.clients)
             assert len(crowd.clients) == count
@@ -66,8 +67,8 @@ def hold(server: ServerFactory, count: int) -> None:
                 for client in crowd.clients
             )
         wait_until(
-            lambda: len(open_descriptors(running)) <= len(base),
-            lambda: f"as few descriptors as before: {base}, now {open_descriptors(running)}",
+            lambda: len(open_sockets(running)) <= len(base),
+            lambda: f"as few sockets as before: {base}, now {open_sockets(running)}",
         )
 
 
