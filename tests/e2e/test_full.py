@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.conftest import ServerFactory
 from tests.e2e.running import Process, Server
-from tests.e2e.statistics import wait_for
+from tests.e2e.statistics import read, wait_for
 from tests.e2e.wire import Connection, connect
 from tests.waiting import wait_until
 
@@ -104,7 +104,12 @@ def test_the_connection_that_has_been_idle_longest_makes_space(server: ServerFac
         assert idle[0].get("/hello.txt").status == 200  # now the second is the longest idle
         with connect(running.address) as other:
             assert other.get("/hello.txt").body == b"hello\n"
-            wait_until(lambda: is_closed(idle[1]), "the second connection is closed")
+            wait_until(
+                lambda: is_closed(idle[1]),
+                lambda: (
+                    f"the second is closed: {[*map(is_closed, idle)]}, {read(running.popen.pid)}"
+                ),
+            )
             assert not any(is_closed(each) for each in idle if each is not idle[1])
 
 

@@ -22,7 +22,7 @@ mkdir "$1/upper" "$1/work" "$1/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 mount --rbind /dev "$1/root/dev"
 mount -t proc proc "$1/root/proc"
-for folder in run tmp mnt; do mount -t tmpfs none "$1/root/$folder"; done
+for folder in run tmp mnt dev/shm; do mount -t tmpfs none "$1/root/$folder"; done
 mount --bind "$2" "$1/root/mnt"
 ip link set lo up
 echo made
