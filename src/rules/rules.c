@@ -124,10 +124,12 @@ static size_t bytes_under_name(const struct rules_rule *rule, struct span name)
 static bool name_is_known(const struct rules *rules, unsigned place, size_t index)
 {
     const struct span name = rules->rule[place].fields[index].name;
-    for (unsigned i = 0; i <= place; i++)
-        for (size_t k = 0; k < rules->rule[i].field_count && (i < place || k < index); k++)
+    for (unsigned i = 0; i <= place; i++) {
+        const size_t count = i < place ? rules->rule[i].field_count : index;
+        for (size_t k = 0; k < count; k++)
             if (span_equal_nocase(rules->rule[i].fields[k].name, name))
                 return true;
+    }
     return false;
 }
 

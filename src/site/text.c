@@ -115,11 +115,9 @@ static void add_escaped(struct site_text *text, struct span s, bool json)
         while (plain < s.len && instead.len == 0) {
             struct span rest = span_skip(s, plain);
             len = (unsigned char)rest.at[0] < 0x80 ? 1 : utf8_decode(rest, &code);
-            if (len == 0)
-                instead = SPAN(REPLACEMENT);
-            else if (len == 1)
+            if (len == 1)
                 instead = json ? json_escape(rest.at[0], storage) : html_escape(rest.at[0]);
-            else if (!json && reorders(code))
+            else if (len == 0 || (!json && reorders(code)))
                 instead = SPAN(REPLACEMENT);
             if (instead.len == 0)
                 plain += len;
