@@ -47,7 +47,7 @@ PYTHON = TOP / ".venv/bin/python"
 LAB_PYTHON = TOP / ".venv-lab/bin/python"
 SUMMARY_FILE = TOP / ".cache/summary"
 # Most end to end tests wait. With four processes for each core the cores have work meanwhile.
-SIDE_BY_SIDE = min(4 * (os.cpu_count() or 1), 24)
+SIDE_BY_SIDE = min(3 * (os.cpu_count() or 1), 24)
 # Each process of pytest compiles every test file, unless an earlier run has kept the result.
 COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(TOP / ".cache/pycache")}
 # The status of tools/layout where clang-format has another version.
@@ -259,7 +259,7 @@ def every_stage(seconds: int) -> dict[str, Steps]:
     """The steps of each stage, with the titles that reports use."""
     # TSan of gcc 12 cannot find its shadow memory where the kernel randomises addresses widely.
     still = "setarch --addr-no-randomize" if shutil.which("setarch") else ""
-    fewer = max(2, SIDE_BY_SIDE * 3 // 8)  # two such steps run side by side, and use more CPU time
+    fewer = max(2, SIDE_BY_SIDE // 2)  # two such steps run side by side, and use more CPU time
     return {
         "build": [("a build with gcc", made("gcc"))],
         "unit": [("unit tests", meson_tests("gcc", "unit"))],
