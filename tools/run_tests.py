@@ -46,7 +46,7 @@ from tally import ONE_FAILED, ONE_PASSED, ONE_SKIPPED, Tally, count_program, cou
 PYTHON = TOP / ".venv/bin/python"
 LAB_PYTHON = TOP / ".venv-lab/bin/python"
 SUMMARY_FILE = TOP / ".cache/summary"
-# Most end to end tests wait. With four processes for each core the cores have work meanwhile.
+# Most end to end tests wait. With three processes for each core the cores have work meanwhile.
 SIDE_BY_SIDE = min(3 * (os.cpu_count() or 1), 24)
 # Each process of pytest compiles every test file, unless an earlier run has kept the result.
 COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(TOP / ".cache/pycache")}
