@@ -198,6 +198,11 @@ uint64_t os_process_tasks(bool limited, char name[OS_PROCESS_LIMIT_MAX])
 
 /* ---- the user ---- */
 
+bool os_process_exists(pid_t pid)
+{
+    return pid > 0 && (kill(pid, 0) == 0 || errno != ESRCH);
+}
+
 int os_process_end_with_parent(int signal, pid_t parent)
 {
     if (prctl(PR_SET_PDEATHSIG, signal) < 0)

@@ -39,6 +39,9 @@ void os_process_name(const char *name);
 /* Gives the calling thread the lowest priority of ordinary threads (nice 19), for good. */
 void os_process_lower_priority(void);
 
+/* Whether a process has this id, also one of another user. False for 0 and less. */
+bool os_process_exists(pid_t pid);
+
 /* Requests `signal` for the death of the parent. -ESRCH: `parent` is gone already. */
 MUST_USE int os_process_end_with_parent(int signal, pid_t parent);
 

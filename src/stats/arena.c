@@ -9,12 +9,12 @@
 #include "stats/arena.h"
 
 #include "os/file.h"
+#include "os/process.h"
 #include "stats/blocks.h"
 #include "stats/copy.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +24,6 @@
 
 /* More open connections than a process can have. A worker that claims them is not believed. */
 enum { OPEN_MAX_CLAIMED = 1 << 24 };
-
-static bool is_gone(pid_t pid)
-{
-    return pid <= 0 || (kill(pid, 0) < 0 && errno == ESRCH);
-}
 
 /* ---- memory ---- */
 
@@ -153,7 +148,7 @@ static uint64_t count_of(const struct stats_block *block, enum stats_counter cou
 static void add_left(const struct stats_block *block, pid_t ended, uint64_t left[STATS_PAIRS])
 {
     pid_t owner = atomic_load_explicit(&block->owner, memory_order_relaxed);
-    bool lives = owner != ended && !is_gone(owner);
+    bool lives = owner != ended && os_process_exists(owner);
     for (unsigned i = 0; i < STATS_PAIRS; i++)
         left[i] += lives
                        ? (uint64_t)block->settled[i]
@@ -200,7 +195,7 @@ uint64_t stats_arena_settle(const struct stats_segment *segment, const struct st
     for (unsigned i = 0; i < count; i++) {
         _Atomic int32_t *owner = &segment->header->arena[i].owner;
         pid_t process = atomic_load(owner);
-        if (process != pid && !is_gone(process))
+        if (process != pid && os_process_exists(process))
             continue;
         lost += settle_arena(segment, writer, i, pid);
         atomic_store(owner, 0);

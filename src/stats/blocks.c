@@ -11,10 +11,9 @@
  */
 #include "stats/blocks.h"
 
+#include "os/process.h"
 #include "stats/arena.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -90,11 +89,6 @@ struct stats_block *stats_blocks_get(const struct stats_segment *segment)
 
 /* ---- dead processes ---- */
 
-static bool is_gone(pid_t pid)
-{
-    return kill(pid, 0) < 0 && errno == ESRCH;
-}
-
 /* Empties the free list, and returns the place of its first block. */
 static uint32_t detach_free(const struct stats_segment *segment)
 {
@@ -129,7 +123,7 @@ static void recover_places(const struct stats_segment *segment, uint32_t *places
     for (size_t i = 0; i < count; i++) {
         struct stats_block *block = block_at(segment, places[i]);
         pid_t owner = atomic_load(&block->owner);
-        if (!put[i] && owner > 0 && is_gone(owner))
+        if (!put[i] && owner > 0 && !os_process_exists(owner))
             stats_blocks_put(segment, block);
     }
 }

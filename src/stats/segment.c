@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/process.h"
 #include "os/usage.h"
 #include "stats/arena.h"
 #include "stats/copy.h"
@@ -73,11 +74,6 @@ static void remove_folder(const char *name)
     (void)(fd >= 0 ? rmdir(path) : unlink(path)); /* fails if it is another user's, or gone */
 }
 
-static bool is_alive(pid_t pid)
-{
-    return kill(pid, 0) == 0 || errno != ESRCH;
-}
-
 static void remove_dead_segments(void)
 {
     char prefix[STATS_NAME_MAX];
@@ -92,7 +88,7 @@ static void remove_dead_segments(void)
         char name[STATS_NAME_MAX];
         uint64_t pid;
         if (!num_parse_u64(span_text(each->d_name + len), &pid) || pid == 0 || pid > INT_MAX ||
-            is_alive((pid_t)pid))
+            os_process_exists((pid_t)pid))
             continue;
         stats_segment_name(name, geteuid(), (pid_t)pid);
         remove_folder(name);
