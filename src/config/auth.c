@@ -2,10 +2,9 @@
 #include "config/auth.h"
 
 #include "config/address.h"
+#include "config/secrecy.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,34 +48,6 @@ bool config_auth_check(enum config_kind kind, struct span text, struct config_re
 
 /* ---- the file ---- */
 
-static bool is_below(const char *path, const char *folder)
-{
-    size_t len = strlen(folder);
-    return strncmp(path, folder, len) == 0 && (path[len] == '/' || strcmp(folder, "/") == 0);
-}
-
-/* Only the server may read hashes: no other user of the machine, and no client. */
-static void check_secrecy(struct config_store *store, const struct config_item *item,
-                          const char *name, mode_t mode)
-{
-    char path[PATH_MAX], root[PATH_MAX];
-    if (mode & S_IROTH)
-        config_problem_warning(&store->problems, item->origin,
-                               "%severy user of this machine can read the hashes in `%s`; run: "
-                               "chmod o-r %s",
-                               name, item->text, item->text);
-    if (!realpath(item->text, path))
-        return;
-    for (const struct config_section_values *site = store->sites; site; site = site->next) {
-        const struct config_item *folder = config_store_first(site, SETTING_root);
-        if (folder && realpath(folder->text, root) && is_below(path, root))
-            config_problem_error(&store->problems, item->origin,
-                                 "%s`%s` is inside the root of [site %s], so clients could read "
-                                 "the hashes; move it elsewhere",
-                                 name, item->text, site->name);
-    }
-}
-
 /* A file that only root can read is no error here: the master may be root. */
 static void check_source(struct config_store *store, const struct config_item *item)
 {
@@ -99,7 +70,7 @@ static void check_source(struct config_store *store, const struct config_item *i
         config_problem_error(&store->problems, item->origin, "%s`%s` is not a file", name,
                              item->text);
     else
-        check_secrecy(store, item, name, info.st_mode);
+        config_secrecy_check(store, item, name, "hashes", info.st_mode);
 }
 
 /* ---- the settings beside it ---- */

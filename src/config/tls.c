@@ -2,10 +2,9 @@
 #include "config/tls.h"
 
 #include "config/address.h"
+#include "config/secrecy.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,34 +26,6 @@ static bool has_tls_page(const struct config_store *store)
 }
 
 /* ---- files ---- */
-
-static bool is_below(const char *path, const char *folder)
-{
-    size_t len = strlen(folder);
-    return strncmp(path, folder, len) == 0 && (path[len] == '/' || strcmp(folder, "/") == 0);
-}
-
-/* Only the server may read a key: no other user of the machine, and no client. */
-static void check_secrecy(struct config_store *store, const struct config_item *item,
-                          const char *name, mode_t mode)
-{
-    char path[PATH_MAX], root[PATH_MAX];
-    if (mode & S_IROTH)
-        config_problem_warning(&store->problems, item->origin,
-                               "%severy user of this machine can read the key in `%s`; run: chmod "
-                               "o-r %s",
-                               name, item->text, item->text);
-    if (!realpath(item->text, path))
-        return;
-    for (const struct config_section_values *site = store->sites; site; site = site->next) {
-        const struct config_item *folder = config_store_first(site, SETTING_root);
-        if (folder && realpath(folder->text, root) && is_below(path, root))
-            config_problem_error(&store->problems, item->origin,
-                                 "%s`%s` is inside the root of [site %s], so clients could read "
-                                 "the key; move it elsewhere",
-                                 name, item->text, site->name);
-    }
-}
 
 static void check_input(struct config_store *store, const struct config_item *item,
                         enum config_setting_place place, bool has_key)
@@ -81,7 +52,7 @@ static void check_input(struct config_store *store, const struct config_item *it
                              "root",
                              name, item->text, strerror(errno));
     if (has_key)
-        check_secrecy(store, item, name, info.st_mode);
+        config_secrecy_check(store, item, name, "key", info.st_mode);
 }
 
 static size_t count_items(const struct config_item *item)
