@@ -60,6 +60,11 @@ static unsigned send_in_pool(const struct model_poolthread *t, struct session *s
     return model_transfer_follow(s, fd, want, LOOP_TURN_BYTES, t->thread.now_ns);
 }
 
+static void read_thread_clock(struct model_poolthread *t)
+{
+    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
+}
+
 /* Receives and sends until it would have to wait for what it returns, or the connection has had its
  * turn. */
 static unsigned move_bytes(struct model_poolthread *t, struct session *s, int fd, unsigned want)
@@ -96,6 +101,7 @@ static bool release_connection(struct model_poolthread *t, struct model_connecti
         return true;
     CHECK(owner == &model_poolthread_called);
     atomic_store_explicit(&c->owner, &model_poolthread_owner, memory_order_relaxed);
+    read_thread_clock(t); /* other connections may have been served since the last reading */
     return false;
 }
 
@@ -180,7 +186,7 @@ static int next_descriptor(struct model_poolthread *t)
         fd = model_queue_pop(queue, until_ns);
         session_thread_resume(&t->thread);
     }
-    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
+    read_thread_clock(t);
     if (fd >= 0)
         model_poolthread_count_wait(t->pool, &t->thread, fd);
     return fd;
@@ -190,7 +196,7 @@ void *model_poolthread_serve(void *thread)
 {
     struct model_poolthread *t = thread;
     session_thread_resume(&t->thread);
-    session_thread_tick(&t->thread, os_clock_now_ns(), os_clock_wall_s());
+    read_thread_clock(t);
     bool sticky = t->pool->server->pool_sticky;
     int fd;
     while ((fd = next_descriptor(t)) != MODEL_QUEUE_CLOSED)

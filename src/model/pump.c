@@ -215,6 +215,8 @@ static unsigned receive_and_feed(struct model_pump *p, char *input)
     ssize_t len = p->blocking ? -EAGAIN : receive_at_once(p, input, room);
     if (len == -EAGAIN)
         len = receive_waiting(p, input, room);
+    else
+        read_pump_clock(p); /* the thread may have been preempted since it began */
     if (__builtin_expect(len == -EAGAIN || len == -EINTR, 0))
         return act_on_time(p);
     return feed_received(p, input, len);

@@ -97,7 +97,7 @@ def test_an_event_of_a_connection_that_made_space_is_ignored(server: ServerFacto
     assert running.workers() == [worker]
 
 
-@pytest.mark.parametrize("model", ["fork", "pool", "epoll"])
+@pytest.mark.parametrize("model", ["fork", "thread", "pool", "epoll"])
 def test_the_connection_that_has_been_idle_longest_makes_space(server: ServerFactory) -> None:
     running = server("--connections", "5", "--workers", "1")
     with idle_clients(running, 5) as idle:
