@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,6 +75,29 @@ static void remove_folder(const char *name)
     (void)(fd >= 0 ? rmdir(path) : unlink(path)); /* fails if it is another user's, or gone */
 }
 
+/* A master holds a lock on the head as long as it lives. Its process id says nothing in another PID
+ * namespace. */
+static int hold_head(const struct stats_segment *segment)
+{
+    return flock(segment->head_fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
+}
+
+static bool is_held(const char *name)
+{
+    int folder = open_folder(name);
+    int head = folder < 0 ? -1 : openat(folder, STATS_HEAD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool held = head >= 0 && flock(head, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    os_file_close(head);
+    os_file_close(folder);
+    return held;
+}
+
+static void remove_unless_held(const char *name)
+{
+    if (!is_held(name))
+        remove_folder(name);
+}
+
 static void remove_dead_segments(void)
 {
     char prefix[STATS_NAME_MAX];
@@ -91,7 +115,7 @@ static void remove_dead_segments(void)
             os_process_exists((pid_t)pid))
             continue;
         stats_segment_name(name, geteuid(), (pid_t)pid);
-        remove_folder(name);
+        remove_unless_held(name);
     }
     closedir(folder);
 }
@@ -177,7 +201,7 @@ static int open_head(struct stats_segment *segment)
                                                : memfd_create("weir", MFD_CLOEXEC);
     if (segment->head_fd < 0)
         return -errno;
-    int rc = fchmod(segment->head_fd, 0600) < 0 ? -errno : 0;
+    int rc = fchmod(segment->head_fd, 0600) < 0 ? -errno : hold_head(segment);
     if (rc == 0 && ftruncate(segment->head_fd, sizeof(struct stats_header)) < 0)
         rc = -errno;
     if (rc == 0)
@@ -185,12 +209,13 @@ static int open_head(struct stats_segment *segment)
     return rc == 0 ? map_head(segment, segment->head_fd, true) : rc;
 }
 
-/* A folder of this name was left by a dead process with the same id. */
+/* A folder of this name was left by a dead process with the same id, or belongs to a master in
+ * another PID namespace. */
 static int create_named(struct stats_segment *segment)
 {
     char path[STATS_PATH_MAX];
     stats_segment_name(segment->name, geteuid(), getpid());
-    remove_folder(segment->name);
+    remove_unless_held(segment->name);
     folder_path(path, segment->name);
     if (mkdir(path, 0700) < 0) {
         segment->name[0] = '\0';
@@ -269,7 +294,9 @@ int stats_segment_borrow(struct stats_segment *segment, const char *name)
     if (segment->folder_fd < 0)
         return segment->folder_fd == -ENOTDIR ? -EPROTO : segment->folder_fd;
     segment->head_fd = openat(segment->folder_fd, STATS_HEAD, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    int rc = segment->head_fd < 0 ? -errno : map_head(segment, segment->head_fd, true);
+    int rc = segment->head_fd < 0 ? -errno : hold_head(segment);
+    if (rc == 0)
+        rc = map_head(segment, segment->head_fd, true);
     if (rc == 0)
         rc = check_head(segment);
     if (rc < 0) {
@@ -285,7 +312,7 @@ void stats_segment_own(struct stats_segment *segment)
 {
     char from[STATS_PATH_MAX], to[STATS_PATH_MAX], name[STATS_NAME_MAX];
     stats_segment_name(name, geteuid(), getpid());
-    remove_folder(name);
+    remove_unless_held(name);
     folder_path(from, segment->name);
     folder_path(to, name);
     if (rename(from, to) == 0)

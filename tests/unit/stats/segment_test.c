@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -330,17 +331,23 @@ static void the_segment_is_private_to_its_user_and_removed_at_the_end(void **sta
     stats_segment_remove(&segment);
 }
 
-static void a_new_server_removes_the_segment_of_a_dead_one(void **state)
+/* The name of a segment whose master has ended. */
+static void name_of_dead(char out[STATS_NAME_MAX])
 {
-    (void)state;
-    char mine[STATS_NAME_MAX], theirs[STATS_NAME_MAX], path[STATS_PATH_MAX];
-    char file[STATS_PATH_MAX + 8];
     pid_t pid = fork();
     if (pid == 0)
         _exit(0);
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    stats_segment_name(theirs, geteuid(), pid);
+    stats_segment_name(out, geteuid(), pid);
+}
+
+static void a_new_server_removes_the_segment_of_a_dead_one(void **state)
+{
+    (void)state;
+    char mine[STATS_NAME_MAX], theirs[STATS_NAME_MAX], path[STATS_PATH_MAX];
+    char file[STATS_PATH_MAX + 8];
+    name_of_dead(theirs);
     memcpy(mine, segment.name, sizeof(mine));
     stats_segment_remove(&segment);
     snprintf(path, sizeof(path), STATS_FOLDER "%s", theirs);
@@ -355,6 +362,39 @@ static void a_new_server_removes_the_segment_of_a_dead_one(void **state)
         assert_int_equal(errno, ENOENT);
         stats_segment_remove(&segment);
     }
+}
+
+/* A server in another PID namespace has an id that no process has here. */
+static void a_segment_stays_while_its_master_holds_the_head(void **state)
+{
+    (void)state;
+    char theirs[STATS_NAME_MAX], path[STATS_PATH_MAX], head[STATS_PATH_MAX + 8];
+    name_of_dead(theirs);
+    snprintf(path, sizeof(path), STATS_FOLDER "%s", theirs);
+    snprintf(head, sizeof(head), "%s/" STATS_HEAD, path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    int fd = open(head, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    stats_segment_remove(&segment);
+    assert_int_equal(make_segment(state), 0);
+    assert_int_equal(access(head, F_OK), 0);
+    close(fd);
+    stats_segment_remove(&segment);
+    assert_int_equal(make_segment(state), 0);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_master_holds_the_head(void **state)
+{
+    (void)state;
+    char head[STATS_PATH_MAX + 8];
+    snprintf(head, sizeof(head), STATS_FOLDER "%s/" STATS_HEAD, segment.name);
+    int fd = open(head, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
+    assert_int_equal(errno, EWOULDBLOCK);
+    close(fd);
 }
 
 static void a_successor_continues_under_its_own_name(void **state)
@@ -458,6 +498,8 @@ int main(void)
         WITH_SEGMENT(a_reader_finds_the_certificates),
         WITH_SEGMENT(the_segment_is_private_to_its_user_and_removed_at_the_end),
         WITH_SEGMENT(a_new_server_removes_the_segment_of_a_dead_one),
+        WITH_SEGMENT(a_segment_stays_while_its_master_holds_the_head),
+        WITH_SEGMENT(a_master_holds_the_head),
         WITH_SEGMENT(a_successor_continues_under_its_own_name),
         WITH_SEGMENT(a_segment_of_another_layout_is_refused),
         WITH_SEGMENT(instances_are_found_by_their_names),
