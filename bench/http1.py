@@ -2,7 +2,8 @@
 """A client that reports the length of the head and the bytes of the body.
 
 Used to check that every server answers the same before it is measured, and to hold idle
-connections. It knows Content-Length and end-of-connection framing, not chunked.
+connections. It knows Content-Length, chunks without extensions or trailers, and bodies that the end
+of the connection ends.
 """
 
 import functools
@@ -36,6 +37,28 @@ def request_bytes(path: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
+def _read_chunks(connection: socket.socket, data: bytearray) -> bytes:
+    """Reads a chunked body, whose front is `data`.
+
+    Raises:
+        BenchError: the peer closed.
+    """
+    body = bytearray()
+    while True:
+        line, found, rest = data.partition(b"\r\n")
+        size = int(line, 16) if found else 0
+        if not found or len(rest) < size + 2:
+            piece = connection.recv(1 << 20)
+            if not piece:
+                raise BenchError("the connection ended inside a chunked body")
+            data += piece
+            continue
+        if size == 0:
+            return bytes(body)
+        body += rest[:size]
+        data = rest[size + 2 :]
+
+
 def read_answer(connection: socket.socket) -> Answer:
     """Reads one response.
 
@@ -52,6 +75,9 @@ def read_answer(connection: socket.socket) -> Answer:
     fields = {k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in rest)}
     status = int(first.split()[1])
     body = data[end + 4 :]
+    if fields.get("transfer-encoding") == "chunked":
+        whole = _read_chunks(connection, body)
+        return Answer(status=status, head_bytes=end + 4, fields=fields, body=whole)
     length = 0 if status == 304 else int(fields.get("content-length", "-1"))
     while length < 0 or len(body) < length:
         piece = connection.recv(1 << 20)

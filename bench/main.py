@@ -25,6 +25,7 @@ from bench import (
     models,
     report,
     rounds,
+    rules,
     scenarios,
     servers,
     tls,
@@ -119,10 +120,21 @@ HTTP2 = Study(
     flag="--http2",
 )
 
+RULES = Study(
+    scenarios=rules.SCENARIOS,
+    products=rules.products,
+    tables=rules.tables,
+    goals=rules.goal_table,
+    idle_connections=0,
+    syscalls=False,
+    page=REPOSITORY / "docs" / "performance.md",
+    flag="--rules",
+)
+
 
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Parses the command line."""
-    found = [s.name for study in (PEERS, MODELS, TLS, HTTP2) for s in study.scenarios]
+    found = [s.name for study in (PEERS, MODELS, TLS, HTTP2, RULES) for s in study.scenarios]
     names = [*dict.fromkeys(found), IDLE, SYSCALLS]
     parser = argparse.ArgumentParser(
         prog="bench/run.py",
@@ -141,6 +153,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     )
     studies.add_argument("--tls", action="store_true", help="compare over https")
     studies.add_argument("--http2", action="store_true", help="compare over HTTP/2 and https")
+    studies.add_argument(
+        "--rules", action="store_true", help="measure rules, redirects and compressed text"
+    )
     studies.add_argument(
         "--claims", action="store_true", help="measure what weir promises about time and fairness"
     )
@@ -204,7 +219,7 @@ def chosen_scenarios(args: argparse.Namespace, study: Study) -> tuple[list[Scena
         return loads, IDLE in args.only, SYSCALLS in args.only
     loads = [s for s in study.scenarios if not (args.quick and s.extra)]
     if not study.syscalls:
-        return loads, True, False
+        return loads, study.idle_connections > 0, False
     if shutil.which("strace") is None:
         print("strace is not installed: system calls are not counted", file=sys.stderr)
     return loads, True, shutil.which("strace") is not None
@@ -224,7 +239,8 @@ def measure_all(
     each_s += wants_syscalls * len(SYSCALL_SCENARIOS) * (settings.seconds + STRACE_S)
     progress = Progress(expected_s=len(found) * each_s)
     for scenario in loads:
-        rounds.measure_load(found, scenario, settings, results, progress)
+        chosen = [p for p in found if not scenario.servers or p.name in scenario.servers]
+        rounds.measure_load(chosen, scenario, settings, results, progress)
     if wants_idle:
         raise_descriptor_limit(settings.idle_connections + SPARE_DESCRIPTORS)
         rounds.measure_idle(found, settings, results, progress)
@@ -384,7 +400,13 @@ def run_attacks(args: argparse.Namespace) -> int:
 
 def chosen_study(args: argparse.Namespace) -> Study:
     """The comparison that the flags name."""
-    chosen = ((args.models, MODELS), (args.load, LOAD), (args.tls, TLS), (args.http2, HTTP2))
+    chosen = (
+        (args.models, MODELS),
+        (args.load, LOAD),
+        (args.tls, TLS),
+        (args.http2, HTTP2),
+        (args.rules, RULES),
+    )
     return next((study for flag, study in chosen if flag), PEERS)
 
 

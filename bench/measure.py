@@ -8,7 +8,9 @@ compared with the file's bytes before (see `verify`).
 import json
 import re
 import signal
+import subprocess
 import time
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +29,7 @@ WARM_UP_REQUESTS = 50
 WRK_SCRIPT = Path(__file__).with_name("wrk.lua")
 GRACE_S = 30  # for ending and reporting
 OBSERVED_S = 1
+CODED_WITHIN_S = 20.0
 AB_REQUESTS_PER_S = 50_000  # ab allocates memory for this count and never reaches it
 SETTLE_READINGS = 15
 SETTLE_INTERVAL_S = 0.3
@@ -92,6 +95,7 @@ class Syscalls:
 def headers_for(running: Running, scenario: Scenario) -> list[tuple[str, str]]:
     """The request fields of the scenario, with the server's own ETag where it takes one."""
     fields = [CLOSE_FIELD] if scenario.closes else []
+    fields += [("Accept-Encoding", scenario.coding)] if scenario.coding else []
     if scenario.status == 304 and running.product.name != FLOOR:
         answer = http1.fetch(running.port, scenario.path, tls=running.is_tls)
         tag = answer.fields.get("etag")
@@ -108,6 +112,38 @@ def is_right(body: bytes, path: Path) -> bool:
     return body == path.read_bytes()
 
 
+def decode(body: bytes, coding: str) -> bytes:
+    """The content of a body with this coding.
+
+    Raises:
+        BenchError: it is not of this coding, or the program for it is missing.
+    """
+    try:
+        if coding == "gzip":
+            return zlib.decompress(body, 16 + zlib.MAX_WBITS)
+        program = ["brotli", "-d", "-c"]
+        return subprocess.run(program, input=body, stdout=subprocess.PIPE, check=True).stdout
+    except (zlib.error, OSError, subprocess.CalledProcessError) as error:
+        raise BenchError(f"the body cannot be decoded as {coding}: {error}") from error
+
+
+def fetch_coded(running: Running, scenario: Scenario) -> http1.Answer:
+    """Fetches until the answer has the scenario's coding. weir sends the plain file until it has
+    compressed it. The body of the result is decoded, and the sizes of the head are as sent.
+
+    Raises:
+        BenchError: it does not have the coding in time.
+    """
+    end = time.monotonic() + CODED_WITHIN_S
+    headers = headers_for(running, scenario)
+    while time.monotonic() < end:
+        answer = http1.fetch(running.port, scenario.path, headers, 1, tls=running.is_tls)
+        if answer.fields.get("content-encoding") == scenario.coding:
+            return answer
+        time.sleep(0.01)
+    raise BenchError(f"{running.product.name} does not send {scenario.path} as {scenario.coding}")
+
+
 def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     """Checks the status and every byte of the body, and warms the server up on the way.
 
@@ -119,6 +155,12 @@ def verify(running: Running, scenario: Scenario, root: Path) -> Sizes:
     name = running.product.name
     headers = headers_for(running, scenario)
     repeat = 1 if scenario.closes or scenario.bulk else WARM_UP_REQUESTS
+    if scenario.coding:
+        answer = fetch_coded(running, scenario)
+        if decode(answer.body, scenario.coding) != (root / scenario.path[1:]).read_bytes():
+            raise BenchError(f"{name} sends other bytes than {scenario.path} has")
+        size = len(answer.body)
+        return Sizes(status=answer.status, head_bytes=answer.head_bytes, body_bytes=size)
     if scenario.streams:
         answer = h2client.fetch(running.port, scenario.path, repeat, tls=running.is_tls)
     else:

@@ -12,6 +12,8 @@ FILES = {
     "10m.bin": 10 * 1024 * 1024,
 }
 SMALL_FILE = "/308.bin"
+SCRIPT = "/script.js"
+SCRIPT_BYTES = 100 * 1024
 IDLE = "idle"
 SYSCALLS = "syscalls"
 CLOSE_FIELD = ("Connection", "close")
@@ -35,6 +37,8 @@ class Scenario:
     extra: bool = False  # left out of --quick
     generator: str = WRK
     handshake: str = ""  # TLS handshake of each request: "full" or "resumed"
+    coding: str = ""  # content coding that the client accepts, and that the answer has
+    servers: tuple[str, ...] = ()  # those that are measured; empty: all
 
 
 SCENARIOS = (
@@ -49,11 +53,24 @@ SCENARIOS = (
 )
 
 
+def script() -> bytes:
+    """A script that compresses as scripts do, to about a third."""
+    chance = random.Random(SCRIPT)
+    words = ["".join(chance.choices("etaoinsrhldcum", k=chance.randint(2, 9))) for _ in range(900)]
+    lines, size = [], 0
+    while size < SCRIPT_BYTES:
+        name, left, right = (chance.choice(words) for _ in range(3))
+        lines.append(f"  const {name} = {left}({right}, {chance.randrange(1000)});\n")
+        size += len(lines[-1])
+    return "".join(lines).encode()[:SCRIPT_BYTES]
+
+
 def make_files(root: Path) -> None:
-    """Writes the files to serve: bytes that do not compress, the same in every run."""
+    """Writes the files to serve, the same in every run. Only the script compresses."""
     root.mkdir(parents=True)
     for name, size in FILES.items():
         (root / name).write_bytes(random.Random(name).randbytes(size))
+    (root / SCRIPT[1:]).write_bytes(script())
 
 
 @dataclass(frozen=True, kw_only=True)
