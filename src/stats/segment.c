@@ -82,19 +82,14 @@ static int hold_head(const struct stats_segment *segment)
     return flock(segment->head_fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
 }
 
-static bool is_held(const char *name)
+static void remove_unless_held(const char *name)
 {
     int folder = open_folder(name);
     int head = folder < 0 ? -1 : openat(folder, STATS_HEAD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     bool held = head >= 0 && flock(head, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
     os_file_close(head);
     os_file_close(folder);
-    return held;
-}
-
-static void remove_unless_held(const char *name)
-{
-    if (!is_held(name))
+    if (!held)
         remove_folder(name);
 }
 
